@@ -1,0 +1,126 @@
+//! Where the time comes from: one method that gives Unix ms or an error.
+
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+
+use crate::error::{Detail, Error, Word};
+
+/// A source of time. Closures that return `Result<i64, ClockError>` are clocks.
+///
+/// A clock may stand still, jump and go back: [`Snowflake`](crate::Snowflake) never repeats an ID for it. It is
+/// read at least once a call, and no lock is held while it runs.
+///
+/// ```
+/// use polyflake::{Snowflake, UnixTime};
+/// let ids = Snowflake::builder().node(7).build_with_clock(|| Ok(1_735_689_600_000))?;
+/// let id = ids.next_id()?;
+/// assert_eq!(ids.decode(id)?.timestamp_ms(), 1_735_689_600_000);
+/// # Ok::<(), polyflake::Error>(())
+/// ```
+pub trait Clock {
+    /// The time now, in Unix ms (milliseconds since 1970-01-01T00:00Z, leap seconds not counted).
+    fn unix_ms(&self) -> Result<i64, ClockError>;
+
+    /// About how long until [`unix_ms`](Self::unix_ms), which gave `now_ms`, gives `target_ms`. It may be too
+    /// short, for the clock is read again; a clock that counts finer than a ms can say it more exactly.
+    fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
+        let whole_ms = u64::try_from(target_ms.saturating_sub(now_ms)).unwrap_or(0);
+        // The first of these ms may be all but over.
+        Duration::from_millis(whole_ms.saturating_sub(1)).max(Duration::from_micros(200))
+    }
+}
+
+impl<F: Fn() -> Result<i64, ClockError>> Clock for F {
+    fn unix_ms(&self) -> Result<i64, ClockError> {
+        self()
+    }
+}
+
+/// What a [`Clock`] returns when it has no time to give; it becomes `clock_failed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockError {
+    reason: &'static str,
+}
+
+impl ClockError {
+    /// An error whose message is `reason`.
+    pub const fn new(reason: &'static str) -> Self {
+        Self { reason }
+    }
+}
+
+impl fmt::Display for ClockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason)
+    }
+}
+
+impl core::error::Error for ClockError {}
+
+impl From<ClockError> for Error {
+    fn from(error: ClockError) -> Self {
+        Detail::Clock(error).into()
+    }
+}
+
+/// The name of a built-in clock, as the option `clock` takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum ClockName {
+    /// `system`: the wall clock.
+    #[default]
+    System,
+    /// `steady`: the wall clock while it moves forward; while it stands behind what was already seen, monotonic
+    /// time at half rate until the wall clock has caught up.
+    Steady,
+}
+
+impl FromStr for ClockName {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "system" => Ok(Self::System),
+            "steady" => Ok(Self::Steady),
+            _ => Err(Detail::Option {
+                option: "clock",
+                value: Word::new(name.as_bytes()),
+                fits: "system or steady",
+            }
+            .into()),
+        }
+    }
+}
+
+/// The clock of a Snowflake that was given none of its own. Without `std` there is no such clock.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuiltinClock {
+    /// The wall clock.
+    #[cfg(feature = "std")]
+    System(crate::system::SystemClock),
+    /// The wall clock without its steps back.
+    #[cfg(feature = "std")]
+    Steady(crate::system::SteadyClock),
+}
+
+impl Clock for BuiltinClock {
+    #[inline]
+    fn unix_ms(&self) -> Result<i64, ClockError> {
+        match *self {
+            #[cfg(feature = "std")]
+            Self::System(ref clock) => clock.unix_ms(),
+            #[cfg(feature = "std")]
+            Self::Steady(ref clock) => clock.unix_ms(),
+        }
+    }
+
+    #[cfg(feature = "std")]
+    fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
+        match self {
+            Self::System(clock) => clock.until(now_ms, target_ms),
+            Self::Steady(clock) => clock.until(now_ms, target_ms),
+        }
+    }
+}

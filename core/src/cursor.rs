@@ -1,0 +1,225 @@
+//! One word of state: the last slot taken, and the rule by which the next ones are.
+//!
+//! A slot is `tick << sequence_bits | sequence`. [`Rule::step`] is the whole algorithm: it takes the time and the
+//! cursor as arguments and does no I/O.
+
+use portable_atomic::{AtomicU64, Ordering};
+
+use crate::layout::{Layout, ones};
+use crate::options::SequenceStart;
+
+/// The last slot taken. It only ever grows.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    slot: AtomicU64,
+    pub(crate) waits: AtomicU64,
+    pub(crate) rollbacks: AtomicU64,
+    /// The tick in which the last of `rollbacks` was seen, so that one step back counts once.
+    rollback_tick: AtomicU64,
+    first: u64,
+}
+
+impl Cursor {
+    pub(crate) const fn new(first: u64) -> Self {
+        Self {
+            slot: AtomicU64::new(first),
+            waits: AtomicU64::new(0),
+            rollbacks: AtomicU64::new(0),
+            rollback_tick: AtomicU64::new(u64::MAX),
+            first,
+        }
+    }
+
+    /// The last slot taken. Acquire: the clock is read after it.
+    #[inline]
+    pub(crate) fn load(&self) -> u64 {
+        self.slot.load(Ordering::Acquire)
+    }
+
+    /// Takes all slots up to `to`, if `from` is still the last one taken.
+    #[inline]
+    pub(crate) fn advance(&self, from: u64, to: u64) -> bool {
+        self.slot.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether any slot was taken since the cursor was made.
+    pub(crate) fn has_issued(&self) -> bool {
+        self.load() != self.first
+    }
+
+    #[cold]
+    pub(crate) fn saw_rollback(&self, last_tick: u64) {
+        if self.rollback_tick.swap(last_tick, Ordering::Relaxed) != last_tick {
+            self.rollbacks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What decides a step, in ticks: all that shapes a generator but its node's bits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rule {
+    epoch_ms: i64,
+    tick_ms: u64,
+    last_tick: u64,
+    sequence_bits: u32,
+    ahead: u64,
+    back: u64,
+    start: SequenceStart,
+    node: u64,
+}
+
+/// Slots to take: `first` to `last`, all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    /// The clock has stepped back, by no more than is tolerated.
+    pub(crate) rolled_back: bool,
+}
+
+/// Why no slot can be taken now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The clock stands before the epoch or past the last tick.
+    OutOfRange,
+    /// The next slot would lie past the last tick.
+    Ended,
+    /// The clock stands further back than is tolerated.
+    Backwards { behind_ms: u64, retry_at_ms: i64 },
+    /// A slot comes free when the clock reaches `retry_at_ms`. `behind_ms`: the clock has stepped back.
+    Blocked { behind_ms: Option<u64>, retry_at_ms: i64 },
+}
+
+impl Rule {
+    pub(crate) fn new(
+        layout: &Layout,
+        node: u64,
+        backward_ms: u32,
+        ahead_ms: u32,
+        start: SequenceStart,
+    ) -> Self {
+        Self {
+            // A layout's epoch is at most 2^63-1.
+            epoch_ms: i64::try_from(layout.epoch_ms()).unwrap_or(i64::MAX),
+            tick_ms: layout.tick_ms(),
+            last_tick: ones(layout.timestamp_bits()),
+            sequence_bits: layout.sequence_bits(),
+            ahead: u64::from(ahead_ms) / layout.tick_ms(),
+            back: u64::from(backward_ms).div_ceil(layout.tick_ms()),
+            start,
+            node,
+        }
+    }
+
+    /// The slots that a caller who wants `want` (at least 1) may take, if the cursor was at `last` before the
+    /// clock gave `now_ms`.
+    #[inline]
+    pub(crate) fn step(&self, last: u64, now_ms: i64, want: u64) -> Result<Run, Stop> {
+        let now = self.tick_at(now_ms).ok_or(Stop::OutOfRange)?;
+        let last_tick = last >> self.sequence_bits;
+        let horizon = now.saturating_add(self.ahead);
+        if last_tick.saturating_sub(horizon) > self.back {
+            return Err(self.backwards(last, now_ms));
+        }
+        let first = match last.checked_add(1) {
+            Some(next) if self.tick_of(next) >= now => next,
+            Some(_) => self.fresh(now),
+            None => return Err(Stop::Ended),
+        };
+        let tick = self.tick_of(first);
+        if tick > self.last_tick {
+            return Err(Stop::Ended);
+        }
+        let rolled_back = last_tick > horizon;
+        if tick > horizon && tick != last_tick {
+            return Err(self.blocked(last, tick, now_ms));
+        }
+        // The rule holds for every slot up to the end of the furthest tick it allows.
+        let end = horizon.max(tick).min(self.last_tick) << self.sequence_bits | ones(self.sequence_bits);
+        Ok(Run { first, last: end.min(first.saturating_add(want - 1)), rolled_back })
+    }
+
+    /// The tick of an instant, if the layout reaches it.
+    #[inline]
+    pub(crate) fn tick_at(&self, now_ms: i64) -> Option<u64> {
+        let after = u64::try_from(now_ms.checked_sub(self.epoch_ms)?).ok()?;
+        let tick = if self.tick_ms == 1 { after } else { after / self.tick_ms };
+        (tick <= self.last_tick).then_some(tick)
+    }
+
+    #[inline]
+    pub(crate) const fn tick_of(&self, slot: u64) -> u64 {
+        slot >> self.sequence_bits
+    }
+
+    /// The Unix ms at which a tick begins.
+    pub(crate) const fn start_ms(&self, tick: u64) -> i64 {
+        // Ticks a step names lie at most one past the layout's last, whose end fits.
+        self.epoch_ms.saturating_add_unsigned(tick.saturating_mul(self.tick_ms))
+    }
+
+    /// The cursor of a node whose ticks up to `now_ms`, and `ahead` more, may have been used by a process
+    /// before this one.
+    #[cfg(feature = "std")]
+    pub(crate) fn used_up_to(&self, now_ms: i64) -> u64 {
+        match self.tick_at(now_ms) {
+            Some(now) => {
+                let tick = now.saturating_add(self.ahead).min(self.last_tick);
+                tick << self.sequence_bits | ones(self.sequence_bits)
+            }
+            // Nothing is issued there; before the epoch, nothing was.
+            None => 0,
+        }
+    }
+
+    #[inline]
+    fn fresh(&self, tick: u64) -> u64 {
+        let start = match self.start {
+            SequenceStart::Zero => 0,
+            SequenceStart::Spread => {
+                mix(tick ^ (self.node << 48)) & ones(self.sequence_bits.saturating_sub(2))
+            }
+        };
+        tick << self.sequence_bits | start
+    }
+
+    #[cold]
+    fn backwards(&self, last: u64, now_ms: i64) -> Stop {
+        let last_tick = self.tick_of(last);
+        let next_tick = last.checked_add(1).map(|next| self.tick_of(next));
+        let retry_tick = if next_tick == Some(last_tick) {
+            last_tick.saturating_sub(self.ahead).saturating_sub(self.back)
+        } else {
+            last_tick.saturating_add(1).saturating_sub(self.ahead)
+        };
+        let retry_at_ms = self.start_ms(retry_tick);
+        Stop::Backwards { behind_ms: self.behind_ms(last_tick, now_ms), retry_at_ms }
+    }
+
+    #[cold]
+    fn blocked(&self, last: u64, tick: u64, now_ms: i64) -> Stop {
+        let last_tick = self.tick_of(last);
+        let behind_ms = self.behind_ms(last_tick, now_ms);
+        let retry_at_ms = self.start_ms(tick.saturating_sub(self.ahead));
+        Stop::Blocked { behind_ms: (behind_ms > 0).then_some(behind_ms), retry_at_ms }
+    }
+
+    /// How far the clock stands before the first tick in which `last_tick` is no step back.
+    fn behind_ms(&self, last_tick: u64, now_ms: i64) -> u64 {
+        ms_until(now_ms, self.start_ms(last_tick.saturating_sub(self.ahead)))
+    }
+}
+
+/// From `now_ms` to `target_ms`; 0 where that has passed.
+pub(crate) fn ms_until(now_ms: i64, target_ms: i64) -> u64 {
+    u64::try_from(i128::from(target_ms) - i128::from(now_ms)).unwrap_or(0)
+}
+
+/// The output function of SplitMix64 (Steele, Lea and Flood, 2014; constants of Stafford's variant 13):
+/// <https://prng.di.unimi.it/splitmix64.c>
+#[inline]
+const fn mix(state: u64) -> u64 {
+    let z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

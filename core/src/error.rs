@@ -1,0 +1,490 @@
+//! Every refusal: a permanent code, and a message that names the value and what would fit.
+
+use core::fmt;
+
+use crate::clock::ClockError;
+use crate::number::{Number, Shown};
+use crate::text::Format;
+
+/// The permanent number and name of an error, the same in every language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+#[repr(i32)]
+pub enum ErrorCode {
+    /// A layout that cannot work.
+    InvalidLayout = 1,
+    /// No preset of that name.
+    UnknownLayout = 2,
+    /// A node field missing, unknown or out of range.
+    InvalidNode = 3,
+    /// Any other option's value or name.
+    InvalidOption = 4,
+    /// An ID outside its layout, or a text that is no ID.
+    InvalidId = 5,
+    /// Before the epoch or past the layout's end.
+    TimeOutOfRange = 6,
+    /// The clock stands further back than `max_backward_ms` allows.
+    ClockMovedBackwards = 7,
+    /// No slot came free within the time the call may wait.
+    SequenceExhausted = 8,
+    /// Used in a child of the process that made it.
+    Forked = 9,
+    /// The caller's clock raised or returned no time.
+    ClockFailed = 10,
+    /// The state file cannot be opened, or belongs to another layout or node.
+    StateFile = 11,
+    /// No free worker, or the store cannot be reached.
+    LeaseUnavailable = 12,
+    /// The lease ran out; nothing more is issued on it.
+    LeaseLost = 13,
+    /// Used after `close`.
+    Closed = 14,
+    /// A caught panic: a bug in Polyflake.
+    Internal = 99,
+}
+
+impl ErrorCode {
+    /// Every code, in the order of its number.
+    pub const ALL: [Self; 15] = [
+        Self::InvalidLayout,
+        Self::UnknownLayout,
+        Self::InvalidNode,
+        Self::InvalidOption,
+        Self::InvalidId,
+        Self::TimeOutOfRange,
+        Self::ClockMovedBackwards,
+        Self::SequenceExhausted,
+        Self::Forked,
+        Self::ClockFailed,
+        Self::StateFile,
+        Self::LeaseUnavailable,
+        Self::LeaseLost,
+        Self::Closed,
+        Self::Internal,
+    ];
+
+    /// The number that stands for this error everywhere.
+    pub const fn number(self) -> i32 {
+        self as i32
+    }
+
+    /// The name that stands for this error everywhere, such as `invalid_layout`.
+    pub const fn name(self) -> &'static str {
+        self.texts().0
+    }
+
+    /// What the error means, in one sentence that names no value.
+    pub const fn message(self) -> &'static str {
+        self.texts().1
+    }
+
+    const fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            Self::InvalidLayout => ("invalid_layout", "the layout cannot work"),
+            Self::UnknownLayout => ("unknown_layout", "no preset has that name"),
+            Self::InvalidNode => ("invalid_node", "a node field is missing, unknown or out of range"),
+            Self::InvalidOption => ("invalid_option", "an option's name or value is not valid"),
+            Self::InvalidId => ("invalid_id", "the ID lies outside its layout, or the text is no ID"),
+            Self::TimeOutOfRange => {
+                ("time_out_of_range", "the time lies before the epoch or past the layout's end")
+            }
+            Self::ClockMovedBackwards => {
+                ("clock_moved_backwards", "the clock has moved back by more than is tolerated")
+            }
+            Self::SequenceExhausted => {
+                ("sequence_exhausted", "the sequence is used up and waiting longer is not allowed")
+            }
+            Self::Forked => ("forked", "used in a child of the process that made it"),
+            Self::ClockFailed => ("clock_failed", "the caller's clock failed or returned no time"),
+            Self::StateFile => {
+                ("state_file", "the state file cannot be opened, or belongs to another layout or node")
+            }
+            Self::LeaseUnavailable => {
+                ("lease_unavailable", "no worker is free, or the lease's store cannot be reached")
+            }
+            Self::LeaseLost => ("lease_lost", "the lease ran out; nothing more is issued on it"),
+            Self::Closed => ("closed", "used after close"),
+            Self::Internal => ("internal", "a bug in Polyflake: please report it"),
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A refusal. [`code`](Self::code) says which, its `Display` names the value and what would fit.
+///
+/// ```
+/// use polyflake::{ErrorCode, Layout};
+/// let refused = Layout::parse("timestamp:37|worker:20|sequence:16@0/1ms").unwrap_err();
+/// assert_eq!(refused.code(), ErrorCode::InvalidLayout);
+/// assert_eq!(refused.to_string(), "invalid_layout: the fields take 73 bits, 9 too many: an ID has 64");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Error(Detail);
+
+impl Error {
+    /// The permanent code.
+    pub const fn code(&self) -> ErrorCode {
+        match self.0 {
+            Detail::Layout(_) => ErrorCode::InvalidLayout,
+            Detail::UnknownLayout { .. } => ErrorCode::UnknownLayout,
+            Detail::Node(_) => ErrorCode::InvalidNode,
+            Detail::Option { .. } | Detail::OptionRange { .. } | Detail::UnknownOption { .. } => {
+                ErrorCode::InvalidOption
+            }
+            #[cfg(feature = "std")]
+            Detail::OtherBound { .. } => ErrorCode::InvalidOption,
+            Detail::IdTooWide { .. } | Detail::Text(_) => ErrorCode::InvalidId,
+            Detail::Time { .. } | Detail::LayoutEnded { .. } => ErrorCode::TimeOutOfRange,
+            Detail::Backwards { .. } => ErrorCode::ClockMovedBackwards,
+            Detail::Exhausted { .. } => ErrorCode::SequenceExhausted,
+            Detail::Clock(_) => ErrorCode::ClockFailed,
+        }
+    }
+
+    /// By how many milliseconds the clock stands behind the last ID issued, with `clock_moved_backwards`.
+    pub const fn behind_ms(&self) -> Option<u64> {
+        match self.0 {
+            Detail::Backwards { behind_ms, .. } => Some(behind_ms),
+            _ => None,
+        }
+    }
+
+    /// After how many milliseconds of the clock the next ID can come, with `clock_moved_backwards` and
+    /// `sequence_exhausted`.
+    pub const fn retry_after_ms(&self) -> Option<u64> {
+        match self.0 {
+            Detail::Backwards { retry_after_ms, .. } | Detail::Exhausted { retry_after_ms } => {
+                Some(retry_after_ms)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl From<core::convert::Infallible> for Error {
+    fn from(never: core::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl From<Detail> for Error {
+    fn from(detail: Detail) -> Self {
+        Self(detail)
+    }
+}
+
+/// `Err(fault)` in `const fn`, where `into` cannot be called.
+pub(crate) const fn refuse<T>(fault: LayoutFault) -> Result<T, Error> {
+    Err(Error(Detail::Layout(fault)))
+}
+
+pub(crate) const fn unknown_layout(name: &str) -> Error {
+    Error(Detail::UnknownLayout { name: Word::new(name.as_bytes()) })
+}
+
+/// As much of a caller's word as an error shows.
+pub(crate) type Word = Shown<40>;
+/// The names of a layout's node fields, as an error lists them.
+pub(crate) type FieldNames = Shown<72>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Layout(LayoutFault),
+    UnknownLayout {
+        name: Word,
+    },
+    Node(NodeFault),
+    Option {
+        option: &'static str,
+        value: Word,
+        fits: &'static str,
+    },
+    OptionRange {
+        option: &'static str,
+        value: Number,
+        max: u64,
+        min: u64,
+    },
+    UnknownOption {
+        name: Word,
+    },
+    #[cfg(feature = "std")]
+    OtherBound {
+        option: &'static str,
+        value: u32,
+        first: u32,
+    },
+    IdTooWide {
+        id: Number,
+        bits: u32,
+    },
+    Text(TextFault),
+    Time {
+        unix_ms: Number,
+        epoch_ms: u64,
+        ends_at_ms: u64,
+    },
+    LayoutEnded {
+        ends_at_ms: u64,
+    },
+    Backwards {
+        behind_ms: u64,
+        retry_after_ms: u64,
+        max_backward_ms: u32,
+    },
+    Exhausted {
+        retry_after_ms: u64,
+    },
+    Clock(ClockError),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LayoutFault {
+    Expected { what: &'static str, found: Word },
+    Bits { field: Word, bits: Word },
+    FieldName { name: Word },
+    Doubled { name: Word },
+    Missing { name: &'static str },
+    SequenceAboveTimestamp,
+    TooManyNodeFields,
+    TooManyBits { bits: u32 },
+    SequenceTooWide { bits: u32 },
+    NodeTooWide { bits: u32 },
+    Epoch { epoch: Word },
+    Tick { tick: Word },
+    EndsTooLate,
+    NodeAboveTimestamp { field: Word },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeFault {
+    Required { names: FieldNames, max: u64 },
+    Whole { value: Number, max: u64 },
+    Field { name: Word, value: Number, max: u64 },
+    UnknownField { name: Word, names: FieldNames },
+    MissingField { name: Word, names: FieldNames },
+    Twice { name: Word },
+    TooManyFields,
+    NoPair { text: Word },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextFault {
+    Empty { format: Format },
+    Foreign { character: char, position: usize, format: Format },
+    TooLong { position: usize, format: Format },
+    Overflow { position: usize, format: Format },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.code())?;
+        match &self.0 {
+            Detail::Layout(fault) => fault.fmt(f),
+            Detail::UnknownLayout { name } => {
+                write!(f, "no preset is called `{name}`")?;
+                let mut near = crate::presets::near(name.as_bytes()).peekable();
+                if near.peek().is_none() {
+                    f.write_str("; there are ")?;
+                    return list(f, crate::presets::PRESETS.iter().map(|preset| preset.name));
+                }
+                f.write_str("; did you mean ")?;
+                list(f, near)?;
+                f.write_str("?")
+            }
+            Detail::Node(fault) => fault.fmt(f),
+            Detail::Option { option, value, fits } => write!(f, "{option} is `{value}`; it takes {fits}"),
+            Detail::OptionRange { option, value, min, max } => {
+                write!(f, "{option} is {value}; it takes a whole number from {min} to {max}")
+            }
+            Detail::UnknownOption { name } => {
+                write!(f, "there is no option `{name}`; there are ")?;
+                list(f, crate::options::NAMES.iter().copied())
+            }
+            #[cfg(feature = "std")]
+            Detail::OtherBound { option, value, first } => write!(
+                f,
+                "{option} is {value}, but this process already issues IDs for this layout and node with {option} \
+                 {first}: one node has one cursor, and its bounds are the first's"
+            ),
+            Detail::IdTooWide { id, bits } => {
+                write!(f, "ID {id} is not in the layout, whose IDs are 0 to {}", crate::layout::ones(*bits))
+            }
+            Detail::Text(fault) => fault.fmt(f),
+            Detail::Time { unix_ms, epoch_ms, ends_at_ms } => write!(
+                f,
+                "{unix_ms} (Unix ms) lies outside the layout's time, from its epoch {epoch_ms} to its end {ends_at_ms}"
+            ),
+            Detail::LayoutEnded { ends_at_ms } => {
+                write!(f, "the layout's last ID is used up; its time ends at {ends_at_ms} (Unix ms)")
+            }
+            Detail::Backwards { behind_ms, retry_after_ms, max_backward_ms } => write!(
+                f,
+                "the clock stands {behind_ms} ms behind the last ID (max_backward_ms is {max_backward_ms}); \
+                 the next ID can come in {retry_after_ms} ms"
+            ),
+            Detail::Exhausted { retry_after_ms } => {
+                write!(f, "the sequence of this tick is used up; the next ID can come in {retry_after_ms} ms")
+            }
+            Detail::Clock(error) => error.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({self})")
+    }
+}
+
+fn list<'a>(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = &'a str>) -> fmt::Result {
+    for (n, name) in names.enumerate() {
+        if n > 0 {
+            f.write_str(", ")?;
+        }
+        f.write_str(name)?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for LayoutFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expected { what, found } => write!(
+                f,
+                "expected {what}, found `{found}`; a layout is written FIELD:BITS|FIELD:BITS@EPOCH/TICK, such as \
+                 timestamp:41|worker:10|sequence:12@1288834974657/1ms"
+            ),
+            Self::Bits { field, bits } => write!(f, "field {field} has `{bits}` bits; it takes 1 to 64"),
+            Self::FieldName { name } => write!(
+                f,
+                "`{name}` is no field name: a name is 1 to 24 characters of a-z, 0-9, _ and -, the first a letter"
+            ),
+            Self::Doubled { name } => write!(f, "field {name} stands twice; each field stands once"),
+            Self::Missing { name } => write!(f, "there is no {name} field; a layout has exactly one"),
+            Self::SequenceAboveTimestamp => {
+                f.write_str("the sequence stands above the timestamp; IDs would not sort by time")
+            }
+            Self::TooManyNodeFields => {
+                write!(f, "there are more than {} node fields", crate::layout::MAX_NODE_FIELDS)
+            }
+            Self::TooManyBits { bits } => {
+                write!(f, "the fields take {bits} bits, {} too many: an ID has 64", bits.saturating_sub(64))
+            }
+            Self::SequenceTooWide { bits } => write!(f, "the sequence has {bits} bits; it takes 1 to 32"),
+            Self::NodeTooWide { bits } => {
+                write!(f, "the node fields have {bits} bits together; they take at most 32")
+            }
+            Self::Epoch { epoch } => {
+                write!(f, "the epoch is `{epoch}`; it takes Unix ms from 0 to {}", i64::MAX)
+            }
+            Self::Tick { tick } => {
+                write!(
+                    f,
+                    "the tick is `{tick}`; it takes a whole number of ms or s from 1, such as 1ms or 10s"
+                )
+            }
+            Self::EndsTooLate => {
+                write!(
+                    f,
+                    "the timestamp reaches past Unix ms {}: take fewer bits, a shorter tick or an earlier epoch",
+                    i64::MAX
+                )
+            }
+            Self::NodeAboveTimestamp { field } => write!(
+                f,
+                "IDs of this layout do not sort by time, for node field {field} stands above the timestamp: \
+                 no range of IDs holds a span of time"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for NodeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Required { names, max } => write!(
+                f,
+                "node is missing; it takes a whole number from 0 to {max} that no other process uses, or a value \
+                 for each of {names}"
+            ),
+            Self::Whole { value, max } => {
+                write!(f, "node is {value}; it takes a whole number from 0 to {max}")
+            }
+            Self::Field { name, value, max } => {
+                write!(f, "node field {name} is {value}; it takes a whole number from 0 to {max}")
+            }
+            Self::UnknownField { name, names } => {
+                write!(f, "the layout has no node field `{name}`; ")?;
+                if names.as_bytes().is_empty() {
+                    f.write_str("it has none")
+                } else {
+                    write!(f, "it has {names}")
+                }
+            }
+            Self::MissingField { name, names } => {
+                write!(f, "node field {name} is missing; the layout has {names}")
+            }
+            Self::Twice { name } => write!(f, "node field {name} is given twice"),
+            Self::TooManyFields => {
+                write!(
+                    f,
+                    "more node fields are given than the {} a layout may have",
+                    crate::layout::MAX_NODE_FIELDS
+                )
+            }
+            Self::NoPair { text } => {
+                write!(
+                    f,
+                    "`{text}` is no node; it takes a number, such as 7, or FIELD=NUMBER pairs joined by commas"
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for TextFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Empty { format } => write!(f, "an empty text is no {format} ID"),
+            Self::Foreign { character, position, format } => write!(
+                f,
+                "`{}` at position {position} is no {format} digit; the digits are {}",
+                character.escape_debug(),
+                format.alphabet()
+            ),
+            Self::TooLong { position, format } => write!(
+                f,
+                "a {format} ID has at most {} characters; there is another at position {position}",
+                format.max_len()
+            ),
+            Self::Overflow { position, format } => {
+                write!(f, "the {format} ID passes 64 bits (18446744073709551615) at position {position}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_permanent() {
+        let mut names = std::collections::BTreeSet::new();
+        for (n, code) in ErrorCode::ALL.into_iter().enumerate() {
+            let expected = if code == ErrorCode::Internal { 99 } else { i32::try_from(n).unwrap() + 1 };
+            assert_eq!(code.number(), expected);
+            assert!(names.insert(code.name()));
+        }
+        // A `Result<u64, Error>` crosses every call: keep the refusal small.
+        assert!(size_of::<Error>() <= 136, "{}", size_of::<Error>());
+    }
+}

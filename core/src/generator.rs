@@ -1,0 +1,447 @@
+//! The Snowflake: the cursor's rule with a clock, a layout and waiting around it.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::clock::{BuiltinClock, Clock};
+use crate::cursor::{Cursor, Rule, Run, Stop, ms_until};
+use crate::decode::Decoded;
+use crate::error::{Detail, Error};
+use crate::layout::{Layout, ones};
+use crate::number::Number;
+use crate::options::{Options, Resolved};
+
+/// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
+pub const MAX_BATCH: u64 = 1 << 24;
+
+/// A generator of unique, time-ordered 64-bit IDs.
+///
+/// Shared by reference between threads, without a lock. Two Snowflakes of one process whose IDs could be equal
+/// share one cursor, so neither repeats the other's; one with a caller's own clock is on its own.
+///
+/// ```
+/// use polyflake::Snowflake;
+/// let ids = Snowflake::builder().node(7).build()?;
+/// let first = ids.next_id()?;
+/// assert!(ids.next_id()? > first);
+/// assert_eq!(ids.next_ids(1000)?.len(), 1000);
+/// for id in ids.iter().take(3) {
+///     println!("{}", id?);
+/// }
+/// # Ok::<(), polyflake::Error>(())
+/// ```
+pub struct Snowflake<C = BuiltinClock> {
+    rule: Rule,
+    placed_node: u64,
+    timestamp_shift: u32,
+    sequence_shift: u32,
+    sequence_bits: u32,
+    max_wait_ms: u32,
+    max_backward_ms: u32,
+    cursor: CursorRef,
+    clock: C,
+    layout: Layout,
+    node: u64,
+}
+
+enum CursorRef {
+    Own(Cursor),
+    #[cfg(feature = "std")]
+    OfProcess(&'static Cursor),
+}
+
+/// How a call waits for the clock: real time, and a pause. `std` has [`ThreadWait`](crate::ThreadWait); an
+/// interpreter that must hear of signals, or a system without threads, brings its own.
+pub trait Wait {
+    /// What ends a call: Polyflake's error, or whatever interrupts a pause.
+    type Error: From<Error>;
+
+    /// Real time since the first call of this method: monotonic, whatever the wall clock does.
+    fn elapsed(&mut self) -> Duration;
+
+    /// Lets about `pause` go by, or says why the call must end.
+    fn pause(&mut self, pause: Duration) -> Result<(), Self::Error>;
+}
+
+/// What an operator may want to graph, from [`Snowflake::stats`]. Counted since the cursor was made, by all
+/// Snowflakes that share it, on slow paths only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Stats {
+    /// How often a call found no free slot and waited or gave up.
+    pub waits: u64,
+    /// How many steps back of the clock were seen, tolerated or refused.
+    pub rollbacks: u64,
+    /// By how many ms the last tick taken lies ahead of the clock; 0 where it does not.
+    pub lead_ms: u64,
+    /// The start of the last ID's tick, in Unix ms; `None` before the first ID.
+    pub last_issued_ms: Option<u64>,
+}
+
+impl Snowflake {
+    /// The options of a new Snowflake, at their defaults.
+    pub fn builder() -> Options {
+        Options::default()
+    }
+}
+
+impl Options {
+    /// A Snowflake on the caller's own clock, with a cursor of its own.
+    ///
+    /// Refuses with `invalid_layout`, `unknown_layout`, `invalid_node` or `invalid_option`.
+    pub fn build_with_clock<C: Clock>(&self, clock: C) -> Result<Snowflake<C>, Error> {
+        let resolved = self.resolve()?;
+        let rule = resolved.rule();
+        Ok(Snowflake::new(&resolved, rule, CursorRef::Own(Cursor::new(0)), clock))
+    }
+
+    /// A Snowflake on a built-in clock. Where this process already has one whose IDs could be equal, it shares
+    /// that one's cursor.
+    ///
+    /// A cursor that is new counts the tick it is made in, and `max_ahead_ms` more, as used up, so that a
+    /// process that restarts within a tick repeats nothing: the first ID may wait for the next tick.
+    ///
+    /// Refuses with `invalid_layout`, `unknown_layout`, `invalid_node`, or `invalid_option` (also where
+    /// `max_ahead_ms` or `max_backward_ms` differ from those the shared cursor was made with).
+    #[cfg(feature = "std")]
+    pub fn build(&self) -> Result<Snowflake, Error> {
+        let resolved = self.resolve()?;
+        let rule = resolved.rule();
+        let clock = crate::system::builtin_clock(&resolved);
+        let cursor = crate::system::process_cursor(&resolved, &rule, &clock)?;
+        Ok(Snowflake::new(&resolved, rule, CursorRef::OfProcess(cursor), clock))
+    }
+}
+
+impl Resolved {
+    fn rule(&self) -> Rule {
+        let (backward_ms, ahead_ms) = (self.max_backward_ms, self.max_ahead_ms);
+        Rule::new(&self.layout, self.node, backward_ms, ahead_ms, self.sequence_start)
+    }
+}
+
+impl<C> Snowflake<C> {
+    fn new(from: &Resolved, rule: Rule, cursor: CursorRef, clock: C) -> Self {
+        let layout = from.layout;
+        Self {
+            rule,
+            placed_node: layout.place_node(from.node),
+            timestamp_shift: layout.timestamp_shift(),
+            sequence_shift: layout.sequence_shift(),
+            sequence_bits: layout.sequence_bits(),
+            max_wait_ms: from.max_wait_ms,
+            max_backward_ms: from.max_backward_ms,
+            cursor,
+            clock,
+            layout,
+            node: from.node,
+        }
+    }
+
+    /// The layout.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// All node fields joined, from the highest to the lowest.
+    pub const fn node(&self) -> u64 {
+        self.node
+    }
+
+    /// Takes an ID apart by this Snowflake's layout. Refuses with `invalid_id`.
+    pub fn decode(&self, id: impl Into<Number>) -> Result<Decoded, Error> {
+        self.layout.decode(id)
+    }
+
+    #[inline]
+    const fn cursor(&self) -> &Cursor {
+        match &self.cursor {
+            CursorRef::Own(cursor) => cursor,
+            #[cfg(feature = "std")]
+            CursorRef::OfProcess(cursor) => cursor,
+        }
+    }
+
+    #[inline]
+    const fn id_of(&self, slot: u64) -> u64 {
+        let ticks = slot >> self.sequence_bits;
+        let sequence = slot & ones(self.sequence_bits);
+        ticks << self.timestamp_shift | sequence << self.sequence_shift | self.placed_node
+    }
+
+    /// Writes the IDs of a run.
+    fn write(&self, run: Run, ids: &mut [u64]) {
+        let mut slot = run.first;
+        let mut rest = ids;
+        while !rest.is_empty() {
+            // Within a tick only the sequence changes, so that the loop below is an addition an ID.
+            let left = ones(self.sequence_bits) - (slot & ones(self.sequence_bits));
+            let count =
+                usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1)).min(rest.len());
+            let (tick, others) = rest.split_at_mut(count);
+            let first = self.id_of(slot);
+            for (id, n) in tick.iter_mut().zip(0_u64..) {
+                *id = first + (n << self.sequence_shift);
+            }
+            slot = slot.wrapping_add(count as u64);
+            rest = others;
+        }
+    }
+}
+
+impl<C: Clock> Snowflake<C> {
+    /// The next ID, or an error at once where there is none yet.
+    ///
+    /// Refuses with `sequence_exhausted`, `clock_moved_backwards`, `time_out_of_range` or `clock_failed`.
+    #[inline]
+    pub fn try_next_id(&self) -> Result<u64, Error> {
+        match self.take(1) {
+            Ok(run) => Ok(self.id_of(run.first)),
+            Err(stopped) => Err(self.give_up(stopped)),
+        }
+    }
+
+    /// The next ID, waiting in the caller's way: at most `max_wait_ms` of real time.
+    ///
+    /// Refuses as [`next_id`](Self::next_id) does, or with what interrupted the wait.
+    #[inline]
+    pub fn next_id_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
+        match self.take(1) {
+            Ok(run) => Ok(self.id_of(run.first)),
+            Err(stopped) => Ok(self.id_of(self.take_later(1, stopped, wait)?.first)),
+        }
+    }
+
+    /// Fills `ids`, waiting in the caller's way: at most `max_wait_ms` of real time between two runs. An error
+    /// part-way loses the IDs already written: they are not issued again.
+    ///
+    /// Refuses as [`next_id`](Self::next_id) does, or with what interrupted the wait.
+    pub fn fill_with<W: Wait>(&self, ids: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
+        let mut rest = ids;
+        while !rest.is_empty() {
+            let wanted = rest.len() as u64;
+            let run = match self.take(wanted) {
+                Ok(run) => run,
+                Err(stopped) => self.take_later(wanted, stopped, wait)?,
+            };
+            let count = usize::try_from(run.last - run.first).map_or(rest.len(), |n| n + 1).min(rest.len());
+            let (filled, others) = rest.split_at_mut(count);
+            self.write(run, filled);
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// Waits, lead and rollbacks, for an operator's graphs. Reads the clock once; refuses with `clock_failed`.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let cursor = self.cursor();
+        let tick = self.rule.tick_of(cursor.load());
+        let start_ms = self.rule.start_ms(tick);
+        let now_ms = self.clock.unix_ms()?;
+        let has_issued = cursor.has_issued();
+        Ok(Stats {
+            waits: cursor.waits.load(portable_atomic::Ordering::Relaxed),
+            rollbacks: cursor.rollbacks.load(portable_atomic::Ordering::Relaxed),
+            lead_ms: if has_issued { ms_until(now_ms, start_ms) } else { 0 },
+            last_issued_ms: has_issued.then(|| u64::try_from(start_ms).unwrap_or(0)),
+        })
+    }
+
+    /// Takes up to `wanted` slots, all in one piece.
+    #[inline]
+    fn take(&self, wanted: u64) -> Result<Run, Stopped> {
+        let cursor = self.cursor();
+        loop {
+            // The cursor first, the clock after it: a thread that pauses between the two finds the clock too
+            // far on, never behind.
+            let last = cursor.load();
+            let mut now_ms = self.now_ms()?;
+            let mut outcome = self.rule.step(last, now_ms, wanted);
+            if let Err(Stop::Backwards { .. }) = outcome {
+                now_ms = self.now_ms()?;
+                outcome = self.rule.step(last, now_ms, wanted);
+            }
+            match outcome {
+                Ok(run) => {
+                    if cursor.advance(last, run.last) {
+                        if run.rolled_back {
+                            cursor.saw_rollback(self.rule.tick_of(last));
+                        }
+                        return Ok(run);
+                    }
+                }
+                Err(stop) => {
+                    if matches!(stop, Stop::Backwards { .. } | Stop::Blocked { behind_ms: Some(_), .. }) {
+                        cursor.saw_rollback(self.rule.tick_of(last));
+                    }
+                    return Err(Stopped::At { stop, now_ms });
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn now_ms(&self) -> Result<i64, Stopped> {
+        self.clock.unix_ms().map_err(|error| Stopped::Clock(error.into()))
+    }
+
+    /// Goes on after `stopped`, which refused to give `wanted` slots, until some are taken or the time is up.
+    #[cold]
+    fn take_later<W: Wait>(&self, wanted: u64, stopped: Stopped, wait: &mut W) -> Result<Run, W::Error> {
+        let longest = Duration::from_millis(self.max_wait_ms.into());
+        let mut stopped = stopped;
+        let mut since = None;
+        loop {
+            let Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } = stopped else {
+                return Err(self.give_up(stopped).into());
+            };
+            if longest.is_zero() {
+                return Err(self.give_up(stopped).into());
+            }
+            let now = wait.elapsed();
+            let since = *since.get_or_insert_with(|| {
+                self.count_wait();
+                now
+            });
+            let left = longest.saturating_sub(now.saturating_sub(since));
+            if left.is_zero() {
+                return Err(self.refusal(stopped).into());
+            }
+            wait.pause(self.clock.until(now_ms, retry_at_ms).min(left))?;
+            match self.take(wanted) {
+                Ok(run) => return Ok(run),
+                Err(again) => stopped = again,
+            }
+        }
+    }
+}
+
+/// A step that took nothing.
+#[derive(Clone, Copy)]
+enum Stopped {
+    At { stop: Stop, now_ms: i64 },
+    Clock(Error),
+}
+
+impl<C> Snowflake<C> {
+    fn count_wait(&self) {
+        self.cursor().waits.fetch_add(1, portable_atomic::Ordering::Relaxed);
+    }
+
+    /// The error of a call that does not wait.
+    #[cold]
+    fn give_up(&self, stopped: Stopped) -> Error {
+        if let Stopped::At { stop: Stop::Blocked { .. }, .. } = stopped {
+            self.count_wait();
+        }
+        self.refusal(stopped)
+    }
+
+    fn refusal(&self, stopped: Stopped) -> Error {
+        let (stop, now_ms) = match stopped {
+            Stopped::At { stop, now_ms } => (stop, now_ms),
+            Stopped::Clock(error) => return error,
+        };
+        match stop {
+            Stop::OutOfRange => self.layout.out_of_range(now_ms.into()),
+            Stop::Ended => Detail::LayoutEnded { ends_at_ms: self.layout.ends_at_ms() }.into(),
+            Stop::Backwards { behind_ms, retry_at_ms }
+            | Stop::Blocked { behind_ms: Some(behind_ms), retry_at_ms } => Detail::Backwards {
+                behind_ms,
+                retry_after_ms: ms_until(now_ms, retry_at_ms),
+                max_backward_ms: self.max_backward_ms,
+            }
+            .into(),
+            Stop::Blocked { behind_ms: None, retry_at_ms } => {
+                Detail::Exhausted { retry_after_ms: ms_until(now_ms, retry_at_ms) }.into()
+            }
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl<C: Clock> Snowflake<C> {
+    /// The next ID, waiting for at most `max_wait_ms` of real time where the tick's sequence is used up.
+    ///
+    /// Refuses with `sequence_exhausted` or `clock_moved_backwards` where that wait was not enough (a step back
+    /// past `max_backward_ms` does not wait), `time_out_of_range`, or `clock_failed`.
+    #[inline]
+    pub fn next_id(&self) -> Result<u64, Error> {
+        self.next_id_with(&mut crate::system::ThreadWait::new())
+    }
+
+    /// Fills `ids`, waiting for at most `max_wait_ms` of real time between two runs. An error part-way loses the
+    /// IDs already written: they are not issued again.
+    ///
+    /// Refuses as [`next_id`](Self::next_id) does.
+    pub fn fill(&self, ids: &mut [u64]) -> Result<(), Error> {
+        self.fill_with(ids, &mut crate::system::ThreadWait::new())
+    }
+
+    /// The next `n` IDs, 1 to [`MAX_BATCH`] of them. Refuses as [`fill`](Self::fill) does, and another `n` with
+    /// `invalid_option`.
+    pub fn next_ids(&self, n: impl Into<Number>) -> Result<std::vec::Vec<u64>, Error> {
+        self.next_ids_with(n, &mut crate::system::ThreadWait::new())
+    }
+
+    /// [`next_ids`](Self::next_ids), waiting in the caller's way.
+    pub fn next_ids_with<W: Wait>(
+        &self,
+        n: impl Into<Number>,
+        wait: &mut W,
+    ) -> Result<std::vec::Vec<u64>, W::Error> {
+        let mut ids = std::vec![0; batch_size(n.into())?];
+        self.fill_with(&mut ids, wait)?;
+        Ok(ids)
+    }
+
+    /// The IDs one after the other, each as [`next_id`](Self::next_id) gives it; it never ends.
+    pub const fn iter(&self) -> Iter<'_, C> {
+        Iter { ids: self }
+    }
+}
+
+/// The `n` of a batch, from 1 to [`MAX_BATCH`].
+#[cfg(feature = "std")]
+fn batch_size(n: Number) -> Result<usize, Error> {
+    let fits = n.to_u64().filter(|n| (1..=MAX_BATCH).contains(n)).and_then(|n| usize::try_from(n).ok());
+    fits.ok_or(Detail::OptionRange { option: "n", value: n, min: 1, max: MAX_BATCH }.into())
+}
+
+#[cfg(feature = "std")]
+impl<'a, C: Clock> IntoIterator for &'a Snowflake<C> {
+    type Item = Result<u64, Error>;
+    type IntoIter = Iter<'a, C>;
+
+    fn into_iter(self) -> Iter<'a, C> {
+        self.iter()
+    }
+}
+
+/// The IDs of a Snowflake one after the other, from [`Snowflake::iter`].
+#[cfg(feature = "std")]
+pub struct Iter<'a, C = BuiltinClock> {
+    ids: &'a Snowflake<C>,
+}
+
+#[cfg(feature = "std")]
+impl<C: Clock> Iterator for Iter<'_, C> {
+    type Item = Result<u64, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.ids.next_id())
+    }
+}
+
+#[cfg(feature = "std")]
+impl<C> fmt::Debug for Iter<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").field("ids", self.ids).finish()
+    }
+}
+
+impl<C> fmt::Debug for Snowflake<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Snowflake {{ layout: {}, node: {} }}", self.layout, self.node)
+    }
+}

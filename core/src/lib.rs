@@ -1,0 +1,71 @@
+//! 64-bit, time-ordered, unique IDs (Snowflakes), the same in every language.
+//!
+//! ```
+//! use polyflake::Snowflake;
+//!
+//! let ids = Snowflake::builder().node(7).build()?;
+//! let id: u64 = ids.next_id()?;
+//! assert_eq!(ids.decode(id)?.node(), 7);
+//! # Ok::<(), polyflake::Error>(())
+//! ```
+//!
+//! An ID's path through the crate: [`Options`] → [`Layout`] → [`Clock`] → cursor → ID, and back through
+//! [`Layout::decode`]. The core is `no_std` and never allocates on the path of an ID; what needs an operating
+//! system (the built-in clocks, waiting, one cursor per node and process) stands behind the `std` feature,
+//! which is on by default.
+//!
+//! # Guarantees
+//!
+//! - IDs of one cursor never repeat, whatever the number of threads and whatever the clock does.
+//! - Each ID is greater than every ID whose call returned before this call began (per node only, for layouts
+//!   with a node field above the timestamp).
+//! - The time in an ID was read during the call, or lies ahead of it by at most `max_ahead_ms` plus a tolerated
+//!   step back.
+//! - No ID lies before the epoch or past the layout's end; nothing is masked, wrapped or silently replaced.
+//!
+//! Two processes that use the same node at the same time are outside these guarantees: give each its own node.
+//!
+//! # Features
+//!
+//! - `std` (default): [`BuiltinClock`]'s clocks, [`Snowflake::next_id`] and the other calls that wait.
+//! - `serde`: layouts as their text, IDs as strings (`serde_id`).
+//! - `critical-section`: 64-bit compare-and-swap on targets without it.
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "std")]
+extern crate std;
+
+mod clock;
+mod cursor;
+mod decode;
+mod error;
+mod generator;
+mod layout;
+mod number;
+mod options;
+mod presets;
+#[cfg(feature = "serde")]
+pub mod serde_id;
+#[cfg(feature = "std")]
+mod system;
+mod text;
+
+pub use clock::{BuiltinClock, Clock, ClockError, ClockName};
+pub use decode::{Decoded, UnixTime};
+pub use error::{Error, ErrorCode};
+#[cfg(feature = "std")]
+pub use generator::Iter;
+pub use generator::{MAX_BATCH, Snowflake, Stats, Wait};
+pub use layout::{Field, Layout, MAX_NODE_FIELDS};
+pub use number::Number;
+pub use options::{Node, Options, SequenceStart};
+pub use presets::{PRESETS, Preset};
+#[cfg(feature = "std")]
+pub use system::{SteadyClock, SystemClock, ThreadWait};
+pub use text::{Format, Text};

@@ -1,0 +1,254 @@
+//! Numbers and words as a caller gave them, kept for the message of the error that refuses them.
+
+use core::fmt::{self, Write as _};
+
+/// A piece of the caller's text, cut (and ending in `…` when shown) past `N` bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Shown<const N: usize> {
+    bytes: [u8; N],
+    len: u8,
+    cut: bool,
+}
+
+impl<const N: usize> Shown<N> {
+    pub(crate) const EMPTY: Self = Self { bytes: [0; N], len: 0, cut: false };
+
+    pub(crate) const fn new(text: &[u8]) -> Self {
+        let mut shown = Self::EMPTY;
+        shown.push(text);
+        shown
+    }
+
+    pub(crate) const fn push(&mut self, mut text: &[u8]) {
+        while let Some((byte, rest)) = text.split_first() {
+            if self.len as usize == N || self.len == u8::MAX {
+                self.cut = true;
+                return;
+            }
+            put(&mut self.bytes, self.len as usize, *byte);
+            self.len += 1;
+            text = rest;
+        }
+    }
+
+    pub(crate) fn of(value: impl fmt::Display) -> Self {
+        let mut shown = Self::EMPTY;
+        // Writing to `Shown` cuts and never fails.
+        let _ = write!(shown, "{value}");
+        shown
+    }
+
+    pub(crate) const fn as_bytes(&self) -> &[u8] {
+        match self.bytes.split_at_checked(self.len as usize) {
+            Some((bytes, _)) => bytes,
+            None => &[],
+        }
+    }
+}
+
+impl<const N: usize> fmt::Write for Shown<N> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl<const N: usize> fmt::Display for Shown<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut chunks = self.as_bytes().utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            for c in chunk.valid().chars() {
+                if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+            }
+            // A character cut in two at the end is part of what `…` stands for.
+            let cut_short = self.cut && chunks.peek().is_none();
+            if !chunk.invalid().is_empty() && !cut_short {
+                f.write_char(char::REPLACEMENT_CHARACTER)?;
+            }
+        }
+        if self.cut { f.write_char('…') } else { Ok(()) }
+    }
+}
+
+impl<const N: usize> fmt::Debug for Shown<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{self}`")
+    }
+}
+
+/// `slots[index] = value`, for `const fn`, where `get_mut` cannot be called yet. Past the end it does nothing.
+pub(crate) const fn put<T: Copy>(slots: &mut [T], index: usize, value: T) {
+    if let Some((_, rest)) = slots.split_at_mut_checked(index) {
+        if let Some(slot) = rest.first_mut() {
+            *slot = value;
+        }
+    }
+}
+
+/// `slots[index]`, for `const fn`.
+pub(crate) const fn at<T: Copy>(slots: &[T], index: usize) -> Option<T> {
+    match slots.split_at_checked(index) {
+        Some((_, rest)) => rest.first().copied(),
+        None => None,
+    }
+}
+
+/// Decimal digits without a sign or a leading zero.
+pub(crate) const fn parse_digits(mut digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || (digits.len() > 1 && matches!(digits.first(), Some(b'0'))) {
+        return None;
+    }
+    let mut value: u64 = 0;
+    while let Some((digit, rest)) = digits.split_first() {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        value = match value.checked_mul(10) {
+            Some(tens) => match tens.checked_add((*digit - b'0') as u64) {
+                Some(sum) => sum,
+                None => return None,
+            },
+            None => return None,
+        };
+        digits = rest;
+    }
+    Some(value)
+}
+
+/// A whole number as a caller gave it. One that does not fit where it goes, or is no number at all, is kept
+/// so that the error can name it.
+///
+/// Made from any integer type, or by [`Number::parse`] from text; what takes a `Number` refuses one out of its
+/// range with the error that names it.
+///
+/// ```
+/// use polyflake::{Layout, Number};
+/// let layout = Layout::default();
+/// assert!(layout.decode(Number::parse("-1")).unwrap_err().to_string().contains("-1"));
+/// assert_eq!(layout.decode(1541815603606036480_u64)?.node(), 378);
+/// # Ok::<(), polyflake::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Number(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Unsigned(u64),
+    /// Below zero.
+    Negative(i64),
+    /// No whole number, or one of more than 64 bits.
+    Other(Shown<40>),
+}
+
+impl Number {
+    pub(crate) const ZERO: Self = Self(Kind::Unsigned(0));
+
+    /// Reads decimal digits, with a `-` before them if the number is negative. Never fails: what is no number
+    /// is refused, by name, where it is used.
+    pub const fn parse(text: &str) -> Self {
+        Self::from_bytes(text.as_bytes())
+    }
+
+    pub(crate) const fn from_bytes(text: &[u8]) -> Self {
+        if let Some(value) = parse_digits(text) {
+            return Self(Kind::Unsigned(value));
+        }
+        if let Some((b'-', digits)) = text.split_first() {
+            if let Some(value) = parse_digits(digits) {
+                if let Some(value) = 0_i64.checked_sub_unsigned(value) {
+                    if value < 0 {
+                        return Self(Kind::Negative(value));
+                    }
+                }
+            }
+        }
+        Self(Kind::Other(Shown::new(text)))
+    }
+
+    /// A number of more than 64 bits, kept as its digits.
+    pub(crate) fn of(value: i128) -> Self {
+        Self(Kind::Other(Shown::of(value)))
+    }
+
+    /// The number, if it lies from 0 to 2^64-1.
+    pub const fn to_u64(self) -> Option<u64> {
+        match self.0 {
+            Kind::Unsigned(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The number, if it lies from -2^63 to 2^63-1.
+    pub const fn to_i64(self) -> Option<i64> {
+        match self.0 {
+            Kind::Unsigned(value) => 0_i64.checked_add_unsigned(value),
+            Kind::Negative(value) => Some(value),
+            Kind::Other(_) => None,
+        }
+    }
+}
+
+impl core::fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Kind::Unsigned(value) => value.fmt(f),
+            Kind::Negative(value) => value.fmt(f),
+            Kind::Other(text) => text.fmt(f),
+        }
+    }
+}
+
+impl From<u64> for Number {
+    fn from(value: u64) -> Self {
+        Self(Kind::Unsigned(value))
+    }
+}
+
+impl From<i64> for Number {
+    fn from(value: i64) -> Self {
+        Self(u64::try_from(value).map_or(Kind::Negative(value), Kind::Unsigned))
+    }
+}
+
+macro_rules! from_narrower {
+    ($($narrow:ty => $wide:ty),*) => {$(
+        impl From<$narrow> for Number {
+            fn from(value: $narrow) -> Self {
+                Self::from(<$wide>::from(value))
+            }
+        }
+    )*};
+}
+from_narrower!(u8 => u64, u16 => u64, u32 => u64, i8 => i64, i16 => i64, i32 => i64);
+
+impl From<usize> for Number {
+    fn from(value: usize) -> Self {
+        // No supported target has a `usize` of more than 64 bits.
+        Self::from(value as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn numbers_keep_what_they_were_given() {
+        for text in ["0", "7", "-5", "18446744073709551615", "-9223372036854775808", "007", "+7", "1.5", ""] {
+            assert_eq!(Number::parse(text).to_string(), text);
+        }
+        assert_eq!(Number::parse("007").to_u64(), None);
+        assert_eq!(Number::parse("-9223372036854775808").to_i64(), Some(i64::MIN));
+        assert_eq!(Number::parse("9223372036854775808").to_i64(), None);
+        assert_eq!(Number::from(-1_i32).to_u64(), None);
+    }
+
+    #[test]
+    fn long_words_are_cut_and_say_so() {
+        let word = Shown::<5>::new("aaaaéb".as_bytes());
+        assert_eq!(word.to_string(), "aaaa…");
+        assert_eq!(Shown::<5>::new(b"a\xffb").to_string(), "a\u{fffd}b");
+        assert_eq!(Shown::<8>::new(b"a\nb").to_string(), "a\\nb");
+    }
+}

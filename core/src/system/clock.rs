@@ -1,0 +1,168 @@
+//! The wall clock, and the wall clock without its steps back.
+
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use portable_atomic::AtomicI64;
+
+use crate::clock::{BuiltinClock, Clock, ClockError, ClockName};
+use crate::options::Resolved;
+
+const NS_PER_MS: i64 = 1_000_000;
+
+pub(crate) fn builtin_clock(options: &Resolved) -> BuiltinClock {
+    match options.clock {
+        ClockName::System => BuiltinClock::System(SystemClock),
+        ClockName::Steady => BuiltinClock::Steady(SteadyClock::new(options.max_backward_ms)),
+    }
+}
+
+/// The wall clock (`CLOCK_REALTIME` and its like). It can step, forwards and back; it goes on while the machine
+/// is suspended.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[inline]
+    fn unix_ms(&self) -> Result<i64, ClockError> {
+        Ok(match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(after) => {
+                i64::try_from(after.as_secs()).unwrap_or(i64::MAX / 1000).saturating_mul(1000)
+                    + i64::from(after.subsec_millis())
+            }
+            Err(_) => wall_ns().div_euclid(NS_PER_MS),
+        })
+    }
+
+    fn until(&self, _: i64, target_ms: i64) -> Duration {
+        ns_until(wall_ns(), target_ms)
+    }
+}
+
+/// The wall clock while it moves forward. While it stands behind what was already seen, monotonic time at half
+/// rate from there, until the wall clock has caught up: no step back shows, if it is within the bound given to
+/// [`new`](Self::new). A wall clock further back than that is given as it is, from there on.
+///
+/// Monotonic time (`CLOCK_MONOTONIC` and its like) stands still while the machine is suspended and the wall
+/// clock does not, so that after a suspend the wall clock catches up the sooner.
+///
+/// ```
+/// use polyflake::{Clock, SteadyClock};
+/// let clock = SteadyClock::new(1000);
+/// let first = clock.unix_ms()?;
+/// assert!(clock.unix_ms()? >= first);
+/// # Ok::<(), polyflake::ClockError>(())
+/// ```
+#[derive(Debug)]
+pub struct SteadyClock {
+    made: Instant,
+    slew: Slew,
+}
+
+impl SteadyClock {
+    /// A clock that hides steps back of up to `max_backward_ms` milliseconds.
+    pub fn new(max_backward_ms: u32) -> Self {
+        Self { made: Instant::now(), slew: Slew::new(max_backward_ms) }
+    }
+
+    fn ns(&self) -> i64 {
+        // The wall clock after the monotonic one: a pause between the two only makes the slew shorter.
+        let monotonic_ns = i64::try_from(self.made.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        self.slew.ns(wall_ns(), monotonic_ns)
+    }
+}
+
+impl Clock for SteadyClock {
+    fn unix_ms(&self) -> Result<i64, ClockError> {
+        Ok(self.ns().div_euclid(NS_PER_MS))
+    }
+
+    fn until(&self, _: i64, target_ms: i64) -> Duration {
+        ns_until(self.ns(), target_ms)
+    }
+}
+
+/// The arithmetic of [`SteadyClock`], with both times as arguments.
+#[derive(Debug)]
+struct Slew {
+    max_backward_ns: i64,
+    /// The greatest `given - monotonic / 2` so far. Adding half the monotonic time of any later moment gives
+    /// the time already seen plus half of what has gone by since: the floor below which nothing is given.
+    anchor_ns: AtomicI64,
+}
+
+impl Slew {
+    const fn new(max_backward_ms: u32) -> Self {
+        Self { max_backward_ns: max_backward_ms as i64 * NS_PER_MS, anchor_ns: AtomicI64::new(i64::MIN) }
+    }
+
+    fn ns(&self, wall_ns: i64, monotonic_ns: i64) -> i64 {
+        let half = monotonic_ns / 2;
+        let wall_anchor = wall_ns - half;
+        let anchor = self.anchor_ns.fetch_max(wall_anchor, Ordering::AcqRel);
+        let floor = anchor.saturating_add(half);
+        if floor.saturating_sub(wall_ns) > self.max_backward_ns {
+            // Not to be hidden: what was seen is forgotten, and the cursor alone decides. Should another thread
+            // have moved the anchor meanwhile, the next reading does this.
+            let _ = self.anchor_ns.compare_exchange(anchor, wall_anchor, Ordering::AcqRel, Ordering::Relaxed);
+            return wall_ns;
+        }
+        floor.max(wall_ns)
+    }
+}
+
+/// Unix ns; from 1677 to 2262.
+fn wall_ns() -> i64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, i64::wrapping_neg),
+    }
+}
+
+fn ns_until(now_ns: i64, target_ms: i64) -> Duration {
+    let ns = i128::from(target_ms) * i128::from(NS_PER_MS) - i128::from(now_ns);
+    Duration::from_nanos(u64::try_from(ns.max(0)).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = NS_PER_MS;
+
+    #[test]
+    fn a_step_back_within_the_bound_never_shows() {
+        let slew = Slew::new(1000);
+        assert_eq!(slew.ns(5_000 * MS, 0), 5_000 * MS);
+        assert_eq!(slew.ns(5_100 * MS, 100 * MS), 5_100 * MS);
+        // 600 ms back: half rate from 5100 on.
+        assert_eq!(slew.ns(4_600 * MS, 200 * MS), 5_150 * MS);
+        assert_eq!(slew.ns(4_800 * MS, 400 * MS), 5_250 * MS);
+        // The wall clock has caught up.
+        assert_eq!(slew.ns(5_600 * MS, 1_200 * MS), 5_650 * MS);
+        assert_eq!(slew.ns(5_700 * MS, 1_300 * MS), 5_700 * MS);
+        assert_eq!(slew.ns(5_800 * MS, 1_400 * MS), 5_800 * MS);
+    }
+
+    #[test]
+    fn a_step_back_past_the_bound_is_given_as_it_is() {
+        let slew = Slew::new(1000);
+        slew.ns(50_000 * MS, 0);
+        assert_eq!(slew.ns(20_000 * MS, 10 * MS), 20_000 * MS);
+        // From there on it is the wall clock, and hides the next step back.
+        assert_eq!(slew.ns(49_900 * MS, 29_910 * MS), 49_900 * MS);
+        assert_eq!(slew.ns(50_100 * MS, 30_110 * MS), 50_100 * MS);
+        assert_eq!(slew.ns(49_600 * MS, 30_210 * MS), 50_150 * MS);
+    }
+
+    #[test]
+    fn the_system_clock_is_the_wall_clock() {
+        let before = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let now = SystemClock.unix_ms().unwrap();
+        let after = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        assert!(before <= u128::try_from(now).unwrap() && u128::try_from(now).unwrap() <= after);
+        assert!(SystemClock.until(now, now + 1000) <= Duration::from_secs(1));
+        assert_eq!(SystemClock.until(now, now - 1), Duration::ZERO);
+    }
+}
