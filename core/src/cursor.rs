@@ -58,7 +58,7 @@ impl Cursor {
 /// What decides a step, in ticks: all that shapes a generator but its node's bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
-    epoch_ms: i64,
+    epoch_ms: u64,
     tick_ms: u64,
     last_tick: u64,
     sequence_bits: u32,
@@ -85,9 +85,9 @@ pub(crate) enum Stop {
     /// The next slot would lie past the last tick.
     Ended,
     /// The clock stands further back than is tolerated.
-    Backwards { behind_ms: u64, retry_at_ms: i64 },
+    Backwards { behind_ms: u64, retry_at_ms: u64 },
     /// A slot comes free when the clock reaches `retry_at_ms`. `behind_ms`: the clock has stepped back.
-    Blocked { behind_ms: Option<u64>, retry_at_ms: i64 },
+    Blocked { behind_ms: Option<u64>, retry_at_ms: u64 },
 }
 
 impl Rule {
@@ -99,8 +99,7 @@ impl Rule {
         start: SequenceStart,
     ) -> Self {
         Self {
-            // A layout's epoch is at most 2^63-1.
-            epoch_ms: i64::try_from(layout.epoch_ms()).unwrap_or(i64::MAX),
+            epoch_ms: layout.epoch_ms(),
             tick_ms: layout.tick_ms(),
             last_tick: ones(layout.timestamp_bits()),
             sequence_bits: layout.sequence_bits(),
@@ -142,7 +141,7 @@ impl Rule {
     /// The tick of an instant, if the layout reaches it.
     #[inline]
     pub(crate) fn tick_at(&self, now_ms: i64) -> Option<u64> {
-        let after = u64::try_from(now_ms.checked_sub(self.epoch_ms)?).ok()?;
+        let after = u64::try_from(now_ms).ok()?.checked_sub(self.epoch_ms)?;
         let tick = if self.tick_ms == 1 { after } else { after / self.tick_ms };
         (tick <= self.last_tick).then_some(tick)
     }
@@ -153,9 +152,9 @@ impl Rule {
     }
 
     /// The Unix ms at which a tick begins.
-    pub(crate) const fn start_ms(&self, tick: u64) -> i64 {
-        // Ticks a step names lie at most one past the layout's last, whose end fits.
-        self.epoch_ms.saturating_add_unsigned(tick.saturating_mul(self.tick_ms))
+    pub(crate) const fn start_ms(&self, tick: u64) -> u64 {
+        // Ticks a step names lie at most one past the layout's last, which ends before 2^63.
+        self.epoch_ms + tick * self.tick_ms
     }
 
     /// The cursor of a node whose ticks up to `now_ms`, and `ahead` more, may have been used by a process
@@ -211,8 +210,11 @@ impl Rule {
 }
 
 /// From `now_ms` to `target_ms`; 0 where that has passed.
-pub(crate) fn ms_until(now_ms: i64, target_ms: i64) -> u64 {
-    u64::try_from(i128::from(target_ms) - i128::from(now_ms)).unwrap_or(0)
+pub(crate) fn ms_until(now_ms: i64, target_ms: u64) -> u64 {
+    match u64::try_from(now_ms) {
+        Ok(now_ms) => target_ms.saturating_sub(now_ms),
+        Err(_) => target_ms.saturating_add(now_ms.unsigned_abs()),
+    }
 }
 
 /// The output function of SplitMix64 (Steele, Lea and Flood, 2014; constants of Stafford's variant 13):

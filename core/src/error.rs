@@ -315,7 +315,7 @@ impl fmt::Display for Error {
                  {first}: one node has one cursor, and its bounds are the first's"
             ),
             Detail::IdTooWide { id, bits } => {
-                write!(f, "ID {id} is not in the layout, whose IDs are 0 to {}", crate::layout::ones(*bits))
+                write!(f, "ID {id} does not fit {bits} bits; it takes 0 to {}", crate::layout::ones(*bits))
             }
             Detail::Text(fault) => fault.fmt(f),
             Detail::Time { unix_ms, epoch_ms, ends_at_ms } => write!(

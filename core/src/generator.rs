@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::clock::{BuiltinClock, Clock};
+use crate::clock::{BuiltinClock, Clock, ClockError};
 use crate::cursor::{Cursor, Rule, Run, Stop, ms_until};
 use crate::decode::Decoded;
 use crate::error::{Detail, Error};
@@ -61,6 +61,10 @@ pub trait Wait {
 
     /// Lets about `pause` go by, or says why the call must end.
     fn pause(&mut self, pause: Duration) -> Result<(), Self::Error>;
+
+    /// The wait has ended with an ID. Threads that wait for the same tick may be many: without giving way to
+    /// them here, the first one on the processor uses the tick up, and the others starve.
+    fn resumed(&mut self) {}
 }
 
 /// What an operator may want to graph, from [`Snowflake::stats`]. Counted since the cursor was made, by all
@@ -148,6 +152,11 @@ impl<C> Snowflake<C> {
         self.node
     }
 
+    /// The clock.
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
     /// Takes an ID apart by this Snowflake's layout. Refuses with `invalid_id`.
     pub fn decode(&self, id: impl Into<Number>) -> Result<Decoded, Error> {
         self.layout.decode(id)
@@ -169,23 +178,24 @@ impl<C> Snowflake<C> {
         ticks << self.timestamp_shift | sequence << self.sequence_shift | self.placed_node
     }
 
-    /// Writes the IDs of a run.
-    fn write(&self, run: Run, ids: &mut [u64]) {
+    /// Writes the IDs of a run, which has no more of them than `ids` takes, and says how many.
+    fn write(&self, run: Run, ids: &mut [u64]) -> usize {
+        let count = usize::try_from(run.last - run.first).map_or(usize::MAX, |more| more.saturating_add(1));
+        let mut rest = ids.get_mut(..count).unwrap_or_default();
         let mut slot = run.first;
-        let mut rest = ids;
         while !rest.is_empty() {
             // Within a tick only the sequence changes, so that the loop below is an addition an ID.
             let left = ones(self.sequence_bits) - (slot & ones(self.sequence_bits));
-            let count =
-                usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1)).min(rest.len());
-            let (tick, others) = rest.split_at_mut(count);
+            let in_tick = usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1));
+            let (tick, others) = rest.split_at_mut(in_tick.min(rest.len()));
             let first = self.id_of(slot);
             for (id, n) in tick.iter_mut().zip(0_u64..) {
                 *id = first + (n << self.sequence_shift);
             }
-            slot = slot.wrapping_add(count as u64);
+            slot = slot.wrapping_add(tick.len() as u64);
             rest = others;
         }
+        count
     }
 }
 
@@ -195,10 +205,25 @@ impl<C: Clock> Snowflake<C> {
     /// Refuses with `sequence_exhausted`, `clock_moved_backwards`, `time_out_of_range` or `clock_failed`.
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, Error> {
+        self.poll_next_id().map_err(|blocked| self.give_up(blocked))
+    }
+
+    /// The next ID, or what [`next_id_after`](Self::next_id_after) needs to go on. For callers that hold
+    /// something (an interpreter) which they let go of only when they must wait.
+    #[inline]
+    pub fn poll_next_id(&self) -> Result<u64, Blocked> {
         match self.take(1) {
             Ok(run) => Ok(self.id_of(run.first)),
-            Err(stopped) => Err(self.give_up(stopped)),
+            Err(stopped) => Err(Blocked { stopped, filled: 0 }),
         }
+    }
+
+    /// Goes on with a call that was blocked, waiting at most `max_wait_ms` of real time.
+    ///
+    /// Refuses as [`next_id`](Self::next_id) does, or with what interrupted the wait.
+    #[cold]
+    pub fn next_id_after<W: Wait>(&self, blocked: Blocked, wait: &mut W) -> Result<u64, W::Error> {
+        self.take_later(1, blocked, wait).map(|run| self.id_of(run.first))
     }
 
     /// The next ID, waiting in the caller's way: at most `max_wait_ms` of real time.
@@ -206,30 +231,49 @@ impl<C: Clock> Snowflake<C> {
     /// Refuses as [`next_id`](Self::next_id) does, or with what interrupted the wait.
     #[inline]
     pub fn next_id_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
-        match self.take(1) {
-            Ok(run) => Ok(self.id_of(run.first)),
-            Err(stopped) => Ok(self.id_of(self.take_later(1, stopped, wait)?.first)),
+        self.poll_next_id().or_else(|blocked| self.next_id_after(blocked, wait))
+    }
+
+    /// Fills `ids`, or as many of them as [`Blocked::filled`] says; [`fill_after`](Self::fill_after) goes on.
+    pub fn poll_fill(&self, ids: &mut [u64]) -> Result<(), Blocked> {
+        let mut filled = 0;
+        while let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match self.take(rest.len() as u64) {
+                Ok(run) => filled += self.write(run, rest),
+                Err(stopped) => return Err(Blocked { stopped, filled }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills the rest of `ids` after [`poll_fill`](Self::poll_fill) was blocked, waiting at most `max_wait_ms` of
+    /// real time between two runs. An error part-way loses the IDs already written: they are not issued again.
+    ///
+    /// Refuses as [`next_id`](Self::next_id) does, or with what interrupted the wait.
+    pub fn fill_after<W: Wait>(
+        &self,
+        ids: &mut [u64],
+        blocked: Blocked,
+        wait: &mut W,
+    ) -> Result<(), W::Error> {
+        let mut blocked = blocked;
+        let mut filled = 0;
+        loop {
+            filled += blocked.filled;
+            let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) else { return Ok(()) };
+            let run = self.take_later(rest.len() as u64, blocked, wait)?;
+            filled += self.write(run, rest);
+            let Some(rest) = ids.get_mut(filled..) else { return Ok(()) };
+            match self.poll_fill(rest) {
+                Ok(()) => return Ok(()),
+                Err(again) => blocked = again,
+            }
         }
     }
 
-    /// Fills `ids`, waiting in the caller's way: at most `max_wait_ms` of real time between two runs. An error
-    /// part-way loses the IDs already written: they are not issued again.
-    ///
-    /// Refuses as [`next_id`](Self::next_id) does, or with what interrupted the wait.
+    /// Fills `ids`, waiting in the caller's way; see [`fill_after`](Self::fill_after).
     pub fn fill_with<W: Wait>(&self, ids: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
-        let mut rest = ids;
-        while !rest.is_empty() {
-            let wanted = rest.len() as u64;
-            let run = match self.take(wanted) {
-                Ok(run) => run,
-                Err(stopped) => self.take_later(wanted, stopped, wait)?,
-            };
-            let count = usize::try_from(run.last - run.first).map_or(rest.len(), |n| n + 1).min(rest.len());
-            let (filled, others) = rest.split_at_mut(count);
-            self.write(run, filled);
-            rest = others;
-        }
-        Ok(())
+        self.poll_fill(ids).or_else(|blocked| self.fill_after(ids, blocked, wait))
     }
 
     /// Waits, lead and rollbacks, for an operator's graphs. Reads the clock once; refuses with `clock_failed`.
@@ -243,7 +287,7 @@ impl<C: Clock> Snowflake<C> {
             waits: cursor.waits.load(portable_atomic::Ordering::Relaxed),
             rollbacks: cursor.rollbacks.load(portable_atomic::Ordering::Relaxed),
             lead_ms: if has_issued { ms_until(now_ms, start_ms) } else { 0 },
-            last_issued_ms: has_issued.then(|| u64::try_from(start_ms).unwrap_or(0)),
+            last_issued_ms: has_issued.then_some(start_ms),
         })
     }
 
@@ -282,21 +326,20 @@ impl<C: Clock> Snowflake<C> {
 
     #[inline]
     fn now_ms(&self) -> Result<i64, Stopped> {
-        self.clock.unix_ms().map_err(|error| Stopped::Clock(error.into()))
+        self.clock.unix_ms().map_err(Stopped::Clock)
     }
 
-    /// Goes on after `stopped`, which refused to give `wanted` slots, until some are taken or the time is up.
-    #[cold]
-    fn take_later<W: Wait>(&self, wanted: u64, stopped: Stopped, wait: &mut W) -> Result<Run, W::Error> {
+    /// Takes up to `wanted` slots once there are some, or gives up when the time is up.
+    fn take_later<W: Wait>(&self, wanted: u64, blocked: Blocked, wait: &mut W) -> Result<Run, W::Error> {
         let longest = Duration::from_millis(self.max_wait_ms.into());
-        let mut stopped = stopped;
+        let mut blocked = blocked;
         let mut since = None;
         loop {
-            let Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } = stopped else {
-                return Err(self.give_up(stopped).into());
+            let Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } = blocked.stopped else {
+                return Err(self.refusal(blocked).into());
             };
             if longest.is_zero() {
-                return Err(self.give_up(stopped).into());
+                return Err(self.give_up(blocked).into());
             }
             let now = wait.elapsed();
             let since = *since.get_or_insert_with(|| {
@@ -305,22 +348,40 @@ impl<C: Clock> Snowflake<C> {
             });
             let left = longest.saturating_sub(now.saturating_sub(since));
             if left.is_zero() {
-                return Err(self.refusal(stopped).into());
+                return Err(self.refusal(blocked).into());
             }
+            let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
             wait.pause(self.clock.until(now_ms, retry_at_ms).min(left))?;
             match self.take(wanted) {
-                Ok(run) => return Ok(run),
-                Err(again) => stopped = again,
+                Ok(run) => {
+                    wait.resumed();
+                    return Ok(run);
+                }
+                Err(stopped) => blocked = Blocked { stopped, filled: 0 },
             }
         }
     }
 }
 
+/// A call that found no free slot.
+#[derive(Debug, Clone, Copy)]
+pub struct Blocked {
+    stopped: Stopped,
+    filled: usize,
+}
+
+impl Blocked {
+    /// How many IDs of a batch were written before.
+    pub const fn filled(&self) -> usize {
+        self.filled
+    }
+}
+
 /// A step that took nothing.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 enum Stopped {
     At { stop: Stop, now_ms: i64 },
-    Clock(Error),
+    Clock(ClockError),
 }
 
 impl<C> Snowflake<C> {
@@ -330,17 +391,17 @@ impl<C> Snowflake<C> {
 
     /// The error of a call that does not wait.
     #[cold]
-    fn give_up(&self, stopped: Stopped) -> Error {
-        if let Stopped::At { stop: Stop::Blocked { .. }, .. } = stopped {
+    fn give_up(&self, blocked: Blocked) -> Error {
+        if let Stopped::At { stop: Stop::Blocked { .. }, .. } = blocked.stopped {
             self.count_wait();
         }
-        self.refusal(stopped)
+        self.refusal(blocked)
     }
 
-    fn refusal(&self, stopped: Stopped) -> Error {
-        let (stop, now_ms) = match stopped {
+    fn refusal(&self, blocked: Blocked) -> Error {
+        let (stop, now_ms) = match blocked.stopped {
             Stopped::At { stop, now_ms } => (stop, now_ms),
-            Stopped::Clock(error) => return error,
+            Stopped::Clock(error) => return error.into(),
         };
         match stop {
             Stop::OutOfRange => self.layout.out_of_range(now_ms.into()),
@@ -381,17 +442,8 @@ impl<C: Clock> Snowflake<C> {
     /// The next `n` IDs, 1 to [`MAX_BATCH`] of them. Refuses as [`fill`](Self::fill) does, and another `n` with
     /// `invalid_option`.
     pub fn next_ids(&self, n: impl Into<Number>) -> Result<std::vec::Vec<u64>, Error> {
-        self.next_ids_with(n, &mut crate::system::ThreadWait::new())
-    }
-
-    /// [`next_ids`](Self::next_ids), waiting in the caller's way.
-    pub fn next_ids_with<W: Wait>(
-        &self,
-        n: impl Into<Number>,
-        wait: &mut W,
-    ) -> Result<std::vec::Vec<u64>, W::Error> {
-        let mut ids = std::vec![0; batch_size(n.into())?];
-        self.fill_with(&mut ids, wait)?;
+        let mut ids = std::vec![0; batch_size(n)?];
+        self.fill(&mut ids)?;
         Ok(ids)
     }
 
@@ -401,9 +453,9 @@ impl<C: Clock> Snowflake<C> {
     }
 }
 
-/// The `n` of a batch, from 1 to [`MAX_BATCH`].
-#[cfg(feature = "std")]
-fn batch_size(n: Number) -> Result<usize, Error> {
+/// The `n` of a batch, if it is 1 to [`MAX_BATCH`]; `invalid_option` else.
+pub fn batch_size(n: impl Into<Number>) -> Result<usize, Error> {
+    let n = n.into();
     let fits = n.to_u64().filter(|n| (1..=MAX_BATCH).contains(n)).and_then(|n| usize::try_from(n).ok());
     fits.ok_or(Detail::OptionRange { option: "n", value: n, min: 1, max: MAX_BATCH }.into())
 }

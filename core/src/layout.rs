@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::error::{Error, FieldNames, LayoutFault, Word, refuse};
-use crate::number::{at, parse_digits, put};
+use crate::number::{Number, at, parse_digits, put};
 
 /// The most node fields a layout may have.
 pub const MAX_NODE_FIELDS: usize = 8;
@@ -236,6 +236,26 @@ impl Layout {
             return refuse(LayoutFault::Tick { tick: digits(tick_ms) });
         }
         draft.finish(epoch_ms, tick_ms)
+    }
+
+    /// [`Layout::new`] from numbers as a caller gave them: what does not fit is refused by its value.
+    pub fn from_fields<'a>(
+        fields: impl IntoIterator<Item = (&'a str, Number)>,
+        epoch_ms: impl Into<Number>,
+        tick_ms: impl Into<Number>,
+    ) -> Result<Self, Error> {
+        let (epoch, tick) = (epoch_ms.into(), tick_ms.into());
+        let mut draft = Draft::EMPTY;
+        for (name, bits) in fields {
+            draft = draft.push(name.as_bytes(), bits.to_u64(), Word::of(bits))?;
+        }
+        let Some(epoch_ms) = epoch.to_i64().and_then(|ms| u64::try_from(ms).ok()) else {
+            return refuse(LayoutFault::Epoch { epoch: Word::of(epoch) });
+        };
+        match tick.to_u64() {
+            None | Some(0) => refuse(LayoutFault::Tick { tick: Word::of(tick) }),
+            Some(tick_ms) => draft.finish(epoch_ms, tick_ms),
+        }
     }
 
     /// A layout from a preset's name (see [`PRESETS`](crate::PRESETS)) or from a text

@@ -61,7 +61,7 @@ pub use decode::{Decoded, UnixTime};
 pub use error::{Error, ErrorCode};
 #[cfg(feature = "std")]
 pub use generator::Iter;
-pub use generator::{MAX_BATCH, Snowflake, Stats, Wait};
+pub use generator::{Blocked, MAX_BATCH, Snowflake, Stats, Wait, batch_size};
 pub use layout::{Field, Layout, MAX_NODE_FIELDS};
 pub use number::Number;
 pub use options::{Node, Options, SequenceStart};

@@ -2,6 +2,8 @@
 
 use core::fmt::{self, Write as _};
 
+use crate::error::{Detail, Error};
+
 /// A piece of the caller's text, cut (and ending in `…` when shown) past `N` bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Shown<const N: usize> {
@@ -176,6 +178,11 @@ impl Number {
             Kind::Unsigned(value) => Some(value),
             _ => None,
         }
+    }
+
+    /// The number as an ID of up to 64 bits. Refuses with `invalid_id`.
+    pub fn to_id(self) -> Result<u64, Error> {
+        self.to_u64().ok_or_else(|| Detail::IdTooWide { id: self, bits: 64 }.into())
     }
 
     /// The number, if it lies from -2^63 to 2^63-1.

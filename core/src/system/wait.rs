@@ -46,4 +46,8 @@ impl Wait for ThreadWait {
         }
         Ok(())
     }
+
+    fn resumed(&mut self) {
+        std::thread::yield_now();
+    }
 }

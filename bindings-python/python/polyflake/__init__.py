@@ -1,0 +1,66 @@
+"""64-bit, time-ordered, unique IDs (Snowflakes), the same in every language.
+
+>>> from polyflake import Snowflake
+>>> ids = Snowflake(node=7)
+>>> id = ids.next_id()
+>>> ids.decode(id).node
+7
+"""
+
+from polyflake._errors import (
+    ClockFailedError,
+    ClockMovedBackwardsError,
+    ClosedError,
+    ForkedError,
+    InternalError,
+    InvalidIdError,
+    InvalidLayoutError,
+    InvalidNodeError,
+    InvalidOptionError,
+    LeaseLostError,
+    LeaseUnavailableError,
+    PolyflakeError,
+    SequenceExhaustedError,
+    StateFileError,
+    TimeOutOfRangeError,
+    UnknownLayoutError,
+)
+from polyflake._polyflake import (
+    PRESETS,
+    Decoded,
+    Field,
+    Layout,
+    Snowflake,
+    Stats,
+    __version__,
+    format_id,
+    parse_id,
+)
+
+__all__ = [
+    "PRESETS",
+    "ClockFailedError",
+    "ClockMovedBackwardsError",
+    "ClosedError",
+    "Decoded",
+    "Field",
+    "ForkedError",
+    "InternalError",
+    "InvalidIdError",
+    "InvalidLayoutError",
+    "InvalidNodeError",
+    "InvalidOptionError",
+    "Layout",
+    "LeaseLostError",
+    "LeaseUnavailableError",
+    "PolyflakeError",
+    "SequenceExhaustedError",
+    "Snowflake",
+    "StateFileError",
+    "Stats",
+    "TimeOutOfRangeError",
+    "UnknownLayoutError",
+    "__version__",
+    "format_id",
+    "parse_id",
+]

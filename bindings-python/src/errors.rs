@@ -1,0 +1,73 @@
+//! The core's errors as Python's exceptions.
+
+use std::cell::RefCell;
+
+use polyflake::{Error, ErrorCode};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+
+thread_local! {
+    /// What the caller's clock raised, between the reading and the end of the call on the same thread.
+    static CLOCK_RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Keeps an exception of the caller's clock for the `clock_failed` that follows.
+pub(crate) fn clock_raised(raised: PyErr) {
+    CLOCK_RAISED.set(Some(raised));
+}
+
+/// The exception of one of the core's errors.
+pub(crate) fn exception(error: &Error) -> PyErr {
+    Python::attach(|py| {
+        let cause = match error.code() {
+            ErrorCode::ClockFailed => CLOCK_RAISED.take(),
+            _ => None,
+        };
+        match cause {
+            // KeyboardInterrupt and SystemExit are nobody's failure: they pass through.
+            Some(raised) if !raised.is_instance_of::<PyException>(py) => raised,
+            cause => build(py, error, cause).unwrap_or_else(|failed| failed),
+        }
+    })
+}
+
+fn build(py: Python<'_>, error: &Error, cause: Option<PyErr>) -> PyResult<PyErr> {
+    let message = match &cause {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    let arguments = PyDict::new(py);
+    if let Some(ms) = error.behind_ms() {
+        arguments.set_item("behind_ms", ms)?;
+    }
+    if let Some(ms) = error.retry_after_ms() {
+        arguments.set_item("retry_after_ms", ms)?;
+    }
+    let class = class(py, error.code())?;
+    let raised = PyErr::from_value(class.call((message,), Some(&arguments))?);
+    raised.set_cause(py, cause);
+    Ok(raised)
+}
+
+/// The exception class of a code, from the Python half.
+pub(crate) fn class(py: Python<'_>, code: ErrorCode) -> PyResult<Bound<'_, PyType>> {
+    static BY_CODE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let by_code = BY_CODE.get_or_try_init(py, || -> PyResult<_> {
+        let found = py.import("polyflake._errors")?.getattr("BY_CODE")?;
+        Ok(found.cast_into::<PyDict>()?.unbind())
+    })?;
+    Ok(by_code.bind(py).as_any().get_item(code.number())?.cast_into::<PyType>()?)
+}
+
+/// `?` for the core's results.
+pub(crate) trait OrRaise<T> {
+    fn or_raise(self) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for Result<T, Error> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(|error| exception(&error))
+    }
+}

@@ -1,0 +1,63 @@
+//! The native half of the Python package `polyflake`: it converts types, and the core decides.
+#![allow(clippy::doc_markdown, reason = "doc comments here are Python's docstrings")]
+
+mod convert;
+mod errors;
+mod layout;
+mod snowflake;
+mod wait;
+
+use pyo3::prelude::*;
+
+use crate::errors::OrRaise;
+
+/// Writes an ID as text: ``decimal``, ``hex``, ``base32``, ``base36``, ``base58`` or ``base62``.
+///
+/// ``base32`` (Crockford, 13 digits) and ``base62`` (11 digits) sort as the IDs do.
+/// Raises InvalidIdError for an ID of more than 64 bits, InvalidOptionError for another format.
+///
+/// >>> from polyflake import format_id
+/// >>> format_id(38358284406638839, "base32")
+/// '01226N0640J7Q'
+#[pyfunction]
+#[pyo3(signature = (id, format = "decimal"))]
+fn format_id(id: &Bound<'_, PyAny>, format: &str) -> PyResult<String> {
+    let format: polyflake::Format = format.parse().or_raise()?;
+    let id = convert::number(id, "id")?.to_id().or_raise()?;
+    Ok(format.write(id).as_str().to_owned())
+}
+
+/// Reads an ID written by format_id. ``hex``, ``base32`` and ``base36`` read both cases.
+///
+/// Raises InvalidIdError, which names the position, for a foreign character or a number over 64 bits.
+///
+/// >>> from polyflake import parse_id
+/// >>> parse_id("01226n0640j7q", "base32")
+/// 38358284406638839
+#[pyfunction]
+#[pyo3(signature = (text, format = "decimal"))]
+fn parse_id(text: &str, format: &str) -> PyResult<u64> {
+    let format: polyflake::Format = format.parse().or_raise()?;
+    format.read(text).or_raise()
+}
+
+/// The native half of polyflake.
+#[pymodule(gil_used = false)]
+mod _polyflake {
+    use pyo3::prelude::*;
+    use pyo3::types::PyTuple;
+
+    #[pymodule_export]
+    use super::layout::{PyDecoded, PyField, PyLayout};
+    #[pymodule_export]
+    use super::snowflake::{PySnowflake, PyStats};
+    #[pymodule_export]
+    use super::{format_id, parse_id};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let presets = polyflake::PRESETS.iter().map(|preset| preset.name);
+        module.add("PRESETS", PyTuple::new(module.py(), presets)?)?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

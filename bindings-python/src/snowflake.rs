@@ -1,0 +1,308 @@
+//! `Snowflake`: the core's, with Python's types around it.
+
+use polyflake::{Clock, ClockError, Options, Snowflake, Stats};
+use pyo3::buffer::{ElementType, PyUntypedBuffer};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::convert;
+use crate::errors::{self, OrRaise};
+use crate::layout::{PyDecoded, PyLayout};
+use crate::wait::{Detached, Raised};
+
+/// From how many IDs on a batch releases the interpreter although it need not wait.
+const LARGE_BATCH: usize = 16 * 1024;
+
+/// A generator of unique, time-ordered 64-bit IDs. It is safe to share between threads, and an iterator.
+///
+/// layout: a preset's name, a layout's text, or a Layout. Default: "twitter".
+/// node: an int for all node bits, or a mapping of field to int. Required, unless the layout has no node
+///     field; no other process may use the same node at the same time.
+/// max_backward_ms: how far the clock may step back and IDs still be issued. Default: 1000.
+/// max_ahead_ms: how far IDs may run ahead of the clock to serve a burst. Default: 0.
+/// max_wait_ms: the longest next_id waits, and a batch between two of its runs. Default: a tick + 10.
+/// sequence_start: "spread" (the default) or "zero": the first sequence number of a fresh tick.
+/// clock: "system" (the default), "steady", or a callable that returns an int of Unix ms.
+///
+/// Raises InvalidLayoutError, UnknownLayoutError, InvalidNodeError or InvalidOptionError.
+///
+/// >>> from polyflake import Snowflake
+/// >>> ids = Snowflake(node={"datacenter": 1, "worker": 7})
+/// >>> ids.next_id() < ids.next_id()
+/// True
+#[pyclass(frozen, module = "polyflake", name = "Snowflake")]
+pub(crate) struct PySnowflake(Generator);
+
+enum Generator {
+    Builtin(Snowflake),
+    Callers(Snowflake<CallersClock>),
+}
+
+/// Calls `$call` on the core's Snowflake, whichever clock it has.
+macro_rules! with {
+    ($self:ident, $ids:ident => $call:expr) => {
+        match &$self.0 {
+            Generator::Builtin($ids) => $call,
+            Generator::Callers($ids) => $call,
+        }
+    };
+}
+
+/// A Python callable that returns Unix ms.
+struct CallersClock(Py<PyAny>);
+
+impl Clock for CallersClock {
+    fn unix_ms(&self) -> Result<i64, ClockError> {
+        let reading = Python::attach(|py| convert::clock_reading(&self.0.bind(py).call0()?));
+        reading.map_err(|raised| {
+            errors::clock_raised(raised);
+            ClockError::new("the clock failed")
+        })
+    }
+}
+
+#[pymethods]
+impl PySnowflake {
+    #[new]
+    #[pyo3(signature = (*, layout = None, node = None, max_backward_ms = None, max_ahead_ms = None,
+                        max_wait_ms = None, sequence_start = None, clock = None))]
+    fn new(
+        layout: Option<&Bound<'_, PyAny>>,
+        node: Option<&Bound<'_, PyAny>>,
+        max_backward_ms: Option<&Bound<'_, PyAny>>,
+        max_ahead_ms: Option<&Bound<'_, PyAny>>,
+        max_wait_ms: Option<&Bound<'_, PyAny>>,
+        sequence_start: Option<&str>,
+        clock: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let mut options = Options::default();
+        if let Some(layout) = layout {
+            options = options.layout(convert::layout(layout)?);
+        }
+        if let Some(node) = node {
+            options = options.node(convert::node(node)?);
+        }
+        if let Some(ms) = max_backward_ms {
+            options = options.max_backward_ms(convert::number(ms, "max_backward_ms")?);
+        }
+        if let Some(ms) = max_ahead_ms {
+            options = options.max_ahead_ms(convert::number(ms, "max_ahead_ms")?);
+        }
+        if let Some(ms) = max_wait_ms {
+            options = options.max_wait_ms(convert::number(ms, "max_wait_ms")?);
+        }
+        if let Some(start) = sequence_start {
+            options = options.sequence_start(start.parse().or_raise()?);
+        }
+        let generator = match clock {
+            None => Generator::Builtin(options.build().or_raise()?),
+            Some(clock) => match clock.cast::<PyString>() {
+                Ok(name) => {
+                    options.set("clock", name.to_str()?).or_raise()?;
+                    Generator::Builtin(options.build().or_raise()?)
+                }
+                Err(_) if clock.is_callable() => {
+                    let clock = CallersClock(clock.clone().unbind());
+                    Generator::Callers(options.build_with_clock(clock).or_raise()?)
+                }
+                Err(_) => return Err(convert::wrong_type(clock, "clock", "a str or a callable")),
+            },
+        };
+        Ok(Self(generator))
+    }
+
+    /// The next ID. Waits, without holding the GIL, where the tick's sequence is used up.
+    ///
+    /// Raises SequenceExhaustedError or ClockMovedBackwardsError where max_wait_ms was not enough (a step back
+    /// past max_backward_ms does not wait), TimeOutOfRangeError, or ClockFailedError.
+    fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
+        with!(self, ids => ids.poll_next_id().or_else(|blocked| {
+            py.detach(|| ids.next_id_after(blocked, &mut Detached::new()))
+        }))
+        .map_err(|Raised(error)| error)
+    }
+
+    /// The next ID, or the exception of next_id at once where there is none yet.
+    fn try_next_id(&self) -> PyResult<u64> {
+        with!(self, ids => ids.try_next_id()).or_raise()
+    }
+
+    /// A list of the next n IDs, 1 to 16777216 of them. An exception part-way loses IDs and never repeats one.
+    ///
+    /// Raises as next_id does, and InvalidOptionError for another n.
+    fn next_ids(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+        let mut ids = vec![0; polyflake::batch_size(convert::number(n, "n")?).or_raise()?];
+        self.fill_slice(py, &mut ids)?;
+        Ok(ids)
+    }
+
+    /// Fills a writable, contiguous buffer of 8-byte integers with IDs: an array.array("Q"), a memoryview or a
+    /// NumPy array (formats Q and q, and L and l where they have 8 bytes; signed ones unless the layout takes
+    /// all 64 bits). Nothing else may write to it meanwhile. An exception part-way loses IDs and never repeats
+    /// one.
+    ///
+    /// Raises as next_id does, TypeError for what is no such buffer, and BufferError for a read-only one.
+    fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        let buffer = PyUntypedBuffer::get(buffer)?;
+        let count = self.check(&buffer)?;
+        let first = buffer.buf_ptr().cast::<u64>();
+        if count == 0 {
+            Ok(())
+        } else if first.is_aligned() {
+            // SAFETY: the exporter keeps `count` writable, contiguous 8-byte integers at `first` for as long as
+            // `buffer` is held; any 8 bytes are a u64. That nothing else writes to them meanwhile is the
+            // caller's part, as it is of every call that fills a buffer without the GIL (`readinto`).
+            let ids = unsafe { std::slice::from_raw_parts_mut(first, count) };
+            self.fill_slice(py, ids)
+        } else {
+            // A view that begins in the middle of a word.
+            let mut ids = [0; 512];
+            (0..count).step_by(ids.len()).try_for_each(|start| {
+                let part = &mut ids[..(count - start).min(512)];
+                self.fill_slice(py, part)?;
+                // SAFETY: as above; bytes need no alignment, and `start + part.len() <= count`.
+                unsafe {
+                    let target = first.cast::<u8>().add(start * size_of::<u64>());
+                    target.copy_from_nonoverlapping(part.as_ptr().cast(), size_of_val(part));
+                }
+                Ok(())
+            })
+        }
+    }
+
+    /// Takes an ID apart by this Snowflake's layout. Raises InvalidIdError.
+    fn decode(&self, id: &Bound<'_, PyAny>) -> PyResult<PyDecoded> {
+        let id = convert::number(id, "id")?;
+        with!(self, ids => ids.decode(id)).or_raise().map(PyDecoded)
+    }
+
+    /// The layout.
+    #[getter]
+    fn layout(&self) -> PyLayout {
+        PyLayout(with!(self, ids => *ids.layout()))
+    }
+
+    /// All node fields joined, from the highest to the lowest.
+    #[getter]
+    fn node(&self) -> u64 {
+        with!(self, ids => ids.node())
+    }
+
+    /// Waits, lead and rollbacks, for graphs. Raises ClockFailedError.
+    #[getter]
+    fn stats(&self) -> PyResult<PyStats> {
+        with!(self, ids => ids.stats()).or_raise().map(PyStats)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<u64> {
+        self.next_id(py)
+    }
+
+    fn __repr__(&self) -> String {
+        with!(self, ids => format!("Snowflake(layout='{}', node={})", ids.layout(), ids.node()))
+    }
+
+    #[expect(clippy::unused_self, reason = "a method in Python")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a Snowflake cannot be pickled or copied: two of them with one node in two processes repeat IDs; \
+             build one where it is used, each process with a node of its own",
+        ))
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        match &self.0 {
+            Generator::Builtin(_) => {}
+            Generator::Callers(ids) => visit.call(&ids.clock().0)?,
+        }
+        Ok(())
+    }
+}
+
+impl PySnowflake {
+    /// Fills `ids`, holding the interpreter while that takes no time to speak of.
+    fn fill_slice(&self, py: Python<'_>, ids: &mut [u64]) -> PyResult<()> {
+        let wait = &mut Detached::new();
+        with!(self, flake => {
+            if ids.len() >= LARGE_BATCH {
+                py.detach(|| flake.fill_with(ids, wait))
+            } else {
+                flake.poll_fill(ids).or_else(|blocked| py.detach(|| flake.fill_after(ids, blocked, wait)))
+            }
+        })
+        .map_err(|Raised(error)| error)
+    }
+
+    /// How many IDs a buffer takes.
+    fn check(&self, buffer: &PyUntypedBuffer) -> PyResult<usize> {
+        let format = buffer.format();
+        let refuse = |what: &str| {
+            Err(PyTypeError::new_err(format!(
+                "fill takes a writable, contiguous buffer of 8-byte integers (format Q or q); this one {what}"
+            )))
+        };
+        let signed = match ElementType::from_format(format) {
+            ElementType::UnsignedInteger { bytes: 8 } => false,
+            ElementType::SignedInteger { bytes: 8 } => true,
+            _ => return refuse(&format!("has format {}", format.to_string_lossy())),
+        };
+        if cfg!(target_endian = "little") && matches!(format.to_bytes(), [b'>' | b'!', _])
+            || cfg!(target_endian = "big") && matches!(format.to_bytes(), [b'<', _])
+        {
+            return refuse("has the other byte order");
+        }
+        if buffer.readonly() {
+            return refuse("is read-only");
+        }
+        if !buffer.is_c_contiguous() {
+            return refuse("is not contiguous");
+        }
+        if signed && with!(self, ids => ids.layout().total_bits()) == 64 {
+            return refuse("is signed, and the layout's IDs take all 64 bits");
+        }
+        Ok(buffer.item_count())
+    }
+}
+
+/// What an operator may want to graph, counted since the cursor was made, on slow paths only.
+#[pyclass(frozen, eq, module = "polyflake", name = "Stats")]
+#[derive(PartialEq, Eq)]
+pub(crate) struct PyStats(Stats);
+
+#[pymethods]
+impl PyStats {
+    /// How often a call found no free slot and waited or gave up.
+    #[getter]
+    fn waits(&self) -> u64 {
+        self.0.waits
+    }
+
+    /// How many steps back of the clock were seen, tolerated or refused.
+    #[getter]
+    fn rollbacks(&self) -> u64 {
+        self.0.rollbacks
+    }
+
+    /// By how many ms the last tick taken lies ahead of the clock; 0 where it does not.
+    #[getter]
+    fn lead_ms(&self) -> u64 {
+        self.0.lead_ms
+    }
+
+    /// The start of the last ID's tick, in Unix ms; None before the first ID.
+    #[getter]
+    fn last_issued_ms(&self) -> Option<u64> {
+        self.0.last_issued_ms
+    }
+
+    fn __repr__(&self) -> String {
+        let Stats { waits, rollbacks, lead_ms, .. } = self.0;
+        let last = self.0.last_issued_ms.map_or_else(|| "None".to_owned(), |ms| ms.to_string());
+        format!("Stats(waits={waits}, rollbacks={rollbacks}, lead_ms={lead_ms}, last_issued_ms={last})")
+    }
+}

@@ -1,0 +1,234 @@
+//! What the README's table of guarantees promises of one process.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use polyflake::{ClockError, ClockName, Error, ErrorCode, Layout, Snowflake, Wait};
+
+/// Every test has nodes of its own: a process has one cursor for a node.
+fn builder(node: u64) -> polyflake::Options {
+    Snowflake::builder().node(node)
+}
+
+#[test]
+fn eight_threads_repeat_nothing_and_each_goes_up() {
+    const THREADS: usize = 8;
+    const EACH: usize = 250_000;
+    let ids = builder(1).build().unwrap();
+    let issued: Vec<Vec<u64>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let ids = &ids;
+                scope.spawn(move || {
+                    // Half the threads take single IDs, half take batches, of the same cursor.
+                    if thread % 2 == 0 {
+                        ids.iter().take(EACH).map(Result::unwrap).collect()
+                    } else {
+                        let mut all = vec![0; EACH];
+                        all.chunks_mut(999).for_each(|part| ids.fill(part).unwrap());
+                        all
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut per_tick = std::collections::HashMap::<u64, u64>::new();
+    let mut all = HashSet::with_capacity(THREADS * EACH);
+    for thread in &issued {
+        assert!(thread.is_sorted_by(|a, b| a < b), "each thread's IDs go up");
+        for id in thread {
+            assert!(all.insert(*id), "{id} is repeated");
+            let decoded = ids.decode(*id).unwrap();
+            assert_eq!(decoded.node(), 1);
+            *per_tick.entry(decoded.ticks()).or_default() += 1;
+        }
+    }
+    assert_eq!(all.len(), THREADS * EACH);
+    assert!(per_tick.values().all(|count| *count <= ids.layout().ids_per_tick()));
+}
+
+#[test]
+fn layouts_with_equal_bits_share_a_cursor() {
+    let twitter = builder(2).layout("twitter").build().unwrap();
+    let leaf = builder(2).layout("leaf").build().unwrap();
+    let pairs = builder(0).layout("twitter").node([("datacenter", 0), ("worker", 2)]).build().unwrap();
+    let mut last = 0;
+    for _ in 0..1000 {
+        for ids in [&twitter, &leaf, &pairs] {
+            let id = ids.next_id().unwrap();
+            assert!(id > last);
+            last = id;
+        }
+    }
+    // Another epoch, another ID space.
+    assert!(builder(2).layout("cosid").max_backward_ms(5).build().is_ok());
+}
+
+#[test]
+fn a_snowflake_built_for_each_call_repeats_nothing() {
+    let mut last = 0;
+    for _ in 0..5000 {
+        let id = builder(3).build().unwrap().next_id().unwrap();
+        assert!(id > last);
+        last = id;
+    }
+}
+
+#[test]
+fn a_shared_cursor_keeps_its_first_bounds() {
+    let first = builder(4).max_ahead_ms(5).build().unwrap();
+    let refused = builder(4).build().unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::InvalidOption);
+    assert!(refused.to_string().contains("max_ahead_ms is 0"), "{refused}");
+    assert!(builder(4).max_ahead_ms(5).max_backward_ms(0).build().is_err());
+    // What belongs to the Snowflake and not to the cursor may differ.
+    assert!(builder(4).max_ahead_ms(5).max_wait_ms(0).clock(ClockName::Steady).build().is_ok());
+    first.next_id().unwrap();
+}
+
+#[test]
+fn a_restart_within_a_tick_cannot_repeat() {
+    // A fresh cursor counts the tick it is made in as used up.
+    for (node, layout) in [(5, "sonyflake2"), (6, "timestamp:31|machine:10|sequence:22@1577203200000/1s")] {
+        let made_in = now_ms();
+        let ids = builder(node).layout(layout).build().unwrap();
+        let id = ids.next_id().unwrap();
+        assert!(ids.decode(id).unwrap().timestamp_ms() > made_in);
+    }
+}
+
+#[test]
+fn the_time_in_an_id_was_read_during_the_call() {
+    let ids = builder(7).build().unwrap();
+    for _ in 0..1000 {
+        let before = now_ms();
+        let decoded = ids.decode(ids.next_id().unwrap()).unwrap();
+        assert!(before <= decoded.timestamp_ms() && decoded.timestamp_ms() <= now_ms());
+    }
+}
+
+fn now_ms() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    u64::try_from(now.as_millis()).unwrap()
+}
+
+#[test]
+fn a_clock_that_goes_back_forever_hangs_nothing() {
+    let now = AtomicI64::new(1_800_000_000_000);
+    let ids = builder(8)
+        .max_backward_ms(u32::MAX)
+        .max_wait_ms(20)
+        .build_with_clock(|| Ok(now.fetch_sub(1, Ordering::Relaxed)))
+        .unwrap();
+    let mut issued = 0;
+    let error = loop {
+        match ids.next_id() {
+            Ok(_) => issued += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.code(), ErrorCode::ClockMovedBackwards);
+    assert!(error.behind_ms().unwrap() > 0 && error.retry_after_ms() > error.behind_ms());
+    // One tick and no more: counting on in it is all that a step back allows.
+    assert!(issued <= ids.layout().ids_per_tick());
+}
+
+#[test]
+fn a_wait_on_a_clock_that_stands_is_bounded_by_real_time() {
+    let ids = builder(0).layout("timestamp:40|worker:1|sequence:1@0/1s").max_wait_ms(30);
+    let ids = ids.build_with_clock(|| Ok(5_000)).unwrap();
+    ids.next_ids(2).unwrap();
+    let start = Instant::now();
+    let error = ids.next_id().unwrap_err();
+    assert!(start.elapsed() >= Duration::from_millis(30));
+    assert_eq!(error.code(), ErrorCode::SequenceExhausted);
+    assert_eq!(error.retry_after_ms(), Some(1000));
+    assert_eq!(ids.stats().unwrap().waits, 1);
+}
+
+#[test]
+fn the_bound_of_a_wait_begins_anew_with_each_run_of_a_batch() {
+    // Ten ticks of 20 ms take far longer than max_wait_ms, which none of them passes.
+    let ids = builder(0).layout("timestamp:40|worker:1|sequence:1@0/20ms").max_wait_ms(100);
+    let batch = ids.build().unwrap().next_ids(20).unwrap();
+    assert!(batch.is_sorted_by(|a, b| a < b));
+}
+
+#[test]
+fn what_interrupts_a_wait_ends_the_call() {
+    #[derive(Debug, PartialEq)]
+    enum Ended {
+        Interrupted,
+        Refused(Error),
+    }
+    impl From<Error> for Ended {
+        fn from(error: Error) -> Self {
+            Self::Refused(error)
+        }
+    }
+    struct Interrupt;
+    impl Wait for Interrupt {
+        type Error = Ended;
+        fn elapsed(&mut self) -> Duration {
+            Duration::ZERO
+        }
+        fn pause(&mut self, pause: Duration) -> Result<(), Ended> {
+            assert!(pause > Duration::ZERO);
+            Err(Ended::Interrupted)
+        }
+    }
+    let ids = builder(0).layout("timestamp:40|worker:1|sequence:1@0/1s");
+    let ids = ids.build_with_clock(|| Ok(5_000)).unwrap();
+    ids.next_ids(2).unwrap();
+    assert_eq!(ids.next_id_with(&mut Interrupt), Err(Ended::Interrupted));
+}
+
+#[test]
+fn a_failing_clock_is_named_and_loses_nothing() {
+    let fails = std::cell::Cell::new(false);
+    let clock =
+        || if fails.get() { Err(ClockError::new("the time server is away")) } else { Ok(1_700_000_000_000) };
+    let ids = builder(9).build_with_clock(clock).unwrap();
+    let first = ids.next_id().unwrap();
+    fails.set(true);
+    let error = ids.next_id().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ClockFailed);
+    assert_eq!(error.to_string(), "clock_failed: the time server is away");
+    fails.set(false);
+    assert_eq!(ids.next_id().unwrap(), first + 1);
+}
+
+#[test]
+fn stats_count_waits_rollbacks_and_the_lead() {
+    let now = AtomicI64::new(1_700_000_000_000);
+    let ids = builder(10).max_ahead_ms(50).build_with_clock(|| Ok(now.load(Ordering::Relaxed))).unwrap();
+    assert_eq!(ids.stats().unwrap().last_issued_ms, None);
+    ids.next_ids(4096 * 11).unwrap();
+    let stats = ids.stats().unwrap();
+    assert!((10..=11).contains(&stats.lead_ms), "{stats:?}");
+    assert_eq!(stats.last_issued_ms, Some(1_700_000_000_000 + stats.lead_ms));
+    assert_eq!((stats.waits, stats.rollbacks), (0, 0));
+    now.fetch_sub(200, Ordering::Relaxed);
+    ids.next_id().unwrap();
+    ids.next_id().unwrap();
+    assert_eq!(ids.stats().unwrap().rollbacks, 1, "one step back counts once");
+    now.fetch_sub(5000, Ordering::Relaxed);
+    ids.next_id().unwrap_err();
+    assert_eq!(ids.stats().unwrap().waits, 0, "a refusal is no wait");
+}
+
+#[test]
+fn the_steady_clock_issues() {
+    let ids = builder(11).clock(ClockName::Steady).build().unwrap();
+    let batch = ids.next_ids(10_000).unwrap();
+    assert!(batch.is_sorted_by(|a, b| a < b));
+}
+
+#[test]
+fn baidu_has_run_out_and_says_so() {
+    let ids = builder(12).layout(Layout::parse("baidu").unwrap()).build().unwrap();
+    assert_eq!(ids.next_id().unwrap_err().code(), ErrorCode::TimeOutOfRange);
+}
