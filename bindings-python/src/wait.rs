@@ -45,7 +45,11 @@ impl Wait for Detached {
         self.since_signals += pause;
         if self.since_signals >= SIGNALS_EVERY {
             self.since_signals = Duration::ZERO;
-            Python::attach(Python::check_signals).map_err(Raised)?;
+            #[expect(
+                clippy::redundant_closure_for_method_calls,
+                reason = "the method's lifetime is too narrow"
+            )]
+            Python::attach(|py| py.check_signals()).map_err(Raised)?;
         }
         Ok(())
     }
