@@ -1,5 +1,6 @@
 //! `Layout`, `Field` and `Decoded`: values.
 
+use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use polyflake::{Decoded, Field, Layout, Node, Number};
@@ -310,7 +311,8 @@ impl PyDecoded {
         };
         let mut repr = format!("Decoded(id={}, time={time}", decoded.id());
         for (name, value) in decoded.fields() {
-            repr += &format!(", {name}={value}");
+            // Writing to a `String` does not fail.
+            let _ = write!(repr, ", {name}={value}");
         }
         Ok(format!("{repr}, sequence={})", decoded.sequence()))
     }

@@ -1,0 +1,104 @@
+# Polyflake: `make help` lists what there is.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+export CARGO_TARGET_DIR := $(CURDIR)/target
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PYTEST := $(PYTHON) -m pytest --timeout 600
+PYTHON_FILES := tests demo bindings-python
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
+
+.PHONY: demo
+demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four threads
+	$(PYTHON) demo/demo.py
+
+.PHONY: test
+test: test-reference test-rust test-no-std test-msrv test-python test-readme ## builds and tests everything there is
+
+.PHONY: test-reference
+test-reference: $(VENV)/ready # the vectors are what the reference makes
+	$(PYTHON) tests/reference.py --check
+	$(PYTEST) tests/test_reference.py
+
+.PHONY: test-rust
+test-rust: tools-ready
+	cargo test --locked --workspace --all-features
+	cargo test --locked -p polyflake --release --test guarantees
+
+.PHONY: test-no-std
+test-no-std: tools-ready
+	tools/no-std
+
+.PHONY: test-msrv
+test-msrv: tools-ready
+	tools/msrv
+
+.PHONY: test-python
+test-python: $(VENV)/installed # the package as installed, its types, and its stubs
+	cd bindings-python && $(CURDIR)/$(PYTEST) tests
+	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy.stubtest polyflake
+	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy --strict python
+
+.PHONY: test-readme
+test-readme: $(VENV)/installed
+	$(PYTEST) tests/test_readme.py
+
+.PHONY: bench
+bench: $(VENV)/installed ## full load in Rust and Python, and what it costs other threads
+	cargo bench -q -p polyflake --bench full_load
+	$(PYTHON) bindings-python/benches/full_load.py
+
+.PHONY: lint
+lint: $(VENV)/ready ## every formatter and linter, changing nothing
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake
+	$(VENV)/bin/ruff check --config bindings-python/pyproject.toml $(PYTHON_FILES)
+	$(VENV)/bin/ruff format --check --config bindings-python/pyproject.toml $(PYTHON_FILES)
+
+.PHONY: fmt
+fmt: $(VENV)/ready ## formats everything
+	cargo fmt --all
+	$(VENV)/bin/ruff check --fix-only -q --config bindings-python/pyproject.toml $(PYTHON_FILES)
+	$(VENV)/bin/ruff format --config bindings-python/pyproject.toml $(PYTHON_FILES)
+
+.PHONY: packages
+packages: $(VENV)/ready tools-ready ## what a user installs, in dist/
+	rm -rf dist
+	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin build -q --locked --release --sdist --out ../dist
+	@ls -l dist
+
+.PHONY: vectors
+vectors: ## makes tests/vectors.json anew
+	python3 tests/reference.py
+
+.PHONY: lock
+lock: ## pins the newest versions that tests/requirements.in allows
+	rm -rf $(VENV)
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install -q -r tests/requirements.in
+	$(VENV)/bin/pip freeze > tests/requirements.txt
+
+.PHONY: clean
+clean: ## removes everything that was built
+	rm -rf target dist $(VENV)
+
+.PHONY: tools-ready
+tools-ready:
+	@tools/need cargo cargo cc gcc
+
+$(VENV)/ready: tests/requirements.txt tools/venv
+	tools/venv $(VENV)
+	touch $@
+
+# The wheel as a user installs it, made from the source distribution.
+$(VENV)/installed: $(VENV)/ready Cargo.toml Cargo.lock $(shell find core bindings-python -type f -not -path '*/tests/*' -not -name '*.pyc')
+	$(MAKE) --no-print-directory packages
+	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
+	touch $@
