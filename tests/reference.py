@@ -2025,7 +2025,8 @@ def run_step(generator: Reference, step: Case, clock: ScriptClock, **how: bool) 
     except Refused as refused:
         if refused.blocked and step["call"] != "try_next_id":
             # It gives up after max_wait_ms of real time: on a clock that stands, and soon.
-            assert "until" not in step and generator.options.max_wait_ms <= LONGEST_REAL_WAIT
+            assert "until" not in step
+            assert generator.options.max_wait_ms <= LONGEST_REAL_WAIT
         carried = {"behind_ms": refused.behind_ms, "retry_after_ms": refused.retry_after_ms}
         return {"error": refused.name} | {k: str(v) for k, v in carried.items() if v is not None}
 

@@ -6,6 +6,8 @@ use std::time::Instant;
 use polyflake::{Error, Snowflake};
 
 const ROUNDS: usize = 9;
+const TICKS: u32 = 500;
+const IDS: u32 = 4_000_000;
 
 fn main() -> Result<(), Error> {
     let twitter = Snowflake::builder().node(1).build()?;
@@ -16,7 +18,6 @@ fn main() -> Result<(), Error> {
     let mut batch = Vec::new();
     let mut buffer = vec![0; 1024];
     for _ in 0..ROUNDS {
-        const TICKS: u32 = 500;
         twitter.next_id()?;
         let start = Instant::now();
         for _ in 0..4096 * TICKS {
@@ -24,7 +25,6 @@ fn main() -> Result<(), Error> {
         }
         share.push(f64::from(TICKS) / start.elapsed().as_secs_f64() / 10.0);
 
-        const IDS: u32 = 4_000_000;
         let start = Instant::now();
         for _ in 0..IDS {
             black_box(wide.next_id()?);
