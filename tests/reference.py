@@ -621,8 +621,8 @@ layouts_refused: "given" must be refused with "error"; "why" is for people.
 decode: "id" under "layout" (name or text). "node" is the whole node: the node fields joined from
 the highest down. "fields" has the node fields alone. decode_refused: must be refused.
 
-compose: the ID for an instant, a node and a sequence. "node" is the whole node as a string, a map of
-node fields to strings, or null for none. compose_refused: must be refused with "error".
+compose: the ID for an instant, a node and a sequence. "node" is the whole node as a string, a map
+of node fields to strings, or null for none. compose_refused: must be refused with "error".
 
 bounds: the lowest ID at or after "time_ms" and the highest at or before it. A side that must be
 refused is {"error": name} in place of the ID.
@@ -631,13 +631,14 @@ texts: an ID and how each format writes it; reading that text gives the ID back.
 texts that are read. texts_refused: "position" is that of the first character that refuses, counted
 from 1 in characters, and the message holds the words "position N"; null where there is none.
 
-Options, in the sections below. "layout", "sequence_start" and "clock" are texts; "max_backward_ms",
-"max_ahead_ms" and "max_wait_ms" are numbers as strings; "node" is the whole node as a string or a
-map of node fields to strings. "node_text" stands in place of "node" for languages whose options are
-texts (C): give it as the option "node"; others pass over the case or check that it is refused as a
-wrong type. "text_only": true marks cases that need options of name and text too (an option that does
-not exist, a number that is none). Where "clock" is not given, the runner gives a clock of its own
-that returns a fixed time: the built-in clocks share one cursor in a process, and its bounds.
+Options, in the sections below. "layout", "sequence_start" and "clock" are texts;
+"max_backward_ms", "max_ahead_ms" and "max_wait_ms" are numbers as strings; "node" is the whole
+node as a string or a map of node fields to strings. "node_text" stands in place of "node" for
+languages whose options are texts (C): give it as the option "node"; others pass over the case or
+check that it is refused as a wrong type. "text_only": true marks cases that need options of name
+and text too (an option that does not exist, a number that is none). Where "clock" is not given,
+the runner gives a clock of its own that returns a fixed time: the built-in clocks share one cursor
+in a process, and its bounds.
 
 options: accepted; the Snowflake's "layout" (canonical text) and whole "node" are as given.
 options_refused: building the Snowflake must be refused with "error".
@@ -646,8 +647,8 @@ scripts: a Snowflake is built with "options" and a clock of the runner's own, th
 order on that one Snowflake. "clock" sets what the clock returns, at every reading, until the next
 step that has one; a step without it leaves the clock where it is. With "advance" and "until", the
 first reading of the step returns "clock" and each later reading is "advance" more than the one
-before, but never more than "until", where it stays; the step after such a one always sets the clock.
-"call" is next_id, try_next_id or next_ids with "n". Then exactly one of:
+before, but never more than "until", where it stays; the step after such a one always sets the
+clock. "call" is next_id, try_next_id or next_ids with "n". Then exactly one of:
   "id": the ID that the call returns;
   "ids": all IDs of next_ids in order;
   "run": for long ones: "count" IDs, each greater than the one before, from "first" to "last";
