@@ -74,6 +74,18 @@ packages: $(VENV)/ready tools-ready ## what a user installs, in dist/
 	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin build -q --locked --release --sdist --out ../dist
 	@ls -l dist
 
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+.PHONY: install
+install: tools-ready ## the C library, its header and polyflake.pc, into DESTDIR/PREFIX (/usr/local)
+	cargo build -q --locked --release -p polyflake-c
+	tools/install-c $(PREFIX) $(DESTDIR)
+
+.PHONY: header
+header: ## makes bindings-c/include/polyflake.h anew
+	POLYFLAKE_BLESS=1 cargo test -q -p polyflake-c --test header
+
 .PHONY: vectors
 vectors: ## makes tests/vectors.json anew
 	python3 tests/reference.py

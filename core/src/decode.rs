@@ -28,6 +28,13 @@ impl UnixTime {
         Self { floor_ms: us.div_euclid(1000).into(), has_fraction: us.rem_euclid(1000) != 0 }
     }
 
+    /// From milliseconds since 1970-01-01T00:00Z and nanoseconds after them (0 to 999,999; more carry over).
+    pub fn from_ms_ns(ms: i64, ns: u32) -> Self {
+        let ms = i128::from(ms) + i128::from(ns / 1_000_000);
+        let floor_ms = i64::try_from(ms).map_or_else(|_| Number::of(ms), Number::from);
+        Self { floor_ms, has_fraction: ns % 1_000_000 != 0 }
+    }
+
     /// From seconds since 1970-01-01T00:00Z and nanoseconds after them (0 to 999,999,999; more carry over).
     pub fn from_s_ns(s: i64, ns: u32) -> Self {
         let ms = i128::from(s) * 1000 + i128::from(ns / 1_000_000);

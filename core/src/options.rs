@@ -252,6 +252,13 @@ impl Options {
         self
     }
 
+    /// One more field of the node, for callers that hold the fields apart. A whole node set before goes.
+    pub fn node_field(mut self, name: &str, value: impl Into<Number>) -> Self {
+        let fields = self.node.filter(|node| !matches!(node.0, Given::Whole(_))).unwrap_or(Node::NO_FIELDS);
+        self.node = Some(fields.with_field(name, value));
+        self
+    }
+
     /// How many ms the clock may step back and IDs still be issued, counting on in the last tick. A step back
     /// by more is refused with `clock_moved_backwards`; 0 refuses every step back of a tick or more.
     pub fn max_backward_ms(mut self, value: impl Into<Number>) -> Self {

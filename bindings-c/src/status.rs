@@ -1,0 +1,229 @@
+//! Statuses, their details, and the boundary that no panic crosses.
+
+use core::ffi::{CStr, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use polyflake::{Error, ErrorCode};
+
+/// POLYFLAKE_OK or the permanent number of an error, the same in every language.
+pub type polyflake_status = i32;
+
+/// It worked; the outputs are written.
+pub const POLYFLAKE_OK: polyflake_status = 0;
+/// A layout that cannot work.
+pub const POLYFLAKE_INVALID_LAYOUT: polyflake_status = 1;
+/// No preset of that name.
+pub const POLYFLAKE_UNKNOWN_LAYOUT: polyflake_status = 2;
+/// A node field missing, unknown or out of range.
+pub const POLYFLAKE_INVALID_NODE: polyflake_status = 3;
+/// Any other option's value or name, and a pointer that may not be NULL.
+pub const POLYFLAKE_INVALID_OPTION: polyflake_status = 4;
+/// An ID outside its layout, or a text that is no ID.
+pub const POLYFLAKE_INVALID_ID: polyflake_status = 5;
+/// Before the epoch or past the layout's end.
+pub const POLYFLAKE_TIME_OUT_OF_RANGE: polyflake_status = 6;
+/// The clock stands further back than max_backward_ms allows.
+pub const POLYFLAKE_CLOCK_MOVED_BACKWARDS: polyflake_status = 7;
+/// No ID came free within the time the call may wait.
+pub const POLYFLAKE_SEQUENCE_EXHAUSTED: polyflake_status = 8;
+/// Used in a child of the process that made it.
+pub const POLYFLAKE_FORKED: polyflake_status = 9;
+/// The caller's clock returned other than 0.
+pub const POLYFLAKE_CLOCK_FAILED: polyflake_status = 10;
+/// The state file cannot be opened, or belongs to another layout or node.
+pub const POLYFLAKE_STATE_FILE: polyflake_status = 11;
+/// No free worker, or the store cannot be reached.
+pub const POLYFLAKE_LEASE_UNAVAILABLE: polyflake_status = 12;
+/// The lease ran out; nothing more is issued on it.
+pub const POLYFLAKE_LEASE_LOST: polyflake_status = 13;
+/// Used after close.
+pub const POLYFLAKE_CLOSED: polyflake_status = 14;
+/// A caught panic: a bug in Polyflake.
+pub const POLYFLAKE_INTERNAL: polyflake_status = 99;
+
+/// What stands behind a status other than POLYFLAKE_OK. Set size to sizeof(polyflake_detail) before a call;
+/// the rest is written only where the call does not return POLYFLAKE_OK.
+#[repr(C)]
+#[derive(Debug)]
+pub struct polyflake_detail {
+    /// sizeof(polyflake_detail), set by the caller.
+    pub size: usize,
+    /// By how many ms the clock stands behind the last ID, with POLYFLAKE_CLOCK_MOVED_BACKWARDS; else 0.
+    pub behind_ms: u64,
+    /// After how many ms of the clock the next ID can come, with POLYFLAKE_CLOCK_MOVED_BACKWARDS and
+    /// POLYFLAKE_SEQUENCE_EXHAUSTED; else 0.
+    pub retry_after_ms: u64,
+    /// What is wrong and what would fit, ending in a NUL.
+    pub message: [c_char; 496],
+}
+
+/// The permanent name of a status, such as "invalid_layout"; "ok" for POLYFLAKE_OK, "unknown" for a number
+/// that is none. Static.
+#[unsafe(no_mangle)]
+pub extern "C" fn polyflake_status_name(status: polyflake_status) -> *const c_char {
+    texts(status).0.as_ptr()
+}
+
+/// What a status means, in one sentence that names no value. Static.
+#[unsafe(no_mangle)]
+pub extern "C" fn polyflake_status_message(status: polyflake_status) -> *const c_char {
+    texts(status).1.as_ptr()
+}
+
+/// The core's texts, each with the NUL that C wants.
+fn texts(status: polyflake_status) -> (&'static CStr, &'static CStr) {
+    macro_rules! with_nul {
+        ($text:expr) => {{
+            const TEXT: &str = $text;
+            const BYTES: [u8; TEXT.len() + 1] = {
+                let mut bytes = [0; TEXT.len() + 1];
+                let mut n = 0;
+                while n < TEXT.len() {
+                    bytes[n] = TEXT.as_bytes()[n];
+                    n += 1;
+                }
+                bytes
+            };
+            const C: &CStr = match CStr::from_bytes_with_nul(&BYTES) {
+                Ok(text) => text,
+                Err(_) => panic!("a text holds a NUL"),
+            };
+            C
+        }};
+    }
+    macro_rules! of {
+        ($($code:ident)*) => {
+            match status {
+                POLYFLAKE_OK => (c"ok", c"it worked"),
+                $(n if n == ErrorCode::$code.number() => {
+                    (with_nul!(ErrorCode::$code.name()), with_nul!(ErrorCode::$code.message()))
+                })*
+                _ => (c"unknown", c"no status has this number"),
+            }
+        };
+    }
+    of!(InvalidLayout UnknownLayout InvalidNode InvalidOption InvalidId TimeOutOfRange ClockMovedBackwards
+        SequenceExhausted Forked ClockFailed StateFile LeaseUnavailable LeaseLost Closed Internal)
+}
+
+/// Why a call does not return `POLYFLAKE_OK`.
+pub(crate) enum Failure {
+    Core(Error),
+    /// The caller broke the ABI's own rules, said in these words.
+    Misuse(&'static str),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Core(error)
+    }
+}
+
+/// Runs a call's body; a panic in it becomes `POLYFLAKE_INTERNAL`.
+#[inline]
+pub(crate) fn guard(
+    detail: *mut polyflake_detail,
+    body: impl FnOnce() -> Result<(), Failure>,
+) -> polyflake_status {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => POLYFLAKE_OK,
+        Ok(Err(failure)) => report(detail, &failure),
+        Err(_) => {
+            write(detail, "internal: a panic was caught: please report this bug", 0, 0);
+            POLYFLAKE_INTERNAL
+        }
+    }
+}
+
+#[cold]
+fn report(detail: *mut polyflake_detail, failure: &Failure) -> polyflake_status {
+    match failure {
+        Failure::Core(error) => {
+            let (behind_ms, retry_after_ms) = (error.behind_ms(), error.retry_after_ms());
+            write(detail, &error.to_string(), behind_ms.unwrap_or(0), retry_after_ms.unwrap_or(0));
+            error.code().number()
+        }
+        Failure::Misuse(what) => {
+            write(detail, &format!("invalid_option: {what}"), 0, 0);
+            POLYFLAKE_INVALID_OPTION
+        }
+    }
+}
+
+fn write(detail: *mut polyflake_detail, message: &str, behind_ms: u64, retry_after_ms: u64) {
+    // SAFETY: the caller gives NULL or a struct that begins with its size; one that is too small is left alone.
+    if let Ok(detail) = unsafe { sized(detail) } {
+        detail.behind_ms = behind_ms;
+        detail.retry_after_ms = retry_after_ms;
+        copy_text(message, &mut detail.message);
+    }
+}
+
+/// Copies as much of a text as there is room for, and fills the rest with NULs: at least one.
+pub(crate) fn copy_text(text: &str, room: &mut [c_char]) {
+    let mut end = text.len().min(room.len() - 1);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let bytes = text.bytes().take(end).chain(core::iter::repeat(0));
+    for (to, from) in room.iter_mut().zip(bytes) {
+        // `c_char` is signed on some targets and not on others.
+        *to = c_char::from_ne_bytes([from]);
+    }
+}
+
+/// A pointer that the caller must not leave NULL, as a reference.
+///
+/// # Safety
+/// It is NULL, or points to a live `T` that nothing changes during the call.
+#[inline]
+pub(crate) unsafe fn given<'a, T>(pointer: *const T, what: &'static str) -> Result<&'a T, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { pointer.as_ref() }.ok_or(Failure::Misuse(what))
+}
+
+/// An output that the caller must not leave NULL.
+///
+/// # Safety
+/// It is NULL, or points to room for a `T` that nothing else uses during the call.
+#[inline]
+pub(crate) unsafe fn output<'a, T>(
+    pointer: *mut T,
+    what: &'static str,
+) -> Result<&'a mut core::mem::MaybeUninit<T>, Failure> {
+    // SAFETY: as the caller promises; uninitialised memory is fine behind `MaybeUninit`.
+    unsafe { pointer.cast::<core::mem::MaybeUninit<T>>().as_mut() }.ok_or(Failure::Misuse(what))
+}
+
+/// A text that the caller must not leave NULL. Bytes that are no UTF-8 come out as U+FFFD, which no parser of
+/// the core takes.
+///
+/// # Safety
+/// It is NULL, or points to bytes that end in a NUL.
+pub(crate) unsafe fn given_text<'a>(
+    pointer: *const c_char,
+    what: &'static str,
+) -> Result<std::borrow::Cow<'a, str>, Failure> {
+    if pointer.is_null() {
+        return Err(Failure::Misuse(what));
+    }
+    // SAFETY: as the caller promises.
+    Ok(unsafe { CStr::from_ptr(pointer) }.to_string_lossy())
+}
+
+/// An output struct that begins with its size, which the caller has set.
+///
+/// # Safety
+/// It is NULL, or points to at least as many bytes as the `usize` it begins with says, which nothing else uses
+/// during the call.
+pub(crate) unsafe fn sized<'a, T>(pointer: *mut T) -> Result<&'a mut T, Failure> {
+    if pointer.is_null() {
+        return Err(Failure::Misuse("the output struct is NULL"));
+    }
+    // SAFETY: as the caller promises; the size alone is read before it is known that the rest is there.
+    if unsafe { pointer.cast::<usize>().read() } < size_of::<T>() {
+        return Err(Failure::Misuse("the output struct's size is not set to its sizeof"));
+    }
+    // SAFETY: as the caller promises. Ours hold integers alone, for which any bytes do.
+    Ok(unsafe { &mut *pointer })
+}
