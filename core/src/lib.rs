@@ -69,3 +69,8 @@ pub use presets::{PRESETS, Preset};
 #[cfg(feature = "std")]
 pub use system::{SteadyClock, SystemClock, ThreadWait};
 pub use text::{Format, Text};
+
+/// The README's Rust examples, run as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
