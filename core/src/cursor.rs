@@ -3,7 +3,7 @@
 //! A slot is `tick << sequence_bits | sequence`. [`Rule::step`] is the whole algorithm: it takes the time and the
 //! cursor as arguments and does no I/O.
 
-use portable_atomic::{AtomicU64, Ordering};
+use portable_atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::layout::{Layout, ones};
 use crate::options::SequenceStart;
@@ -17,6 +17,8 @@ pub(crate) struct Cursor {
     /// The tick in which the last of `rollbacks` was seen, so that one step back counts once.
     rollback_tick: AtomicU64,
     first: u64,
+    /// It is the parent's: this process is a child that was forked since.
+    disowned: AtomicBool,
 }
 
 impl Cursor {
@@ -27,7 +29,19 @@ impl Cursor {
             rollbacks: AtomicU64::new(0),
             rollback_tick: AtomicU64::new(u64::MAX),
             first,
+            disowned: AtomicBool::new(false),
         }
+    }
+
+    /// Leaves nothing to take, so that the path of an ID need not ask whose the cursor is.
+    #[cfg(feature = "std")]
+    pub(crate) fn disown(&self) {
+        self.disowned.store(true, Ordering::Release);
+        self.slot.store(u64::MAX, Ordering::Release);
+    }
+
+    pub(crate) fn is_disowned(&self) -> bool {
+        self.disowned.load(Ordering::Acquire)
     }
 
     /// The last slot taken. Acquire: the clock is read after it.

@@ -143,6 +143,7 @@ impl Error {
             Detail::Backwards { .. } => ErrorCode::ClockMovedBackwards,
             Detail::Exhausted { .. } => ErrorCode::SequenceExhausted,
             Detail::Clock(_) => ErrorCode::ClockFailed,
+            Detail::Forked => ErrorCode::Forked,
         }
     }
 
@@ -243,6 +244,7 @@ pub(crate) enum Detail {
         retry_after_ms: u64,
     },
     Clock(ClockError),
+    Forked,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -334,6 +336,10 @@ impl fmt::Display for Error {
                 write!(f, "the sequence of this tick is used up; the next ID can come in {retry_after_ms} ms")
             }
             Detail::Clock(error) => error.fmt(f),
+            Detail::Forked => f.write_str(
+                "the parent process had this Snowflake, or one for the same IDs, before it forked, and two processes \
+                 that share a node repeat IDs; build one after the fork, with a node that is this process's own",
+            ),
         }
     }
 }

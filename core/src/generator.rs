@@ -10,6 +10,8 @@ use crate::error::{Detail, Error};
 use crate::layout::{Layout, ones};
 use crate::number::Number;
 use crate::options::{Options, Resolved};
+#[cfg(feature = "std")]
+use crate::system::Generation;
 
 /// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
 pub const MAX_BATCH: u64 = 1 << 24;
@@ -45,7 +47,11 @@ pub struct Snowflake<C = BuiltinClock> {
 }
 
 enum CursorRef {
-    Own(Cursor),
+    Own {
+        cursor: Cursor,
+        #[cfg(feature = "std")]
+        made_in: Generation,
+    },
     #[cfg(feature = "std")]
     OfProcess(&'static Cursor),
 }
@@ -96,7 +102,12 @@ impl Options {
     pub fn build_with_clock<C: Clock>(&self, clock: C) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
         let rule = resolved.rule();
-        Ok(Snowflake::new(&resolved, rule, CursorRef::Own(Cursor::new(0)), clock))
+        let cursor = CursorRef::Own {
+            cursor: Cursor::new(0),
+            #[cfg(feature = "std")]
+            made_in: Generation::of_this_process(),
+        };
+        Ok(Snowflake::new(&resolved, rule, cursor, clock))
     }
 
     /// A Snowflake on a built-in clock. Where this process already has one whose IDs could be equal, it shares
@@ -163,9 +174,17 @@ impl<C> Snowflake<C> {
     }
 
     #[inline]
-    const fn cursor(&self) -> &Cursor {
+    fn cursor(&self) -> &Cursor {
         match &self.cursor {
-            CursorRef::Own(cursor) => cursor,
+            CursorRef::Own { cursor, .. } => {
+                #[cfg(feature = "std")]
+                if let CursorRef::Own { made_in, .. } = &self.cursor {
+                    if *made_in != Generation::now() {
+                        cursor.disown();
+                    }
+                }
+                cursor
+            }
             #[cfg(feature = "std")]
             CursorRef::OfProcess(cursor) => cursor,
         }
@@ -276,9 +295,13 @@ impl<C: Clock> Snowflake<C> {
         self.poll_fill(ids).or_else(|blocked| self.fill_after(ids, blocked, wait))
     }
 
-    /// Waits, lead and rollbacks, for an operator's graphs. Reads the clock once; refuses with `clock_failed`.
+    /// Waits, lead and rollbacks, for an operator's graphs. Reads the clock once; refuses with `clock_failed`
+    /// or `forked`.
     pub fn stats(&self) -> Result<Stats, Error> {
         let cursor = self.cursor();
+        if cursor.is_disowned() {
+            return Err(Detail::Forked.into());
+        }
         let tick = self.rule.tick_of(cursor.load());
         let start_ms = self.rule.start_ms(tick);
         let now_ms = self.clock.unix_ms()?;
@@ -314,6 +337,7 @@ impl<C: Clock> Snowflake<C> {
                         return Ok(run);
                     }
                 }
+                Err(_) if cursor.is_disowned() => return Err(Stopped::Forked),
                 Err(stop) => {
                     if matches!(stop, Stop::Backwards { .. } | Stop::Blocked { behind_ms: Some(_), .. }) {
                         cursor.saw_rollback(self.rule.tick_of(last));
@@ -382,6 +406,7 @@ impl Blocked {
 enum Stopped {
     At { stop: Stop, now_ms: i64 },
     Clock(ClockError),
+    Forked,
 }
 
 impl<C> Snowflake<C> {
@@ -402,6 +427,7 @@ impl<C> Snowflake<C> {
         let (stop, now_ms) = match blocked.stopped {
             Stopped::At { stop, now_ms } => (stop, now_ms),
             Stopped::Clock(error) => return error.into(),
+            Stopped::Forked => return Detail::Forked.into(),
         };
         match stop {
             Stop::OutOfRange => self.layout.out_of_range(now_ms.into()),

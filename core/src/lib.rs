@@ -23,6 +23,9 @@
 //!   step back.
 //! - No ID lies before the epoch or past the layout's end; nothing is masked, wrapped or silently replaced.
 //!
+//! - After `fork`, a Snowflake that the child inherited refuses with `forked`, and so does a new one for a node
+//!   that the parent had.
+//!
 //! Two processes that use the same node at the same time are outside these guarantees: give each its own node.
 //!
 //! # Features
@@ -31,7 +34,7 @@
 //! - `serde`: layouts as their text, IDs as strings (`serde_id`).
 //! - `critical-section`: 64-bit compare-and-swap on targets without it.
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![cfg_attr(
     not(test),
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)

@@ -1,10 +1,12 @@
-//! What needs an operating system: the built-in clocks, waiting, and one cursor per node and process.
+//! What needs an operating system: the built-in clocks, waiting, noticing `fork`, and one cursor per node and process.
 
 mod clock;
+mod fork;
 mod table;
 mod wait;
 
 pub(crate) use clock::builtin_clock;
 pub use clock::{SteadyClock, SystemClock};
+pub(crate) use fork::Generation;
 pub(crate) use table::process_cursor;
 pub use wait::ThreadWait;

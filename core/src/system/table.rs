@@ -1,17 +1,18 @@
 //! One cursor per node and process: Snowflakes whose IDs could be equal find the same one.
 
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use std::boxed::Box;
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use crate::clock::{BuiltinClock, Clock};
 use crate::cursor::{Cursor, Rule};
-use crate::error::Error;
+use crate::error::{Detail, Error};
 use crate::options::Resolved;
+use crate::system::fork::Generation;
 
 /// What shapes the bits of an ID. Layouts that differ in their fields' names only, or in how the node's bits
 /// are divided, make equal IDs.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq)]
 struct Key {
     epoch_ms: u64,
     tick_ms: u64,
@@ -21,13 +22,26 @@ struct Key {
 }
 
 struct Entry {
+    key: Key,
     max_backward_ms: u32,
     max_ahead_ms: u32,
     cursor: Cursor,
+    /// The entry made before this one.
+    next: *const Entry,
 }
 
-/// Entries are never taken out: a cursor lives as long as the process.
-static CURSORS: Mutex<BTreeMap<Key, &'static Entry>> = Mutex::new(BTreeMap::new());
+/// The newest entry of a list that only grows: a cursor lives as long as the process. It has no lock, so that a
+/// `fork` in the middle of anything leaves the child a whole list.
+static NEWEST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
+
+/// The entries from `newest` on.
+fn entries(newest: *const Entry) -> impl Iterator<Item = &'static Entry> {
+    // SAFETY: an entry is leaked before it is put into the list, whole, with Release ordering, and read from it
+    // with Acquire ordering; nothing takes it out, frees it or changes it but through its atomics.
+    #[allow(unsafe_code)]
+    let entry = |pointer: *const Entry| unsafe { pointer.as_ref::<'static>() };
+    core::iter::successors(entry(newest), move |last| entry(last.next))
+}
 
 /// The cursor of these options' IDs, made if this process has none yet.
 pub(crate) fn process_cursor(
@@ -35,6 +49,7 @@ pub(crate) fn process_cursor(
     rule: &Rule,
     clock: &BuiltinClock,
 ) -> Result<&'static Cursor, Error> {
+    Generation::of_this_process();
     let layout = &options.layout;
     let key = Key {
         epoch_ms: layout.epoch_ms(),
@@ -43,17 +58,48 @@ pub(crate) fn process_cursor(
         sequence: (layout.sequence_bits(), layout.sequence_shift()),
         placed_node: layout.place_node(options.node),
     };
-    // The table is whole whenever the lock is free: an insertion is its last step.
-    let mut cursors = CURSORS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(entry) = cursors.get(&key) {
-        options.same_bounds(entry.max_backward_ms, entry.max_ahead_ms)?;
-        return Ok(&entry.cursor);
+    let mut newest = NEWEST.load(Ordering::Acquire);
+    if let Some(entry) = entries(newest).find(|entry| entry.key == key) {
+        return shared(entry, options);
     }
-    let entry: &Entry = Box::leak(Box::new(Entry {
+    let mut entry = Box::new(Entry {
+        key,
         max_backward_ms: options.max_backward_ms,
         max_ahead_ms: options.max_ahead_ms,
         cursor: Cursor::new(rule.used_up_to(clock.unix_ms()?)),
-    }));
-    cursors.insert(key, entry);
+        next: newest,
+    });
+    let pointer = loop {
+        entry.next = newest;
+        let pointer = Box::into_raw(entry);
+        match NEWEST.compare_exchange(newest, pointer, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => break pointer,
+            Err(now) => {
+                // SAFETY: the pointer is the box's of above, and nobody else has seen it.
+                #[allow(unsafe_code)]
+                let unused = unsafe { Box::from_raw(pointer) };
+                // Another thread was faster; what it made may be what is wanted here.
+                if let Some(made) = entries(now).find(|made| made.key == unused.key) {
+                    return shared(made, options);
+                }
+                (entry, newest) = (unused, now);
+            }
+        }
+    };
+    // The first of the list is the entry just made.
+    entries(pointer).next().map(|entry| &entry.cursor).ok_or_else(|| Detail::Forked.into())
+}
+
+/// The cursor of an entry that is there already.
+fn shared(entry: &'static Entry, options: &Resolved) -> Result<&'static Cursor, Error> {
+    if entry.cursor.is_disowned() {
+        return Err(Detail::Forked.into());
+    }
+    options.same_bounds(entry.max_backward_ms, entry.max_ahead_ms)?;
     Ok(&entry.cursor)
+}
+
+/// In a child just forked: every cursor so far is the parent's.
+pub(super) fn disown_all() {
+    entries(NEWEST.load(Ordering::Acquire)).for_each(|entry| entry.cursor.disown());
 }
