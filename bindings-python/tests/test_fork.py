@@ -1,0 +1,100 @@
+"""After a fork: what the child inherited refuses, and the parent goes on."""
+
+import json
+import multiprocessing
+import os
+from array import array
+from collections.abc import Callable
+
+import pytest
+from polyflake import ForkedError, PolyflakeError, Snowflake
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+
+
+def in_child(child: Callable[[], object]) -> object:
+    """What `child` returns in a fork of this process."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(write, json.dumps(child()).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        answer = pipe.read()
+    os.waitpid(pid, 0)
+    return json.loads(answer)
+
+
+def refusal(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except PolyflakeError as error:
+        return error.name
+    return "issued"
+
+
+def test_the_child_refuses_and_the_parent_goes_on() -> None:
+    ids = Snowflake(node=500)
+    own_clock = Snowflake(node=500, clock=lambda: 1_700_000_000_000)
+    first, own_first = ids.next_id(), own_clock.next_id()
+    calls: list[Callable[[], object]] = [
+        ids.next_id,
+        ids.try_next_id,
+        lambda: next(ids),
+        lambda: ids.next_ids(10),
+        lambda: ids.next_ids(20_000),
+        lambda: ids.fill(array("Q", [0])),
+        lambda: ids.stats,
+        own_clock.next_id,
+        lambda: Snowflake(node=500),
+        lambda: Snowflake(node=500, layout="leaf"),
+    ]
+    assert in_child(lambda: [refusal(call) for call in calls]) == ["forked"] * len(calls)
+    assert ids.next_id() > first
+    assert own_clock.next_id() == own_first + 1
+
+
+def test_the_child_issues_on_a_node_of_its_own() -> None:
+    parent = Snowflake(node=501)
+    parents = parent.next_ids(1000)
+    childs = in_child(lambda: Snowflake(node=502).next_ids(1000))
+    assert isinstance(childs, list)
+    assert len({*parents, *childs, *parent.next_ids(1000)}) == 3000
+
+
+def test_what_decodes_goes_on_in_the_child() -> None:
+    ids = Snowflake(node=503)
+    id_ = ids.next_id()
+    assert in_child(lambda: ids.decode(id_).node) == 503
+
+
+def test_dropping_what_was_inherited_touches_nothing_of_the_parents() -> None:
+    ids = Snowflake(node=504)
+    first = ids.next_id()
+
+    def drop() -> bool:
+        nonlocal ids
+        del ids
+        return True
+
+    assert in_child(drop) is True
+    assert ids.next_id() > first
+
+
+shared = Snowflake(node=505)
+
+
+def worker(_: int) -> str:
+    with pytest.raises(ForkedError) as refused:
+        shared.next_id()
+    return str(refused.value)
+
+
+def test_multiprocessing_by_fork_says_what_to_do_instead() -> None:
+    shared.next_id()
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        (message,) = set(pool.map(worker, range(8)))
+    assert "build one after the fork, with a node that is this process's own" in message
