@@ -19,7 +19,7 @@ demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four 
 	$(PYTHON) demo/demo.py
 
 .PHONY: test
-test: test-reference test-rust test-no-std test-msrv test-python test-readme ## builds and tests everything there is
+test: test-reference test-rust test-no-std test-msrv test-python test-c test-go test-php test-readme ## builds and tests everything there is
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the vectors are what the reference makes
@@ -44,6 +44,26 @@ test-python: $(VENV)/installed # the package as installed, its types, and its st
 	cd bindings-python && $(CURDIR)/$(PYTEST) tests
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy.stubtest polyflake
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy --strict python
+
+# C, Go and PHP use the library as installed, in a prefix of the build's own.
+C_PREFIX := $(CARGO_TARGET_DIR)/prefix
+C_ENVIRONMENT := PREFIX=$(C_PREFIX) PKG_CONFIG_PATH=$(C_PREFIX)/lib/pkgconfig LD_LIBRARY_PATH=$(C_PREFIX)/lib
+
+.PHONY: c-prefix
+c-prefix:
+	$(MAKE) --no-print-directory install PREFIX=$(C_PREFIX) DESTDIR=
+
+.PHONY: test-c
+test-c: c-prefix
+	$(C_ENVIRONMENT) bindings-c/tests/run
+
+.PHONY: test-go
+test-go: c-prefix
+	$(C_ENVIRONMENT) bindings-c/go/test
+
+.PHONY: test-php
+test-php: c-prefix
+	$(C_ENVIRONMENT) bindings-c/php/test
 
 .PHONY: test-readme
 test-readme: $(VENV)/installed

@@ -27,7 +27,7 @@ struct Entry {
     max_ahead_ms: u32,
     cursor: Cursor,
     /// The entry made before this one.
-    next: *const Entry,
+    next: AtomicPtr<Entry>,
 }
 
 /// The newest entry of a list that only grows: a cursor lives as long as the process. It has no lock, so that a
@@ -40,7 +40,7 @@ fn entries(newest: *const Entry) -> impl Iterator<Item = &'static Entry> {
     // with Acquire ordering; nothing takes it out, frees it or changes it but through its atomics.
     #[allow(unsafe_code)]
     let entry = |pointer: *const Entry| unsafe { pointer.as_ref::<'static>() };
-    core::iter::successors(entry(newest), move |last| entry(last.next))
+    core::iter::successors(entry(newest), move |last| entry(last.next.load(Ordering::Acquire)))
 }
 
 /// The cursor of these options' IDs, made if this process has none yet.
@@ -62,32 +62,24 @@ pub(crate) fn process_cursor(
     if let Some(entry) = entries(newest).find(|entry| entry.key == key) {
         return shared(entry, options);
     }
-    let mut entry = Box::new(Entry {
+    let entry: &'static Entry = Box::leak(Box::new(Entry {
         key,
         max_backward_ms: options.max_backward_ms,
         max_ahead_ms: options.max_ahead_ms,
         cursor: Cursor::new(rule.used_up_to(clock.unix_ms()?)),
-        next: newest,
-    });
-    let pointer = loop {
-        entry.next = newest;
-        let pointer = Box::into_raw(entry);
-        match NEWEST.compare_exchange(newest, pointer, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => break pointer,
-            Err(now) => {
-                // SAFETY: the pointer is the box's of above, and nobody else has seen it.
-                #[allow(unsafe_code)]
-                let unused = unsafe { Box::from_raw(pointer) };
-                // Another thread was faster; what it made may be what is wanted here.
-                if let Some(made) = entries(now).find(|made| made.key == unused.key) {
-                    return shared(made, options);
-                }
-                (entry, newest) = (unused, now);
-            }
+        next: AtomicPtr::new(newest),
+    }));
+    while let Err(now) =
+        NEWEST.compare_exchange(newest, ptr::from_ref(entry).cast_mut(), Ordering::AcqRel, Ordering::Acquire)
+    {
+        // Another thread was faster. If it made what is wanted here, the entry of above is lost: rare, and small.
+        if let Some(made) = entries(now).find(|made| made.key == entry.key) {
+            return shared(made, options);
         }
-    };
-    // The first of the list is the entry just made.
-    entries(pointer).next().map(|entry| &entry.cursor).ok_or_else(|| Detail::Forked.into())
+        entry.next.store(now, Ordering::Release);
+        newest = now;
+    }
+    Ok(&entry.cursor)
 }
 
 /// The cursor of an entry that is there already.
