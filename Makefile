@@ -91,7 +91,7 @@ fmt: $(VENV)/ready ## formats everything
 .PHONY: packages
 packages: $(VENV)/ready tools-ready ## what a user installs, in dist/
 	rm -rf dist
-	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin build -q --locked --release --sdist --out ../dist
+	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin build -q --release --sdist --out ../dist
 	@ls -l dist
 
 PREFIX ?= /usr/local
