@@ -1,0 +1,229 @@
+"""Waiting is bounded, lets other threads run, and hears Ctrl-C. No test asserts an elapsed time."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import sys
+import threading
+from array import array
+from collections.abc import Callable
+from functools import partial
+from operator import getitem
+from typing import Any
+
+import pytest
+from polyflake import (
+    ClockFailedError,
+    ClockMovedBackwardsError,
+    SequenceExhaustedError,
+    Snowflake,
+)
+
+T = 1_700_000_000_000
+LONGEST = 2**32 - 1
+
+# A wait that does not end hangs: the time-out makes that a failure.
+pytestmark = pytest.mark.timeout(60)
+
+CALLS: dict[str, Callable[[Snowflake], object]] = {
+    "next_id": lambda ids: ids.next_id(),
+    "next": next,
+    "next_ids": lambda ids: ids.next_ids(5_000),
+    "next_ids-large": lambda ids: ids.next_ids(100_000),
+    "fill": lambda ids: ids.fill(array("Q", bytes(8 * 5_000))),
+    "fill-large": lambda ids: ids.fill(array("Q", bytes(8 * 100_000))),
+    "fill-unaligned": lambda ids: ids.fill(memoryview(bytearray(8 * 5_000 + 1))[1:].cast("Q")),
+}
+
+
+def used_up(clock: Callable[[], int], **options: Any) -> Snowflake:
+    """A Snowflake whose clock stands in a tick with no ID left."""
+    ids = Snowflake(node=1, clock=clock, sequence_start="zero", **options)
+    ids.next_ids(4096)
+    return ids
+
+
+# The bound ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("options", [{}, {"max_wait_ms": 0}, {"max_wait_ms": 120}], ids=str)
+def test_a_clock_that_stands_still_ends_in_exhaustion(call: str, options: dict[str, int]) -> None:
+    ids = used_up(itertools.repeat(T).__next__, **options)
+    with pytest.raises(SequenceExhaustedError) as caught:
+        CALLS[call](ids)
+    assert caught.value.retry_after_ms == 1
+    assert ids.stats.waits == 1
+    assert ids.stats.last_issued_ms == T
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("step_ms", [1, 50, 10**9])
+def test_a_clock_that_goes_back_forever_does_not_hang(call: str, step_ms: int) -> None:
+    """Whatever the bound on steps back: the last tick's IDs, and then no more."""
+    falling = itertools.count(T, -step_ms).__next__
+    ids = Snowflake(node=1, clock=falling, max_backward_ms=LONGEST, max_wait_ms=120)
+    issued = [ids.next_id()]
+
+    def use_up() -> None:
+        for _ in range(5_000):
+            CALLS[call](ids)
+            issued.append(ids.next_id())
+
+    with pytest.raises(ClockMovedBackwardsError) as caught:
+        use_up()
+    assert caught.value.behind_ms > 0
+    assert len(set(issued)) == len(issued)
+    assert {ids.decode(id).timestamp_ms for id in issued} == {T}
+    assert ids.stats.last_issued_ms == T
+
+
+def test_a_step_back_past_the_bound_does_not_wait() -> None:
+    now = [T]
+    ids = Snowflake(node=1, clock=lambda: now[0], max_wait_ms=LONGEST)
+    ids.next_id()
+    now[0] -= 1001
+    for call in CALLS.values():
+        with pytest.raises(ClockMovedBackwardsError) as caught:
+            call(ids)
+        assert caught.value.behind_ms == 1001
+
+
+def test_try_next_id_does_not_wait() -> None:
+    ids = used_up(lambda: T, max_wait_ms=LONGEST)
+    with pytest.raises(SequenceExhaustedError):
+        ids.try_next_id()
+
+
+def test_a_batch_goes_on_as_long_as_it_makes_progress() -> None:
+    """It lasts longer than max_wait_ms as a whole: that is the bound between two runs."""
+    slow = (T + reading // 5 for reading in itertools.count()).__next__
+    ids = used_up(slow, max_wait_ms=150)
+    batch = ids.next_ids(2_000_000)
+    assert len(set(batch)) == 2_000_000
+    # Each is of three pauses at least, and a pause of 0.2 ms.
+    assert ids.stats.waits * 3 * 0.2 > 150
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_clock_that_fails_while_it_is_waited_for(call: str) -> None:
+    readings = itertools.chain([T] * 20, [None])
+    ids = used_up(readings.__next__, max_wait_ms=LONGEST)  # type: ignore[arg-type]
+    with pytest.raises(ClockFailedError, match="returned None"):
+        CALLS[call](ids)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_a_clock_that_ends_the_wait(call: str, error: type[BaseException]) -> None:
+    readings = itertools.repeat(T, 20)
+
+    def clock() -> int:
+        try:
+            return next(readings)
+        except StopIteration:
+            raise error from None
+
+    ids = used_up(clock, max_wait_ms=LONGEST)
+    with pytest.raises(error):
+        CALLS[call](ids)
+
+
+# Other threads -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_another_thread_runs_while_one_waits(call: str) -> None:
+    """The clock is C code: nothing but the wait itself can give the interpreter away.
+
+    Without that, nobody moves the clock, and the call ends in an exception.
+    """
+    now = [T]
+    clock: Callable[[], Any] = partial(getitem, now, 0)
+    ids = used_up(clock, max_wait_ms=5_000)
+    done: list[object] = []
+    waiting = threading.Thread(target=lambda: done.append(CALLS[call](ids)))
+    waiting.start()
+    while not ids.stats.waits:
+        assert waiting.is_alive()
+    for _ in range(1000):
+        assert done == []
+    while waiting.is_alive():
+        now[0] += 1
+        waiting.join(0.001)
+    assert len(done) == 1
+    assert ids.stats.last_issued_ms is not None
+    assert T < ids.stats.last_issued_ms <= now[0]
+
+
+# Ctrl-C ------------------------------------------------------------------------------------------
+
+CHILD = """
+import itertools, signal, threading, time
+from array import array
+from polyflake import Snowflake
+
+# A test run in the background ignores Ctrl-C, and its children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def held():
+    return 1_700_000_000_000
+
+in_c = itertools.repeat(1_700_000_000_000).__next__
+# A tick of ten hours, just begun, which a new cursor counts as used up.
+ten_hours = f"timestamp:30|worker:10|sequence:1@{int(time.time()) * 1000}/36000s"
+layout = {"held": "twitter", "in_c": "twitter", "builtin": ten_hours}[CLOCK]
+clock = {"held": held, "in_c": in_c, "builtin": "system"}[CLOCK]
+ids = Snowflake(layout=layout, node=1, max_wait_ms=60000, clock=clock, sequence_start="zero")
+if CLOCK != "builtin":
+    ids.next_ids(4096)
+
+def announce():
+    while not ids.stats.waits:
+        time.sleep(0.001)
+    print("waiting", flush=True)
+
+threading.Thread(target=announce, daemon=True).start()
+try:
+    CALL
+except KeyboardInterrupt:
+    print("interrupted", ids.stats.waits, flush=True)
+    raise
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize("clock", ["held", "in_c", "builtin"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "ids.next_id()",
+        "next(ids)",
+        "ids.next_ids(10)",
+        "ids.next_ids(100_000)",
+        "ids.fill(array('Q', bytes(80)))",
+        "ids.fill(array('Q', bytes(800_000)))",
+        "ids.fill(memoryview(bytearray(81))[1:].cast('Q'))",
+    ],
+)
+def test_ctrl_c_ends_a_wait(call: str, clock: str) -> None:
+    code = CHILD.replace("CLOCK", repr(clock)).replace("CALL", call)
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "waiting\n"
+            child.send_signal(signal.SIGINT)
+            # The wait itself would last for a minute.
+            output, errors = child.communicate(timeout=20)
+        finally:
+            child.kill()
+    assert output == "interrupted 1\n"
+    assert errors.splitlines()[-1] == "KeyboardInterrupt"
+    assert child.returncode == -signal.SIGINT
