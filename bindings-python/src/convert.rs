@@ -1,5 +1,7 @@
 //! Python's values as the core's, and instants as `datetime`.
 
+use std::borrow::Cow;
+
 use polyflake::{ErrorCode, Layout, Node, Number, UnixTime};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -13,15 +15,26 @@ static INDEX: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// An `int` (or what has `__index__`, such as NumPy's) of any size. A bool is no integer.
 pub(crate) fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Number> {
-    if value.is_instance_of::<PyBool>() || value.is_instance_of::<PyFloat>() {
-        return Err(wrong_type(value, what, "an int"));
+    number_or(value, what, "an int")
+}
+
+/// `number`, for an argument that takes other things too.
+fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> PyResult<Number> {
+    if let Ok(int) = value.cast_exact::<PyInt>() {
+        if let Ok(fits) = int.extract::<u64>() {
+            return Ok(fits.into());
+        }
     }
-    if let Ok(fits) = value.extract::<u64>() {
+    if value.is_instance_of::<PyBool>() || value.is_instance_of::<PyFloat>() {
+        return Err(wrong_type(value, what, takes));
+    }
+    let int = INDEX.import(value.py(), "operator", "index")?.call1((value,)).map_err(|raised| {
+        // Whatever else `__index__` raises is the caller's.
+        if raised.is_instance_of::<PyTypeError>(value.py()) { wrong_type(value, what, takes) } else { raised }
+    })?;
+    if let Ok(fits) = int.extract::<u64>() {
         return Ok(fits.into());
     }
-    let Ok(int) = INDEX.import(value.py(), "operator", "index")?.call1((value,)) else {
-        return Err(wrong_type(value, what, "an int"));
-    };
     if let Ok(fits) = int.extract::<i64>() {
         return Ok(fits.into());
     }
@@ -32,14 +45,22 @@ pub(crate) fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Number> {
     })
 }
 
+/// A `str`. Lone surrogates, which UTF-8 has no bytes for, come out as U+FFFD, which no parser of the core takes.
+pub(crate) fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, str>> {
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(text.to_string_lossy()),
+        Err(_) => Err(wrong_type(value, what, "a str")),
+    }
+}
+
 pub(crate) fn layout(value: &Bound<'_, PyAny>) -> PyResult<Layout> {
     if let Ok(layout) = value.cast::<PyLayout>() {
         return Ok(layout.get().0);
     }
-    let Ok(text) = value.cast::<PyString>() else {
+    if !value.is_instance_of::<PyString>() {
         return Err(wrong_type(value, "layout", "a str or a Layout"));
-    };
-    Layout::parse(text.to_str()?).or_raise()
+    }
+    Layout::parse(&text(value, "layout")?).or_raise()
 }
 
 pub(crate) fn node(value: &Bound<'_, PyAny>) -> PyResult<Node> {
@@ -47,30 +68,20 @@ pub(crate) fn node(value: &Bound<'_, PyAny>) -> PyResult<Node> {
         let mut node = Node::NO_FIELDS;
         for pair in fields.items()? {
             let (name, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
-            let Ok(name) = name.cast::<PyString>() else {
-                return Err(wrong_type(&name, "the name of a node field", "a str"));
-            };
-            node = node.with_field(name.to_str()?, number(&value, "a node field")?);
+            let name = text(&name, "the name of a node field")?;
+            node = node.with_field(&name, number(&value, "a node field")?);
         }
         return Ok(node);
     }
-    if value.is_instance_of::<PyString>() {
-        return Err(wrong_type(value, "node", "an int or a mapping of field to int"));
-    }
-    match number(value, "node") {
-        Ok(whole) => Ok(whole.into()),
-        Err(_) => Err(wrong_type(value, "node", "an int or a mapping of field to int")),
-    }
+    number_or(value, "node", "an int or a mapping of field to int").map(Node::from)
 }
 
 /// An aware `datetime`, or an int of Unix ms.
 pub(crate) fn unix_time(value: &Bound<'_, PyAny>) -> PyResult<UnixTime> {
     let py = value.py();
     if !value.is_instance(datetime(py)?.bind(py))? {
-        return match number(value, "time") {
-            Ok(ms) => Ok(UnixTime::from_ms(ms)),
-            Err(_) => Err(wrong_type(value, "time", "a datetime with a time zone, or an int of Unix ms")),
-        };
+        let ms = number_or(value, "time", "a datetime with a time zone, or an int of Unix ms")?;
+        return Ok(UnixTime::from_ms(ms));
     }
     if value.call_method0("utcoffset")?.is_none() {
         let message = format!(
@@ -101,11 +112,16 @@ pub(crate) fn to_datetime(py: Python<'_>, unix_ms: u64) -> PyResult<Option<Bound
 
 /// What a caller's clock returned, as Unix ms.
 pub(crate) fn clock_reading(value: &Bound<'_, PyAny>) -> PyResult<i64> {
-    let is_int = value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
-    value.extract::<i64>().ok().filter(|_| is_int).ok_or_else(|| {
-        let text = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
-        PyTypeError::new_err(format!("the clock returned {text}; it must return an int of Unix ms"))
-    })
+    let refused = |class: fn(String) -> PyErr| {
+        let shown =
+            value.repr().map_or_else(|_| "an int of very many digits".to_owned(), |it| it.to_string());
+        class(format!("the clock returned {shown}; it must return an int of Unix ms, in 64 bits"))
+    };
+    match number(value, "") {
+        Ok(reading) => reading.to_i64().ok_or_else(|| refused(PyOverflowError::new_err)),
+        Err(raised) if raised.is_instance_of::<PyTypeError>(value.py()) => Err(refused(PyTypeError::new_err)),
+        Err(raised) => Err(raised),
+    }
 }
 
 pub(crate) fn wrong_type(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> PyErr {

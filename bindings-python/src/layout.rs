@@ -191,13 +191,12 @@ fn pairs(fields: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Number)>> {
         Err(_) => fields.clone(),
     };
     let mut pairs = Vec::new();
-    for pair in items.try_iter()? {
-        let Ok((name, bits)) = pair?.extract::<(String, Bound<'_, PyAny>)>() else {
-            return Err(PyTypeError::new_err(
-                "fields must be pairs of a name (str) and a width in bits (int)",
-            ));
-        };
-        pairs.push((name, convert::number(&bits, "a field's width")?));
+    let no_pair = "fields must be pairs of a name (str) and a width in bits (int)";
+    for pair in items.try_iter().map_err(|_| PyTypeError::new_err(no_pair))? {
+        let pair: Vec<Bound<'_, PyAny>> = pair?.try_iter()?.collect::<PyResult<_>>()?;
+        let [name, bits] = pair.as_slice() else { return Err(PyTypeError::new_err(no_pair)) };
+        let name = convert::text(name, "a field's name")?.into_owned();
+        pairs.push((name, convert::number(bits, "a field's width")?));
     }
     Ok(pairs)
 }

@@ -7,11 +7,12 @@ mod layout;
 mod snowflake;
 mod wait;
 
+use polyflake::Format;
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 
-/// Writes an ID as text: ``decimal``, ``hex``, ``base32``, ``base36``, ``base58`` or ``base62``.
+/// Writes an ID as text: ``decimal`` (the default), ``hex``, ``base32``, ``base36``, ``base58`` or ``base62``.
 ///
 /// ``base32`` (Crockford, 13 digits) and ``base62`` (11 digits) sort as the IDs do.
 /// Raises InvalidIdError for an ID of more than 64 bits, InvalidOptionError for another format.
@@ -20,14 +21,14 @@ use crate::errors::OrRaise;
 /// >>> format_id(38358284406638839, "base32")
 /// '01226N0640J7Q'
 #[pyfunction]
-#[pyo3(signature = (id, format = "decimal"))]
-fn format_id(id: &Bound<'_, PyAny>, format: &str) -> PyResult<String> {
-    let format: polyflake::Format = format.parse().or_raise()?;
+#[pyo3(signature = (id, format = None))]
+fn format_id(id: &Bound<'_, PyAny>, format: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+    let format = format_of(format)?;
     let id = convert::number(id, "id")?.to_id().or_raise()?;
     Ok(format.write(id).as_str().to_owned())
 }
 
-/// Reads an ID written by format_id. ``hex``, ``base32`` and ``base36`` read both cases.
+/// Reads an ID written by format_id, in decimal by default. ``hex``, ``base32`` and ``base36`` read both cases.
 ///
 /// Raises InvalidIdError, which names the position, for a foreign character or a number over 64 bits.
 ///
@@ -35,10 +36,13 @@ fn format_id(id: &Bound<'_, PyAny>, format: &str) -> PyResult<String> {
 /// >>> parse_id("01226n0640j7q", "base32")
 /// 38358284406638839
 #[pyfunction]
-#[pyo3(signature = (text, format = "decimal"))]
-fn parse_id(text: &str, format: &str) -> PyResult<u64> {
-    let format: polyflake::Format = format.parse().or_raise()?;
-    format.read(text).or_raise()
+#[pyo3(signature = (text, format = None))]
+fn parse_id(text: &Bound<'_, PyAny>, format: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+    format_of(format)?.read(&convert::text(text, "text")?).or_raise()
+}
+
+fn format_of(name: Option<&Bound<'_, PyAny>>) -> PyResult<Format> {
+    name.map_or(Ok(Format::default()), |name| convert::text(name, "format")?.parse().or_raise())
 }
 
 /// The native half of polyflake.

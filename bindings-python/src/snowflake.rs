@@ -73,7 +73,7 @@ impl PySnowflake {
         max_backward_ms: Option<&Bound<'_, PyAny>>,
         max_ahead_ms: Option<&Bound<'_, PyAny>>,
         max_wait_ms: Option<&Bound<'_, PyAny>>,
-        sequence_start: Option<&str>,
+        sequence_start: Option<&Bound<'_, PyAny>>,
         clock: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut options = Options::default();
@@ -93,21 +93,19 @@ impl PySnowflake {
             options = options.max_wait_ms(convert::number(ms, "max_wait_ms")?);
         }
         if let Some(start) = sequence_start {
-            options = options.sequence_start(start.parse().or_raise()?);
+            options = options.sequence_start(convert::text(start, "sequence_start")?.parse().or_raise()?);
         }
         let generator = match clock {
             None => Generator::Builtin(options.build().or_raise()?),
-            Some(clock) => match clock.cast::<PyString>() {
-                Ok(name) => {
-                    options.set("clock", name.to_str()?).or_raise()?;
-                    Generator::Builtin(options.build().or_raise()?)
-                }
-                Err(_) if clock.is_callable() => {
-                    let clock = CallersClock(clock.clone().unbind());
-                    Generator::Callers(options.build_with_clock(clock).or_raise()?)
-                }
-                Err(_) => return Err(convert::wrong_type(clock, "clock", "a str or a callable")),
-            },
+            Some(clock) if clock.is_callable() => {
+                let clock = CallersClock(clock.clone().unbind());
+                Generator::Callers(options.build_with_clock(clock).or_raise()?)
+            }
+            Some(clock) if clock.is_instance_of::<PyString>() => {
+                let name = convert::text(clock, "clock")?.parse().or_raise()?;
+                Generator::Builtin(options.clock(name).build().or_raise()?)
+            }
+            Some(clock) => return Err(convert::wrong_type(clock, "clock", "a str or a callable")),
         };
         Ok(Self(generator))
     }
@@ -142,7 +140,7 @@ impl PySnowflake {
     /// all 64 bits). Nothing else may write to it meanwhile. An exception part-way loses IDs and never repeats
     /// one.
     ///
-    /// Raises as next_id does, TypeError for what is no such buffer, and BufferError for a read-only one.
+    /// Raises as next_id does, and TypeError or BufferError for what is no such buffer.
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = PyUntypedBuffer::get(buffer)?;
         let count = self.check(&buffer)?;
@@ -270,8 +268,8 @@ impl PySnowflake {
 }
 
 /// What an operator may want to graph, counted since the cursor was made, on slow paths only.
-#[pyclass(frozen, eq, module = "polyflake", name = "Stats")]
-#[derive(PartialEq, Eq)]
+#[pyclass(frozen, eq, hash, module = "polyflake", name = "Stats")]
+#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyStats(Stats);
 
 #[pymethods]

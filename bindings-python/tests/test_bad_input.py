@@ -438,6 +438,7 @@ def test_an_id_outside_its_layout(id: int) -> None:
         ("jpXCZedGfVR", "base58", 11),
         ("LygHa16AHYG", "base62", 11),
         ("a-", "base62", 2),
+        ("12\ud800", "decimal", 3),
     ],
     ids=lambda value: ascii(value)[:20],
 )
@@ -461,13 +462,41 @@ def test_unknown_formats(format: Any) -> None:
 
 @pytest.mark.parametrize("value", [1, 1.0, None, b"1", bytearray(b"1"), ["1"]], ids=of_type)
 def test_texts_and_formats_of_a_wrong_type(value: Any) -> None:
-    for call in (
-        lambda: parse_id(value),
-        lambda: parse_id("1", value),
-        lambda: format_id(1, value),
-    ):
-        with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="text must be a str, not "):
+        parse_id(value)
+    if value is None:
+        assert (parse_id("1", value), format_id(1, value)) == (1, "1")
+        return
+    for call in (lambda: parse_id("1", value), lambda: format_id(1, value)):
+        with pytest.raises(TypeError, match="format must be a str, not "):
             call()
+
+
+def test_lone_surrogates() -> None:
+    with pytest.raises(UnknownLayoutError):
+        Layout("tw\ud800")
+    with pytest.raises(InvalidNodeError, match="no node field"):
+        Snowflake(node={"datacenter": 1, "w\ud800": 1})
+    for option in ("clock", "sequence_start"):
+        with pytest.raises(InvalidOptionError, match=option):
+            Snowflake(node=1, **{option: "\ud800"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, ValueError])
+def test_what_index_raises_passes_through(raised: type[BaseException]) -> None:
+    class Raises:
+        def __index__(self) -> int:
+            raise raised
+
+    for call in (Layout("twitter").decode, Layout("twitter").min_id, lambda it: Snowflake(node=it)):
+        with pytest.raises(raised):
+            call(Raises())
+
+
+def test_a_range_that_begins_past_the_last_tick() -> None:
+    layout = Layout("cosid-second")
+    with pytest.raises(TimeOutOfRangeError, match="no tick begins at or after"):
+        layout.min_id(layout.ends_at_ms)
 
 
 # Buffers -----------------------------------------------------------------------------------------
@@ -554,7 +583,8 @@ def test_a_clock_that_returns_no_time(reading: Any, call: str) -> None:
     ids = build(clock=lambda: reading)
     with pytest.raises(ClockFailedError, match="Unix ms") as caught:
         CALLS[call](ids)
-    assert isinstance(caught.value.__cause__, TypeError)
+    wrong = OverflowError if type(reading) is int else TypeError
+    assert isinstance(caught.value.__cause__, wrong)
     assert repr(reading) in str(caught.value)
 
 

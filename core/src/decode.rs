@@ -221,10 +221,18 @@ impl Layout {
         let after = time.floor_ms.to_u64().and_then(|ms| ms.checked_sub(self.epoch_ms()));
         let after = after.ok_or_else(refused)?;
         let (mut ticks, rest) = (after / self.tick_ms(), after % self.tick_ms());
+        let last_tick = self.timestamp().max();
+        if ticks > last_tick {
+            return Err(refused());
+        }
         if round_up && (rest > 0 || time.has_fraction) {
             ticks += 1;
         }
-        if ticks > self.timestamp().max() { Err(refused()) } else { Ok(ticks) }
+        if ticks > last_tick {
+            let last_ms = self.epoch_ms() + last_tick * self.tick_ms();
+            return Err(Detail::NoTickAfter { unix_ms: time.floor_ms, last_ms }.into());
+        }
+        Ok(ticks)
     }
 
     fn needs_time_order(&self) -> Result<(), Error> {

@@ -139,7 +139,9 @@ impl Error {
             #[cfg(feature = "std")]
             Detail::OtherBound { .. } => ErrorCode::InvalidOption,
             Detail::IdTooWide { .. } | Detail::Text(_) => ErrorCode::InvalidId,
-            Detail::Time { .. } | Detail::LayoutEnded { .. } => ErrorCode::TimeOutOfRange,
+            Detail::Time { .. } | Detail::NoTickAfter { .. } | Detail::LayoutEnded { .. } => {
+                ErrorCode::TimeOutOfRange
+            }
             Detail::Backwards { .. } => ErrorCode::ClockMovedBackwards,
             Detail::Exhausted { .. } => ErrorCode::SequenceExhausted,
             Detail::Clock(_) => ErrorCode::ClockFailed,
@@ -231,6 +233,10 @@ pub(crate) enum Detail {
         unix_ms: Number,
         epoch_ms: u64,
         ends_at_ms: u64,
+    },
+    NoTickAfter {
+        unix_ms: Number,
+        last_ms: u64,
     },
     LayoutEnded {
         ends_at_ms: u64,
@@ -324,6 +330,9 @@ impl fmt::Display for Error {
                 f,
                 "{unix_ms} (Unix ms) lies outside the layout's time, from its epoch {epoch_ms} to its end {ends_at_ms}"
             ),
+            Detail::NoTickAfter { unix_ms, last_ms } => {
+                write!(f, "no tick begins at or after {unix_ms} (Unix ms); the layout's last begins at {last_ms}")
+            }
             Detail::LayoutEnded { ends_at_ms } => {
                 write!(f, "the layout's last ID is used up; its time ends at {ends_at_ms} (Unix ms)")
             }
