@@ -51,6 +51,7 @@ C_ENVIRONMENT := PREFIX=$(C_PREFIX) PKG_CONFIG_PATH=$(C_PREFIX)/lib/pkgconfig LD
 
 .PHONY: c-prefix
 c-prefix:
+	@tools/need pkg-config pkg-config strip binutils
 	$(MAKE) --no-print-directory install PREFIX=$(C_PREFIX) DESTDIR=
 
 .PHONY: test-c

@@ -482,7 +482,7 @@ void polyflake_options_free(struct polyflake_options *options);
  * max_ahead_ms     how far IDs may run ahead of the clock to serve a burst; "0"
  * max_wait_ms      the longest polyflake_next_id waits; a tick + 10
  * sequence_start   "spread" or "zero"
- * clock            "system" or "steady"
+ * clock            "system" or "steady", in place of what polyflake_options_set_clock gave
  *
  * POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION leaves the options as they
  * were; a node is checked when the Snowflake is made.

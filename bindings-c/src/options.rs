@@ -65,7 +65,7 @@ pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options)
 /// max_ahead_ms     how far IDs may run ahead of the clock to serve a burst; "0"
 /// max_wait_ms      the longest polyflake_next_id waits; a tick + 10
 /// sequence_start   "spread" or "zero"
-/// clock            "system" or "steady"
+/// clock            "system" or "steady", in place of what polyflake_options_set_clock gave
 ///
 /// POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION leaves the options as they
 /// were; a node is checked when the Snowflake is made.
@@ -92,7 +92,11 @@ pub unsafe extern "C" fn polyflake_options_set_detailed(
         let (options, name, value) = unsafe {
             (given_mut(options)?, given_text(name, "name is NULL")?, given_text(value, "value is NULL")?)
         };
-        Ok(options.options.set(&name, &value)?)
+        options.options.set(&name, &value)?;
+        if name == "clock" {
+            options.clock = None;
+        }
+        Ok(())
     })
 }
 

@@ -1,0 +1,50 @@
+package polyflake
+
+// #include "shim.h"
+import "C"
+
+import (
+	"runtime/cgo"
+	"time"
+)
+
+type clock = func() (time.Time, error)
+
+// clockFailure is what a caller's clock gave in place of a time: an error, or a panic.
+type clockFailure struct {
+	err      error
+	panicked bool
+	panic    any
+}
+
+// polyflakeReadGoClock reads the clock behind a [cgo.Handle]. It gives 0, or the handle of a [clockFailure]. A panic
+// ends here, since none may pass through the library, and starts again in [failed].
+//
+//export polyflakeReadGoClock
+func polyflakeReadGoClock(handle C.uintptr_t, unixMs *C.int64_t) (failure C.uintptr_t) {
+	returned := false
+	defer func() {
+		if !returned {
+			failure = C.uintptr_t(cgo.NewHandle(clockFailure{panicked: true, panic: recover()}))
+		}
+	}()
+	now, err := cgo.Handle(handle).Value().(clock)()
+	returned = true
+	if err == nil {
+		var ms int64
+		if ms, _, err = unixTime(now); err == nil {
+			*unixMs = C.int64_t(ms)
+			return 0
+		}
+	}
+	return C.uintptr_t(cgo.NewHandle(clockFailure{err: err}))
+}
+
+// unixTime is an instant as the library takes it: Unix ms, rounded down, and the nanoseconds after them.
+func unixTime(t time.Time) (ms int64, nanoseconds uint32, err error) {
+	ms = t.UnixMilli()
+	if time.UnixMilli(ms).Unix() != t.Unix() { // it wrapped
+		return 0, 0, newError(ErrTimeOutOfRange, "time_out_of_range: the time is no 64-bit number of Unix milliseconds")
+	}
+	return ms, uint32(t.Nanosecond() % int(time.Millisecond)), nil
+}

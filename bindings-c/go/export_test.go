@@ -1,0 +1,10 @@
+package polyflake
+
+// LayoutsHeld counts the entries of the table that makes equal layouts one.
+func LayoutsHeld() (n int) {
+	layouts.Range(func(any, any) bool {
+		n++
+		return true
+	})
+	return n
+}

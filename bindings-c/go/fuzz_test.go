@@ -1,0 +1,61 @@
+package polyflake_test
+
+import (
+	"errors"
+	"testing"
+
+	polyflake "github.com/polyflake/polyflake/bindings-c/go"
+)
+
+// FuzzLayout: a text is refused for what it is, or gives a layout whose own text gives it again.
+func FuzzLayout(f *testing.F) {
+	f.Fuzz(func(t *testing.T, text string) {
+		layout, err := polyflake.ParseLayout(text)
+		if err != nil {
+			if !errors.Is(err, polyflake.ErrInvalidLayout) && !errors.Is(err, polyflake.ErrUnknownLayout) {
+				t.Fatal(err)
+			}
+			return
+		}
+		again, err := polyflake.ParseLayout(layout.String())
+		if err != nil || again != layout {
+			t.Fatalf("%q gives %v, which gives %v, %v", text, layout, again, err)
+		}
+		// The lowest and the highest ID of a layout decode and compose.
+		for _, id := range []polyflake.ID{0, 1<<layout.TotalBits() - 1} {
+			decoded, err := layout.Decode(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			composed, err := layout.ComposeFields(decoded.Time, decoded.Fields(), decoded.Sequence)
+			if err != nil || composed != id {
+				t.Fatalf("%v: %d decodes to %v and composes to %d, %v", layout, id, decoded, composed, err)
+			}
+		}
+	})
+}
+
+// FuzzParseID: a text is refused for what it is, or gives an ID that any format writes and reads.
+func FuzzParseID(f *testing.F) {
+	formats := []string{polyflake.Decimal, polyflake.Hex, polyflake.Base32, polyflake.Base36, polyflake.Base58,
+		polyflake.Base62}
+	f.Fuzz(func(t *testing.T, text string, format uint8) {
+		id, err := polyflake.ParseID(text, formats[int(format)%len(formats)])
+		if err != nil {
+			if !errors.Is(err, polyflake.ErrInvalidID) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, format := range formats {
+			written, err := id.Format(format)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := polyflake.ParseID(written, format)
+			if err != nil || again != id {
+				t.Fatalf("%d is %q in %s, which is %d, %v", id, written, format, again, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,3 @@
+module github.com/polyflake/polyflake/bindings-c/go
+
+go 1.24

@@ -1,0 +1,134 @@
+package polyflake
+
+// #cgo noescape polyflake_options_set_detailed
+// #cgo nocallback polyflake_options_set_detailed
+// #cgo noescape polyflake_options_set_node_field
+// #cgo nocallback polyflake_options_set_node_field
+// #cgo noescape polyflake_options_set_layout
+// #cgo nocallback polyflake_options_set_layout
+// #include <polyflake.h>
+import "C"
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Option is one of the options of [New]. One that is given twice takes the later value.
+type Option func(*settings) error
+
+type settings struct {
+	options *C.polyflake_options
+	clock   clock
+}
+
+// Set sets an option by its name and its value's text, as every language of Polyflake has them: for values that come
+// from a configuration. The names are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start and
+// clock; another one gives [ErrInvalidOption].
+//
+//	polyflake.Set("node", "datacenter=1,worker=7")
+func Set(name, value string) Option {
+	return func(s *settings) error {
+		detail := newDetail()
+		return check(C.polyflake_options_set_detailed(s.options, cText(name), cText(value), &detail), &detail)
+	}
+}
+
+// Node gives the node as one integer for all node bits. No two processes may use the same node at the same time.
+//
+// [Node] or [NodeFields] is required unless the layout has no node field: a default node is how duplicates happen.
+func Node(node uint64) Option {
+	return Set("node", strconv.FormatUint(node, 10))
+}
+
+// NodeFields gives the node field by field, in place of [Node]; every node field of the layout must be there. An empty
+// map gives no node.
+//
+//	polyflake.NodeFields(map[string]uint64{"datacenter": 1, "worker": 7})
+func NodeFields(fields map[string]uint64) Option {
+	return func(s *settings) error {
+		if len(fields) > 0 {
+			// A whole node makes the library forget the fields of an earlier option; the first field replaces it.
+			if err := Node(0)(s); err != nil {
+				return err
+			}
+		}
+		// In order, so that the same mistake always gives the same message.
+		for _, field := range slices.Sorted(maps.Keys(fields)) {
+			value := cText(strconv.FormatUint(fields[field], 10))
+			detail := newDetail()
+			status := C.polyflake_options_set_node_field(s.options, cText(field), value, &detail)
+			if err := check(status, &detail); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// WithLayout gives the layout: a preset's name, a layout's text, or a [Layout]. "twitter" where it is not given.
+func WithLayout[L string | Layout](layout L) Option {
+	switch layout := any(layout).(type) {
+	case Layout:
+		return func(s *settings) error {
+			detail := newDetail()
+			defer runtime.KeepAlive(layout.data)
+			return check(C.polyflake_options_set_layout(s.options, layout.c(), &detail), &detail)
+		}
+	default:
+		return Set("layout", layout.(string))
+	}
+}
+
+// MaxBackward (max_backward_ms) is how far the clock may step back and IDs still be issued, counting on in the last
+// tick; a step back by more gives [ErrClockMovedBackwards]. Whole milliseconds, 1 s where it is not given; 0 refuses
+// every step back of a tick or more.
+func MaxBackward(d time.Duration) Option {
+	return Set("max_backward_ms", milliseconds(d))
+}
+
+// MaxAhead (max_ahead_ms) is how far IDs may run ahead of the clock to serve a burst. Whole milliseconds, 0 where it
+// is not given.
+func MaxAhead(d time.Duration) Option {
+	return Set("max_ahead_ms", milliseconds(d))
+}
+
+// MaxWait (max_wait_ms) is the longest that [Snowflake.NextID] waits, and a batch between two of its runs, in real
+// time. Whole milliseconds, a tick + 10 ms where it is not given; 0 never waits.
+func MaxWait(d time.Duration) Option {
+	return Set("max_wait_ms", milliseconds(d))
+}
+
+// milliseconds keeps a fraction, so that the library refuses it instead of IDs coming by a rounded bound.
+func milliseconds(d time.Duration) string {
+	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64)
+}
+
+// SequenceStart is the first sequence of a fresh tick: "spread", as where it is not given, so that IDs issued slowly
+// do not all end in the same bits, or "zero".
+func SequenceStart(start string) Option {
+	return Set("sequence_start", start)
+}
+
+// SteadyClock takes the wall clock when it moves forward, and while it stands behind what was already seen, monotonic
+// time at half rate until the wall clock has caught up: within [MaxBackward], steps back never show.
+func SteadyClock() Option {
+	return Set("clock", "steady")
+}
+
+// Clock gives the Snowflake a clock of the caller's own, which counts whatever built-in one is named before or after
+// it; nil gives none. The Snowflake is then on its own: another one with an equal layout and node can repeat its IDs.
+//
+// now may be called by several goroutines at once, in the goroutine that asks for an ID. An error of it comes out of
+// that call with [ErrClockFailed] around it, and a panic goes on in that call. It must not call [runtime.Goexit], as
+// the FailNow and Fatal methods of tests do. A clock that refers to its Snowflake keeps it from being freed until
+// [Snowflake.Close].
+func Clock(now func() (time.Time, error)) Option {
+	return func(s *settings) error {
+		s.clock = now
+		return nil
+	}
+}

@@ -1,0 +1,81 @@
+//go:build cgo
+
+#include "shim.h"
+
+#include <stdlib.h>
+
+#include "_cgo_export.h"
+
+/* What the last Go clock on this thread failed with. A call and the clock it runs share a thread, so that each call
+ * finds its own failure, however many goroutines use one Snowflake. */
+static _Thread_local uintptr_t clock_failure;
+
+static int read_go_clock(void *clock, int64_t *unix_ms) {
+  uintptr_t failure = polyflakeReadGoClock((uintptr_t)clock, unix_ms);
+  if (failure == 0) {
+    return 0;
+  }
+  clock_failure = failure;
+  return 1;
+}
+
+/* The text is left as it is: the library writes it where it is needed, and clearing it would cost every ID. */
+static void begin(polyflake_detail *detail) {
+  detail->size = sizeof *detail;
+  detail->behind_ms = 0;
+  detail->retry_after_ms = 0;
+  detail->message[0] = 0;
+}
+
+static polyflake_go_failure *end(polyflake_status status, const polyflake_detail *detail) {
+  if (status == POLYFLAKE_OK) {
+    return NULL;
+  }
+  polyflake_go_failure *failure = malloc(sizeof *failure);
+  if (failure == NULL) {
+    abort(); /* as Go does where memory runs out */
+  }
+  failure->status = status;
+  failure->detail = *detail;
+  failure->clock_failure = clock_failure;
+  clock_failure = 0;
+  return failure;
+}
+
+polyflake_go_id polyflake_go_next_id(uintptr_t snowflake) {
+  polyflake_detail detail;
+  begin(&detail);
+  polyflake_go_id result = {0, NULL};
+  result.failure = end(polyflake_next_id_detailed((const polyflake_snowflake *)snowflake, &detail, &result.id), &detail);
+  return result;
+}
+
+polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake) {
+  polyflake_detail detail;
+  begin(&detail);
+  polyflake_go_id result = {0, NULL};
+  result.failure = end(polyflake_try_next_id((const polyflake_snowflake *)snowflake, &detail, &result.id), &detail);
+  return result;
+}
+
+polyflake_go_failure *polyflake_go_next_ids(uintptr_t snowflake, size_t n, uint64_t *ids) {
+  polyflake_detail detail;
+  begin(&detail);
+  return end(polyflake_next_ids((const polyflake_snowflake *)snowflake, n, &detail, ids), &detail);
+}
+
+polyflake_go_failure *polyflake_go_fill(uintptr_t snowflake, size_t n, uint64_t *ids) {
+  polyflake_detail detail;
+  begin(&detail);
+  return end(polyflake_fill((const polyflake_snowflake *)snowflake, n, &detail, ids), &detail);
+}
+
+polyflake_go_failure *polyflake_go_stats(uintptr_t snowflake, polyflake_stats *stats) {
+  polyflake_detail detail;
+  begin(&detail);
+  return end(polyflake_snowflake_stats((const polyflake_snowflake *)snowflake, &detail, stats), &detail);
+}
+
+polyflake_status polyflake_go_set_clock(polyflake_options *options, uintptr_t clock, polyflake_detail *detail) {
+  return polyflake_options_set_clock(options, read_go_clock, (void *)clock, detail);
+}

@@ -1,0 +1,272 @@
+// Package polyflake makes Snowflakes: 64-bit, time-ordered, unique IDs, in every layout of the field.
+//
+//	ids, err := polyflake.New(polyflake.Node(7))
+//	id, err := ids.NextID()
+//
+// It is a binding of the C library libpolyflake, which pkg-config must find when a program is built and the loader
+// when it runs. Every other language of Polyflake has the same options, errors and guarantees.
+//
+// Times are instants of Unix time, leap seconds not counted.
+package polyflake
+
+// #cgo pkg-config: polyflake
+// #cgo noescape polyflake_snowflake_node
+// #cgo nocallback polyflake_snowflake_node
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"iter"
+	"runtime"
+	"runtime/cgo"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+func init() {
+	// Between ABIs, calls mean other things: better to stop here than to hand out wrong IDs.
+	if abi := C.polyflake_abi_version(); abi != C.POLYFLAKE_ABI_VERSION {
+		panic(fmt.Sprintf("polyflake: this program was built for version %d of the ABI, and the library that was "+
+			"loaded has %d: build it anew", C.POLYFLAKE_ABI_VERSION, abi))
+	}
+}
+
+// Version is the version of the library, such as "0.1.0".
+func Version() string {
+	return C.GoString(C.polyflake_version())
+}
+
+// Snowflake is a generator of IDs, from [New]. Any number of goroutines may use it at once: no ID of it repeats, and
+// each is greater than every ID whose call returned before this call began. A goroutine that waits in it holds no
+// processor.
+//
+// The zero Snowflake is a closed one. A Snowflake must not be copied.
+type Snowflake struct {
+	// nil once closed. A call holds the generator it found here until it has returned.
+	generator atomic.Pointer[generator]
+	layout    Layout
+	node      uint64
+}
+
+// generator owns the C object. Nothing frees that but the collector, once no Snowflake and no call refers to the
+// generator: so Close cannot race a call, and an ID pays nothing for it.
+type generator struct {
+	c C.uintptr_t // the polyflake_snowflake's address; see shim.h
+	// A cleanup needs an object that shares no memory with others, as those without a pointer of Go's would.
+	layout Layout
+}
+
+// New makes a Snowflake.
+//
+//	polyflake.New(polyflake.NodeFields(map[string]uint64{"datacenter": 1, "worker": 7}))
+//	polyflake.New(polyflake.WithLayout("sonyflake2"), polyflake.Node(7), polyflake.MaxAhead(50*time.Millisecond))
+//
+// On a built-in clock, Snowflakes of one process whose IDs could be equal share one cursor, so that none repeats
+// another's; the first ID of a new cursor may wait for the next tick.
+//
+// It gives [ErrInvalidLayout], [ErrUnknownLayout], [ErrInvalidNode], or [ErrInvalidOption], also where [MaxAhead] or
+// [MaxBackward] differ from those that a shared cursor was made with.
+func New(options ...Option) (*Snowflake, error) {
+	s := settings{options: C.polyflake_options_new()}
+	defer C.polyflake_options_free(s.options)
+	for _, option := range options {
+		if err := option(&s); err != nil {
+			return nil, err
+		}
+	}
+
+	detail := newDetail()
+	var owned resources
+	if s.clock != nil {
+		owned.clock = cgo.NewHandle(s.clock)
+		if err := check(C.polyflake_go_set_clock(s.options, C.uintptr_t(owned.clock), &detail), &detail); err != nil {
+			owned.free()
+			return nil, err
+		}
+	}
+	if err := check(C.polyflake_snowflake_new_detailed(s.options, &detail, &owned.snowflake), &detail); err != nil {
+		owned.free()
+		return nil, err
+	}
+	made, err := wrap(owned.snowflake)
+	if err != nil {
+		owned.free()
+		return nil, err
+	}
+	runtime.AddCleanup(made.generator.Load(), resources.free, owned)
+	return made, nil
+}
+
+func wrap(c *C.polyflake_snowflake) (*Snowflake, error) {
+	text, err := layoutText(C.polyflake_snowflake_layout(c))
+	if err != nil {
+		return nil, err
+	}
+	layout, err := ParseLayout(text)
+	if err != nil {
+		return nil, err
+	}
+	detail := newDetail()
+	var node C.uint64_t
+	if err := check(C.polyflake_snowflake_node(c, &detail, &node), &detail); err != nil {
+		return nil, err
+	}
+	made := &Snowflake{layout: layout, node: uint64(node)}
+	made.generator.Store(&generator{C.uintptr_t(uintptr(unsafe.Pointer(c))), layout})
+	return made, nil
+}
+
+// resources are what a generator owns outside of Go's memory.
+type resources struct {
+	snowflake *C.polyflake_snowflake
+	clock     cgo.Handle // 0 for a built-in clock
+}
+
+func (r resources) free() {
+	C.polyflake_snowflake_free(r.snowflake)
+	if r.clock != 0 {
+		r.clock.Delete()
+	}
+}
+
+// NextID gives the next ID. Where the tick's sequence is used up it waits, for at most [MaxWait] of real time.
+//
+// It gives [ErrSequenceExhausted] or [ErrClockMovedBackwards] where that was not enough (a step back past
+// [MaxBackward] does not wait), [ErrTimeOutOfRange], [ErrClockFailed], or [ErrClosed].
+func (s *Snowflake) NextID() (ID, error) {
+	g := s.generator.Load()
+	if g == nil {
+		return 0, errClosed()
+	}
+	result := C.polyflake_go_next_id(g.c)
+	runtime.KeepAlive(g)
+	if result.failure != nil {
+		return 0, failed(result.failure)
+	}
+	return ID(result.id), nil
+}
+
+// TryNextID gives the next ID, or the error of [Snowflake.NextID] at once where there is none yet.
+func (s *Snowflake) TryNextID() (ID, error) {
+	g := s.generator.Load()
+	if g == nil {
+		return 0, errClosed()
+	}
+	result := C.polyflake_go_try_next_id(g.c)
+	runtime.KeepAlive(g)
+	if result.failure != nil {
+		return 0, failed(result.failure)
+	}
+	return ID(result.id), nil
+}
+
+// NextIDs gives the next n IDs, 1 to 16777216, in order: far faster than as many calls of [Snowflake.NextID]. It waits
+// for at most [MaxWait] of real time between two runs of them. An error part-way loses the IDs it had taken, and
+// never repeats them.
+//
+// Its errors are those of NextID, and [ErrInvalidOption] for another n.
+func (s *Snowflake) NextIDs(n int) ([]ID, error) {
+	g := s.generator.Load()
+	if g == nil {
+		return nil, errClosed()
+	}
+	// The library refuses any other n, and no memory is taken for it.
+	const most = 1 << 24
+	var ids []ID
+	if n > 0 && n <= most {
+		ids = make([]ID, n)
+	}
+	failure := C.polyflake_go_next_ids(g.c, C.size_t(n), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ids))))
+	runtime.KeepAlive(g)
+	if failure != nil {
+		return nil, failed(failure)
+	}
+	return ids, nil
+}
+
+// Fill is [Snowflake.NextIDs] into a slice that is there already, of any length. After an error, the slice's content
+// means nothing.
+func (s *Snowflake) Fill(ids []ID) error {
+	g := s.generator.Load()
+	if g == nil {
+		return errClosed()
+	}
+	failure := C.polyflake_go_fill(g.c, C.size_t(len(ids)), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ids))))
+	runtime.KeepAlive(g)
+	return failed(failure)
+}
+
+// All gives one ID of [Snowflake.NextID] after the other, without end. It ends after an error; to go on, range again.
+//
+//	for id, err := range ids.All() {
+//		if err != nil {
+//			return err
+//		}
+//		...
+//	}
+func (s *Snowflake) All() iter.Seq2[ID, error] {
+	return func(yield func(ID, error) bool) {
+		for {
+			id, err := s.NextID()
+			if !yield(id, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Decode takes an ID apart by the Snowflake's layout; see [Layout.Decode]. It works after [Snowflake.Close] too.
+func (s *Snowflake) Decode(id ID) (Decoded, error) {
+	return s.layout.Decode(id)
+}
+
+// Layout is the layout of the IDs.
+func (s *Snowflake) Layout() Layout {
+	return s.layout
+}
+
+// Node is all node fields joined, from the highest to the lowest.
+func (s *Snowflake) Node() uint64 {
+	return s.node
+}
+
+// Stats is what an operator may want to graph, from [Snowflake.Stats], counted since the cursor was made.
+type Stats struct {
+	// Waits is how often a call found no free slot and waited or gave up.
+	Waits uint64
+	// Rollbacks is how many steps back of the clock were seen, tolerated or refused.
+	Rollbacks uint64
+	// LeadMs is by how many ms the last tick taken lies ahead of the clock; 0 where it does not.
+	LeadMs uint64
+	// LastIssued is the start of the last ID's tick, in UTC; the zero time before the first ID.
+	LastIssued time.Time
+}
+
+// Stats reads the counters, and the clock once. It gives [ErrClockFailed] or [ErrClosed].
+func (s *Snowflake) Stats() (Stats, error) {
+	g := s.generator.Load()
+	if g == nil {
+		return Stats{}, errClosed()
+	}
+	c := C.polyflake_stats{size: C.sizeof_polyflake_stats}
+	failure := C.polyflake_go_stats(g.c, &c)
+	runtime.KeepAlive(g)
+	if failure != nil {
+		return Stats{}, failed(failure)
+	}
+	stats := Stats{Waits: uint64(c.waits), Rollbacks: uint64(c.rollbacks), LeadMs: uint64(c.lead_ms)}
+	if c.last_issued_ms >= 0 {
+		stats.LastIssued = time.UnixMilli(int64(c.last_issued_ms)).UTC()
+	}
+	return stats, nil
+}
+
+// Close marks the Snowflake closed: calls that begin later give [ErrClosed], those that run finish. What it owns is
+// freed when the last of them has, at the next collection of garbage; so is a Snowflake that is never closed and no
+// longer referred to. It never fails, and a second Close does nothing.
+func (s *Snowflake) Close() error {
+	s.generator.Store(nil)
+	return nil
+}
