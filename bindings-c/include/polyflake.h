@@ -440,7 +440,7 @@ polyflake_status polyflake_layout_compose(const struct polyflake_layout *layout,
                                           uint64_t *id);
 
 /**
- * The lowest ID at or after an instant: Unix ms, and the nanoseconds (0 to 999999) after them.
+ * The lowest ID at or after an instant: Unix ms, and the nanoseconds after them (0 to 999999; more carry over).
  *
  * POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp;
  * detail may be NULL.
@@ -452,7 +452,7 @@ polyflake_status polyflake_layout_min_id(const struct polyflake_layout *layout,
                                          uint64_t *id);
 
 /**
- * The highest ID at or before an instant: Unix ms, and the nanoseconds (0 to 999999) after them.
+ * The highest ID at or before an instant: Unix ms, and the nanoseconds after them (0 to 999999; more carry over).
  *
  * POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp;
  * detail may be NULL.
@@ -500,8 +500,9 @@ polyflake_status polyflake_options_set_detailed(struct polyflake_options *option
                                                 struct polyflake_detail *detail);
 
 /**
- * Sets one field of the node, such as "worker" to "7": for callers that hold the fields apart. It is checked
- * when the Snowflake is made; detail may be NULL.
+ * Sets one field of the node, such as "worker" to "7": for callers that hold the fields apart. A whole node set
+ * before goes; a field set twice is POLYFLAKE_INVALID_NODE. It is checked when the Snowflake is made; detail may
+ * be NULL.
  */
 polyflake_status polyflake_options_set_node_field(struct polyflake_options *options,
                                                   const char *field,
@@ -531,7 +532,7 @@ polyflake_status polyflake_options_set_clock(struct polyflake_options *options,
  * tick. Free it with polyflake_snowflake_free.
  *
  * POLYFLAKE_INVALID_NODE, or POLYFLAKE_INVALID_OPTION (also where max_ahead_ms or max_backward_ms differ from
- * those that a shared cursor was made with).
+ * those that a shared cursor was made with), or POLYFLAKE_FORKED for a node that the parent had before a fork.
  */
 polyflake_status polyflake_snowflake_new(const struct polyflake_options *options,
                                          struct polyflake_snowflake **snowflake);
@@ -552,7 +553,8 @@ void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
  * The next ID. Waits, for at most max_wait_ms of real time, where the tick's sequence is used up.
  *
  * POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS where that was not enough (a step back past
- * max_backward_ms does not wait), POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_CLOCK_FAILED.
+ * max_backward_ms does not wait), POLYFLAKE_TIME_OUT_OF_RANGE, POLYFLAKE_CLOCK_FAILED, or POLYFLAKE_FORKED in a
+ * child of the process that made it.
  */
 polyflake_status polyflake_next_id(const struct polyflake_snowflake *snowflake,
                                    uint64_t *id);

@@ -280,7 +280,7 @@ pub unsafe extern "C" fn polyflake_layout_compose(
     })
 }
 
-/// The lowest ID at or after an instant: Unix ms, and the nanoseconds (0 to 999999) after them.
+/// The lowest ID at or after an instant: Unix ms, and the nanoseconds after them (0 to 999999; more carry over).
 ///
 /// POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp;
 /// detail may be NULL.
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn polyflake_layout_min_id(
     })
 }
 
-/// The highest ID at or before an instant: Unix ms, and the nanoseconds (0 to 999999) after them.
+/// The highest ID at or before an instant: Unix ms, and the nanoseconds after them (0 to 999999; more carry over).
 ///
 /// POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp;
 /// detail may be NULL.

@@ -100,8 +100,9 @@ pub unsafe extern "C" fn polyflake_options_set_detailed(
     })
 }
 
-/// Sets one field of the node, such as "worker" to "7": for callers that hold the fields apart. It is checked
-/// when the Snowflake is made; detail may be NULL.
+/// Sets one field of the node, such as "worker" to "7": for callers that hold the fields apart. A whole node set
+/// before goes; a field set twice is POLYFLAKE_INVALID_NODE. It is checked when the Snowflake is made; detail may
+/// be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_set_node_field(
     options: *mut polyflake_options,

@@ -50,7 +50,7 @@ pub struct polyflake_stats {
 /// tick. Free it with polyflake_snowflake_free.
 ///
 /// POLYFLAKE_INVALID_NODE, or POLYFLAKE_INVALID_OPTION (also where max_ahead_ms or max_backward_ms differ from
-/// those that a shared cursor was made with).
+/// those that a shared cursor was made with), or POLYFLAKE_FORKED for a node that the parent had before a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_new(
     options: *const polyflake_options,
@@ -97,7 +97,8 @@ pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snow
 /// The next ID. Waits, for at most max_wait_ms of real time, where the tick's sequence is used up.
 ///
 /// POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS where that was not enough (a step back past
-/// max_backward_ms does not wait), POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_CLOCK_FAILED.
+/// max_backward_ms does not wait), POLYFLAKE_TIME_OUT_OF_RANGE, POLYFLAKE_CLOCK_FAILED, or POLYFLAKE_FORKED in a
+/// child of the process that made it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id(
     snowflake: *const polyflake_snowflake,

@@ -126,7 +126,9 @@ impl Rule {
 
     /// The slots that a caller who wants `want` (at least 1) may take, if the cursor was at `last` before the
     /// clock gave `now_ms`.
-    #[inline]
+    // Out of line it returns through memory, which costs an ID a sixth of its time.
+    #[allow(clippy::inline_always, reason = "measured: 42 ns an ID, not 50")]
+    #[inline(always)]
     pub(crate) fn step(&self, last: u64, now_ms: i64, want: u64) -> Result<Run, Stop> {
         let now = self.tick_at(now_ms).ok_or(Stop::OutOfRange)?;
         let last_tick = last >> self.sequence_bits;

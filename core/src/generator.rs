@@ -315,7 +315,8 @@ impl<C: Clock> Snowflake<C> {
     }
 
     /// Takes up to `wanted` slots, all in one piece.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "see Rule::step")]
+    #[inline(always)]
     fn take(&self, wanted: u64) -> Result<Run, Stopped> {
         let cursor = self.cursor();
         loop {

@@ -62,19 +62,23 @@ pub(crate) fn process_cursor(
     if let Some(entry) = entries(newest).find(|entry| entry.key == key) {
         return shared(entry, options);
     }
-    let entry: &'static Entry = Box::leak(Box::new(Entry {
+    let made = Box::into_raw(Box::new(Entry {
         key,
         max_backward_ms: options.max_backward_ms,
         max_ahead_ms: options.max_ahead_ms,
         cursor: Cursor::new(rule.used_up_to(clock.unix_ms()?)),
         next: AtomicPtr::new(newest),
     }));
-    while let Err(now) =
-        NEWEST.compare_exchange(newest, ptr::from_ref(entry).cast_mut(), Ordering::AcqRel, Ordering::Acquire)
-    {
-        // Another thread was faster. If it made what is wanted here, the entry of above is lost: rare, and small.
-        if let Some(made) = entries(now).find(|made| made.key == entry.key) {
-            return shared(made, options);
+    // SAFETY: leaked just now, and freed below only where no other thread has seen it.
+    #[allow(unsafe_code)]
+    let entry: &'static Entry = unsafe { &*made };
+    while let Err(now) = NEWEST.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
+        // Another thread was faster, and may have made what is wanted here.
+        if let Some(theirs) = entries(now).find(|theirs| theirs.key == entry.key) {
+            // SAFETY: the exchange has never succeeded, so that this function alone knows the entry.
+            #[allow(unsafe_code)]
+            drop(unsafe { Box::from_raw(made) });
+            return shared(theirs, options);
         }
         entry.next.store(now, Ordering::Release);
         newest = now;

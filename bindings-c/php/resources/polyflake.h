@@ -1,0 +1,121 @@
+#define FFI_SCOPE "Polyflake"
+#define FFI_LIB "libpolyflake.so.0"
+
+/* What this package calls of libpolyflake: ../../include/polyflake.h, where it is documented, without what the
+ * parser of PHP's FFI cannot read (preprocessor lines; the sizes of arrays stand as numbers). Every declaration
+ * here stands there too: tests/HeaderTest.php checks it.
+ *
+ * The two lines above are for ffi.preload, which takes this file: see README.md. */
+
+typedef struct polyflake_layout polyflake_layout;
+typedef struct polyflake_options polyflake_options;
+typedef struct polyflake_snowflake polyflake_snowflake;
+typedef int32_t polyflake_status;
+
+typedef struct polyflake_detail {
+  size_t size;
+  uint64_t behind_ms;
+  uint64_t retry_after_ms;
+  char message[496];
+} polyflake_detail;
+
+typedef struct polyflake_layout_info {
+  size_t size;
+  uint64_t epoch_ms;
+  uint64_t tick_ms;
+  uint64_t ends_at_ms;
+  uint64_t ids_per_tick;
+  uint64_t nodes;
+  unsigned int total_bits;
+  unsigned int timestamp_bits;
+  unsigned int timestamp_shift;
+  unsigned int sequence_bits;
+  unsigned int sequence_shift;
+  unsigned int node_bits;
+  unsigned int field_count;
+} polyflake_layout_info;
+
+typedef struct polyflake_field {
+  size_t size;
+  uint64_t mask;
+  unsigned int bits;
+  unsigned int shift;
+  unsigned int is_node;
+  char name[25];
+} polyflake_field;
+
+typedef struct polyflake_decoded {
+  size_t size;
+  uint64_t id;
+  uint64_t timestamp_ms;
+  uint64_t ticks;
+  uint64_t node;
+  uint64_t sequence;
+  uint64_t field_count;
+  uint64_t fields[8];
+} polyflake_decoded;
+
+typedef int (*polyflake_clock)(void *user, int64_t *unix_ms);
+
+typedef struct polyflake_stats {
+  size_t size;
+  uint64_t waits;
+  uint64_t rollbacks;
+  uint64_t lead_ms;
+  int64_t last_issued_ms;
+} polyflake_stats;
+
+unsigned int polyflake_abi_version(void);
+polyflake_status polyflake_layout_parse(
+    const char *text, struct polyflake_detail *detail, struct polyflake_layout **layout);
+void polyflake_layout_free(struct polyflake_layout *layout);
+polyflake_status polyflake_layout_text(
+    const struct polyflake_layout *layout, struct polyflake_detail *detail, char *text, size_t capacity);
+polyflake_status polyflake_layout_properties(
+    const struct polyflake_layout *layout, struct polyflake_detail *detail, struct polyflake_layout_info *info);
+polyflake_status polyflake_layout_field(
+    const struct polyflake_layout *layout, size_t index, struct polyflake_detail *detail,
+    struct polyflake_field *field);
+polyflake_status polyflake_layout_decode(
+    const struct polyflake_layout *layout, uint64_t id, struct polyflake_detail *detail,
+    struct polyflake_decoded *decoded);
+polyflake_status polyflake_layout_compose(
+    const struct polyflake_layout *layout, int64_t unix_ms, const char *node, uint64_t sequence,
+    struct polyflake_detail *detail, uint64_t *id);
+polyflake_status polyflake_layout_min_id(
+    const struct polyflake_layout *layout, int64_t unix_ms, uint32_t nanoseconds, struct polyflake_detail *detail,
+    uint64_t *id);
+polyflake_status polyflake_layout_max_id(
+    const struct polyflake_layout *layout, int64_t unix_ms, uint32_t nanoseconds, struct polyflake_detail *detail,
+    uint64_t *id);
+struct polyflake_options *polyflake_options_new(void);
+void polyflake_options_free(struct polyflake_options *options);
+polyflake_status polyflake_options_set_detailed(
+    struct polyflake_options *options, const char *name, const char *value, struct polyflake_detail *detail);
+polyflake_status polyflake_options_set_node_field(
+    struct polyflake_options *options, const char *field, const char *value, struct polyflake_detail *detail);
+polyflake_status polyflake_options_set_layout(
+    struct polyflake_options *options, const struct polyflake_layout *layout, struct polyflake_detail *detail);
+polyflake_status polyflake_options_set_clock(
+    struct polyflake_options *options, polyflake_clock clock, void *user, struct polyflake_detail *detail);
+polyflake_status polyflake_snowflake_new_detailed(
+    const struct polyflake_options *options, struct polyflake_detail *detail, struct polyflake_snowflake **snowflake);
+void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
+polyflake_status polyflake_next_id_detailed(
+    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, uint64_t *id);
+polyflake_status polyflake_try_next_id(
+    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, uint64_t *id);
+polyflake_status polyflake_next_ids(
+    const struct polyflake_snowflake *snowflake, size_t n, struct polyflake_detail *detail, uint64_t *ids);
+const struct polyflake_layout *polyflake_snowflake_layout(const struct polyflake_snowflake *snowflake);
+polyflake_status polyflake_snowflake_node(
+    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, uint64_t *node);
+polyflake_status polyflake_snowflake_stats(
+    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, struct polyflake_stats *stats);
+const char *polyflake_status_name(polyflake_status status);
+polyflake_status polyflake_id_write(
+    uint64_t id, const char *format, struct polyflake_detail *detail, char *text, size_t capacity);
+polyflake_status polyflake_id_read(
+    const char *text, const char *format, struct polyflake_detail *detail, uint64_t *id);
+size_t polyflake_preset_count(void);
+const char *polyflake_preset_name(size_t index);

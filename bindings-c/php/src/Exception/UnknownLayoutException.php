@@ -1,0 +1,13 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Polyflake\Exception;
+
+/**
+ * Error 2, unknown_layout: no preset of that name.
+ */
+final class UnknownLayoutException extends \InvalidArgumentException implements PolyflakeException
+{
+    use Details;
+}

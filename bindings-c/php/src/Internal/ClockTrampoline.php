@@ -1,0 +1,82 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Polyflake\Internal;
+
+use FFI\CData;
+use Throwable;
+use TypeError;
+
+/**
+ * The C function behind a caller's clock: one for each Snowflake that has such a clock.
+ *
+ * PHP keeps every C function that it makes of a closure until the request ends. So a trampoline whose Snowflake is gone
+ * serves the next one, and there are never more of them than there were Snowflakes with a clock at one time.
+ *
+ * @internal
+ */
+final class ClockTrampoline
+{
+    /** @var list<self> */
+    private static array $idle = [];
+
+    /** Holds the C function. */
+    private readonly CData $room;
+
+    /** @var ?callable(): int */
+    private $clock = null;
+
+    private ?Throwable $thrown = null;
+
+    private function __construct()
+    {
+        $this->room = Core::room('polyflake_clock');
+        $this->room[0] = $this->read(...);
+    }
+
+    public static function for(callable $clock): self
+    {
+        $trampoline = array_pop(self::$idle) ?? new self();
+        $trampoline->clock = $clock;
+        return $trampoline;
+    }
+
+    public function release(): void
+    {
+        $this->clock = $this->thrown = null;
+        self::$idle[] = $this;
+    }
+
+    public function function(): CData
+    {
+        return $this->room[0];
+    }
+
+    /**
+     * What the clock threw, once.
+     */
+    public function thrown(): ?Throwable
+    {
+        [$thrown, $this->thrown] = [$this->thrown, null];
+        return $thrown;
+    }
+
+    /**
+     * Called from C, which nothing may be thrown through.
+     */
+    private function read(?CData $user, CData $unixMs): int
+    {
+        try {
+            $now = ($this->clock)();
+            if (!is_int($now)) {
+                throw new TypeError('the clock must return an int of Unix ms, ' . get_debug_type($now) . ' returned');
+            }
+            $unixMs[0] = $now;
+            return 0;
+        } catch (Throwable $thrown) {
+            $this->thrown = $thrown;
+            return 1;
+        }
+    }
+}

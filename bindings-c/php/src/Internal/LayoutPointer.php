@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Polyflake\Internal;
+
+use FFI\CData;
+
+/**
+ * Owns the library's layout.
+ *
+ * @internal
+ */
+final class LayoutPointer
+{
+    /** Null once it is freed: at the end of a request PHP destroys objects that others still use. */
+    public ?CData $pointer;
+
+    public function __construct(string $layout)
+    {
+        $room = Core::room('polyflake_layout *');
+        $detail = Core::detail();
+        Core::check(Library::ffi()->polyflake_layout_parse(Core::text($layout), $detail, $room), $detail);
+        $this->pointer = $room[0];
+    }
+
+    public function __destruct()
+    {
+        if ($this->pointer !== null) {
+            Library::ffi()->polyflake_layout_free($this->pointer);
+            $this->pointer = null;
+        }
+    }
+}

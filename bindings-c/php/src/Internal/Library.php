@@ -1,0 +1,153 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Polyflake\Internal;
+
+use FFI;
+use Polyflake\LibraryException;
+
+/**
+ * Finds libpolyflake and loads it.
+ *
+ * @internal
+ */
+final class Library
+{
+    /** POLYFLAKE_ABI_VERSION of the header that resources/polyflake.h was trimmed from. */
+    public const ABI_VERSION = 0;
+
+    private const HEADER = __DIR__ . '/../../resources/polyflake.h';
+    private const SCOPE = 'Polyflake';
+    private const VARIABLE = 'POLYFLAKE_LIBRARY';
+
+    private static ?FFI $ffi = null;
+
+    public static function ffi(): FFI
+    {
+        return self::$ffi ??= self::preloaded() ?? self::find()[1];
+    }
+
+    /**
+     * Loads the library once for all requests: for a preload script.
+     */
+    public static function preload(): void
+    {
+        [$path] = self::find();
+        if (self::preloaded() !== null || ini_get('opcache.preload_user') !== '') {
+            // It is there by ffi.preload, or PHP cannot keep it, as it preloads in a process that ends. Then every
+            // request loads it for itself, as it may: the classes are preloaded.
+            return;
+        }
+        $header = (string) tempnam(sys_get_temp_dir(), 'polyflake');
+        $scope = '#define FFI_SCOPE "' . self::SCOPE . "\"\n#define FFI_LIB \"$path\"\n";
+        try {
+            file_put_contents($header, $scope . self::header());
+            FFI::load($header);
+        } finally {
+            unlink($header);
+        }
+    }
+
+    /**
+     * A 32-bit PHP's int holds no ID.
+     */
+    public static function requireSixtyFourBits(int $intSize = PHP_INT_SIZE): void
+    {
+        if ($intSize < 8) {
+            $bits = 8 * $intSize;
+            throw new LibraryException("Polyflake needs a 64-bit PHP: an int of this one has $bits bits");
+        }
+    }
+
+    private static function preloaded(): ?FFI
+    {
+        if (!class_exists(FFI::class)) {
+            return null;
+        }
+        try {
+            $ffi = FFI::scope(self::SCOPE);
+            return $ffi->polyflake_abi_version() === self::ABI_VERSION ? $ffi : null;
+        } catch (FFI\Exception) {
+            return null;
+        }
+    }
+
+    /**
+     * The first library that can be loaded and has the right ABI: its path, and itself.
+     *
+     * @return array{string, FFI}
+     */
+    private static function find(): array
+    {
+        self::requireSixtyFourBits();
+        if (!class_exists(FFI::class)) {
+            throw new LibraryException("Polyflake needs PHP's extension FFI, which is not loaded (extension=ffi)");
+        }
+        $looked = '';
+        foreach (self::candidates() as $path => $where) {
+            try {
+                return [$path, self::load($path)];
+            } catch (FFI\Exception | LibraryException $exception) {
+                // PHP before 8.3 does not say why a library cannot be loaded.
+                $isMissing = str_contains($path, '/') && !file_exists($path);
+                $looked .= "\n- $path ($where): " . ($isMissing ? 'no such file' : $exception->getMessage());
+            }
+        }
+        throw new LibraryException('Polyflake cannot load libpolyflake; it looked at' . $looked . self::hint());
+    }
+
+    /**
+     * Paths, in their order, and what each stands for. A path that the user names is the only one: another library than
+     * the one that was asked for would be a surprise.
+     *
+     * @return array<string, string>
+     */
+    private static function candidates(): array
+    {
+        $named = getenv(self::VARIABLE);
+        if (is_string($named) && $named !== '') {
+            return [$named => 'named by the environment variable ' . self::VARIABLE . ', which rules out all others'];
+        }
+        $file = match (PHP_OS_FAMILY) {
+            'Darwin' => 'libpolyflake.0.dylib',
+            'Windows' => 'polyflake.dll',
+            default => 'libpolyflake.so.0',
+        };
+        return [
+            dirname(__DIR__, 2) . "/lib/$file" => 'beside the package; the environment variable ' . self::VARIABLE
+                . ' is not set',
+            $file => "the system's libraries",
+        ];
+    }
+
+    private static function load(string $path): FFI
+    {
+        $abi = FFI::cdef('unsigned int polyflake_abi_version(void);', $path)->polyflake_abi_version();
+        if ($abi !== self::ABI_VERSION) {
+            throw new LibraryException("its ABI version is $abi, this package needs " . self::ABI_VERSION);
+        }
+        return FFI::cdef(self::header(), $path);
+    }
+
+    /**
+     * The header without the lines that are for ffi.preload alone.
+     */
+    private static function header(): string
+    {
+        $header = file_get_contents(self::HEADER);
+        if ($header === false) {
+            throw new LibraryException('Polyflake cannot read its header ' . self::HEADER);
+        }
+        return (string) preg_replace('/^#.*$/m', '', $header);
+    }
+
+    private static function hint(): string
+    {
+        if (PHP_SAPI === 'cli' || ini_get('ffi.enable') !== 'preload') {
+            return '';
+        }
+        return "\nffi.enable=preload allows FFI to preloaded code alone: set opcache.preload to "
+            . dirname(__DIR__, 2) . '/preload.php, or ffi.enable to true';
+    }
+}

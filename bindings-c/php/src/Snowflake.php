@@ -1,0 +1,318 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Polyflake;
+
+use FFI;
+use FFI\CData;
+use Generator;
+use IteratorAggregate;
+use LogicException;
+use Polyflake\Exception\ClosedException;
+use Polyflake\Exception\PolyflakeException;
+use Polyflake\Internal\ClockTrampoline;
+use Polyflake\Internal\Core;
+use Polyflake\Internal\Failure;
+use Polyflake\Internal\Library;
+
+/**
+ * A generator of unique, time-ordered 64-bit IDs.
+ *
+ *     $ids = new Snowflake(node: 7);
+ *     $id = $ids->nextId();
+ *
+ * All Snowflakes of one process with a built-in clock whose IDs could be equal share one cursor, across requests too,
+ * so none repeats another's ID. Processes must have nodes of their own: README.md says how under php-fpm.
+ *
+ * @implements IteratorAggregate<int, int>
+ */
+final class Snowflake implements IteratorAggregate
+{
+    /** The longest batch that the library gives. */
+    private const LONGEST_BATCH = 1 << 24;
+
+    private FFI $ffi;
+    /** Null once it is freed. */
+    private ?CData $pointer = null;
+    private ?ClockTrampoline $clock = null;
+    private Layout $layout;
+    private int $node;
+    /** Where the library writes an ID and what is wrong: kept, as making them costs a third of a call. */
+    private CData $id;
+    private CData $detail;
+
+    /**
+     * Null stands for an option's default.
+     *
+     * @param int|array<string, int>|string|null $node this process's own node: all node bits as an int, a map of field
+     *     to value, or a text such as "datacenter=1,worker=7". It has no default; a layout without node fields needs
+     *     none
+     * @param string|Layout|null $layout a preset's name, a layout's text or a Layout; "twitter" by default
+     * @param ?int $maxBackwardMs how many ms the clock may step back and IDs still be issued, by counting on in the
+     *     last tick; 1000 by default, 0 refuses every step back
+     * @param ?int $maxAheadMs how many ms IDs may run ahead of the clock to serve a burst; 0 by default
+     * @param ?int $maxWaitMs how many ms nextId() waits at most, and nextIds() between two of its runs; a tick and 10
+     *     ms by default
+     * @param ?string $sequenceStart the first sequence of a fresh tick: "spread" (the default) so that IDs issued
+     *     slowly do not all end in the same bits, or "zero"
+     * @param string|callable(): int|null $clock "system" (the default), "steady", or a function that returns Unix ms.
+     *     A text is always a built-in clock: of a function's name make time(...). See README.md
+     * @throws Exception\InvalidLayoutException|Exception\UnknownLayoutException|Exception\InvalidNodeException
+     * @throws Exception\InvalidOptionException for another option's value, and where maxBackwardMs or maxAheadMs differ
+     *     from those that a shared cursor was made with
+     * @throws LibraryException where libpolyflake cannot be used
+     */
+    public function __construct(
+        int|array|string|null $node = null,
+        string|Layout|null $layout = null,
+        ?int $maxBackwardMs = null,
+        ?int $maxAheadMs = null,
+        ?int $maxWaitMs = null,
+        ?string $sequenceStart = null,
+        string|callable|null $clock = null,
+    ) {
+        $this->ffi = Library::ffi();
+        $this->id = Core::room('uint64_t');
+        $this->detail = Core::detail();
+        $texts = [
+            'layout' => is_string($layout) ? $layout : null,
+            'node' => is_array($node) ? null : $node,
+            'max_backward_ms' => $maxBackwardMs,
+            'max_ahead_ms' => $maxAheadMs,
+            'max_wait_ms' => $maxWaitMs,
+            'sequence_start' => $sequenceStart,
+            'clock' => is_string($clock) ? $clock : null,
+        ];
+        $fields = is_array($node) ? Core::nodeFields($node) : [];
+        $options = $this->ffi->polyflake_options_new();
+        try {
+            foreach ($texts as $name => $value) {
+                if ($value !== null) {
+                    $value = Core::text((string) $value);
+                    $this->check($this->ffi->polyflake_options_set_detailed($options, $name, $value, $this->detail));
+                }
+            }
+            foreach ($fields as $field => $value) {
+                $field = (string) $field;
+                $this->check($this->ffi->polyflake_options_set_node_field($options, $field, $value, $this->detail));
+            }
+            if ($layout instanceof Layout) {
+                $pointer = $layout->pointer();
+                $this->check($this->ffi->polyflake_options_set_layout($options, $pointer, $this->detail));
+            }
+            if ($clock !== null && !is_string($clock)) {
+                $this->clock = ClockTrampoline::for($clock);
+                $function = $this->clock->function();
+                $this->check($this->ffi->polyflake_options_set_clock($options, $function, null, $this->detail));
+            }
+            $room = Core::room('polyflake_snowflake *');
+            $this->check($this->ffi->polyflake_snowflake_new_detailed($options, $this->detail, $room));
+            $this->pointer = $room[0];
+        } finally {
+            $this->ffi->polyflake_options_free($options);
+            if ($this->pointer === null) {
+                $this->clock?->release();
+            }
+        }
+        $this->layout = Layout::fromPointer($this->ffi->polyflake_snowflake_layout($this->pointer));
+        $this->check($this->ffi->polyflake_snowflake_node($this->pointer, $this->detail, $this->id));
+        $this->node = $this->id[0];
+    }
+
+    public function __destruct()
+    {
+        if ($this->pointer !== null) {
+            $this->ffi->polyflake_snowflake_free($this->pointer);
+            $this->pointer = null;
+            $this->clock?->release();
+        }
+    }
+
+    /**
+     * The next ID. Waits, for at most maxWaitMs of real time, where the tick's sequence is used up.
+     *
+     * @throws Exception\SequenceExhaustedException where that was not enough
+     * @throws Exception\ClockMovedBackwardsException where the clock stands back by more than maxBackwardMs (at once),
+     *     or by less and waiting was not enough
+     * @throws Exception\TimeOutOfRangeException where the clock stands before the epoch or past the layout's end
+     * @throws Exception\ClockFailedException where the caller's clock threw: that is getPrevious()
+     * @throws Exception\InvalidIdException where the ID's top bit is set, which only a layout of 64 bits has:
+     *     nextIdString() gives such IDs
+     */
+    public function nextId(): int
+    {
+        // As take(), which it does not call for speed.
+        do {
+            $status = $this->ffi->polyflake_next_id_detailed($this->pointer, $this->detail, $this->id);
+            $id = $this->id[0];
+            $this->id[0] = 0;
+        } while ($id === 0 && $status === 0);
+        return $status === 0 && $id > 0 ? $id : throw $this->failure($status, $id);
+    }
+
+    /**
+     * The next ID, or the exception of nextId() at once where there is none yet.
+     *
+     * @throws PolyflakeException as nextId()
+     */
+    public function tryNextId(): int
+    {
+        [$status, $id] = $this->take('polyflake_try_next_id');
+        return $status === 0 && $id > 0 ? $id : throw $this->failure($status, $id);
+    }
+
+    /**
+     * The next ID as a text: every ID of every layout.
+     *
+     * @param string $format as in Id
+     * @throws PolyflakeException as nextId()
+     * @throws Exception\InvalidOptionException for another format
+     */
+    public function nextIdString(string $format = 'decimal'): string
+    {
+        [$status, $id] = $this->take('polyflake_next_id_detailed');
+        return $status === 0 ? Core::write($id, $format, $this->detail) : throw $this->failure($status, $id);
+    }
+
+    /**
+     * The next $n IDs, each greater than the one before: many times faster an ID than nextId().
+     *
+     * @param int $n 1 to 16777216
+     * @return list<int>
+     * @throws PolyflakeException as nextId(); IDs may then be lost but never come again
+     * @throws Exception\InvalidOptionException for another $n
+     */
+    public function nextIds(int $n): array
+    {
+        // The library checks $n before anything else: room is needed for what it may write alone.
+        $room = $n > 0 && $n <= self::LONGEST_BATCH ? $this->ffi->new("uint64_t[$n]") : null;
+        $status = $this->ffi->polyflake_next_ids($this->pointer, $n, $this->detail, $room);
+        if ($status !== 0) {
+            throw $this->failure($status, 0);
+        }
+        $ids = [];
+        for ($index = 0; $index < $n; $index++) {
+            $ids[] = $room[$index];
+        }
+        // They grow as unsigned numbers do, so the last has the top bit if any has.
+        return $ids[$n - 1] > 0 ? $ids : throw $this->failure($status, $ids[$n - 1]);
+    }
+
+    /**
+     * Takes an ID apart, by this Snowflake's layout.
+     *
+     * @param int|string $id an int or a decimal string
+     * @throws Exception\InvalidIdException for an ID with bits above the layout's, and for what is no ID
+     */
+    public function decode(int|string $id): Decoded
+    {
+        return $this->layout->decode($id);
+    }
+
+    public function layout(): Layout
+    {
+        return $this->layout;
+    }
+
+    /**
+     * All node fields joined, from the highest to the lowest.
+     */
+    public function node(): int
+    {
+        return $this->node;
+    }
+
+    /**
+     * Waits, lead and rollbacks, for an operator's graphs. Reads the clock once.
+     *
+     * @throws Exception\ClockFailedException where the caller's clock threw: that is getPrevious()
+     */
+    public function stats(): Stats
+    {
+        $room = Core::struct('polyflake_stats');
+        $status = $this->ffi->polyflake_snowflake_stats($this->pointer, $this->detail, $room);
+        if ($status !== 0) {
+            throw $this->failure($status, 0);
+        }
+        $stats = $room[0];
+        $lastIssuedMs = $stats->last_issued_ms;
+        return new Stats(
+            waits: $stats->waits,
+            rollbacks: $stats->rollbacks,
+            leadMs: $stats->lead_ms,
+            lastIssuedMs: $lastIssuedMs < 0 ? null : $lastIssuedMs,
+        );
+    }
+
+    /**
+     * IDs without end, each by nextId(): `foreach ($ids as $id)`.
+     *
+     * @return Generator<int, int>
+     */
+    public function getIterator(): Generator
+    {
+        while (true) {
+            yield $this->nextId();
+        }
+    }
+
+    public function __clone()
+    {
+        // Else the clone's destructor would free what is the original's.
+        $this->pointer = null;
+        throw new LogicException('a Snowflake cannot be cloned: use the same one, or make another');
+    }
+
+    /**
+     * @return array<never>
+     */
+    public function __serialize(): array
+    {
+        throw new LogicException('a Snowflake cannot be serialized: make one in every process, with a node of its own');
+    }
+
+    /**
+     * @param array<mixed> $data
+     */
+    public function __unserialize(array $data): void
+    {
+        throw new LogicException('a Snowflake cannot be unserialized: make one, with a node of its own');
+    }
+
+    /**
+     * Calls a function that gives an ID.
+     *
+     * A signal's handler (pcntl_async_signals) or a destructor may run between the call and the reading of the ID, and
+     * take an ID itself. It then leaves 0 where ours stood, for 0 is never issued, and ours is not read twice: another
+     * is taken in its place.
+     *
+     * @return array{int, int} the status and the ID
+     */
+    private function take(string $function): array
+    {
+        do {
+            $status = $this->ffi->$function($this->pointer, $this->detail, $this->id);
+            $id = $this->id[0];
+            $this->id[0] = 0;
+        } while ($id === 0 && $status === 0);
+        return [$status, $id];
+    }
+
+    private function check(int $status): void
+    {
+        Core::check($status, $this->detail);
+    }
+
+    private function failure(int $status, int $id): \Throwable
+    {
+        if ($status === 0) {
+            return Core::tooLarge($id, 'nextIdString() gives such IDs');
+        }
+        if ($this->pointer === null) {
+            $code = array_search(ClosedException::class, Failure::CLASSES, true);
+            return Failure::make($code, "closed: PHP has destroyed this Snowflake already, as at the end of a request");
+        }
+        return Failure::of($status, $this->detail, $this->clock?->thrown());
+    }
+}

@@ -1,0 +1,179 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Polyflake\Tests;
+
+use PHPUnit\Framework\TestCase;
+
+/**
+ * examples/fpm under a php-fpm of four workers, over a socket in a temporary folder.
+ */
+final class FpmTest extends TestCase
+{
+    private const REQUESTS = 400;
+    private const WORKERS = 4;
+
+    private Folder $folder;
+    /** @var ?resource */
+    private $fpm = null;
+
+    protected function setUp(): void
+    {
+        $this->folder = new Folder();
+    }
+
+    protected function tearDown(): void
+    {
+        if ($this->fpm !== null) {
+            // The master, which ends its workers; it is the process itself, no shell.
+            proc_terminate($this->fpm);
+            proc_close($this->fpm);
+        }
+        $this->folder->remove();
+    }
+
+    public function testPreloaded(): void
+    {
+        $this->start([
+            'opcache.preload' => dirname(__DIR__) . '/preload.php',
+            'ffi.preload' => dirname(__DIR__) . '/resources/polyflake.h',
+            'ffi.enable' => 'preload',
+        ]);
+        $nodes = $this->serve();
+        self::assertCount(self::WORKERS, $nodes);
+        // A worker that is killed: its successor takes over its number, and repeats nothing.
+        $killed = array_key_first($nodes);
+        self::assertTrue(posix_kill($killed, 9));
+        $later = $this->serve();
+        self::assertArrayNotHasKey($killed, $later);
+        self::assertContains($nodes[$killed], $later);
+    }
+
+    public function testClassesPreloaded(): void
+    {
+        $this->start(['opcache.preload' => dirname(__DIR__) . '/preload.php', 'ffi.enable' => 'preload']);
+        $this->serve();
+    }
+
+    public function testWithoutPreload(): void
+    {
+        $this->start(['ffi.enable' => 'true']);
+        $this->serve();
+    }
+
+    public function testWithoutPreloadThePackageSaysWhatToSet(): void
+    {
+        $this->start(['ffi.enable' => 'preload', 'display_errors' => '1', 'html_errors' => '0']);
+        $this->request(1);
+        $answer = (string) file_get_contents("{$this->folder->path}/answer-1");
+        self::assertStringContainsString('Polyflake\LibraryException', $answer);
+        self::assertStringContainsString(dirname(__DIR__) . '/preload.php', $answer);
+    }
+
+    /** @var array<string, int> every ID that was seen, in all of a test's rounds */
+    private array $ids = [];
+
+    /**
+     * @return array<int, int> the workers' nodes, by the IDs of their processes
+     */
+    private function serve(): array
+    {
+        $this->request(self::REQUESTS);
+        $nodes = [];
+        for ($number = 1; $number <= self::REQUESTS; $number++) {
+            $answer = (string) file_get_contents("{$this->folder->path}/answer-$number");
+            $body = json_decode(substr($answer, (int) strpos($answer, '{')), true);
+            self::assertIsArray($body, $answer . $this->log());
+            self::assertSame($nodes[$body['process']] ?? $body['node'], $body['node']);
+            $nodes[$body['process']] = $body['node'];
+            foreach ($body['ids'] as $id) {
+                self::assertArrayNotHasKey($id, $this->ids);
+                $this->ids[$id] = $number;
+            }
+        }
+        self::assertCount(count($nodes), array_unique($nodes));
+        foreach ($nodes as $node) {
+            self::assertSame(3, $node >> 5);
+        }
+        return $nodes;
+    }
+
+    /**
+     * @param array<string, string> $settings
+     */
+    private function start(array $settings): void
+    {
+        $fpm = $this->command(['php-fpm', 'php-fpm' . PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION]);
+        $this->command(['cgi-fcgi']);
+        $path = $this->folder->path;
+        $isRoot = posix_geteuid() === 0;
+        $limits = "pm = static\npm.max_children = " . self::WORKERS;
+        $environment = "env[HOST_NUMBER] = 3\nenv[WORKER_SLOTS] = $path/slots";
+        foreach (['POLYFLAKE_LIBRARY', 'LD_LIBRARY_PATH'] as $name) {
+            $environment .= getenv($name) === false ? '' : "\nenv[$name] = " . getenv($name);
+        }
+        file_put_contents("$path/fpm.conf", <<<CONF
+            [global]
+            error_log = $path/log
+            daemonize = no
+            [polyflake]
+            listen = $path/socket
+            catch_workers_output = yes
+            $limits
+            $environment
+
+            CONF . ($isRoot ? "user = root\ngroup = root\n" : ''));
+        $options = $isRoot ? ['-R'] : [];
+        $settings += ['opcache.enable' => '1'];
+        if ($isRoot && isset($settings['opcache.preload'])) {
+            $settings['opcache.preload_user'] = 'root';
+        }
+        foreach ($settings as $name => $value) {
+            array_push($options, '-d', "$name=$value");
+        }
+        $output = ['file', "$path/log", 'a'];
+        $command = [$fpm, '-F', '-y', "$path/fpm.conf", ...$options];
+        $this->fpm = proc_open($command, [1 => $output, 2 => $output], $pipes) ?: null;
+        for ($waits = 0; !file_exists("$path/socket"); $waits++) {
+            $status = proc_get_status($this->fpm);
+            self::assertTrue($status['running'] && $waits < 3000, 'php-fpm did not start: ' . $this->log());
+            usleep(10_000);
+        }
+    }
+
+    /**
+     * Issues requests, eight at a time, whose answers go into files.
+     */
+    private function request(int $count): void
+    {
+        $one = 'exec cgi-fcgi -bind -connect "$0/socket" > "$0/answer-$1" 2> "$0/errors-$1"';
+        exec(sprintf(
+            'seq %d | SCRIPT_FILENAME=%s REQUEST_METHOD=GET xargs -P 8 -I NUMBER sh -c %s %s NUMBER',
+            $count,
+            escapeshellarg(dirname(__DIR__) . '/examples/fpm/index.php'),
+            escapeshellarg($one),
+            escapeshellarg($this->folder->path),
+        ), $output, $status);
+        self::assertSame(0, $status, implode("\n", $output) . $this->log());
+    }
+
+    private function log(): string
+    {
+        return "\n" . @file_get_contents("{$this->folder->path}/log");
+    }
+
+    /**
+     * @param list<string> $names
+     */
+    private function command(array $names): string
+    {
+        foreach ($names as $name) {
+            $path = trim((string) shell_exec('PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v ' . $name));
+            if ($path !== '') {
+                return $path;
+            }
+        }
+        self::markTestSkipped("needs $names[0]");
+    }
+}

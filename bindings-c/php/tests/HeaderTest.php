@@ -1,0 +1,107 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Polyflake\Tests;
+
+use PHPUnit\Framework\TestCase;
+use Polyflake\Internal\Failure;
+use Polyflake\Internal\Library;
+
+/**
+ * resources/polyflake.h says what ../include/polyflake.h says.
+ */
+final class HeaderTest extends TestCase
+{
+    private const OURS = __DIR__ . '/../resources/polyflake.h';
+    private const THEIRS = __DIR__ . '/../../include/polyflake.h';
+
+    public function testEveryDeclarationStandsInTheCHeader(): void
+    {
+        $theirs = self::declarations(self::THEIRS);
+        $ours = self::declarations(self::OURS);
+        self::assertGreaterThan(30, count($ours));
+        foreach ($ours as $declaration) {
+            self::assertContains($declaration, $theirs);
+        }
+        self::assertSame($ours, array_values(array_unique($ours)));
+    }
+
+    public function testEveryFunctionThatIsCalledIsDeclaredAndTheOtherWayRound(): void
+    {
+        $source = '';
+        foreach (['src', 'src/Internal'] as $folder) {
+            foreach ((array) glob(__DIR__ . "/../$folder/*.php") as $file) {
+                $source .= file_get_contents((string) $file);
+            }
+        }
+        preg_match_all('/(?:->|\')(polyflake_\w+)(?=\(|\')/', $source, $called);
+        $functions = [];
+        foreach (self::declarations(self::OURS) as $declaration) {
+            $isType = str_starts_with($declaration, 'typedef');
+            if (!$isType && preg_match('/\b(polyflake_\w+) \(/', $declaration, $match) === 1) {
+                $functions[] = $match[1];
+            }
+        }
+        $types = array_filter($called[1], static fn (string $name): bool => preg_match('/_(layout_info|decoded|detail'
+            . '|field|stats|clock)$/', $name) === 0 || str_contains($name, 'set_') || $name === 'polyflake_layout_field'
+            || $name === 'polyflake_snowflake_stats');
+        self::assertEqualsCanonicalizing($functions, array_values(array_unique($types)));
+    }
+
+    public function testNumbersAreThoseOfTheCHeader(): void
+    {
+        $macros = self::macros();
+        self::assertSame((int) $macros['POLYFLAKE_ABI_VERSION'], Library::ABI_VERSION);
+        $numbers = [];
+        foreach (Failure::CLASSES as $number => $class) {
+            $words = (string) preg_replace('/Exception$|^.*\\\\/', '', $class);
+            $name = (string) preg_replace('/(?<!^)(?=[A-Z])/', '_', $words);
+            $numbers['POLYFLAKE_' . strtoupper($name)] = $number;
+        }
+        $statuses = array_diff_key($macros, array_flip(['POLYFLAKE_OK']));
+        $statuses = array_filter($statuses, static fn (string $name): bool => preg_match(
+            '/_(VERSION|VERSION_\w+|SIZE|FIELDS|H)$/',
+            $name,
+        ) === 0, ARRAY_FILTER_USE_KEY);
+        self::assertEquals($statuses, $numbers);
+    }
+
+    /**
+     * @return array<string, string>
+     */
+    private static function macros(): array
+    {
+        preg_match_all('/^#define (\w+) (\d+)$/m', (string) file_get_contents(self::THEIRS), $macros);
+        return array_combine($macros[1], $macros[2]);
+    }
+
+    /**
+     * Declarations, each as its tokens with a space between them.
+     *
+     * @return list<string>
+     */
+    private static function declarations(string $file): array
+    {
+        $text = (string) file_get_contents($file);
+        $text = (string) preg_replace('~/\*.*?\*/|//[^\n]*~s', ' ', $text);
+        // What the parser of FFI cannot read: the C++ lines, the preprocessor's, and macros in their places.
+        $text = (string) preg_replace('/^#ifdef __cplusplus\b.*?^#endif[^\n]*/ms', ' ', $text);
+        $text = (string) preg_replace('/^#[^\n]*/m', ' ', $text);
+        $text = strtr($text, self::macros());
+        preg_match_all('/\w+|[^\s\w]/', $text, $tokens);
+        $declarations = [];
+        $declaration = [];
+        $depth = 0;
+        foreach ($tokens[0] as $token) {
+            $declaration[] = $token;
+            $depth += ['{' => 1, '}' => -1][$token] ?? 0;
+            if ($token === ';' && $depth === 0) {
+                $declarations[] = implode(' ', $declaration);
+                $declaration = [];
+            }
+        }
+        self::assertSame([], $declaration, $file);
+        return $declarations;
+    }
+}

@@ -1,0 +1,41 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Polyflake\Tests;
+
+use PHPUnit\Framework\TestCase;
+
+/**
+ * The programs of README.md, each as it stands there.
+ */
+final class ReadmeTest extends TestCase
+{
+    public function testTheProgramsRun(): void
+    {
+        $folder = new Folder();
+        preg_match_all('/^```php\n(.*?)^```$/ms', (string) file_get_contents(__DIR__ . '/../README.md'), $programs);
+        self::assertCount(3, $programs[1]);
+        $outputs = [];
+        foreach ($programs[1] as $number => $code) {
+            $autoload = "require '" . dirname(__DIR__) . "/autoload.php';";
+            file_put_contents("$folder->path/$number.php", "<?php\n\ndeclare(strict_types=1);\n\n$autoload\n\n$code");
+            $program = Program::run(["$folder->path/$number.php"]);
+            self::assertSame(0, $program->status, $program->output);
+            $outputs[] = $program->output;
+        }
+        $folder->remove();
+        self::assertMatchesRegularExpression('/^20\d\d-.*\+00:00 7\n$/D', $outputs[0]);
+        self::assertSame("3 invalid_node\n", $outputs[1]);
+        self::assertSame("2022-06-28T16:07:40+00:00\n", $outputs[2]);
+    }
+
+    public function testTheErrorsAreThoseThereAre(): void
+    {
+        $readme = (string) file_get_contents(__DIR__ . '/../README.md');
+        preg_match_all('/^\| (\d+) \| `\w+` \| `(\w+)` \| `(\w+)` \|$/m', $readme, $rows);
+        $classes = array_map(static fn (string $name): string => "Polyflake\\Exception\\$name", $rows[2]);
+        self::assertSame(\Polyflake\Internal\Failure::CLASSES, array_combine($rows[1], $classes));
+        self::assertSame($rows[3], array_map(get_parent_class(...), $classes));
+    }
+}

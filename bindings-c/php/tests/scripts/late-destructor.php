@@ -1,0 +1,37 @@
+<?php
+
+/*
+ * At the end of a request PHP destroys objects that others still use.
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/../../autoload.php';
+
+use Polyflake\Exception\ClosedException;
+use Polyflake\Layout;
+use Polyflake\Snowflake;
+
+// Made before the object that uses them, they are destroyed before it too.
+$ids = new Snowflake(node: 7);
+$layout = new Layout('discord');
+$audit = new class ($ids, $layout) {
+    private object $self;
+
+    public function __construct(private Snowflake $ids, private Layout $layout)
+    {
+        // A cycle, so that it lives to the end.
+        $this->self = $this;
+    }
+
+    public function __destruct()
+    {
+        echo $this->layout->decode(175928847299117063)->sequence, "\n";
+        try {
+            echo $this->ids->nextId(), "\n";
+        } catch (ClosedException $exception) {
+            echo $exception->getMessage(), "\n";
+        }
+    }
+};
+unset($audit, $ids, $layout);

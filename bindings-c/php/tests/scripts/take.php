@@ -1,0 +1,15 @@
+<?php
+
+/*
+ * Prints an ID and the files of the library that this process has loaded, by the package in the folder given.
+ */
+
+declare(strict_types=1);
+
+require $argv[1] . '/autoload.php';
+
+echo (new Polyflake\Snowflake(node: 7))->nextIdString(), "\n";
+preg_match_all('~\S*/[^/\s]*polyflake[^/\s]*$~m', (string) file_get_contents('/proc/self/maps'), $files);
+foreach (array_unique($files[0]) as $file) {
+    echo "loaded $file\n";
+}

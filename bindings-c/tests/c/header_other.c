@@ -1,0 +1,8 @@
+/* The other unit of header.c's program. */
+#include <polyflake.h>
+
+unsigned int abi_version_seen_by_the_other(void);
+
+unsigned int abi_version_seen_by_the_other(void) {
+  return polyflake_abi_version();
+}

@@ -1,0 +1,831 @@
+/* What a C program can get wrong: every refusal is a status, and writes no output. */
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int64_t NOW = INT64_C(1656432460105);
+
+/* What the clock of a test says and returns. */
+struct clock_answer {
+  int64_t unix_ms, step;
+  int result;
+};
+
+static int answer(void *user, int64_t *unix_ms) {
+  struct clock_answer *clock = user;
+  *unix_ms = clock->unix_ms;
+  clock->unix_ms += clock->step;
+  return clock->result;
+}
+
+static int says_nothing(void *user, int64_t *unix_ms) {
+  (void)user;
+  (void)unix_ms;
+  return 0;
+}
+
+static polyflake_options *options_with_clock(struct clock_answer *clock) {
+  polyflake_options *options = polyflake_options_new();
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "7"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, answer, clock, NULL));
+  return options;
+}
+
+static polyflake_snowflake *made_from(polyflake_options *options) {
+  polyflake_snowflake *snowflake = NULL;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake));
+  if (!snowflake) {
+    give_up("no Snowflake");
+  }
+  return snowflake;
+}
+
+static polyflake_snowflake *snowflake_with_clock(struct clock_answer *clock) {
+  polyflake_options *options = options_with_clock(clock);
+  polyflake_snowflake *snowflake = made_from(options);
+  polyflake_options_free(options);
+  return snowflake;
+}
+
+static polyflake_layout *parsed(const char *text) {
+  polyflake_layout *layout = NULL;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_parse(text, NULL, &layout));
+  if (!layout) {
+    give_up("no layout");
+  }
+  return layout;
+}
+
+/* Whether a text is UTF-8: what a binding in another language will take it for. */
+static int is_utf8(const char *text) {
+  const unsigned char *at = (const unsigned char *)text;
+  while (*at) {
+    int more = *at < 0x80 ? 0 : *at >= 0xf0 && *at < 0xf5 ? 3 : *at >= 0xe0 ? 2 : *at >= 0xc2 ? 1 : -1;
+    if (more < 0 || *at >= 0xf5) {
+      return 0;
+    }
+    for (at++; more > 0; more--, at++) {
+      if ((*at & 0xc0) != 0x80) {
+        return 0;
+      }
+    }
+  }
+  return 1;
+}
+
+/* ---- NULL ---- */
+
+/* A call on NULL: invalid_option, and a message that names what is NULL. */
+#define CHECK_NULL(what, call)                                                                               \
+  do {                                                                                                       \
+    polyflake_detail detail = fresh_detail();                                                                \
+    begin("NULL", #call);                                                                                    \
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, call);                                                            \
+    CHECK(strncmp(detail.message, "invalid_option: ", 16) == 0);                                             \
+    CHECK(strstr(detail.message, what " is NULL") != NULL);                                                  \
+    CHECK_NUMBER(0, detail.behind_ms);                                                                       \
+    CHECK_NUMBER(0, detail.retry_after_ms);                                                                  \
+  } while (0)
+
+/* The same call with no detail to write to. */
+#define CHECK_NULL_BARE(call)                                                                                \
+  do {                                                                                                       \
+    begin("NULL, no detail", #call);                                                                         \
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, call);                                                            \
+  } while (0)
+
+static void null_layouts(void) {
+  polyflake_layout *layout = parsed("twitter"), *none = NULL;
+  polyflake_layout_info info;
+  polyflake_field field;
+  polyflake_decoded decoded;
+  char text[POLYFLAKE_LAYOUT_TEXT_SIZE];
+  uint64_t id = SENTINEL_ID;
+  info.size = sizeof info;
+  field.size = sizeof field;
+  decoded.size = sizeof decoded;
+  fill_with_sentinel(text, sizeof text);
+
+  CHECK_NULL("text", polyflake_layout_parse(NULL, &detail, &none));
+  CHECK_NULL("layout", polyflake_layout_parse("twitter", &detail, NULL));
+  CHECK_NULL("layout", polyflake_layout_text(NULL, &detail, text, sizeof text));
+  CHECK_NULL("text", polyflake_layout_text(layout, &detail, NULL, sizeof text));
+  CHECK_NULL("layout", polyflake_layout_properties(NULL, &detail, &info));
+  CHECK_NULL("struct", polyflake_layout_properties(layout, &detail, NULL));
+  CHECK_NULL("layout", polyflake_layout_field(NULL, 0, &detail, &field));
+  CHECK_NULL("struct", polyflake_layout_field(layout, 0, &detail, NULL));
+  CHECK_NULL("layout", polyflake_layout_decode(NULL, 1, &detail, &decoded));
+  CHECK_NULL("struct", polyflake_layout_decode(layout, 1, &detail, NULL));
+  CHECK_NULL("layout", polyflake_layout_decode_field(NULL, 1, "worker", &detail, &id));
+  CHECK_NULL("name", polyflake_layout_decode_field(layout, 1, NULL, &detail, &id));
+  CHECK_NULL("value", polyflake_layout_decode_field(layout, 1, "worker", &detail, NULL));
+  CHECK_NULL("layout", polyflake_layout_compose(NULL, NOW, "7", 0, &detail, &id));
+  CHECK_NULL("id", polyflake_layout_compose(layout, NOW, "7", 0, &detail, NULL));
+  CHECK_NULL("layout", polyflake_layout_min_id(NULL, NOW, 0, &detail, &id));
+  CHECK_NULL("id", polyflake_layout_min_id(layout, NOW, 0, &detail, NULL));
+  CHECK_NULL("layout", polyflake_layout_max_id(NULL, NOW, 0, &detail, &id));
+  CHECK_NULL("id", polyflake_layout_max_id(layout, NOW, 0, &detail, NULL));
+
+  CHECK_NULL_BARE(polyflake_layout_parse(NULL, NULL, &none));
+  CHECK_NULL_BARE(polyflake_layout_parse(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_layout_text(NULL, NULL, NULL, 0));
+  CHECK_NULL_BARE(polyflake_layout_properties(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_layout_field(NULL, 0, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_layout_decode(NULL, 1, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_layout_decode_field(NULL, 1, NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_layout_compose(NULL, NOW, NULL, 0, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_layout_min_id(NULL, NOW, 0, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_layout_max_id(NULL, NOW, 0, NULL, NULL));
+
+  begin("NULL", "a node of NULL stands for none, which this layout does not take");
+  CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_layout_compose(layout, NOW, NULL, 0, NULL, &id));
+
+  begin("NULL", "no layout call wrote an output");
+  CHECK(none == NULL);
+  CHECK_NUMBER(SENTINEL_ID, id);
+  CHECK(is_sentinel(text, sizeof text));
+  polyflake_layout_free(layout);
+}
+
+static void null_options(void) {
+  polyflake_options *options = polyflake_options_new();
+  polyflake_layout *layout = parsed("twitter");
+  CHECK_NULL("options", polyflake_options_set_detailed(NULL, "node", "7", &detail));
+  CHECK_NULL("name", polyflake_options_set_detailed(options, NULL, "7", &detail));
+  CHECK_NULL("value", polyflake_options_set_detailed(options, "node", NULL, &detail));
+  CHECK_NULL("options", polyflake_options_set_node_field(NULL, "worker", "7", &detail));
+  CHECK_NULL("field", polyflake_options_set_node_field(options, NULL, "7", &detail));
+  CHECK_NULL("value", polyflake_options_set_node_field(options, "worker", NULL, &detail));
+  CHECK_NULL("options", polyflake_options_set_layout(NULL, layout, &detail));
+  CHECK_NULL("layout", polyflake_options_set_layout(options, NULL, &detail));
+  CHECK_NULL("options", polyflake_options_set_clock(NULL, answer, NULL, &detail));
+
+  CHECK_NULL_BARE(polyflake_options_set(NULL, "node", "7"));
+  CHECK_NULL_BARE(polyflake_options_set(options, NULL, "7"));
+  CHECK_NULL_BARE(polyflake_options_set(options, "node", NULL));
+  CHECK_NULL_BARE(polyflake_options_set(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_options_set_detailed(NULL, NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_options_set_node_field(NULL, NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_options_set_layout(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_options_set_clock(NULL, NULL, NULL, NULL));
+  polyflake_layout_free(layout);
+  polyflake_options_free(options);
+}
+
+static void null_snowflakes(void) {
+  struct clock_answer clock = {NOW, 0, 0};
+  polyflake_options *options = options_with_clock(&clock);
+  polyflake_snowflake *snowflake = made_from(options), *none = NULL;
+  uint64_t id = SENTINEL_ID, ids[4];
+  polyflake_stats stats;
+  stats.size = sizeof stats;
+  fill_with_sentinel(ids, sizeof ids);
+
+  CHECK_NULL("options", polyflake_snowflake_new_detailed(NULL, &detail, &none));
+  CHECK_NULL("snowflake", polyflake_snowflake_new_detailed(options, &detail, NULL));
+  CHECK_NULL("snowflake", polyflake_next_id_detailed(NULL, &detail, &id));
+  CHECK_NULL("id", polyflake_next_id_detailed(snowflake, &detail, NULL));
+  CHECK_NULL("snowflake", polyflake_try_next_id(NULL, &detail, &id));
+  CHECK_NULL("id", polyflake_try_next_id(snowflake, &detail, NULL));
+  CHECK_NULL("snowflake", polyflake_next_ids(NULL, 4, &detail, ids));
+  CHECK_NULL("ids", polyflake_next_ids(snowflake, 4, &detail, NULL));
+  CHECK_NULL("snowflake", polyflake_fill(NULL, 4, &detail, ids));
+  CHECK_NULL("snowflake", polyflake_fill(NULL, 0, &detail, NULL));
+  CHECK_NULL("ids", polyflake_fill(snowflake, 4, &detail, NULL));
+  CHECK_NULL("snowflake", polyflake_snowflake_node(NULL, &detail, &id));
+  CHECK_NULL("node", polyflake_snowflake_node(snowflake, &detail, NULL));
+  CHECK_NULL("snowflake", polyflake_snowflake_stats(NULL, &detail, &stats));
+  CHECK_NULL("struct", polyflake_snowflake_stats(snowflake, &detail, NULL));
+
+  CHECK_NULL_BARE(polyflake_snowflake_new(NULL, &none));
+  CHECK_NULL_BARE(polyflake_snowflake_new(options, NULL));
+  CHECK_NULL_BARE(polyflake_snowflake_new(NULL, NULL));
+  CHECK_NULL_BARE(polyflake_snowflake_new_detailed(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_next_id(NULL, &id));
+  CHECK_NULL_BARE(polyflake_next_id(snowflake, NULL));
+  CHECK_NULL_BARE(polyflake_next_id(NULL, NULL));
+  CHECK_NULL_BARE(polyflake_next_id_detailed(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_try_next_id(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_next_ids(NULL, 4, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_fill(NULL, 4, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_snowflake_node(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_snowflake_stats(NULL, NULL, NULL));
+
+  begin("NULL", "no Snowflake call wrote an output");
+  CHECK(none == NULL);
+  CHECK_NUMBER(SENTINEL_ID, id);
+  CHECK(is_sentinel(ids, sizeof ids));
+  CHECK(polyflake_snowflake_layout(NULL) == NULL);
+
+  begin("NULL", "no refused call took an ID");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_stats(snowflake, NULL, &stats));
+  CHECK(stats.last_issued_ms == -1);
+  polyflake_snowflake_free(snowflake);
+  polyflake_options_free(options);
+}
+
+static void null_texts(void) {
+  char text[POLYFLAKE_ID_TEXT_SIZE];
+  uint64_t id = SENTINEL_ID;
+  fill_with_sentinel(text, sizeof text);
+  CHECK_NULL("format", polyflake_id_write(1, NULL, &detail, text, sizeof text));
+  CHECK_NULL("text", polyflake_id_write(1, "hex", &detail, NULL, sizeof text));
+  CHECK_NULL("text", polyflake_id_read(NULL, "hex", &detail, &id));
+  CHECK_NULL("format", polyflake_id_read("1", NULL, &detail, &id));
+  CHECK_NULL("id", polyflake_id_read("1", "hex", &detail, NULL));
+  CHECK_NULL_BARE(polyflake_id_write(1, NULL, NULL, NULL, 0));
+  CHECK_NULL_BARE(polyflake_id_read(NULL, NULL, NULL, NULL));
+  begin("NULL", "no text call wrote an output");
+  CHECK(is_sentinel(text, sizeof text));
+  CHECK_NUMBER(SENTINEL_ID, id);
+}
+
+static void null_frees(void) {
+  begin("NULL", "every _free takes it");
+  polyflake_layout_free(NULL);
+  polyflake_options_free(NULL);
+  polyflake_snowflake_free(NULL);
+}
+
+/* ---- structs that begin with their size ---- */
+
+/* Room for more than any of the structs, as a later header's struct would have. */
+union any_struct {
+  size_t size;
+  polyflake_layout_info info;
+  polyflake_field field;
+  polyflake_decoded decoded;
+  polyflake_stats stats;
+  unsigned char bytes[1024];
+};
+
+struct subjects {
+  polyflake_layout *layout;
+  polyflake_snowflake *snowflake;
+};
+
+static polyflake_status
+fill_info(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
+  return polyflake_layout_properties(of->layout, detail, &out->info);
+}
+
+static polyflake_status
+fill_field(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
+  return polyflake_layout_field(of->layout, 1, detail, &out->field);
+}
+
+static polyflake_status
+fill_decoded(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
+  return polyflake_layout_decode(of->layout, UINT64_C(1541815603606036480), detail, &out->decoded);
+}
+
+static polyflake_status
+fill_stats(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
+  return polyflake_snowflake_stats(of->snowflake, detail, &out->stats);
+}
+
+static void sized_structs(void) {
+  static const struct {
+    const char *name;
+    size_t size;
+    polyflake_status (*fill)(const struct subjects *of, polyflake_detail *detail, union any_struct *out);
+  } structs[] = {
+      {"polyflake_layout_info", sizeof(polyflake_layout_info), fill_info},
+      {"polyflake_field", sizeof(polyflake_field), fill_field},
+      {"polyflake_decoded", sizeof(polyflake_decoded), fill_decoded},
+      {"polyflake_stats", sizeof(polyflake_stats), fill_stats},
+  };
+  struct clock_answer clock = {NOW, 0, 0};
+  struct subjects of = {parsed("twitter"), snowflake_with_clock(&clock)};
+  for (size_t n = 0; n < sizeof structs / sizeof *structs; n++) {
+    const size_t refused[] = {0, 1, sizeof(size_t), structs[n].size - 1};
+    union any_struct out;
+    const size_t rest = sizeof out - sizeof out.size;
+
+    begin("a size that is too small", structs[n].name);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+      polyflake_detail detail = fresh_detail();
+      fill_with_sentinel(&out, sizeof out);
+      out.size = refused[i];
+      CHECK_STATUS(POLYFLAKE_INVALID_OPTION, structs[n].fill(&of, &detail, &out));
+      CHECK_NUMBER(refused[i], out.size);
+      CHECK(is_sentinel(&out.bytes[sizeof out.size], rest));
+      CHECK(strstr(detail.message, "size") != NULL);
+    }
+
+    begin("the size of the struct, and a larger one", structs[n].name);
+    const size_t taken[] = {structs[n].size, structs[n].size + 1, sizeof out};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+      fill_with_sentinel(&out, sizeof out);
+      out.size = taken[i];
+      CHECK_STATUS(POLYFLAKE_OK, structs[n].fill(&of, NULL, &out));
+      CHECK_NUMBER(taken[i], out.size);
+      CHECK(!is_sentinel(&out.bytes[sizeof out.size], sizeof(uint64_t)));
+      CHECK(is_sentinel(&out.bytes[structs[n].size], sizeof out - structs[n].size));
+    }
+  }
+  polyflake_layout_free(of.layout);
+  polyflake_snowflake_free(of.snowflake);
+}
+
+static void details(void) {
+  polyflake_layout *layout = NULL;
+  const size_t too_small[] = {0, 1, sizeof(size_t), sizeof(polyflake_detail) - 1};
+  begin("detail", "too small: the status comes all the same, and nothing is written");
+  for (size_t n = 0; n < sizeof too_small / sizeof *too_small; n++) {
+    polyflake_detail detail = fresh_detail(), before;
+    detail.size = too_small[n];
+    before = detail;
+    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse("twiter", &detail, &layout));
+    CHECK(memcmp(&before, &detail, sizeof detail) == 0);
+  }
+
+  begin("detail", "larger: what this library knows is written");
+  union {
+    polyflake_detail detail;
+    unsigned char bytes[1024];
+  } large;
+  fill_with_sentinel(&large, sizeof large);
+  large.detail.size = sizeof large;
+  CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse("twiter", &large.detail, &layout));
+  CHECK_NUMBER(sizeof large, large.detail.size);
+  CHECK(strstr(large.detail.message, "twitter") != NULL);
+  CHECK(is_sentinel(&large.bytes[sizeof large.detail], sizeof large - sizeof large.detail));
+
+  begin("detail", "the message ends in a NUL, and is UTF-8, however long the value");
+  static char value[8001];
+  for (size_t shift = 0; shift < 4; shift++) {
+    /* A letter of two bytes at every offset, so that a cut would split one. */
+    memset(value, 'x', shift);
+    for (size_t n = shift; n + 2 < sizeof value; n += 2) {
+      memcpy(value + n, "\xc3\xa9", 3);
+    }
+    polyflake_detail detail = fresh_detail();
+    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse(value, &detail, &layout));
+    CHECK(memchr(detail.message, '\0', sizeof detail.message) != NULL);
+    CHECK(is_utf8(detail.message));
+  }
+
+  begin("detail", "one that succeeds leaves it alone");
+  polyflake_detail detail = fresh_detail();
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_parse("twitter", &detail, &layout));
+  CHECK(is_untouched(&detail));
+  polyflake_layout_free(layout);
+}
+
+/* ---- options ---- */
+
+static uint64_t node_of(const polyflake_snowflake *snowflake) {
+  uint64_t node = SENTINEL_ID;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_node(snowflake, NULL, &node));
+  return node;
+}
+
+static void check_node(uint64_t expected, polyflake_options *options) {
+  polyflake_snowflake *snowflake = made_from(options);
+  CHECK_NUMBER(expected, node_of(snowflake));
+  polyflake_snowflake_free(snowflake);
+}
+
+static void options_twice(void) {
+  struct clock_answer clock = {NOW, 0, 0};
+  polyflake_options *options = options_with_clock(&clock);
+  begin("options", "one set twice has its last value");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "8"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9"));
+  check_node(9, options);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", "leaf"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", "twitter"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "datacenter=1,worker=7"));
+  check_node(39, options);
+
+  begin("options", "a node field takes the place of a whole node, and a whole node of the fields");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "datacenter", "1", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "worker", "2", NULL));
+  check_node(34, options);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9"));
+  check_node(9, options);
+
+  begin("options", "a refused value leaves the one before");
+  CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_options_set(options, "layout", "twiter"));
+  CHECK_STATUS(POLYFLAKE_INVALID_LAYOUT, polyflake_options_set(options, "layout", "a:1@0/1ms"));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "max_wait_ms", "-1"));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "clock", "sundial"));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "sequence_start", "one"));
+  check_node(9, options);
+  polyflake_options_free(options);
+}
+
+static void options_unknown(void) {
+  static const char *const names[] = {"", "Node", "nodes", "maxWaitMs", "node ", "state\n"};
+  polyflake_options *options = polyflake_options_new();
+  begin("options", "a name that is none");
+  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+    polyflake_detail detail = fresh_detail();
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set_detailed(options, names[n], "7", &detail));
+    CHECK(strstr(detail.message, "max_wait_ms") != NULL);
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, names[n], "7"));
+  }
+  begin("options", "without a node there is no Snowflake");
+  polyflake_snowflake *none = NULL;
+  CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new(options, &none));
+  CHECK(none == NULL);
+  polyflake_options_free(options);
+}
+
+static void lifetimes(void) {
+  struct clock_answer clock = {NOW, 0, 0};
+  begin("lifetimes", "a Snowflake outlives its options, and they the layout they were given");
+  polyflake_options *options = options_with_clock(&clock);
+  polyflake_layout *layout = parsed("sonyflake");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_layout(options, layout, NULL));
+  polyflake_layout_free(layout);
+  polyflake_snowflake *first = made_from(options), *second = made_from(options);
+  polyflake_options_free(options);
+  uint64_t id = SENTINEL_ID, same = SENTINEL_ID;
+  char text[POLYFLAKE_LAYOUT_TEXT_SIZE];
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(first, &id));
+  polyflake_snowflake_free(first);
+  /* With the caller's clock each has a cursor of its own. */
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(second, &same));
+  CHECK_NUMBER(id, same);
+  CHECK_STATUS(
+      POLYFLAKE_OK, polyflake_layout_text(polyflake_snowflake_layout(second), NULL, text, sizeof text)
+  );
+  CHECK_TEXT("timestamp:39|sequence:8|machine:16@1409529600000/10ms", text);
+  polyflake_snowflake_free(second);
+}
+
+/* ---- texts ---- */
+
+static void invalid_utf8(void) {
+  static const char *const texts[] = {"\xff", "twitter\xff", "\xc3\x28", "\xed\xa0\x80", "\xf4\x90\x80\x80"};
+  struct clock_answer clock = {NOW, 0, 0};
+  polyflake_layout *layout = parsed("twitter"), *none = NULL;
+  for (size_t n = 0; n < sizeof texts / sizeof *texts; n++) {
+    const char *text = texts[n];
+    polyflake_options *options = options_with_clock(&clock);
+    polyflake_snowflake *no_snowflake = NULL;
+    polyflake_detail detail = fresh_detail();
+    uint64_t id = SENTINEL_ID;
+    char room[POLYFLAKE_ID_TEXT_SIZE];
+    fill_with_sentinel(room, sizeof room);
+
+    begin("no UTF-8", "as a layout, an option's name, an option's value");
+    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse(text, &detail, &none));
+    CHECK(is_utf8(detail.message));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set_detailed(options, text, "7", &detail));
+    CHECK(is_utf8(detail.message));
+    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_options_set(options, "layout", text));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "max_wait_ms", text));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "clock", text));
+
+    begin("no UTF-8", "as a node, its field, its value");
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", text));
+    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new_detailed(options, &detail, &no_snowflake));
+    CHECK(is_utf8(detail.message));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "datacenter=1,worker=2"));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, text, "7", NULL));
+    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new_detailed(options, &detail, &no_snowflake));
+    CHECK(is_utf8(detail.message));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "7"));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "datacenter", "7", NULL));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "worker", text, NULL));
+    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new_detailed(options, &detail, &no_snowflake));
+    CHECK(is_utf8(detail.message));
+    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_layout_compose(layout, NOW, text, 0, &detail, &id));
+    CHECK(is_utf8(detail.message));
+
+    begin("no UTF-8", "as an ID, a format, a field's name");
+    CHECK_STATUS(POLYFLAKE_INVALID_ID, polyflake_id_read(text, "decimal", &detail, &id));
+    CHECK(is_utf8(detail.message));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_read("1", text, &detail, &id));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_write(1, text, &detail, room, sizeof room));
+    CHECK(is_utf8(detail.message));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, text, &detail, &id));
+
+    begin("no UTF-8", "nothing was written");
+    CHECK(none == NULL && no_snowflake == NULL);
+    CHECK_NUMBER(SENTINEL_ID, id);
+    CHECK(is_sentinel(room, sizeof room));
+    polyflake_options_free(options);
+  }
+  polyflake_layout_free(layout);
+}
+
+static void capacities(void) {
+  static const char longest[] = "abcdefghijklmnopqrstuvw0:4|abcdefghijklmnopqrstuvw1:4|"
+                                "timestamp:10|abcdefghijklmnopqrstuvw2:4|abcdefghijklmnopqrstuvw3:4|"
+                                "abcdefghijklmnopqrstuvw4:4|sequence:22|abcdefghijklmnopqrstuvw5:4|"
+                                "abcdefghijklmnopqrstuvw6:4|abcdefghijklmnopqrstuvw7:4"
+                                "@4611686018427387904/1000000000000001ms";
+  polyflake_layout *layout = parsed(longest);
+  char text[POLYFLAKE_LAYOUT_TEXT_SIZE];
+  begin("capacity", "a layout's text and its NUL");
+  for (size_t capacity = 0; capacity < sizeof longest; capacity++) {
+    fill_with_sentinel(text, sizeof text);
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_text(layout, NULL, text, capacity));
+    CHECK(is_sentinel(text, sizeof text));
+  }
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_text(layout, NULL, text, sizeof longest));
+  CHECK_TEXT(longest, text);
+  CHECK(is_sentinel(text + sizeof longest, sizeof text - sizeof longest));
+
+  begin("capacity", "a field's name of 24 bytes and its NUL");
+  polyflake_field field;
+  field.size = sizeof field;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_field(layout, 0, NULL, &field));
+  CHECK_TEXT("abcdefghijklmnopqrstuvw0", field.name);
+  polyflake_layout_free(layout);
+
+  begin("capacity", "an ID's text and its NUL");
+  static const char decimal[] = "18446744073709551615";
+  CHECK_NUMBER(POLYFLAKE_ID_TEXT_SIZE, sizeof decimal);
+  for (size_t capacity = 0; capacity < sizeof decimal; capacity++) {
+    fill_with_sentinel(text, sizeof text);
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_write(UINT64_MAX, "decimal", NULL, text, capacity));
+    CHECK(is_sentinel(text, sizeof text));
+  }
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_id_write(UINT64_MAX, "decimal", NULL, text, sizeof decimal));
+  CHECK_TEXT(decimal, text);
+}
+
+static void out_of_range(void) {
+  polyflake_layout *layout = parsed("twitter");
+  polyflake_field field;
+  fill_with_sentinel(&field, sizeof field);
+  field.size = sizeof field;
+  begin("out of range", "a field's index");
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_field(layout, 4, NULL, &field));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_field(layout, SIZE_MAX, NULL, &field));
+  CHECK(is_sentinel(&field.mask, sizeof field - offsetof(polyflake_field, mask)));
+
+  begin("out of range", "a field that is none of the node's");
+  uint64_t value = SENTINEL_ID;
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, "shard", NULL, &value));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, "", NULL, &value));
+  CHECK_STATUS(
+      POLYFLAKE_INVALID_ID, polyflake_layout_decode_field(layout, UINT64_MAX, "worker", NULL, &value)
+  );
+  CHECK_NUMBER(SENTINEL_ID, value);
+
+  begin("out of range", "the nanoseconds of an instant round up to the next ID, down to the last");
+  uint64_t at = 0, after = 0;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_min_id(layout, NOW, 0, NULL, &at));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_min_id(layout, NOW, 1, NULL, &after));
+  CHECK_NUMBER(UINT64_C(1) << 22, after - at);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_min_id(layout, NOW, 999999, NULL, &after));
+  CHECK_NUMBER(UINT64_C(1) << 22, after - at);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_max_id(layout, NOW, 0, NULL, &at));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_max_id(layout, NOW, 999999, NULL, &after));
+  CHECK_NUMBER(at, after);
+  polyflake_layout_free(layout);
+
+  begin("out of range", "a preset's index");
+  CHECK(polyflake_preset_count() > 0);
+  CHECK(polyflake_preset_name(polyflake_preset_count()) == NULL);
+  CHECK(polyflake_preset_name(SIZE_MAX) == NULL);
+  CHECK(polyflake_preset_name(0) != NULL);
+}
+
+/* ---- batches ---- */
+
+static void batches(void) {
+  static const size_t refused[] = {0, 16777217, SIZE_MAX / 8, SIZE_MAX / 8 + 1, SIZE_MAX};
+  struct clock_answer clock = {NOW, 1, 0};
+  polyflake_snowflake *snowflake = snowflake_with_clock(&clock);
+  uint64_t ids[8];
+  begin("batches", "an n that polyflake_next_ids does not take");
+  for (size_t n = 0; n < sizeof refused / sizeof *refused; n++) {
+    polyflake_detail detail = fresh_detail();
+    fill_with_sentinel(ids, sizeof ids);
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_next_ids(snowflake, refused[n], &detail, ids));
+    CHECK(is_sentinel(ids, sizeof ids));
+    CHECK(strncmp(detail.message, "invalid_option: ", 16) == 0);
+  }
+
+  begin("batches", "polyflake_fill with 0 does nothing, an array or none");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 0, NULL, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 0, NULL, ids));
+  CHECK(is_sentinel(ids, sizeof ids));
+
+  begin("batches", "polyflake_fill with more than memory holds");
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_fill(snowflake, SIZE_MAX, NULL, ids));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_fill(snowflake, SIZE_MAX / 8, NULL, ids));
+  CHECK(is_sentinel(ids, sizeof ids));
+
+  begin("batches", "exactly n IDs are written");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 3, NULL, ids));
+  CHECK(ids[0] < ids[1] && ids[1] < ids[2] && ids[3] == SENTINEL_ID);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_ids(snowflake, 1, NULL, ids));
+  CHECK(ids[0] > ids[2] && ids[3] == SENTINEL_ID);
+  polyflake_snowflake_free(snowflake);
+}
+
+/* ---- clocks ---- */
+
+/* Every call that reads the clock gives this status and no output. */
+static void check_clock(const char *name, struct clock_answer clock, polyflake_status expected) {
+  polyflake_snowflake *snowflake = snowflake_with_clock(&clock);
+  uint64_t id = SENTINEL_ID, ids[4];
+  begin("clocks", name);
+  CHECK_STATUS(expected, polyflake_next_id(snowflake, &id));
+  polyflake_detail detail = fresh_detail();
+  CHECK_STATUS(expected, polyflake_next_id_detailed(snowflake, &detail, &id));
+  CHECK(
+      strncmp(detail.message, polyflake_status_name(expected), strlen(polyflake_status_name(expected))) == 0
+  );
+  CHECK_STATUS(expected, polyflake_try_next_id(snowflake, NULL, &id));
+  CHECK_STATUS(expected, polyflake_next_ids(snowflake, 4, NULL, ids));
+  CHECK_STATUS(expected, polyflake_fill(snowflake, 4, NULL, ids));
+  CHECK_NUMBER(SENTINEL_ID, id);
+  if (expected == POLYFLAKE_CLOCK_FAILED) {
+    polyflake_stats stats;
+    fill_with_sentinel(&stats, sizeof stats);
+    stats.size = sizeof stats;
+    CHECK_STATUS(expected, polyflake_snowflake_stats(snowflake, NULL, &stats));
+    CHECK(is_sentinel(&stats.waits, sizeof stats - offsetof(polyflake_stats, waits)));
+  }
+  /* It recovers with the clock. */
+  clock.unix_ms = NOW;
+  clock.step = clock.result = 0;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id));
+  CHECK(id != SENTINEL_ID);
+  polyflake_snowflake_free(snowflake);
+}
+
+static void clocks(void) {
+  const int64_t epoch = INT64_C(1288834974657), end = INT64_C(3487858230208);
+  check_clock("returns 1", (struct clock_answer){NOW, 0, 1}, POLYFLAKE_CLOCK_FAILED);
+  check_clock("returns -1", (struct clock_answer){NOW, 0, -1}, POLYFLAKE_CLOCK_FAILED);
+  check_clock("before the epoch", (struct clock_answer){epoch - 1, 0, 0}, POLYFLAKE_TIME_OUT_OF_RANGE);
+  check_clock("says -1", (struct clock_answer){-1, 0, 0}, POLYFLAKE_TIME_OUT_OF_RANGE);
+  check_clock("says the least", (struct clock_answer){INT64_MIN, 0, 0}, POLYFLAKE_TIME_OUT_OF_RANGE);
+  check_clock("past the end", (struct clock_answer){end + 1, 0, 0}, POLYFLAKE_TIME_OUT_OF_RANGE);
+  check_clock("says the most", (struct clock_answer){INT64_MAX, 0, 0}, POLYFLAKE_TIME_OUT_OF_RANGE);
+
+  begin("clocks", "one that writes nothing has said 1970, which is before the epoch");
+  polyflake_options *options = polyflake_options_new();
+  polyflake_options_set(options, "node", "7");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, says_nothing, NULL, NULL));
+  polyflake_snowflake *snowflake = made_from(options);
+  uint64_t id = SENTINEL_ID;
+  CHECK_STATUS(POLYFLAKE_TIME_OUT_OF_RANGE, polyflake_next_id(snowflake, &id));
+  CHECK_NUMBER(SENTINEL_ID, id);
+  polyflake_snowflake_free(snowflake);
+
+  begin("clocks", "a NULL clock goes back to the built-in one");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "41"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, NULL, NULL, NULL));
+  snowflake = made_from(options);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id));
+  polyflake_snowflake_free(snowflake);
+  polyflake_options_free(options);
+
+  begin("clocks", "one that stands still or goes back forever hangs no call");
+  struct clock_answer clock = {NOW, 0, 0};
+  options = options_with_clock(&clock);
+  CHECK_STATUS(
+      POLYFLAKE_OK, polyflake_options_set(options, "layout", "timestamp:41|worker:4|sequence:2@0/1ms")
+  );
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_wait_ms", "2"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "sequence_start", "zero"));
+  snowflake = made_from(options);
+  uint64_t ids[4];
+  polyflake_detail detail = fresh_detail();
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_ids(snowflake, 4, NULL, ids));
+  id = SENTINEL_ID;
+  CHECK_STATUS(POLYFLAKE_SEQUENCE_EXHAUSTED, polyflake_next_id_detailed(snowflake, &detail, &id));
+  CHECK_NUMBER(1, detail.retry_after_ms);
+  CHECK_NUMBER(0, detail.behind_ms);
+  clock.step = -1;
+  CHECK_STATUS(POLYFLAKE_CLOCK_MOVED_BACKWARDS, polyflake_next_ids(snowflake, 4, &detail, ids));
+  CHECK(detail.behind_ms > 0 && detail.retry_after_ms > detail.behind_ms);
+  CHECK_NUMBER(SENTINEL_ID, id);
+  polyflake_snowflake_free(snowflake);
+  polyflake_options_free(options);
+}
+
+/* ---- fork ---- */
+
+/* What a child of this process gets, as its exit status: 0, or which of its calls was not refused. */
+static int in_child(const polyflake_snowflake *snowflake) {
+  uint64_t id = SENTINEL_ID, ids[4];
+  if (polyflake_next_id(snowflake, &id) != POLYFLAKE_FORKED) {
+    return 1;
+  }
+  if (polyflake_try_next_id(snowflake, NULL, &id) != POLYFLAKE_FORKED) {
+    return 2;
+  }
+  if (polyflake_next_ids(snowflake, 4, NULL, ids) != POLYFLAKE_FORKED) {
+    return 3;
+  }
+  return id == SENTINEL_ID ? 0 : 4;
+}
+
+static void check_fork(const char *name, polyflake_snowflake *snowflake) {
+  uint64_t id;
+  int status = -1;
+  begin("a child of fork is refused", name);
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    _exit(in_child(snowflake));
+  }
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK_NUMBER(0, (uint64_t)WEXITSTATUS(status));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id));
+  polyflake_snowflake_free(snowflake);
+}
+
+static void forks(void) {
+  struct clock_answer clock = {NOW, 0, 0};
+  polyflake_options *options = polyflake_options_new();
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "42"));
+  check_fork("a built-in clock", made_from(options));
+  polyflake_options_free(options);
+  check_fork("the caller's clock", snowflake_with_clock(&clock));
+}
+
+/* ---- statuses and versions ---- */
+
+static void statuses(void) {
+  static const struct {
+    polyflake_status status;
+    int number;
+    const char *name;
+  } known[] = {
+      {POLYFLAKE_OK, 0, "ok"},
+      {POLYFLAKE_INVALID_LAYOUT, 1, "invalid_layout"},
+      {POLYFLAKE_UNKNOWN_LAYOUT, 2, "unknown_layout"},
+      {POLYFLAKE_INVALID_NODE, 3, "invalid_node"},
+      {POLYFLAKE_INVALID_OPTION, 4, "invalid_option"},
+      {POLYFLAKE_INVALID_ID, 5, "invalid_id"},
+      {POLYFLAKE_TIME_OUT_OF_RANGE, 6, "time_out_of_range"},
+      {POLYFLAKE_CLOCK_MOVED_BACKWARDS, 7, "clock_moved_backwards"},
+      {POLYFLAKE_SEQUENCE_EXHAUSTED, 8, "sequence_exhausted"},
+      {POLYFLAKE_FORKED, 9, "forked"},
+      {POLYFLAKE_CLOCK_FAILED, 10, "clock_failed"},
+      {POLYFLAKE_STATE_FILE, 11, "state_file"},
+      {POLYFLAKE_LEASE_UNAVAILABLE, 12, "lease_unavailable"},
+      {POLYFLAKE_LEASE_LOST, 13, "lease_lost"},
+      {POLYFLAKE_CLOSED, 14, "closed"},
+      {POLYFLAKE_INTERNAL, 99, "internal"},
+  };
+  static const polyflake_status unknown[] = {-1, 15, 98, 100, INT32_MIN, INT32_MAX};
+  begin("statuses", "the permanent numbers and names");
+  for (size_t n = 0; n < sizeof known / sizeof *known; n++) {
+    CHECK_NUMBER((uint64_t)known[n].number, (uint64_t)known[n].status);
+    CHECK_TEXT(known[n].name, polyflake_status_name(known[n].status));
+    CHECK(strlen(polyflake_status_message(known[n].status)) > 5);
+    CHECK(polyflake_status_name(known[n].status) == polyflake_status_name(known[n].status));
+  }
+  begin("statuses", "numbers that are none");
+  for (size_t n = 0; n < sizeof unknown / sizeof *unknown; n++) {
+    CHECK_TEXT("unknown", polyflake_status_name(unknown[n]));
+    CHECK(strlen(polyflake_status_message(unknown[n])) > 5);
+  }
+}
+
+static void versions(void) {
+  char version[64];
+  begin("versions", "the header's are the library's");
+  CHECK_NUMBER(POLYFLAKE_ABI_VERSION, polyflake_abi_version());
+  snprintf(
+      version,
+      sizeof version,
+      "%d.%d.%d",
+      POLYFLAKE_VERSION_MAJOR,
+      POLYFLAKE_VERSION_MINOR,
+      POLYFLAKE_VERSION_PATCH
+  );
+  CHECK_TEXT(version, polyflake_version());
+}
+
+int main(void) {
+  null_layouts();
+  null_options();
+  null_snowflakes();
+  null_texts();
+  null_frees();
+  sized_structs();
+  details();
+  options_twice();
+  options_unknown();
+  lifetimes();
+  invalid_utf8();
+  capacities();
+  out_of_range();
+  batches();
+  clocks();
+  forks();
+  statuses();
+  versions();
+  return finish(145);
+}

@@ -1,0 +1,108 @@
+/* reload LIBRARY: a library that is loaded, closed and loaded again still knows the cursors of the process,
+ * so that no ID comes twice. PHP, for one, closes a library with the last object that uses it. */
+#include "check.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+struct library {
+  void *handle;
+  polyflake_options *(*options_new)(void);
+  void (*options_free)(polyflake_options *options);
+  polyflake_status (*options_set)(polyflake_options *options, const char *name, const char *value);
+  polyflake_status (*snowflake_new)(const polyflake_options *options, polyflake_snowflake **snowflake);
+  void (*snowflake_free)(polyflake_snowflake *snowflake);
+  polyflake_status (*next_id)(const polyflake_snowflake *snowflake, uint64_t *id);
+  const char *(*status_name)(polyflake_status status);
+};
+
+static const char *path;
+static struct library library;
+
+/* check.c names statuses; this program is not linked with the library, and asks the one it has loaded. */
+const char *polyflake_status_name(polyflake_status status) {
+  return library.status_name(status);
+}
+
+/* C knows no conversion of the void * that dlsym gives to a function's address; POSIX has them alike. */
+static void find(const char *name, void *function) {
+  void *symbol = dlsym(library.handle, name);
+  if (!symbol) {
+    give_up(dlerror());
+  }
+  memcpy(function, &symbol, sizeof symbol);
+}
+
+static void load(void) {
+  library.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library.handle) {
+    give_up(dlerror());
+  }
+  find("polyflake_options_new", &library.options_new);
+  find("polyflake_options_free", &library.options_free);
+  find("polyflake_options_set", &library.options_set);
+  find("polyflake_snowflake_new", &library.snowflake_new);
+  find("polyflake_snowflake_free", &library.snowflake_free);
+  find("polyflake_next_id", &library.next_id);
+  find("polyflake_status_name", &library.status_name);
+}
+
+static polyflake_status make(const char *clock, const char *max_ahead_ms, polyflake_snowflake **snowflake) {
+  polyflake_options *options = library.options_new();
+  /* A node for each clock: it is the node that has the cursor. */
+  CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "node", clock[1] == 'y' ? "31" : "32"));
+  CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "clock", clock));
+  CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "max_ahead_ms", max_ahead_ms));
+  polyflake_status status = library.snowflake_new(options, snowflake);
+  library.options_free(options);
+  return status;
+}
+
+/* Loads the library, makes a Snowflake and an ID, gives both back, and closes the library. */
+static uint64_t loaded_once(const char *clock) {
+  uint64_t id = 0;
+  polyflake_snowflake *snowflake = NULL;
+  load();
+  CHECK_STATUS(POLYFLAKE_OK, make(clock, "3", &snowflake));
+  if (!snowflake) {
+    give_up("no Snowflake");
+  }
+  CHECK_STATUS(POLYFLAKE_OK, library.next_id(snowflake, &id));
+  library.snowflake_free(snowflake);
+  CHECK_NUMBER(0, (uint64_t)dlclose(library.handle));
+  return id;
+}
+
+static void reload(const char *clock) {
+  begin(clock, "each ID after a reload is greater than the one before");
+  uint64_t last = 0;
+  for (int round = 0; round < 20; round++) {
+    uint64_t id = loaded_once(clock);
+    CHECK(id > last);
+    last = id;
+  }
+
+  begin(clock, "the cursor is the one made before the reload: it refuses other bounds");
+  polyflake_snowflake *refused = NULL;
+  load();
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, make(clock, "4", &refused));
+  CHECK(refused == NULL);
+  CHECK_NUMBER(0, (uint64_t)dlclose(library.handle));
+}
+
+static void still_there(void) {
+  begin("dlclose", "unloads nothing");
+  void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  CHECK(handle != NULL);
+  if (handle) {
+    dlclose(handle);
+  }
+}
+
+int main(int argc, char **argv) {
+  path = argc > 1 ? argv[1] : "libpolyflake.so.0";
+  reload("system");
+  reload("steady");
+  still_there();
+  return finish(5);
+}

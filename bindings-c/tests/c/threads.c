@@ -1,0 +1,302 @@
+/* threads [IDS_PER_THREAD]: what four threads get from one Snowflake, and from several on one node. */
+#include "check.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 4, BATCH = 1000 };
+
+/* The greatest ID that any call has returned. */
+static uint64_t greatest;
+
+struct task {
+  pthread_t thread;
+  const polyflake_snowflake *snowflake;
+  size_t n;
+  uint64_t *ids;
+  polyflake_status status;
+  /* How many IDs were not above every ID whose call had returned before theirs began. */
+  size_t out_of_order;
+};
+
+static void returned(uint64_t id) {
+  uint64_t seen = __atomic_load_n(&greatest, __ATOMIC_SEQ_CST);
+  while (seen < id &&
+         !__atomic_compare_exchange_n(&greatest, &seen, id, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+  }
+}
+
+/* Singles for the first half, batches for the second. */
+static void *take(void *user) {
+  struct task *task = user;
+  size_t done = 0;
+  while (done < task->n && task->status == POLYFLAKE_OK) {
+    size_t left = task->n - done;
+    size_t now = done < task->n / 2 ? 1 : left < BATCH ? left : BATCH;
+    uint64_t before = __atomic_load_n(&greatest, __ATOMIC_SEQ_CST);
+    task->status = now == 1 ? polyflake_next_id(task->snowflake, &task->ids[done])
+                            : polyflake_next_ids(task->snowflake, now, NULL, &task->ids[done]);
+    if (task->status == POLYFLAKE_OK) {
+      task->out_of_order += task->ids[done] <= before;
+      returned(task->ids[done + now - 1]);
+    }
+    done += now;
+  }
+  return NULL;
+}
+
+static polyflake_snowflake *
+snowflake_of(const char *layout, const char *node, polyflake_clock clock, void *user) {
+  polyflake_options *options = polyflake_options_new();
+  polyflake_snowflake *snowflake = NULL;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", layout));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", node));
+  /* Waiting is unfair: on a busy machine one thread may wait long for the others. */
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_wait_ms", "600000"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, clock, user, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake));
+  polyflake_options_free(options);
+  if (!snowflake) {
+    give_up("no Snowflake");
+  }
+  return snowflake;
+}
+
+/* Sorts ids. 0 where some tick holds more IDs than its sequence can number. */
+static int within_capacity(uint64_t *ids, size_t n, const polyflake_snowflake *snowflake) {
+  polyflake_layout_info info;
+  info.size = sizeof info;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_properties(polyflake_snowflake_layout(snowflake), NULL, &info));
+  CHECK(!has_repeats(ids, n));
+  uint64_t in_tick = 0;
+  for (size_t i = 0; i < n; i++) {
+    int same_tick = i > 0 && ids[i] >> info.timestamp_shift == ids[i - 1] >> info.timestamp_shift;
+    in_tick = same_tick ? in_tick + 1 : 1;
+    if (in_tick > info.ids_per_tick) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+/* Thread n takes its IDs from snowflakes[n]. */
+static void run(polyflake_snowflake *const snowflakes[THREADS], size_t n) {
+  struct task tasks[THREADS];
+  uint64_t *ids = malloc(THREADS * n * sizeof *ids);
+  if (!ids) {
+    give_up("no memory");
+  }
+  greatest = 0;
+  memset(tasks, 0, sizeof tasks);
+  for (size_t t = 0; t < THREADS; t++) {
+    tasks[t].snowflake = snowflakes[t];
+    tasks[t].n = n;
+    tasks[t].ids = ids + t * n;
+    if (pthread_create(&tasks[t].thread, NULL, take, &tasks[t]) != 0) {
+      give_up("no thread");
+    }
+  }
+  for (size_t t = 0; t < THREADS; t++) {
+    pthread_join(tasks[t].thread, NULL);
+    CHECK_STATUS(POLYFLAKE_OK, tasks[t].status);
+    CHECK_NUMBER(0, tasks[t].out_of_order);
+    size_t not_increasing = 0;
+    for (size_t i = 1; i < n; i++) {
+      not_increasing += tasks[t].ids[i] <= tasks[t].ids[i - 1];
+    }
+    CHECK_NUMBER(0, not_increasing);
+  }
+  CHECK(within_capacity(ids, THREADS * n, snowflakes[0]));
+  free(ids);
+}
+
+static void one_snowflake(const char *clock_name, polyflake_clock clock, void *user, size_t n) {
+  begin("four threads on one Snowflake", clock_name);
+  polyflake_snowflake *snowflake = snowflake_of("twitter", "21", clock, user);
+  polyflake_snowflake *const all[THREADS] = {snowflake, snowflake, snowflake, snowflake};
+  run(all, n);
+  polyflake_snowflake_free(snowflake);
+}
+
+/* Moves on by 1 ms every 16 readings, whichever thread reads it. */
+static int counting_clock(void *user, int64_t *unix_ms) {
+  *unix_ms = INT64_C(1700000000000) + __atomic_fetch_add((int64_t *)user, 1, __ATOMIC_RELAXED) / 16;
+  return 0;
+}
+
+static void one_node(size_t n) {
+  begin("four threads", "each with a Snowflake of its own, all on one node");
+  /* leaf's IDs have twitter's bits, so they could be equal too. */
+  static const char *const layouts[THREADS] = {"twitter", "leaf", "twitter", "leaf"};
+  polyflake_snowflake *snowflakes[THREADS];
+  for (size_t t = 0; t < THREADS; t++) {
+    snowflakes[t] = snowflake_of(layouts[t], "22", NULL, NULL);
+  }
+  run(snowflakes, n);
+  for (size_t t = 0; t < THREADS; t++) {
+    polyflake_snowflake_free(snowflakes[t]);
+  }
+}
+
+static void shared_cursor(void) {
+  begin("one thread", "Snowflakes on one node share the cursor, freed and made anew too");
+  uint64_t last = 0;
+  polyflake_snowflake *kept = snowflake_of("twitter", "23", NULL, NULL);
+  for (int round = 0; round < 100; round++) {
+    uint64_t from_kept = 0, from_new = 0;
+    polyflake_snowflake *made = snowflake_of(round % 2 ? "twitter" : "leaf", "23", NULL, NULL);
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(kept, &from_kept));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(made, &from_new));
+    CHECK(last < from_kept && from_kept < from_new);
+    last = from_new;
+    polyflake_snowflake_free(made);
+  }
+  polyflake_snowflake_free(kept);
+
+  begin("one thread", "other bounds on a cursor that stands are refused");
+  polyflake_options *options = polyflake_options_new();
+  polyflake_snowflake *refused = NULL;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "23"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_ahead_ms", "1"));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_snowflake_new(options, &refused));
+  CHECK(refused == NULL);
+  polyflake_options_free(options);
+}
+
+static void *make_and_take(void *user) {
+  struct task *task = user;
+  for (size_t i = 0; i < task->n && task->status == POLYFLAKE_OK; i++) {
+    polyflake_options *options = polyflake_options_new();
+    polyflake_snowflake *snowflake = NULL;
+    polyflake_options_set(options, "node", "24");
+    polyflake_options_set(options, "max_wait_ms", "600000");
+    task->status = polyflake_snowflake_new(options, &snowflake);
+    polyflake_options_free(options);
+    if (task->status == POLYFLAKE_OK) {
+      task->status = polyflake_next_id(snowflake, &task->ids[i]);
+    }
+    polyflake_snowflake_free(snowflake);
+  }
+  return NULL;
+}
+
+static void made_by_each_thread(size_t n) {
+  begin("four threads", "each makes a Snowflake for every ID");
+  struct task tasks[THREADS];
+  uint64_t *ids = calloc(THREADS * n, sizeof *ids);
+  if (!ids) {
+    give_up("no memory");
+  }
+  memset(tasks, 0, sizeof tasks);
+  for (size_t t = 0; t < THREADS; t++) {
+    tasks[t].n = n;
+    tasks[t].ids = ids + t * n;
+    if (pthread_create(&tasks[t].thread, NULL, make_and_take, &tasks[t]) != 0) {
+      give_up("no thread");
+    }
+  }
+  for (size_t t = 0; t < THREADS; t++) {
+    pthread_join(tasks[t].thread, NULL);
+    CHECK_STATUS(POLYFLAKE_OK, tasks[t].status);
+  }
+  CHECK(!has_repeats(ids, THREADS * n));
+  free(ids);
+}
+
+enum { RACED_NODES = 200, FIRST_RACED_NODE = 100 };
+
+static pthread_barrier_t starting_line;
+
+/* The first Snowflake of each node, made at the same moment as the other threads', and an ID from it. */
+static void *make_at_once(void *user) {
+  struct task *task = user;
+  for (int n = 0; n < RACED_NODES; n++) {
+    char node[16];
+    polyflake_options *options = polyflake_options_new();
+    polyflake_snowflake *snowflake = NULL;
+    snprintf(node, sizeof node, "%d", FIRST_RACED_NODE + n);
+    polyflake_options_set(options, "node", node);
+    polyflake_options_set(options, "max_wait_ms", "600000");
+    pthread_barrier_wait(&starting_line);
+    polyflake_status status = polyflake_snowflake_new(options, &snowflake);
+    if (status == POLYFLAKE_OK) {
+      status = polyflake_next_id(snowflake, &task->ids[n]);
+    }
+    if (status != POLYFLAKE_OK) {
+      task->status = status;
+    }
+    polyflake_snowflake_free(snowflake);
+    polyflake_options_free(options);
+  }
+  return NULL;
+}
+
+static void made_at_once(void) {
+  begin("four threads", "each makes the first Snowflake of a node, all at once");
+  struct task tasks[THREADS];
+  static uint64_t ids[THREADS * RACED_NODES];
+  memset(tasks, 0, sizeof tasks);
+  pthread_barrier_init(&starting_line, NULL, THREADS);
+  for (size_t t = 0; t < THREADS; t++) {
+    tasks[t].ids = ids + t * RACED_NODES;
+    if (pthread_create(&tasks[t].thread, NULL, make_at_once, &tasks[t]) != 0) {
+      give_up("no thread");
+    }
+  }
+  for (size_t t = 0; t < THREADS; t++) {
+    pthread_join(tasks[t].thread, NULL);
+    CHECK_STATUS(POLYFLAKE_OK, tasks[t].status);
+  }
+  pthread_barrier_destroy(&starting_line);
+  CHECK(!has_repeats(ids, THREADS * RACED_NODES));
+}
+
+static void *decode_all(void *user) {
+  struct task *task = user;
+  const polyflake_layout *layout = polyflake_snowflake_layout(task->snowflake);
+  for (uint64_t id = 1; id <= task->n && task->status == POLYFLAKE_OK; id++) {
+    polyflake_decoded decoded;
+    decoded.size = sizeof decoded;
+    task->status = polyflake_layout_decode(layout, id << 22 | 7, NULL, &decoded);
+    task->out_of_order += decoded.ticks != id || decoded.sequence != 7;
+  }
+  return NULL;
+}
+
+static void one_layout(size_t n) {
+  begin("four threads", "decode with one layout");
+  polyflake_snowflake *snowflake = snowflake_of("twitter", "25", NULL, NULL);
+  struct task tasks[THREADS];
+  memset(tasks, 0, sizeof tasks);
+  for (size_t t = 0; t < THREADS; t++) {
+    tasks[t].snowflake = snowflake;
+    tasks[t].n = n;
+    if (pthread_create(&tasks[t].thread, NULL, decode_all, &tasks[t]) != 0) {
+      give_up("no thread");
+    }
+  }
+  for (size_t t = 0; t < THREADS; t++) {
+    pthread_join(tasks[t].thread, NULL);
+    CHECK_STATUS(POLYFLAKE_OK, tasks[t].status);
+    CHECK_NUMBER(0, tasks[t].out_of_order);
+  }
+  polyflake_snowflake_free(snowflake);
+}
+
+int main(int argc, char **argv) {
+  size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 500000;
+  int64_t readings = 0;
+  if (n < 10) {
+    give_up("usage: threads [IDS_PER_THREAD, at least 10]");
+  }
+  one_snowflake("the system clock", NULL, NULL, n);
+  one_snowflake("the caller's clock", counting_clock, &readings, n);
+  one_node(n);
+  made_at_once();
+  made_by_each_thread(n / 10);
+  one_layout(n / 10);
+  shared_cursor();
+  return finish(8);
+}
