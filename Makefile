@@ -5,10 +5,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 export CARGO_TARGET_DIR := $(CURDIR)/target
+VERSION := $(shell sed -n '/^.workspace.package/,/^version/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest --timeout 600
 PYTHON_FILES := tests demo bindings-python
+C_FILES := $(wildcard bindings-c/tests/c/*.[ch] bindings-c/examples/*.c)
 
 .PHONY: help
 help: ## this list
@@ -67,13 +69,16 @@ test-php: c-prefix
 	$(C_ENVIRONMENT) bindings-c/php/test
 
 .PHONY: test-readme
-test-readme: $(VENV)/installed
-	$(PYTEST) tests/test_readme.py
+test-readme: $(VENV)/installed c-prefix
+	$(C_ENVIRONMENT) $(PYTEST) tests/test_readme.py
 
 .PHONY: bench
-bench: $(VENV)/installed ## full load in Rust and Python, and what it costs other threads
+bench: $(VENV)/installed c-prefix ## what an ID costs in each language, and full load
 	cargo bench -q -p polyflake --bench full_load
 	$(PYTHON) bindings-python/benches/full_load.py
+	$(C_ENVIRONMENT) bindings-c/tests/run bench
+	command -v go >/dev/null && cd bindings-c/go/bench && $(C_ENVIRONMENT) go run . || echo "skipped: Go"
+	command -v php >/dev/null && $(C_ENVIRONMENT) php bindings-c/php/bench.php || echo "skipped: PHP"
 
 .PHONY: lint
 lint: $(VENV)/ready ## every formatter and linter, changing nothing
@@ -82,17 +87,24 @@ lint: $(VENV)/ready ## every formatter and linter, changing nothing
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake
 	$(VENV)/bin/ruff check --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --check --config bindings-python/pyproject.toml $(PYTHON_FILES)
+	@tools/need clang-format clang-format
+	clang-format --dry-run -Werror $(C_FILES)
 
 .PHONY: fmt
 fmt: $(VENV)/ready ## formats everything
 	cargo fmt --all
 	$(VENV)/bin/ruff check --fix-only -q --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --config bindings-python/pyproject.toml $(PYTHON_FILES)
+	@tools/need clang-format clang-format
+	clang-format -i $(C_FILES)
+	command -v gofmt >/dev/null && gofmt -w bindings-c/go || true
 
 .PHONY: packages
 packages: $(VENV)/ready tools-ready ## what a user installs, in dist/
 	rm -rf dist
 	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin build -q --release --sdist --out ../dist
+	$(MAKE) --no-print-directory install PREFIX=/usr/local DESTDIR=$(CARGO_TARGET_DIR)/c-package
+	tar -C $(CARGO_TARGET_DIR)/c-package -czf dist/polyflake-c-$(VERSION)-$(shell uname -m)-linux.tar.gz usr
 	@ls -l dist
 
 PREFIX ?= /usr/local

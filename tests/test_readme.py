@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import os
 import random
 import re
+import shutil
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -120,6 +123,57 @@ def test_python(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert {n: printed.get(block.line + n) for n in promised} == promised
 
 
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def needs(command: str) -> str:
+    """The Makefile gives the library's prefix; without a language, its example is not run."""
+    if "PREFIX" not in os.environ or shutil.which(command) is None:
+        pytest.skip(f"no {command}, or no C library in $PREFIX")
+    return os.environ["PREFIX"]
+
+
+def is_id_of_node_7(printed: str) -> bool:
+    return Layout("twitter").decode(int(printed)).node == 7
+
+
+@pytest.mark.parametrize("block", of("c"))
+def test_c(block: Block, tmp_path: Path) -> None:
+    needs("cc")
+    (tmp_path / "example.c").write_text(block.text, encoding="utf-8")
+    flags = run("pkg-config", "--cflags", "--libs", "polyflake", cwd=tmp_path).split()
+    warnings = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+    run("cc", *warnings, "example.c", "-o", "example", *flags, cwd=tmp_path)
+    assert is_id_of_node_7(run(tmp_path / "example", cwd=tmp_path))
+
+
+@pytest.mark.parametrize("block", of("go"))
+def test_go(block: Block, tmp_path: Path) -> None:
+    needs("go")
+    version = run("go", "env", "GOVERSION", cwd=tmp_path)
+    if (minor := re.match(r"go1\.(\d+)", version)) and int(minor[1]) < 24:
+        pytest.skip(f"{version.strip()} is too old")
+    module = "github.com/polyflake/polyflake/bindings-c/go"
+    (tmp_path / "main.go").write_text(block.text, encoding="utf-8")
+    (tmp_path / "go.mod").write_text(
+        f"module example\n\ngo 1.24\n\nrequire {module} v0.0.0\n"
+        f"replace {module} => {ROOT / 'bindings-c' / 'go'}\n",
+        encoding="utf-8",
+    )
+    assert is_id_of_node_7(run("go", "run", ".", cwd=tmp_path))
+
+
+@pytest.mark.parametrize("block", of("php"))
+def test_php(block: Block, tmp_path: Path) -> None:
+    needs("php")
+    autoload = f"<?php require {str(ROOT / 'bindings-c/php/autoload.php')!r};\n"
+    (tmp_path / "example.php").write_text(autoload + block.text, encoding="utf-8")
+    assert is_id_of_node_7(run("php", "example.php", cwd=tmp_path))
+
+
 @pytest.mark.parametrize("block", of("sql"))
 def test_sql(block: Block, tmp_path: Path) -> None:
     nodes = make_orders(tmp_path / "orders.db")
@@ -134,7 +188,8 @@ def test_every_block_is_known() -> None:
     assert languages.count("python") >= 7
     assert languages.count("rust") >= 2
     assert languages.count("sql") >= 1
-    assert set(languages) <= {"python", "rust", "sql", "sh", "text"}
+    assert {"c", "go", "php"} <= set(languages)
+    assert set(languages) <= {"python", "rust", "c", "go", "php", "sql", "sh", "text"}
     assert README.count("```") == 2 * len(BLOCKS)
     outside = re.sub(r"^```.*?^```$", "", README, flags=re.DOTALL | re.MULTILINE)
     assert not re.search(r"^(    |\t)", outside, re.MULTILINE), (
