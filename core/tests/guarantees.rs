@@ -1,9 +1,10 @@
 //! What the README's table of guarantees promises of one process.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use polyflake::{ClockError, ClockName, Error, ErrorCode, Layout, Snowflake, Wait};
 
@@ -137,24 +138,57 @@ fn a_clock_that_goes_back_forever_hangs_nothing() {
     assert!(issued <= ids.layout().ids_per_tick());
 }
 
+/// Time that goes by only in pauses, and moves a clock with it.
+#[derive(Default)]
+struct PausesAlone {
+    elapsed: Duration,
+    clock_ms: Option<Arc<AtomicI64>>,
+}
+
+impl Wait for PausesAlone {
+    type Error = Error;
+
+    fn elapsed(&mut self) -> Duration {
+        self.elapsed
+    }
+
+    fn pause(&mut self, pause: Duration) -> Result<(), Error> {
+        // A clock that counts in ms is never read more often than this.
+        let pause = pause.max(Duration::from_millis(1));
+        self.elapsed += pause;
+        if let Some(clock) = &self.clock_ms {
+            clock.fetch_add(i64::try_from(pause.as_millis()).unwrap(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
 #[test]
 fn a_wait_on_a_clock_that_stands_is_bounded_by_real_time() {
     let ids = builder(0).layout("timestamp:40|worker:1|sequence:1@0/1s").max_wait_ms(30);
     let ids = ids.build_with_clock(|| Ok(5_000)).unwrap();
     ids.next_ids(2).unwrap();
-    let start = Instant::now();
-    let error = ids.next_id().unwrap_err();
-    assert!(start.elapsed() >= Duration::from_millis(30));
+    let mut wait = PausesAlone::default();
+    let error = ids.next_id_with(&mut wait).unwrap_err();
+    assert_eq!(wait.elapsed, Duration::from_millis(30));
     assert_eq!(error.code(), ErrorCode::SequenceExhausted);
     assert_eq!(error.retry_after_ms(), Some(1000));
     assert_eq!(ids.stats().unwrap().waits, 1);
+    // And by itself, in real time.
+    assert_eq!(ids.next_id().unwrap_err(), error);
 }
 
 #[test]
 fn the_bound_of_a_wait_begins_anew_with_each_run_of_a_batch() {
-    // Ten ticks of 20 ms take far longer than max_wait_ms, which none of them passes.
-    let ids = builder(0).layout("timestamp:40|worker:1|sequence:1@0/20ms").max_wait_ms(100);
-    let batch = ids.build().unwrap().next_ids(20).unwrap();
+    let now = Arc::new(AtomicI64::new(5_000));
+    let clock = Arc::clone(&now);
+    let ids = builder(0).layout("timestamp:40|worker:1|sequence:1@0/20ms").max_wait_ms(30);
+    let ids = ids.build_with_clock(move || Ok(clock.load(Ordering::Relaxed))).unwrap();
+    let mut wait = PausesAlone { clock_ms: Some(now), ..PausesAlone::default() };
+    let mut batch = [0; 20];
+    // Nine waits of 20 ms take longer than max_wait_ms together, and none of them does.
+    ids.fill_with(&mut batch, &mut wait).unwrap();
+    assert_eq!(wait.elapsed, Duration::from_millis(9 * 20));
     assert!(batch.is_sorted_by(|a, b| a < b));
 }
 
