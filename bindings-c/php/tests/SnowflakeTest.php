@@ -26,6 +26,16 @@ final class SnowflakeTest extends TestCase
     private const MS = 1656432460105;
     private const WIDE = 'timestamp:39|node:4|sequence:20@1700000000000/1ms';
 
+    public function testWhatAChildInheritedThroughForkRefuses(): void
+    {
+        if (!function_exists('pcntl_fork')) {
+            self::markTestSkipped('pcntl is not here');
+        }
+        $program = Program::run([__DIR__ . '/scripts/fork.php']);
+        $expected = "forked\nforked\nforked\nforked\ndone\ndone\nparent goes on\n";
+        self::assertSame([$expected, 0], [$program->output, $program->status]);
+    }
+
     public function testBuiltInClocksGiveIdsOfNow(): void
     {
         foreach (['system' => 901, 'steady' => 902] as $clock => $node) {
