@@ -5,7 +5,8 @@ use core::ffi::{c_char, c_uint};
 use polyflake::{Layout, MAX_NODE_FIELDS, Node, UnixTime};
 
 use crate::status::{
-    Failure, copy_text, given, given_text, guard, output, polyflake_detail, polyflake_status, sized,
+    Failure, copy_text, given, given_text, guard, length_with, output, polyflake_detail, polyflake_status,
+    write_sized,
 };
 use crate::text::write_text;
 
@@ -147,9 +148,9 @@ pub unsafe extern "C" fn polyflake_layout_properties(
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
-        let (layout, info) = unsafe { (&given(layout, "layout is NULL")?.0, sized(info)?) };
-        *info = polyflake_layout_info {
-            size: info.size,
+        let layout = unsafe { &given(layout, "layout is NULL")?.0 };
+        let properties = polyflake_layout_info {
+            size: 0,
             epoch_ms: layout.epoch_ms(),
             tick_ms: layout.tick_ms(),
             ends_at_ms: layout.ends_at_ms(),
@@ -163,7 +164,8 @@ pub unsafe extern "C" fn polyflake_layout_properties(
             node_bits: layout.node_bits(),
             field_count: c_uint::try_from(layout.fields().len()).unwrap_or(0),
         };
-        Ok(())
+        // SAFETY: as the header asks.
+        unsafe { write_sized(info, length_with!(polyflake_layout_info, field_count: c_uint), &properties) }
     })
 }
 
@@ -178,19 +180,22 @@ pub unsafe extern "C" fn polyflake_layout_field(
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
-        let (layout, out) = unsafe { (&given(layout, "layout is NULL")?.0, sized(field)?) };
-        let field = layout.fields().get(index).ok_or(Failure::Misuse("index is past the last field"))?;
+        let layout = unsafe { &given(layout, "layout is NULL")?.0 };
+        let found = layout.fields().get(index).ok_or(Failure::Misuse("index is past the last field"))?;
         let mut name = [0; POLYFLAKE_NAME_SIZE];
-        copy_text(field.name(), &mut name);
-        *out = polyflake_field {
-            size: out.size,
-            mask: field.mask(),
-            bits: field.bits(),
-            shift: field.shift(),
-            is_node: field.is_node().into(),
+        copy_text(found.name(), &mut name);
+        let value = polyflake_field {
+            size: 0,
+            mask: found.mask(),
+            bits: found.bits(),
+            shift: found.shift(),
+            is_node: found.is_node().into(),
             name,
         };
-        Ok(())
+        // SAFETY: as the header asks.
+        unsafe {
+            write_sized(field, length_with!(polyflake_field, name: [c_char; POLYFLAKE_NAME_SIZE]), &value)
+        }
     })
 }
 
@@ -205,23 +210,24 @@ pub unsafe extern "C" fn polyflake_layout_decode(
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
-        let (layout, out) = unsafe { (&given(layout, "layout is NULL")?.0, sized(decoded)?) };
-        let decoded = layout.decode(id)?;
+        let parts = unsafe { &given(layout, "layout is NULL")?.0 }.decode(id)?;
         let mut fields = [0; POLYFLAKE_MAX_NODE_FIELDS];
-        for (to, (_, value)) in fields.iter_mut().zip(decoded.fields()) {
+        for (to, (_, value)) in fields.iter_mut().zip(parts.fields()) {
             *to = value;
         }
-        *out = polyflake_decoded {
-            size: out.size,
+        let value = polyflake_decoded {
+            size: 0,
             id,
-            timestamp_ms: decoded.timestamp_ms(),
-            ticks: decoded.ticks(),
-            node: decoded.node(),
-            sequence: decoded.sequence(),
-            field_count: decoded.fields().count() as u64,
+            timestamp_ms: parts.timestamp_ms(),
+            ticks: parts.ticks(),
+            node: parts.node(),
+            sequence: parts.sequence(),
+            field_count: parts.fields().count() as u64,
             fields,
         };
-        Ok(())
+        let first = length_with!(polyflake_decoded, fields: [u64; POLYFLAKE_MAX_NODE_FIELDS]);
+        // SAFETY: as the header asks.
+        unsafe { write_sized(decoded, first, &value) }
     })
 }
 

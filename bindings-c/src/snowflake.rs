@@ -4,7 +4,9 @@ use polyflake::{Snowflake, batch_size};
 
 use crate::layout::polyflake_layout;
 use crate::options::{CallersClock, polyflake_options};
-use crate::status::{Failure, given, guard, output, polyflake_detail, polyflake_status, sized};
+use crate::status::{
+    Failure, given, guard, length_with, output, polyflake_detail, polyflake_status, write_sized,
+};
 
 /// A generator of unique, time-ordered 64-bit IDs. Any number of threads may use it at once.
 #[derive(Debug)]
@@ -224,16 +226,17 @@ pub unsafe extern "C" fn polyflake_snowflake_stats(
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
-        let (snowflake, out) = unsafe { (given(snowflake, SNOWFLAKE)?, sized(stats)?) };
-        let stats = with!(snowflake, ids => ids.stats())?;
-        *out = polyflake_stats {
-            size: out.size,
-            waits: stats.waits,
-            rollbacks: stats.rollbacks,
-            lead_ms: stats.lead_ms,
-            last_issued_ms: stats.last_issued_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(-1),
+        let snowflake = unsafe { given(snowflake, SNOWFLAKE)? };
+        let counted = with!(snowflake, ids => ids.stats())?;
+        let value = polyflake_stats {
+            size: 0,
+            waits: counted.waits,
+            rollbacks: counted.rollbacks,
+            lead_ms: counted.lead_ms,
+            last_issued_ms: counted.last_issued_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(-1),
         };
-        Ok(())
+        // SAFETY: as the header asks.
+        unsafe { write_sized(stats, length_with!(polyflake_stats, last_issued_ms: i64), &value) }
     })
 }
 

@@ -57,6 +57,8 @@ pub struct polyflake_detail {
     pub message: [c_char; 496],
 }
 
+const MESSAGE_SIZE: usize = 496;
+
 /// The permanent name of a status, such as "invalid_layout"; "ok" for POLYFLAKE_OK, "unknown" for a number
 /// that is none. Static.
 #[unsafe(no_mangle)]
@@ -151,12 +153,12 @@ fn report(detail: *mut polyflake_detail, failure: &Failure) -> polyflake_status 
 }
 
 fn write(detail: *mut polyflake_detail, message: &str, behind_ms: u64, retry_after_ms: u64) {
+    let mut value = polyflake_detail { size: 0, behind_ms, retry_after_ms, message: [0; MESSAGE_SIZE] };
+    copy_text(message, &mut value.message);
     // SAFETY: the caller gives NULL or a struct that begins with its size; one that is too small is left alone.
-    if let Ok(detail) = unsafe { sized(detail) } {
-        detail.behind_ms = behind_ms;
-        detail.retry_after_ms = retry_after_ms;
-        copy_text(message, &mut detail.message);
-    }
+    let _ = unsafe {
+        write_sized(detail, length_with!(polyflake_detail, message: [c_char; MESSAGE_SIZE]), &value)
+    };
 }
 
 /// Copies as much of a text as there is room for, and fills the rest with NULs: at least one.
@@ -211,19 +213,107 @@ pub(crate) unsafe fn given_text<'a>(
     Ok(unsafe { CStr::from_ptr(pointer) }.to_string_lossy())
 }
 
-/// An output struct that begins with its size, which the caller has set.
+/// Writes a struct that begins with its size, which the caller has set and keeps: as much of it as the caller's has
+/// room for, so that a program built when the struct was shorter goes on. `first` is how long it was in the first
+/// release; less than that is no such struct.
 ///
 /// # Safety
-/// It is NULL, or points to at least as many bytes as the `usize` it begins with says, which nothing else uses
-/// during the call.
-pub(crate) unsafe fn sized<'a, T>(pointer: *mut T) -> Result<&'a mut T, Failure> {
+/// `pointer` is NULL, or points to at least as many bytes as the `usize` it begins with says, which nothing else uses
+/// during the call. `T` is `repr(C)`, holds integers alone, and begins with that `usize`.
+pub(crate) unsafe fn write_sized<T>(pointer: *mut T, first: usize, value: &T) -> Result<(), Failure> {
+    const SIZE: usize = size_of::<usize>();
     if pointer.is_null() {
         return Err(Failure::Misuse("the output struct is NULL"));
     }
     // SAFETY: as the caller promises; the size alone is read before it is known that the rest is there.
-    if unsafe { pointer.cast::<usize>().read() } < size_of::<T>() {
+    let size = unsafe { pointer.cast::<usize>().read() };
+    if size < first {
         return Err(Failure::Misuse("the output struct's size is not set to its sizeof"));
     }
-    // SAFETY: as the caller promises. Ours hold integers alone, for which any bytes do.
-    Ok(unsafe { &mut *pointer })
+    // SAFETY: both have this many bytes after their size.
+    unsafe {
+        let (from, to) = (core::ptr::from_ref(value).cast::<u8>(), pointer.cast::<u8>());
+        to.add(SIZE).copy_from_nonoverlapping(from.add(SIZE), size.min(size_of::<T>()) - SIZE);
+    }
+    Ok(())
+}
+
+/// The length of a `repr(C)` struct up to a field and with it: of its first release, where that was its last field.
+macro_rules! length_with {
+    ($type:ty, $field:ident: $field_type:ty) => {
+        core::mem::offset_of!($type, $field) + size_of::<$field_type>()
+    };
+}
+pub(crate) use length_with;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Grown {
+        size: usize,
+        old: u64,
+        new: u64,
+    }
+
+    #[test]
+    fn a_struct_that_has_grown_fills_a_shorter_one_and_no_more() {
+        let first = length_with!(Grown, old: u64);
+        let value = Grown { size: 0, old: 1, new: 2 };
+        for (size, expected) in [
+            (first, Some(Grown { size: first, old: 1, new: 9 })),
+            (size_of::<Grown>(), Some(Grown { size: size_of::<Grown>(), old: 1, new: 2 })),
+            (4096, Some(Grown { size: 4096, old: 1, new: 2 })),
+            (first - 1, None),
+            (0, None),
+        ] {
+            let mut callers = Grown { size, old: 9, new: 9 };
+            // SAFETY: a whole Grown is there, whatever its size says.
+            let written = unsafe { write_sized(&raw mut callers, first, &value) };
+            assert_eq!(written.is_ok(), expected.is_some());
+            assert_eq!(callers, expected.unwrap_or(Grown { size, old: 9, new: 9 }));
+        }
+    }
+
+    #[test]
+    fn statuses_are_the_cores() {
+        let constants = [
+            POLYFLAKE_INVALID_LAYOUT,
+            POLYFLAKE_UNKNOWN_LAYOUT,
+            POLYFLAKE_INVALID_NODE,
+            POLYFLAKE_INVALID_OPTION,
+            POLYFLAKE_INVALID_ID,
+            POLYFLAKE_TIME_OUT_OF_RANGE,
+            POLYFLAKE_CLOCK_MOVED_BACKWARDS,
+            POLYFLAKE_SEQUENCE_EXHAUSTED,
+            POLYFLAKE_FORKED,
+            POLYFLAKE_CLOCK_FAILED,
+            POLYFLAKE_STATE_FILE,
+            POLYFLAKE_LEASE_UNAVAILABLE,
+            POLYFLAKE_LEASE_LOST,
+            POLYFLAKE_CLOSED,
+            POLYFLAKE_INTERNAL,
+        ];
+        assert_eq!(constants, ErrorCode::ALL.map(ErrorCode::number));
+        for (constant, code) in constants.into_iter().zip(ErrorCode::ALL) {
+            assert_eq!(texts(constant).0.to_str(), Ok(code.name()));
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_at_the_boundary() {
+        let mut detail = polyflake_detail {
+            size: size_of::<polyflake_detail>(),
+            behind_ms: 1,
+            retry_after_ms: 1,
+            message: [0; 496],
+        };
+        let status = guard(&raw mut detail, || panic!("on purpose"));
+        assert_eq!(status, POLYFLAKE_INTERNAL);
+        // SAFETY: it ends in a NUL.
+        let message = unsafe { CStr::from_ptr(detail.message.as_ptr()) };
+        assert!(message.to_str().unwrap().starts_with("internal: "));
+    }
 }
