@@ -21,7 +21,7 @@ demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four 
 	$(PYTHON) demo/demo.py
 
 .PHONY: test
-test: test-reference test-rust test-no-std test-msrv test-python test-c test-go test-php test-readme ## builds and tests everything there is
+test: test-reference test-rust test-models test-no-std test-msrv test-python test-c test-go test-php test-readme ## builds and tests everything there is
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the vectors are what the reference makes
@@ -32,6 +32,10 @@ test-reference: $(VENV)/ready # the vectors are what the reference makes
 test-rust: tools-ready
 	cargo test --locked --workspace --all-features
 	cargo test --locked -p polyflake --release --test guarantees
+
+.PHONY: test-models
+test-models: tools-ready # every interleaving of threads on a cursor, and mutants that must fail
+	tools/models
 
 .PHONY: test-no-std
 test-no-std: tools-ready

@@ -3,6 +3,9 @@
 //! A slot is `tick << sequence_bits | sequence`. [`Rule::step`] is the whole algorithm: it takes the time and the
 //! cursor as arguments and does no I/O.
 
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+#[cfg(not(loom))]
 use portable_atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::layout::{Layout, ones};
@@ -22,7 +25,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    pub(crate) const fn new(first: u64) -> Self {
+    pub(crate) fn new(first: u64) -> Self {
         Self {
             slot: AtomicU64::new(first),
             waits: AtomicU64::new(0),
@@ -53,6 +56,10 @@ impl Cursor {
     /// Takes all slots up to `to`, if `from` is still the last one taken.
     #[inline]
     pub(crate) fn advance(&self, from: u64, to: u64) -> bool {
+        if cfg!(mutant = "store") {
+            self.slot.store(to, Ordering::Release);
+            return true;
+        }
         self.slot.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 

@@ -307,8 +307,8 @@ impl<C: Clock> Snowflake<C> {
         let now_ms = self.clock.unix_ms()?;
         let has_issued = cursor.has_issued();
         Ok(Stats {
-            waits: cursor.waits.load(portable_atomic::Ordering::Relaxed),
-            rollbacks: cursor.rollbacks.load(portable_atomic::Ordering::Relaxed),
+            waits: cursor.waits.load(core::sync::atomic::Ordering::Relaxed),
+            rollbacks: cursor.rollbacks.load(core::sync::atomic::Ordering::Relaxed),
             lead_ms: if has_issued { ms_until(now_ms, start_ms) } else { 0 },
             last_issued_ms: has_issued.then_some(start_ms),
         })
@@ -322,10 +322,11 @@ impl<C: Clock> Snowflake<C> {
         loop {
             // The cursor first, the clock after it: a thread that pauses between the two finds the clock too
             // far on, never behind.
+            let early_ms = if cfg!(mutant = "clock_first") { Some(self.now_ms()?) } else { None };
             let last = cursor.load();
-            let mut now_ms = self.now_ms()?;
+            let mut now_ms = early_ms.map_or_else(|| self.now_ms(), Ok)?;
             let mut outcome = self.rule.step(last, now_ms, wanted);
-            if let Err(Stop::Backwards { .. }) = outcome {
+            if matches!(outcome, Err(Stop::Backwards { .. })) && !cfg!(mutant = "clock_first") {
                 now_ms = self.now_ms()?;
                 outcome = self.rule.step(last, now_ms, wanted);
             }
@@ -412,7 +413,7 @@ enum Stopped {
 
 impl<C> Snowflake<C> {
     fn count_wait(&self) {
-        self.cursor().waits.fetch_add(1, portable_atomic::Ordering::Relaxed);
+        self.cursor().waits.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
     }
 
     /// The error of a call that does not wait.
