@@ -25,7 +25,8 @@ const LARGE_BATCH: usize = 16 * 1024;
 /// sequence_start: "spread" (the default) or "zero": the first sequence number of a fresh tick.
 /// clock: "system" (the default), "steady", or a callable that returns an int of Unix ms.
 ///
-/// Raises InvalidLayoutError, UnknownLayoutError, InvalidNodeError or InvalidOptionError.
+/// Raises InvalidLayoutError, UnknownLayoutError, InvalidNodeError, InvalidOptionError, or ForkedError for a
+/// node that the parent had before a fork.
 ///
 /// >>> from polyflake import Snowflake
 /// >>> ids = Snowflake(node={"datacenter": 1, "worker": 7})
@@ -113,7 +114,8 @@ impl PySnowflake {
     /// The next ID. Waits, without holding the GIL, where the tick's sequence is used up.
     ///
     /// Raises SequenceExhaustedError or ClockMovedBackwardsError where max_wait_ms was not enough (a step back
-    /// past max_backward_ms does not wait), TimeOutOfRangeError, or ClockFailedError.
+    /// past max_backward_ms does not wait), TimeOutOfRangeError, ClockFailedError, or ForkedError in a child of the
+    /// process that made it.
     fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
         with!(self, ids => ids.poll_next_id().or_else(|blocked| {
             py.detach(|| ids.next_id_after(blocked, &mut Detached::new()))

@@ -117,7 +117,8 @@ impl Options {
     /// process that restarts within a tick repeats nothing: the first ID may wait for the next tick.
     ///
     /// Refuses with `invalid_layout`, `unknown_layout`, `invalid_node`, or `invalid_option` (also where
-    /// `max_ahead_ms` or `max_backward_ms` differ from those the shared cursor was made with).
+    /// `max_ahead_ms` or `max_backward_ms` differ from those the shared cursor was made with), or `forked` for a
+    /// node that the parent had before a fork.
     #[cfg(feature = "std")]
     pub fn build(&self) -> Result<Snowflake, Error> {
         let resolved = self.resolve()?;
@@ -176,12 +177,12 @@ impl<C> Snowflake<C> {
     #[inline]
     fn cursor(&self) -> &Cursor {
         match &self.cursor {
-            CursorRef::Own { cursor, .. } => {
-                #[cfg(feature = "std")]
-                if let CursorRef::Own { made_in, .. } = &self.cursor {
-                    if *made_in != Generation::now() {
-                        cursor.disown();
-                    }
+            #[cfg(not(feature = "std"))]
+            CursorRef::Own { cursor } => cursor,
+            #[cfg(feature = "std")]
+            CursorRef::Own { cursor, made_in } => {
+                if *made_in != Generation::now() {
+                    cursor.disown();
                 }
                 cursor
             }
@@ -221,7 +222,7 @@ impl<C> Snowflake<C> {
 impl<C: Clock> Snowflake<C> {
     /// The next ID, or an error at once where there is none yet.
     ///
-    /// Refuses with `sequence_exhausted`, `clock_moved_backwards`, `time_out_of_range` or `clock_failed`.
+    /// Refuses with `sequence_exhausted`, `clock_moved_backwards`, `time_out_of_range`, `clock_failed` or `forked`.
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, Error> {
         self.poll_next_id().map_err(|blocked| self.give_up(blocked))
@@ -229,6 +230,16 @@ impl<C: Clock> Snowflake<C> {
 
     /// The next ID, or what [`next_id_after`](Self::next_id_after) needs to go on. For callers that hold
     /// something (an interpreter) which they let go of only when they must wait.
+    ///
+    /// ```
+    /// use polyflake::{Snowflake, ThreadWait};
+    /// let ids = Snowflake::builder().node(7).build()?;
+    /// let id = match ids.poll_next_id() {
+    ///     Ok(id) => id,
+    ///     Err(blocked) => ids.next_id_after(blocked, &mut ThreadWait::new())?,
+    /// };
+    /// # Ok::<(), polyflake::Error>(())
+    /// ```
     #[inline]
     pub fn poll_next_id(&self) -> Result<u64, Blocked> {
         match self.take(1) {
@@ -321,7 +332,7 @@ impl<C: Clock> Snowflake<C> {
         let cursor = self.cursor();
         loop {
             // The cursor first, the clock after it: a thread that pauses between the two finds the clock too
-            // far on, never behind.
+            // far on, never behind. (The mutant is there to show that core/tests/models.rs notices.)
             let early_ms = if cfg!(mutant = "clock_first") { Some(self.now_ms()?) } else { None };
             let last = cursor.load();
             let mut now_ms = early_ms.map_or_else(|| self.now_ms(), Ok)?;
@@ -453,7 +464,8 @@ impl<C: Clock> Snowflake<C> {
     /// The next ID, waiting for at most `max_wait_ms` of real time where the tick's sequence is used up.
     ///
     /// Refuses with `sequence_exhausted` or `clock_moved_backwards` where that wait was not enough (a step back
-    /// past `max_backward_ms` does not wait), `time_out_of_range`, or `clock_failed`.
+    /// past `max_backward_ms` does not wait), `time_out_of_range`, `clock_failed`, or `forked` in a child of the
+    /// process that made it.
     #[inline]
     pub fn next_id(&self) -> Result<u64, Error> {
         self.next_id_with(&mut crate::system::ThreadWait::new())
