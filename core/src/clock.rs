@@ -94,33 +94,14 @@ impl FromStr for ClockName {
 }
 
 /// The clock of a Snowflake that was given none of its own. Without `std` there is no such clock.
+#[cfg(not(feature = "std"))]
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum BuiltinClock {
-    /// The wall clock.
-    #[cfg(feature = "std")]
-    System(crate::system::SystemClock),
-    /// The wall clock without its steps back.
-    #[cfg(feature = "std")]
-    Steady(crate::system::SteadyClock),
-}
+pub enum BuiltinClock {}
 
+#[cfg(not(feature = "std"))]
 impl Clock for BuiltinClock {
-    #[inline]
     fn unix_ms(&self) -> Result<i64, ClockError> {
-        match *self {
-            #[cfg(feature = "std")]
-            Self::System(ref clock) => clock.unix_ms(),
-            #[cfg(feature = "std")]
-            Self::Steady(ref clock) => clock.unix_ms(),
-        }
-    }
-
-    #[cfg(feature = "std")]
-    fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
-        match self {
-            Self::System(clock) => clock.until(now_ms, target_ms),
-            Self::Steady(clock) => clock.until(now_ms, target_ms),
-        }
+        match *self {}
     }
 }

@@ -1,6 +1,6 @@
 //! Every refusal: a permanent code, and a message that names the value and what would fit.
 
-use core::fmt;
+use core::fmt::{self, Display, Write as _};
 
 use crate::clock::ClockError;
 use crate::number::{Number, Shown};
@@ -149,6 +149,18 @@ impl Error {
         }
     }
 
+    /// The message with the names of options in camelCase, for JavaScript.
+    ///
+    /// ```
+    /// use polyflake::Snowflake;
+    /// let refused = Snowflake::builder().node(7).max_wait_ms(-1).build().unwrap_err();
+    /// let message = refused.camel_case().to_string();
+    /// assert!(message.starts_with("invalid_option: maxWaitMs is -1;"), "{message}");
+    /// ```
+    pub const fn camel_case(&self) -> CamelCase<'_> {
+        CamelCase(self)
+    }
+
     /// By how many milliseconds the clock stands behind the last ID issued, with `clock_moved_backwards`.
     pub const fn behind_ms(&self) -> Option<u64> {
         match self.0 {
@@ -293,6 +305,58 @@ pub(crate) enum TextFault {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, Naming::Snake)
+    }
+}
+
+/// An [`Error`]'s message with the names of options as JavaScript writes them, from [`Error::camel_case`].
+#[derive(Debug, Clone, Copy)]
+pub struct CamelCase<'a>(&'a Error);
+
+impl fmt::Display for CamelCase<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, Naming::Camel)
+    }
+}
+
+/// How a language writes the names of options.
+#[derive(Clone, Copy)]
+enum Naming {
+    Snake,
+    Camel,
+}
+
+impl Naming {
+    fn of(self, option: &'static str) -> OptionName {
+        OptionName { option, naming: self }
+    }
+}
+
+struct OptionName {
+    option: &'static str,
+    naming: Naming,
+}
+
+impl fmt::Display for OptionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.naming {
+            Naming::Snake => f.write_str(self.option),
+            Naming::Camel => camel_case(self.option).try_for_each(|letter| f.write_char(letter)),
+        }
+    }
+}
+
+/// The letters of `max_wait_ms` as `maxWaitMs`.
+pub(crate) fn camel_case(name: &str) -> impl Iterator<Item = char> {
+    let mut starts_word = false;
+    name.chars().filter_map(move |letter| {
+        let was_start = core::mem::replace(&mut starts_word, letter == '_');
+        (letter != '_').then(|| if was_start { letter.to_ascii_uppercase() } else { letter })
+    })
+}
+
+impl Error {
+    fn write(&self, f: &mut fmt::Formatter<'_>, naming: Naming) -> fmt::Result {
         write!(f, "{}: ", self.code())?;
         match &self.0 {
             Detail::Layout(fault) => fault.fmt(f),
@@ -308,19 +372,22 @@ impl fmt::Display for Error {
                 f.write_str("?")
             }
             Detail::Node(fault) => fault.fmt(f),
-            Detail::Option { option, value, fits } => write!(f, "{option} is `{value}`; it takes {fits}"),
+            Detail::Option { option, value, fits } => {
+                write!(f, "{} is `{value}`; it takes {fits}", naming.of(option))
+            }
             Detail::OptionRange { option, value, min, max } => {
-                write!(f, "{option} is {value}; it takes a whole number from {min} to {max}")
+                write!(f, "{} is {value}; it takes a whole number from {min} to {max}", naming.of(option))
             }
             Detail::UnknownOption { name } => {
                 write!(f, "there is no option `{name}`; there are ")?;
-                list(f, crate::options::NAMES.iter().copied())
+                list(f, crate::options::NAMES.iter().map(|option| naming.of(option)))
             }
             #[cfg(feature = "std")]
             Detail::OtherBound { option, value, first } => write!(
                 f,
                 "{option} is {value}, but this process already issues IDs for this layout and node with {option} \
-                 {first}: one node has one cursor, and its bounds are the first's"
+                 {first}: one node has one cursor, and its bounds are the first's",
+                option = naming.of(option)
             ),
             Detail::IdTooWide { id, bits } => {
                 write!(f, "ID {id} does not fit {bits} bits; it takes 0 to {}", crate::layout::ones(*bits))
@@ -338,8 +405,9 @@ impl fmt::Display for Error {
             }
             Detail::Backwards { behind_ms, retry_after_ms, max_backward_ms } => write!(
                 f,
-                "the clock stands {behind_ms} ms behind the last ID (max_backward_ms is {max_backward_ms}); \
-                 the next ID can come in {retry_after_ms} ms"
+                "the clock stands {behind_ms} ms behind the last ID ({} is {max_backward_ms}); \
+                 the next ID can come in {retry_after_ms} ms",
+                naming.of(crate::options::MAX_BACKWARD_MS)
             ),
             Detail::Exhausted { retry_after_ms } => {
                 write!(f, "the sequence of this tick is used up; the next ID can come in {retry_after_ms} ms")
@@ -359,12 +427,12 @@ impl fmt::Debug for Error {
     }
 }
 
-fn list<'a>(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = &'a str>) -> fmt::Result {
+fn list(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = impl Display>) -> fmt::Result {
     for (n, name) in names.enumerate() {
         if n > 0 {
             f.write_str(", ")?;
         }
-        f.write_str(name)?;
+        name.fmt(f)?;
     }
     Ok(())
 }

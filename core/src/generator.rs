@@ -3,7 +3,9 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::clock::{BuiltinClock, Clock, ClockError};
+#[cfg(not(feature = "std"))]
+use crate::clock::BuiltinClock;
+use crate::clock::{Clock, ClockError};
 use crate::cursor::{Cursor, Rule, Run, Stop, ms_until};
 use crate::decode::Decoded;
 use crate::error::{Detail, Error};
@@ -11,7 +13,7 @@ use crate::layout::{Layout, ones};
 use crate::number::Number;
 use crate::options::{Options, Resolved};
 #[cfg(feature = "std")]
-use crate::system::Generation;
+use crate::system::{BuiltinClock, Generation, StdTime, TimeSource};
 
 /// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
 pub const MAX_BATCH: u64 = 1 << 24;
@@ -121,9 +123,15 @@ impl Options {
     /// node that the parent had before a fork.
     #[cfg(feature = "std")]
     pub fn build(&self) -> Result<Snowflake, Error> {
+        self.build_on(StdTime)
+    }
+
+    /// [`build`](Self::build), with the time of a platform whose `std` has no clock.
+    #[cfg(feature = "std")]
+    pub fn build_on<S: TimeSource>(&self, source: S) -> Result<Snowflake<BuiltinClock<S>>, Error> {
         let resolved = self.resolve()?;
         let rule = resolved.rule();
-        let clock = crate::system::builtin_clock(&resolved);
+        let clock = BuiltinClock::new(&resolved, source);
         let cursor = crate::system::process_cursor(&resolved, &rule, &clock)?;
         Ok(Snowflake::new(&resolved, rule, CursorRef::OfProcess(cursor), clock))
     }
@@ -225,7 +233,7 @@ impl<C: Clock> Snowflake<C> {
     /// Refuses with `sequence_exhausted`, `clock_moved_backwards`, `time_out_of_range`, `clock_failed` or `forked`.
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, Error> {
-        self.poll_next_id().map_err(|blocked| self.give_up(blocked))
+        self.poll_next_id().map_err(|blocked| self.give_up(&blocked))
     }
 
     /// The next ID, or what [`next_id_after`](Self::next_id_after) needs to go on. For callers that hold
@@ -306,6 +314,45 @@ impl<C: Clock> Snowflake<C> {
         self.poll_fill(ids).or_else(|blocked| self.fill_after(ids, blocked, wait))
     }
 
+    /// How long a blocked call should pause before it polls again. For callers that wait without blocking (an
+    /// event loop); the others have [`next_id_after`](Self::next_id_after). `waited` is the real time since the
+    /// call last took a slot, or `None` where it has not paused since.
+    ///
+    /// Refuses as [`next_id`](Self::next_id) does, where waiting is no use or `max_wait_ms` is over.
+    ///
+    /// ```
+    /// use polyflake::Snowflake;
+    /// let ids = Snowflake::builder().node(7).build()?;
+    /// let mut waiting = None;
+    /// let id = loop {
+    ///     match ids.poll_next_id() {
+    ///         Ok(id) => break id,
+    ///         Err(blocked) => {
+    ///             let since = waiting.map(|since: std::time::Instant| since.elapsed());
+    ///             let pause = ids.pause_after(&blocked, since)?;
+    ///             waiting.get_or_insert_with(std::time::Instant::now);
+    ///             std::thread::sleep(pause); // or the event loop's own timer
+    ///         }
+    ///     }
+    /// };
+    /// # Ok::<(), polyflake::Error>(())
+    /// ```
+    pub fn pause_after(&self, blocked: &Blocked, waited: Option<Duration>) -> Result<Duration, Error> {
+        let Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } = blocked.stopped else {
+            return Err(self.refusal(blocked));
+        };
+        if waited.is_none() {
+            self.count_wait();
+        }
+        let longest = Duration::from_millis(self.max_wait_ms.into());
+        let left = longest.saturating_sub(waited.unwrap_or_default());
+        if left.is_zero() {
+            return Err(self.refusal(blocked));
+        }
+        let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
+        Ok(self.clock.until(now_ms, retry_at_ms).min(left))
+    }
+
     /// Waits, lead and rollbacks, for an operator's graphs. Reads the clock once; refuses with `clock_failed`
     /// or `forked`.
     pub fn stats(&self) -> Result<Stats, Error> {
@@ -368,27 +415,13 @@ impl<C: Clock> Snowflake<C> {
 
     /// Takes up to `wanted` slots once there are some, or gives up when the time is up.
     fn take_later<W: Wait>(&self, wanted: u64, blocked: Blocked, wait: &mut W) -> Result<Run, W::Error> {
-        let longest = Duration::from_millis(self.max_wait_ms.into());
         let mut blocked = blocked;
         let mut since = None;
         loop {
-            let Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } = blocked.stopped else {
-                return Err(self.refusal(blocked).into());
-            };
-            if longest.is_zero() {
-                return Err(self.give_up(blocked).into());
-            }
-            let now = wait.elapsed();
-            let since = *since.get_or_insert_with(|| {
-                self.count_wait();
-                now
-            });
-            let left = longest.saturating_sub(now.saturating_sub(since));
-            if left.is_zero() {
-                return Err(self.refusal(blocked).into());
-            }
-            let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
-            wait.pause(self.clock.until(now_ms, retry_at_ms).min(left))?;
+            let so_far = since.map(|since| wait.elapsed().saturating_sub(since));
+            let pause = self.pause_after(&blocked, so_far)?;
+            since.get_or_insert_with(|| wait.elapsed());
+            wait.pause(pause)?;
             match self.take(wanted) {
                 Ok(run) => {
                     wait.resumed();
@@ -429,14 +462,14 @@ impl<C> Snowflake<C> {
 
     /// The error of a call that does not wait.
     #[cold]
-    fn give_up(&self, blocked: Blocked) -> Error {
+    fn give_up(&self, blocked: &Blocked) -> Error {
         if let Stopped::At { stop: Stop::Blocked { .. }, .. } = blocked.stopped {
             self.count_wait();
         }
         self.refusal(blocked)
     }
 
-    fn refusal(&self, blocked: Blocked) -> Error {
+    fn refusal(&self, blocked: &Blocked) -> Error {
         let (stop, now_ms) = match blocked.stopped {
             Stopped::At { stop, now_ms } => (stop, now_ms),
             Stopped::Clock(error) => return error.into(),

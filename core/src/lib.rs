@@ -59,9 +59,11 @@ pub mod serde_id;
 mod system;
 mod text;
 
-pub use clock::{BuiltinClock, Clock, ClockError, ClockName};
+#[cfg(not(feature = "std"))]
+pub use clock::BuiltinClock;
+pub use clock::{Clock, ClockError, ClockName};
 pub use decode::{Decoded, UnixTime};
-pub use error::{Error, ErrorCode};
+pub use error::{CamelCase, Error, ErrorCode};
 #[cfg(feature = "std")]
 pub use generator::Iter;
 pub use generator::{Blocked, MAX_BATCH, Snowflake, Stats, Wait, batch_size};
@@ -70,7 +72,7 @@ pub use number::Number;
 pub use options::{Node, Options, SequenceStart};
 pub use presets::{PRESETS, Preset};
 #[cfg(feature = "std")]
-pub use system::{SteadyClock, SystemClock, ThreadWait};
+pub use system::{BuiltinClock, StdTime, SteadyClock, SystemClock, ThreadWait, TimeSource};
 pub use text::{Format, Text};
 
 /// The README's Rust examples, run as doctests.

@@ -3,13 +3,13 @@
 use core::str::FromStr;
 
 use crate::clock::ClockName;
-use crate::error::{Detail, Error, NodeFault, Word};
+use crate::error::{Detail, Error, NodeFault, Word, camel_case};
 use crate::layout::{Layout, MAX_NODE_FIELDS};
 use crate::number::Number;
 
 const LAYOUT: &str = "layout";
 const NODE: &str = "node";
-const MAX_BACKWARD_MS: &str = "max_backward_ms";
+pub(crate) const MAX_BACKWARD_MS: &str = "max_backward_ms";
 const MAX_AHEAD_MS: &str = "max_ahead_ms";
 const MAX_WAIT_MS: &str = "max_wait_ms";
 const SEQUENCE_START: &str = "sequence_start";
@@ -234,6 +234,14 @@ impl Options {
         Ok(())
     }
 
+    /// [`set`](Self::set), with the option's name in camelCase (`maxWaitMs`), for JavaScript.
+    pub fn set_camel_case(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        match NAMES.into_iter().find(|option| camel_case(option).eq(name.chars())) {
+            Some(option) => self.set(option, value),
+            None => Err(Detail::UnknownOption { name: Word::new(name.as_bytes()) }.into()),
+        }
+    }
+
     /// The layout: a [`Layout`], a preset's name, or a layout's text.
     pub fn layout<L: TryInto<Layout>>(mut self, layout: L) -> Self
     where
@@ -425,6 +433,20 @@ mod tests {
         ] {
             let refused = options.set(name, value).unwrap_err().to_string();
             assert!(refused.starts_with("invalid_option: ") && refused.contains(says), "{refused}");
+        }
+        options.set_camel_case("maxWaitMs", "5").unwrap();
+        assert_eq!(options.max_wait_ms, Some(5));
+        for (name, value, says) in [
+            ("maxAheadMs", "x", "maxAheadMs is x;"),
+            ("sequenceStart", "x", "sequenceStart is `x`; it takes zero or spread"),
+            (
+                "max_wait_ms",
+                "1",
+                "no option `max_wait_ms`; there are layout, node, maxBackwardMs, maxAheadMs",
+            ),
+        ] {
+            let refused = options.set_camel_case(name, value).unwrap_err().camel_case().to_string();
+            assert!(refused.contains(says), "{refused}");
         }
         let missing = Options::default().resolve().err().unwrap().to_string();
         assert!(missing.contains("node is missing; it takes a whole number from 0 to 1023"), "{missing}");

@@ -2,41 +2,112 @@
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
+use std::sync::LazyLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use portable_atomic::AtomicI64;
 
-use crate::clock::{BuiltinClock, Clock, ClockError, ClockName};
+use crate::clock::{Clock, ClockError, ClockName};
 use crate::options::Resolved;
 
 const NS_PER_MS: i64 = 1_000_000;
 
-pub(crate) fn builtin_clock(options: &Resolved) -> BuiltinClock {
-    match options.clock {
-        ClockName::System => BuiltinClock::System(SystemClock),
-        ClockName::Steady => BuiltinClock::Steady(SteadyClock::new(options.max_backward_ms)),
+/// What a system tells of time, for a [`BuiltinClock`] to be made of. [`StdTime`] is the operating system's; a
+/// platform whose `std` has no clock (`wasm32-unknown-unknown`) brings its own, for [`Options::build_on`].
+///
+/// [`Options::build_on`]: crate::Options::build_on
+pub trait TimeSource {
+    /// The wall clock, in Unix ns (from 1677 to 2262).
+    fn wall_ns(&self) -> i64;
+
+    /// Nanoseconds since some fixed moment, whatever the wall clock does.
+    fn monotonic_ns(&self) -> i64;
+
+    /// The wall clock, in Unix ms.
+    #[inline]
+    fn wall_ms(&self) -> i64 {
+        self.wall_ns().div_euclid(NS_PER_MS)
+    }
+}
+
+/// The operating system's time, as `std` gives it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StdTime;
+
+impl TimeSource for StdTime {
+    fn wall_ns(&self) -> i64 {
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, i64::wrapping_neg),
+        }
+    }
+
+    fn monotonic_ns(&self) -> i64 {
+        static SINCE: LazyLock<Instant> = LazyLock::new(Instant::now);
+        i64::try_from(SINCE.elapsed().as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    #[inline]
+    fn wall_ms(&self) -> i64 {
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(after) => {
+                i64::try_from(after.as_secs()).unwrap_or(i64::MAX / 1000).saturating_mul(1000)
+                    + i64::from(after.subsec_millis())
+            }
+            Err(_) => self.wall_ns().div_euclid(NS_PER_MS),
+        }
+    }
+}
+
+/// The clock of a Snowflake that was given none of its own.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuiltinClock<S = StdTime> {
+    /// The wall clock.
+    System(SystemClock<S>),
+    /// The wall clock without its steps back.
+    Steady(SteadyClock<S>),
+}
+
+impl<S: TimeSource> BuiltinClock<S> {
+    pub(crate) fn new(options: &Resolved, source: S) -> Self {
+        match options.clock {
+            ClockName::System => Self::System(SystemClock(source)),
+            ClockName::Steady => Self::Steady(SteadyClock::on(source, options.max_backward_ms)),
+        }
+    }
+}
+
+impl<S: TimeSource> Clock for BuiltinClock<S> {
+    #[inline]
+    fn unix_ms(&self) -> Result<i64, ClockError> {
+        match self {
+            Self::System(clock) => clock.unix_ms(),
+            Self::Steady(clock) => clock.unix_ms(),
+        }
+    }
+
+    fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
+        match self {
+            Self::System(clock) => clock.until(now_ms, target_ms),
+            Self::Steady(clock) => clock.until(now_ms, target_ms),
+        }
     }
 }
 
 /// The wall clock (`CLOCK_REALTIME` and its like). It can step, forwards and back; it goes on while the machine
 /// is suspended.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SystemClock;
+pub struct SystemClock<S = StdTime>(S);
 
-impl Clock for SystemClock {
+impl<S: TimeSource> Clock for SystemClock<S> {
     #[inline]
     fn unix_ms(&self) -> Result<i64, ClockError> {
-        Ok(match SystemTime::now().duration_since(UNIX_EPOCH) {
-            Ok(after) => {
-                i64::try_from(after.as_secs()).unwrap_or(i64::MAX / 1000).saturating_mul(1000)
-                    + i64::from(after.subsec_millis())
-            }
-            Err(_) => wall_ns().div_euclid(NS_PER_MS),
-        })
+        Ok(self.0.wall_ms())
     }
 
     fn until(&self, _: i64, target_ms: i64) -> Duration {
-        ns_until(wall_ns(), target_ms)
+        ns_until(self.0.wall_ns(), target_ms)
     }
 }
 
@@ -55,25 +126,33 @@ impl Clock for SystemClock {
 /// # Ok::<(), polyflake::ClockError>(())
 /// ```
 #[derive(Debug)]
-pub struct SteadyClock {
-    made: Instant,
+pub struct SteadyClock<S = StdTime> {
+    source: S,
     slew: Slew,
 }
 
 impl SteadyClock {
     /// A clock that hides steps back of up to `max_backward_ms` milliseconds.
-    pub fn new(max_backward_ms: u32) -> Self {
-        Self { made: Instant::now(), slew: Slew::new(max_backward_ms) }
-    }
-
-    fn ns(&self) -> i64 {
-        // The wall clock after the monotonic one: a pause between the two only makes the slew shorter.
-        let monotonic_ns = i64::try_from(self.made.elapsed().as_nanos()).unwrap_or(i64::MAX);
-        self.slew.ns(wall_ns(), monotonic_ns)
+    pub const fn new(max_backward_ms: u32) -> Self {
+        Self::on(StdTime, max_backward_ms)
     }
 }
 
-impl Clock for SteadyClock {
+impl<S> SteadyClock<S> {
+    const fn on(source: S, max_backward_ms: u32) -> Self {
+        Self { source, slew: Slew::new(max_backward_ms) }
+    }
+}
+
+impl<S: TimeSource> SteadyClock<S> {
+    fn ns(&self) -> i64 {
+        // The wall clock after the monotonic one: a pause between the two only makes the slew shorter.
+        let monotonic_ns = self.source.monotonic_ns();
+        self.slew.ns(self.source.wall_ns(), monotonic_ns)
+    }
+}
+
+impl<S: TimeSource> Clock for SteadyClock<S> {
     fn unix_ms(&self) -> Result<i64, ClockError> {
         Ok(self.ns().div_euclid(NS_PER_MS))
     }
@@ -109,14 +188,6 @@ impl Slew {
             return wall_ns;
         }
         floor.max(wall_ns)
-    }
-}
-
-/// Unix ns; from 1677 to 2262.
-fn wall_ns() -> i64 {
-    match SystemTime::now().duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
-        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, i64::wrapping_neg),
     }
 }
 
@@ -159,10 +230,11 @@ mod tests {
     #[test]
     fn the_system_clock_is_the_wall_clock() {
         let before = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
-        let now = SystemClock.unix_ms().unwrap();
+        let clock = SystemClock::<StdTime>::default();
+        let now = clock.unix_ms().unwrap();
         let after = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
         assert!(before <= u128::try_from(now).unwrap() && u128::try_from(now).unwrap() <= after);
-        assert!(SystemClock.until(now, now + 1000) <= Duration::from_secs(1));
-        assert_eq!(SystemClock.until(now, now - 1), Duration::ZERO);
+        assert!(clock.until(now, now + 1000) <= Duration::from_secs(1));
+        assert_eq!(clock.until(now, now - 1), Duration::ZERO);
     }
 }

@@ -5,8 +5,7 @@ mod fork;
 mod table;
 mod wait;
 
-pub(crate) use clock::builtin_clock;
-pub use clock::{SteadyClock, SystemClock};
+pub use clock::{BuiltinClock, StdTime, SteadyClock, SystemClock, TimeSource};
 pub(crate) use fork::Generation;
 pub(crate) use table::process_cursor;
 pub use wait::ThreadWait;

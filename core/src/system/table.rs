@@ -4,7 +4,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::boxed::Box;
 
-use crate::clock::{BuiltinClock, Clock};
+use crate::clock::Clock;
 use crate::cursor::{Cursor, Rule};
 use crate::error::{Detail, Error};
 use crate::options::Resolved;
@@ -47,7 +47,7 @@ fn entries(newest: *const Entry) -> impl Iterator<Item = &'static Entry> {
 pub(crate) fn process_cursor(
     options: &Resolved,
     rule: &Rule,
-    clock: &BuiltinClock,
+    clock: &impl Clock,
 ) -> Result<&'static Cursor, Error> {
     Generation::of_this_process();
     let layout = &options.layout;
