@@ -95,6 +95,7 @@ fn shared(entry: &'static Entry, options: &Resolved) -> Result<&'static Cursor, 
     Ok(&entry.cursor)
 }
 
+#[cfg(unix)]
 /// In a child just forked: every cursor so far is the parent's.
 pub(super) fn disown_all() {
     entries(NEWEST.load(Ordering::Acquire)).for_each(|entry| entry.cursor.disown());

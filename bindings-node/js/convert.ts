@@ -1,0 +1,85 @@
+// JavaScript's values as the texts the core parses.
+import type { NodeTexts, Reading } from "./backend.js";
+import { clockThrew, refusal } from "./errors.js";
+
+/** A whole number: a bigint, a Number that is a safe integer, or a text of decimal digits. */
+export type Integer = bigint | number | string;
+
+/** An instant: a Date, or Unix ms. */
+export type Instant = Date | bigint | number;
+
+/** A node: a whole number for all node bits, or one for each node field. */
+export type Node = Integer | Readonly<Record<string, Integer>>;
+
+type Code = "INVALID_ID" | "INVALID_NODE" | "INVALID_OPTION";
+
+/** A whole number as text. The core says what fits; a Number that has lost digits does not get there. */
+export function integer(value: Integer, what: string, code: Code): string {
+  switch (typeof value) {
+    case "bigint":
+    case "string":
+      return String(value);
+    case "number":
+      if (Number.isSafeInteger(value)) return String(value);
+      throw refusal(
+        code,
+        `${what} is ${value}, a Number that is no safe integer (-(2^53 - 1) to 2^53 - 1, without a fraction): ` +
+          "past that, Numbers lose digits; give a bigint or a decimal string",
+      );
+    default:
+      throw wrongType(value, what, "a bigint, a safe integer Number or a decimal string");
+  }
+}
+
+export function text(value: string, what: string, takes = "a string"): string {
+  if (typeof value !== "string") throw wrongType(value, what, takes);
+  return value;
+}
+
+export function nodeTexts(node: Node): NodeTexts {
+  if (typeof node !== "object" || node === null) return integer(node, "node", "INVALID_NODE");
+  if (Array.isArray(node)) throw wrongType(node, "node", "a whole number or an object of field to number");
+  return Object.entries(node).flatMap(([name, value]) => [
+    name,
+    integer(value, `node field ${name}`, "INVALID_NODE"),
+  ]);
+}
+
+/** Unix ms as text. */
+export function unixMs(time: Instant): string {
+  if (time instanceof Date) return integer(time.getTime(), "time", "INVALID_OPTION");
+  if (typeof time === "string") throw wrongType(time, "time", "a Date, or Unix ms as a Number or a bigint");
+  return integer(time, "time", "INVALID_OPTION");
+}
+
+/** A Date, or null past the year 275760, where Date ends. */
+export function toDate(unixMs: bigint): Date | null {
+  const date = new Date(Number(unixMs));
+  return Number.isNaN(date.getTime()) ? null : date;
+}
+
+/** A caller's clock whose failures are kept for the error that follows. */
+export function reading(clock: () => number | bigint): Reading {
+  return () => {
+    try {
+      return clockReading(clock());
+    } catch (error) {
+      clockThrew(error);
+      return undefined;
+    }
+  };
+}
+
+function clockReading(value: number | bigint): bigint {
+  const says = () => `the clock returned ${String(value)}; it must return whole Unix ms, in 64 bits`;
+  if (typeof value !== "number" && typeof value !== "bigint") throw new TypeError(says());
+  if (typeof value === "number" && !Number.isSafeInteger(value)) throw new RangeError(says());
+  const ms = BigInt(value);
+  if (BigInt.asIntN(64, ms) !== ms) throw new RangeError(says());
+  return ms;
+}
+
+export function wrongType(value: unknown, what: string, takes: string): TypeError {
+  const type = value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
+  return new TypeError(`${what} must be ${takes}, not ${type}`);
+}

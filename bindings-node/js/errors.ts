@@ -1,0 +1,98 @@
+/** What a {@link PolyflakeError} is about: permanent names, the same in every language. */
+export type PolyflakeErrorCode =
+  | "INVALID_LAYOUT"
+  | "UNKNOWN_LAYOUT"
+  | "INVALID_NODE"
+  | "INVALID_OPTION"
+  | "INVALID_ID"
+  | "TIME_OUT_OF_RANGE"
+  | "CLOCK_MOVED_BACKWARDS"
+  | "SEQUENCE_EXHAUSTED"
+  | "FORKED"
+  | "CLOCK_FAILED"
+  | "STATE_FILE"
+  | "LEASE_UNAVAILABLE"
+  | "LEASE_LOST"
+  | "CLOSED"
+  | "INTERNAL";
+
+/**
+ * A refusal. `code` says which; the message names the value and what would fit.
+ *
+ * A value of the wrong *type* (a boolean, an object) is a `TypeError` instead.
+ *
+ * @example
+ * ```js
+ * import { PolyflakeError, Snowflake } from "polyflake";
+ *
+ * try {
+ *   new Snowflake({ node: 1024 });
+ * } catch (error) {
+ *   if (!(error instanceof PolyflakeError)) throw error;
+ *   console.log(error.code); // INVALID_NODE
+ *   console.log(error.message); // invalid_node: node is 1024; it takes a whole number from 0 to 1023
+ * }
+ * ```
+ */
+export class PolyflakeError extends Error {
+  override readonly name: string = "PolyflakeError";
+  /** Which refusal it is. */
+  readonly code: PolyflakeErrorCode;
+  /** The permanent number of `code`, the same in every language. */
+  readonly number: number;
+  /** With `CLOCK_MOVED_BACKWARDS`: by how many ms the clock stands behind the last ID issued. */
+  readonly behindMs?: number;
+  /**
+   * With `CLOCK_MOVED_BACKWARDS` and `SEQUENCE_EXHAUSTED`: after how many ms of the clock the next ID can come.
+   */
+  readonly retryAfterMs?: number;
+
+  /** @internal */
+  constructor(number: number, code: string, message: string, details: ErrorDetails = {}) {
+    super(message, "cause" in details ? { cause: details.cause } : undefined);
+    this.number = number;
+    this.code = code as PolyflakeErrorCode;
+    if (details.behindMs !== undefined) this.behindMs = details.behindMs;
+    if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
+  }
+}
+
+/** @internal */
+export interface ErrorDetails {
+  behindMs?: number | undefined;
+  retryAfterMs?: number | undefined;
+  cause?: unknown;
+}
+
+// The refusals that JavaScript itself makes: of Numbers that have lost digits, which the core never sees.
+const NUMBERS = { INVALID_NODE: 3, INVALID_OPTION: 4, INVALID_ID: 5, INTERNAL: 99 } as const;
+
+export function refusal(code: keyof typeof NUMBERS, message: string, cause?: unknown): PolyflakeError {
+  const details = cause === undefined ? {} : { cause };
+  return new PolyflakeError(NUMBERS[code], code, `${code.toLowerCase()}: ${message}`, details);
+}
+
+let thrown: { value: unknown } | undefined;
+
+/** Keeps what the caller's clock threw for the `CLOCK_FAILED` that follows. */
+export function clockThrew(value: unknown): void {
+  thrown = { value };
+}
+
+/** An error of the core's. */
+export function coreError(
+  number: number,
+  name: string,
+  message: string,
+  behindMs?: number,
+  retryAfterMs?: number,
+): PolyflakeError {
+  const details: ErrorDetails = { behindMs, retryAfterMs };
+  let text = message;
+  if (name === "clock_failed" && thrown !== undefined) {
+    details.cause = thrown.value;
+    text = `${message}: ${String(thrown.value)}`;
+    thrown = undefined;
+  }
+  return new PolyflakeError(number, name.toUpperCase(), text, details);
+}

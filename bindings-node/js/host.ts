@@ -1,0 +1,87 @@
+// What the WebAssembly module asks of JavaScript.
+import type { DecodedParts, LayoutParts, Reading, StatsParts } from "./backend.js";
+
+export { coreError as error } from "./errors.js";
+
+/** The wall clock in Unix ms: the real one, also where a test replaces `Date` later. */
+export const wallMs: () => number = Date.now;
+
+/** Real time in ms since some moment. In workerd it stands still between events, as the wall clock does there. */
+export function monotonicMs(): number {
+  return performance.now();
+}
+
+export function readClock(clock: Reading): bigint | undefined {
+  return clock();
+}
+
+/** Why the last `nextId` gave no ID. */
+export let failure: unknown;
+
+export function failed(error: unknown): void {
+  failure = error;
+}
+
+/** For how many ms the last `fillSome` asks to pause; 0 where it came to its end. */
+export let pauseMs = 0;
+
+export function pause(ms: number): void {
+  pauseMs = ms;
+}
+
+let sleeper: Int32Array | undefined | null;
+
+/** Puts the thread to sleep, if it may: a page's main thread may not. */
+export function sleep(ms: number): boolean {
+  if (sleeper === undefined) {
+    try {
+      sleeper = new Int32Array(new SharedArrayBuffer(4));
+      Atomics.wait(sleeper, 0, 0, 0);
+    } catch {
+      sleeper = null;
+    }
+  }
+  if (sleeper === null) return false;
+  Atomics.wait(sleeper, 0, 0, ms);
+  return true;
+}
+
+export function layout(
+  text: string,
+  epochMs: bigint,
+  tickMs: bigint,
+  endsAtMs: bigint,
+  idsPerTick: number,
+  nodes: number,
+  totalBits: number,
+  nodeBits: number,
+): LayoutParts {
+  return { text, epochMs, tickMs, endsAtMs, idsPerTick, nodes, totalBits, nodeBits, fields: [] };
+}
+
+export function addField(parts: LayoutParts, name: string, bits: number, shift: number, mask: bigint): void {
+  parts.fields.push({ name, bits, shift, mask });
+}
+
+export function decoded(
+  id: bigint,
+  timestampMs: bigint,
+  ticks: bigint,
+  node: number,
+  sequence: number,
+): DecodedParts {
+  return { id, timestampMs, ticks, node, sequence, fields: [] };
+}
+
+export function addValue(parts: DecodedParts, name: string, value: number): void {
+  parts.fields.push(name, value);
+}
+
+export function stats(
+  waits: number,
+  rollbacks: number,
+  leadMs: number,
+  lastIssuedMs: bigint | undefined,
+): StatsParts {
+  return { waits, rollbacks, leadMs, lastIssuedMs };
+}

@@ -1,0 +1,259 @@
+import type { Generator } from "./backend.js";
+import { core } from "./backend.js";
+import type { Integer, Node } from "./convert.js";
+import { integer, nodeTexts, reading, text, wrongType } from "./convert.js";
+import { refusal } from "./errors.js";
+import type { Decoded } from "./layout.js";
+import { Layout } from "./layout.js";
+import type { Format } from "./text.js";
+import { formatId } from "./text.js";
+
+/** What a {@link Snowflake} is made from. */
+export interface SnowflakeOptions {
+  /** A preset's name, a layout's text, or a {@link Layout}. Default: `"twitter"`. */
+  layout?: string | Layout | undefined;
+  /**
+   * A whole number for all node bits, or an object with one for each node field. Required, unless the layout has
+   * no node field. No other process, browser tab or worker may use the same node at the same time; the worker
+   * threads of one Node process may.
+   */
+  node?: Node | undefined;
+  /**
+   * How many ms the clock may step back and IDs still be issued, 0 to 4294967295. Default: 1000. A step back by
+   * more is refused with `CLOCK_MOVED_BACKWARDS` until the clock has caught up.
+   */
+  maxBackwardMs?: Integer | undefined;
+  /** How many ms IDs may run ahead of the clock to serve a burst, 0 to 4294967295. Default: 0. */
+  maxAheadMs?: Integer | undefined;
+  /**
+   * The longest that `nextId` waits, and a batch between two of its runs, in ms, 0 to 4294967295. Default: a
+   * tick + 10.
+   */
+  maxWaitMs?: Integer | undefined;
+  /**
+   * The first sequence number of a fresh tick: `"spread"` (the default; `id % n` shards evenly) or `"zero"`.
+   */
+  sequenceStart?: "spread" | "zero" | undefined;
+  /**
+   * `"system"` (the wall clock, the default), `"steady"` (the wall clock without its steps back), or a function
+   * that returns Unix ms, such as `() => Date.now()`, which follows fake timers. A Snowflake on a function is on
+   * its own: it shares no cursor.
+   */
+  clock?: "system" | "steady" | (() => number | bigint) | undefined;
+}
+
+/** What an operator may want to graph, from {@link Snowflake.stats}: counted since the cursor was made. */
+export interface Stats {
+  /** How often a call found no free slot and waited or gave up. */
+  readonly waits: number;
+  /** How many steps back of the clock were seen, tolerated or refused. */
+  readonly rollbacks: number;
+  /** By how many ms the last tick taken lies ahead of the clock; 0 where it does not. */
+  readonly leadMs: number;
+  /** The start of the last ID's tick, in Unix ms; `null` before the first ID. */
+  readonly lastIssuedMs: bigint | null;
+}
+
+/**
+ * A generator of unique, time-ordered 64-bit IDs, and an iterator of them that never ends.
+ *
+ * JSON has no bigint, and a Number loses digits past 2^53: send IDs as strings ({@link Snowflake.nextIdString}),
+ * or use the layout `js-safe`, whose IDs fit a Number ({@link Snowflake.nextIdNumber}).
+ *
+ * @throws {PolyflakeError} `INVALID_LAYOUT`, `UNKNOWN_LAYOUT`, `INVALID_NODE` or `INVALID_OPTION` (also where
+ * `maxAheadMs` or `maxBackwardMs` differ from those this process already uses for the same layout and node).
+ *
+ * @example
+ * ```js
+ * import { Snowflake } from "polyflake";
+ *
+ * const ids = new Snowflake({ node: { datacenter: 1, worker: 7 } });
+ * const id = ids.nextId(); // a bigint
+ * console.log(ids.decode(id).fields.worker); // 7
+ * ```
+ */
+export class Snowflake implements IterableIterator<bigint, never, undefined> {
+  readonly #generator: Generator;
+  readonly #nextId: () => bigint;
+  #layout: Layout | undefined;
+
+  constructor(options: SnowflakeOptions) {
+    this.#generator = generator(options);
+    this.#nextId = this.#generator.nextId;
+  }
+
+  /**
+   * The next ID. Waits where the tick's sequence is used up, at most `maxWaitMs`, blocking the thread
+   * ({@link Snowflake.nextIdAsync} does not).
+   *
+   * @throws {PolyflakeError} `SEQUENCE_EXHAUSTED` or `CLOCK_MOVED_BACKWARDS` where `maxWaitMs` was not enough (a
+   * step back past `maxBackwardMs` does not wait), `TIME_OUT_OF_RANGE`, `CLOCK_FAILED`, or `FORKED`.
+   */
+  nextId(): bigint {
+    return this.#nextId();
+  }
+
+  /**
+   * The next ID, or at once the error of {@link Snowflake.nextId} where there is none yet.
+   *
+   * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
+   */
+  tryNextId(): bigint {
+    return this.#generator.tryNextId();
+  }
+
+  /**
+   * The next ID; where it must wait, it leaves the event loop free.
+   *
+   * @throws {PolyflakeError} (it rejects) as {@link Snowflake.nextId} does.
+   */
+  async nextIdAsync(): Promise<bigint> {
+    const ids = new BigUint64Array(1);
+    await this.#fillAsync(ids);
+    return ids[0] as bigint;
+  }
+
+  /**
+   * The next ID as text; `format` is `decimal` by default.
+   *
+   * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` for another format.
+   */
+  nextIdString(format?: Format): string {
+    return formatId(this.#nextId(), format);
+  }
+
+  /**
+   * The next ID as a Number, for layouts of at most 53 bits (`js-safe`).
+   *
+   * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` where the layout is wider.
+   */
+  nextIdNumber(): number {
+    const { totalBits } = this.layout;
+    if (totalBits > 53) {
+      throw refusal(
+        "INVALID_OPTION",
+        `the layout has ${totalBits} bits, and a Number holds 53: use nextId or nextIdString, or the layout js-safe`,
+      );
+    }
+    return Number(this.#nextId());
+  }
+
+  /**
+   * The next `n` IDs, 1 to 16777216 of them. An error part-way loses IDs and never repeats one.
+   *
+   * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` for another `n`.
+   */
+  nextIds(n: Integer): BigUint64Array {
+    const ids = new BigUint64Array(batchSize(n));
+    this.#generator.fill(ids);
+    return ids;
+  }
+
+  /**
+   * The next `n` IDs, 1 to 16777216 of them, made and waited for off the event loop: on a thread of libuv's pool
+   * in Node, between timers elsewhere and with a clock of the caller's.
+   *
+   * @throws {PolyflakeError} (it rejects) as {@link Snowflake.nextIds} does.
+   */
+  async nextIdsAsync(n: Integer): Promise<BigUint64Array> {
+    const size = batchSize(n);
+    if (this.#generator.nextIdsOnThread) {
+      return this.#generator.nextIdsOnThread(size);
+    }
+    const ids = new BigUint64Array(size);
+    await this.#fillAsync(ids);
+    return ids;
+  }
+
+  /**
+   * Fills an array with IDs. An error part-way loses IDs and never repeats one.
+   *
+   * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
+   */
+  fill(ids: BigUint64Array): void {
+    if (!(ids instanceof BigUint64Array)) throw wrongType(ids, "what fill takes", "a BigUint64Array");
+    this.#generator.fill(ids);
+  }
+
+  /**
+   * Takes an ID apart by this Snowflake's layout. `id`: a bigint, a decimal string, or a Number that is a safe
+   * integer.
+   *
+   * @throws {PolyflakeError} `INVALID_ID`.
+   */
+  decode(id: Integer): Decoded {
+    return this.layout.decode(id);
+  }
+
+  /** The layout. */
+  get layout(): Layout {
+    this.#layout ??= new Layout(this.#generator.layout);
+    return this.#layout;
+  }
+
+  /** All node fields joined, from the highest to the lowest. */
+  get node(): number {
+    return this.#generator.node;
+  }
+
+  /**
+   * Waits, lead and rollbacks, for graphs. Reads the clock once.
+   *
+   * @throws {PolyflakeError} `CLOCK_FAILED` or `FORKED`.
+   */
+  get stats(): Stats {
+    const { waits, rollbacks, leadMs, lastIssuedMs } = this.#generator.stats();
+    return Object.freeze({ waits, rollbacks, leadMs, lastIssuedMs: lastIssuedMs ?? null });
+  }
+
+  /** An iterator's step: the next ID, as {@link Snowflake.nextId} gives it; never done. */
+  next(): IteratorYieldResult<bigint> {
+    return { value: this.#nextId(), done: false };
+  }
+
+  [Symbol.iterator](): this {
+    return this;
+  }
+
+  /** @internal */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return `Snowflake { layout: '${this.layout}', node: ${this.node} }`;
+  }
+
+  async #fillAsync(ids: BigUint64Array): Promise<void> {
+    let from = 0;
+    let since: number | undefined;
+    for (;;) {
+      const waitedMs = since === undefined ? undefined : performance.now() - since;
+      const [filled, pauseMs] = this.#generator.fillSome(ids, from, waitedMs);
+      if (filled === ids.length) return;
+      if (filled > from || since === undefined) since = performance.now();
+      from = filled;
+      await new Promise((resume) => setTimeout(resume, pauseMs));
+    }
+  }
+}
+
+function batchSize(n: Integer): number {
+  return core().batchSize(integer(n, "n", "INVALID_OPTION"));
+}
+
+function generator(options: SnowflakeOptions): Generator {
+  if (typeof options !== "object" || options === null) {
+    throw wrongType(options, "Snowflake's options", "an object, such as { node: 7 }");
+  }
+  const { node, clock, layout, ...others } = options;
+  const texts: string[] = [];
+  if (layout !== undefined) {
+    const name = layout instanceof Layout ? String(layout) : text(layout, "layout", "a string or a Layout");
+    texts.push("layout", name);
+  }
+  for (const [name, value] of Object.entries(others)) {
+    if (value !== undefined) texts.push(name, integer(value as Integer, name, "INVALID_OPTION"));
+  }
+  if (typeof clock !== "function" && clock !== undefined) {
+    texts.push("clock", text(clock, "clock", '"system", "steady" or a function'));
+  }
+  const nodes = node === undefined ? undefined : nodeTexts(node);
+  return core().snowflake(texts, nodes, typeof clock === "function" ? reading(clock) : undefined);
+}

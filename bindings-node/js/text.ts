@@ -1,0 +1,47 @@
+import { core } from "./backend.js";
+import type { Integer } from "./convert.js";
+import { integer, text } from "./convert.js";
+
+/**
+ * How an ID is written: `decimal`; `hex`; `base32` (Crockford, always 13 digits, sorts as the IDs do); `base36`;
+ * `base58` (Bitcoin's alphabet); `base62` (0-9A-Za-z, always 11 digits, sorts as the IDs do).
+ */
+export type Format = "decimal" | "hex" | "base32" | "base36" | "base58" | "base62";
+
+/**
+ * Writes an ID as text; `format` is `decimal` by default.
+ *
+ * @throws {PolyflakeError} `INVALID_ID`, or `INVALID_OPTION` for another format.
+ *
+ * @example
+ * ```js
+ * import { formatId } from "polyflake";
+ *
+ * console.log(formatId(1541815603606036480n, "base62")); // 1ptWyK4WgZU
+ * ```
+ */
+export function formatId(id: Integer, format?: Format): string {
+  return core().formatId(integer(id, "id", "INVALID_ID"), formatName(format));
+}
+
+/**
+ * Reads an ID from text; `format` is `decimal` by default. `base32` and `hex` read upper and lower case, and
+ * `base32` also I and L as 1 and O as 0.
+ *
+ * @throws {PolyflakeError} `INVALID_ID`, which names the position of the character that does not fit, or
+ * `INVALID_OPTION` for another format.
+ *
+ * @example
+ * ```js
+ * import { parseId } from "polyflake";
+ *
+ * console.log(parseId("1ASD13XH1F800", "base32")); // 1541815603606036480n
+ * ```
+ */
+export function parseId(text_: string, format?: Format): bigint {
+  return core().parseId(text(text_, "an ID's text"), formatName(format));
+}
+
+export function formatName(format: Format | undefined): string | undefined {
+  return format === undefined ? undefined : text(format, "format");
+}
