@@ -1,121 +1,125 @@
 //! Generators of IDs.
 
-use std::time::Duration;
+use alloc::string::{String, ToString};
+use core::time::Duration;
 
-use js_sys::BigUint64Array;
-use polyflake::{BuiltinClock, Options, Snowflake};
+use js_sys::{Array, BigUint64Array};
+use polyflake::{Error, Options, Snowflake};
 use wasm_bindgen::prelude::*;
 
-use crate::host::{self, CHUNK, CallersClock, Runtime, RuntimeWait};
-use crate::layout::{OrThrow, node_of, pairs};
+use crate::host::{self, HostClock, Runtime, RuntimeWait, settle};
+use crate::layout::{node_of, pairs, texts};
+
+/// How many IDs are made before they are copied to JavaScript's memory.
+const CHUNK: usize = 512;
 
 #[wasm_bindgen]
-pub struct Generator(Ids);
-
-enum Ids {
-    Builtin(Snowflake<BuiltinClock<Runtime>>),
-    Callers(Snowflake<CallersClock>),
-}
-
-/// Calls `$call` on the core's Snowflake, whichever clock it has.
-macro_rules! with {
-    ($self:ident, $ids:ident => $call:expr) => {
-        match &$self.0 {
-            Ids::Builtin($ids) => $call,
-            Ids::Callers($ids) => $call,
-        }
-    };
-}
+pub struct Generator(Option<Snowflake<HostClock>>);
 
 #[wasm_bindgen]
 impl Generator {
+    /// `options`: each option's name and its text, one after the other. `node` and `clock` may be undefined.
     #[wasm_bindgen(constructor)]
-    pub fn new(
-        options: Vec<String>,
-        node: Option<String>,
-        node_fields: Option<Vec<String>>,
-        clock: JsValue,
-    ) -> Result<Generator, JsValue> {
-        let mut built = Options::default();
-        for (name, value) in pairs(&options) {
-            built.set_camel_case(name, value).or_throw()?;
-        }
-        if node.is_some() || node_fields.is_some() {
-            built = built.node(node_of(node, &node_fields.unwrap_or_default()));
-        }
-        Ok(Self(if clock.is_undefined() {
-            Ids::Builtin(built.build_on(Runtime).or_throw()?)
-        } else {
-            Ids::Callers(built.build_with_clock(CallersClock(clock)).or_throw()?)
-        }))
+    pub fn new(options: &Array, node: &JsValue, clock: JsValue) -> Generator {
+        Self(settle(build(options, node, clock).map(Some)))
     }
 
-    /// The next ID, or 0, which is no ID of any generator, after `failed` was told why.
+    /// The next ID; 0, which is no generator's ID, where it was refused.
     #[wasm_bindgen(js_name = nextId)]
     pub fn next_id(&self) -> u64 {
-        let outcome = with!(self, ids => ids.next_id_with(&mut RuntimeWait::new()));
-        outcome.unwrap_or_else(|error| {
-            host::failed(&host::error(&error));
-            0
-        })
+        settle(self.ids().next_id_with(&mut RuntimeWait::new()))
     }
 
     #[wasm_bindgen(js_name = tryNextId)]
-    pub fn try_next_id(&self) -> Result<u64, JsValue> {
-        with!(self, ids => ids.try_next_id()).or_throw()
+    pub fn try_next_id(&self) -> u64 {
+        settle(self.ids().try_next_id())
     }
 
-    pub fn fill(&self, target: &BigUint64Array) -> Result<(), JsValue> {
-        let mut chunk = [0; CHUNK];
-        let length = target.length();
-        let mut at = 0;
-        while at < length {
-            let size = usize::try_from(length - at).unwrap_or(CHUNK).min(CHUNK);
-            let ids = chunk.get_mut(..size).unwrap_or_default();
-            with!(self, flake => flake.fill_with(ids, &mut RuntimeWait::new())).or_throw()?;
-            host::copy(ids, target, at);
-            at += u32::try_from(size).unwrap_or(0);
-        }
-        Ok(())
+    pub fn fill(&self, target: &BigUint64Array) {
+        settle(
+            in_chunks(target, 0, |ids| {
+                self.ids().fill_with(ids, &mut RuntimeWait::new()).map(|()| ids.len())
+            })
+            .map(drop),
+        );
     }
 
-    /// How far `target` is filled; where it is not to its end, `pause` was told for how long to pause.
+    /// How far `target` is filled from `from` on. Where it is not to its end, the host's `pause` was told for how
+    /// long to pause.
     #[wasm_bindgen(js_name = fillSome)]
-    pub fn fill_some(&self, target: &BigUint64Array, from: u32, waited_ms: Option<f64>) -> Result<u32, JsValue> {
-        let mut chunk = [0; CHUNK];
-        let length = target.length();
-        let mut at = from;
-        host::pause(0.0);
-        while at < length {
-            let size = usize::try_from(length - at).unwrap_or(CHUNK).min(CHUNK);
-            let ids = chunk.get_mut(..size).unwrap_or_default();
-            let blocked = with!(self, flake => flake.poll_fill(ids)).err();
-            let filled = blocked.map_or(size, |blocked| blocked.filled());
-            host::copy(ids.get(..filled).unwrap_or_default(), target, at);
-            at += u32::try_from(filled).unwrap_or(0);
-            if let Some(blocked) = blocked {
-                let waited = waited_ms.filter(|_| at == from).map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1e3));
-                let pause = with!(self, flake => flake.pause_after(&blocked, waited)).or_throw()?;
-                host::pause(pause.as_secs_f64() * 1e3);
-                break;
-            }
-        }
-        Ok(at)
+    pub fn fill_some(&self, target: &BigUint64Array, from: u32, waited_ms: f64) -> u32 {
+        let mut waited = (waited_ms >= 0.0).then(|| host::duration(waited_ms));
+        settle(in_chunks(target, from, |ids| {
+            let Err(blocked) = self.ids().poll_fill(ids) else {
+                waited = None;
+                return Ok(ids.len());
+            };
+            let waited = waited.filter(|_| blocked.filled() == 0);
+            host::pause(host::to_ms(self.ids().pause_after(&blocked, waited)?));
+            Ok(blocked.filled())
+        }))
     }
 
-    pub fn stats(&self) -> Result<JsValue, JsValue> {
-        let stats = with!(self, ids => ids.stats()).or_throw()?;
-        let (waits, rollbacks) = (host::number(stats.waits), host::number(stats.rollbacks));
-        Ok(host::stats(waits, rollbacks, host::number(stats.lead_ms), stats.last_issued_ms))
+    pub fn stats(&self) -> JsValue {
+        settle(self.ids().stats().map(|stats| {
+            let (waits, rollbacks) = (host::number(stats.waits), host::number(stats.rollbacks));
+            host::stats(waits, rollbacks, host::number(stats.lead_ms), stats.last_issued_ms)
+        }))
     }
 
     #[wasm_bindgen(getter)]
     pub fn layout(&self) -> String {
-        with!(self, ids => ids.layout().to_string())
+        self.ids().layout().to_string()
     }
 
     #[wasm_bindgen(getter)]
     pub fn node(&self) -> f64 {
-        host::number(with!(self, ids => ids.node()))
+        host::number(self.ids().node())
     }
+}
+
+impl Generator {
+    #[inline]
+    fn ids(&self) -> &Snowflake<HostClock> {
+        // JavaScript drops a generator whose constructor refused.
+        self.0.as_ref().unwrap_throw()
+    }
+}
+
+fn build(options: &Array, node: &JsValue, clock: JsValue) -> Result<Snowflake<HostClock>, Error> {
+    let mut built = Options::default();
+    for (name, value) in pairs(&texts(options)) {
+        built.set_camel_case(name, value)?;
+    }
+    if !node.is_undefined() {
+        built = built.node(node_of(node));
+    }
+    if clock.is_undefined() {
+        built.build_on(Runtime).map(|ids| ids.map_clock(HostClock::Builtin))
+    } else {
+        built.build_with_clock(HostClock::Callers(clock))
+    }
+}
+
+/// Fills `target` from `from` on, a chunk at a time, until one is not filled to its end, and says how far.
+fn in_chunks(
+    target: &BigUint64Array,
+    from: u32,
+    mut fill: impl FnMut(&mut [u64]) -> Result<usize, Error>,
+) -> Result<u32, Error> {
+    let mut chunk = [0; CHUNK];
+    let length = target.length();
+    let mut at = from;
+    while at < length {
+        let size = CHUNK.min((length - at) as usize);
+        let ids = chunk.get_mut(..size).unwrap_or_default();
+        let filled = fill(ids)?;
+        let end = at + filled as u32;
+        target.subarray(at, end).copy_from(ids.get(..filled).unwrap_or_default());
+        at = end;
+        if filled < size {
+            break;
+        }
+    }
+    Ok(at)
 }

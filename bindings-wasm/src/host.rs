@@ -1,10 +1,10 @@
 //! What JavaScript gives: time, sleep, and its own objects. The functions stand in `bindings-node/js/host.ts`.
 
-use std::cell::Cell;
-use std::time::Duration;
+use alloc::string::ToString;
+use core::cell::Cell;
+use core::time::Duration;
 
-use js_sys::BigUint64Array;
-use polyflake::{Clock, ClockError, Error, TimeSource, Wait};
+use polyflake::{BuiltinClock, Clock, ClockError, Error, TimeSource, Wait};
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen(module = "polyflake/host")]
@@ -16,15 +16,7 @@ extern "C" {
     #[wasm_bindgen(js_name = readClock)]
     fn read_clock(clock: &JsValue) -> Option<i64>;
     fn sleep(ms: f64) -> bool;
-    #[wasm_bindgen(js_name = error)]
-    fn js_error(
-        number: i32,
-        name: &str,
-        message: &str,
-        behind_ms: Option<f64>,
-        retry_after_ms: Option<f64>,
-    ) -> JsValue;
-    pub(crate) fn failed(error: &JsValue);
+    fn failed(number: i32, name: &str, message: &str, behind_ms: Option<f64>, retry_after_ms: Option<f64>);
     pub(crate) fn pause(ms: f64);
     pub(crate) fn layout(
         text: &str,
@@ -41,12 +33,7 @@ extern "C" {
     pub(crate) fn decoded(id: u64, timestamp_ms: u64, ticks: u64, node: f64, sequence: f64) -> JsValue;
     #[wasm_bindgen(js_name = addValue)]
     pub(crate) fn add_value(parts: &JsValue, name: &str, value: f64);
-    pub(crate) fn stats(
-        waits: f64,
-        rollbacks: f64,
-        lead_ms: f64,
-        last_issued_ms: Option<u64>,
-    ) -> JsValue;
+    pub(crate) fn stats(waits: f64, rollbacks: f64, lead_ms: f64, last_issued_ms: Option<u64>) -> JsValue;
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts and ms: exact to 2^53")]
@@ -54,15 +41,21 @@ pub(crate) fn number(value: u64) -> f64 {
     value as f64
 }
 
-pub(crate) fn error(error: &Error) -> JsValue {
+/// What the core gave; a refusal goes to the host, and something that means nothing takes its place.
+pub(crate) fn settle<T: Default>(outcome: Result<T, Error>) -> T {
+    outcome.unwrap_or_else(|error| {
+        refuse(&error);
+        T::default()
+    })
+}
+
+#[cold]
+#[inline(never)]
+fn refuse(error: &Error) {
     let code = error.code();
-    js_error(
-        code.number(),
-        code.name(),
-        &error.camel_case().to_string(),
-        error.behind_ms().map(number),
-        error.retry_after_ms().map(number),
-    )
+    let message = error.camel_case().to_string();
+    let (behind_ms, retry_after_ms) = (error.behind_ms().map(number), error.retry_after_ms().map(number));
+    failed(code.number(), code.name(), &message, behind_ms, retry_after_ms);
 }
 
 /// The runtime's own clocks.
@@ -88,12 +81,19 @@ fn ns(ms: f64) -> i64 {
     (ms * 1e6) as i64
 }
 
-/// A function of the caller's.
-pub(crate) struct CallersClock(pub(crate) JsValue);
+/// The runtime's clocks, or a function of the caller's.
+pub(crate) enum HostClock {
+    Builtin(BuiltinClock<Runtime>),
+    Callers(JsValue),
+}
 
-impl Clock for CallersClock {
+impl Clock for HostClock {
+    #[inline]
     fn unix_ms(&self) -> Result<i64, ClockError> {
-        read_clock(&self.0).ok_or(ClockError::new("the clock failed"))
+        match self {
+            Self::Builtin(clock) => clock.unix_ms(),
+            Self::Callers(clock) => read_clock(clock).ok_or(ClockError::new("the clock failed")),
+        }
     }
 }
 
@@ -133,7 +133,7 @@ impl Wait for RuntimeWait {
 
     fn pause(&mut self, pause: Duration) -> Result<(), Error> {
         if let Some(asleep) = pause.checked_sub(SPIN).filter(|asleep| *asleep > SPIN) {
-            if sleep(asleep.as_secs_f64() * 1e3) {
+            if sleep(to_ms(asleep)) {
                 return Ok(());
             }
         }
@@ -144,11 +144,11 @@ impl Wait for RuntimeWait {
     }
 }
 
-/// IDs on their way into JavaScript's memory.
-pub(crate) const CHUNK: usize = 512;
+pub(crate) fn to_ms(pause: Duration) -> f64 {
+    number(pause.as_secs()) * 1e3 + f64::from(pause.subsec_micros()) / 1e3
+}
 
-/// Copies `ids` to `target` from `at` on.
-pub(crate) fn copy(ids: &[u64], target: &BigUint64Array, at: u32) {
-    let end = at + u32::try_from(ids.len()).unwrap_or(0);
-    target.subarray(at, end).copy_from(ids);
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; saturates")]
+pub(crate) fn duration(ms: f64) -> Duration {
+    Duration::from_micros((ms * 1e3) as u64)
 }

@@ -2,9 +2,32 @@
 
 use core::fmt;
 use core::str::FromStr;
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 
+use portable_atomic::AtomicI64;
+
 use crate::error::{Detail, Error, Word};
+#[cfg(feature = "alloc")]
+use crate::options::Resolved;
+#[cfg(feature = "std")]
+pub use crate::system::StdTime;
+
+/// The operating system's time, which needs the `std` feature.
+#[cfg(not(feature = "std"))]
+#[derive(Debug)]
+pub enum StdTime {}
+
+#[cfg(not(feature = "std"))]
+impl TimeSource for StdTime {
+    fn wall_ns(&self) -> i64 {
+        match *self {}
+    }
+
+    fn monotonic_ns(&self) -> i64 {
+        match *self {}
+    }
+}
 
 /// A source of time. Closures that return `Result<i64, ClockError>` are clocks.
 ///
@@ -47,6 +70,10 @@ impl ClockError {
     /// An error whose message is `reason`.
     pub const fn new(reason: &'static str) -> Self {
         Self { reason }
+    }
+
+    pub(crate) const fn reason(&self) -> &'static str {
+        self.reason
     }
 }
 
@@ -93,15 +120,193 @@ impl FromStr for ClockName {
     }
 }
 
-/// The clock of a Snowflake that was given none of its own. Without `std` there is no such clock.
-#[cfg(not(feature = "std"))]
+const NS_PER_MS: i64 = 1_000_000;
+
+/// What a system tells of time, for a [`BuiltinClock`] to be made of. [`StdTime`] is the operating system's, with
+/// the `std` feature; a platform without it (`wasm32-unknown-unknown`) brings its own, for `Options::build_on`.
+pub trait TimeSource {
+    /// The wall clock, in Unix ns (from 1677 to 2262).
+    fn wall_ns(&self) -> i64;
+
+    /// Nanoseconds since some fixed moment, whatever the wall clock does.
+    fn monotonic_ns(&self) -> i64;
+
+    /// The wall clock, in Unix ms.
+    #[inline]
+    fn wall_ms(&self) -> i64 {
+        self.wall_ns().div_euclid(NS_PER_MS)
+    }
+}
+
+/// The clock of a Snowflake that was given none of its own.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum BuiltinClock {}
+pub enum BuiltinClock<S = StdTime> {
+    /// The wall clock.
+    System(SystemClock<S>),
+    /// The wall clock without its steps back.
+    Steady(SteadyClock<S>),
+}
 
-#[cfg(not(feature = "std"))]
-impl Clock for BuiltinClock {
+#[cfg(feature = "alloc")]
+impl<S: TimeSource> BuiltinClock<S> {
+    pub(crate) fn new(options: &Resolved, source: S) -> Self {
+        match options.clock {
+            ClockName::System => Self::System(SystemClock(source)),
+            ClockName::Steady => Self::Steady(SteadyClock::on(source, options.max_backward_ms)),
+        }
+    }
+}
+
+impl<S: TimeSource> Clock for BuiltinClock<S> {
+    #[inline]
     fn unix_ms(&self) -> Result<i64, ClockError> {
-        match *self {}
+        match self {
+            Self::System(clock) => clock.unix_ms(),
+            Self::Steady(clock) => clock.unix_ms(),
+        }
+    }
+
+    fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
+        match self {
+            Self::System(clock) => clock.until(now_ms, target_ms),
+            Self::Steady(clock) => clock.until(now_ms, target_ms),
+        }
+    }
+}
+
+/// The wall clock (`CLOCK_REALTIME` and its like). It can step, forwards and back; it goes on while the machine
+/// is suspended.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock<S = StdTime>(S);
+
+impl<S: TimeSource> Clock for SystemClock<S> {
+    #[inline]
+    fn unix_ms(&self) -> Result<i64, ClockError> {
+        Ok(self.0.wall_ms())
+    }
+
+    fn until(&self, _: i64, target_ms: i64) -> Duration {
+        ns_until(self.0.wall_ns(), target_ms)
+    }
+}
+
+/// The wall clock while it moves forward. While it stands behind what was already seen, monotonic time at half
+/// rate from there, until the wall clock has caught up: no step back shows, if it is within the bound given to
+/// [`new`](Self::new). A wall clock further back than that is given as it is, from there on.
+///
+/// Monotonic time (`CLOCK_MONOTONIC` and its like) stands still while the machine is suspended and the wall
+/// clock does not, so that after a suspend the wall clock catches up the sooner.
+///
+/// ```
+/// use polyflake::{Clock, SteadyClock};
+/// let clock = SteadyClock::new(1000);
+/// let first = clock.unix_ms()?;
+/// assert!(clock.unix_ms()? >= first);
+/// # Ok::<(), polyflake::ClockError>(())
+/// ```
+#[derive(Debug)]
+pub struct SteadyClock<S = StdTime> {
+    source: S,
+    slew: Slew,
+}
+
+#[cfg(feature = "std")]
+impl SteadyClock {
+    /// A clock that hides steps back of up to `max_backward_ms` milliseconds.
+    pub const fn new(max_backward_ms: u32) -> Self {
+        Self::on(StdTime, max_backward_ms)
+    }
+}
+
+impl<S> SteadyClock<S> {
+    #[cfg(feature = "alloc")]
+    const fn on(source: S, max_backward_ms: u32) -> Self {
+        Self { source, slew: Slew::new(max_backward_ms) }
+    }
+}
+
+impl<S: TimeSource> SteadyClock<S> {
+    fn ns(&self) -> i64 {
+        // The wall clock after the monotonic one: a pause between the two only makes the slew shorter.
+        let monotonic_ns = self.source.monotonic_ns();
+        self.slew.ns(self.source.wall_ns(), monotonic_ns)
+    }
+}
+
+impl<S: TimeSource> Clock for SteadyClock<S> {
+    fn unix_ms(&self) -> Result<i64, ClockError> {
+        Ok(self.ns().div_euclid(NS_PER_MS))
+    }
+
+    fn until(&self, _: i64, target_ms: i64) -> Duration {
+        ns_until(self.ns(), target_ms)
+    }
+}
+
+/// The arithmetic of [`SteadyClock`], with both times as arguments.
+#[derive(Debug)]
+struct Slew {
+    max_backward_ns: i64,
+    /// The greatest `given - monotonic / 2` so far. Adding half the monotonic time of any later moment gives
+    /// the time already seen plus half of what has gone by since: the floor below which nothing is given.
+    anchor_ns: AtomicI64,
+}
+
+impl Slew {
+    #[cfg(any(feature = "alloc", test))]
+    const fn new(max_backward_ms: u32) -> Self {
+        Self { max_backward_ns: max_backward_ms as i64 * NS_PER_MS, anchor_ns: AtomicI64::new(i64::MIN) }
+    }
+
+    fn ns(&self, wall_ns: i64, monotonic_ns: i64) -> i64 {
+        let half = monotonic_ns / 2;
+        let wall_anchor = wall_ns - half;
+        let anchor = self.anchor_ns.fetch_max(wall_anchor, Ordering::AcqRel);
+        let floor = anchor.saturating_add(half);
+        if floor.saturating_sub(wall_ns) > self.max_backward_ns {
+            // Not to be hidden: what was seen is forgotten, and the cursor alone decides. Should another thread
+            // have moved the anchor meanwhile, the next reading does this.
+            let _ = self.anchor_ns.compare_exchange(anchor, wall_anchor, Ordering::AcqRel, Ordering::Relaxed);
+            return wall_ns;
+        }
+        floor.max(wall_ns)
+    }
+}
+
+fn ns_until(now_ns: i64, target_ms: i64) -> Duration {
+    let ns = i128::from(target_ms) * i128::from(NS_PER_MS) - i128::from(now_ns);
+    Duration::from_nanos(u64::try_from(ns.max(0)).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = NS_PER_MS;
+
+    #[test]
+    fn a_step_back_within_the_bound_never_shows() {
+        let slew = Slew::new(1000);
+        assert_eq!(slew.ns(5_000 * MS, 0), 5_000 * MS);
+        assert_eq!(slew.ns(5_100 * MS, 100 * MS), 5_100 * MS);
+        // 600 ms back: half rate from 5100 on.
+        assert_eq!(slew.ns(4_600 * MS, 200 * MS), 5_150 * MS);
+        assert_eq!(slew.ns(4_800 * MS, 400 * MS), 5_250 * MS);
+        // The wall clock has caught up.
+        assert_eq!(slew.ns(5_600 * MS, 1_200 * MS), 5_650 * MS);
+        assert_eq!(slew.ns(5_700 * MS, 1_300 * MS), 5_700 * MS);
+        assert_eq!(slew.ns(5_800 * MS, 1_400 * MS), 5_800 * MS);
+    }
+
+    #[test]
+    fn a_step_back_past_the_bound_is_given_as_it_is() {
+        let slew = Slew::new(1000);
+        slew.ns(50_000 * MS, 0);
+        assert_eq!(slew.ns(20_000 * MS, 10 * MS), 20_000 * MS);
+        // From there on it is the wall clock, and hides the next step back.
+        assert_eq!(slew.ns(49_900 * MS, 29_910 * MS), 49_900 * MS);
+        assert_eq!(slew.ns(50_100 * MS, 30_110 * MS), 50_100 * MS);
+        assert_eq!(slew.ns(49_600 * MS, 30_210 * MS), 50_150 * MS);
     }
 }

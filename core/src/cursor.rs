@@ -134,8 +134,8 @@ impl Rule {
     /// The slots that a caller who wants `want` (at least 1) may take, if the cursor was at `last` before the
     /// clock gave `now_ms`.
     // Out of line it returns through memory, which costs an ID a sixth of its time.
-    #[allow(clippy::inline_always, reason = "measured: 42 ns an ID, not 50")]
-    #[inline(always)]
+    #[cfg_attr(feature = "std", allow(clippy::inline_always, reason = "measured: 42 ns an ID, not 50"))]
+    #[cfg_attr(feature = "std", inline(always))]
     pub(crate) fn step(&self, last: u64, now_ms: i64, want: u64) -> Result<Run, Stop> {
         let now = self.tick_at(now_ms).ok_or(Stop::OutOfRange)?;
         let last_tick = last >> self.sequence_bits;
@@ -182,7 +182,7 @@ impl Rule {
 
     /// The cursor of a node whose ticks up to `now_ms`, and `ahead` more, may have been used by a process
     /// before this one.
-    #[cfg(feature = "std")]
+    #[cfg(feature = "alloc")]
     pub(crate) fn used_up_to(&self, now_ms: i64) -> u64 {
         match self.tick_at(now_ms) {
             Some(now) => {

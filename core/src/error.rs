@@ -1,8 +1,9 @@
 //! Every refusal: a permanent code, and a message that names the value and what would fit.
 
-use core::fmt::{self, Display, Write as _};
+use core::fmt;
 
 use crate::clock::ClockError;
+use crate::message::{self, Naming};
 use crate::number::{Number, Shown};
 use crate::text::Format;
 
@@ -136,7 +137,7 @@ impl Error {
             Detail::Option { .. } | Detail::OptionRange { .. } | Detail::UnknownOption { .. } => {
                 ErrorCode::InvalidOption
             }
-            #[cfg(feature = "std")]
+            #[cfg(feature = "alloc")]
             Detail::OtherBound { .. } => ErrorCode::InvalidOption,
             Detail::IdTooWide { .. } | Detail::Text(_) => ErrorCode::InvalidId,
             Detail::Time { .. } | Detail::NoTickAfter { .. } | Detail::LayoutEnded { .. } => {
@@ -230,7 +231,7 @@ pub(crate) enum Detail {
     UnknownOption {
         name: Word,
     },
-    #[cfg(feature = "std")]
+    #[cfg(feature = "alloc")]
     OtherBound {
         option: &'static str,
         value: u32,
@@ -305,7 +306,7 @@ pub(crate) enum TextFault {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, Naming::Snake)
+        message::write(f, self.code(), &self.0, Naming::Snake)
     }
 }
 
@@ -315,243 +316,13 @@ pub struct CamelCase<'a>(&'a Error);
 
 impl fmt::Display for CamelCase<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write(f, Naming::Camel)
-    }
-}
-
-/// How a language writes the names of options.
-#[derive(Clone, Copy)]
-enum Naming {
-    Snake,
-    Camel,
-}
-
-impl Naming {
-    fn of(self, option: &'static str) -> OptionName {
-        OptionName { option, naming: self }
-    }
-}
-
-struct OptionName {
-    option: &'static str,
-    naming: Naming,
-}
-
-impl fmt::Display for OptionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.naming {
-            Naming::Snake => f.write_str(self.option),
-            Naming::Camel => camel_case(self.option).try_for_each(|letter| f.write_char(letter)),
-        }
-    }
-}
-
-/// The letters of `max_wait_ms` as `maxWaitMs`.
-pub(crate) fn camel_case(name: &str) -> impl Iterator<Item = char> {
-    let mut starts_word = false;
-    name.chars().filter_map(move |letter| {
-        let was_start = core::mem::replace(&mut starts_word, letter == '_');
-        (letter != '_').then(|| if was_start { letter.to_ascii_uppercase() } else { letter })
-    })
-}
-
-impl Error {
-    fn write(&self, f: &mut fmt::Formatter<'_>, naming: Naming) -> fmt::Result {
-        write!(f, "{}: ", self.code())?;
-        match &self.0 {
-            Detail::Layout(fault) => fault.fmt(f),
-            Detail::UnknownLayout { name } => {
-                write!(f, "no preset is called `{name}`")?;
-                let mut near = crate::presets::near(name.as_bytes()).peekable();
-                if near.peek().is_none() {
-                    f.write_str("; there are ")?;
-                    return list(f, crate::presets::PRESETS.iter().map(|preset| preset.name));
-                }
-                f.write_str("; did you mean ")?;
-                list(f, near)?;
-                f.write_str("?")
-            }
-            Detail::Node(fault) => fault.fmt(f),
-            Detail::Option { option, value, fits } => {
-                write!(f, "{} is `{value}`; it takes {fits}", naming.of(option))
-            }
-            Detail::OptionRange { option, value, min, max } => {
-                write!(f, "{} is {value}; it takes a whole number from {min} to {max}", naming.of(option))
-            }
-            Detail::UnknownOption { name } => {
-                write!(f, "there is no option `{name}`; there are ")?;
-                list(f, crate::options::NAMES.iter().map(|option| naming.of(option)))
-            }
-            #[cfg(feature = "std")]
-            Detail::OtherBound { option, value, first } => write!(
-                f,
-                "{option} is {value}, but this process already issues IDs for this layout and node with {option} \
-                 {first}: one node has one cursor, and its bounds are the first's",
-                option = naming.of(option)
-            ),
-            Detail::IdTooWide { id, bits } => {
-                write!(f, "ID {id} does not fit {bits} bits; it takes 0 to {}", crate::layout::ones(*bits))
-            }
-            Detail::Text(fault) => fault.fmt(f),
-            Detail::Time { unix_ms, epoch_ms, ends_at_ms } => write!(
-                f,
-                "{unix_ms} (Unix ms) lies outside the layout's time, from its epoch {epoch_ms} to its end {ends_at_ms}"
-            ),
-            Detail::NoTickAfter { unix_ms, last_ms } => {
-                write!(f, "no tick begins at or after {unix_ms} (Unix ms); the layout's last begins at {last_ms}")
-            }
-            Detail::LayoutEnded { ends_at_ms } => {
-                write!(f, "the layout's last ID is used up; its time ends at {ends_at_ms} (Unix ms)")
-            }
-            Detail::Backwards { behind_ms, retry_after_ms, max_backward_ms } => write!(
-                f,
-                "the clock stands {behind_ms} ms behind the last ID ({} is {max_backward_ms}); \
-                 the next ID can come in {retry_after_ms} ms",
-                naming.of(crate::options::MAX_BACKWARD_MS)
-            ),
-            Detail::Exhausted { retry_after_ms } => {
-                write!(f, "the sequence of this tick is used up; the next ID can come in {retry_after_ms} ms")
-            }
-            Detail::Clock(error) => error.fmt(f),
-            Detail::Forked => f.write_str(
-                "the parent process had this Snowflake, or one for the same IDs, before it forked, and two processes \
-                 that share a node repeat IDs; build one after the fork, with a node that is this process's own",
-            ),
-        }
+        message::write(f, self.0.code(), &self.0.0, Naming::Camel)
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Error({self})")
-    }
-}
-
-fn list(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = impl Display>) -> fmt::Result {
-    for (n, name) in names.enumerate() {
-        if n > 0 {
-            f.write_str(", ")?;
-        }
-        name.fmt(f)?;
-    }
-    Ok(())
-}
-
-impl fmt::Display for LayoutFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Expected { what, found } => write!(
-                f,
-                "expected {what}, found `{found}`; a layout is written FIELD:BITS|FIELD:BITS@EPOCH/TICK, such as \
-                 timestamp:41|worker:10|sequence:12@1288834974657/1ms"
-            ),
-            Self::Bits { field, bits } => write!(f, "field {field} has `{bits}` bits; it takes 1 to 64"),
-            Self::FieldName { name } => write!(
-                f,
-                "`{name}` is no field name: a name is 1 to 24 characters of a-z, 0-9, _ and -, the first a letter"
-            ),
-            Self::Doubled { name } => write!(f, "field {name} stands twice; each field stands once"),
-            Self::Missing { name } => write!(f, "there is no {name} field; a layout has exactly one"),
-            Self::SequenceAboveTimestamp => {
-                f.write_str("the sequence stands above the timestamp; IDs would not sort by time")
-            }
-            Self::TooManyNodeFields => {
-                write!(f, "there are more than {} node fields", crate::layout::MAX_NODE_FIELDS)
-            }
-            Self::TooManyBits { bits } => {
-                write!(f, "the fields take {bits} bits, {} too many: an ID has 64", bits.saturating_sub(64))
-            }
-            Self::SequenceTooWide { bits } => write!(f, "the sequence has {bits} bits; it takes 1 to 32"),
-            Self::NodeTooWide { bits } => {
-                write!(f, "the node fields have {bits} bits together; they take at most 32")
-            }
-            Self::Epoch { epoch } => {
-                write!(f, "the epoch is `{epoch}`; it takes Unix ms from 0 to {}", i64::MAX)
-            }
-            Self::Tick { tick } => {
-                write!(
-                    f,
-                    "the tick is `{tick}`; it takes a whole number of ms or s from 1, such as 1ms or 10s"
-                )
-            }
-            Self::EndsTooLate => {
-                write!(
-                    f,
-                    "the timestamp reaches past Unix ms {}: take fewer bits, a shorter tick or an earlier epoch",
-                    i64::MAX
-                )
-            }
-            Self::NodeAboveTimestamp { field } => write!(
-                f,
-                "IDs of this layout do not sort by time, for node field {field} stands above the timestamp: \
-                 no range of IDs holds a span of time"
-            ),
-        }
-    }
-}
-
-impl fmt::Display for NodeFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Required { names, max } => write!(
-                f,
-                "node is missing; it takes a whole number from 0 to {max} that no other process uses, or a value \
-                 for each of {names}"
-            ),
-            Self::Whole { value, max } => {
-                write!(f, "node is {value}; it takes a whole number from 0 to {max}")
-            }
-            Self::Field { name, value, max } => {
-                write!(f, "node field {name} is {value}; it takes a whole number from 0 to {max}")
-            }
-            Self::UnknownField { name, names } => {
-                write!(f, "the layout has no node field `{name}`; ")?;
-                if names.as_bytes().is_empty() {
-                    f.write_str("it has none")
-                } else {
-                    write!(f, "it has {names}")
-                }
-            }
-            Self::MissingField { name, names } => {
-                write!(f, "node field {name} is missing; the layout has {names}")
-            }
-            Self::Twice { name } => write!(f, "node field {name} is given twice"),
-            Self::TooManyFields => {
-                write!(
-                    f,
-                    "more node fields are given than the {} a layout may have",
-                    crate::layout::MAX_NODE_FIELDS
-                )
-            }
-            Self::NoPair { text } => {
-                write!(
-                    f,
-                    "`{text}` is no node; it takes a number, such as 7, or FIELD=NUMBER pairs joined by commas"
-                )
-            }
-        }
-    }
-}
-
-impl fmt::Display for TextFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Empty { format } => write!(f, "an empty text is no {format} ID"),
-            Self::Foreign { character, position, format } => write!(
-                f,
-                "`{}` at position {position} is no {format} digit; the digits are {}",
-                character.escape_debug(),
-                format.alphabet()
-            ),
-            Self::TooLong { position, format } => write!(
-                f,
-                "a {format} ID has at most {} characters; there is another at position {position}",
-                format.max_len()
-            ),
-            Self::Overflow { position, format } => {
-                write!(f, "the {format} ID passes 64 bits (18446744073709551615) at position {position}")
-            }
-        }
     }
 }
 

@@ -3,9 +3,11 @@
 use core::fmt;
 use core::time::Duration;
 
-#[cfg(not(feature = "std"))]
-use crate::clock::BuiltinClock;
-use crate::clock::{Clock, ClockError};
+#[cfg(feature = "std")]
+use crate::clock::StdTime;
+#[cfg(feature = "alloc")]
+use crate::clock::TimeSource;
+use crate::clock::{BuiltinClock, Clock, ClockError};
 use crate::cursor::{Cursor, Rule, Run, Stop, ms_until};
 use crate::decode::Decoded;
 use crate::error::{Detail, Error};
@@ -13,7 +15,7 @@ use crate::layout::{Layout, ones};
 use crate::number::Number;
 use crate::options::{Options, Resolved};
 #[cfg(feature = "std")]
-use crate::system::{BuiltinClock, Generation, StdTime, TimeSource};
+use crate::system::Generation;
 
 /// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
 pub const MAX_BATCH: u64 = 1 << 24;
@@ -54,7 +56,7 @@ enum CursorRef {
         #[cfg(feature = "std")]
         made_in: Generation,
     },
-    #[cfg(feature = "std")]
+    #[cfg(feature = "alloc")]
     OfProcess(&'static Cursor),
 }
 
@@ -126,8 +128,8 @@ impl Options {
         self.build_on(StdTime)
     }
 
-    /// [`build`](Self::build), with the time of a platform whose `std` has no clock.
-    #[cfg(feature = "std")]
+    /// `build`, on the time of a platform without `std`.
+    #[cfg(feature = "alloc")]
     pub fn build_on<S: TimeSource>(&self, source: S) -> Result<Snowflake<BuiltinClock<S>>, Error> {
         let resolved = self.resolve()?;
         let rule = resolved.rule();
@@ -177,6 +179,24 @@ impl<C> Snowflake<C> {
         &self.clock
     }
 
+    /// The same Snowflake, cursor and all, with its clock in another form: for callers that keep several kinds of
+    /// clock in one type.
+    pub fn map_clock<D>(self, to: impl FnOnce(C) -> D) -> Snowflake<D> {
+        Snowflake {
+            rule: self.rule,
+            placed_node: self.placed_node,
+            timestamp_shift: self.timestamp_shift,
+            sequence_shift: self.sequence_shift,
+            sequence_bits: self.sequence_bits,
+            max_wait_ms: self.max_wait_ms,
+            max_backward_ms: self.max_backward_ms,
+            cursor: self.cursor,
+            clock: to(self.clock),
+            layout: self.layout,
+            node: self.node,
+        }
+    }
+
     /// Takes an ID apart by this Snowflake's layout. Refuses with `invalid_id`.
     pub fn decode(&self, id: impl Into<Number>) -> Result<Decoded, Error> {
         self.layout.decode(id)
@@ -194,7 +214,7 @@ impl<C> Snowflake<C> {
                 }
                 cursor
             }
-            #[cfg(feature = "std")]
+            #[cfg(feature = "alloc")]
             CursorRef::OfProcess(cursor) => cursor,
         }
     }
@@ -373,8 +393,8 @@ impl<C: Clock> Snowflake<C> {
     }
 
     /// Takes up to `wanted` slots, all in one piece.
-    #[allow(clippy::inline_always, reason = "see Rule::step")]
-    #[inline(always)]
+    #[cfg_attr(feature = "std", allow(clippy::inline_always, reason = "see Rule::step"))]
+    #[cfg_attr(feature = "std", inline(always))]
     fn take(&self, wanted: u64) -> Result<Run, Stopped> {
         let cursor = self.cursor();
         loop {

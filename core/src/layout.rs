@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::error::{Error, FieldNames, LayoutFault, Word, refuse};
-use crate::number::{Number, at, parse_digits, put};
+use crate::number::{Number, at, parse_digits, put, write_u64};
 
 /// The most node fields a layout may have.
 pub const MAX_NODE_FIELDS: usize = 8;
@@ -443,15 +443,18 @@ impl Default for Layout {
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, field) in self.fields().iter().enumerate() {
-            let bar = if n == 0 { "" } else { "|" };
-            write!(f, "{bar}{}:{}", field.name(), field.bits)?;
+            f.write_str(if n == 0 { "" } else { "|" })?;
+            f.write_str(field.name())?;
+            f.write_str(":")?;
+            write_u64(f, field.bits.into())?;
         }
-        write!(f, "@{}/", self.epoch_ms)?;
-        if self.tick_ms % 1000 == 0 {
-            write!(f, "{}s", self.tick_ms / 1000)
-        } else {
-            write!(f, "{}ms", self.tick_ms)
-        }
+        f.write_str("@")?;
+        write_u64(f, self.epoch_ms)?;
+        f.write_str("/")?;
+        let (ticks, unit) =
+            if self.tick_ms % 1000 == 0 { (self.tick_ms / 1000, "s") } else { (self.tick_ms, "ms") };
+        write_u64(f, ticks)?;
+        f.write_str(unit)
     }
 }
 

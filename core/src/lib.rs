@@ -30,7 +30,10 @@
 //!
 //! # Features
 //!
-//! - `std` (default): [`BuiltinClock`]'s clocks, [`Snowflake::next_id`] and the other calls that wait.
+//! - `std` (default): [`BuiltinClock`] on the operating system's time, [`Snowflake::next_id`] and the other calls
+//!   that wait.
+//! - `alloc`: one cursor per node and process without `std`, on a time of the caller's (`Options::build_on`): for
+//!   WebAssembly.
 //! - `serde`: layouts as their text, IDs as strings (`serde_id`).
 //! - `critical-section`: 64-bit compare-and-swap on targets without it.
 #![no_std]
@@ -41,6 +44,8 @@
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "alloc")]
+extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
@@ -50,18 +55,17 @@ mod decode;
 mod error;
 mod generator;
 mod layout;
+mod message;
 mod number;
 mod options;
 mod presets;
 #[cfg(feature = "serde")]
 pub mod serde_id;
-#[cfg(feature = "std")]
+#[cfg(feature = "alloc")]
 mod system;
 mod text;
 
-#[cfg(not(feature = "std"))]
-pub use clock::BuiltinClock;
-pub use clock::{Clock, ClockError, ClockName};
+pub use clock::{BuiltinClock, Clock, ClockError, ClockName, StdTime, SteadyClock, SystemClock, TimeSource};
 pub use decode::{Decoded, UnixTime};
 pub use error::{CamelCase, Error, ErrorCode};
 #[cfg(feature = "std")]
@@ -72,7 +76,7 @@ pub use number::Number;
 pub use options::{Node, Options, SequenceStart};
 pub use presets::{PRESETS, Preset};
 #[cfg(feature = "std")]
-pub use system::{BuiltinClock, StdTime, SteadyClock, SystemClock, ThreadWait, TimeSource};
+pub use system::ThreadWait;
 pub use text::{Format, Text};
 
 /// The README's Rust examples, run as doctests.

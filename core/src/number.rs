@@ -3,6 +3,7 @@
 use core::fmt::{self, Write as _};
 
 use crate::error::{Detail, Error};
+use crate::text::Format;
 
 /// A piece of the caller's text, cut (and ending in `…` when shown) past `N` bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,6 +41,10 @@ impl<const N: usize> Shown<N> {
         shown
     }
 
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.cut
+    }
+
     pub(crate) const fn as_bytes(&self) -> &[u8] {
         match self.bytes.split_at_checked(self.len as usize) {
             Some((bytes, _)) => bytes,
@@ -57,19 +62,42 @@ impl<const N: usize> fmt::Write for Shown<N> {
 
 impl<const N: usize> fmt::Display for Shown<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut chunks = self.as_bytes().utf8_chunks().peekable();
-        while let Some(chunk) = chunks.next() {
-            for c in chunk.valid().chars() {
-                if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+        write_given(f, self.as_bytes(), self.cut)
+    }
+}
+
+/// A caller's bytes as text. `cut`: there was more, which `…` stands for.
+pub(crate) fn write_given(f: &mut fmt::Formatter<'_>, bytes: &[u8], cut: bool) -> fmt::Result {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (valid, invalid) = match core::str::from_utf8(rest) {
+            Ok(text) => (text, rest.len()),
+            Err(error) => {
+                let (valid, _) = rest.split_at_checked(error.valid_up_to()).unwrap_or_default();
+                let text = core::str::from_utf8(valid).unwrap_or_default();
+                (text, valid.len() + error.error_len().unwrap_or(rest.len() - valid.len()))
             }
-            // A character cut in two at the end is part of what `…` stands for.
-            let cut_short = self.cut && chunks.peek().is_none();
-            if !chunk.invalid().is_empty() && !cut_short {
-                f.write_char(char::REPLACEMENT_CHARACTER)?;
+        };
+        for character in valid.chars() {
+            if character.is_control() {
+                character.escape_unicode().try_for_each(|letter| f.write_char(letter))?;
+            } else {
+                f.write_char(character)?;
             }
         }
-        if self.cut { f.write_char('…') } else { Ok(()) }
+        let has_invalid = invalid > valid.len();
+        rest = rest.get(invalid..).unwrap_or_default();
+        // A character cut in two at the end is part of what `…` stands for.
+        if has_invalid && !(cut && rest.is_empty()) {
+            f.write_char(char::REPLACEMENT_CHARACTER)?;
+        }
     }
+    if cut { f.write_char('…') } else { Ok(()) }
+}
+
+/// Decimal digits, without what a `Formatter` can pad.
+pub(crate) fn write_u64(f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {
+    f.write_str(&Format::Decimal.write(number))
 }
 
 impl<const N: usize> fmt::Debug for Shown<N> {
@@ -198,9 +226,12 @@ impl Number {
 impl core::fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Kind::Unsigned(value) => value.fmt(f),
-            Kind::Negative(value) => value.fmt(f),
-            Kind::Other(text) => text.fmt(f),
+            Kind::Unsigned(value) => write_u64(f, value),
+            Kind::Negative(value) => {
+                f.write_char('-')?;
+                write_u64(f, value.unsigned_abs())
+            }
+            Kind::Other(ref text) => write_given(f, text.as_bytes(), text.is_cut()),
         }
     }
 }
@@ -256,6 +287,6 @@ mod tests {
         let word = Shown::<5>::new("aaaaéb".as_bytes());
         assert_eq!(word.to_string(), "aaaa…");
         assert_eq!(Shown::<5>::new(b"a\xffb").to_string(), "a\u{fffd}b");
-        assert_eq!(Shown::<8>::new(b"a\nb").to_string(), "a\\nb");
+        assert_eq!(Shown::<8>::new(b"a\nb").to_string(), "a\\u{a}b");
     }
 }

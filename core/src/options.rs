@@ -3,8 +3,9 @@
 use core::str::FromStr;
 
 use crate::clock::ClockName;
-use crate::error::{Detail, Error, NodeFault, Word, camel_case};
+use crate::error::{Detail, Error, NodeFault, Word};
 use crate::layout::{Layout, MAX_NODE_FIELDS};
+use crate::message::camel_case;
 use crate::number::Number;
 
 const LAYOUT: &str = "layout";
@@ -334,7 +335,7 @@ impl Options {
             max_ahead_ms: self.max_ahead_ms,
             max_wait_ms: self.max_wait_ms.unwrap_or(default_wait),
             sequence_start: self.sequence_start,
-            #[cfg(feature = "std")]
+            #[cfg(feature = "alloc")]
             clock: self.clock,
         })
     }
@@ -348,11 +349,11 @@ pub(crate) struct Resolved {
     pub(crate) max_ahead_ms: u32,
     pub(crate) max_wait_ms: u32,
     pub(crate) sequence_start: SequenceStart,
-    #[cfg(feature = "std")]
+    #[cfg(feature = "alloc")]
     pub(crate) clock: ClockName,
 }
 
-#[cfg(feature = "std")]
+#[cfg(feature = "alloc")]
 impl Resolved {
     /// Refuses bounds other than those that the cursor was made with.
     pub(crate) fn same_bounds(&self, first_backward_ms: u32, first_ahead_ms: u32) -> Result<(), Error> {

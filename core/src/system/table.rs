@@ -1,14 +1,15 @@
 //! One cursor per node and process: Snowflakes whose IDs could be equal find the same one.
 
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering};
-use std::boxed::Box;
+use core::sync::atomic::Ordering;
+
+use alloc::boxed::Box;
+use portable_atomic::AtomicPtr;
 
 use crate::clock::Clock;
 use crate::cursor::{Cursor, Rule};
 use crate::error::{Detail, Error};
 use crate::options::Resolved;
-use crate::system::fork::Generation;
 
 /// What shapes the bits of an ID. Layouts that differ in their fields' names only, or in how the node's bits
 /// are divided, make equal IDs.
@@ -49,7 +50,8 @@ pub(crate) fn process_cursor(
     rule: &Rule,
     clock: &impl Clock,
 ) -> Result<&'static Cursor, Error> {
-    Generation::of_this_process();
+    #[cfg(feature = "std")]
+    super::fork::Generation::of_this_process();
     let layout = &options.layout;
     let key = Key {
         epoch_ms: layout.epoch_ms(),
@@ -95,8 +97,8 @@ fn shared(entry: &'static Entry, options: &Resolved) -> Result<&'static Cursor, 
     Ok(&entry.cursor)
 }
 
-#[cfg(unix)]
 /// In a child just forked: every cursor so far is the parent's.
+#[cfg(all(unix, feature = "std"))]
 pub(super) fn disown_all() {
     entries(NEWEST.load(Ordering::Acquire)).for_each(|entry| entry.cursor.disown());
 }

@@ -1,0 +1,145 @@
+//! Layouts, IDs and texts, by the layout's text.
+
+use napi::bindgen_prelude::*;
+use napi_derive::napi;
+use polyflake::{Format, Layout, Node, Number, PRESETS, UnixTime};
+
+use crate::errors::{CoreResult, number, run};
+
+/// A whole node, or each node field's name and its value, one after the other.
+pub(crate) type NodeTexts = Either<String, Vec<String>>;
+
+#[napi(object, object_from_js = false)]
+pub struct LayoutParts {
+    pub text: String,
+    pub epoch_ms: u64,
+    pub tick_ms: u64,
+    pub ends_at_ms: u64,
+    pub ids_per_tick: f64,
+    pub nodes: f64,
+    pub total_bits: u32,
+    pub node_bits: u32,
+    pub fields: Vec<FieldParts>,
+}
+
+#[napi(object, object_from_js = false)]
+pub struct FieldParts {
+    pub name: String,
+    pub bits: u32,
+    pub shift: u32,
+    pub mask: u64,
+}
+
+#[napi(object, object_from_js = false)]
+pub struct DecodedParts {
+    pub id: u64,
+    pub timestamp_ms: u64,
+    pub ticks: u64,
+    pub node: f64,
+    pub sequence: f64,
+    /// Each node field's name and its value, one after the other.
+    pub fields: Vec<Either<String, f64>>,
+}
+
+#[napi]
+pub fn presets() -> Vec<&'static str> {
+    PRESETS.iter().map(|preset| preset.name).collect()
+}
+
+#[napi]
+pub fn layout(env: &Env, text: String) -> Result<LayoutParts> {
+    run(env, || Layout::parse(&text).map(|layout| parts(&layout)))
+}
+
+#[napi]
+pub fn layout_of(env: &Env, fields: Vec<String>, epoch_ms: String, tick_ms: String) -> Result<LayoutParts> {
+    run(env, || {
+        let fields = pairs(&fields).map(|(name, bits)| (name, Number::parse(bits)));
+        let layout = Layout::from_fields(fields, Number::parse(&epoch_ms), Number::parse(&tick_ms))?;
+        Ok(parts(&layout))
+    })
+}
+
+#[napi]
+pub fn decode(env: &Env, layout: String, id: String) -> Result<DecodedParts> {
+    run(env, || {
+        let decoded = Layout::parse(&layout)?.decode(Number::parse(&id))?;
+        let pair = |(name, value): (&str, u64)| [Either::A(name.to_owned()), Either::B(number(value))];
+        Ok(DecodedParts {
+            id: decoded.id(),
+            timestamp_ms: decoded.timestamp_ms(),
+            ticks: decoded.ticks(),
+            node: number(decoded.node()),
+            sequence: number(decoded.sequence()),
+            fields: decoded.fields().flat_map(pair).collect(),
+        })
+    })
+}
+
+#[napi]
+pub fn compose(env: &Env, layout: String, time_ms: String, node: NodeTexts, sequence: String) -> Result<u64> {
+    run(env, || {
+        let time = UnixTime::from_ms(Number::parse(&time_ms));
+        Layout::parse(&layout)?.compose(time, node_of(&node), Number::parse(&sequence))
+    })
+}
+
+#[napi]
+pub fn min_id(env: &Env, layout: String, time_ms: String) -> Result<u64> {
+    run(env, || Layout::parse(&layout)?.min_id(UnixTime::from_ms(Number::parse(&time_ms))))
+}
+
+#[napi]
+pub fn max_id(env: &Env, layout: String, time_ms: String) -> Result<u64> {
+    run(env, || Layout::parse(&layout)?.max_id(UnixTime::from_ms(Number::parse(&time_ms))))
+}
+
+#[napi]
+pub fn format_id(env: &Env, id: String, format: Option<String>) -> Result<String> {
+    run(env, || {
+        let id = Number::parse(&id).to_id()?;
+        Ok(format_of(format)?.write(id).to_string())
+    })
+}
+
+#[napi]
+pub fn parse_id(env: &Env, text: String, format: Option<String>) -> Result<u64> {
+    run(env, || format_of(format)?.read(&text))
+}
+
+fn format_of(name: Option<String>) -> CoreResult<Format> {
+    name.map_or(Ok(Format::Decimal), |name| name.parse())
+}
+
+/// Texts that stand in pairs.
+pub(crate) fn pairs(texts: &[String]) -> impl Iterator<Item = (&str, &str)> {
+    texts.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()))
+}
+
+pub(crate) fn node_of(node: &NodeTexts) -> Node {
+    match node {
+        Either::A(whole) => Node::parse(whole),
+        Either::B(fields) => pairs(fields)
+            .fold(Node::NO_FIELDS, |node, (name, value)| node.with_field(name, Number::parse(value))),
+    }
+}
+
+fn parts(layout: &Layout) -> LayoutParts {
+    let field = |field: &polyflake::Field| FieldParts {
+        name: field.name().to_owned(),
+        bits: field.bits(),
+        shift: field.shift(),
+        mask: field.mask(),
+    };
+    LayoutParts {
+        text: layout.to_string(),
+        epoch_ms: layout.epoch_ms(),
+        tick_ms: layout.tick_ms(),
+        ends_at_ms: layout.ends_at_ms(),
+        ids_per_tick: number(layout.ids_per_tick()),
+        nodes: number(layout.nodes()),
+        total_bits: layout.total_bits(),
+        node_bits: layout.node_bits(),
+        fields: layout.fields().iter().map(field).collect(),
+    }
+}

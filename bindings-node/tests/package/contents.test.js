@@ -1,0 +1,87 @@
+// What the tarballs hold, and what the checkers of packages say.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
+import { folder, pack, platform, root, run } from "./project.js";
+
+const MOST_GZIPPED = 20 * 1024;
+
+let main;
+let native;
+
+before(async () => {
+  const into = await folder(after);
+  main = await pack(root, into);
+  native = await pack(platform, into);
+});
+
+test("the package holds what is used, and nothing else", (t) => {
+  const files = main.files.map((file) => file.path).sort();
+  for (const { path: name, size } of main.files) t.diagnostic(`${String(size).padStart(8)} ${name}`);
+  t.diagnostic(`packed ${main.size}, unpacked ${main.unpackedSize} bytes`);
+  assert.deepEqual(files, [
+    "LICENSE",
+    "README.md",
+    "dist/browser.cjs",
+    "dist/browser.mjs",
+    "dist/node.cjs",
+    "dist/node.mjs",
+    "dist/polyflake.wasm",
+    "dist/workerd.mjs",
+    "index.d.cts",
+    "index.d.ts",
+    "package.json",
+  ]);
+});
+
+test("the platform package holds the addon", (t) => {
+  for (const { path: name, size } of native.files) t.diagnostic(`${String(size).padStart(8)} ${name}`);
+  t.diagnostic(`packed ${native.size}, unpacked ${native.unpackedSize} bytes`);
+  const files = native.files.map((file) => file.path).sort();
+  assert.deepEqual(
+    files.filter((name) => !name.endsWith(".node")),
+    ["LICENSE", "README.md", "package.json"],
+  );
+  assert.equal(files.length, 4);
+});
+
+test("the versions of the two agree", async () => {
+  const { version, optionalDependencies } = JSON.parse(await readFile(path.join(root, "package.json"), "utf8"));
+  assert.equal(native.version, version);
+  assert.equal(optionalDependencies[native.name], version);
+});
+
+test("neither names the machine that built it", async () => {
+  const { stdout } = await run("tar", ["xzOf", main.tarball], { encoding: "latin1" });
+  assert.ok(stdout.length > 0);
+  assert.ok(!stdout.includes(path.resolve(root, "..")));
+});
+
+test("the module is at most 20 KB gzipped", async (t) => {
+  const bytes = await readFile(path.join(root, "dist/polyflake.wasm"));
+  const gzipped = gzipSync(bytes, { level: 9 }).length;
+  t.diagnostic(`polyflake.wasm: ${bytes.length} bytes, gzipped ${gzipped}`);
+  assert.ok(gzipped <= MOST_GZIPPED, `${gzipped} bytes gzipped, at most ${MOST_GZIPPED}`);
+});
+
+test("publint finds nothing", async () => {
+  for (const { tarball } of [main, native]) {
+    const bytes = await readFile(tarball);
+    const { messages, pkg } = await publint({
+      pack: { tarball: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) },
+      strict: true,
+    });
+    assert.deepEqual(
+      messages.map((message) => formatMessage(message, pkg)),
+      [],
+    );
+  }
+});
+
+test("the types are found wherever TypeScript looks", async () => {
+  await run(path.join(root, "node_modules/.bin/attw"), [main.tarball, "--no-color"]);
+});

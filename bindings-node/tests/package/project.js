@@ -1,0 +1,52 @@
+// A project of a user's: the packages as npm packs them, installed into an empty folder beside the fixtures.
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const execute = promisify(execFile);
+
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+export const repository = path.dirname(path.resolve(root));
+export const platform = path.join(root, "npm/linux-x64-gnu");
+const fixtures = fileURLToPath(new URL("fixtures", import.meta.url));
+
+/** Runs a program to its end; gives what it wrote, or throws it. */
+export async function run(program, args, options) {
+  try {
+    return await execute(program, args, { ...options, maxBuffer: 2 ** 24 });
+  } catch (error) {
+    throw new Error(`${program} ${args.join(" ")}: ${error.message}\n${error.stdout}\n${error.stderr}`);
+  }
+}
+
+/** `npm pack` of the package in `folder`: the tarball's path, sizes and files. */
+export async function pack(folder, into) {
+  const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", into], {
+    cwd: folder,
+  });
+  const [packed] = JSON.parse(stdout);
+  return { ...packed, tarball: path.join(into, packed.filename) };
+}
+
+/** An empty folder that is removed after the tests of this file. */
+export async function folder(after) {
+  const made = await mkdtemp(path.join(tmpdir(), "polyflake-"));
+  after(() => rm(made, { recursive: true, force: true }));
+  return made;
+}
+
+/** A project with polyflake installed, and its platform package unless `native` is false. */
+export async function project(after, { native = true } = {}) {
+  const made = await folder(after);
+  const tarballs = [await pack(root, made)];
+  if (native) tarballs.push(await pack(platform, made));
+  await writeFile(path.join(made, "package.json"), JSON.stringify({ name: "project", private: true }));
+  const options = ["--offline", "--no-audit", "--no-fund", "--ignore-scripts"];
+  if (!native) options.push("--omit=optional");
+  await run("npm", ["install", ...options, ...tarballs.map(({ tarball }) => tarball)], { cwd: made });
+  await cp(fixtures, made, { recursive: true });
+  return made;
+}

@@ -1,0 +1,51 @@
+// The installed package in workerd, which takes WebAssembly only as a module, and whose clock stands still between
+// events.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { cp } from "node:fs/promises";
+import path from "node:path";
+import { createInterface } from "node:readline";
+import { after, before, test } from "node:test";
+import workerd from "workerd";
+import { project, run } from "./project.js";
+
+let url;
+
+before(async () => {
+  const cwd = await project(after);
+  // workerd resolves no packages: Node says what stands behind its condition.
+  const resolve = ["polyflake", "polyflake/polyflake.wasm"].map((name) => `import.meta.resolve("${name}")`);
+  const script = `console.log(JSON.stringify([${resolve}]))`;
+  const { stdout } = await run(process.execPath, ["--conditions=workerd", "--input-type=module", "-e", script], { cwd });
+  const [entry, module] = JSON.parse(stdout);
+  assert.match(entry, /\/dist\/workerd\.mjs$/);
+  await cp(new URL(entry), path.join(cwd, "workerd/polyflake.mjs"));
+  await cp(new URL(module), path.join(cwd, "workerd/polyflake.wasm"));
+  const port = await serve(path.join(cwd, "workerd"));
+  url = `http://127.0.0.1:${port}/`;
+});
+
+/** Starts workerd on a port of the system's choice, which it tells on file descriptor 3. */
+async function serve(cwd) {
+  const args = ["serve", "config.capnp", "--socket-addr=http=127.0.0.1:0", "--control-fd=3"];
+  const server = spawn(workerd.default ?? workerd, args, { cwd, stdio: ["ignore", "inherit", "inherit", "pipe"] });
+  after(() => server.kill());
+  for await (const line of createInterface(server.stdio[3])) {
+    const { event, port } = JSON.parse(line);
+    if (event === "listen") return port;
+  }
+  throw new Error("workerd ended before it listened");
+}
+
+test("IDs, and waits on a clock that stands still", async () => {
+  const response = await fetch(url);
+  assert.equal(response.status, 200);
+  const { waited, later, next, batch, batchLater, inGlobalScope, globals } = await response.json();
+  assert.equal(waited, "SEQUENCE_EXHAUSTED");
+  assert.match(later, /^\d+$/);
+  assert.equal(BigInt(next) > BigInt(later), true);
+  assert.equal(batch, "1000");
+  assert.equal(batchLater, "10000");
+  assert.equal(inGlobalScope, "made");
+  assert.match(globals, /^\d+$/);
+});

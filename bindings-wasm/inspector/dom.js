@@ -1,0 +1,149 @@
+// What every part of the page uses to draw.
+
+/**
+ * An element. Attributes whose name starts with `on` are listeners; `--name` sets a property of the style, which the
+ * page's security policy lets a script do but not an attribute.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, unknown>} [attributes]
+ * @param {...(Node | string)} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+export function el(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === false) continue;
+    if (typeof value === "function") {
+      element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
+    } else if (name.startsWith("--")) {
+      element.style.setProperty(name, String(value));
+    } else {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+  element.append(...children);
+  return element;
+}
+
+/**
+ * @param {string} id
+ * @returns {HTMLElement}
+ */
+export function byId(id) {
+  const element = document.getElementById(id);
+  if (element === null) throw new Error(`the page has no element ${id}`);
+  return element;
+}
+
+/** @param {string} id */
+export const inputById = (id) => /** @type {HTMLInputElement} */ (byId(id));
+
+/** @param {string} id */
+export const selectById = (id) => /** @type {HTMLSelectElement} */ (byId(id));
+
+/**
+ * Draws a container anew. The focus stays on what has the same `data-key` as before.
+ *
+ * @param {HTMLElement} container
+ * @param {...(Node | string)} children
+ */
+export function draw(container, ...children) {
+  const focused = document.activeElement;
+  const key = focused instanceof HTMLElement && container.contains(focused) ? focused.dataset.key : undefined;
+  container.replaceChildren(...children);
+  if (key === undefined) return;
+  const again = container.querySelector(`[data-key=${CSS.escape(key)}]`);
+  if (again instanceof HTMLElement) again.focus();
+}
+
+/** @type {number | undefined} */
+let saying;
+
+/**
+ * Tells those who listen to the page rather than see it, once they have stopped typing.
+ *
+ * @param {string} message
+ */
+export function say(message) {
+  clearTimeout(saying);
+  saying = setTimeout(() => {
+    byId("said").textContent = message;
+  }, 500);
+}
+
+/**
+ * @param {string} what What is copied, for the button's name.
+ * @param {string | (() => string)} text
+ * @param {string} [label] What the button shows.
+ */
+export function copyButton(what, text, label = "Copy") {
+  /** @type {number | undefined} */
+  let back;
+  const button = el(
+    "button",
+    {
+      type: "button",
+      class: "copy",
+      "data-key": `copy ${what}`,
+      "aria-label": `${label} ${what}`,
+      onclick: async () => {
+        const done = await copy(typeof text === "string" ? text : text());
+        button.textContent = done ? "Copied" : "Blocked";
+        say(done ? `Copied ${what}` : `The browser did not let ${what} be copied`);
+        clearTimeout(back);
+        back = setTimeout(() => button.replaceChildren(label), 1500);
+      },
+    },
+    label,
+  );
+  return button;
+}
+
+/** @param {string} text */
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // A page that is not served over https has no clipboard, but it has this.
+    const focused = document.activeElement;
+    const area = el("textarea", { class: "unseen", "aria-hidden": true });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    if (focused instanceof HTMLElement) focused.focus();
+    return done;
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {...(Node | string)} values
+ */
+export function fact(name, ...values) {
+  return el("div", {}, el("dt", {}, name), el("dd", {}, ...values));
+}
+
+/** A history entry for each burst of typing, so that Back leads to the text before it. */
+export class Typing {
+  #fresh = true;
+
+  /** @param {HTMLElement} element */
+  constructor(element) {
+    for (const event of ["focusin", "change", "paste"]) {
+      element.addEventListener(event, () => {
+        this.#fresh = true;
+      });
+    }
+  }
+
+  /** @returns {{ replace: boolean }} */
+  next() {
+    const replace = !this.#fresh;
+    this.#fresh = false;
+    return { replace };
+  }
+}

@@ -1,0 +1,45 @@
+// The view as a URL's hash: `#inspect?id=1541815603606036480&layout=twitter`.
+
+/**
+ * @typedef {object} State
+ * @property {View} view
+ * @property {string} id The ID as it was typed or pasted.
+ * @property {string} as The format to read it as; empty: the likeliest.
+ * @property {string} layout A preset's name or a layout's text, which may be one that cannot work; empty: none chosen.
+ * @property {string} node The generator's node, as `datacenter:1,worker:7`; fields left out keep what they start with.
+ * @property {string} format The format that generated IDs are written in; empty: decimal.
+ * @property {string} count How many IDs to generate at a time; empty: 10.
+ */
+
+/** @typedef {"inspect" | "layout" | "generate"} View */
+
+/** @type {readonly View[]} */
+export const VIEWS = ["inspect", "layout", "generate"];
+
+const KEYS = /** @type {const} */ (["id", "as", "layout", "node", "format", "count"]);
+
+/**
+ * @param {string} hash
+ * @returns {State}
+ */
+export function read(hash) {
+  const [name, query] = hash.replace(/^#/, "").split(/\?(.*)/s);
+  const texts = new URLSearchParams(query);
+  const [id, as, layout, node, format, count] = KEYS.map((key) => texts.get(key) ?? "");
+  return { view: VIEWS.find((view) => view === name) ?? "inspect", id, as, layout, node, format, count };
+}
+
+/**
+ * @param {State} state
+ * @returns {string}
+ */
+export function write(state) {
+  const query = KEYS.filter((key) => state[key] !== "").map((key) => `${key}=${encode(state[key])}`);
+  return `#${[state.view, ...(query.length > 0 ? [query.join("&")] : [])].join("?")}`;
+}
+
+/** @param {string} text */
+function encode(text) {
+  // These may stand in a hash as they are, and a layout is easier to read so.
+  return encodeURIComponent(text).replace(/%(3A|40|2F|2C)/g, decodeURIComponent);
+}
