@@ -50,6 +50,7 @@ export default [
   {
     input: `${made}/js/api.d.ts`,
     plugins: [dts()],
-    output: [{ file: "index.d.ts" }, { file: "index.d.cts" }],
+    onwarn: fail,
+    output: ["index.d.ts", "index.d.cts"].map((file) => ({ file, banner: "// Made from js/ by ./build.\n" })),
   },
 ];

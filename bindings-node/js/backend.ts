@@ -13,8 +13,8 @@ export interface Backend {
   compose(layout: string, timeMs: string, node: NodeTexts, sequence: string): bigint;
   minId(layout: string, timeMs: string): bigint;
   maxId(layout: string, timeMs: string): bigint;
-  formatId(id: string, format?: string): string;
-  parseId(text: string, format?: string): bigint;
+  formatId(id: string, format: string): string;
+  parseId(text: string, format: string): bigint;
   /** The `n` of a batch. */
   batchSize(n: string): number;
   /** `options`: each option's name and its text, one after the other, but for `node` and a clock of the caller's. */

@@ -1,6 +1,7 @@
 // The entry for browsers, and for all that is neither Node nor workerd: the WebAssembly module is part of the code.
-import base64 from "polyflake/wasm";
+
 import version from "polyflake/version";
+import base64 from "polyflake/wasm";
 import * as own from "./api.js";
 import { connect } from "./backend.js";
 import { wasmBackend } from "./wasm.js";

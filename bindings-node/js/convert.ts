@@ -47,9 +47,11 @@ export function nodeTexts(node: Node): NodeTexts {
 
 /** Unix ms as text. */
 export function unixMs(time: Instant): string {
-  if (time instanceof Date) return integer(time.getTime(), "time", "INVALID_OPTION");
-  if (typeof time === "string") throw wrongType(time, "time", "a Date, or Unix ms as a Number or a bigint");
-  return integer(time, "time", "INVALID_OPTION");
+  const ms = time instanceof Date ? time.getTime() : time;
+  if (typeof ms !== "number" && typeof ms !== "bigint") {
+    throw wrongType(ms, "time", "a Date, or Unix ms as a Number or a bigint");
+  }
+  return integer(ms, "time", "INVALID_OPTION");
 }
 
 /** A Date, or null past the year 275760, where Date ends. */

@@ -41,35 +41,35 @@ export class PolyflakeError extends Error {
   /** The permanent number of `code`, the same in every language. */
   readonly number: number;
   /** With `CLOCK_MOVED_BACKWARDS`: by how many ms the clock stands behind the last ID issued. */
-  readonly behindMs?: number;
+  declare readonly behindMs?: number;
   /**
    * With `CLOCK_MOVED_BACKWARDS` and `SEQUENCE_EXHAUSTED`: after how many ms of the clock the next ID can come.
    */
-  readonly retryAfterMs?: number;
+  declare readonly retryAfterMs?: number;
 
   /** @internal */
-  constructor(number: number, code: string, message: string, details: ErrorDetails = {}) {
-    super(message, "cause" in details ? { cause: details.cause } : undefined);
+  constructor(
+    number: number,
+    code: string,
+    message: string,
+    options?: ErrorOptions,
+    behindMs?: number,
+    retryAfterMs?: number,
+  ) {
+    super(message, options);
     this.number = number;
     this.code = code as PolyflakeErrorCode;
-    if (details.behindMs !== undefined) this.behindMs = details.behindMs;
-    if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
+    if (behindMs !== undefined) this.behindMs = behindMs;
+    if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs;
   }
-}
-
-/** @internal */
-export interface ErrorDetails {
-  behindMs?: number | undefined;
-  retryAfterMs?: number | undefined;
-  cause?: unknown;
 }
 
 // The refusals that JavaScript itself makes: of Numbers that have lost digits, which the core never sees.
 const NUMBERS = { INVALID_NODE: 3, INVALID_OPTION: 4, INVALID_ID: 5, INTERNAL: 99 } as const;
 
 export function refusal(code: keyof typeof NUMBERS, message: string, cause?: unknown): PolyflakeError {
-  const details = cause === undefined ? {} : { cause };
-  return new PolyflakeError(NUMBERS[code], code, `${code.toLowerCase()}: ${message}`, details);
+  const options = cause === undefined ? undefined : { cause };
+  return new PolyflakeError(NUMBERS[code], code, `${code.toLowerCase()}: ${message}`, options);
 }
 
 let thrown: { value: unknown } | undefined;
@@ -87,12 +87,20 @@ export function coreError(
   behindMs?: number,
   retryAfterMs?: number,
 ): PolyflakeError {
-  const details: ErrorDetails = { behindMs, retryAfterMs };
-  let text = message;
-  if (name === "clock_failed" && thrown !== undefined) {
-    details.cause = thrown.value;
-    text = `${message}: ${String(thrown.value)}`;
-    thrown = undefined;
+  const cause = thrown;
+  if (name !== "clock_failed" || cause === undefined) {
+    return new PolyflakeError(number, name.toUpperCase(), message, undefined, behindMs, retryAfterMs);
   }
-  return new PolyflakeError(number, name.toUpperCase(), text, details);
+  thrown = undefined;
+  const text = `${message}: ${shown(cause.value)}`;
+  return new PolyflakeError(number, name.toUpperCase(), text, { cause: cause.value });
+}
+
+/** A value as text, also where it has none of its own. */
+function shown(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return `a value of type ${typeof value}`;
+  }
 }

@@ -1,7 +1,6 @@
 // What the WebAssembly module asks of JavaScript.
 import type { DecodedParts, LayoutParts, Reading, StatsParts } from "./backend.js";
-
-export { coreError as error } from "./errors.js";
+import { coreError, type PolyflakeError } from "./errors.js";
 
 /** The wall clock in Unix ms: the real one, also where a test replaces `Date` later. */
 export const wallMs: () => number = Date.now;
@@ -15,11 +14,23 @@ export function readClock(clock: Reading): bigint | undefined {
   return clock();
 }
 
-/** Why the last `nextId` gave no ID. */
-export let failure: unknown;
+/** Why the call that runs is refused. */
+export let failure: PolyflakeError | undefined;
 
-export function failed(error: unknown): void {
-  failure = error;
+export function failed(
+  number: number,
+  name: string,
+  message: string,
+  behindMs?: number,
+  retryAfterMs?: number,
+): void {
+  failure = coreError(number, name, message, behindMs, retryAfterMs);
+}
+
+export function takeFailure(): PolyflakeError | undefined {
+  const taken = failure;
+  failure = undefined;
+  return taken;
 }
 
 /** For how many ms the last `fillSome` asks to pause; 0 where it came to its end. */

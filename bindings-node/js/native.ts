@@ -15,18 +15,26 @@ export interface Addon extends Omit<Backend, "name" | "snowflake"> {
 export function nativeBackend(addon: Addon): Backend {
   const id = new BigUint64Array(1);
   addon.connect(coreError, id);
-  return { ...addon, name: "native", snowflake };
+  return {
+    ...addon,
+    name: "native",
+    snowflake(options, node, clock) {
+      const generator = addon.snowflake(options, node, clock && unheld(clock));
+      const next = generator.nextId;
+      const nextId = () => {
+        next();
+        return id[0] as bigint;
+      };
+      return Object.assign(generator, { nextId, clock });
+    },
+  };
+}
 
-  function snowflake(options: string[], node: NodeTexts | undefined, clock: Reading | undefined): Generator {
-    // The addon holds what it is given for as long as the generator lives, unseen by the garbage collector: a
-    // clock that knows its Snowflake would keep both forever. So the generator holds the clock, and the addon a way to it.
-    const held = clock && new WeakRef(clock);
-    const generator = addon.snowflake(options, node, held && (() => held.deref()?.()));
-    const next = generator.nextId;
-    function nextId(): bigint {
-      next();
-      return id[0] as bigint;
-    }
-    return Object.assign(generator, { nextId, clock });
-  }
+/**
+ * The clock, for the addon to hold: what it holds the garbage collector must keep, and a clock that knows its
+ * Snowflake would keep both forever. The generator holds the clock itself.
+ */
+function unheld(clock: Reading): Reading {
+  const reference = new WeakRef(clock);
+  return () => reference.deref()?.();
 }

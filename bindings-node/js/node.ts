@@ -14,14 +14,14 @@ export * from "./api.js";
 const ABIS: Partial<Record<NodeJS.Platform, string[]>> = { linux: ["-gnu", "-musl"], win32: ["-msvc"] };
 
 connect(() => {
-  if (process.env["POLYFLAKE_BACKEND"] === "wasm") return fallback("POLYFLAKE_BACKEND is set to wasm");
+  if (process.env.POLYFLAKE_BACKEND === "wasm") return fallback("POLYFLAKE_BACKEND is set to wasm");
   const failures: string[] = [];
   for (const abi of ABIS[process.platform] ?? [""]) {
     const name = `@polyflake/${process.platform}-${process.arch}${abi}`;
     try {
       return nativeBackend(createRequire(__filename)(name) as Addon);
     } catch (error) {
-      failures.push(`${name}: ${String(error).split("\n", 1)[0]}`);
+      failures.push((error as Error).message.replace(/\n.*/s, ""));
     }
   }
   const why = `no native build of polyflake could be loaded (${failures.join("; ")})`;

@@ -8,6 +8,10 @@ import { Layout } from "./layout.js";
 import type { Format } from "./text.js";
 import { formatId } from "./text.js";
 
+// Waiting is real: fake timers that a test puts in their place later would let it hang.
+const { setTimeout } = globalThis;
+const monotonicMs = performance.now.bind(performance);
+
 /** What a {@link Snowflake} is made from. */
 export interface SnowflakeOptions {
   /** A preset's name, a layout's text, or a {@link Layout}. Default: `"twitter"`. */
@@ -171,7 +175,10 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
    */
   fill(ids: BigUint64Array): void {
-    if (!(ids instanceof BigUint64Array)) throw wrongType(ids, "what fill takes", "a BigUint64Array");
+    // Not `instanceof`: it does not know the arrays of another realm, such as Jest's.
+    if (!ArrayBuffer.isView(ids) || ids[Symbol.toStringTag] !== "BigUint64Array") {
+      throw wrongType(ids, "what fill takes", "a BigUint64Array");
+    }
     this.#generator.fill(ids);
   }
 
@@ -224,10 +231,10 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
     let from = 0;
     let since: number | undefined;
     for (;;) {
-      const waitedMs = since === undefined ? undefined : performance.now() - since;
+      const waitedMs = since === undefined ? undefined : monotonicMs() - since;
       const [filled, pauseMs] = this.#generator.fillSome(ids, from, waitedMs);
       if (filled === ids.length) return;
-      if (filled > from || since === undefined) since = performance.now();
+      if (filled > from || since === undefined) since = monotonicMs();
       from = filled;
       await new Promise((resume) => setTimeout(resume, pauseMs));
     }
@@ -242,16 +249,20 @@ function generator(options: SnowflakeOptions): Generator {
   if (typeof options !== "object" || options === null) {
     throw wrongType(options, "Snowflake's options", "an object, such as { node: 7 }");
   }
-  const { node, clock, layout, ...others } = options;
-  const texts: string[] = [];
+  const { layout, node, maxBackwardMs, maxAheadMs, maxWaitMs, sequenceStart, clock, ...unknown } = options;
+  // The core refuses them, whatever their values are.
+  const texts = Object.keys(unknown).flatMap((name) => [name, ""]);
   if (layout !== undefined) {
     const name = layout instanceof Layout ? String(layout) : text(layout, "layout", "a string or a Layout");
     texts.push("layout", name);
   }
-  for (const [name, value] of Object.entries(others)) {
-    if (value !== undefined) texts.push(name, integer(value as Integer, name, "INVALID_OPTION"));
+  for (const [name, value] of Object.entries({ maxBackwardMs, maxAheadMs, maxWaitMs })) {
+    if (value !== undefined) texts.push(name, integer(value, name, "INVALID_OPTION"));
   }
-  if (typeof clock !== "function" && clock !== undefined) {
+  if (sequenceStart !== undefined) {
+    texts.push("sequenceStart", text(sequenceStart, "sequenceStart", '"spread" or "zero"'));
+  }
+  if (clock !== undefined && typeof clock !== "function") {
     texts.push("clock", text(clock, "clock", '"system", "steady" or a function'));
   }
   const nodes = node === undefined ? undefined : nodeTexts(node);

@@ -20,8 +20,8 @@ export type Format = "decimal" | "hex" | "base32" | "base36" | "base58" | "base6
  * console.log(formatId(1541815603606036480n, "base62")); // 1ptWyK4WgZU
  * ```
  */
-export function formatId(id: Integer, format?: Format): string {
-  return core().formatId(integer(id, "id", "INVALID_ID"), formatName(format));
+export function formatId(id: Integer, format: Format = "decimal"): string {
+  return core().formatId(integer(id, "id", "INVALID_ID"), text(format, "format"));
 }
 
 /**
@@ -38,10 +38,6 @@ export function formatId(id: Integer, format?: Format): string {
  * console.log(parseId("1ASD13XH1F800", "base32")); // 1541815603606036480n
  * ```
  */
-export function parseId(text_: string, format?: Format): bigint {
-  return core().parseId(text(text_, "an ID's text"), formatName(format));
-}
-
-export function formatName(format: Format | undefined): string | undefined {
-  return format === undefined ? undefined : text(format, "format");
+export function parseId(text_: string, format: Format = "decimal"): bigint {
+  return core().parseId(text(text_, "an ID's text"), text(format, "format"));
 }

@@ -9,53 +9,54 @@ export function wasmBackend(module: WebAssembly.Module): Backend {
   glue.initSync({ module });
   return {
     name: "wasm",
-    presets: glue.presets,
-    layout: guard(glue.layout),
-    layoutOf: guard(glue.layoutOf),
-    decode: guard(glue.decode),
-    compose: guard((layout, timeMs, node, sequence) =>
-      glue.compose(layout, timeMs, whole(node), fields(node) ?? [], sequence),
-    ),
-    minId: guard(glue.minId),
-    maxId: guard(glue.maxId),
-    formatId: guard(glue.formatId),
-    parseId: guard(glue.parseId),
-    batchSize: guard(glue.batchSize),
-    snowflake: guard((options, node, clock) => generator(options, node, clock)),
+    presets: settled(glue.presets),
+    layout: settled(glue.layout),
+    layoutOf: settled(glue.layoutOf),
+    decode: settled(glue.decode),
+    compose: settled(glue.compose),
+    minId: settled(glue.minId),
+    maxId: settled(glue.maxId),
+    formatId: settled(glue.formatId),
+    parseId: settled(glue.parseId),
+    batchSize: settled(glue.batchSize),
+    snowflake: (options, node, clock) => generator(newGenerator(options, node, clock)),
   };
 }
 
-function generator(options: string[], node: NodeTexts | undefined, clock: Reading | undefined): Generator {
-  const inner = new glue.Generator(options, whole(node), fields(node), clock);
+const newGenerator = settled(
+  (options: string[], node: NodeTexts | undefined, clock: Reading | undefined) =>
+    new glue.Generator(options, node, clock),
+);
+
+function generator(inner: glue.Generator): Generator {
   return {
     layout: inner.layout,
     node: inner.node,
-    nextId: guard(() => {
-      const id = inner.nextId();
-      if (id === 0n) throw host.failure;
-      return id;
-    }),
-    tryNextId: guard(() => inner.tryNextId()),
-    fill: guard((ids) => inner.fill(ids)),
-    fillSome: guard((ids, from, waitedMs) => {
+    nextId: settled(() => inner.nextId()),
+    tryNextId: settled(() => inner.tryNextId()),
+    fill: settled((ids) => inner.fill(ids)),
+    fillSome: settled((ids, from, waitedMs = Number.NaN) => {
       const filled = inner.fillSome(ids, from, waitedMs);
       return [filled, host.pauseMs] as [number, number];
     }),
-    stats: guard(() => inner.stats()),
+    stats: settled(() => inner.stats()),
   };
 }
 
-const whole = (node: NodeTexts | undefined) => (typeof node === "string" ? node : undefined);
-const fields = (node: NodeTexts | undefined) => (typeof node === "string" ? undefined : node);
-
-/** A trap in the module is a bug of Polyflake's: it comes out as one, and the module answers no more. */
-function guard<A extends unknown[], R>(call: (...args: A) => R): (...args: A) => R {
+/**
+ * The module tells the host of a refusal, and gives a value that means nothing. A trap in it is a bug of
+ * Polyflake's, and comes out as one.
+ */
+function settled<A extends unknown[], R>(call: (...args: A) => R): (...args: A) => R {
   return (...args) => {
+    let outcome: R;
     try {
-      return call(...args);
+      outcome = call(...args);
     } catch (error) {
       if (!(error instanceof WebAssembly.RuntimeError)) throw error;
       throw refusal("INTERNAL", "a bug in Polyflake: please report it", error);
     }
+    if (host.failure !== undefined) throw host.takeFailure();
+    return outcome;
   };
 }

@@ -1,9 +1,10 @@
 //! The core's errors as JavaScript's, and what JavaScript lends the addon.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 use napi::bindgen_prelude::*;
+use napi::{JsValue, check_status, sys};
 use napi_derive::napi;
 use polyflake::ErrorCode;
 
@@ -18,7 +19,7 @@ struct Lent {
 }
 
 #[napi]
-pub fn connect(
+pub(crate) fn connect(
     env: &Env,
     core_error: Function<'_, CoreError<'static>, Unknown<'static>>,
     id: BigUint64Array,
@@ -63,7 +64,8 @@ impl Failure {
     /// The `PolyflakeError` to throw: the very object that `coreError` made.
     #[cold]
     pub(crate) fn into_js(self, env: &Env) -> Error {
-        self.to_unknown(env).map_or_else(|error| error, Error::from)
+        // `Error::from` would run JavaScript, and follow a chain of causes to its end, however deep.
+        self.to_unknown(env).map_or_else(|error| error, Error::from_unknown_without_coercion)
     }
 
     fn to_unknown<'env>(&self, env: &'env Env) -> Result<Unknown<'env>> {
@@ -78,7 +80,34 @@ impl Failure {
         };
         let ms = |ms: Option<u64>| ms.map_or(Either::B(()), |ms| Either::A(number(ms)));
         let arguments = (code.number(), code.name(), message, ms(behind_ms), ms(retry_after_ms));
-        lent(env)?.core_error.borrow_back(env)?.call(arguments.into())
+        call(env, &lent(env)?.core_error, arguments.into())
+    }
+}
+
+/// Calls a JavaScript function. What it throws stays pending, and so passes through: napi's own `call` makes a text
+/// of it, which runs JavaScript again, and where the stack is used up that fails again, for ever.
+pub(crate) fn call<A: JsValuesTupleIntoVec, R: FromNapiValue>(
+    env: &Env,
+    function: &FunctionRef<A, R>,
+    arguments: A,
+) -> Result<R> {
+    let function = function.borrow_back(env)?;
+    let arguments = arguments.into_vec(env.raw())?;
+    let (count, arguments) = (arguments.len(), arguments.as_ptr());
+    let (mut this, mut returned) = (ptr::null_mut(), ptr::null_mut());
+    // SAFETY: the environment is this thread's, and the values are its own; `arguments` has `count` of them.
+    unsafe {
+        check_status!(sys::napi_get_undefined(env.raw(), &raw mut this))?;
+        let function = function.raw();
+        check_status!(sys::napi_call_function(
+            env.raw(),
+            this,
+            function,
+            count,
+            arguments,
+            &raw mut returned
+        ))?;
+        R::from_napi_value(env.raw(), returned)
     }
 }
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napi::bindgen_prelude::*;
-use napi::{JsError, sys};
+use napi::{JsError, check_status, sys};
 use napi_derive::napi;
 use polyflake::{Clock, ClockError, Number, Options, Snowflake};
 
-use crate::errors::{self, CoreResult, Failure, catch, number, run};
+use crate::errors::{self, CoreResult, Failure, call, catch, number, run};
 use crate::layout::{NodeTexts, node_of, pairs};
 
 #[napi(object, object_from_js = false)]
-pub struct StatsParts {
+pub(crate) struct StatsParts {
     pub waits: f64,
     pub rollbacks: f64,
     pub lead_ms: f64,
@@ -21,13 +21,13 @@ pub struct StatsParts {
 }
 
 #[napi]
-pub fn batch_size(env: &Env, n: String) -> Result<u32> {
+pub(crate) fn batch_size(env: &Env, n: String) -> Result<u32> {
     let n = run(env, || polyflake::batch_size(Number::parse(&n)))?;
     Ok(u32::try_from(n).unwrap_or(u32::MAX))
 }
 
 #[napi]
-pub fn snowflake<'env>(
+pub(crate) fn snowflake<'env>(
     env: &'env Env,
     options: Vec<String>,
     node: Option<NodeTexts>,
@@ -53,8 +53,10 @@ pub fn snowflake<'env>(
             Ok(generator)
         }
         Some(clock) => {
-            let clock = CallersClock { env: Env::from_raw(env.raw()), read: clock.create_ref()? };
-            generator(env, &Arc::new(run(env, || options()?.build_with_clock(clock))?))
+            let clock = CallersClock { env: *env, read: clock.create_ref()? };
+            #[expect(clippy::arc_with_non_send_sync, reason = "shared as the others are, on one thread")]
+            let ids = Arc::new(run(env, || options()?.build_with_clock(clock))?);
+            generator(env, &ids)
         }
     }
 }
@@ -109,7 +111,7 @@ impl<C: Clock + 'static> NextId<C> {
                 data,
                 &raw mut function,
             );
-            napi::check_status!(status)?;
+            check_status!(status)?;
             Function::from_napi_value(env.raw(), function)?
         };
         function.add_finalizer(data, (), |_| ())?;
@@ -143,7 +145,7 @@ impl<C: Clock + 'static> NextId<C> {
 
 /// IDs on their way into JavaScript's memory. They do not go there directly: while a caller's clock runs, the
 /// array may lose its memory (`transfer`), and another thread may write to what is shared.
-const CHUNK: usize = 512;
+const CHUNK: usize = 1024;
 
 fn fill<C: Clock>(ids: &Snowflake<C>, call: &FunctionCallContext<'_>) -> Result<()> {
     let mut chunk = [0; CHUNK];
@@ -231,7 +233,7 @@ struct CallersClock {
 impl Clock for CallersClock {
     fn unix_ms(&self) -> std::result::Result<i64, ClockError> {
         // A long batch reads the clock often: a scope of its own, or its readings pile up until the call ends.
-        let reading = self.env.run_in_scope(|| self.read.borrow_back(&self.env)?.call(()));
+        let reading = self.env.run_in_scope(|| call(&self.env, &self.read, ()));
         match reading {
             Ok(Some(ms)) => Ok(ms.get_i64().0),
             _ => Err(ClockError::new("the clock failed")),

@@ -4,13 +4,13 @@ use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use polyflake::{Format, Layout, Node, Number, PRESETS, UnixTime};
 
-use crate::errors::{CoreResult, number, run};
+use crate::errors::{number, run};
 
 /// A whole node, or each node field's name and its value, one after the other.
 pub(crate) type NodeTexts = Either<String, Vec<String>>;
 
 #[napi(object, object_from_js = false)]
-pub struct LayoutParts {
+pub(crate) struct LayoutParts {
     pub text: String,
     pub epoch_ms: u64,
     pub tick_ms: u64,
@@ -23,7 +23,7 @@ pub struct LayoutParts {
 }
 
 #[napi(object, object_from_js = false)]
-pub struct FieldParts {
+pub(crate) struct FieldParts {
     pub name: String,
     pub bits: u32,
     pub shift: u32,
@@ -31,7 +31,7 @@ pub struct FieldParts {
 }
 
 #[napi(object, object_from_js = false)]
-pub struct DecodedParts {
+pub(crate) struct DecodedParts {
     pub id: u64,
     pub timestamp_ms: u64,
     pub ticks: u64,
@@ -42,17 +42,22 @@ pub struct DecodedParts {
 }
 
 #[napi]
-pub fn presets() -> Vec<&'static str> {
+pub(crate) fn presets() -> Vec<&'static str> {
     PRESETS.iter().map(|preset| preset.name).collect()
 }
 
 #[napi]
-pub fn layout(env: &Env, text: String) -> Result<LayoutParts> {
+pub(crate) fn layout(env: &Env, text: String) -> Result<LayoutParts> {
     run(env, || Layout::parse(&text).map(|layout| parts(&layout)))
 }
 
 #[napi]
-pub fn layout_of(env: &Env, fields: Vec<String>, epoch_ms: String, tick_ms: String) -> Result<LayoutParts> {
+pub(crate) fn layout_of(
+    env: &Env,
+    fields: Vec<String>,
+    epoch_ms: String,
+    tick_ms: String,
+) -> Result<LayoutParts> {
     run(env, || {
         let fields = pairs(&fields).map(|(name, bits)| (name, Number::parse(bits)));
         let layout = Layout::from_fields(fields, Number::parse(&epoch_ms), Number::parse(&tick_ms))?;
@@ -61,7 +66,7 @@ pub fn layout_of(env: &Env, fields: Vec<String>, epoch_ms: String, tick_ms: Stri
 }
 
 #[napi]
-pub fn decode(env: &Env, layout: String, id: String) -> Result<DecodedParts> {
+pub(crate) fn decode(env: &Env, layout: String, id: String) -> Result<DecodedParts> {
     run(env, || {
         let decoded = Layout::parse(&layout)?.decode(Number::parse(&id))?;
         let pair = |(name, value): (&str, u64)| [Either::A(name.to_owned()), Either::B(number(value))];
@@ -77,7 +82,13 @@ pub fn decode(env: &Env, layout: String, id: String) -> Result<DecodedParts> {
 }
 
 #[napi]
-pub fn compose(env: &Env, layout: String, time_ms: String, node: NodeTexts, sequence: String) -> Result<u64> {
+pub(crate) fn compose(
+    env: &Env,
+    layout: String,
+    time_ms: String,
+    node: NodeTexts,
+    sequence: String,
+) -> Result<u64> {
     run(env, || {
         let time = UnixTime::from_ms(Number::parse(&time_ms));
         Layout::parse(&layout)?.compose(time, node_of(&node), Number::parse(&sequence))
@@ -85,30 +96,26 @@ pub fn compose(env: &Env, layout: String, time_ms: String, node: NodeTexts, sequ
 }
 
 #[napi]
-pub fn min_id(env: &Env, layout: String, time_ms: String) -> Result<u64> {
+pub(crate) fn min_id(env: &Env, layout: String, time_ms: String) -> Result<u64> {
     run(env, || Layout::parse(&layout)?.min_id(UnixTime::from_ms(Number::parse(&time_ms))))
 }
 
 #[napi]
-pub fn max_id(env: &Env, layout: String, time_ms: String) -> Result<u64> {
+pub(crate) fn max_id(env: &Env, layout: String, time_ms: String) -> Result<u64> {
     run(env, || Layout::parse(&layout)?.max_id(UnixTime::from_ms(Number::parse(&time_ms))))
 }
 
 #[napi]
-pub fn format_id(env: &Env, id: String, format: Option<String>) -> Result<String> {
+pub(crate) fn format_id(env: &Env, id: String, format: String) -> Result<String> {
     run(env, || {
         let id = Number::parse(&id).to_id()?;
-        Ok(format_of(format)?.write(id).to_string())
+        Ok(format.parse::<Format>()?.write(id).to_string())
     })
 }
 
 #[napi]
-pub fn parse_id(env: &Env, text: String, format: Option<String>) -> Result<u64> {
-    run(env, || format_of(format)?.read(&text))
-}
-
-fn format_of(name: Option<String>) -> CoreResult<Format> {
-    name.map_or(Ok(Format::Decimal), |name| name.parse())
+pub(crate) fn parse_id(env: &Env, text: String, format: String) -> Result<u64> {
+    run(env, || format.parse::<Format>()?.read(&text))
 }
 
 /// Texts that stand in pairs.

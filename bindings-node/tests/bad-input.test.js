@@ -15,7 +15,8 @@ const sequenceOf = (bits) => new Layout({ fields: { timestamp: 41, sequence: bit
 function typeError(call, ...says) {
   const error = thrownBy(call);
   assert.ok(error instanceof TypeError, `${error}`);
-  for (const part of says) assert.ok(error.message.includes(part), `"${error.message}" does not say "${part}"`);
+  for (const part of says)
+    assert.ok(error.message.includes(part), `"${error.message}" does not say "${part}"`);
 }
 
 describe("integers", () => {
@@ -41,8 +42,24 @@ describe("integers", () => {
       0,
       LONGEST,
     ]),
-    ["n", (value) => build({ layout: ROOMIEST }).nextIds(value), "INVALID_OPTION", "n is", "INVALID_OPTION", 1, 2 ** 24],
-    ["Snowflake.decode", (value) => build().decode(value), "INVALID_ID", "ID", "INVALID_ID", 0, 2n ** 63n - 1n],
+    [
+      "n",
+      (value) => build({ layout: ROOMIEST }).nextIds(value),
+      "INVALID_OPTION",
+      "n is",
+      "INVALID_OPTION",
+      1,
+      2 ** 24,
+    ],
+    [
+      "Snowflake.decode",
+      (value) => build().decode(value),
+      "INVALID_ID",
+      "ID",
+      "INVALID_ID",
+      0,
+      2n ** 63n - 1n,
+    ],
     ["Layout.decode", (value) => TWITTER.decode(value), "INVALID_ID", "ID", "INVALID_ID", 0, 2n ** 63n - 1n],
     ["formatId", (value) => formatId(value), "INVALID_ID", "ID", "INVALID_ID", 0, 2n ** 64n - 1n],
     [
@@ -110,7 +127,15 @@ describe("integers", () => {
 
   for (const [place, call, code, says] of PLACES) {
     test(`${place}: out of range, with the value`, () => {
-      for (const value of [-1n, -(2n ** 63n), -(2n ** 63n) - 1n, 2n ** 64n, 2n ** 64n + 1n, 10n ** 30n, -(10n ** 30n)]) {
+      for (const value of [
+        -1n,
+        -(2n ** 63n),
+        -(2n ** 63n) - 1n,
+        2n ** 64n,
+        2n ** 64n + 1n,
+        10n ** 30n,
+        -(10n ** 30n),
+      ]) {
         refused(() => call(value), code, says, String(value));
         refused(() => call(String(value)), code, says, String(value));
       }
@@ -122,7 +147,22 @@ describe("integers", () => {
 
   for (const [place, call, code, says] of PLACES) {
     test(`${place}: a text that is no whole number`, () => {
-      for (const text of ["", " 1", "1 ", "1.0", "1e3", "0x1", "+1", "1_000", "one", "１", "1n", "NaN", "\0", "\ud800"]) {
+      for (const text of [
+        "",
+        " 1",
+        "1 ",
+        "1.0",
+        "1e3",
+        "0x1",
+        "+1",
+        "1_000",
+        "one",
+        "１",
+        "1n",
+        "NaN",
+        "\0",
+        "\ud800",
+      ]) {
         refused(() => call(text), code, says);
       }
     });
@@ -157,88 +197,127 @@ describe("integers", () => {
 const ROOMIEST = "timestamp:31|worker:1|sequence:32@0/1s";
 
 describe("a Snowflake's options", () => {
-  each(test, "what is no object of options", [
-    ["nothing", undefined, "undefined"],
-    ["null", null, "null"],
-    ["a node", 7, "number"],
-    ["a layout", "twitter", "string"],
-    ["a function", held, "function"],
-  ], (options, type) => {
-    typeError(() => new Snowflake(options), "options must be an object", type);
-  });
+  each(
+    test,
+    "what is no object of options",
+    [
+      ["nothing", undefined, "undefined"],
+      ["null", null, "null"],
+      ["a node", 7, "number"],
+      ["a layout", "twitter", "string"],
+      ["a function", held, "function"],
+    ],
+    (options, type) => {
+      typeError(() => new Snowflake(options), "options must be an object", type);
+    },
+  );
 
   test("it is a class", () => {
     assert.throws(() => Snowflake({ node: 1 }), TypeError);
     assert.throws(() => Layout("twitter"), TypeError);
   });
 
-  each(test, "an option there is not", [
-    ["misspelt", { nod: 1 }, "nod"],
-    ["another language's", { max_wait_ms: 1 }, "max_wait_ms"],
-    ["snake_case once more", { sequence_start: "zero" }, "sequence_start"],
-    ["another case", { Layout: "twitter" }, "Layout"],
-    ["a node field", { worker: 1 }, "worker"],
-    ["no name", { "": 1 }, ""],
-    ["with a value of any type", { state: { file: "x" } }, "state"],
-    ["with a function", { onWait() {} }, "onWait"],
-    ["with null", { maxLagMs: null }, "maxLagMs"],
-    ["its own __proto__", JSON.parse('{"__proto__": "x"}'), "__proto__"],
-    ["a lone surrogate", { "max\ud800": 1 }, "max"],
-    ["a NUL", { "maxWaitMs\0": 1 }, "maxWaitMs"],
-  ], (options, name) => {
-    const names = "layout, node, maxBackwardMs, maxAheadMs, maxWaitMs, sequenceStart, clock";
-    refused(() => build(options), "INVALID_OPTION", `there is no option \`${name}`, names);
-  });
+  each(
+    test,
+    "an option there is not",
+    [
+      ["misspelt", { nod: 1 }, "nod"],
+      ["another language's", { max_wait_ms: 1 }, "max_wait_ms"],
+      ["snake_case once more", { sequence_start: "zero" }, "sequence_start"],
+      ["another case", { Layout: "twitter" }, "Layout"],
+      ["a node field", { worker: 1 }, "worker"],
+      ["no name", { "": 1 }, ""],
+      ["with a value of any type", { state: { file: "x" } }, "state"],
+      ["with a function", { onWait() {} }, "onWait"],
+      ["with null", { maxLagMs: null }, "maxLagMs"],
+      ["its own __proto__", JSON.parse('{"__proto__": "x"}'), "__proto__"],
+      ["a lone surrogate", { "max\ud800": 1 }, "max"],
+      ["a NUL", { "maxWaitMs\0": 1 }, "maxWaitMs"],
+    ],
+    (options, name) => {
+      const names = "layout, node, maxBackwardMs, maxAheadMs, maxWaitMs, sequenceStart, clock";
+      refused(() => build(options), "INVALID_OPTION", `there is no option \`${name}`, names);
+    },
+  );
 
-  each(test, "a wrong type", [
-    ["layout", { layout: 1 }, "layout must be a string or a Layout", "number"],
-    ["layout, null", { layout: null }, "layout must be", "null"],
-    ["layout, its parts", { layout: { fields: { timestamp: 41 } } }, "layout must be", "object"],
-    ["sequenceStart", { sequenceStart: 0 }, "sequenceStart must be", "number"],
-    ["sequenceStart, boolean", { sequenceStart: true }, "sequenceStart must be", "zero", "boolean"],
-    ["clock", { clock: T }, "clock must be", "function", "number"],
-    ["clock, a Date", { clock: new Date() }, "clock must be", "object"],
-    ["clock, null", { clock: null }, "clock must be", "null"],
-    ["node, null", { node: null }, "node must be", "null"],
-    ["node, boolean", { node: true }, "node must be", "boolean"],
-    ["node, array", { node: [1, 7] }, "node must be", "array"],
-    ["node field, boolean", { node: { datacenter: 1, worker: true } }, "node field worker must be", "boolean"],
-    ["node field, object", { node: { datacenter: 1, worker: {} } }, "node field worker must be", "object"],
-    ["node field, undefined", { node: { datacenter: 1, worker: undefined } }, "node field worker", "undefined"],
-  ], (options, ...says) => {
-    typeError(() => build(options), ...says);
-  });
+  each(
+    test,
+    "a wrong type",
+    [
+      ["layout", { layout: 1 }, "layout must be a string or a Layout", "number"],
+      ["layout, null", { layout: null }, "layout must be", "null"],
+      ["layout, its parts", { layout: { fields: { timestamp: 41 } } }, "layout must be", "object"],
+      ["sequenceStart", { sequenceStart: 0 }, "sequenceStart must be", "number"],
+      ["sequenceStart, boolean", { sequenceStart: true }, "sequenceStart must be", "zero", "boolean"],
+      ["clock", { clock: T }, "clock must be", "function", "number"],
+      ["clock, a Date", { clock: new Date() }, "clock must be", "object"],
+      ["clock, null", { clock: null }, "clock must be", "null"],
+      ["node, null", { node: null }, "node must be", "null"],
+      ["node, boolean", { node: true }, "node must be", "boolean"],
+      ["node, array", { node: [1, 7] }, "node must be", "array"],
+      [
+        "node field, boolean",
+        { node: { datacenter: 1, worker: true } },
+        "node field worker must be",
+        "boolean",
+      ],
+      ["node field, object", { node: { datacenter: 1, worker: {} } }, "node field worker must be", "object"],
+      [
+        "node field, undefined",
+        { node: { datacenter: 1, worker: undefined } },
+        "node field worker",
+        "undefined",
+      ],
+    ],
+    (options, ...says) => {
+      typeError(() => build(options), ...says);
+    },
+  );
 
-  each(test, "a wrong value", [
-    ["sequenceStart", { sequenceStart: "Zero" }, "sequenceStart is `Zero`; it takes zero or spread"],
-    ["sequenceStart, empty", { sequenceStart: "" }, "zero or spread"],
-    ["clock", { clock: "wall" }, "clock is `wall`; it takes system or steady"],
-    ["clock, empty", { clock: "" }, "system or steady"],
-    ["maxWaitMs", { maxWaitMs: -1 }, "maxWaitMs is -1; it takes a whole number from 0 to 4294967295"],
-    ["maxAheadMs", { maxAheadMs: "soon" }, "maxAheadMs is soon;"],
-  ], (options, ...says) => {
-    refused(() => build(options), "INVALID_OPTION", ...says);
-  });
+  each(
+    test,
+    "a wrong value",
+    [
+      ["sequenceStart", { sequenceStart: "Zero" }, "sequenceStart is `Zero`; it takes zero or spread"],
+      ["sequenceStart, empty", { sequenceStart: "" }, "zero or spread"],
+      ["clock", { clock: "wall" }, "clock is `wall`; it takes system or steady"],
+      ["clock, empty", { clock: "" }, "system or steady"],
+      ["maxWaitMs", { maxWaitMs: -1 }, "maxWaitMs is -1; it takes a whole number from 0 to 4294967295"],
+      ["maxAheadMs", { maxAheadMs: "soon" }, "maxAheadMs is soon;"],
+    ],
+    (options, ...says) => {
+      refused(() => build(options), "INVALID_OPTION", ...says);
+    },
+  );
 
-  each(test, "a wrong node", [
-    ["none", undefined, "node is missing", "0 to 1023", "datacenter, worker"],
-    ["no field", {}, "datacenter is missing"],
-    ["one field of two", { datacenter: 1 }, "worker is missing"],
-    ["a field too many", { datacenter: 1, worker: 1, process: 1 }, "process", "datacenter, worker"],
-    ["another case", { datacenter: 1, Worker: 1 }, "Worker"],
-    ["past its field", { datacenter: 1, worker: 32 }, "worker is 32", "0 to 31"],
-    ["no node field", { datacenter: 1, worker: 1, sequence: 1 }, "sequence"],
-    ["an empty name", { datacenter: 1, worker: 1, "": 1 }, "datacenter, worker"],
-    ["a foreign letter", { datacenter: 1, wörker: 1 }, "wörker"],
-    ["its own __proto__", JSON.parse('{"datacenter": 1, "worker": 1, "__proto__": 7}'), "__proto__"],
-    ["a lone surrogate", { datacenter: 1, "w\ud800": 1 }, "datacenter, worker"],
-    ["a NUL", { datacenter: 1, "worker\0": 1 }, "datacenter, worker"],
-    ["many fields", Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`f${n}`, n])), "more node fields"],
-    ["out of range", 1024, "node is 1024", "0 to 1023"],
-  ], (node, ...says) => {
-    refused(() => build({ node }), "INVALID_NODE", ...says);
-    if (node !== undefined) refused(() => TWITTER.compose(T, node, 0), "INVALID_NODE", ...says.slice(0, 1));
-  });
+  each(
+    test,
+    "a wrong node",
+    [
+      ["none", undefined, "node is missing", "0 to 1023", "datacenter, worker"],
+      ["no field", {}, "datacenter is missing"],
+      ["one field of two", { datacenter: 1 }, "worker is missing"],
+      ["a field too many", { datacenter: 1, worker: 1, process: 1 }, "process", "datacenter, worker"],
+      ["another case", { datacenter: 1, Worker: 1 }, "Worker"],
+      ["past its field", { datacenter: 1, worker: 32 }, "worker is 32", "0 to 31"],
+      ["no node field", { datacenter: 1, worker: 1, sequence: 1 }, "sequence"],
+      ["an empty name", { datacenter: 1, worker: 1, "": 1 }, "datacenter, worker"],
+      ["a foreign letter", { datacenter: 1, wörker: 1 }, "wörker"],
+      ["its own __proto__", JSON.parse('{"datacenter": 1, "worker": 1, "__proto__": 7}'), "__proto__"],
+      ["a lone surrogate", { datacenter: 1, "w\ud800": 1 }, "datacenter, worker"],
+      ["a NUL", { datacenter: 1, "worker\0": 1 }, "datacenter, worker"],
+      [
+        "many fields",
+        Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`f${n}`, n])),
+        "more node fields",
+      ],
+      ["out of range", 1024, "node is 1024", "0 to 1023"],
+    ],
+    (node, ...says) => {
+      refused(() => build({ node }), "INVALID_NODE", ...says);
+      if (node !== undefined) refused(() => TWITTER.compose(T, node, 0), "INVALID_NODE", ...says.slice(0, 1));
+    },
+  );
 
   test("a node must be given", () => {
     refused(() => new Snowflake({}), "INVALID_NODE", "missing");
@@ -247,11 +326,16 @@ describe("a Snowflake's options", () => {
   });
 
   test("a node where there is no field", () => {
-    for (const node of [1, { worker: 0 }, 2n ** 64n]) refused(() => build({ layout: "mastodon", node }), "INVALID_NODE");
+    for (const node of [1, { worker: 0 }, 2n ** 64n])
+      refused(() => build({ layout: "mastodon", node }), "INVALID_NODE");
   });
 
   test("fields that are inherited are not given", () => {
-    refused(() => build({ node: { __proto__: { datacenter: 1, worker: 7 } } }), "INVALID_NODE", "datacenter is missing");
+    refused(
+      () => build({ node: { __proto__: { datacenter: 1, worker: 7 } } }),
+      "INVALID_NODE",
+      "datacenter is missing",
+    );
   });
 
   test("what a getter throws passes through", () => {
@@ -300,67 +384,99 @@ describe("a Snowflake's options", () => {
 });
 
 describe("layouts", () => {
-  each(test, "an unknown name", [
-    ["misspelt", "twiter", "did you mean twitter"],
-    ["another case", "Twitter", "twitter"],
-    ["empty", "", "twitter, discord"],
-    ["very long", "x".repeat(100_000), "twitter, discord"],
-    ["a NUL", "twitter\0", "twitter"],
-    ["a lone surrogate", "tw\ud800", "no preset"],
-  ], (name, says) => {
-    for (const call of [() => new Layout(name), () => build({ layout: name })]) {
-      assert.ok(refused(call, "UNKNOWN_LAYOUT", says).message.length < 1000);
-    }
-  });
-
-  each(test, "fields that cannot work", [
-    ["too many bits", { timestamp: 37, worker: 20, sequence: 16 }, "73 bits, 9 too many"],
-    ["no timestamp", { worker: 10, sequence: 12 }, "timestamp"],
-    ["no sequence", { timestamp: 41, worker: 10 }, "sequence"],
-    ["two timestamps", [["timestamp", 41], ["timestamp", 1], ["sequence", 12]], "timestamp"],
-    ["two of a name", [["timestamp", 41], ["w", 1], ["w", 2], ["sequence", 12]], "w"],
-    ["none", [], "timestamp"],
-    ["none, as an object", {}, "timestamp"],
-    ["no width", { timestamp: 0, sequence: 12 }, "timestamp"],
-    ["sequence above", { sequence: 12, timestamp: 41 }, "timestamp"],
-    ["a name in upper case", { timestamp: 41, Worker: 1, sequence: 12 }, "Worker"],
-    ["a wide sequence", { timestamp: 10, sequence: 33 }, "33"],
-    ["a lone surrogate", { timestamp: 41, "w\ud800": 1, sequence: 12 }, "field name"],
-    ["its own __proto__", JSON.parse('{"timestamp": 41, "__proto__": 5, "sequence": 12}'), "__proto__"],
+  each(
+    test,
+    "an unknown name",
     [
-      "nine node fields",
-      { timestamp: 41, ...Object.fromEntries([..."abcdefghi"].map((name) => [name, 1])), sequence: 12 },
-      "8",
+      ["misspelt", "twiter", "did you mean twitter"],
+      ["another case", "Twitter", "twitter"],
+      ["empty", "", "twitter, discord"],
+      ["very long", "x".repeat(100_000), "twitter, discord"],
+      ["a NUL", "twitter\0", "twitter"],
+      ["a lone surrogate", "tw\ud800", "no preset"],
     ],
-  ], (fields, says) => {
-    refused(() => new Layout({ fields, epochMs: 0 }), "INVALID_LAYOUT", says);
-  });
+    (name, says) => {
+      for (const call of [() => new Layout(name), () => build({ layout: name })]) {
+        assert.ok(refused(call, "UNKNOWN_LAYOUT", says).message.length < 1000);
+      }
+    },
+  );
+
+  each(
+    test,
+    "fields that cannot work",
+    [
+      ["too many bits", { timestamp: 37, worker: 20, sequence: 16 }, "73 bits, 9 too many"],
+      ["no timestamp", { worker: 10, sequence: 12 }, "timestamp"],
+      ["no sequence", { timestamp: 41, worker: 10 }, "sequence"],
+      [
+        "two timestamps",
+        [
+          ["timestamp", 41],
+          ["timestamp", 1],
+          ["sequence", 12],
+        ],
+        "timestamp",
+      ],
+      [
+        "two of a name",
+        [
+          ["timestamp", 41],
+          ["w", 1],
+          ["w", 2],
+          ["sequence", 12],
+        ],
+        "w",
+      ],
+      ["none", [], "timestamp"],
+      ["none, as an object", {}, "timestamp"],
+      ["no width", { timestamp: 0, sequence: 12 }, "timestamp"],
+      ["sequence above", { sequence: 12, timestamp: 41 }, "timestamp"],
+      ["a name in upper case", { timestamp: 41, Worker: 1, sequence: 12 }, "Worker"],
+      ["a wide sequence", { timestamp: 10, sequence: 33 }, "33"],
+      ["a lone surrogate", { timestamp: 41, "w\ud800": 1, sequence: 12 }, "field name"],
+      ["its own __proto__", JSON.parse('{"timestamp": 41, "__proto__": 5, "sequence": 12}'), "__proto__"],
+      [
+        "nine node fields",
+        { timestamp: 41, ...Object.fromEntries([..."abcdefghi"].map((name) => [name, 1])), sequence: 12 },
+        "8",
+      ],
+    ],
+    (fields, says) => {
+      refused(() => new Layout({ fields, epochMs: 0 }), "INVALID_LAYOUT", says);
+    },
+  );
 
   const fields = { timestamp: 41, sequence: 12 };
-  each(test, "a wrong type", [
-    ["nothing", undefined, "undefined"],
-    ["null", null, "null"],
-    ["a Number", 5, "number"],
-    ["a boolean", true, "boolean"],
-    ["an array", ["twitter"], "array"],
-    ["an object of something else", { text: "twitter" }, "fields and epochMs"],
-    ["no epochMs", { fields }, "epochMs", "undefined"],
-    ["no fields", { epochMs: 0 }, "fields"],
-    ["fields as a number", { fields: 5, epochMs: 0 }, "fields", "number"],
-    ["fields as a text", { fields: "timestamp:41", epochMs: 0 }, "fields", "string"],
-    ["fields null", { fields: null, epochMs: 0 }, "fields", "null"],
-    ["a field as a number", { fields: [5], epochMs: 0 }, "pair", "number"],
-    ["a field as a text", { fields: ["ab"], epochMs: 0 }, "pair", "string"],
-    ["a field of three", { fields: [["timestamp", 41, 0]], epochMs: 0 }, "pair"],
-    ["a field without its width", { fields: [["timestamp"]], epochMs: 0 }, "pair"],
-    ["a field's name", { fields: [[1, 41]], epochMs: 0 }, "name", "number"],
-    ["a field's width", { fields: { timestamp: true }, epochMs: 0 }, "timestamp", "boolean"],
-    ["a part there is not", { fields, epochMs: 0, tick: 1 }, "no part tick", "tickMs"],
-    ["another language's part", { fields, epochMs: 0, tick_ms: 1 }, "tick_ms"],
-    ["tickMs null", { fields, epochMs: 0, tickMs: null }, "tickMs", "null"],
-  ], (layout, ...says) => {
-    typeError(() => new Layout(layout), ...says);
-  });
+  each(
+    test,
+    "a wrong type",
+    [
+      ["nothing", undefined, "undefined"],
+      ["null", null, "null"],
+      ["a Number", 5, "number"],
+      ["a boolean", true, "boolean"],
+      ["an array", ["twitter"], "array"],
+      ["an object of something else", { text: "twitter" }, "fields and epochMs"],
+      ["no epochMs", { fields }, "epochMs", "undefined"],
+      ["no fields", { epochMs: 0 }, "fields"],
+      ["fields as a number", { fields: 5, epochMs: 0 }, "fields", "number"],
+      ["fields as a text", { fields: "timestamp:41", epochMs: 0 }, "fields", "string"],
+      ["fields null", { fields: null, epochMs: 0 }, "fields", "null"],
+      ["a field as a number", { fields: [5], epochMs: 0 }, "pair", "number"],
+      ["a field as a text", { fields: ["ab"], epochMs: 0 }, "pair", "string"],
+      ["a field of three", { fields: [["timestamp", 41, 0]], epochMs: 0 }, "pair"],
+      ["a field without its width", { fields: [["timestamp"]], epochMs: 0 }, "pair"],
+      ["a field's name", { fields: [[1, 41]], epochMs: 0 }, "name", "number"],
+      ["a field's width", { fields: { timestamp: true }, epochMs: 0 }, "timestamp", "boolean"],
+      ["a part there is not", { fields, epochMs: 0, tick: 1 }, "no part tick", "tickMs"],
+      ["another language's part", { fields, epochMs: 0, tick_ms: 1 }, "tick_ms"],
+      ["tickMs null", { fields, epochMs: 0, tickMs: null }, "tickMs", "null"],
+    ],
+    (layout, ...says) => {
+      typeError(() => new Layout(layout), ...says);
+    },
+  );
 
   test("no range where a node stands above the time", () => {
     for (const name of ["minId", "maxId"]) {
@@ -375,35 +491,43 @@ describe("layouts", () => {
 });
 
 describe("texts", () => {
-  each(test, "no ID", [
-    ["a letter", "12x4", "decimal", 3],
-    ["a sign", "-1", "decimal", 1],
-    ["a plus", "+1", "decimal", 1],
-    ["a space", " 1", "decimal", 1],
-    ["a line's end", "1\n", "decimal", 2],
-    ["an underscore", "1_000", "decimal", 2],
-    ["a fraction", "1.0", "decimal", 2],
-    ["a bigint's n", "1n", "decimal", 2],
-    ["a foreign digit", "１", "decimal", 1],
-    ["two bytes", "éé1", "decimal", 1],
-    ["two units", "1\u{1f600}2", "decimal", 2],
-    ["a NUL", "1\0", "decimal", 2],
-    ["a lone surrogate", "12\ud800", "decimal", 3],
-    ["65 bits", "18446744073709551616", "decimal", 20],
-    ["21 digits", "0".repeat(21), "decimal", 21],
-    ["a million digits", "1".repeat(1_000_000), "decimal", 21],
-    ["0x", "0x1f", "hex", 2],
-    ["65 bits of hex", "10000000000000000", "hex", 17],
-    ["U", "U1226N0640J7Q", "base32", 1],
-    ["65 bits of base32", "G000000000000", "base32", 13],
-    ["65 bits of base36", "3w5e11264sgsg", "base36", 13],
-    ["l", "10l", "base58", 2],
-    ["65 bits of base58", "jpXCZedGfVR", "base58", 11],
-    ["65 bits of base62", "LygHa16AHYG", "base62", 11],
-    ["a dash", "a-", "base62", 2],
-  ], (text, format, position) => {
-    assert.match(refused(() => parseId(text, format), "INVALID_ID").message, new RegExp(`position ${position}\\b`));
-  });
+  each(
+    test,
+    "no ID",
+    [
+      ["a letter", "12x4", "decimal", 3],
+      ["a sign", "-1", "decimal", 1],
+      ["a plus", "+1", "decimal", 1],
+      ["a space", " 1", "decimal", 1],
+      ["a line's end", "1\n", "decimal", 2],
+      ["an underscore", "1_000", "decimal", 2],
+      ["a fraction", "1.0", "decimal", 2],
+      ["a bigint's n", "1n", "decimal", 2],
+      ["a foreign digit", "１", "decimal", 1],
+      ["two bytes", "éé1", "decimal", 1],
+      ["two units", "1\u{1f600}2", "decimal", 2],
+      ["a NUL", "1\0", "decimal", 2],
+      ["a lone surrogate", "12\ud800", "decimal", 3],
+      ["65 bits", "18446744073709551616", "decimal", 20],
+      ["21 digits", "0".repeat(21), "decimal", 21],
+      ["a million digits", "1".repeat(1_000_000), "decimal", 21],
+      ["0x", "0x1f", "hex", 2],
+      ["65 bits of hex", "10000000000000000", "hex", 17],
+      ["U", "U1226N0640J7Q", "base32", 1],
+      ["65 bits of base32", "G000000000000", "base32", 13],
+      ["65 bits of base36", "3w5e11264sgsg", "base36", 13],
+      ["l", "10l", "base58", 2],
+      ["65 bits of base58", "jpXCZedGfVR", "base58", 11],
+      ["65 bits of base62", "LygHa16AHYG", "base62", 11],
+      ["a dash", "a-", "base62", 2],
+    ],
+    (text, format, position) => {
+      assert.match(
+        refused(() => parseId(text, format), "INVALID_ID").message,
+        new RegExp(`position ${position}\\b`),
+      );
+    },
+  );
 
   test("an empty text", () => {
     for (const format of ["decimal", "hex", "base32", "base36", "base58", "base62"]) {
@@ -413,14 +537,24 @@ describe("texts", () => {
 
   test("a format there is not", () => {
     for (const format of ["base64", "", "Decimal", "HEX", "__proto__", "toString", "hex\0", "\ud800"]) {
-      for (const call of [() => formatId(1, format), () => parseId("1", format), () => build().nextIdString(format)]) {
+      for (const call of [
+        () => formatId(1, format),
+        () => parseId("1", format),
+        () => build().nextIdString(format),
+      ]) {
         refused(call, "INVALID_OPTION", "format is", "it takes decimal, hex, base32");
       }
     }
   });
 
   test("a wrong type", () => {
-    for (const [value, type] of [[1, "number"], [1n, "bigint"], [null, "null"], [["1"], "array"], [{}, "object"]]) {
+    for (const [value, type] of [
+      [1, "number"],
+      [1n, "bigint"],
+      [null, "null"],
+      [["1"], "array"],
+      [{}, "object"],
+    ]) {
       typeError(() => parseId(value), "text must be a string", type);
       typeError(() => parseId("1", value), "format must be a string", type);
       typeError(() => formatId(1, value), "format must be a string", type);
@@ -431,24 +565,29 @@ describe("texts", () => {
 });
 
 describe("fill", () => {
-  each(test, "what is no BigUint64Array", [
-    ["nothing", undefined, "undefined"],
-    ["null", null, "null"],
-    ["a count", 5, "number"],
-    ["an array", [0n, 0n], "array"],
-    ["signed", new BigInt64Array(2)],
-    ["bytes", new Uint8Array(16)],
-    ["a buffer", new ArrayBuffer(16)],
-    ["a view", new DataView(new ArrayBuffer(16))],
-    ["what looks like one", { length: 2, buffer: new ArrayBuffer(16), byteOffset: 0 }],
-    ["what inherits from one", Object.create(new BigUint64Array(2))],
-    ["what has its prototype", Object.create(BigUint64Array.prototype)],
-  ], (array, type = "object") => {
-    const ids = build();
-    const before = ids.nextId();
-    typeError(() => ids.fill(array), "BigUint64Array", type);
-    assert.equal(ids.nextId(), before + 1n);
-  });
+  each(
+    test,
+    "what is no BigUint64Array",
+    [
+      ["nothing", undefined, "undefined"],
+      ["null", null, "null"],
+      ["a count", 5, "number"],
+      ["an array", [0n, 0n], "array"],
+      ["signed", new BigInt64Array(2)],
+      ["bytes", new Uint8Array(16)],
+      ["a buffer", new ArrayBuffer(16)],
+      ["a view", new DataView(new ArrayBuffer(16))],
+      ["what looks like one", { length: 2, buffer: new ArrayBuffer(16), byteOffset: 0 }],
+      ["what inherits from one", Object.create(new BigUint64Array(2))],
+      ["what has its prototype", Object.create(BigUint64Array.prototype)],
+    ],
+    (array, type = "object") => {
+      const ids = build();
+      const before = ids.nextId();
+      typeError(() => ids.fill(array), "BigUint64Array", type);
+      assert.equal(ids.nextId(), before + 1n);
+    },
+  );
 });
 
 describe("clocks", () => {
@@ -469,70 +608,80 @@ describe("clocks", () => {
   };
   const outcomes = (ids) => Object.entries(CALLS).map(([name, call]) => [name, () => call(ids)]);
 
-  each(test, "no time", [
-    ["undefined", undefined, TypeError],
-    ["null", null, TypeError],
-    ["NaN", Number.NaN, RangeError],
-    ["1.5", 1.5, RangeError],
-    ["Infinity", Infinity, RangeError],
-    ["2 ** 53", 2 ** 53, RangeError],
-    ["a text", "1700000000000", TypeError],
-    ["x", "x", TypeError],
-    ["a boolean", true, TypeError],
-    ["a Date", new Date(T), TypeError],
-    ["a promise", Promise.resolve(T), TypeError],
-    ["an array", [T], TypeError],
-    ["a symbol", Symbol("now"), TypeError],
-    ["an object without a text", Object.create(null), TypeError],
-    ["a huge bigint", 10n ** 30n, RangeError],
-    ["2n ** 63n", 2n ** 63n, RangeError],
-    ["below -(2n ** 63n)", -(2n ** 63n) - 1n, RangeError],
-  ], async (reading, type) => {
-    const ids = build({ clock: () => reading });
-    for (const [, call] of outcomes(ids)) {
-      const error = refused(call, "CLOCK_FAILED");
-      assert.ok(error.cause instanceof type, `${error.cause}`);
-      if (typeof reading !== "object" || Array.isArray(reading)) {
-        assert.ok(error.message.includes(String(reading)), error.message);
-      }
-    }
-    for (const call of Object.values(ASYNC)) {
-      assert.ok((await refusedLater(call(ids), "CLOCK_FAILED")).cause instanceof type);
-    }
-  });
-
-  each(test, "a clock that throws", [
-    ["an Error", new Error("no sync"), "no sync"],
-    ["a RangeError", new RangeError("no sync"), "RangeError: no sync"],
-    ["a text", "out of order", "out of order"],
-    ["a number", 5, "5"],
-    ["undefined", undefined, "undefined"],
-    ["null", null, "null"],
-    ["a symbol", Symbol("late"), "late"],
-    ["an object without a text", Object.create(null)],
+  each(
+    test,
+    "no time",
     [
-      "an object whose text throws",
-      {
-        toString() {
-          throw new Error("not even that");
-        },
-      },
+      ["undefined", undefined, TypeError],
+      ["null", null, TypeError],
+      ["NaN", Number.NaN, RangeError],
+      ["1.5", 1.5, RangeError],
+      ["Infinity", Infinity, RangeError],
+      ["2 ** 53", 2 ** 53, RangeError],
+      ["a text", "1700000000000", TypeError],
+      ["x", "x", TypeError],
+      ["a boolean", true, TypeError],
+      ["a Date", new Date(T), TypeError],
+      ["a promise", Promise.resolve(T), TypeError],
+      ["an array", [T], TypeError],
+      ["a symbol", Symbol("now"), TypeError],
+      ["an object without a text", Object.create(null), TypeError],
+      ["a huge bigint", 10n ** 30n, RangeError],
+      ["2n ** 63n", 2n ** 63n, RangeError],
+      ["below -(2n ** 63n)", -(2n ** 63n) - 1n, RangeError],
     ],
-  ], async (thrown, says = "") => {
-    const ids = build({
-      clock() {
-        throw thrown;
-      },
-    });
-    for (const [name, call] of outcomes(ids)) {
-      const error = refused(call, "CLOCK_FAILED", says);
-      assert.ok(Object.hasOwn(error, "cause"), name);
-      assert.equal(error.cause, thrown, name);
-    }
-    for (const [name, call] of Object.entries(ASYNC)) {
-      assert.equal((await refusedLater(call(ids), "CLOCK_FAILED", says)).cause, thrown, name);
-    }
-  });
+    async (reading, type) => {
+      const ids = build({ clock: () => reading });
+      for (const [, call] of outcomes(ids)) {
+        const error = refused(call, "CLOCK_FAILED");
+        assert.ok(error.cause instanceof type, `${error.cause}`);
+        if (typeof reading !== "object" || Array.isArray(reading)) {
+          assert.ok(error.message.includes(String(reading)), error.message);
+        }
+      }
+      for (const call of Object.values(ASYNC)) {
+        assert.ok((await refusedLater(call(ids), "CLOCK_FAILED")).cause instanceof type);
+      }
+    },
+  );
+
+  each(
+    test,
+    "a clock that throws",
+    [
+      ["an Error", new Error("no sync"), "no sync"],
+      ["a RangeError", new RangeError("no sync"), "RangeError: no sync"],
+      ["a text", "out of order", "out of order"],
+      ["a number", 5, "5"],
+      ["undefined", undefined, "undefined"],
+      ["null", null, "null"],
+      ["a symbol", Symbol("late"), "late"],
+      ["an object without a text", Object.create(null)],
+      [
+        "an object whose text throws",
+        {
+          toString() {
+            throw new Error("not even that");
+          },
+        },
+      ],
+    ],
+    async (thrown, says = "") => {
+      const ids = build({
+        clock() {
+          throw thrown;
+        },
+      });
+      for (const [name, call] of outcomes(ids)) {
+        const error = refused(call, "CLOCK_FAILED", says);
+        assert.ok(Object.hasOwn(error, "cause"), name);
+        assert.equal(error.cause, thrown, name);
+      }
+      for (const [name, call] of Object.entries(ASYNC)) {
+        assert.equal((await refusedLater(call(ids), "CLOCK_FAILED", says)).cause, thrown, name);
+      }
+    },
+  );
 
   test("a clock outside the layout's time", () => {
     for (const reading of [-1, 0, 1288834974656, 3487858230209, -(2n ** 63n), 2n ** 63n - 1n]) {
@@ -634,7 +783,10 @@ describe("PolyflakeError", () => {
     class Own extends PolyflakeError {}
     const own = new Own(3, "INVALID_NODE", "mine");
     assert.ok(own instanceof PolyflakeError && own instanceof Own);
-    assert.deepEqual([own.code, own.number, own.message, own.name], ["INVALID_NODE", 3, "mine", "PolyflakeError"]);
+    assert.deepEqual(
+      [own.code, own.number, own.message, own.name],
+      ["INVALID_NODE", 3, "mine", "PolyflakeError"],
+    );
     assert.ok(!(new Error("x") instanceof PolyflakeError));
   });
 
@@ -649,23 +801,28 @@ describe("PolyflakeError", () => {
   const FAILS = () => {
     throw new Error("no clock");
   };
-  each(test, "what throws it", [
-    ["INVALID_LAYOUT", () => new Layout("timestamp:41@0/1ms")],
-    ["UNKNOWN_LAYOUT", () => new Layout("twiter")],
-    ["INVALID_NODE", () => build({ node: -1 })],
-    ["INVALID_OPTION", () => build({ maxWaitMs: -1 })],
-    ["INVALID_ID", () => TWITTER.decode(-1)],
-    ["TIME_OUT_OF_RANGE", () => build({ clock: () => 0 }).nextId()],
-    ["CLOCK_MOVED_BACKWARDS", stepsBack],
-    ["SEQUENCE_EXHAUSTED", usedUp],
-    ["CLOCK_FAILED", () => build({ clock: FAILS }).nextId()],
-  ].map(([code, call]) => [code, code, call]), (code, call) => {
-    const thrown = refused(call, code);
-    assert.equal(thrown.number, NUMBERS.get(code));
-    assert.equal("behindMs" in thrown, code === "CLOCK_MOVED_BACKWARDS");
-    assert.equal("retryAfterMs" in thrown, ["CLOCK_MOVED_BACKWARDS", "SEQUENCE_EXHAUSTED"].includes(code));
-    assert.equal("cause" in thrown, code === "CLOCK_FAILED");
-  });
+  each(
+    test,
+    "what throws it",
+    [
+      ["INVALID_LAYOUT", () => new Layout("timestamp:41@0/1ms")],
+      ["UNKNOWN_LAYOUT", () => new Layout("twiter")],
+      ["INVALID_NODE", () => build({ node: -1 })],
+      ["INVALID_OPTION", () => build({ maxWaitMs: -1 })],
+      ["INVALID_ID", () => TWITTER.decode(-1)],
+      ["TIME_OUT_OF_RANGE", () => build({ clock: () => 0 }).nextId()],
+      ["CLOCK_MOVED_BACKWARDS", stepsBack],
+      ["SEQUENCE_EXHAUSTED", usedUp],
+      ["CLOCK_FAILED", () => build({ clock: FAILS }).nextId()],
+    ].map(([code, call]) => [code, code, call]),
+    (code, call) => {
+      const thrown = refused(call, code);
+      assert.equal(thrown.number, NUMBERS.get(code));
+      assert.equal("behindMs" in thrown, code === "CLOCK_MOVED_BACKWARDS");
+      assert.equal("retryAfterMs" in thrown, ["CLOCK_MOVED_BACKWARDS", "SEQUENCE_EXHAUSTED"].includes(code));
+      assert.equal("cause" in thrown, code === "CLOCK_FAILED");
+    },
+  );
 
   test("its type names every code, and no other", () => {
     const types = readFileSync(new URL("../index.d.ts", import.meta.url), "utf8");

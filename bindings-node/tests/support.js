@@ -48,7 +48,8 @@ function checkRefusal(error, code, says) {
   if (!(error instanceof PolyflakeError)) throw error;
   assert.equal(error.code, code, error.message);
   assert.ok(error.message.startsWith(`${code.toLowerCase()}: `), error.message);
-  for (const part of says) assert.ok(error.message.includes(part), `"${error.message}" does not say "${part}"`);
+  for (const part of says)
+    assert.ok(error.message.includes(part), `"${error.message}" does not say "${part}"`);
   return error;
 }
 

@@ -66,7 +66,11 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
 
   return {
     errors({ number, name }) {
-      same([...numbers.values()].filter((other) => other === number).length, 1, `how often ${number} is given`);
+      same(
+        [...numbers.values()].filter((other) => other === number).length,
+        1,
+        `how often ${number} is given`,
+      );
       same(/^[a-z_]+$/.test(name), true, "a name in snake_case");
     },
 
@@ -127,7 +131,11 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
         same(decoded.time?.getTime(), date(given.timestamp_ms)?.getTime(), "time");
         same(decoded.ticks, BigInt(given.ticks), "ticks");
         same(decoded.node, Number(given.node), "node");
-        same(Object.entries(decoded.fields), Object.entries(given.fields).map(([k, v]) => [k, Number(v)]), "fields");
+        same(
+          Object.entries(decoded.fields),
+          Object.entries(given.fields).map(([k, v]) => [k, Number(v)]),
+          "fields",
+        );
         same(decoded.sequence, Number(given.sequence), "sequence");
         same(decoded.layout.equals(layout), true, "its layout");
       }
@@ -226,7 +234,11 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
     else if ("ids" in step) same(ids, step.ids.map(BigInt), "the IDs");
     else {
       const { count, first, last } = step.run;
-      same([BigInt(ids.length), ids[0], ids.at(-1)], [count, first, last].map(BigInt), "count, first and last");
+      same(
+        [BigInt(ids.length), ids[0], ids.at(-1)],
+        [count, first, last].map(BigInt),
+        "count, first and last",
+      );
       for (let at = 1; at < ids.length; at += 1) {
         if (ids[at] <= ids[at - 1]) throw new Error(`${ids[at]} follows ${ids[at - 1]}`);
       }
@@ -267,8 +279,8 @@ class HeldClock {
 
   read() {
     if (this.#wasRead && this.#value < this.#until) {
-      const next = this.#value + this.#advance;
-      this.#value = next < this.#until ? next : this.#until;
+      this.#value += this.#advance;
+      if (this.#value > this.#until) this.#value = this.#until;
     }
     this.#wasRead = true;
     const number = Number(this.#value);

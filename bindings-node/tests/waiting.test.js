@@ -1,0 +1,339 @@
+// Waiting is bounded, and leaves the event loop free where it can. No test asserts a time.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { describe, test } from "node:test";
+import { Snowflake } from "polyflake";
+import { assertRising, each, freshNode, isWasm, refused, refusedLater, T } from "./support.js";
+
+const LONGEST = 2 ** 32 - 1;
+
+const CALLS = {
+  nextId: (ids) => ids.nextId(),
+  next: (ids) => ids.next(),
+  nextIdString: (ids) => ids.nextIdString(),
+  nextIds: (ids) => ids.nextIds(5_000),
+  "nextIds, many": (ids) => ids.nextIds(100_000),
+  fill: (ids) => ids.fill(new BigUint64Array(5_000)),
+  nextIdAsync: (ids) => ids.nextIdAsync(),
+  nextIdsAsync: (ids) => ids.nextIdsAsync(5_000),
+};
+
+/** Checks that a call, which may be one of those that give a promise, is refused. */
+const refusedInTime = (call, ...expected) =>
+  refusedLater(new Promise((resolve) => resolve(call())), ...expected);
+
+/** A Snowflake whose clock stands in a tick with no ID left. */
+function usedUp(clock, options) {
+  const ids = new Snowflake({ node: 1, clock, sequenceStart: "zero", ...options });
+  ids.nextIds(4096);
+  return ids;
+}
+
+for (const [name, call] of Object.entries(CALLS)) {
+  describe(name, () => {
+    for (const options of [{}, { maxWaitMs: 0 }, { maxWaitMs: 60 }]) {
+      test(`a clock that stands still ends in exhaustion: ${JSON.stringify(options)}`, async () => {
+        const ids = usedUp(() => T, options);
+        const error = await refusedInTime(() => call(ids), "SEQUENCE_EXHAUSTED");
+        assert.equal(error.retryAfterMs, 1);
+        assert.deepEqual([ids.stats.waits, ids.stats.lastIssuedMs], [1, BigInt(T)]);
+      });
+    }
+
+    for (const stepMs of [1, 50, 1e9]) {
+      test(`a clock that goes back by ${stepMs} ms at each reading does not hang`, async () => {
+        let now = T + stepMs;
+        const clock = () => {
+          now -= stepMs;
+          return now;
+        };
+        const ids = new Snowflake({ node: 1, clock, maxBackwardMs: LONGEST, maxWaitMs: 60 });
+        const issued = [ids.nextId()];
+        const useUp = async () => {
+          for (;;) {
+            await call(ids);
+            issued.push(ids.nextId());
+          }
+        };
+        const error = await refusedInTime(useUp, "CLOCK_MOVED_BACKWARDS");
+        assert.ok(error.behindMs > 0);
+        assertRising(issued);
+        for (const id of issued) assert.equal(ids.decode(id).timestampMs, BigInt(T));
+      });
+    }
+
+    test("a step back past maxBackwardMs does not wait", async () => {
+      let now = T;
+      const ids = new Snowflake({ node: 1, clock: () => now, maxWaitMs: LONGEST });
+      ids.nextId();
+      now -= 1001;
+      const error = await refusedInTime(() => call(ids), "CLOCK_MOVED_BACKWARDS", "maxBackwardMs is 1000");
+      assert.deepEqual([error.behindMs, error.retryAfterMs], [1001, 1]);
+    });
+
+    test("a clock that fails while it is waited for", async () => {
+      let readings = 0;
+      const cause = new Error("no sync");
+      const clock = () => {
+        readings += 1;
+        if (readings > 20) throw cause;
+        return T;
+      };
+      const ids = usedUp(clock, { maxWaitMs: LONGEST });
+      assert.equal((await refusedInTime(() => call(ids), "CLOCK_FAILED")).cause, cause);
+    });
+  });
+}
+
+describe("tryNextId", () => {
+  test("does not wait", () => {
+    const ids = usedUp(() => T, { maxWaitMs: LONGEST });
+    assert.equal(refused(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED", "1 ms").retryAfterMs, 1);
+    assert.equal(ids.stats.waits, 1);
+  });
+
+  test("says how long a tick still lasts", () => {
+    const ids = new Snowflake({ layout: "sonyflake", node: 1, clock: () => T + 3, sequenceStart: "zero" });
+    ids.nextIds(256);
+    assert.equal(refused(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED").retryAfterMs, 7);
+  });
+
+  test("gives the next tick's ID when the clock is there", () => {
+    let now = T;
+    const ids = usedUp(() => now);
+    refused(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED");
+    now += 1;
+    const { timestampMs, sequence } = ids.decode(ids.tryNextId());
+    assert.deepEqual([timestampMs, sequence], [BigInt(T + 1), 0]);
+  });
+});
+
+describe("a step back of the clock", () => {
+  test("that is tolerated: the last tick counts on", () => {
+    let now = T;
+    const ids = new Snowflake({ node: 1, clock: () => now });
+    const issued = [ids.nextId()];
+    for (const back of [1, 500, 1000]) {
+      now = T - back;
+      issued.push(ids.nextId());
+      assert.equal(ids.stats.leadMs, back);
+    }
+    assert.deepEqual(
+      issued.map((id) => id - issued[0]),
+      [0n, 1n, 2n, 3n],
+    );
+    assert.ok(ids.stats.rollbacks >= 1);
+  });
+
+  test("that is not tolerated: refused, and over when the clock has caught up", () => {
+    let now = T;
+    const ids = new Snowflake({ node: 1, clock: () => now, maxBackwardMs: 100 });
+    const first = ids.nextId();
+    now = T - 101;
+    for (const call of [() => ids.nextId(), () => ids.tryNextId(), () => ids.nextIds(3)]) {
+      const error = refused(
+        call,
+        "CLOCK_MOVED_BACKWARDS",
+        "101 ms behind",
+        "maxBackwardMs is 100",
+        "in 1 ms",
+      );
+      assert.deepEqual([error.behindMs, error.retryAfterMs], [101, 1]);
+    }
+    now += 1;
+    assert.equal(ids.nextId(), first + 1n);
+    now = T + 5;
+    assert.equal(ids.decode(ids.nextId()).timestampMs, BigInt(T + 5));
+  });
+
+  test("maxBackwardMs 0 refuses every one", () => {
+    let now = T;
+    const ids = new Snowflake({ node: 1, clock: () => now, maxBackwardMs: 0 });
+    ids.nextId();
+    now -= 1;
+    assert.equal(refused(() => ids.nextId(), "CLOCK_MOVED_BACKWARDS").behindMs, 1);
+  });
+});
+
+describe("a long wait", () => {
+  // The IDs of a tick take some 10 readings, and a tick lasts for 40: for the rest a call pauses, each time for
+  // 0.2 ms at least, and for 1 ms where a timer does it.
+  const slow = () => {
+    let readings = 0;
+    return () => {
+      readings += 1;
+      return T + Math.floor(readings / 40);
+    };
+  };
+
+  test("a batch goes on as long as it makes progress, longer than maxWaitMs as a whole", () => {
+    const ids = usedUp(slow(), { maxWaitMs: 150 });
+    assertRising(ids.nextIds(60 * 4096));
+    assert.ok(ids.stats.waits * 20 * 0.2 > 150, `${ids.stats.waits} waits`);
+  });
+
+  test("and so does nextIdsAsync", async () => {
+    const ids = usedUp(slow(), { maxWaitMs: 300 });
+    assertRising(await ids.nextIdsAsync(20 * 4096));
+    assert.ok(ids.stats.waits * 20 > 300, `${ids.stats.waits} waits`);
+  });
+
+  for (const name of ["nextIdAsync", "nextIdsAsync"]) {
+    test(`${name} leaves the event loop free: a timer there moves the clock`, async () => {
+      let now = T;
+      const ids = usedUp(() => now, { maxWaitMs: 60_000 });
+      let ticks = 0;
+      const timer = setInterval(() => {
+        ticks += 1;
+        if (ticks === 5) now += 10;
+      });
+      const id = name === "nextIdAsync" ? await ids.nextIdAsync() : (await ids.nextIdsAsync(3))[0];
+      clearInterval(timer);
+      assert.ok(ticks >= 5);
+      assert.equal(ids.decode(id).timestampMs, BigInt(T + 10));
+    });
+  }
+
+  test("many that wait at the same time share out the tick that comes", async () => {
+    let now = T;
+    const ids = usedUp(() => now, { maxWaitMs: 60_000 });
+    const waiting = Array.from({ length: 50 }, () => ids.nextIdAsync());
+    now += 1;
+    const issued = await Promise.all(waiting);
+    assert.equal(new Set(issued).size, 50);
+    for (const id of issued) assert.equal(ids.decode(id).timestampMs, BigInt(T + 1));
+  });
+});
+
+describe("on the wall clock", () => {
+  test("a small layout waits for tick after tick", async () => {
+    const layout = "timestamp:41|worker:10|sequence:1@1288834974657/1ms";
+    const ids = new Snowflake({ layout, node: 1, maxWaitMs: 60_000 });
+    const array = new BigUint64Array(20);
+    const issued = [...ids.nextIds(30), ids.nextId()];
+    ids.fill(array);
+    issued.push(...array, await ids.nextIdAsync(), ...(await ids.nextIdsAsync(20)));
+    assertRising(issued);
+    assert.ok(ids.stats.waits > 20);
+  });
+
+  // A tick of ten hours, just begun, which a new cursor counts as used up.
+  const tenHours = `timestamp:30|worker:10|sequence:1@${Math.floor(Date.now() / 1000) * 1000}/36000s`;
+  let worker = 0;
+  for (const [name, call] of [...Object.entries(CALLS), ["tryNextId", (ids) => ids.tryNextId()]]) {
+    for (const clock of ["system", "steady"]) {
+      test(`${name} gives up where the wait is too long, on the ${clock} clock`, async () => {
+        worker += 1;
+        const ids = new Snowflake({ layout: tenHours, node: worker, clock, maxWaitMs: 5 });
+        const { retryAfterMs } = await refusedInTime(
+          () => call(ids),
+          "SEQUENCE_EXHAUSTED",
+          "the next ID can come in",
+        );
+        assert.ok(retryAfterMs > 0 && retryAfterMs <= 36_000_000, `${retryAfterMs}`);
+        assert.equal(ids.stats.waits, 1);
+      });
+    }
+  }
+
+  test("the first ID of a new node does not reach back into the tick in which it is made", () => {
+    const before = Date.now();
+    const ids = new Snowflake({ node: freshNode() });
+    assert.ok(ids.decode(ids.nextId()).timestampMs > BigInt(before));
+  });
+});
+
+// Runtimes whose clocks stand still, such as workerd between events, and test suites that replace them. Each is a
+// process of its own, because it changes what the package finds when it is loaded.
+describe("a runtime whose clocks stand still", {
+  skip: !isWasm && "the native addon has clocks of its own",
+}, () => {
+  const FROZEN = `Date.now = () => ${T}; performance.now = () => 5;`;
+  const NO_SLEEP = `Atomics.wait = () => { throw new TypeError("not on this thread"); };`;
+  const NO_SHARED_MEMORY = "delete globalThis.SharedArrayBuffer;";
+  // As in workerd: the clocks move on while the event loop turns, and at no other time.
+  const MOVED_BY_EVENTS = `
+    let now = ${T};
+    Date.now = () => now;
+    performance.now = () => now - ${T};
+    const { setTimeout: later } = globalThis;
+    globalThis.setTimeout = (call, ms) => later(() => { now += 1; call(); }, ms);
+  `;
+
+  /** What `code` logs where `stubs` ran before the package was loaded. A wait that does not end is an error. */
+  function run(stubs, code) {
+    const script = `
+      ${stubs}
+      import("polyflake").then(async ({ Snowflake }) => {
+        const outcome = async (call) => {
+          try { return String(await call()); } catch (error) { return error.code ?? String(error); }
+        };
+        const standing = () => ${T};
+        console.log(JSON.stringify(await (async () => { ${code} })()));
+      });
+    `;
+    return JSON.parse(
+      execFileSync(process.execPath, ["-e", script], {
+        cwd: import.meta.dirname,
+        encoding: "utf8",
+        timeout: 20_000,
+      }),
+    );
+  }
+
+  each(
+    test,
+    "a wait ends by the cap on readings",
+    [
+      ["where the thread may sleep", FROZEN],
+      ["where it may not, as on a page", FROZEN + NO_SLEEP],
+      ["without shared memory", FROZEN + NO_SHARED_MEMORY],
+    ],
+    (stubs) => {
+      const said = run(
+        stubs,
+        `
+      const builtin = new Snowflake({ node: 1 });
+      const callers = new Snowflake({ node: 1, clock: standing, sequenceStart: "zero" });
+      callers.nextIds(4096);
+      return [
+        await outcome(() => builtin.nextId()),
+        await outcome(() => builtin.nextIds(10)),
+        await outcome(() => callers.nextId()),
+        await outcome(() => callers.nextIds(10)),
+      ];
+      `,
+      );
+      assert.deepEqual(
+        said,
+        Array.from({ length: 4 }, () => "SEQUENCE_EXHAUSTED"),
+      );
+    },
+  );
+
+  test("a clock that moves between events only: the asynchronous calls get their IDs", () => {
+    const said = run(
+      MOVED_BY_EVENTS,
+      `
+      const ids = new Snowflake({ node: 1 });
+      const blocked = await outcome(() => ids.nextId());
+      const first = await ids.nextIdAsync();
+      const batch = await ids.nextIdsAsync(10_000);
+      return [blocked, batch.length, batch[0] > first];
+      `,
+    );
+    assert.deepEqual(said, ["SEQUENCE_EXHAUSTED", 10_000, true]);
+  });
+
+  test("a page whose clock moves waits without sleep", () => {
+    const said = run(
+      NO_SLEEP,
+      `
+      const layout = "timestamp:41|worker:10|sequence:4@1288834974657/1ms";
+      const issued = new Snowflake({ layout, node: 1, maxWaitMs: 5000 }).nextIds(500);
+      return [issued.length, new Set(issued).size];
+      `,
+    );
+    assert.deepEqual(said, [500, 500]);
+  });
+});

@@ -22,9 +22,9 @@ function colours(layout) {
  * @param {Decoded} decoded
  * @param {Field} field
  */
-function valueOf(decoded, field) {
+function fieldValue(decoded, field) {
   if (field.name === "timestamp") return decoded.ticks;
-  return field.name === "sequence" ? decoded.sequence : decoded.fields[field.name];
+  return field.name === "sequence" ? decoded.sequence : (decoded.fields[field.name] ?? 0);
 }
 
 /**
@@ -35,7 +35,7 @@ export function bitBar(layout, decoded) {
   const colourOf = colours(layout);
   const unused = ID_BITS - layout.totalBits;
   const words = layout.fields.map((field) => {
-    const value = decoded === undefined ? "" : `, ${valueOf(decoded, field)}`;
+    const value = decoded === undefined ? "" : `, ${fieldValue(decoded, field)}`;
     return `${field.name} ${field.bits} bits${value}`;
   });
   if (unused > 0) words.unshift(`${unused} unused`);
@@ -43,14 +43,22 @@ export function bitBar(layout, decoded) {
   const segments = layout.fields.map((field, index) =>
     el(
       "span",
-      { class: "segment", "data-colour": colourOf(field), "data-field": field.name, "--bits": field.bits, title: `${field.name}: ${field.bits} bits` },
+      {
+        class: "segment",
+        "data-colour": colourOf(field),
+        "data-field": field.name,
+        "--bits": field.bits,
+        title: `${field.name}: ${field.bits} bits`,
+      },
       el("b", {}, String(index + 1)),
       el("span", { class: "name" }, field.name),
       el("span", { class: "width" }, String(field.bits)),
     ),
   );
   if (unused > 0) {
-    segments.unshift(el("span", { class: "segment unused", "--bits": unused, title: `unused: ${unused} bits` }));
+    segments.unshift(
+      el("span", { class: "segment unused", "--bits": unused, title: `unused: ${unused} bits` }),
+    );
   }
   const bar = el(
     "div",
@@ -98,13 +106,26 @@ export function fieldTable(layout, decoded) {
       decoded === undefined
         ? [el("td", { class: "number" }, count(greatest(field)))]
         : [
-            el("td", { class: "number value" }, String(valueOf(decoded, field))),
-            el("td", { class: "number hex" }, `0x${valueOf(decoded, field).toString(16)}`),
+            el("td", { class: "number value" }, String(fieldValue(decoded, field))),
+            el("td", { class: "number hex" }, `0x${fieldValue(decoded, field).toString(16)}`),
           ];
     return el(
       "tr",
       { "data-field": field.name },
-      el("th", { scope: "row" }, el("span", { class: "key", "data-colour": colourOf(field), "aria-hidden": true }, String(index + 1)), field.name),
+      el(
+        "th",
+        { scope: "row" },
+        el(
+          "span",
+          { class: "keyed" },
+          el(
+            "span",
+            { class: "key", "data-colour": colourOf(field), "aria-hidden": true },
+            String(index + 1),
+          ),
+          field.name,
+        ),
+      ),
       el("td", { class: "number" }, String(field.bits)),
       el("td", { class: "number place" }, top === field.shift ? String(top) : `${top}–${field.shift}`),
       ...last,
@@ -116,7 +137,16 @@ export function fieldTable(layout, decoded) {
     "table",
     { class: "fields" },
     el("caption", { class: "unseen" }, "The fields, from the highest bit down"),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Field"), ...heads.map((head, index) => el("th", { scope: "col", class: classes[index] }, head)))),
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        el("th", { scope: "col" }, "Field"),
+        ...heads.map((head, index) => el("th", { scope: "col", class: classes[index] }, head)),
+      ),
+    ),
     el("tbody", {}, ...rows),
   );
 }
@@ -130,7 +160,10 @@ export function pointOut(container) {
   /** @param {string | undefined} name */
   const lit = (name) => {
     for (const part of container.querySelectorAll(".bits [data-field]")) {
-      part.classList.toggle("dim", name !== undefined && part instanceof HTMLElement && part.dataset.field !== name);
+      part.classList.toggle(
+        "dim",
+        name !== undefined && part instanceof HTMLElement && part.dataset.field !== name,
+      );
     }
   };
   container.addEventListener("pointerover", ({ target }) => {

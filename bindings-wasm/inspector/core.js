@@ -43,8 +43,13 @@ export const greatest = (field) => field.mask >> BigInt(field.shift);
 export function about(message, names) {
   const longestFirst = [...names].sort((a, b) => b.length - a.length);
   return longestFirst.find((name) =>
-    [`field ${name} `, `\`${name}\` is no field name`, `the ${name} has`, `the ${name} is`, `the ${name} reaches`, `the ${name} stands`].some(
-      (words) => message.includes(words),
-    ),
+    [
+      `field ${name} `,
+      `\`${name}\` is no field name`,
+      `the ${name} has`,
+      `the ${name} is`,
+      `the ${name} reaches`,
+      `the ${name} stands`,
+    ].some((words) => message.includes(words)),
   );
 }

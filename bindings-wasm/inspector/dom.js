@@ -43,7 +43,7 @@ export const inputById = (id) => /** @type {HTMLInputElement} */ (byId(id));
 export const selectById = (id) => /** @type {HTMLSelectElement} */ (byId(id));
 
 /**
- * Draws a container anew. The focus stays on what has the same `data-key` as before.
+ * Draws a container anew. The focus stays on what has the same `data-key` as before, and what was open stays open.
  *
  * @param {HTMLElement} container
  * @param {...(Node | string)} children
@@ -51,7 +51,11 @@ export const selectById = (id) => /** @type {HTMLSelectElement} */ (byId(id));
 export function draw(container, ...children) {
   const focused = document.activeElement;
   const key = focused instanceof HTMLElement && container.contains(focused) ? focused.dataset.key : undefined;
+  const open = [...container.querySelectorAll("details[open]")].map((part) => part.getAttribute("data-key"));
   container.replaceChildren(...children);
+  for (const details of container.querySelectorAll("details")) {
+    if (open.includes(details.dataset.key ?? "")) details.open = true;
+  }
   if (key === undefined) return;
   const again = container.querySelector(`[data-key=${CSS.escape(key)}]`);
   if (again instanceof HTMLElement) again.focus();
@@ -73,9 +77,9 @@ export function say(message) {
 }
 
 /**
- * @param {string} what What is copied, for the button's name.
+ * @param {string} what What is copied: the button's name is `Copy` and this.
  * @param {string | (() => string)} text
- * @param {string} [label] What the button shows.
+ * @param {string} [label] What the button shows: the start of its name.
  */
 export function copyButton(what, text, label = "Copy") {
   /** @type {number | undefined} */
@@ -86,7 +90,7 @@ export function copyButton(what, text, label = "Copy") {
       type: "button",
       class: "copy",
       "data-key": `copy ${what}`,
-      "aria-label": `${label} ${what}`,
+      "aria-label": `Copy ${what}`,
       onclick: async () => {
         const done = await copy(typeof text === "string" ? text : text());
         button.textContent = done ? "Copied" : "Blocked";
@@ -134,8 +138,10 @@ export class Typing {
   /** @param {HTMLElement} element */
   constructor(element) {
     for (const event of ["focusin", "change", "paste"]) {
-      element.addEventListener(event, () => {
-        this.#fresh = true;
+      element.addEventListener(event, ({ type, target }) => {
+        // Numbers and dates change with every step of their arrows.
+        const step = type === "change" && target instanceof HTMLInputElement && target.type !== "text";
+        if (!step) this.#fresh = true;
       });
     }
   }

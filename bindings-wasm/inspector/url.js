@@ -25,8 +25,17 @@ const KEYS = /** @type {const} */ (["id", "as", "layout", "node", "format", "cou
 export function read(hash) {
   const [name, query] = hash.replace(/^#/, "").split(/\?(.*)/s);
   const texts = new URLSearchParams(query);
-  const [id, as, layout, node, format, count] = KEYS.map((key) => texts.get(key) ?? "");
-  return { view: VIEWS.find((view) => view === name) ?? "inspect", id, as, layout, node, format, count };
+  /** @param {typeof KEYS[number]} key */
+  const text = (key) => texts.get(key) ?? "";
+  return {
+    view: VIEWS.find((view) => view === name) ?? "inspect",
+    id: text("id"),
+    as: text("as"),
+    layout: text("layout"),
+    node: text("node"),
+    format: text("format"),
+    count: text("count"),
+  };
 }
 
 /**

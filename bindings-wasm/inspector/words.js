@@ -4,7 +4,11 @@ const DAY = 86_400_000;
 const YEAR = 365.2425 * DAY;
 
 const whole = new Intl.NumberFormat("en");
-const short = new Intl.NumberFormat("en", { notation: "compact", compactDisplay: "long", maximumSignificantDigits: 3 });
+const short = new Intl.NumberFormat("en", {
+  notation: "compact",
+  compactDisplay: "long",
+  maximumSignificantDigits: 3,
+});
 const precise = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
 /** @param {number | bigint} value */
@@ -72,7 +76,10 @@ const UNITS = [
 export function duration(ms) {
   const [name, unit] = UNITS.find(([, length]) => ms >= length) ?? ["ms", 1];
   const value = ms / unit;
-  const text = value >= 1e6 ? short.format(value) : whole.format(value >= 100 ? Math.round(value) : Number(value.toFixed(name === "year" ? 1 : 0)));
+  const text =
+    value >= 1e6
+      ? short.format(value)
+      : whole.format(value >= 100 ? Math.round(value) : Number(value.toFixed(name === "year" ? 1 : 0)));
   return `${text} ${name === "ms" || text === "1" ? name : `${name}s`}`;
 }
 

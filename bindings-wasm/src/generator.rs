@@ -1,14 +1,11 @@
 //! Generators of IDs.
 
-use alloc::string::{String, ToString};
-use core::time::Duration;
-
 use js_sys::{Array, BigUint64Array};
 use polyflake::{Error, Options, Snowflake};
 use wasm_bindgen::prelude::*;
 
 use crate::host::{self, HostClock, Runtime, RuntimeWait, settle};
-use crate::layout::{node_of, pairs, texts};
+use crate::layout::{node_of, pairs, text_of};
 
 /// How many IDs are made before they are copied to JavaScript's memory.
 const CHUNK: usize = 512;
@@ -37,7 +34,7 @@ impl Generator {
 
     pub fn fill(&self, target: &BigUint64Array) {
         settle(
-            in_chunks(target, 0, |ids| {
+            in_chunks(target, 0, &mut |ids| {
                 self.ids().fill_with(ids, &mut RuntimeWait::new()).map(|()| ids.len())
             })
             .map(drop),
@@ -49,7 +46,7 @@ impl Generator {
     #[wasm_bindgen(js_name = fillSome)]
     pub fn fill_some(&self, target: &BigUint64Array, from: u32, waited_ms: f64) -> u32 {
         let mut waited = (waited_ms >= 0.0).then(|| host::duration(waited_ms));
-        settle(in_chunks(target, from, |ids| {
+        settle(in_chunks(target, from, &mut |ids| {
             let Err(blocked) = self.ids().poll_fill(ids) else {
                 waited = None;
                 return Ok(ids.len());
@@ -68,8 +65,8 @@ impl Generator {
     }
 
     #[wasm_bindgen(getter)]
-    pub fn layout(&self) -> String {
-        self.ids().layout().to_string()
+    pub fn layout(&self) -> JsValue {
+        text_of(self.ids().layout())
     }
 
     #[wasm_bindgen(getter)]
@@ -88,14 +85,14 @@ impl Generator {
 
 fn build(options: &Array, node: &JsValue, clock: JsValue) -> Result<Snowflake<HostClock>, Error> {
     let mut built = Options::default();
-    for (name, value) in pairs(&texts(options)) {
-        built.set_camel_case(name, value)?;
+    for (name, value) in pairs(options) {
+        built.set_camel_case(&name, &value)?;
     }
     if !node.is_undefined() {
         built = built.node(node_of(node));
     }
     if clock.is_undefined() {
-        built.build_on(Runtime).map(|ids| ids.map_clock(HostClock::Builtin))
+        built.build_on(Runtime, HostClock::Builtin)
     } else {
         built.build_with_clock(HostClock::Callers(clock))
     }
@@ -105,7 +102,7 @@ fn build(options: &Array, node: &JsValue, clock: JsValue) -> Result<Snowflake<Ho
 fn in_chunks(
     target: &BigUint64Array,
     from: u32,
-    mut fill: impl FnMut(&mut [u64]) -> Result<usize, Error>,
+    fill: &mut dyn FnMut(&mut [u64]) -> Result<usize, Error>,
 ) -> Result<u32, Error> {
     let mut chunk = [0; CHUNK];
     let length = target.length();
@@ -114,7 +111,7 @@ fn in_chunks(
         let size = CHUNK.min((length - at) as usize);
         let ids = chunk.get_mut(..size).unwrap_or_default();
         let filled = fill(ids)?;
-        let end = at + filled as u32;
+        let end = at + u32::try_from(filled).unwrap_or(0);
         target.subarray(at, end).copy_from(ids.get(..filled).unwrap_or_default());
         at = end;
         if filled < size {

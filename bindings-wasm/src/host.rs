@@ -1,6 +1,6 @@
 //! What JavaScript gives: time, sleep, and its own objects. The functions stand in `bindings-node/js/host.ts`.
 
-use alloc::string::ToString;
+use alloc::string::String;
 use core::cell::Cell;
 use core::time::Duration;
 
@@ -16,10 +16,16 @@ extern "C" {
     #[wasm_bindgen(js_name = readClock)]
     fn read_clock(clock: &JsValue) -> Option<i64>;
     fn sleep(ms: f64) -> bool;
-    fn failed(number: i32, name: &str, message: &str, behind_ms: Option<f64>, retry_after_ms: Option<f64>);
+    fn failed(
+        number: i32,
+        name: &str,
+        message: &JsValue,
+        behind_ms: Option<f64>,
+        retry_after_ms: Option<f64>,
+    );
     pub(crate) fn pause(ms: f64);
     pub(crate) fn layout(
-        text: &str,
+        text: &JsValue,
         epoch_ms: u64,
         tick_ms: u64,
         ends_at_ms: u64,
@@ -53,9 +59,19 @@ pub(crate) fn settle<T: Default>(outcome: Result<T, Error>) -> T {
 #[inline(never)]
 fn refuse(error: &Error) {
     let code = error.code();
-    let message = error.camel_case().to_string();
+    let message = text(&mut |out| error.write_camel_case(out));
     let (behind_ms, retry_after_ms) = (error.behind_ms().map(number), error.retry_after_ms().map(number));
     failed(code.number(), code.name(), &message, behind_ms, retry_after_ms);
+}
+
+/// Where pieces of a text go.
+type Out<'a> = dyn FnMut(&str) + 'a;
+
+/// A text that comes in pieces.
+pub(crate) fn text(write: &mut dyn FnMut(&mut Out<'_>)) -> JsValue {
+    let mut text = String::new();
+    write(&mut |piece| text.push_str(piece));
+    JsValue::from_str(&text)
 }
 
 /// The runtime's own clocks.
@@ -97,30 +113,33 @@ impl Clock for HostClock {
     }
 }
 
-/// What a reading of the clock takes at least. A clock that is coarse (browsers round to as much as 100 ms), or
-/// stands still (workerd's, between events), is taken to have moved on by this with every reading.
-const READING: Duration = Duration::from_nanos(100);
+/// What a reading of the clock takes at least, in ms. A clock that is coarse (browsers round to as much as
+/// 100 ms), or stands still (workerd's, between events), is taken to have moved on by this with every reading.
+const READING_MS: f64 = 0.0001;
 
-/// The stretch of a pause that is not slept: timers end late.
-const SPIN: Duration = Duration::from_micros(200);
+/// The stretch of a pause that is not slept, in ms: timers end late.
+const SPIN_MS: f64 = 0.2;
+
+/// How long to spin at a time, in ms: a wall clock of whole ms may turn any moment.
+const SPIN_STEP_MS: f64 = 0.02;
 
 /// Waits asleep where the thread may sleep, and else by reading the clock, for no longer than it is asked to.
 pub(crate) struct RuntimeWait {
-    last: Cell<f64>,
-    unmoved: Cell<u32>,
+    last_ms: Cell<f64>,
+    unmoved: Cell<f64>,
 }
 
 impl RuntimeWait {
     pub(crate) const fn new() -> Self {
-        Self { last: Cell::new(0.0), unmoved: Cell::new(0) }
+        Self { last_ms: Cell::new(0.0), unmoved: Cell::new(0.0) }
     }
 
-    fn now(&self) -> Duration {
-        let now = monotonic_ms();
+    fn now_ms(&self) -> f64 {
+        let now_ms = monotonic_ms();
         #[expect(clippy::float_cmp, reason = "whether the clock gave the very same reading")]
-        let unmoved = if now == self.last.replace(now) { self.unmoved.get().saturating_add(1) } else { 0 };
+        let unmoved = if now_ms == self.last_ms.replace(now_ms) { self.unmoved.get() + 1.0 } else { 0.0 };
         self.unmoved.set(unmoved);
-        Duration::from_nanos(u64::try_from(ns(now)).unwrap_or(0)) + READING * unmoved
+        now_ms + READING_MS * unmoved
     }
 }
 
@@ -128,18 +147,16 @@ impl Wait for RuntimeWait {
     type Error = Error;
 
     fn elapsed(&mut self) -> Duration {
-        self.now()
+        duration(self.now_ms())
     }
 
     fn pause(&mut self, pause: Duration) -> Result<(), Error> {
-        if let Some(asleep) = pause.checked_sub(SPIN).filter(|asleep| *asleep > SPIN) {
-            if sleep(to_ms(asleep)) {
-                return Ok(());
-            }
+        let pause_ms = to_ms(pause);
+        let asleep_ms = pause_ms - SPIN_MS;
+        if asleep_ms <= SPIN_MS || !sleep(asleep_ms) {
+            let until_ms = self.now_ms() + pause_ms.min(SPIN_STEP_MS);
+            while self.now_ms() < until_ms {}
         }
-        // A wall clock of whole ms may turn any moment: look again soon.
-        let until = self.now() + pause.min(SPIN / 8);
-        while self.now() < until {}
         Ok(())
     }
 }

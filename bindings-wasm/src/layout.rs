@@ -1,19 +1,17 @@
 //! Layouts, IDs and texts, by the layout's text.
 
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use alloc::string::String;
 
 use js_sys::Array;
-use polyflake::{Format, Layout, Node, Number, PRESETS, UnixTime};
+use polyflake::{Error, Format, Layout, Node, Number, PRESETS, UnixTime};
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::*;
 
 use crate::host::{self, settle};
 
-/// The presets' names, each followed by a space.
 #[wasm_bindgen]
-pub fn presets() -> String {
-    PRESETS.iter().flat_map(|preset| [preset.name, " "]).collect()
+pub fn presets() -> Array {
+    PRESETS.iter().map(|preset| JsValue::from_str(preset.name)).collect()
 }
 
 #[wasm_bindgen]
@@ -24,8 +22,7 @@ pub fn layout(text: &str) -> JsValue {
 /// `fields`: each field's name and its width, one after the other.
 #[wasm_bindgen(js_name = layoutOf)]
 pub fn layout_of(fields: &Array, epoch_ms: &str, tick_ms: &str) -> JsValue {
-    let texts = texts(fields);
-    let fields = pairs(&texts).map(|(name, bits)| (name, Number::parse(bits)));
+    let fields = pairs(fields).map(|(name, bits)| (name, Number::parse(&bits)));
     let layout = Layout::from_fields(fields, Number::parse(epoch_ms), Number::parse(tick_ms));
     settle(layout.map(|layout| parts(&layout)))
 }
@@ -53,17 +50,22 @@ pub fn compose(layout: &str, time_ms: &str, node: &JsValue, sequence: &str) -> u
 
 #[wasm_bindgen(js_name = minId)]
 pub fn min_id(layout: &str, time_ms: &str) -> u64 {
-    settle(Layout::parse(layout).and_then(|layout| layout.min_id(UnixTime::from_ms(Number::parse(time_ms)))))
+    bound(layout, time_ms, Layout::min_id)
 }
 
 #[wasm_bindgen(js_name = maxId)]
 pub fn max_id(layout: &str, time_ms: &str) -> u64 {
-    settle(Layout::parse(layout).and_then(|layout| layout.max_id(UnixTime::from_ms(Number::parse(time_ms)))))
+    bound(layout, time_ms, Layout::max_id)
+}
+
+fn bound(layout: &str, time_ms: &str, of: fn(&Layout, UnixTime) -> Result<u64, Error>) -> u64 {
+    settle(Layout::parse(layout).and_then(|layout| of(&layout, UnixTime::from_ms(Number::parse(time_ms)))))
 }
 
 #[wasm_bindgen(js_name = formatId)]
-pub fn format_id(id: &str, format: &str) -> String {
-    settle(Number::parse(id).to_id().and_then(|id| Ok(format.parse::<Format>()?.write(id).as_str().into())))
+pub fn format_id(id: &str, format: &str) -> JsValue {
+    let text = Number::parse(id).to_id().and_then(|id| Ok(format.parse::<Format>()?.write(id)));
+    settle(text.map(|text| JsValue::from_str(&text)))
 }
 
 #[wasm_bindgen(js_name = parseId)]
@@ -80,26 +82,25 @@ pub fn batch_size(n: &str) -> usize {
 pub(crate) fn node_of(node: &JsValue) -> Node {
     match node.as_string() {
         Some(whole) => Node::parse(&whole),
-        None => pairs(&texts(node.unchecked_ref()))
-            .fold(Node::NO_FIELDS, |node, (name, value)| node.with_field(name, Number::parse(value))),
+        None => pairs(node.unchecked_ref())
+            .fold(Node::NO_FIELDS, |node, (name, value)| node.with_field(&name, Number::parse(&value))),
     }
 }
 
-pub(crate) fn texts(array: &Array) -> Vec<String> {
-    (0..array.length()).filter_map(|index| array.get(index).as_string()).collect()
+/// Texts that stand in pairs.
+pub(crate) fn pairs(texts: &Array) -> impl Iterator<Item = (String, String)> {
+    (0..texts.length())
+        .step_by(2)
+        .filter_map(|at| Some((texts.get(at).as_string()?, texts.get(at + 1).as_string()?)))
 }
 
-/// Texts that stand in pairs.
-pub(crate) fn pairs(texts: &[String]) -> impl Iterator<Item = (&str, &str)> {
-    texts.chunks_exact(2).filter_map(|pair| match pair {
-        [name, value] => Some((name.as_str(), value.as_str())),
-        _ => None,
-    })
+pub(crate) fn text_of(layout: &Layout) -> JsValue {
+    host::text(&mut |out| layout.write_text(out))
 }
 
 fn parts(layout: &Layout) -> JsValue {
     let parts = host::layout(
-        &layout.to_string(),
+        &text_of(layout),
         layout.epoch_ms(),
         layout.tick_ms(),
         layout.ends_at_ms(),

@@ -5,6 +5,7 @@
 //! and returns a value that means nothing: that takes less code than a result does in each export.
 #![no_std]
 #![cfg(target_family = "wasm")]
+#![allow(unreachable_pub, missing_docs, missing_debug_implementations, reason = "exported to JavaScript alone")]
 
 extern crate alloc;
 

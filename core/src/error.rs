@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::clock::ClockError;
 use crate::message::{self, Naming};
-use crate::number::{Number, Shown};
+use crate::number::{Number, Shown, display};
 use crate::text::Format;
 
 /// The permanent number and name of an error, the same in every language.
@@ -162,6 +162,11 @@ impl Error {
         CamelCase(self)
     }
 
+    /// [`camel_case`](Self::camel_case) in pieces, for programs that are too small for `core::fmt`.
+    pub fn write_camel_case(&self, out: &mut dyn FnMut(&str)) {
+        message::write(out, self.code(), &self.0, Naming::Camel);
+    }
+
     /// By how many milliseconds the clock stands behind the last ID issued, with `clock_moved_backwards`.
     pub const fn behind_ms(&self) -> Option<u64> {
         match self.0 {
@@ -306,7 +311,7 @@ pub(crate) enum TextFault {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        message::write(f, self.code(), &self.0, Naming::Snake)
+        display(f, |out| message::write(out, self.code(), &self.0, Naming::Snake))
     }
 }
 
@@ -316,7 +321,7 @@ pub struct CamelCase<'a>(&'a Error);
 
 impl fmt::Display for CamelCase<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        message::write(f, self.0.code(), &self.0.0, Naming::Camel)
+        display(f, |out| self.0.write_camel_case(out))
     }
 }
 

@@ -125,15 +125,20 @@ impl Options {
     /// node that the parent had before a fork.
     #[cfg(feature = "std")]
     pub fn build(&self) -> Result<Snowflake, Error> {
-        self.build_on(StdTime)
+        self.build_on(StdTime, |clock| clock)
     }
 
-    /// `build`, on the time of a platform without `std`.
+    /// `build`, on the time of a platform without `std`. `wrap` puts the clock into a form of the caller's, which
+    /// may have other kinds of clocks too.
     #[cfg(feature = "alloc")]
-    pub fn build_on<S: TimeSource>(&self, source: S) -> Result<Snowflake<BuiltinClock<S>>, Error> {
+    pub fn build_on<S: TimeSource, C: Clock>(
+        &self,
+        source: S,
+        wrap: impl FnOnce(BuiltinClock<S>) -> C,
+    ) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
         let rule = resolved.rule();
-        let clock = BuiltinClock::new(&resolved, source);
+        let clock = wrap(BuiltinClock::new(&resolved, source));
         let cursor = crate::system::process_cursor(&resolved, &rule, &clock)?;
         Ok(Snowflake::new(&resolved, rule, CursorRef::OfProcess(cursor), clock))
     }
@@ -177,24 +182,6 @@ impl<C> Snowflake<C> {
     /// The clock.
     pub const fn clock(&self) -> &C {
         &self.clock
-    }
-
-    /// The same Snowflake, cursor and all, with its clock in another form: for callers that keep several kinds of
-    /// clock in one type.
-    pub fn map_clock<D>(self, to: impl FnOnce(C) -> D) -> Snowflake<D> {
-        Snowflake {
-            rule: self.rule,
-            placed_node: self.placed_node,
-            timestamp_shift: self.timestamp_shift,
-            sequence_shift: self.sequence_shift,
-            sequence_bits: self.sequence_bits,
-            max_wait_ms: self.max_wait_ms,
-            max_backward_ms: self.max_backward_ms,
-            cursor: self.cursor,
-            clock: to(self.clock),
-            layout: self.layout,
-            node: self.node,
-        }
     }
 
     /// Takes an ID apart by this Snowflake's layout. Refuses with `invalid_id`.

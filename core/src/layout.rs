@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::error::{Error, FieldNames, LayoutFault, Word, refuse};
-use crate::number::{Number, at, parse_digits, put, write_u64};
+use crate::number::{Number, at, display, parse_digits, put, write_u64};
 
 /// The most node fields a layout may have.
 pub const MAX_NODE_FIELDS: usize = 8;
@@ -36,7 +36,7 @@ impl Field {
         }
     }
 
-    const fn name_bytes(&self) -> &[u8] {
+    pub(crate) const fn name_bytes(&self) -> &[u8] {
         match self.name.split_at_checked(self.name_len as usize) {
             Some((name, _)) => name,
             None => &[],
@@ -239,15 +239,15 @@ impl Layout {
     }
 
     /// [`Layout::new`] from numbers as a caller gave them: what does not fit is refused by its value.
-    pub fn from_fields<'a>(
-        fields: impl IntoIterator<Item = (&'a str, Number)>,
+    pub fn from_fields<N: AsRef<str>>(
+        fields: impl IntoIterator<Item = (N, Number)>,
         epoch_ms: impl Into<Number>,
         tick_ms: impl Into<Number>,
     ) -> Result<Self, Error> {
         let (epoch, tick) = (epoch_ms.into(), tick_ms.into());
         let mut draft = Draft::EMPTY;
         for (name, bits) in fields {
-            draft = draft.push(name.as_bytes(), bits.to_u64(), Word::of(bits))?;
+            draft = draft.push(name.as_ref().as_bytes(), bits.to_u64(), Word::of(bits))?;
         }
         let Some(epoch_ms) = epoch.to_i64().and_then(|ms| u64::try_from(ms).ok()) else {
             return refuse(LayoutFault::Epoch { epoch: Word::of(epoch) });
@@ -440,21 +440,27 @@ impl Default for Layout {
     }
 }
 
+impl Layout {
+    /// The layout's text in pieces, for programs that are too small for `core::fmt`.
+    pub fn write_text(&self, out: &mut dyn FnMut(&str)) {
+        for (n, field) in self.fields().iter().enumerate() {
+            out(if n == 0 { "" } else { "|" });
+            out(field.name());
+            out(":");
+            write_u64(out, field.bits.into());
+        }
+        out("@");
+        write_u64(out, self.epoch_ms);
+        out("/");
+        let is_seconds = self.tick_ms % 1000 == 0;
+        write_u64(out, if is_seconds { self.tick_ms / 1000 } else { self.tick_ms });
+        out(if is_seconds { "s" } else { "ms" });
+    }
+}
+
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, field) in self.fields().iter().enumerate() {
-            f.write_str(if n == 0 { "" } else { "|" })?;
-            f.write_str(field.name())?;
-            f.write_str(":")?;
-            write_u64(f, field.bits.into())?;
-        }
-        f.write_str("@")?;
-        write_u64(f, self.epoch_ms)?;
-        f.write_str("/")?;
-        let (ticks, unit) =
-            if self.tick_ms % 1000 == 0 { (self.tick_ms / 1000, "s") } else { (self.tick_ms, "ms") };
-        write_u64(f, ticks)?;
-        f.write_str(unit)
+        display(f, |out| self.write_text(out))
     }
 }
 
@@ -534,7 +540,7 @@ const fn is_name(mut name: &[u8]) -> bool {
 }
 
 /// The bytes before the first of `stops`, that stop, and the bytes after it.
-const fn split<'a>(text: &'a [u8], stops: &[u8]) -> (&'a [u8], Option<u8>, &'a [u8]) {
+pub(crate) const fn split<'a>(text: &'a [u8], stops: &[u8]) -> (&'a [u8], Option<u8>, &'a [u8]) {
     let mut length = 0;
     while let Some(byte) = at(text, length) {
         let mut rest_of_stops = stops;

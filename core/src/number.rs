@@ -34,15 +34,19 @@ impl<const N: usize> Shown<N> {
         }
     }
 
-    pub(crate) fn of(value: impl fmt::Display) -> Self {
+    pub(crate) fn of(value: Number) -> Self {
         let mut shown = Self::EMPTY;
-        // Writing to `Shown` cuts and never fails.
-        let _ = write!(shown, "{value}");
+        value.write_to(&mut |piece| shown.push(piece.as_bytes()));
         shown
     }
 
-    pub(crate) const fn is_cut(&self) -> bool {
-        self.cut
+    pub(crate) fn write_to(&self, out: &mut Out<'_>) {
+        write_given(out, self.as_bytes(), self.cut);
+    }
+
+    /// Whether it is all of this text.
+    pub(crate) fn is(&self, text: &[u8]) -> bool {
+        !self.cut && self.as_bytes() == text
     }
 
     pub(crate) const fn as_bytes(&self) -> &[u8] {
@@ -62,42 +66,61 @@ impl<const N: usize> fmt::Write for Shown<N> {
 
 impl<const N: usize> fmt::Display for Shown<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_given(f, self.as_bytes(), self.cut)
+        display(f, |out| self.write_to(out))
     }
 }
 
+/// Where pieces of a text go, one after the other.
+pub(crate) type Out<'a> = dyn FnMut(&str) + 'a;
+
+/// A `Display` from pieces of text.
+pub(crate) fn display(f: &mut fmt::Formatter<'_>, write: impl FnOnce(&mut Out<'_>)) -> fmt::Result {
+    let mut outcome = Ok(());
+    write(&mut |piece| {
+        if outcome.is_ok() {
+            outcome = f.write_str(piece);
+        }
+    });
+    outcome
+}
+
 /// A caller's bytes as text. `cut`: there was more, which `…` stands for.
-pub(crate) fn write_given(f: &mut fmt::Formatter<'_>, bytes: &[u8], cut: bool) -> fmt::Result {
+fn write_given(out: &mut Out<'_>, bytes: &[u8], cut: bool) {
     let mut rest = bytes;
     while !rest.is_empty() {
-        let (valid, invalid) = match core::str::from_utf8(rest) {
+        let (valid, length) = match core::str::from_utf8(rest) {
             Ok(text) => (text, rest.len()),
             Err(error) => {
                 let (valid, _) = rest.split_at_checked(error.valid_up_to()).unwrap_or_default();
                 let text = core::str::from_utf8(valid).unwrap_or_default();
-                (text, valid.len() + error.error_len().unwrap_or(rest.len() - valid.len()))
+                (text, error.error_len().map_or(rest.len(), |invalid| valid.len() + invalid))
             }
         };
         for character in valid.chars() {
             if character.is_control() {
-                character.escape_unicode().try_for_each(|letter| f.write_char(letter))?;
+                character.escape_unicode().for_each(|letter| write_character(out, letter));
             } else {
-                f.write_char(character)?;
+                write_character(out, character);
             }
         }
-        let has_invalid = invalid > valid.len();
-        rest = rest.get(invalid..).unwrap_or_default();
+        let has_invalid = length > valid.len();
+        rest = rest.get(length..).unwrap_or_default();
         // A character cut in two at the end is part of what `…` stands for.
         if has_invalid && !(cut && rest.is_empty()) {
-            f.write_char(char::REPLACEMENT_CHARACTER)?;
+            write_character(out, char::REPLACEMENT_CHARACTER);
         }
     }
-    if cut { f.write_char('…') } else { Ok(()) }
+    if cut {
+        out("…");
+    }
 }
 
-/// Decimal digits, without what a `Formatter` can pad.
-pub(crate) fn write_u64(f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {
-    f.write_str(&Format::Decimal.write(number))
+pub(crate) fn write_character(out: &mut Out<'_>, character: char) {
+    out(character.encode_utf8(&mut [0; 4]));
+}
+
+pub(crate) fn write_u64(out: &mut Out<'_>, number: u64) {
+    out(&Format::Decimal.write(number));
 }
 
 impl<const N: usize> fmt::Debug for Shown<N> {
@@ -197,7 +220,10 @@ impl Number {
 
     /// A number of more than 64 bits, kept as its digits.
     pub(crate) fn of(value: i128) -> Self {
-        Self(Kind::Other(Shown::of(value)))
+        let mut digits = Shown::EMPTY;
+        // Writing to `Shown` cuts and never fails.
+        let _ = write!(digits, "{value}");
+        Self(Kind::Other(digits))
     }
 
     /// The number, if it lies from 0 to 2^64-1.
@@ -223,16 +249,22 @@ impl Number {
     }
 }
 
-impl core::fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Kind::Unsigned(value) => write_u64(f, value),
+impl Number {
+    pub(crate) fn write_to(&self, out: &mut Out<'_>) {
+        match &self.0 {
+            Kind::Unsigned(value) => write_u64(out, *value),
             Kind::Negative(value) => {
-                f.write_char('-')?;
-                write_u64(f, value.unsigned_abs())
+                out("-");
+                write_u64(out, value.unsigned_abs());
             }
-            Kind::Other(ref text) => write_given(f, text.as_bytes(), text.is_cut()),
+            Kind::Other(text) => text.write_to(out),
         }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        display(f, |out| self.write_to(out))
     }
 }
 

@@ -4,7 +4,7 @@ use core::str::FromStr;
 
 use crate::clock::ClockName;
 use crate::error::{Detail, Error, NodeFault, Word};
-use crate::layout::{Layout, MAX_NODE_FIELDS};
+use crate::layout::{Layout, MAX_NODE_FIELDS, split};
 use crate::message::camel_case;
 use crate::number::Number;
 
@@ -45,19 +45,31 @@ impl Node {
     /// Reads `7`, or `FIELD=NUMBER` pairs joined by commas, such as `datacenter=1,worker=7`. What is neither is
     /// refused, by its text, where the node is used.
     pub fn parse(text: &str) -> Self {
-        if !text.contains('=') {
-            return Self(Given::Whole(Number::parse(text)));
+        let mut node = Self::NO_FIELDS;
+        let mut rest = text.as_bytes();
+        loop {
+            let (pair, comma, after) = split(rest, b",");
+            let (name, equals, value) = split(pair, b"=");
+            node = match (equals, comma) {
+                (Some(_), _) => node.with_field_bytes(name, Number::from_bytes(value)),
+                (None, None) if rest.len() == text.len() => return Self(Given::Whole(Number::parse(text))),
+                (None, _) => node.or_refused(NodeFault::NoPair { text: Word::new(text.as_bytes()) }),
+            };
+            if comma.is_none() {
+                return node;
+            }
+            rest = after;
         }
-        text.split(',').fold(Self::NO_FIELDS, |node, pair| match pair.split_once('=') {
-            Some((name, value)) => node.with_field(name, Number::parse(value)),
-            None => node.or_refused(NodeFault::NoPair { text: Word::new(text.as_bytes()) }),
-        })
     }
 
     /// The same node with a value for one more field.
     #[must_use]
     pub fn with_field(self, name: &str, value: impl Into<Number>) -> Self {
-        let name_word = Word::new(name.as_bytes());
+        self.with_field_bytes(name.as_bytes(), value.into())
+    }
+
+    fn with_field_bytes(self, name: &[u8], value: Number) -> Self {
+        let name_word = Word::new(name);
         match self.0 {
             Given::Fields { mut pairs, count } => {
                 if pairs.iter().take(count).any(|(other, _)| *other == name_word) {
@@ -67,7 +79,7 @@ impl Node {
                     // More fields than any layout has: one of them is unknown.
                     return Self(Given::Refused(NodeFault::TooManyFields));
                 };
-                *pair = (name_word, value.into());
+                *pair = (name_word, value);
                 Self(Given::Fields { pairs, count: count + 1 })
             }
             Given::Whole(_) => self.or_refused(NodeFault::NoPair { text: name_word }),
@@ -90,16 +102,15 @@ impl Node {
             Given::Fields { pairs, count } => {
                 let names = layout.node_names();
                 let given = || pairs.iter().take(*count);
-                let is = |name: &Word, field: &str| *name == Word::new(field.as_bytes());
                 for (name, _) in given() {
-                    if !layout.node_fields().any(|field| is(name, field.name())) {
+                    if !layout.node_fields().any(|field| name.is(field.name_bytes())) {
                         return Err(Detail::Node(NodeFault::UnknownField { name: *name, names }).into());
                     }
                 }
                 let mut node = 0;
                 for field in layout.node_fields() {
-                    let Some((name, value)) = given().find(|(name, _)| is(name, field.name())) else {
-                        let name = Word::new(field.name().as_bytes());
+                    let Some((name, value)) = given().find(|(name, _)| name.is(field.name_bytes())) else {
+                        let name = Word::new(field.name_bytes());
                         return Err(Detail::Node(NodeFault::MissingField { name, names }).into());
                     };
                     let fits = value.to_u64().filter(|value| *value <= field.max());

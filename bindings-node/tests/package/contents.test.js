@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
@@ -14,7 +14,7 @@ let main;
 let native;
 
 before(async () => {
-  const into = await folder(after);
+  const into = await folder();
   main = await pack(root, into);
   native = await pack(platform, into);
 });
@@ -50,7 +50,9 @@ test("the platform package holds the addon", (t) => {
 });
 
 test("the versions of the two agree", async () => {
-  const { version, optionalDependencies } = JSON.parse(await readFile(path.join(root, "package.json"), "utf8"));
+  const { version, optionalDependencies } = JSON.parse(
+    await readFile(path.join(root, "package.json"), "utf8"),
+  );
   assert.equal(native.version, version);
   assert.equal(optionalDependencies[native.name], version);
 });
@@ -83,5 +85,5 @@ test("publint finds nothing", async () => {
 });
 
 test("the types are found wherever TypeScript looks", async () => {
-  await run(path.join(root, "node_modules/.bin/attw"), [main.tarball, "--no-color"]);
+  await run(path.join(root, "node_modules/.bin/attw"), [main.tarball, "--no-color", "--exclude-entrypoints", "./polyflake.wasm"]);
 });

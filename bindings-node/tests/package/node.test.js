@@ -1,7 +1,7 @@
 // The installed package in Node: imported and required, with the native addon and without.
 import assert from "node:assert/strict";
 import path from "node:path";
-import { after, before, describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { project, run } from "./project.js";
 
 const node = (cwd, script, env = {}) =>
@@ -11,7 +11,7 @@ for (const native of [true, false]) {
   describe(native ? "with the platform package" : "without the platform package", () => {
     let cwd;
     before(async () => {
-      cwd = await project(after, { native });
+      cwd = await project({ native });
     });
 
     for (const script of ["esm.mjs", "cjs.cjs", "both.mjs"]) {

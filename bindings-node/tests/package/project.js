@@ -3,10 +3,21 @@ import { execFile } from "node:child_process";
 import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const execute = promisify(execFile);
+
+const atEnds = [];
+after(async () => {
+  for (const undo of atEnds.reverse()) await undo();
+});
+
+/** Calls `undo` after all tests of the file; an `after` within a `before` would be called after that. */
+export function atEnd(undo) {
+  atEnds.push(undo);
+}
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 export const repository = path.dirname(path.resolve(root));
@@ -31,16 +42,16 @@ export async function pack(folder, into) {
   return { ...packed, tarball: path.join(into, packed.filename) };
 }
 
-/** An empty folder that is removed after the tests of this file. */
-export async function folder(after) {
+/** An empty folder, until the end. */
+export async function folder() {
   const made = await mkdtemp(path.join(tmpdir(), "polyflake-"));
-  after(() => rm(made, { recursive: true, force: true }));
+  atEnd(() => rm(made, { recursive: true, force: true }));
   return made;
 }
 
 /** A project with polyflake installed, and its platform package unless `native` is false. */
-export async function project(after, { native = true } = {}) {
-  const made = await folder(after);
+export async function project({ native = true } = {}) {
+  const made = await folder();
   const tarballs = [await pack(root, made)];
   if (native) tarballs.push(await pack(platform, made));
   await writeFile(path.join(made, "package.json"), JSON.stringify({ name: "project", private: true }));

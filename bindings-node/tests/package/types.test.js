@@ -1,13 +1,13 @@
 // TypeScript, strict, over the installed package; no types of DOM or Node are there. `@ts-expect-error` shows that the
 // types are not just `any`.
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { project, root, run } from "./project.js";
 
 let cwd;
 
 before(async () => {
-  cwd = await project(after);
+  cwd = await project();
 });
 
 for (const resolution of ["nodenext", "bundler"]) {

@@ -1,0 +1,136 @@
+// The worker threads of a process share one native cursor. (What wasm does there is in backend.test.js.)
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { describe, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import { Layout, Snowflake } from "polyflake";
+import { assertRising, freshNode, isWasm, refused } from "./support.js";
+
+const FILE = new URL("threads.worker.js", import.meta.url);
+
+/** A worker thread at a task, with room for so many IDs. */
+function thread(task, options, room) {
+  const ids = new BigUint64Array(new SharedArrayBuffer(8 * room));
+  const count = new Int32Array(new SharedArrayBuffer(4));
+  const worker = new Worker(FILE, { workerData: { options, ids, count, task } });
+  const done = new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
+  return { worker, done, issued: () => ids.subarray(0, Atomics.load(count, 0)) };
+}
+
+async function until(condition) {
+  while (!condition()) await turn();
+}
+
+/** No repeat, each thread's rising, and no tick over its capacity. */
+function assertUnique(issued, layout = new Layout("twitter")) {
+  for (const ids of issued) assertRising(ids);
+  const all = new BigUint64Array(issued.reduce((sum, ids) => sum + ids.length, 0));
+  let at = 0;
+  for (const ids of issued) {
+    all.set(ids, at);
+    at += ids.length;
+  }
+  all.sort();
+  assertRising(all);
+  const shift = BigInt(layout.timestampShift);
+  for (let n = layout.idsPerTick; n < all.length; n += 1) {
+    if (all[n] >> shift === all[n - layout.idsPerTick] >> shift)
+      assert.fail(`a tick with too many IDs: ${all[n]}`);
+  }
+}
+
+// A tick of ten hours, just begun, which a new cursor counts as used up.
+const TEN_HOURS = `timestamp:30|worker:10|sequence:1@${Math.floor(Date.now() / 1000) * 1000}/36000s`;
+
+describe("worker threads", { skip: isWasm && "wasm shares no cursor between threads" }, () => {
+  test("two threads and 400,000 IDs on one node", async () => {
+    const node = freshNode();
+    const threads = [1, 2].map(() => thread("mixed", { node }, 200_000));
+    await Promise.all(threads.map(({ done }) => done));
+    const issued = threads.map((each) => each.issued());
+    assert.deepEqual(
+      issued.map((ids) => ids.length),
+      [200_000, 200_000],
+    );
+    assertUnique(issued);
+  });
+
+  test("layouts of the same bits, and the main thread among them", async () => {
+    const node = freshNode();
+    const threads = ["twitter", "leaf"].map((layout) => thread("mixed", { layout, node }, 50_000));
+    const ids = new Snowflake({ node, maxWaitMs: 60_000 });
+    const here = [];
+    let running = true;
+    const end = () => {
+      running = false;
+    };
+    const all = Promise.all(threads.map(({ done }) => done)).then(end, end);
+    while (running) {
+      here.push(ids.nextId(), ...ids.nextIds(10), ...(await ids.nextIdsAsync(5)));
+      await turn();
+    }
+    await all;
+    assert.ok(here.length > 0);
+    assertUnique([here, ...threads.map((each) => each.issued())]);
+  });
+
+  test("a thread that is terminated midway leaves the cursor whole", async () => {
+    const node = freshNode();
+    const first = thread("endless", { node }, 400_000);
+    await until(() => first.issued().length > 10_000);
+    await first.worker.terminate();
+    const ids = new Snowflake({ node, maxWaitMs: 60_000 });
+    const second = thread("mixed", { node }, 50_000);
+    const here = ids.nextIds(50_000);
+    await second.done;
+    const before = first.issued().slice();
+    assert.ok(here[0] > before.at(-1));
+    assertUnique([before, here, second.issued()]);
+  });
+
+  test("threads that come and go", async () => {
+    const node = freshNode();
+    const issued = [];
+    for (let n = 0; n < 5; n += 1) {
+      const each = thread("mixed", { node }, 500);
+      await each.done;
+      await each.worker.terminate();
+      issued.push(...each.issued());
+    }
+    assertRising(issued);
+    assert.ok(new Snowflake({ node }).nextId() > issued.at(-1));
+  });
+
+  test("other bounds are refused across threads", async () => {
+    const node = freshNode();
+    new Snowflake({ node });
+    const { done } = thread("mixed", { node, maxAheadMs: 5 }, 10);
+    await assert.rejects(done, { message: /maxAheadMs is 5, but this process already/ });
+    refused(() => new Snowflake({ node, maxAheadMs: 5 }), "INVALID_OPTION");
+  });
+
+  for (const task of ["waiting", "waitingAsync"]) {
+    test(`a thread may be terminated while it waits (${task})`, async () => {
+      const waiting = thread(task, { layout: TEN_HOURS, node: freshNode(), maxWaitMs: 300 }, 1);
+      await until(() => waiting.issued().length > 0);
+      for (let n = 0; n < 1000; n += 1) await turn();
+      await waiting.worker.terminate();
+      assert.ok(new Snowflake({ node: freshNode() }).nextId() > 0n);
+    });
+  }
+
+  test("a process may end while a batch waits on its thread", () => {
+    const code = `
+      import { Snowflake } from "polyflake";
+      const ids = new Snowflake({ layout: "${TEN_HOURS}", node: 1, maxWaitMs: 300 });
+      ids.nextIdsAsync(5);
+      setImmediate(() => process.exit(7));
+    `;
+    const { status, signal, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", code], {
+      cwd: import.meta.dirname,
+      encoding: "utf8",
+    });
+    assert.deepEqual({ status, signal, stderr }, { status: 7, signal: null, stderr: "" });
+  });
+});

@@ -1,0 +1,249 @@
+// What TypeScript must accept, and behind @ts-expect-error what it must refuse: `tsc -p` fails for either.
+import {
+  type Decoded,
+  type Field,
+  type Format,
+  formatId,
+  type Instant,
+  type Integer,
+  Layout,
+  type LayoutFields,
+  type Node,
+  PolyflakeError,
+  type PolyflakeErrorCode,
+  parseId,
+  Snowflake,
+  type SnowflakeOptions,
+  type Stats,
+} from "polyflake";
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+/** Does not compile where the two types differ: `same<A, B>(true)`. */
+declare function same<A, B>(same: Same<A, B>): void;
+declare function takes<T>(value: T): void;
+
+// Snowflakes ----------------------------------------------------------------------------------------------------
+
+const ids = new Snowflake({ node: { datacenter: 1, worker: 7 } });
+new Snowflake({ node: 7 });
+new Snowflake({ node: 7n });
+new Snowflake({ node: "7" });
+new Snowflake({ node: { datacenter: 1n, worker: "7" } });
+new Snowflake({ layout: "mastodon" });
+new Snowflake({ layout: new Layout("leaf"), node: 1, clock: () => Date.now() });
+new Snowflake({ node: 1, clock: () => 1n });
+new Snowflake({
+  node: 1,
+  maxBackwardMs: 50,
+  maxAheadMs: 5n,
+  maxWaitMs: "100",
+  sequenceStart: "zero",
+  clock: "steady",
+});
+// Options read from somewhere else may be undefined.
+const read: { node: number; maxWaitMs: number | undefined; clock: undefined } = {
+  node: 1,
+  maxWaitMs: undefined,
+  clock: undefined,
+};
+new Snowflake(read);
+const options = {
+  node: { worker: 1 },
+  layout: "leaf",
+  sequenceStart: "spread",
+} as const satisfies SnowflakeOptions;
+new Snowflake(options);
+
+// @ts-expect-error options are required
+new Snowflake();
+// @ts-expect-error a node is an option
+new Snowflake(7);
+// @ts-expect-error no such option
+new Snowflake({ node: 1, max_wait_ms: 5 });
+// @ts-expect-error no such option
+new Snowflake({ nod: 1 });
+// @ts-expect-error no such start
+new Snowflake({ node: 1, sequenceStart: "random" });
+// @ts-expect-error no such clock
+new Snowflake({ node: 1, clock: "wall" });
+// @ts-expect-error a clock gives ms
+new Snowflake({ node: 1, clock: () => new Date() });
+// @ts-expect-error a clock gives them at once
+new Snowflake({ node: 1, clock: async () => 1 });
+// @ts-expect-error a boolean is no node
+new Snowflake({ node: true });
+// @ts-expect-error null stands for nothing here
+new Snowflake({ node: null });
+// @ts-expect-error a layout's parts make a Layout first
+new Snowflake({ node: 1, layout: { fields: { timestamp: 41, sequence: 12 }, epochMs: 0 } });
+
+same<ReturnType<typeof ids.nextId>, bigint>(true);
+same<ReturnType<typeof ids.tryNextId>, bigint>(true);
+same<ReturnType<typeof ids.nextIdAsync>, Promise<bigint>>(true);
+same<ReturnType<typeof ids.nextIdString>, string>(true);
+same<ReturnType<typeof ids.nextIdNumber>, number>(true);
+same<Parameters<typeof ids.nextIdString>, [format?: Format | undefined]>(true);
+same<Parameters<typeof ids.nextIds>, [n: Integer]>(true);
+takes<BigUint64Array>(ids.nextIds(10));
+takes<Promise<BigUint64Array>>(ids.nextIdsAsync(10n));
+ids.fill(new BigUint64Array(10));
+ids.fill(new BigUint64Array(new SharedArrayBuffer(80)));
+ids.fill(ids.nextIds(10).subarray(1));
+// @ts-expect-error signed
+ids.fill(new BigInt64Array(10));
+// @ts-expect-error no array of ours
+ids.fill([1n]);
+// @ts-expect-error no such format
+ids.nextIdString("base64");
+// @ts-expect-error a bigint is no number
+takes<number>(ids.nextId());
+// @ts-expect-error private
+ids.generator;
+same<typeof ids.layout, Layout>(true);
+same<typeof ids.node, number>(true);
+same<typeof ids.stats, Stats>(true);
+same<typeof ids.stats.lastIssuedMs, bigint | null>(true);
+same<typeof ids.stats.waits, number>(true);
+// @ts-expect-error read-only
+ids.node = 5;
+// @ts-expect-error read-only
+ids.stats.waits = 5;
+
+// An iterator, that never ends.
+for (const id of ids) {
+  same<typeof id, bigint>(true);
+  break;
+}
+const [first] = ids;
+same<typeof first, bigint>(true);
+same<ReturnType<typeof ids.next>, IteratorYieldResult<bigint>>(true);
+takes<Iterable<bigint>>(ids);
+takes<bigint>(ids.next().value);
+
+// Layouts -------------------------------------------------------------------------------------------------------
+
+const layout = new Layout("discord");
+new Layout(layout);
+new Layout({ fields: { timestamp: 41, sequence: 12 }, epochMs: 0 });
+new Layout({ fields: { timestamp: 41n, sequence: "12" }, epochMs: 0n, tickMs: "10" });
+new Layout({
+  fields: [
+    ["timestamp", 41],
+    ["sequence", 12n],
+  ],
+  epochMs: 0,
+});
+new Layout({
+  fields: new Map([
+    ["timestamp", 41],
+    ["sequence", 12],
+  ]),
+  epochMs: 0,
+  tickMs: undefined,
+});
+takes<LayoutFields>({
+  fields: layout.fields.map(({ name, bits }) => [name, bits] as const),
+  epochMs: layout.epochMs,
+});
+// @ts-expect-error an epoch is required
+new Layout({ fields: { timestamp: 41, sequence: 12 } });
+// @ts-expect-error no such part
+new Layout({ fields: { timestamp: 41, sequence: 12 }, epochMs: 0, tick: 1 });
+// @ts-expect-error a width is a number
+new Layout({ fields: { timestamp: true }, epochMs: 0 });
+// @ts-expect-error a layout is required
+new Layout();
+
+same<typeof Layout.presets, readonly string[]>(true);
+same<typeof layout.fields, readonly Field[]>(true);
+same<Field["mask"], bigint>(true);
+same<Field["bits"], number>(true);
+same<typeof layout.epochMs, bigint>(true);
+same<typeof layout.tickMs, bigint>(true);
+same<typeof layout.endsAtMs, bigint>(true);
+same<typeof layout.epoch, Date | null>(true);
+same<typeof layout.endsAt, Date | null>(true);
+same<typeof layout.idsPerTick, number>(true);
+same<typeof layout.nodes, number>(true);
+same<Parameters<typeof layout.compose>, [time: Instant, node: Node | null, sequence: Integer]>(true);
+same<ReturnType<typeof layout.compose>, bigint>(true);
+layout.compose(new Date(), { worker: 1, process: 2 }, 0);
+new Layout("mastodon").compose(0, null, 0);
+same<ReturnType<typeof layout.minId>, bigint>(true);
+same<Parameters<typeof layout.maxId>, [time: Instant]>(true);
+same<Instant, Date | number | bigint>(true);
+same<Integer, number | bigint | string>(true);
+// @ts-expect-error a text is no instant
+layout.minId("2024-01-01");
+// @ts-expect-error read-only
+layout.fields[0] = layout.fields[1];
+// @ts-expect-error read-only
+layout.epochMs = 5n;
+takes<boolean>(layout.equals(new Layout("leaf")));
+takes<string>(`${layout}`);
+
+// Decoded IDs ---------------------------------------------------------------------------------------------------
+
+const decoded = ids.decode(ids.nextId());
+same<typeof decoded, Decoded>(true);
+same<ReturnType<typeof layout.decode>, Decoded>(true);
+same<Parameters<typeof layout.decode>, [id: Integer]>(true);
+same<typeof decoded.id, bigint>(true);
+same<typeof decoded.timestampMs, bigint>(true);
+same<typeof decoded.ticks, bigint>(true);
+same<typeof decoded.time, Date | null>(true);
+same<typeof decoded.node, number>(true);
+same<typeof decoded.sequence, number>(true);
+same<typeof decoded.fields, Readonly<Record<string, number>>>(true);
+same<typeof decoded.layout, Layout>(true);
+takes<number | undefined>(decoded.fields.worker);
+// @ts-expect-error read-only
+decoded.id = 5n;
+// @ts-expect-error read-only
+decoded.fields.worker = 5;
+// @ts-expect-error a Decoded comes from decode
+takes<bigint[]>(decoded);
+
+// Texts ---------------------------------------------------------------------------------------------------------
+
+same<Format, "decimal" | "hex" | "base32" | "base36" | "base58" | "base62">(true);
+same<ReturnType<typeof formatId>, string>(true);
+same<ReturnType<typeof parseId>, bigint>(true);
+formatId(1n);
+formatId("1", "hex");
+parseId("1", "base58");
+// @ts-expect-error no such format
+formatId(1n, "base64");
+// @ts-expect-error a text is what it reads
+parseId(1n);
+
+// Errors --------------------------------------------------------------------------------------------------------
+
+declare const caught: unknown;
+if (caught instanceof PolyflakeError) {
+  same<typeof caught.code, PolyflakeErrorCode>(true);
+  same<typeof caught.number, number>(true);
+  takes<number | undefined>(caught.behindMs);
+  takes<number | undefined>(caught.retryAfterMs);
+  takes<Error>(caught);
+  if (caught.code === "CLOCK_MOVED_BACKWARDS") caught.cause;
+  // @ts-expect-error no such code
+  if (caught.code === "NO_SUCH_CODE") throw caught;
+}
+takes<Record<PolyflakeErrorCode, number>>({
+  INVALID_LAYOUT: 1,
+  UNKNOWN_LAYOUT: 2,
+  INVALID_NODE: 3,
+  INVALID_OPTION: 4,
+  INVALID_ID: 5,
+  TIME_OUT_OF_RANGE: 6,
+  CLOCK_MOVED_BACKWARDS: 7,
+  SEQUENCE_EXHAUSTED: 8,
+  FORKED: 9,
+  CLOCK_FAILED: 10,
+  STATE_FILE: 11,
+  LEASE_UNAVAILABLE: 12,
+  LEASE_LOST: 13,
+  CLOSED: 14,
+  INTERNAL: 99,
+});
