@@ -21,7 +21,7 @@ demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four 
 	$(PYTHON) demo/demo.py
 
 .PHONY: test
-test: test-reference test-rust test-models test-no-std test-msrv test-python test-c test-go test-php test-readme ## builds and tests everything there is
+test: test-reference test-rust test-models test-no-std test-msrv test-python test-c test-go test-php test-node test-browser test-readme ## builds and tests everything there is
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the vectors are what the reference makes
@@ -72,35 +72,62 @@ test-go: c-prefix
 test-php: c-prefix
 	$(C_ENVIRONMENT) bindings-c/php/test
 
+# The npm package: the native addon, the WebAssembly module, and the JavaScript over both.
+.PHONY: node-package
+node-package: tools-ready
+	@tools/need node nodejs npm npm
+	bindings-node/build
+
+.PHONY: test-node
+test-node: node-package # every test on the native addon, and again on the WebAssembly module
+	cd bindings-node && npm run --silent test
+	cd bindings-node && npm run --silent test-wasm
+	cd bindings-node && npm run --silent test-types
+
+.PHONY: test-browser
+test-browser: node-package inspector # the packed packages as users install them: Node, TypeScript, Vite, Chromium, workerd
+	@tools/need chromium chromium
+	cd bindings-node && npm run --silent test-package
+	node --test --test-reporter=./bindings-node/tests/reporter.js bindings-wasm/inspector/test.mjs
+
+.PHONY: inspector
+inspector: node-package ## the inspector page, to be served from any static host, in target/inspector/site
+	node bindings-wasm/inspector/build.mjs
+
 .PHONY: test-readme
 test-readme: $(VENV)/installed c-prefix
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_readme.py
 
 .PHONY: bench
-bench: $(VENV)/installed c-prefix ## what an ID costs in each language, and full load
+bench: $(VENV)/installed c-prefix node-package ## what an ID costs in each language, and full load
 	cargo bench -q -p polyflake --bench full_load
 	$(PYTHON) bindings-python/benches/full_load.py
 	$(C_ENVIRONMENT) bindings-c/tests/run bench
 	command -v go >/dev/null && cd bindings-c/go/bench && $(C_ENVIRONMENT) go run . || echo "skipped: Go"
 	command -v php >/dev/null && $(C_ENVIRONMENT) php bindings-c/php/bench.php || echo "skipped: PHP"
+	cd bindings-node/bench && npm ci --no-audit --no-fund && node bench.js
 
 .PHONY: lint
-lint: $(VENV)/ready ## every formatter and linter, changing nothing
+lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake
 	$(VENV)/bin/ruff check --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --check --config bindings-python/pyproject.toml $(PYTHON_FILES)
+	tools/cargo-for wasm32-unknown-unknown std,panic_abort clippy --locked -p polyflake-wasm -- -D warnings
+	cd bindings-node && npm run --silent lint
+	cd bindings-node && npm run --silent check-package
 	@tools/need clang-format clang-format
 	clang-format --dry-run -Werror $(C_FILES)
 
 .PHONY: fmt
-fmt: $(VENV)/ready ## formats everything
+fmt: $(VENV)/ready node-package ## formats everything
 	cargo fmt --all
 	$(VENV)/bin/ruff check --fix-only -q --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	@tools/need clang-format clang-format
 	clang-format -i $(C_FILES)
+	cd bindings-node && npm run --silent format
 	command -v gofmt >/dev/null && gofmt -w bindings-c/go || true
 
 .PHONY: packages
@@ -109,6 +136,8 @@ packages: $(VENV)/ready tools-ready ## what a user installs, in dist/
 	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin build -q --release --sdist --out ../dist
 	$(MAKE) --no-print-directory install PREFIX=/usr/local DESTDIR=$(CARGO_TARGET_DIR)/c-package
 	tar -C $(CARGO_TARGET_DIR)/c-package -czf dist/polyflake-c-$(VERSION)-$(shell uname -m)-linux.tar.gz usr
+	$(MAKE) --no-print-directory node-package
+	cd bindings-node && npm pack --silent --pack-destination ../dist . ./npm/linux-x64-gnu
 	@ls -l dist
 
 PREFIX ?= /usr/local
@@ -136,7 +165,7 @@ lock: ## pins the newest versions that tests/requirements.in allows
 
 .PHONY: clean
 clean: ## removes everything that was built
-	rm -rf target dist $(VENV)
+	rm -rf target dist $(VENV) bindings-node/dist bindings-node/node_modules bindings-node/bench/node_modules
 
 .PHONY: tools-ready
 tools-ready:

@@ -85,3 +85,12 @@ export function wrongType(value: unknown, what: string, takes: string): TypeErro
   const type = value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
   return new TypeError(`${what} must be ${takes}, not ${type}`);
 }
+
+/**
+ * The clock, for the core to hold: what it holds the garbage collector must keep, and a clock that knows its
+ * Snowflake would keep both forever. The generator holds the clock itself.
+ */
+export function unheld(clock: Reading): Reading {
+  const reference = new WeakRef(clock);
+  return () => reference.deref()?.();
+}

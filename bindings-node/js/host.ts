@@ -14,23 +14,22 @@ export function readClock(clock: Reading): bigint | undefined {
   return clock();
 }
 
-/** Why the call that runs is refused. */
-export let failure: PolyflakeError | undefined;
+/** Why the call that runs is refused: the arguments of its error, which is made where the call ends, near the caller. */
+export let failure: Parameters<typeof coreError> | undefined;
 
-export function failed(
-  number: number,
-  name: string,
-  message: string,
-  behindMs?: number,
-  retryAfterMs?: number,
-): void {
-  failure = coreError(number, name, message, behindMs, retryAfterMs);
+export function failed(...refusal: Parameters<typeof coreError>): void {
+  failure = refusal;
 }
 
-export function takeFailure(): PolyflakeError | undefined {
-  const taken = failure;
+export function takeFailure(refusal: Parameters<typeof coreError>): PolyflakeError {
   failure = undefined;
-  return taken;
+  return coreError(...refusal);
+}
+
+/** Copies `ids` to `target` from `at` on, as far as it still reaches: while a clock was read, it may have lost memory. */
+export function store(target: BigUint64Array, at: number, ids: BigUint64Array): void {
+  const room = target.byteLength / 8 - at;
+  if (room > 0) target.set(ids.subarray(0, room), at);
 }
 
 /** For how many ms the last `fillSome` asks to pause; 0 where it came to its end. */

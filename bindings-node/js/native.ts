@@ -1,25 +1,36 @@
 // The backend over the native addon.
 import type { Backend, Generator, NodeTexts, Reading } from "./backend.js";
+import { unheld } from "./convert.js";
 import { coreError } from "./errors.js";
 
-/** What the addon exports: a backend whose `nextId` leaves the ID in the array of `connect`. */
-export interface Addon extends Omit<Backend, "name" | "snowflake"> {
-  connect(error: typeof coreError, id: BigUint64Array): void;
+/** A backend, but for a generator whose `nextId` leaves the ID in the array `id`. */
+interface Calls extends Omit<Backend, "name" | "snowflake"> {
   snowflake(
+    id: BigUint64Array,
     options: string[],
     node: NodeTexts | undefined,
     clock: Reading | undefined,
   ): Omit<Generator, "nextId"> & { nextId(): void };
 }
 
+/** What the addon exports: every call takes first what makes its errors. */
+export type Addon = {
+  [Name in keyof Calls]: (
+    error: typeof coreError,
+    ...others: Parameters<Calls[Name]>
+  ) => ReturnType<Calls[Name]>;
+};
+
 export function nativeBackend(addon: Addon): Backend {
+  const all = Object.entries<(...given: never[]) => unknown>(addon);
+  const bound = all.map(([name, call]) => [name, call.bind(undefined, coreError as never)]);
+  const calls = Object.fromEntries(bound) as unknown as Calls;
   const id = new BigUint64Array(1);
-  addon.connect(coreError, id);
   return {
-    ...addon,
+    ...calls,
     name: "native",
     snowflake(options, node, clock) {
-      const generator = addon.snowflake(options, node, clock && unheld(clock));
+      const generator = calls.snowflake(id, options, node, clock && unheld(clock));
       const next = generator.nextId;
       const nextId = () => {
         next();
@@ -28,13 +39,4 @@ export function nativeBackend(addon: Addon): Backend {
       return Object.assign(generator, { nextId, clock });
     },
   };
-}
-
-/**
- * The clock, for the addon to hold: what it holds the garbage collector must keep, and a clock that knows its
- * Snowflake would keep both forever. The generator holds the clock itself.
- */
-function unheld(clock: Reading): Reading {
-  const reference = new WeakRef(clock);
-  return () => reference.deref()?.();
 }

@@ -241,8 +241,16 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
   }
 }
 
+// Programs ask for batches of one size over and over.
+let lastChecked: Integer | undefined;
+let lastSize = 0;
+
 function batchSize(n: Integer): number {
-  return core().batchSize(integer(n, "n", "INVALID_OPTION"));
+  if (n !== lastChecked) {
+    lastSize = core().batchSize(integer(n, "n", "INVALID_OPTION"));
+    lastChecked = n;
+  }
+  return lastSize;
 }
 
 function generator(options: SnowflakeOptions): Generator {

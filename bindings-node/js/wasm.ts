@@ -1,6 +1,7 @@
 // The backend over the WebAssembly module.
 import * as glue from "polyflake/glue";
 import type { Backend, Generator, NodeTexts, Reading } from "./backend.js";
+import { unheld } from "./convert.js";
 import { refusal } from "./errors.js";
 import * as host from "./host.js";
 
@@ -19,7 +20,9 @@ export function wasmBackend(module: WebAssembly.Module): Backend {
     formatId: settled(glue.formatId),
     parseId: settled(glue.parseId),
     batchSize: settled(glue.batchSize),
-    snowflake: (options, node, clock) => generator(newGenerator(options, node, clock)),
+    snowflake(options, node, clock) {
+      return Object.assign(generator(newGenerator(options, node, clock && unheld(clock))), { clock });
+    },
   };
 }
 
@@ -56,7 +59,7 @@ function settled<A extends unknown[], R>(call: (...args: A) => R): (...args: A) 
       if (!(error instanceof WebAssembly.RuntimeError)) throw error;
       throw refusal("INTERNAL", "a bug in Polyflake: please report it", error);
     }
-    if (host.failure !== undefined) throw host.takeFailure();
+    if (host.failure !== undefined) throw host.takeFailure(host.failure);
     return outcome;
   };
 }

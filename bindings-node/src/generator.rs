@@ -7,9 +7,9 @@ use std::time::Duration;
 use napi::bindgen_prelude::*;
 use napi::{JsError, check_status, sys};
 use napi_derive::napi;
-use polyflake::{Clock, ClockError, Number, Options, Snowflake};
+use polyflake::{BuiltinClock, Clock, ClockError, Number, Options, Snowflake};
 
-use crate::errors::{self, CoreResult, Failure, call, catch, number, run};
+use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, number, run};
 use crate::layout::{NodeTexts, node_of, pairs};
 
 #[napi(object, object_from_js = false)]
@@ -21,14 +21,17 @@ pub(crate) struct StatsParts {
 }
 
 #[napi]
-pub(crate) fn batch_size(env: &Env, n: String) -> Result<u32> {
-    let n = run(env, || polyflake::batch_size(Number::parse(&n)))?;
+pub(crate) fn batch_size(env: &Env, core_error: CoreError<'_>, n: String) -> Result<u32> {
+    let n = run(env, &core_error, || polyflake::batch_size(Number::parse(&n)))?;
     Ok(u32::try_from(n).unwrap_or(u32::MAX))
 }
 
+/// A generator whose `nextId` leaves its ID in `id`.
 #[napi]
 pub(crate) fn snowflake<'env>(
     env: &'env Env,
+    core_error: CoreError<'_>,
+    id: BigUint64Array,
     options: Vec<String>,
     node: Option<NodeTexts>,
     clock: Option<Function<'_, (), Option<BigInt>>>,
@@ -45,36 +48,41 @@ pub(crate) fn snowflake<'env>(
     };
     match clock {
         None => {
-            let ids = Arc::new(run(env, || options()?.build())?);
-            let mut generator = generator(env, &ids)?;
+            let ids = run(env, &core_error, || options()?.build())?;
+            let flake = Arc::new(Flake { ids, core_error: core_error.create_ref()? });
+            let mut generator = generator(env, &flake, id)?;
             add(env, &mut generator, "nextIdsOnThread", move |call| {
-                Ok(AsyncTask::new(Batch { ids: Arc::clone(&ids), size: call.get(0)? }))
+                Ok(AsyncTask::new(Batch { flake: Arc::clone(&flake), size: call.get(0)? }))
             })?;
             Ok(generator)
         }
         Some(clock) => {
             let clock = CallersClock { env: *env, read: clock.create_ref()? };
+            let ids = run(env, &core_error, || options()?.build_with_clock(clock))?;
             #[expect(clippy::arc_with_non_send_sync, reason = "shared as the others are, on one thread")]
-            let ids = Arc::new(run(env, || options()?.build_with_clock(clock))?);
-            generator(env, &ids)
+            let flake = Arc::new(Flake { ids, core_error: core_error.create_ref()? });
+            generator(env, &flake, id)
         }
     }
 }
 
-fn generator<'env, C: Clock + 'static>(env: &'env Env, flake: &Arc<Snowflake<C>>) -> Result<Object<'env>> {
+fn generator<'env, C: Clock + 'static>(
+    env: &'env Env,
+    flake: &Arc<Flake<C>>,
+    id: BigUint64Array,
+) -> Result<Object<'env>> {
     let mut generator = Object::new(env)?;
-    generator.set("layout", flake.layout().to_string())?;
-    generator.set("node", number(flake.node()))?;
-    let next_id = NextId { ids: Arc::clone(flake), place: errors::place_of_id(env)? };
-    generator.set("nextId", next_id.function(env)?)?;
-    let ids = Arc::clone(flake);
-    add(env, &mut generator, "tryNextId", move |call| run(call.env, || ids.try_next_id()))?;
-    let ids = Arc::clone(flake);
-    add(env, &mut generator, "fill", move |call| fill(&ids, &call))?;
-    let ids = Arc::clone(flake);
-    add(env, &mut generator, "fillSome", move |call| fill_some(&ids, &call))?;
-    let ids = Arc::clone(flake);
-    add(env, &mut generator, "stats", move |call| stats(&ids, call.env))?;
+    generator.set("layout", flake.ids.layout().to_string())?;
+    generator.set("node", number(flake.ids.node()))?;
+    generator.set("nextId", NextId::new(Arc::clone(flake), id)?.function(env)?)?;
+    let own = Arc::clone(flake);
+    add(env, &mut generator, "tryNextId", move |call| own.run(call.env, || own.ids.try_next_id()))?;
+    let own = Arc::clone(flake);
+    add(env, &mut generator, "fill", move |call| own.fill(&call))?;
+    let own = Arc::clone(flake);
+    add(env, &mut generator, "fillSome", move |call| own.fill_some(&call))?;
+    let own = Arc::clone(flake);
+    add(env, &mut generator, "stats", move |call| own.stats(call.env))?;
     Ok(generator)
 }
 
@@ -87,14 +95,40 @@ fn add<R: ToNapiValue>(
     generator.set(name, env.create_function_from_closure::<(), R, _>(name, call)?)
 }
 
+/// What a generator's functions share.
+struct Flake<C> {
+    ids: Snowflake<C>,
+    core_error: CoreErrorRef,
+}
+
+impl<C> Flake<C> {
+    #[inline]
+    fn run<T>(&self, env: &Env, body: impl FnOnce() -> CoreResult<T>) -> Result<T> {
+        catch(body).map_err(|failure| self.refusal(env, failure))
+    }
+
+    fn refusal(&self, env: &Env, failure: Failure) -> Error {
+        self.core_error.borrow_back(env).map_or_else(|error| error, |made| failure.into_js(env, &made))
+    }
+}
+
 /// `nextId`, by hand: it writes the ID where JavaScript reads it, and returns nothing. That is the cheapest way
 /// across, by 30 ns of 80: making a bigint out here costs 20, and napi's closures allocate at every call.
 struct NextId<C> {
-    ids: Arc<Snowflake<C>>,
+    flake: Arc<Flake<C>>,
+    /// In the array that `_kept` keeps.
     place: NonNull<u64>,
+    _kept: BigUint64Array,
 }
 
 impl<C: Clock + 'static> NextId<C> {
+    fn new(flake: Arc<Flake<C>>, mut id: BigUint64Array) -> Result<Self> {
+        // SAFETY: `js/native.ts` gives it to nobody else, and no JavaScript runs meanwhile.
+        let place = unsafe { id.as_mut() }.first_mut().map(NonNull::from);
+        let place = place.ok_or_else(|| Error::new(Status::InvalidArg, "the array has no room for an ID"))?;
+        Ok(Self { flake, place, _kept: id })
+    }
+
     fn function(self, env: &Env) -> Result<Function<'_, (), ()>> {
         let data = Arc::new(self);
         let mut function = ptr::null_mut();
@@ -103,15 +137,8 @@ impl<C: Clock + 'static> NextId<C> {
         let mut function: Function<'_, (), ()> = unsafe {
             let data = Arc::as_ptr(&data).cast_mut().cast();
             let name = c"nextId";
-            let status = sys::napi_create_function(
-                env.raw(),
-                name.as_ptr(),
-                6,
-                Some(Self::call),
-                data,
-                &raw mut function,
-            );
-            check_status!(status)?;
+            let (name, call) = (name.as_ptr(), Some(Self::call as _));
+            check_status!(sys::napi_create_function(env.raw(), name, 6, call, data, &raw mut function))?;
             Function::from_napi_value(env.raw(), function)?
         };
         function.add_finalizer(data, (), |_| ())?;
@@ -133,11 +160,14 @@ impl<C: Clock + 'static> NextId<C> {
             data.cast::<Self>().as_ref()
         };
         let Some(this) = this else { return ptr::null_mut() };
-        match catch(|| this.ids.next_id()) {
-            // SAFETY: the environment keeps the array for as long as it lives; this thread alone uses it.
+        match catch(|| this.flake.ids.next_id()) {
+            // SAFETY: the array keeps its place (nobody can take its memory from it), and this thread alone uses it.
             Ok(id) => unsafe { this.place.write(id) },
-            // SAFETY: it is the environment of this call.
-            Err(failure) => unsafe { JsError::from(failure.into_js(&Env::from_raw(env))).throw_into(env) },
+            Err(failure) => {
+                let error = this.flake.refusal(&Env::from_raw(env), failure);
+                // SAFETY: it is the environment of this call.
+                unsafe { JsError::from(error).throw_into(env) }
+            }
         }
         ptr::null_mut()
     }
@@ -147,41 +177,53 @@ impl<C: Clock + 'static> NextId<C> {
 /// array may lose its memory (`transfer`), and another thread may write to what is shared.
 const CHUNK: usize = 1024;
 
-fn fill<C: Clock>(ids: &Snowflake<C>, call: &FunctionCallContext<'_>) -> Result<()> {
-    let mut chunk = [0; CHUNK];
-    let mut at = 0;
-    let mut left = call.get::<BigUint64ArraySlice<'_>>(0)?.len();
-    while left > 0 {
-        let part = &mut chunk[..left.min(CHUNK)];
-        run(call.env, || ids.fill(part))?;
-        left = copy(part, call, at)?;
-        at += part.len();
+impl<C: Clock> Flake<C> {
+    fn fill(&self, call: &FunctionCallContext<'_>) -> Result<()> {
+        let mut chunk = [0; CHUNK];
+        let mut at = 0;
+        let mut left = call.get::<BigUint64ArraySlice<'_>>(0)?.len();
+        while left > 0 {
+            let part = &mut chunk[..left.min(CHUNK)];
+            self.run(call.env, || self.ids.fill(part))?;
+            left = copy(part, call, at)?;
+            at += part.len();
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// How far the array is filled, and after how many ms to go on.
-fn fill_some<C: Clock>(ids: &Snowflake<C>, call: &FunctionCallContext<'_>) -> Result<(u32, f64)> {
-    let from = call.get::<u32>(1)?;
-    let waited_ms = call.get::<Option<f64>>(2)?;
-    let mut chunk = [0; CHUNK];
-    let mut at = from as usize;
-    let mut left = call.get::<BigUint64ArraySlice<'_>>(0)?.len().saturating_sub(at);
-    let mut pause = None;
-    while left > 0 && pause.is_none() {
-        let part = &mut chunk[..left.min(CHUNK)];
-        let filled = run(call.env, || {
-            let Err(blocked) = ids.poll_fill(part) else { return Ok(part.len()) };
-            let nothing_yet = at == from as usize && blocked.filled() == 0;
-            let waited =
-                waited_ms.filter(|_| nothing_yet).map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1e3));
-            pause = Some(ids.pause_after(&blocked, waited)?);
-            Ok(blocked.filled())
-        })?;
-        left = copy(&part[..filled], call, at)?;
-        at += filled;
+    /// How far the array is filled, and after how many ms to go on.
+    fn fill_some(&self, call: &FunctionCallContext<'_>) -> Result<(u32, f64)> {
+        let from = call.get::<u32>(1)?;
+        let waited_ms = call.get::<Option<f64>>(2)?;
+        let mut chunk = [0; CHUNK];
+        let mut at = from as usize;
+        let mut left = call.get::<BigUint64ArraySlice<'_>>(0)?.len().saturating_sub(at);
+        let mut pause = None;
+        while left > 0 && pause.is_none() {
+            let part = &mut chunk[..left.min(CHUNK)];
+            let filled = self.run(call.env, || {
+                let Err(blocked) = self.ids.poll_fill(part) else { return Ok(part.len()) };
+                let nothing_yet = at == from as usize && blocked.filled() == 0;
+                let waited =
+                    waited_ms.filter(|_| nothing_yet).map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1e3));
+                pause = Some(self.ids.pause_after(&blocked, waited)?);
+                Ok(blocked.filled())
+            })?;
+            left = copy(&part[..filled], call, at)?;
+            at += filled;
+        }
+        Ok((u32::try_from(at).unwrap_or(u32::MAX), pause.unwrap_or_default().as_secs_f64() * 1e3))
     }
-    Ok((u32::try_from(at).unwrap_or(u32::MAX), pause.unwrap_or_default().as_secs_f64() * 1e3))
+
+    fn stats(&self, env: &Env) -> Result<StatsParts> {
+        let stats = self.run(env, || self.ids.stats())?;
+        Ok(StatsParts {
+            waits: number(stats.waits),
+            rollbacks: number(stats.rollbacks),
+            lead_ms: number(stats.lead_ms),
+            last_issued_ms: stats.last_issued_ms,
+        })
+    }
 }
 
 /// Copies `ids` to the call's array from `at` on, as far as it still reaches, and says how much it takes after them.
@@ -195,19 +237,9 @@ fn copy(ids: &[u64], call: &FunctionCallContext<'_>, at: usize) -> Result<usize>
     Ok(room - count)
 }
 
-fn stats<C: Clock>(ids: &Snowflake<C>, env: &Env) -> Result<StatsParts> {
-    let stats = run(env, || ids.stats())?;
-    Ok(StatsParts {
-        waits: number(stats.waits),
-        rollbacks: number(stats.rollbacks),
-        lead_ms: number(stats.lead_ms),
-        last_issued_ms: stats.last_issued_ms,
-    })
-}
-
 /// A batch on a thread of libuv's pool.
 struct Batch {
-    ids: Arc<Snowflake>,
+    flake: Arc<Flake<BuiltinClock>>,
     size: u32,
 }
 
@@ -216,11 +248,11 @@ impl Task for Batch {
     type JsValue = BigUint64Array;
 
     fn compute(&mut self) -> Result<Self::Output> {
-        Ok(catch(|| self.ids.next_ids(u64::from(self.size))))
+        Ok(catch(|| self.flake.ids.next_ids(u64::from(self.size))))
     }
 
     fn resolve(&mut self, env: Env, output: Self::Output) -> Result<BigUint64Array> {
-        output.map(BigUint64Array::new).map_err(|failure| failure.into_js(&env))
+        output.map(BigUint64Array::new).map_err(|failure| self.flake.refusal(&env, failure))
     }
 }
 
@@ -233,7 +265,7 @@ struct CallersClock {
 impl Clock for CallersClock {
     fn unix_ms(&self) -> std::result::Result<i64, ClockError> {
         // A long batch reads the clock often: a scope of its own, or its readings pile up until the call ends.
-        let reading = self.env.run_in_scope(|| call(&self.env, &self.read, ()));
+        let reading = self.env.run_in_scope(|| call(&self.env, &self.read.borrow_back(&self.env)?, ()));
         match reading {
             Ok(Some(ms)) => Ok(ms.get_i64().0),
             _ => Err(ClockError::new("the clock failed")),

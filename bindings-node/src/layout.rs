@@ -4,7 +4,7 @@ use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use polyflake::{Format, Layout, Node, Number, PRESETS, UnixTime};
 
-use crate::errors::{number, run};
+use crate::errors::{CoreError, number, run};
 
 /// A whole node, or each node field's name and its value, one after the other.
 pub(crate) type NodeTexts = Either<String, Vec<String>>;
@@ -47,18 +47,19 @@ pub(crate) fn presets() -> Vec<&'static str> {
 }
 
 #[napi]
-pub(crate) fn layout(env: &Env, text: String) -> Result<LayoutParts> {
-    run(env, || Layout::parse(&text).map(|layout| parts(&layout)))
+pub(crate) fn layout(env: &Env, core_error: CoreError<'_>, text: String) -> Result<LayoutParts> {
+    run(env, &core_error, || Layout::parse(&text).map(|layout| parts(&layout)))
 }
 
 #[napi]
 pub(crate) fn layout_of(
     env: &Env,
+    core_error: CoreError<'_>,
     fields: Vec<String>,
     epoch_ms: String,
     tick_ms: String,
 ) -> Result<LayoutParts> {
-    run(env, || {
+    run(env, &core_error, || {
         let fields = pairs(&fields).map(|(name, bits)| (name, Number::parse(bits)));
         let layout = Layout::from_fields(fields, Number::parse(&epoch_ms), Number::parse(&tick_ms))?;
         Ok(parts(&layout))
@@ -66,8 +67,13 @@ pub(crate) fn layout_of(
 }
 
 #[napi]
-pub(crate) fn decode(env: &Env, layout: String, id: String) -> Result<DecodedParts> {
-    run(env, || {
+pub(crate) fn decode(
+    env: &Env,
+    core_error: CoreError<'_>,
+    layout: String,
+    id: String,
+) -> Result<DecodedParts> {
+    run(env, &core_error, || {
         let decoded = Layout::parse(&layout)?.decode(Number::parse(&id))?;
         let pair = |(name, value): (&str, u64)| [Either::A(name.to_owned()), Either::B(number(value))];
         Ok(DecodedParts {
@@ -84,38 +90,39 @@ pub(crate) fn decode(env: &Env, layout: String, id: String) -> Result<DecodedPar
 #[napi]
 pub(crate) fn compose(
     env: &Env,
+    core_error: CoreError<'_>,
     layout: String,
     time_ms: String,
     node: NodeTexts,
     sequence: String,
 ) -> Result<u64> {
-    run(env, || {
+    run(env, &core_error, || {
         let time = UnixTime::from_ms(Number::parse(&time_ms));
         Layout::parse(&layout)?.compose(time, node_of(&node), Number::parse(&sequence))
     })
 }
 
 #[napi]
-pub(crate) fn min_id(env: &Env, layout: String, time_ms: String) -> Result<u64> {
-    run(env, || Layout::parse(&layout)?.min_id(UnixTime::from_ms(Number::parse(&time_ms))))
+pub(crate) fn min_id(env: &Env, core_error: CoreError<'_>, layout: String, time_ms: String) -> Result<u64> {
+    run(env, &core_error, || Layout::parse(&layout)?.min_id(UnixTime::from_ms(Number::parse(&time_ms))))
 }
 
 #[napi]
-pub(crate) fn max_id(env: &Env, layout: String, time_ms: String) -> Result<u64> {
-    run(env, || Layout::parse(&layout)?.max_id(UnixTime::from_ms(Number::parse(&time_ms))))
+pub(crate) fn max_id(env: &Env, core_error: CoreError<'_>, layout: String, time_ms: String) -> Result<u64> {
+    run(env, &core_error, || Layout::parse(&layout)?.max_id(UnixTime::from_ms(Number::parse(&time_ms))))
 }
 
 #[napi]
-pub(crate) fn format_id(env: &Env, id: String, format: String) -> Result<String> {
-    run(env, || {
+pub(crate) fn format_id(env: &Env, core_error: CoreError<'_>, id: String, format: String) -> Result<String> {
+    run(env, &core_error, || {
         let id = Number::parse(&id).to_id()?;
         Ok(format.parse::<Format>()?.write(id).to_string())
     })
 }
 
 #[napi]
-pub(crate) fn parse_id(env: &Env, text: String, format: String) -> Result<u64> {
-    run(env, || format.parse::<Format>()?.read(&text))
+pub(crate) fn parse_id(env: &Env, core_error: CoreError<'_>, text: String, format: String) -> Result<u64> {
+    run(env, &core_error, || format.parse::<Format>()?.read(&text))
 }
 
 /// Texts that stand in pairs.

@@ -112,7 +112,7 @@ fn in_chunks(
         let ids = chunk.get_mut(..size).unwrap_or_default();
         let filled = fill(ids)?;
         let end = at + u32::try_from(filled).unwrap_or(0);
-        target.subarray(at, end).copy_from(ids.get(..filled).unwrap_or_default());
+        host::store(target, at, ids.get(..filled).unwrap_or_default());
         at = end;
         if filled < size {
             break;

@@ -4,6 +4,7 @@ use alloc::string::String;
 use core::cell::Cell;
 use core::time::Duration;
 
+use js_sys::BigUint64Array;
 use polyflake::{BuiltinClock, Clock, ClockError, Error, TimeSource, Wait};
 use wasm_bindgen::prelude::*;
 
@@ -24,6 +25,8 @@ extern "C" {
         retry_after_ms: Option<f64>,
     );
     pub(crate) fn pause(ms: f64);
+    /// Copies `ids` to `target` from `at` on, as far as it still reaches.
+    pub(crate) fn store(target: &BigUint64Array, at: u32, ids: &[u64]);
     pub(crate) fn layout(
         text: &JsValue,
         epoch_ms: u64,

@@ -1,9 +1,8 @@
 // What the tarballs hold, and what the checkers of packages say.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { before, test } from "node:test";
-import { gzipSync } from "node:zlib";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { folder, pack, platform, root, run } from "./project.js";
@@ -64,9 +63,11 @@ test("neither names the machine that built it", async () => {
 });
 
 test("the module is at most 20 KB gzipped", async (t) => {
-  const bytes = await readFile(path.join(root, "dist/polyflake.wasm"));
-  const gzipped = gzipSync(bytes, { level: 9 }).length;
-  t.diagnostic(`polyflake.wasm: ${bytes.length} bytes, gzipped ${gzipped}`);
+  const file = path.join(root, "dist/polyflake.wasm");
+  // Not Node's zlib: its level 9 is another, and 1 % larger.
+  const { stdout } = await run("gzip", ["-9cn", file], { encoding: "buffer" });
+  const gzipped = stdout.length;
+  t.diagnostic(`polyflake.wasm: ${(await stat(file)).size} bytes, gzipped ${gzipped}`);
   assert.ok(gzipped <= MOST_GZIPPED, `${gzipped} bytes gzipped, at most ${MOST_GZIPPED}`);
 });
 
@@ -85,5 +86,10 @@ test("publint finds nothing", async () => {
 });
 
 test("the types are found wherever TypeScript looks", async () => {
-  await run(path.join(root, "node_modules/.bin/attw"), [main.tarball, "--no-color", "--exclude-entrypoints", "./polyflake.wasm"]);
+  await run(path.join(root, "node_modules/.bin/attw"), [
+    main.tarball,
+    "--no-color",
+    "--exclude-entrypoints",
+    "./polyflake.wasm",
+  ]);
 });

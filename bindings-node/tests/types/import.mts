@@ -115,7 +115,7 @@ for (const id of ids) {
   break;
 }
 const [first] = ids;
-same<typeof first, bigint>(true);
+takes<bigint | undefined>(first);
 same<ReturnType<typeof ids.next>, IteratorYieldResult<bigint>>(true);
 takes<Iterable<bigint>>(ids);
 takes<bigint>(ids.next().value);

@@ -1,0 +1,33 @@
+// README.md: its examples run as they stand, and print what their comments say.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const folder = dirname(dirname(fileURLToPath(import.meta.url)));
+const readme = await readFile(`${folder}/README.md`, "utf8");
+const examples = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code);
+
+// `value; // what it is`: such a line prints its value, to be compared. A comment in words begins with a lower-case word and a space.
+const STATED = /^(?!console|const|for|await)(\S.*?); \/\/ (.*)$/gm;
+const WORDS = /^(\d+ )?[a-z]+ [a-z]/;
+
+for (const [number, code] of examples.entries()) {
+  test(`example ${number + 1} of ${examples.length}`, async () => {
+    const printing = code.replace(STATED, "console.log($1); // $2");
+    const run = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", printing], { cwd: folder });
+    const { stdout, stderr } = await run;
+    assert.equal(stderr, "");
+    const said = [...printing.matchAll(/^ *console\.log\(.*?\); \/\/ (.*)$/gm)].map(([, comment]) => comment);
+    const printed = stdout.trimEnd().split("\n");
+    if (said.length > 0) assert.equal(printed.length, said.length, stdout);
+    for (const [line, comment] of said.entries()) {
+      if (!WORDS.test(comment) && !/"\d{19}"/.test(comment) && comment !== "a Date") assert.equal(printed[line], comment);
+    }
+  });
+}
+
+test("there are examples", () => assert.ok(examples.length >= 8));
