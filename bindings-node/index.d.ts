@@ -312,7 +312,7 @@ declare class Snowflake implements IterableIterator<bigint, never, undefined> {
     nextIds(n: Integer): BigUint64Array;
     /**
      * The next `n` IDs, 1 to 16777216 of them, made and waited for off the event loop: on a thread of libuv's pool
-     * in Node, between timers elsewhere and with a clock of the caller's.
+     * in Node (whose end the process waits for), between timers elsewhere and with a clock of the caller's.
      *
      * @throws {PolyflakeError} (it rejects) as {@link Snowflake.nextIds} does.
      */

@@ -73,7 +73,11 @@ export interface Generator {
    * Fills `ids` from index `from` on, without waiting: gives how far it came, and after how many ms to go on
    * (0 where all are there). `waitedMs`: how long the call has waited since it last took an ID, if it has.
    */
-  fillSome(ids: BigUint64Array, from: number, waitedMs: number | undefined): [filled: number, pauseMs: number];
+  fillSome(
+    ids: BigUint64Array,
+    from: number,
+    waitedMs: number | undefined,
+  ): [filled: number, pauseMs: number];
   /** `fillSome` to its end on a thread of its own, where there are threads. */
   nextIdsOnThread?(n: number): Promise<BigUint64Array>;
   stats(): StatsParts;

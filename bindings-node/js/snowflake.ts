@@ -11,6 +11,8 @@ import { formatId } from "./text.js";
 // Waiting is real: fake timers that a test puts in their place later would let it hang.
 const { setTimeout } = globalThis;
 const monotonicMs = performance.now.bind(performance);
+/** What a pause takes at least. */
+const SHORTEST_PAUSE_MS = 0.1;
 
 /** What a {@link Snowflake} is made from. */
 export interface SnowflakeOptions {
@@ -155,7 +157,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
 
   /**
    * The next `n` IDs, 1 to 16777216 of them, made and waited for off the event loop: on a thread of libuv's pool
-   * in Node, between timers elsewhere and with a clock of the caller's.
+   * in Node (whose end the process waits for), between timers elsewhere and with a clock of the caller's.
    *
    * @throws {PolyflakeError} (it rejects) as {@link Snowflake.nextIds} does.
    */
@@ -230,13 +232,20 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
   async #fillAsync(ids: BigUint64Array): Promise<void> {
     let from = 0;
     let since: number | undefined;
+    let pauses = 0;
     for (;;) {
-      const waitedMs = since === undefined ? undefined : monotonicMs() - since;
+      // A clock that stands still must not let the wait go on for ever. Some runtimes' timers are early.
+      const waitedMs =
+        since === undefined ? undefined : Math.max(monotonicMs() - since, pauses * SHORTEST_PAUSE_MS);
       const [filled, pauseMs] = this.#generator.fillSome(ids, from, waitedMs);
       if (filled === ids.length) return;
-      if (filled > from || since === undefined) since = monotonicMs();
+      if (filled > from || since === undefined) {
+        since = monotonicMs();
+        pauses = 0;
+      }
       from = filled;
       await new Promise((resume) => setTimeout(resume, pauseMs));
+      pauses += 1;
     }
   }
 }

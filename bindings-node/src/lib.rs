@@ -6,6 +6,7 @@
     clippy::trivially_copy_pass_by_ref,
     reason = "napi passes what it has made by value, and its environment by reference"
 )]
+#![cfg_attr(test, allow(dead_code, reason = "napi exports nothing there"))]
 
 mod errors;
 mod generator;

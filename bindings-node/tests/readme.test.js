@@ -18,14 +18,17 @@ const WORDS = /^(\d+ )?[a-z]+ [a-z]/;
 for (const [number, code] of examples.entries()) {
   test(`example ${number + 1} of ${examples.length}`, async () => {
     const printing = code.replace(STATED, "console.log($1); // $2");
-    const run = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", printing], { cwd: folder });
+    const run = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", printing], {
+      cwd: folder,
+    });
     const { stdout, stderr } = await run;
     assert.equal(stderr, "");
     const said = [...printing.matchAll(/^ *console\.log\(.*?\); \/\/ (.*)$/gm)].map(([, comment]) => comment);
     const printed = stdout.trimEnd().split("\n");
     if (said.length > 0) assert.equal(printed.length, said.length, stdout);
     for (const [line, comment] of said.entries()) {
-      if (!WORDS.test(comment) && !/"\d{19}"/.test(comment) && comment !== "a Date") assert.equal(printed[line], comment);
+      if (!WORDS.test(comment) && !/"\d{19}"/.test(comment) && comment !== "a Date")
+        assert.equal(printed[line], comment);
     }
   });
 }

@@ -76,7 +76,7 @@ impl Generator {
 }
 
 impl Generator {
-    #[inline]
+    #[inline(always)]
     fn ids(&self) -> &Snowflake<HostClock> {
         // JavaScript drops a generator whose constructor refused.
         self.0.as_ref().unwrap_throw()

@@ -90,6 +90,7 @@ impl TimeSource for Runtime {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "Date.now gives whole ms within ±8.64e15")]
+    #[inline(always)]
     fn wall_ms(&self) -> i64 {
         wall_ms() as i64
     }
@@ -107,7 +108,7 @@ pub(crate) enum HostClock {
 }
 
 impl Clock for HostClock {
-    #[inline]
+    #[inline(always)]
     fn unix_ms(&self) -> Result<i64, ClockError> {
         match self {
             Self::Builtin(clock) => clock.unix_ms(),

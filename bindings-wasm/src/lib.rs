@@ -3,9 +3,15 @@
 //!
 //! Texts come in, numbers among them, and the core parses them. A call that refuses tells the host's `failed` why,
 //! and returns a value that means nothing: that takes less code than a result does in each export.
-#![no_std]
+#![cfg_attr(target_family = "wasm", no_std)]
 #![cfg(target_family = "wasm")]
-#![allow(unreachable_pub, missing_docs, missing_debug_implementations, reason = "exported to JavaScript alone")]
+#![allow(clippy::inline_always, reason = "the path of an ID, as in the core")]
+#![allow(
+    unreachable_pub,
+    missing_docs,
+    missing_debug_implementations,
+    reason = "exported to JavaScript alone"
+)]
 
 extern crate alloc;
 

@@ -159,7 +159,7 @@ impl<S: TimeSource> BuiltinClock<S> {
 }
 
 impl<S: TimeSource> Clock for BuiltinClock<S> {
-    #[inline]
+    #[inline(always)]
     fn unix_ms(&self) -> Result<i64, ClockError> {
         match self {
             Self::System(clock) => clock.unix_ms(),
@@ -181,7 +181,7 @@ impl<S: TimeSource> Clock for BuiltinClock<S> {
 pub struct SystemClock<S = StdTime>(S);
 
 impl<S: TimeSource> Clock for SystemClock<S> {
-    #[inline]
+    #[inline(always)]
     fn unix_ms(&self) -> Result<i64, ClockError> {
         Ok(self.0.wall_ms())
     }
@@ -235,6 +235,7 @@ impl<S: TimeSource> SteadyClock<S> {
 }
 
 impl<S: TimeSource> Clock for SteadyClock<S> {
+    #[inline(never)]
     fn unix_ms(&self) -> Result<i64, ClockError> {
         Ok(self.ns().div_euclid(NS_PER_MS))
     }

@@ -50,7 +50,7 @@ impl Cursor {
     /// The last slot taken. Acquire: the clock is read after it.
     #[inline]
     pub(crate) fn load(&self) -> u64 {
-        self.slot.load(Ordering::Acquire)
+        self.slot.load(if cfg!(mutant = "relaxed") { Ordering::Relaxed } else { Ordering::Acquire })
     }
 
     /// Takes all slots up to `to`, if `from` is still the last one taken.
@@ -133,17 +133,16 @@ impl Rule {
 
     /// The slots that a caller who wants `want` (at least 1) may take, if the cursor was at `last` before the
     /// clock gave `now_ms`.
-    // Out of line it returns through memory, which costs an ID a sixth of its time.
-    #[cfg_attr(feature = "std", allow(clippy::inline_always, reason = "measured: 42 ns an ID, not 50"))]
-    #[cfg_attr(feature = "std", inline(always))]
+    #[inline(always)]
     pub(crate) fn step(&self, last: u64, now_ms: i64, want: u64) -> Result<Run, Stop> {
         let now = self.tick_at(now_ms).ok_or(Stop::OutOfRange)?;
         let last_tick = last >> self.sequence_bits;
         let horizon = now.saturating_add(self.ahead);
-        if last_tick.saturating_sub(horizon) > self.back {
+        if last_tick.saturating_sub(horizon) > self.back && !cfg!(mutant = "any_step_back") {
             return Err(self.backwards(last, now_ms));
         }
         let first = match last.checked_add(1) {
+            Some(_) if cfg!(mutant = "back_with_the_clock") && last_tick > now => self.fresh(now),
             Some(next) if self.tick_of(next) >= now => next,
             Some(_) => self.fresh(now),
             None => return Err(Stop::Ended),
@@ -153,7 +152,7 @@ impl Rule {
             return Err(Stop::Ended);
         }
         let rolled_back = last_tick > horizon;
-        if tick > horizon && tick != last_tick {
+        if tick > horizon && tick != last_tick && !cfg!(mutant = "past_the_clock") {
             return Err(self.blocked(last, tick, now_ms));
         }
         // The rule holds for every slot up to the end of the furthest tick it allows.
@@ -162,7 +161,7 @@ impl Rule {
     }
 
     /// The tick of an instant, if the layout reaches it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tick_at(&self, now_ms: i64) -> Option<u64> {
         let after = u64::try_from(now_ms).ok()?.checked_sub(self.epoch_ms)?;
         let tick = if self.tick_ms == 1 { after } else { after / self.tick_ms };
@@ -183,6 +182,7 @@ impl Rule {
     /// The cursor of a node whose ticks up to `now_ms`, and `ahead` more, may have been used by a process
     /// before this one.
     #[cfg(feature = "alloc")]
+    #[inline(never)]
     pub(crate) fn used_up_to(&self, now_ms: i64) -> u64 {
         match self.tick_at(now_ms) {
             Some(now) => {

@@ -206,7 +206,7 @@ impl<C> Snowflake<C> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     const fn id_of(&self, slot: u64) -> u64 {
         let ticks = slot >> self.sequence_bits;
         let sequence = slot & ones(self.sequence_bits);
@@ -255,7 +255,7 @@ impl<C: Clock> Snowflake<C> {
     /// };
     /// # Ok::<(), polyflake::Error>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn poll_next_id(&self) -> Result<u64, Blocked> {
         match self.take(1) {
             Ok(run) => Ok(self.id_of(run.first)),
@@ -380,22 +380,19 @@ impl<C: Clock> Snowflake<C> {
     }
 
     /// Takes up to `wanted` slots, all in one piece.
-    #[cfg_attr(feature = "std", allow(clippy::inline_always, reason = "see Rule::step"))]
     #[cfg_attr(feature = "std", inline(always))]
     fn take(&self, wanted: u64) -> Result<Run, Stopped> {
         let cursor = self.cursor();
+        // Whether a step back was seen, and is looked at once more.
+        let mut again = false;
         loop {
             // The cursor first, the clock after it: a thread that pauses between the two finds the clock too
             // far on, never behind. (The mutant is there to show that core/tests/models.rs notices.)
             let early_ms = if cfg!(mutant = "clock_first") { Some(self.now_ms()?) } else { None };
             let last = cursor.load();
-            let mut now_ms = early_ms.map_or_else(|| self.now_ms(), Ok)?;
-            let mut outcome = self.rule.step(last, now_ms, wanted);
-            if matches!(outcome, Err(Stop::Backwards { .. })) && !cfg!(mutant = "clock_first") {
-                now_ms = self.now_ms()?;
-                outcome = self.rule.step(last, now_ms, wanted);
-            }
-            match outcome {
+            let now_ms = early_ms.map_or_else(|| self.now_ms(), Ok)?;
+            match self.rule.step(last, now_ms, wanted) {
+                Err(Stop::Backwards { .. }) if !again && !cfg!(mutant = "clock_first") => again = true,
                 Ok(run) => {
                     if cursor.advance(last, run.last) {
                         if run.rolled_back {
@@ -403,6 +400,7 @@ impl<C: Clock> Snowflake<C> {
                         }
                         return Ok(run);
                     }
+                    again = false;
                 }
                 Err(_) if cursor.is_disowned() => return Err(Stopped::Forked),
                 Err(stop) => {
@@ -415,7 +413,7 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn now_ms(&self) -> Result<i64, Stopped> {
         self.clock.unix_ms().map_err(Stopped::Clock)
     }

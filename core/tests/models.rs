@@ -1,12 +1,12 @@
-//! Models of the cursor in every interleaving of its threads, by loom:
-//! `RUSTFLAGS="--cfg loom" cargo test --release --test models`.
+//! Models of the cursor and of the process-wide table in every interleaving of their threads, by loom:
+//! `RUSTFLAGS="--cfg loom" cargo test --release --test models`. Each has a mutant that it fails on: tools/models.
 #![cfg(loom)]
 
 use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
-use polyflake::{ClockError, Error, ErrorCode, Snowflake};
+use polyflake::{BuiltinClock, ClockError, Error, ErrorCode, Snowflake, TimeSource};
 
 const START: i64 = 1_000;
 
@@ -35,6 +35,16 @@ impl Moved {
 impl polyflake::Clock for Moved {
     fn unix_ms(&self) -> Result<i64, ClockError> {
         Ok(self.0.load(Ordering::Acquire))
+    }
+}
+
+impl TimeSource for Moved {
+    fn wall_ns(&self) -> i64 {
+        self.0.load(Ordering::Acquire) * 1_000_000
+    }
+
+    fn monotonic_ns(&self) -> i64 {
+        0
     }
 }
 
@@ -118,8 +128,12 @@ fn a_step_back_past_the_bound_is_refused_and_repeats_nothing() {
     model(|| {
         let clock = Moved::new();
         let ids = ids(&clock, 8, 2);
-        let refused = check(&run(2, 2, &ids, || clock.to(START - 5)));
-        assert!(refused.iter().all(|code| *code == ErrorCode::ClockMovedBackwards));
+        let results = run(2, 2, &ids, || clock.to(START - 5));
+        assert!(check(&results).iter().all(|code| *code == ErrorCode::ClockMovedBackwards));
+        // The cursor stands where the clock did, if any call was that early.
+        let issued = results.iter().flatten().filter_map(|result| result.ok());
+        let was_early = issued.map(|id| ids.decode(id).unwrap().timestamp_ms()).max() == Some(START as u64);
+        assert_eq!(ids.try_next_id().is_err(), was_early);
     });
 }
 
@@ -133,4 +147,46 @@ fn a_thread_that_pauses_between_the_cursor_and_the_clock_is_no_rollback() {
         let results = run(2, 1, &ids, || clock.to(START + 500));
         assert!(check(&results).is_empty());
     });
+}
+
+/// A Snowflake that shares the process's cursor of its node.
+fn shared(clock: &Moved, node: u64) -> Snowflake<BuiltinClock<Moved>> {
+    let options = Snowflake::builder().layout("timestamp:40|worker:4|sequence:8@0/1ms").node(node);
+    options.max_wait_ms(0).build_on(clock.clone(), |clock| clock).unwrap()
+}
+
+/// Threads that each build a Snowflake for one of `nodes` at once; then IDs of each, and of each node's again.
+fn build_at_once<const N: usize>(nodes: [u64; N]) {
+    let clock = Moved::new();
+    let building = nodes.map(|node| {
+        let clock = clock.clone();
+        thread::spawn(move || shared(&clock, node))
+    });
+    let built = building.map(|thread| thread.join().unwrap());
+    // A new cursor counts the tick it is made in as used up.
+    clock.to(START + 1);
+    let again = nodes.map(|node| shared(&clock, node));
+    // Two cursors of one node would repeat, and one that is made only now has nothing to give.
+    let results: Vec<_> = built.iter().chain(&again).map(|ids| vec![ids.try_next_id()]).collect();
+    assert!(check(&results).is_empty(), "a cursor is lost");
+}
+
+#[test]
+fn two_threads_that_build_for_one_node_share_its_cursor() {
+    model(|| build_at_once([1, 1]));
+}
+
+#[test]
+fn three_threads_that_build_for_one_node_share_its_cursor() {
+    model(|| build_at_once([1, 1, 1]));
+}
+
+#[test]
+fn threads_that_build_for_nodes_of_their_own_lose_none() {
+    model(|| build_at_once([1, 2, 3]));
+}
+
+#[test]
+fn threads_that_build_for_one_node_amid_others_share_its_cursor() {
+    model(|| build_at_once([1, 2, 1]));
 }

@@ -4,6 +4,9 @@ use core::ptr;
 use core::sync::atomic::Ordering;
 
 use alloc::boxed::Box;
+#[cfg(loom)]
+use loom::sync::atomic::AtomicPtr;
+#[cfg(not(loom))]
 use portable_atomic::AtomicPtr;
 
 use crate::clock::Clock;
@@ -33,7 +36,11 @@ struct Entry {
 
 /// The newest entry of a list that only grows: a cursor lives as long as the process. It has no lock, so that a
 /// `fork` in the middle of anything leaves the child a whole list.
+#[cfg(not(loom))]
 static NEWEST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
+// A list for each interleaving.
+#[cfg(loom)]
+loom::lazy_static! { static ref NEWEST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut()); }
 
 /// The entries from `newest` on.
 fn entries(newest: *const Entry) -> impl Iterator<Item = &'static Entry> {
@@ -75,14 +82,18 @@ pub(crate) fn process_cursor(
     #[allow(unsafe_code)]
     let entry: &'static Entry = unsafe { &*made };
     while let Err(now) = NEWEST.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
-        // Another thread was faster, and may have made what is wanted here.
-        if let Some(theirs) = entries(now).find(|theirs| theirs.key == entry.key) {
+        // Another thread was faster, and may have made what is wanted here. (The mutants, here and elsewhere, are
+        // there to show that core/tests/models.rs notices.)
+        let same_key = |theirs: &&Entry| theirs.key == entry.key && !cfg!(mutant = "second_cursor");
+        if let Some(theirs) = entries(now).find(same_key) {
             // SAFETY: the exchange has never succeeded, so that this function alone knows the entry.
             #[allow(unsafe_code)]
             drop(unsafe { Box::from_raw(made) });
             return shared(theirs, options);
         }
-        entry.next.store(now, Ordering::Release);
+        if !cfg!(mutant = "lost_cursor") {
+            entry.next.store(now, Ordering::Release);
+        }
         newest = now;
     }
     Ok(&entry.cursor)
