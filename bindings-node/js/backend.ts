@@ -69,6 +69,7 @@ export interface Generator {
   nextId(): bigint;
   tryNextId(): bigint;
   fill(ids: BigUint64Array): void;
+  nextIds(n: number): BigUint64Array;
   /**
    * Fills `ids` from index `from` on, without waiting: gives how far it came, and after how many ms to go on
    * (0 where all are there). `waitedMs`: how long the call has waited since it last took an ID, if it has.

@@ -150,9 +150,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` for another `n`.
    */
   nextIds(n: Integer): BigUint64Array {
-    const ids = new BigUint64Array(batchSize(n));
-    this.#generator.fill(ids);
-    return ids;
+    return this.#generator.nextIds(batchSize(n));
   }
 
   /**

@@ -32,12 +32,18 @@ const newGenerator = settled(
 );
 
 function generator(inner: glue.Generator): Generator {
+  const fill = settled((ids: BigUint64Array) => inner.fill(ids));
   return {
     layout: inner.layout,
     node: inner.node,
     nextId: settled(() => inner.nextId()),
     tryNextId: settled(() => inner.tryNextId()),
-    fill: settled((ids) => inner.fill(ids)),
+    fill,
+    nextIds(n) {
+      const ids = new BigUint64Array(n);
+      fill(ids);
+      return ids;
+    },
     fillSome: settled((ids, from, waitedMs = Number.NaN) => {
       const filled = inner.fillSome(ids, from, waitedMs);
       return [filled, host.pauseMs] as [number, number];

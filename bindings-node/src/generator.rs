@@ -1,6 +1,8 @@
 //! Generators of IDs: objects of closures. A method of a class of napi's costs 400 ns a call, a closure 60.
 
+use std::ffi::CStr;
 use std::ptr::{self, NonNull};
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +76,9 @@ fn generator<'env, C: Clock + 'static>(
     let mut generator = Object::new(env)?;
     generator.set("layout", flake.ids.layout().to_string())?;
     generator.set("node", number(flake.ids.node()))?;
-    generator.set("nextId", NextId::new(Arc::clone(flake), id)?.function(env)?)?;
+    let direct = Direct::new(Arc::clone(flake), id)?;
+    generator.set("nextId", direct.function(env, c"nextId", Direct::<C>::next_id)?)?;
+    generator.set("fillNew", direct.function(env, c"fillNew", Direct::<C>::fill_new)?)?;
     let own = Arc::clone(flake);
     add(env, &mut generator, "tryNextId", move |call| own.run(call.env, || own.ids.try_next_id()))?;
     let own = Arc::clone(flake);
@@ -112,62 +116,113 @@ impl<C> Flake<C> {
     }
 }
 
-/// `nextId`, by hand: it writes the ID where JavaScript reads it, and returns nothing. That is the cheapest way
-/// across, by 30 ns of 80: making a bigint out here costs 20, and napi's closures allocate at every call.
-struct NextId<C> {
+/// `nextId` and `fillNew`, by hand: they write IDs where JavaScript reads them, and return nothing. That is the
+/// cheapest way across, by 30 ns of 80: making a bigint out here costs 20, and napi's closures allocate at every call.
+struct Direct<C> {
     flake: Arc<Flake<C>>,
     /// In the array that `_kept` keeps.
     place: NonNull<u64>,
     _kept: BigUint64Array,
 }
 
-impl<C: Clock + 'static> NextId<C> {
-    fn new(flake: Arc<Flake<C>>, mut id: BigUint64Array) -> Result<Self> {
+impl<C: Clock + 'static> Direct<C> {
+    fn new(flake: Arc<Flake<C>>, mut id: BigUint64Array) -> Result<Arc<Self>> {
         // SAFETY: `js/native.ts` gives it to nobody else, and no JavaScript runs meanwhile.
         let place = unsafe { id.as_mut() }.first_mut().map(NonNull::from);
         let place = place.ok_or_else(|| Error::new(Status::InvalidArg, "the array has no room for an ID"))?;
-        Ok(Self { flake, place, _kept: id })
+        Ok(Arc::new(Self { flake, place, _kept: id }))
     }
 
-    fn function(self, env: &Env) -> Result<Function<'_, (), ()>> {
-        let data = Arc::new(self);
+    fn function<'env>(
+        self: &Arc<Self>,
+        env: &'env Env,
+        name: &CStr,
+        call: unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> sys::napi_value,
+    ) -> Result<Function<'env, (), ()>> {
         let mut function = ptr::null_mut();
-        // SAFETY: the name has its length, and `call` gets the data it expects. The data lives as long as the
-        // function does: its finalizer holds it.
+        // SAFETY: the name ends itself, and `call` gets the data it expects. The data lives as long as the function
+        // does: its finalizer holds it.
         let mut function: Function<'_, (), ()> = unsafe {
-            let data = Arc::as_ptr(&data).cast_mut().cast();
-            let name = c"nextId";
-            let (name, call) = (name.as_ptr(), Some(Self::call as _));
-            check_status!(sys::napi_create_function(env.raw(), name, 6, call, data, &raw mut function))?;
+            let data = Arc::as_ptr(self).cast_mut().cast();
+            let (name, length) = (name.as_ptr(), name.count_bytes().cast_signed());
+            check_status!(sys::napi_create_function(
+                env.raw(),
+                name,
+                length,
+                Some(call),
+                data,
+                &raw mut function
+            ))?;
             Function::from_napi_value(env.raw(), function)?
         };
-        function.add_finalizer(data, (), |_| ())?;
+        function.add_finalizer(Arc::clone(self), (), |_| ())?;
         Ok(function)
     }
 
-    unsafe extern "C" fn call(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-        let mut data = ptr::null_mut();
-        // SAFETY: Node calls with an environment and its call; the data is what `function` gave.
-        let this = unsafe {
-            sys::napi_get_cb_info(
+    /// What a call came with: its data, and its first argument.
+    ///
+    /// # Safety
+    /// The environment and the call must be Node's, of a `function` of this type.
+    unsafe fn of<'a>(
+        env: sys::napi_env,
+        info: sys::napi_callback_info,
+    ) -> Option<(&'a Self, sys::napi_value)> {
+        let (mut data, mut argument, mut count) = (ptr::null_mut(), ptr::null_mut(), 1);
+        // SAFETY: there is room for one argument, which is undefined where there is none.
+        unsafe {
+            let status = sys::napi_get_cb_info(
                 env,
                 info,
-                ptr::null_mut(),
-                ptr::null_mut(),
+                &raw mut count,
+                &raw mut argument,
                 ptr::null_mut(),
                 &raw mut data,
             );
-            data.cast::<Self>().as_ref()
-        };
-        let Some(this) = this else { return ptr::null_mut() };
-        match catch(|| this.flake.ids.next_id()) {
-            // SAFETY: the array keeps its place (nobody can take its memory from it), and this thread alone uses it.
-            Ok(id) => unsafe { this.place.write(id) },
-            Err(failure) => {
-                let error = this.flake.refusal(&Env::from_raw(env), failure);
-                // SAFETY: it is the environment of this call.
-                unsafe { JsError::from(error).throw_into(env) }
+            let this = data.cast::<Self>().as_ref().filter(|_| status == sys::Status::napi_ok)?;
+            Some((this, argument))
+        }
+    }
+
+    #[cold]
+    fn throw(&self, env: sys::napi_env, failure: Failure) {
+        let error = self.flake.refusal(&Env::from_raw(env), failure);
+        // SAFETY: it is the environment of this call.
+        unsafe { JsError::from(error).throw_into(env) }
+    }
+
+    unsafe extern "C" fn next_id(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+        // SAFETY: Node calls what `function` made.
+        if let Some((this, _)) = unsafe { Self::of(env, info) } {
+            match catch(|| this.flake.ids.next_id()) {
+                // SAFETY: the array keeps its place (nobody can take its memory from it), and this thread alone uses it.
+                Ok(id) => unsafe { this.place.write(id) },
+                Err(failure) => this.throw(env, failure),
             }
+        }
+        ptr::null_mut()
+    }
+
+    /// Fills an array that nobody else knows yet: neither another thread nor a caller's clock can touch it meanwhile.
+    unsafe extern "C" fn fill_new(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+        // SAFETY: Node calls what `function` made.
+        let Some((this, array)) = (unsafe { Self::of(env, info) }) else { return ptr::null_mut() };
+        let (mut kind, mut length, mut first) = (-1, 0, ptr::null_mut());
+        // SAFETY: the array is this call's; it has its length of words at `first`, and none where that is null.
+        let ids = unsafe {
+            sys::napi_get_typedarray_info(
+                env,
+                array,
+                &raw mut kind,
+                &raw mut length,
+                &raw mut first,
+                ptr::null_mut(),
+                ptr::null_mut(),
+            );
+            let is_ids = kind == sys::TypedarrayType::biguint64_array && !first.is_null();
+            if is_ids { slice::from_raw_parts_mut(first.cast::<u64>(), length) } else { &mut [] }
+        };
+        if let Err(failure) = catch(|| this.flake.ids.fill(ids)) {
+            this.throw(env, failure);
         }
         ptr::null_mut()
     }

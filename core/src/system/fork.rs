@@ -25,7 +25,7 @@ impl Generation {
     }
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 fn notice_children() {
     use core::sync::atomic::AtomicBool;
 
@@ -49,5 +49,5 @@ fn notice_children() {
 }
 
 /// Where there is no `fork`, there is nothing to notice.
-#[cfg(not(unix))]
+#[cfg(any(not(unix), miri))]
 fn notice_children() {}

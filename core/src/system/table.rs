@@ -113,3 +113,39 @@ fn shared(entry: &'static Entry, options: &Resolved) -> Result<&'static Cursor, 
 pub(super) fn disown_all() {
     entries(NEWEST.load(Ordering::Acquire)).for_each(|entry| entry.cursor.disown());
 }
+
+#[cfg(all(test, unix, feature = "std"))]
+mod tests {
+    use super::*;
+    use crate::{ErrorCode, Snowflake};
+    use std::collections::HashSet;
+    use std::thread;
+    use std::vec::Vec;
+
+    const THREADS: usize = 4;
+    const NODES: u64 = 8;
+
+    /// Where the node's cursor is.
+    fn cursor(node: u64) -> Result<usize, Error> {
+        let options = Snowflake::builder().layout("leaf").node(node).resolve()?;
+        let rule = Rule::new(&options.layout, node, 0, 0, options.sequence_start);
+        process_cursor(&options, &rule, &|| Ok(1_700_000_000_000)).map(|cursor| ptr::from_ref(cursor).addr())
+    }
+
+    #[test]
+    fn threads_at_once_make_one_cursor_for_each_node_and_a_child_has_none() {
+        let all = || (0..NODES).map(|node| cursor(node).unwrap()).collect::<Vec<_>>();
+        let found: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(all)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let first = all();
+        assert!(found.iter().all(|cursors| *cursors == first));
+        assert_eq!(first.iter().collect::<HashSet<_>>().len(), first.len());
+
+        // What happens in a child. No other unit test uses a cursor of the process.
+        disown_all();
+        assert!((0..NODES).all(|node| cursor(node).unwrap_err().code() == ErrorCode::Forked));
+        assert!(cursor(NODES).is_ok());
+    }
+}
