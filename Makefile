@@ -95,7 +95,7 @@ inspector: node-package ## the inspector page, to be served from any static host
 	node bindings-wasm/inspector/build.mjs
 
 .PHONY: test-readme
-test-readme: $(VENV)/installed c-prefix
+test-readme: $(VENV)/installed c-prefix node-package
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_readme.py
 
 .PHONY: bench

@@ -174,6 +174,15 @@ def test_php(block: Block, tmp_path: Path) -> None:
     assert is_id_of_node_7(run("php", "example.php", cwd=tmp_path))
 
 
+@pytest.mark.parametrize("block", of("js"))
+def test_js(block: Block) -> None:
+    package = ROOT / "bindings-node"
+    if shutil.which("node") is None or not (package / "dist").exists():
+        pytest.skip("no node, or bindings-node is not built")
+    printed = run("node", "--input-type=module", "--eval", block.text, cwd=package)
+    assert is_id_of_node_7(printed.rstrip("n\n"))
+
+
 @pytest.mark.parametrize("block", of("sql"))
 def test_sql(block: Block, tmp_path: Path) -> None:
     nodes = make_orders(tmp_path / "orders.db")
@@ -188,8 +197,18 @@ def test_every_block_is_known() -> None:
     assert languages.count("python") >= 7
     assert languages.count("rust") >= 2
     assert languages.count("sql") >= 1
-    assert {"c", "go", "php"} <= set(languages)
-    assert set(languages) <= {"python", "rust", "c", "go", "php", "sql", "sh", "text"}
+    assert {"c", "go", "js", "php"} <= set(languages)
+    assert set(languages) <= {
+        "python",
+        "rust",
+        "c",
+        "go",
+        "js",
+        "php",
+        "sql",
+        "sh",
+        "text",
+    }
     assert README.count("```") == 2 * len(BLOCKS)
     outside = re.sub(r"^```.*?^```$", "", README, flags=re.DOTALL | re.MULTILINE)
     assert not re.search(r"^(    |\t)", outside, re.MULTILINE), (
@@ -322,7 +341,7 @@ def test_text_formats() -> None:
 
 
 def test_files_and_commands_exist() -> None:
-    paths = set(re.findall(r"`((?:core|bindings-python|tests)/[\w./-]+)`", README))
+    paths = set(re.findall(r"`((?:core|bindings-[a-z]+|tests)/[\w./-]+)`", README))
     assert {"core/tests/guarantees.rs", "core/tests/vectors.rs", "tests/vectors.json"} <= paths
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
