@@ -9,7 +9,8 @@ export interface Backend {
   layout(text: string): LayoutParts;
   /** `fields`: each field's name and its width, one after the other. */
   layoutOf(fields: string[], epochMs: string, tickMs: string): LayoutParts;
-  decode(layout: string, id: string): DecodedParts;
+  /** Writes into `values`: the ID, its Unix ms, ticks, node and sequence, then each node field's value. */
+  decode(layout: string, id: string, values: BigUint64Array): void;
   compose(layout: string, timeMs: string, node: NodeTexts, sequence: string): bigint;
   minId(layout: string, timeMs: string): bigint;
   maxId(layout: string, timeMs: string): bigint;
@@ -44,16 +45,6 @@ export interface FieldParts {
   bits: number;
   shift: number;
   mask: bigint;
-}
-
-export interface DecodedParts {
-  id: bigint;
-  timestampMs: bigint;
-  ticks: bigint;
-  node: number;
-  sequence: number;
-  /** Each node field's name and its value, one after the other. */
-  fields: (string | number)[];
 }
 
 export interface StatsParts {

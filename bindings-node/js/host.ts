@@ -1,5 +1,5 @@
 // What the WebAssembly module asks of JavaScript.
-import type { DecodedParts, LayoutParts, Reading, StatsParts } from "./backend.js";
+import type { LayoutParts, Reading, StatsParts } from "./backend.js";
 import { coreError, type PolyflakeError } from "./errors.js";
 
 /** The wall clock in Unix ms: the real one, also where a test replaces `Date` later. */
@@ -71,20 +71,6 @@ export function layout(
 
 export function addField(parts: LayoutParts, name: string, bits: number, shift: number, mask: bigint): void {
   parts.fields.push({ name, bits, shift, mask });
-}
-
-export function decoded(
-  id: bigint,
-  timestampMs: bigint,
-  ticks: bigint,
-  node: number,
-  sequence: number,
-): DecodedParts {
-  return { id, timestampMs, ticks, node, sequence, fields: [] };
-}
-
-export function addValue(parts: DecodedParts, name: string, value: number): void {
-  parts.fields.push(name, value);
 }
 
 export function stats(

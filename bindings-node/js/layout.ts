@@ -1,4 +1,4 @@
-import type { DecodedParts, FieldParts, LayoutParts } from "./backend.js";
+import type { FieldParts, LayoutParts } from "./backend.js";
 import { core } from "./backend.js";
 import type { Instant, Integer, Node } from "./convert.js";
 import { integer, nodeTexts, text, toDate, unixMs, wrongType } from "./convert.js";
@@ -51,7 +51,8 @@ export class Layout {
    * @throws {PolyflakeError} `INVALID_ID` for what is no ID of this layout.
    */
   decode(id: Integer): Decoded {
-    return new Decoded(this, core().decode(this.#parts.text, integer(id, "id", "INVALID_ID")));
+    core().decode(this.#parts.text, integer(id, "id", "INVALID_ID"), decodedValues);
+    return new Decoded(this, decodedValues);
   }
 
   /**
@@ -208,6 +209,9 @@ function parts(layout: string | LayoutFields): LayoutParts {
   return core().layoutOf(texts, epoch, integer(tickMs, "tickMs", "INVALID_OPTION"));
 }
 
+// What an ID decodes to: five values and at most eight node fields'.
+const decodedValues = new BigUint64Array(13);
+
 /** A field of a layout. */
 export interface Field {
   /** `timestamp`, `sequence`, or a node field's own name. */
@@ -237,18 +241,26 @@ export class Decoded {
   readonly #layout: Layout;
 
   /** @internal */
-  constructor(layout: Layout, parts: DecodedParts) {
+  constructor(layout: Layout, values: BigUint64Array) {
+    const [id, timestampMs, ticks, node, sequence] = values as unknown as [
+      bigint,
+      bigint,
+      bigint,
+      bigint,
+      bigint,
+    ];
     this.#layout = layout;
-    this.id = parts.id;
-    this.timestampMs = parts.timestampMs;
-    this.ticks = parts.ticks;
-    this.node = parts.node;
-    this.sequence = parts.sequence;
-    const fields = [];
-    for (let at = 0; at < parts.fields.length; at += 2) {
-      fields.push([parts.fields[at], parts.fields[at + 1]] as const);
+    this.id = id;
+    this.timestampMs = timestampMs;
+    this.ticks = ticks;
+    this.node = Number(node);
+    this.sequence = Number(sequence);
+    const fields: Record<string, number> = {};
+    let at = 5;
+    for (const { name } of layout.fields) {
+      if (name !== "timestamp" && name !== "sequence") fields[name] = Number(values[at++]);
     }
-    this.fields = Object.freeze(Object.fromEntries(fields) as Record<string, number>);
+    this.fields = Object.freeze(fields);
     Object.freeze(this);
   }
 

@@ -30,17 +30,6 @@ pub(crate) struct FieldParts {
     pub mask: u64,
 }
 
-#[napi(object, object_from_js = false)]
-pub(crate) struct DecodedParts {
-    pub id: u64,
-    pub timestamp_ms: u64,
-    pub ticks: u64,
-    pub node: f64,
-    pub sequence: f64,
-    /// Each node field's name and its value, one after the other.
-    pub fields: Vec<Either<String, f64>>,
-}
-
 #[napi]
 pub(crate) fn presets() -> Vec<&'static str> {
     PRESETS.iter().map(|preset| preset.name).collect()
@@ -66,25 +55,21 @@ pub(crate) fn layout_of(
     })
 }
 
+/// Writes the parts of an ID into `values`, in the order of `backend.ts`.
 #[napi]
 pub(crate) fn decode(
     env: &Env,
     core_error: CoreError<'_>,
     layout: String,
     id: String,
-) -> Result<DecodedParts> {
-    run(env, &core_error, || {
-        let decoded = Layout::parse(&layout)?.decode(Number::parse(&id))?;
-        let pair = |(name, value): (&str, u64)| [Either::A(name.to_owned()), Either::B(number(value))];
-        Ok(DecodedParts {
-            id: decoded.id(),
-            timestamp_ms: decoded.timestamp_ms(),
-            ticks: decoded.ticks(),
-            node: number(decoded.node()),
-            sequence: number(decoded.sequence()),
-            fields: decoded.fields().flat_map(pair).collect(),
-        })
-    })
+    mut values: BigUint64ArraySlice<'_>,
+) -> Result<()> {
+    let decoded = run(env, &core_error, || Layout::parse(&layout)?.decode(Number::parse(&id)))?;
+    let parts = [decoded.id(), decoded.timestamp_ms(), decoded.ticks(), decoded.node(), decoded.sequence()];
+    let all = parts.into_iter().chain(decoded.fields().map(|(_, value)| value));
+    // SAFETY: `js/layout.ts` gives the array to nobody else, and no JavaScript runs meanwhile.
+    unsafe { values.as_mut() }.iter_mut().zip(all).for_each(|(place, value)| *place = value);
+    Ok(())
 }
 
 #[napi]

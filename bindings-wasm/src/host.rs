@@ -39,9 +39,6 @@ extern "C" {
     ) -> JsValue;
     #[wasm_bindgen(js_name = addField)]
     pub(crate) fn add_field(parts: &JsValue, name: &str, bits: u32, shift: u32, mask: u64);
-    pub(crate) fn decoded(id: u64, timestamp_ms: u64, ticks: u64, node: f64, sequence: f64) -> JsValue;
-    #[wasm_bindgen(js_name = addValue)]
-    pub(crate) fn add_value(parts: &JsValue, name: &str, value: f64);
     pub(crate) fn stats(waits: f64, rollbacks: f64, lead_ms: f64, last_issued_ms: Option<u64>) -> JsValue;
 }
 

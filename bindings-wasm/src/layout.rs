@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use js_sys::Array;
+use js_sys::{Array, BigUint64Array};
 use polyflake::{Error, Format, Layout, Node, Number, PRESETS, UnixTime};
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::*;
@@ -27,17 +27,17 @@ pub fn layout_of(fields: &Array, epoch_ms: &str, tick_ms: &str) -> JsValue {
     settle(layout.map(|layout| parts(&layout)))
 }
 
+/// Writes the parts of an ID into `values`, in the order of `backend.ts`.
 #[wasm_bindgen]
-pub fn decode(layout: &str, id: &str) -> JsValue {
+pub fn decode(layout: &str, id: &str, values: &BigUint64Array) {
     settle(Layout::parse(layout).and_then(|layout| layout.decode(Number::parse(id))).map(|decoded| {
-        let node = host::number(decoded.node());
-        let sequence = host::number(decoded.sequence());
-        let parts = host::decoded(decoded.id(), decoded.timestamp_ms(), decoded.ticks(), node, sequence);
-        for (name, value) in decoded.fields() {
-            host::add_value(&parts, name, host::number(value));
+        let parts =
+            [decoded.id(), decoded.timestamp_ms(), decoded.ticks(), decoded.node(), decoded.sequence()];
+        host::store(values, 0, &parts);
+        for ((_, value), at) in decoded.fields().zip(5..) {
+            values.set_index(at, value);
         }
-        parts
-    }))
+    }));
 }
 
 #[wasm_bindgen]

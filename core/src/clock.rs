@@ -228,9 +228,10 @@ impl<S> SteadyClock<S> {
 
 impl<S: TimeSource> SteadyClock<S> {
     fn ns(&self) -> i64 {
-        // The wall clock after the monotonic one: a pause between the two only makes the slew shorter.
-        let monotonic_ns = self.source.monotonic_ns();
-        self.slew.ns(self.source.wall_ns(), monotonic_ns)
+        // The monotonic clock after the wall clock: a pause between the two then sets the anchor too low and not too
+        // high, which would run ahead of the wall clock by half the pause.
+        let wall_ns = self.source.wall_ns();
+        self.slew.ns(wall_ns, self.source.monotonic_ns())
     }
 }
 
@@ -283,6 +284,7 @@ fn ns_until(now_ns: i64, target_ms: i64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::cell::Cell;
 
     const MS: i64 = NS_PER_MS;
 
@@ -309,5 +311,41 @@ mod tests {
         assert_eq!(slew.ns(49_900 * MS, 29_910 * MS), 49_900 * MS);
         assert_eq!(slew.ns(50_100 * MS, 30_110 * MS), 50_100 * MS);
         assert_eq!(slew.ns(49_600 * MS, 30_210 * MS), 50_150 * MS);
+    }
+
+    /// A machine that pauses for 100 ms before the second time that anybody asks for the time.
+    struct Pausing {
+        now_ns: Cell<i64>,
+        readings: Cell<u32>,
+    }
+
+    impl Pausing {
+        fn read(&self) -> i64 {
+            self.readings.set(self.readings.get() + 1);
+            if self.readings.get() == 2 {
+                self.now_ns.set(100 * MS);
+            }
+            self.now_ns.get()
+        }
+    }
+
+    impl TimeSource for Pausing {
+        fn wall_ns(&self) -> i64 {
+            self.read()
+        }
+
+        fn monotonic_ns(&self) -> i64 {
+            self.read()
+        }
+    }
+
+    #[test]
+    fn a_pause_between_two_readings_does_not_set_the_clock_ahead() {
+        let source = Pausing { now_ns: Cell::new(0), readings: Cell::new(0) };
+        let clock = SteadyClock { source, slew: Slew::new(1000) };
+        for _ in 0..3 {
+            let given = clock.ns();
+            assert!(given <= clock.source.now_ns.get(), "{given}");
+        }
     }
 }

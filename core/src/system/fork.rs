@@ -25,7 +25,7 @@ impl Generation {
     }
 }
 
-#[cfg(all(unix, not(miri)))]
+#[cfg(unix)]
 fn notice_children() {
     use core::sync::atomic::AtomicBool;
 
@@ -36,7 +36,8 @@ fn notice_children() {
         super::table::disown_all();
     }
 
-    if !NOTICED.load(Ordering::Acquire) {
+    // Miri has no `fork`.
+    if !NOTICED.load(Ordering::Acquire) && !cfg!(miri) {
         // Two threads may both come here: a handler that runs twice does no harm, and one that is not there yet
         // when a Snowflake is, would.
         // SAFETY: the handler is async-signal-safe (it stores to atomics alone) and is never unloaded: the shared
@@ -49,5 +50,5 @@ fn notice_children() {
 }
 
 /// Where there is no `fork`, there is nothing to notice.
-#[cfg(any(not(unix), miri))]
+#[cfg(not(unix))]
 fn notice_children() {}

@@ -1,0 +1,23 @@
+"""Polyflake for Python under the duplicate probes."""
+
+from polyflake import Snowflake
+from situations import NextId, Probe, run, worker_number
+
+LAYOUTS = {1: "twitter", 10: "sonyflake", 1000: "cosid-second"}
+
+
+def build(probe: Probe) -> NextId:
+    options = {
+        # 64 IDs a tick, so that Python too uses them up.
+        "layout": "yitter" if probe.situation == "exhaustion" else LAYOUTS[probe.tick_ms],
+        # A busy machine may keep a thread from its turn for long.
+        "max_wait_ms": 60_000,
+        **{name: int(text) if text.isdigit() else text for name, text in probe.options.items()},
+    }
+    # As the README asks: each process has a node of its own.
+    node = worker_number() if probe.situation == "prefork" else 7
+    return Snowflake(node=node, **options).next_id
+
+
+if __name__ == "__main__":
+    run(build)

@@ -1,0 +1,290 @@
+"""The situations of the duplicate probes, for any generator that Python can call.
+
+An adapter gives `run` a function that builds a generator: something to call for one ID. docs/probes.md has
+one whole.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from pathlib import Path
+from socket import AF_UNIX, SOCK_STREAM, socket
+from typing import Any, NamedTuple, NoReturn
+
+HERE = Path(__file__).resolve().parent
+DONE, REFUSED, UNSUPPORTED = 0, 3, 4
+IDS_PER_REQUEST = 500
+
+
+class Probe(NamedTuple):
+    """What the runner asks for, and the generator's options that it was given."""
+
+    situation: str
+    n: int = 1
+    parts: int = 1
+    behind_ms: int = 0
+    tick_ms: int = 1
+    gate: int = -1
+    options: dict[str, str] = {}  # noqa: RUF012 - nobody changes it
+
+
+NextId = Callable[[], int]
+Build = Callable[[Probe], NextId]
+
+
+def parse(arguments: Sequence[str]) -> Probe:
+    given = dict(argument.split("=", 1) for argument in arguments[1:])
+    own = {name: int(given.pop(name)) for name in Probe._fields[1:-1] if name in given}
+    return Probe(arguments[0], **own, options=given)
+
+
+def unsupported(why: str) -> NoReturn:
+    print(why, file=sys.stderr)
+    sys.exit(UNSUPPORTED)
+
+
+def name_of(error: Exception) -> str:
+    return str(getattr(error, "name", None) or type(error).__name__)
+
+
+def say_refused(name: str) -> None:
+    os.write(2, f"refused: {name}\n".encode())
+
+
+class Part:
+    """The IDs that one thread or process took, and the error that ended it, if one did."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.refused: str | None = None
+
+    def take(self, build: Callable[[], NextId], n: int) -> Part:
+        try:
+            next_id = build()
+            for _ in range(n):
+                self.ids.append(next_id())
+        except Exception as error:
+            self.refused = name_of(error)
+        return self
+
+
+def print_ids(ids: Iterable[int]) -> None:
+    """In one write, since other processes may print to the same file."""
+    text = memoryview("".join(f"{id_}\n" for id_ in ids).encode())
+    while text:
+        text = text[os.write(1, text) :]
+
+
+def finish(parts: Sequence[Part]) -> int:
+    for part in parts:
+        print_ids(part.ids)
+        if part.refused is not None:
+            say_refused(part.refused)
+    return REFUSED if any(part.refused for part in parts) else DONE
+
+
+# The situations -----------------------------------------------------------------------------------
+
+
+def in_threads(builds: Sequence[Callable[[], NextId]], n: int) -> list[Part]:
+    together = threading.Barrier(len(builds))
+
+    def work(build: Callable[[], NextId]) -> Part:
+        together.wait()
+        return Part().take(build, n)
+
+    with ThreadPoolExecutor(len(builds)) as threads:
+        return list(threads.map(work, builds))
+
+
+def threads(build: Build, probe: Probe) -> int:
+    """All threads share a generator."""
+    next_id = build(probe)
+    return finish(in_threads([lambda: next_id] * probe.parts, probe.n))
+
+
+def worker_threads(build: Build, probe: Probe) -> int:
+    """Each thread has a generator of its own, all for one node."""
+    return finish(in_threads([lambda: build(probe)] * probe.parts, probe.n))
+
+
+def fork(build: Build, probe: Probe) -> int:
+    """The parent and its children go on with the generator that the parent made."""
+    next_id = build(probe)
+    return forked(next_id, lambda: next_id, probe)
+
+
+def fork_new(build: Build, probe: Probe) -> int:
+    """The children build one of their own, for the parent's node."""
+    return forked(build(probe), lambda: build(probe), probe)
+
+
+def forked(next_id: NextId, in_child: Callable[[], NextId], probe: Probe) -> int:
+    parents = Part().take(lambda: next_id, 1)
+    children = []
+    for _ in range(probe.parts - 1):
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                status = finish([Part().take(in_child, probe.n)])
+            finally:
+                os._exit(status)
+        children.append(pid)
+    parents.take(lambda: next_id, probe.n - 1)
+    statuses = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+    return max(finish([parents]), *statuses)
+
+
+def rollback(build: Build, probe: Probe) -> int:
+    """The clock is set back while the generator is in use."""
+    clock = os.environ.get("FAKETIME_TIMESTAMP_FILE")
+    if clock is None:
+        unsupported("needs libfaketime, which steps this program's clock")
+    next_id = build(probe)
+    began = time.monotonic()
+    before = Part().take(lambda: next_id, probe.n - 1)
+    # Until here, so that the step leads back to where the first IDs were made. libfaketime breaks time.sleep.
+    select.select([], [], [], max(0, began + probe.behind_ms / 1000 - time.monotonic()))
+    last = Part().take(lambda: next_id, 1)
+    Path(clock).write_text(f"-{probe.behind_ms / 1000}\n")
+    return finish([before, last, Part().take(lambda: next_id, probe.n)])
+
+
+def exhaustion(build: Build, probe: Probe) -> int:
+    """More IDs than the ticks that go by have room for."""
+    return finish([Part().take(lambda: build(probe), probe.n)])
+
+
+def restart(build: Build, probe: Probe) -> int:
+    """Goes on when the process before this one is done, as a restarted program would."""
+    os.write(1, b"ready\n")
+    sys.stdin.buffer.read()
+    part = Part().take(lambda: build(probe), probe.n)
+    # Now the next one goes on, within the same tick if it can.
+    os.close(probe.gate)
+    return finish([part])
+
+
+def per_call(build: Build, probe: Probe) -> int:
+    """A generator built for every ID, as in a function that handles one request."""
+    return finish([Part().take(lambda: lambda: build(probe)(), probe.n)])
+
+
+# gunicorn -----------------------------------------------------------------------------------------
+
+
+def worker_number() -> int:
+    """A number that no other worker of the server ever has: gunicorn.conf.py sets it."""
+    return int(os.environ["WORKER_NUMBER"])
+
+
+def application(adapter: str) -> Callable[[dict[str, str], Callable[..., Any]], list[bytes]]:
+    """The WSGI application: a request takes as many IDs as its path says."""
+    build: Build = importlib.import_module(adapter).build
+    probe = parse(os.environ["PROBE"].split("\n"))
+    # Here gunicorn's master loads the application, before it forks its workers.
+    next_id = build(probe) if probe.situation == "prefork-one-node" else None
+
+    def inherited_or_own() -> NextId:
+        nonlocal next_id
+        if next_id is None:
+            next_id = build(probe)
+        return next_id
+
+    def answer(environ: dict[str, str], start_response: Callable[..., Any]) -> list[bytes]:
+        part = Part().take(inherited_or_own, int(environ["PATH_INFO"][1:]))
+        headers = [("Process", str(os.getpid())), ("Refused", part.refused or "")]
+        start_response("200 OK", headers)
+        return ["\n".join(map(str, part.ids)).encode()]
+
+    return answer
+
+
+class UnixConnection(HTTPConnection):
+    def connect(self) -> None:
+        self.sock = socket(AF_UNIX, SOCK_STREAM)
+        self.sock.connect(self.host)
+
+
+def prefork(_: Build, probe: Probe) -> int:
+    """A server whose workers are forks of a master that has loaded the application."""
+    if importlib.util.find_spec("gunicorn") is None:
+        unsupported("needs gunicorn (pip install gunicorn)")
+    with tempfile.TemporaryDirectory(prefix="probe-") as folder:
+        address = f"{folder}/socket"
+        program = Path(sys.argv[0]).resolve()
+        server = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "gunicorn", "--preload", "--log-level", "warning"),
+                *("--workers", str(probe.parts), "--bind", f"unix:{address}", "--timeout", "600"),
+                *("--pythonpath", f"{HERE},{program.parent}", "--config", str(HERE / "gunicorn.conf.py")),
+                f"situations:application('{program.stem}')",
+            ],
+            env={**os.environ, "PROBE": "\n".join(sys.argv[1:])},
+            cwd=folder,
+        )
+        try:
+            while not Path(address).exists():
+                if server.poll() is not None:
+                    raise ChildProcessError("gunicorn did not start")
+                time.sleep(0.01)
+            return finish(ask(address, probe))
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def ask(address: str, probe: Probe) -> list[Part]:
+    total = probe.parts * probe.n
+    sizes = [min(IDS_PER_REQUEST, total - at) for at in range(0, total, IDS_PER_REQUEST)]
+    processes = set()
+
+    def request(size: int) -> Part:
+        connection = UnixConnection(address)
+        connection.request("GET", f"/{size}", headers={"Host": "probe"})
+        response = connection.getresponse()
+        part = Part()
+        part.ids = [int(id_) for id_ in response.read().split()]
+        part.refused = response.headers["Refused"] or None
+        processes.add(response.headers["Process"])
+        connection.close()
+        return part
+
+    with ThreadPoolExecutor(2 * probe.parts) as clients:
+        parts = list(clients.map(request, sizes))
+    if len(processes) < 2:
+        raise ChildProcessError("one worker answered every request: no two were at work")
+    return parts
+
+
+SITUATIONS: dict[str, Callable[[Build, Probe], int]] = {
+    "threads": threads,
+    "worker-threads": worker_threads,
+    "fork": fork,
+    "fork-new": fork_new,
+    "prefork": prefork,
+    "prefork-one-node": prefork,
+    "rollback": rollback,
+    "exhaustion": exhaustion,
+    "restart": restart,
+    "per-call": per_call,
+}
+
+
+def run(build: Build) -> NoReturn:
+    """The adapter's main: runs the situation that the command line names."""
+    probe = parse(sys.argv[1:])
+    if probe.situation not in SITUATIONS:
+        unsupported(f"unknown situation: {probe.situation}")
+    sys.exit(SITUATIONS[probe.situation](build, probe))
