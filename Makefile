@@ -94,6 +94,10 @@ test-browser: node-package inspector # the packed packages as users install them
 inspector: node-package ## the inspector page, to be served from any static host, in target/inspector/site
 	node bindings-wasm/inspector/build.mjs
 
+.PHONY: wasm-report
+wasm-report: node-package ## what the WebAssembly module is made of, and its size
+	bindings-wasm/report
+
 .PHONY: test-readme
 test-readme: $(VENV)/installed c-prefix node-package
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_readme.py
