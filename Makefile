@@ -121,6 +121,7 @@ lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
 	tools/cargo-for wasm32-unknown-unknown std,panic_abort clippy --locked -p polyflake-wasm -- -D warnings
 	cd bindings-node && npm run --silent lint
 	cd bindings-node && npm run --silent check-package
+	git diff --exit-code -- bindings-node/index.d.ts # made by the build: commit it
 	@tools/need clang-format clang-format
 	clang-format --dry-run -Werror $(C_FILES)
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""The duplicate probes: the situations in which generators of IDs repeat themselves, run against any generator.
+"""The duplicate probes: where generators of IDs repeat themselves, tried on any generator.
 
     python3 tests/probes/run.py --adapter ./my-adapter
     python3 tests/probes/run.py --language python --only fork --json
 
-An adapter is a command that takes a situation, makes it happen, and prints the IDs; docs/probes.md says how to
-write one. --language takes an adapter of this repository, once `tests/probes/build` has built it. The exit
-status is 0 where no ID came twice, 1 where one did, 2 where an adapter failed or an argument is wrong.
+An adapter is a command that takes a situation, makes it happen, and prints the IDs;
+docs/probes.md says how to write one. --language takes an adapter of this repository; for rust,
+c and go, tests/probes/build builds it first. The exit status is 0 where no ID came twice, 1
+where one did, 2 where an adapter failed or an argument is wrong.
 """
 
 from __future__ import annotations
@@ -160,7 +161,9 @@ class Process:
         self.process.wait()
 
 
-def run_once(command: Sequence[str], folder: Path, environment: dict[str, str], limit: float) -> list[Ended]:
+def run_once(
+    command: Sequence[str], folder: Path, environment: dict[str, str], limit: float
+) -> list[Ended]:
     process = Process(command, folder, environment)
     try:
         return [process.end(time.monotonic() + limit)]
@@ -173,8 +176,9 @@ def run_in_turn(
 ) -> list[Ended]:
     """Processes that stand ready, each of which goes on as soon as the one before it is done.
 
-    A process alone holds the other end of the pipe that is the next one's standard input, and is done when it
-    closes that or ends. Nothing of this program's lies in between, so it takes less than a millisecond.
+    A process alone holds the other end of the pipe that is the next one's standard input, and is
+    done when it closes that or ends. Nothing of this program's lies in between, so it takes less
+    than a millisecond.
     """
     deadline = time.monotonic() + limit
     processes: list[Process] = []
@@ -202,10 +206,10 @@ def run_in_turn(
             first_gate.close()
         for process in processes:
             process.kill()
-    for turn in ended:
-        if turn.lines[:1] == [b"ready"]:
-            del turn.lines[0]
-        elif turn.status in (DONE, REFUSED):
+    for one in ended:
+        if one.lines[:1] == [b"ready"]:
+            del one.lines[0]
+        elif one.status in (DONE, REFUSED):
             raise Failure("it did not print `ready` before its IDs")
     return ended
 
@@ -299,7 +303,7 @@ def row(cells: Sequence[str]) -> str:
 
 
 def print_table(name: str, outcomes: Iterator[Outcome]) -> list[Outcome]:
-    print(f"\n{name}\n{row(['situation', 'IDs', 'repeats', ''])}", flush=True)
+    print(f"\n{name}\n{row(['situation', 'IDs', 'repeats', 'outcome'])}", flush=True)
     shown = []
     for outcome in outcomes:
         counted = outcome.verdict not in ("unsupported", "FAILED")
@@ -314,26 +318,44 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--adapter", action="append", default=[], metavar="COMMAND", help="may be given several times"
+        "--adapter",
+        action="append",
+        default=[],
+        metavar="COMMAND",
+        help="may be given several times",
     )
-    parser.add_argument("--language", action="append", default=[], choices=LANGUAGES, help="likewise")
     parser.add_argument(
-        "--only", action="append", default=[], choices=NAMES, metavar="SITUATION", help=", ".join(NAMES)
+        "--language", action="append", default=[], choices=LANGUAGES, help="likewise"
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        choices=NAMES,
+        metavar="SITUATION",
+        help=", ".join(NAMES),
     )
     parser.add_argument(
         "--option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="handed on to the adapter, an option of its generator; {folder} in it is a new folder for each situation",
+        help="an option of the generator, handed on to the adapter; {folder} in it stands for a"
+        " new folder for each situation",
     )
     parser.add_argument(
         "--scale", type=float, default=1.0, help="times as many IDs in each situation (default: 1)"
     )
     parser.add_argument(
-        "--timeout", type=float, default=120.0, metavar="SECONDS", help="for each situation (default: 120)"
+        "--timeout",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help="for each situation (default: 120)",
     )
-    parser.add_argument("--json", action="store_true", help="the outcomes as JSON instead of a table")
+    parser.add_argument(
+        "--json", action="store_true", help="the outcomes as JSON instead of a table"
+    )
     given = parser.parse_args(argv)
     if not given.adapter and not given.language:
         parser.error("give --adapter COMMAND or --language NAME")

@@ -1,5 +1,7 @@
 """Polyflake for Python under the duplicate probes."""
 
+from typing import Any
+
 from polyflake import Snowflake
 from situations import NextId, Probe, run, worker_number
 
@@ -7,7 +9,7 @@ LAYOUTS = {1: "twitter", 10: "sonyflake", 1000: "cosid-second"}
 
 
 def build(probe: Probe) -> NextId:
-    options = {
+    options: dict[str, Any] = {
         # 64 IDs a tick, so that Python too uses them up.
         "layout": "yitter" if probe.situation == "exhaustion" else LAYOUTS[probe.tick_ms],
         # A busy machine may keep a thread from its turn for long.

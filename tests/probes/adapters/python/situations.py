@@ -1,7 +1,7 @@
 """The situations of the duplicate probes, for any generator that Python can call.
 
-An adapter gives `run` a function that builds a generator: something to call for one ID. docs/probes.md has
-one whole.
+An adapter gives `run` a function that builds a generator: something to call for one ID.
+docs/probes.md has one whole.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from typing import Any, NamedTuple, NoReturn
 HERE = Path(__file__).resolve().parent
 DONE, REFUSED, UNSUPPORTED = 0, 3, 4
 IDS_PER_REQUEST = 500
+# In an adapter: no refusals.
+MISTAKES = (AttributeError, ImportError, NameError, TypeError)
 
 
 class Probe(NamedTuple):
@@ -73,6 +75,8 @@ class Part:
             next_id = build()
             for _ in range(n):
                 self.ids.append(next_id())
+        except MISTAKES:
+            raise
         except Exception as error:
             self.refused = name_of(error)
         return self
@@ -154,7 +158,8 @@ def rollback(build: Build, probe: Probe) -> int:
     next_id = build(probe)
     began = time.monotonic()
     before = Part().take(lambda: next_id, probe.n - 1)
-    # Until here, so that the step leads back to where the first IDs were made. libfaketime breaks time.sleep.
+    # Until here, so that the step leads back to where the first IDs were made. Not time.sleep,
+    # which libfaketime breaks.
     select.select([], [], [], max(0, began + probe.behind_ms / 1000 - time.monotonic()))
     last = Part().take(lambda: next_id, 1)
     Path(clock).write_text(f"-{probe.behind_ms / 1000}\n")
@@ -206,6 +211,8 @@ def application(adapter: str) -> Callable[[dict[str, str], Callable[..., Any]], 
         part = Part().take(inherited_or_own, int(environ["PATH_INFO"][1:]))
         headers = [("Process", str(os.getpid())), ("Refused", part.refused or "")]
         start_response("200 OK", headers)
+        # What else a request does: meanwhile other workers answer others.
+        time.sleep(0.005)
         return ["\n".join(map(str, part.ids)).encode()]
 
     return answer
@@ -228,7 +235,12 @@ def prefork(_: Build, probe: Probe) -> int:
             [
                 *(sys.executable, "-m", "gunicorn", "--preload", "--log-level", "warning"),
                 *("--workers", str(probe.parts), "--bind", f"unix:{address}", "--timeout", "600"),
-                *("--pythonpath", f"{HERE},{program.parent}", "--config", str(HERE / "gunicorn.conf.py")),
+                *(
+                    "--pythonpath",
+                    f"{HERE},{program.parent}",
+                    "--config",
+                    str(HERE / "gunicorn.conf.py"),
+                ),
                 f"situations:application('{program.stem}')",
             ],
             env={**os.environ, "PROBE": "\n".join(sys.argv[1:])},
