@@ -43,6 +43,8 @@ LANGUAGES = {
 
 # What an adapter's exit status means.
 DONE, REFUSED, UNSUPPORTED = 0, 3, 4
+# Errors that say nothing of repeats: the generator was not even built.
+MISUSED = {"invalid_option", "invalid_layout", "unknown_layout", "invalid_node"}
 
 FAKETIME = (
     "/usr/lib/*/faketime/libfaketime.so.1",
@@ -264,6 +266,8 @@ def judge(situation: Situation, n: int, ended: Sequence[Ended]) -> Outcome:
     refused = dict(Counter(line[len(mark) :] for line in errors if line.startswith(mark)))
     if (REFUSED in statuses) != bool(refused):
         raise Failure(f"exit status {REFUSED} and lines `{mark}NAME` on stderr go together: {last}")
+    if misused := MISUSED.intersection(refused):
+        raise Failure(f"the generator cannot be built: {misused.pop()}")
     if repeats:
         return Outcome(situation.name, "REPEATS", len(ids), repeats, refused)
     if refused:

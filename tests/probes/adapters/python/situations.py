@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, NoReturn
 HERE = Path(__file__).resolve().parent
 DONE, REFUSED, UNSUPPORTED = 0, 3, 4
 IDS_PER_REQUEST = 500
+REQUEST_SECONDS = 0.02
 # In an adapter: no refusals.
 MISTAKES = (AttributeError, ImportError, NameError, TypeError)
 
@@ -212,7 +213,7 @@ def application(adapter: str) -> Callable[[dict[str, str], Callable[..., Any]], 
         headers = [("Process", str(os.getpid())), ("Refused", part.refused or "")]
         start_response("200 OK", headers)
         # What else a request does: meanwhile other workers answer others.
-        time.sleep(0.005)
+        time.sleep(REQUEST_SECONDS)
         return ["\n".join(map(str, part.ids)).encode()]
 
     return answer
@@ -260,7 +261,7 @@ def prefork(_: Build, probe: Probe) -> int:
 def ask(address: str, probe: Probe) -> list[Part]:
     total = probe.parts * probe.n
     sizes = [min(IDS_PER_REQUEST, total - at) for at in range(0, total, IDS_PER_REQUEST)]
-    processes = set()
+    processes: set[str] = set()
 
     def request(size: int) -> Part:
         connection = UnixConnection(address)
@@ -274,6 +275,10 @@ def ask(address: str, probe: Probe) -> list[Part]:
         return part
 
     with ThreadPoolExecutor(2 * probe.parts) as clients:
+        # The first worker to be there would answer all of a short run.
+        while len(processes) < probe.parts:
+            list(clients.map(request, [0] * probe.parts))
+        processes.clear()
         parts = list(clients.map(request, sizes))
     if len(processes) < 2:
         raise ChildProcessError("one worker answered every request: no two were at work")

@@ -1,0 +1,70 @@
+use polyflake::{ErrorCode, Format};
+
+use crate::check_refusal;
+
+/// A text read as an ID in every format, and the ID that its first bytes are written in every format.
+pub fn id_text(data: &[u8]) {
+    if let Some(bytes) = data.first_chunk() {
+        let id = u64::from_le_bytes(*bytes);
+        Format::ALL.into_iter().for_each(|format| written(format, id));
+    }
+    if let Ok(text) = std::str::from_utf8(data) {
+        Format::ALL.into_iter().for_each(|format| read(format, text));
+        let format = Format::ALL.into_iter().find(|format| format.name() == text);
+        assert_eq!(text.parse().ok(), format);
+    }
+}
+
+/// The number that a text's digits make, if it is one of 64 bits.
+fn value(format: Format, text: &str) -> Option<u64> {
+    let base = format.alphabet().len() as u128;
+    let digit = |character: char| {
+        let character = match (format, character) {
+            (Format::Hex | Format::Base36, _) => character.to_ascii_lowercase(),
+            (Format::Base32, 'i' | 'I' | 'l' | 'L') => '1',
+            (Format::Base32, 'o' | 'O') => '0',
+            (Format::Base32, _) => character.to_ascii_uppercase(),
+            _ => character,
+        };
+        format.alphabet().find(character)
+    };
+    let digits: Vec<usize> = text.chars().map(digit).collect::<Option<_>>()?;
+    if digits.is_empty() || digits.len() > format.max_len() {
+        return None;
+    }
+    u64::try_from(digits.iter().fold(0, |value, digit| value * base + *digit as u128)).ok()
+}
+
+fn read(format: Format, text: &str) {
+    match format.read(text) {
+        Ok(id) => {
+            assert_eq!(value(format, text), Some(id), "{format} {text:?}");
+            written(format, id);
+        }
+        Err(error) => {
+            assert_eq!(value(format, text), None, "{format} {text:?}: {error}");
+            check_refusal(&error, &[ErrorCode::InvalidId]);
+            // The position is that of the first character without which it is read. (One that comes later may be
+            // foreign, which is as good a reason.)
+            let ends = text.char_indices().map(|(index, character)| index + character.len_utf8());
+            let refused = ends.enumerate().find(|(_, end)| value(format, &text[..*end]).is_none());
+            if let Some((index, _)) = refused {
+                let says = format!("position {}", index + 1);
+                let message = error.to_string();
+                let mut parts = message.split(says.as_str()).skip(1);
+                assert!(parts.any(|rest| !rest.starts_with(|next: char| next.is_ascii_digit())), "{message}");
+            }
+        }
+    }
+}
+
+fn written(format: Format, id: u64) {
+    let text = format.write(id);
+    assert_eq!(value(format, &text), Some(id));
+    assert_eq!(format.read(&text), Ok(id));
+    assert!(text.len() == format.max_len() || !format.sorts() && text.len() < format.max_len());
+    assert!(format.sorts() || id == 0 || !text.starts_with(&format.alphabet()[..1]));
+    if let Some(next) = id.checked_add(1).filter(|_| format.sorts()) {
+        assert!(*text < *format.write(next));
+    }
+}

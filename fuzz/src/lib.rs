@@ -1,0 +1,42 @@
+//! The fuzz targets: each takes any bytes and panics where Polyflake breaks a promise.
+
+mod id_text;
+mod layout;
+mod options;
+
+pub use id_text::id_text;
+pub use layout::layout;
+pub use options::options;
+
+use polyflake::{Error, ErrorCode};
+
+/// Refused for one of these reasons, and the message says which.
+fn check_refusal(error: &Error, codes: &[ErrorCode]) {
+    let message = error.to_string();
+    assert!(codes.contains(&error.code()), "{message}");
+    assert!(
+        message.strip_prefix(error.code().name()).is_some_and(|rest| rest.starts_with(": ")),
+        "{message}"
+    );
+    assert!(!message.chars().any(char::is_control), "{message:?}");
+    assert!(error.camel_case().to_string().starts_with(error.code().name()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_corpus_finds_nothing() {
+        for (name, target) in [("layout", layout as fn(&[u8])), ("id_text", id_text), ("options", options)] {
+            let folder = format!("{}/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
+            let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+            assert!(!files.is_empty());
+            for file in files {
+                // Shown only when it fails.
+                println!("{}", file.display());
+                target(&std::fs::read(file).unwrap());
+            }
+        }
+    }
+}

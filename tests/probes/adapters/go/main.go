@@ -1,0 +1,215 @@
+// Polyflake for Go under the duplicate probes.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	polyflake "github.com/polyflake/polyflake/bindings-c/go"
+)
+
+const (
+	done        = 0
+	refused     = 3
+	unsupported = 4
+)
+
+// probe is what the runner asks for, and the generator's options that it was given.
+type probe struct {
+	situation string
+	numbers   map[string]int
+	options   []polyflake.Option
+}
+
+func fromArguments(arguments []string) probe {
+	p := probe{numbers: map[string]int{"n": 1, "parts": 1, "behind_ms": 0, "tick_ms": 1, "gate": -1}}
+	if len(arguments) > 0 {
+		p.situation = arguments[0]
+		arguments = arguments[1:]
+	}
+	for _, argument := range arguments {
+		name, value, _ := strings.Cut(argument, "=")
+		if _, ok := p.numbers[name]; ok {
+			number, err := strconv.Atoi(value)
+			must(err)
+			p.numbers[name] = number
+		} else {
+			p.options = append(p.options, polyflake.Set(name, value))
+		}
+	}
+	return p
+}
+
+func (p probe) build() (*polyflake.Snowflake, error) {
+	layout := map[int]string{1: "twitter", 10: "sonyflake", 1000: "cosid-second"}[p.numbers["tick_ms"]]
+	if p.situation == "exhaustion" {
+		layout = "yitter" // 64 IDs a tick, so that every language uses them up
+	}
+	options := []polyflake.Option{
+		polyflake.Node(7),
+		polyflake.WithLayout(layout),
+		polyflake.MaxWait(time.Minute), // a busy machine may keep a goroutine from its turn for long
+	}
+	return polyflake.New(append(options, p.options...)...)
+}
+
+// part is the IDs that one goroutine took, and the error that ended it, if one did.
+type part struct {
+	ids []polyflake.ID
+	err error
+}
+
+func (t *part) take(ids *polyflake.Snowflake, n int) {
+	for range n {
+		id, err := ids.NextID()
+		if err != nil {
+			t.err = err
+			return
+		}
+		t.ids = append(t.ids, id)
+	}
+}
+
+func (t *part) takeFromNew(p probe, n int) {
+	ids, err := p.build()
+	if err != nil {
+		t.err = err
+		return
+	}
+	t.take(ids, n)
+}
+
+func (t *part) finish() int {
+	var text []byte
+	for _, id := range t.ids {
+		text = strconv.AppendUint(text, uint64(id), 10)
+		text = append(text, '\n')
+	}
+	_, err := os.Stdout.Write(text)
+	must(err)
+	if t.err == nil {
+		return done
+	}
+	name := t.err.Error()
+	var refusal *polyflake.Error
+	if errors.As(t.err, &refusal) {
+		name = refusal.Name
+	}
+	fmt.Fprintln(os.Stderr, "refused:", name)
+	return refused
+}
+
+// goroutines runs work in as many goroutines as there are parts, and prints what they took.
+func (p probe) goroutines(work func(*part)) int {
+	parts := make([]part, p.numbers["parts"])
+	var running sync.WaitGroup
+	for i := range parts {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			work(&parts[i])
+		}()
+	}
+	running.Wait()
+	status := done
+	for i := range parts {
+		status = max(status, parts[i].finish())
+	}
+	return status
+}
+
+// rollback has libfaketime set this program's clock to what stands in a file. That reaches Polyflake, which asks the C
+// library for the time; it would not reach Go's own time.Now.
+func (p probe) rollback(ids *polyflake.Snowflake) int {
+	clock := os.Getenv("FAKETIME_TIMESTAMP_FILE")
+	if clock == "" {
+		return unsupportedFor("needs libfaketime, which steps this program's clock")
+	}
+	behind := time.Duration(p.numbers["behind_ms"]) * time.Millisecond
+	began := time.Now()
+	var t part
+	t.take(ids, p.numbers["n"]-1)
+	// Until here, so that the step leads back to where the first IDs were made.
+	time.Sleep(behind - time.Since(began))
+	t.take(ids, 1)
+	must(os.WriteFile(clock, fmt.Appendf(nil, "-%f\n", behind.Seconds()), 0o600))
+	t.take(ids, p.numbers["n"])
+	return t.finish()
+}
+
+// restart goes on when the process before this one is done, as a restarted program would.
+func (p probe) restart() int {
+	fmt.Println("ready")
+	_, err := io.ReadAll(os.Stdin)
+	must(err)
+	var t part
+	t.takeFromNew(p, p.numbers["n"])
+	// Now the next one goes on.
+	must(os.NewFile(uintptr(p.numbers["gate"]), "gate").Close())
+	return t.finish()
+}
+
+// perCall builds a generator for every ID, as a function that handles one request does.
+func (p probe) perCall() int {
+	var t part
+	for len(t.ids) < p.numbers["n"] && t.err == nil {
+		t.takeFromNew(p, 1)
+	}
+	return t.finish()
+}
+
+func (p probe) run() int {
+	n := p.numbers["n"]
+	shared := func(use func(*polyflake.Snowflake) int) int {
+		ids, err := p.build()
+		if err != nil {
+			return (&part{err: err}).finish()
+		}
+		return use(ids)
+	}
+	switch p.situation {
+	case "threads":
+		return shared(func(ids *polyflake.Snowflake) int {
+			return p.goroutines(func(t *part) { t.take(ids, n) })
+		})
+	case "worker-threads":
+		return p.goroutines(func(t *part) { t.takeFromNew(p, n) })
+	case "rollback":
+		return shared(p.rollback)
+	case "exhaustion":
+		var t part
+		t.takeFromNew(p, n)
+		return t.finish()
+	case "restart":
+		return p.restart()
+	case "per-call":
+		return p.perCall()
+	case "fork", "fork-new":
+		return unsupportedFor("a Go program cannot fork")
+	case "prefork", "prefork-one-node":
+		return unsupportedFor("a Go server is one process: a Go program cannot fork")
+	}
+	return unsupportedFor("unknown situation: " + p.situation)
+}
+
+func unsupportedFor(why string) int {
+	fmt.Fprintln(os.Stderr, why)
+	return unsupported
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func main() {
+	os.Exit(fromArguments(os.Args[1:]).run())
+}

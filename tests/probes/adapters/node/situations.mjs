@@ -1,0 +1,182 @@
+// The situations of the duplicate probes, for any generator that Node can call.
+//
+// An adapter gives `run` a function that builds a generator: something to call for one ID. docs/probes.md says more.
+
+import cluster from "node:cluster";
+import { closeSync, readFileSync, writeFileSync, writeSync } from "node:fs";
+import { createServer, get } from "node:http";
+import { isMainThread, parentPort, Worker } from "node:worker_threads";
+
+const DONE = 0;
+const REFUSED = 3;
+const UNSUPPORTED = 4;
+const IDS_PER_REQUEST = 500;
+
+// What the runner asks for, and the generator's options that it was given.
+export function parse() {
+  const [situation, ...given] = process.argv.slice(2);
+  const options = Object.fromEntries(given.map((argument) => argument.split(/=(.*)/s, 2)));
+  const { n = 1, parts = 1, behind_ms = 0, tick_ms = 1, gate = -1, ...rest } = options;
+  return {
+    situation,
+    n: Number(n),
+    parts: Number(parts),
+    behindMs: Number(behind_ms),
+    tickMs: Number(tick_ms),
+    gate: Number(gate),
+    options: rest,
+  };
+}
+
+// In a prefork server: a number that no other of its workers ever has.
+export function workerNumber() {
+  return cluster.worker.id;
+}
+
+export function unsupported(why) {
+  console.error(why);
+  process.exit(UNSUPPORTED);
+}
+
+// The IDs that one thread or process took, and the name of the error that ended it, if one did.
+function take(build, n) {
+  const part = { ids: [], refused: null };
+  try {
+    const nextId = build();
+    for (let i = 0; i < n; i++) part.ids.push(String(nextId()));
+  } catch (error) {
+    // A mistake in the adapter is no refusal.
+    if (error instanceof TypeError || error instanceof ReferenceError) throw error;
+    // Polyflake's codes are the names of all languages in upper case.
+    part.refused = error.code?.toLowerCase() ?? error.name;
+  }
+  return part;
+}
+
+function finish(...parts) {
+  for (const { ids, refused } of parts) {
+    const text = Buffer.from(ids.map((id) => `${id}\n`).join(""));
+    for (let written = 0; written < text.length; ) written += writeSync(1, text, written);
+    if (refused) writeSync(2, `refused: ${refused}\n`);
+  }
+  process.exit(parts.some(({ refused }) => refused) ? REFUSED : DONE);
+}
+
+// Each worker thread has a generator of its own, all for one node.
+async function workerThreads(_, { parts }) {
+  const taking = Array.from({ length: parts }, () => {
+    const worker = new Worker(process.argv[1], { argv: process.argv.slice(2) });
+    return new Promise((resolve, reject) => worker.on("message", resolve).on("error", reject));
+  });
+  finish(...(await Promise.all(taking)));
+}
+
+// The clock is set back while the generator is in use: libfaketime reads it from a file.
+function rollback(build, { n, behindMs }) {
+  const clock = process.env.FAKETIME_TIMESTAMP_FILE;
+  if (clock === undefined) unsupported("needs libfaketime, which steps this program's clock");
+  let nextId;
+  const began = process.hrtime.bigint();
+  const before = take(() => {
+    nextId = build();
+    return nextId;
+  }, n - 1);
+  // Until here, so that the step leads back to where the first IDs were made.
+  while (process.hrtime.bigint() < began + BigInt(behindMs) * 1_000_000n) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+  }
+  const last = take(() => nextId, 1);
+  writeFileSync(clock, `-${behindMs / 1000}\n`);
+  finish(
+    before,
+    last,
+    take(() => nextId, n),
+  );
+}
+
+// More IDs than the ticks that go by have room for.
+function exhaustion(build, { n }) {
+  finish(take(build, n));
+}
+
+// Goes on when the process before this one is done, as a restarted program would.
+function restart(build, { n, gate }) {
+  writeSync(1, "ready\n");
+  readFileSync(0);
+  const part = take(build, n);
+  // Now the next one goes on.
+  closeSync(gate);
+  finish(part);
+}
+
+// A generator built for every ID, as in a function that handles one request.
+function perCall(build, { n }) {
+  finish(take(() => () => build()(), n));
+}
+
+// A server whose processes are a cluster's workers.
+async function prefork(_, { n, parts }) {
+  const workers = Array.from({ length: parts }, () => cluster.fork());
+  const listening = workers.map((worker) => new Promise((resolve) => worker.on("listening", resolve)));
+  const [{ port }] = await Promise.all(listening);
+  const taking = [];
+  const processes = new Set();
+  for (let left = n * parts; left > 0; left -= IDS_PER_REQUEST) {
+    taking.push(request(port, Math.min(left, IDS_PER_REQUEST), processes));
+  }
+  const answers = await Promise.all(taking);
+  for (const worker of workers) worker.process.kill();
+  if (processes.size < 2) throw new Error("one worker answered every request: no two were at work");
+  finish(...answers);
+}
+
+function request(port, size, processes) {
+  return new Promise((resolve, reject) => {
+    get({ port, path: `/${size}`, agent: false }, async (response) => {
+      processes.add(response.headers.process);
+      let body = "";
+      for await (const chunk of response) body += chunk;
+      resolve(JSON.parse(body));
+    }).on("error", reject);
+  });
+}
+
+function serve(build) {
+  let nextId;
+  function once() {
+    nextId ??= build();
+    return nextId;
+  }
+  createServer((incoming, response) => {
+    response.setHeader("Process", process.pid);
+    response.end(JSON.stringify(take(once, Number(incoming.url.slice(1)))));
+  }).listen(0);
+}
+
+const SITUATIONS = {
+  threads: () => unsupported("worker threads share no objects: see worker-threads"),
+  "worker-threads": workerThreads,
+  fork: () => unsupported("Node's fork starts the program afresh"),
+  "fork-new": () => unsupported("Node's fork starts the program afresh"),
+  prefork,
+  "prefork-one-node": prefork,
+  rollback,
+  exhaustion,
+  restart,
+  "per-call": perCall,
+};
+
+// The adapter's main: runs the situation that the command line names.
+export async function run(build) {
+  const probe = parse();
+  const one = () => build(probe);
+  if (!isMainThread) {
+    parentPort.postMessage(take(one, probe.n));
+  } else if (cluster.isWorker) {
+    serve(one);
+  } else if (Object.hasOwn(SITUATIONS, probe.situation)) {
+    await SITUATIONS[probe.situation](one, probe);
+  } else {
+    unsupported(`unknown situation: ${probe.situation}`);
+  }
+}

@@ -1,0 +1,326 @@
+"""The duplicate probes against every language of ours, and proof that the probes can fail."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import redirect_stdout
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+DOCS = HERE.parents[1] / "docs/probes.md"
+SCALE = 0.05
+TEXTBOOK = f"{sys.executable} {HERE / 'adapters/python/textbook_adapter.py'}"
+
+
+def load_runner() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("polyflake_probes", HERE / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+run = load_runner()
+SITUATIONS = {situation.name: situation for situation in run.SITUATIONS}
+
+# Our languages ------------------------------------------------------------------------------------
+
+# All the IDs asked for, or those of how many parts, and how often it refused with what.
+Expected = tuple[int | None, dict[str, int]]
+ALL: Expected = (None, {})
+# The parent's IDs; both children were refused.
+FORKED: Expected = (1, {"forked": 2})
+# Those before the step.
+STEPPED: Expected = (1, {"clock_moved_backwards": 1})
+# Each request was refused: 4 workers x 1,000 IDs, 500 a request.
+SERVED_NONE: Expected = (0, {"forked": 8})
+
+SAME_EVERYWHERE: dict[str, Expected | str] = {
+    **dict.fromkeys(SITUATIONS, ALL),
+    **dict.fromkeys(["fork", "fork-new"], FORKED),
+    "rollback-5s": STEPPED,
+}
+EXPECTED = {language: dict(SAME_EVERYWHERE) for language in run.LANGUAGES}
+EXPECTED["python"] |= {"prefork-one-node": SERVED_NONE}
+# What does not exist in a language, in the adapter's words.
+NO_SERVER = "has no prefork server of its own"
+NO_FORK = "a Go program cannot fork"
+AFRESH = "Node's fork starts the program afresh"
+NO_THREADS = "a PHP process has one thread"
+NO_STATE = "one node for all of them needs a state file"
+EXPECTED["rust"] |= {"prefork": NO_SERVER, "prefork-one-node": NO_SERVER}
+EXPECTED["c"] |= {"prefork": NO_SERVER, "prefork-one-node": NO_SERVER}
+EXPECTED["go"] |= dict.fromkeys(["fork", "fork-new", "prefork", "prefork-one-node"], NO_FORK)
+EXPECTED["node"] |= {"fork": AFRESH, "fork-new": AFRESH, "prefork-one-node": NO_STATE}
+EXPECTED["node"] |= {"threads": "worker threads share no objects"}
+EXPECTED["php"] |= {"threads": NO_THREADS, "worker-threads": NO_THREADS}
+EXPECTED["php"] |= {"prefork-one-node": NO_STATE}
+
+
+def php(code: str) -> bool:
+    answer = subprocess.run(["php", "-r", f"exit({code} ? 0 : 1);"], capture_output=True)
+    return answer.returncode == 0
+
+
+def has_php_fpm() -> bool:
+    path = f"{Path('/usr/sbin')}:{Path('/usr/local/sbin')}"
+    version = subprocess.run(
+        ["php", "-r", "echo PHP_MAJOR_VERSION, '.', PHP_MINOR_VERSION;"],
+        capture_output=True,
+        text=True,
+    ).stdout
+    names = ("php-fpm", f"php-fpm{version}")
+    return any(shutil.which(name) or shutil.which(name, path=path) for name in names)
+
+
+def missing(language: str, situation: str) -> str | None:
+    """The tool that this machine lacks for it, found without the adapter's word."""
+    command: str = run.LANGUAGES[language][0]
+    if language == "go" and shutil.which("go") is None:
+        return "go"
+    if language in ("rust", "c", "go") and not Path(command).exists():
+        pytest.fail(f"{command} is not there: run tests/probes/build")
+    if shutil.which(command) is None:
+        return command
+    if language == "php" and not php("class_exists('FFI')"):
+        return "PHP's extension ffi"
+    if situation.startswith("rollback") and run.faketime() is None:
+        return "libfaketime"
+    if language == "python" and situation.startswith("prefork"):
+        return None if importlib.util.find_spec("gunicorn") else "gunicorn"
+    if language == "php" and situation.startswith("fork"):
+        return None if php("function_exists('pcntl_fork')") else "PHP's extension pcntl"
+    if language == "php" and situation == "prefork":
+        if not has_php_fpm():
+            return "php-fpm"
+        return None if shutil.which("cgi-fcgi") else "cgi-fcgi"
+    return None
+
+
+Outcomes = dict[str, dict[str, Any]]
+
+
+def outcomes_of(*arguments: str) -> Outcomes:
+    """What run.py says in JSON, by situation."""
+    answer = subprocess.run(
+        [sys.executable, HERE / "run.py", "--json", *arguments], capture_output=True, text=True
+    )
+    assert answer.stdout, answer.stderr
+    (outcomes,) = json.loads(answer.stdout).values()
+    return {outcome["situation"]: outcome for outcome in outcomes}
+
+
+@pytest.fixture(scope="session")
+def ours() -> Any:
+    """What each language gave, three at a time: a rollback mostly sleeps."""
+    with ThreadPoolExecutor(3) as pool:
+        running: dict[str, Future[Outcomes]] = {
+            language: pool.submit(outcomes_of, "--language", language, "--scale", str(SCALE))
+            for language, command in run.LANGUAGES.items()
+            if shutil.which(command[0])
+        }
+        yield running
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("language", run.LANGUAGES)
+def test_ours(language: str, situation: str, ours: dict[str, Future[Outcomes]]) -> None:
+    if tool := missing(language, situation):
+        pytest.skip(f"needs {tool}")
+    expected = EXPECTED[language][situation]
+    outcome = ours[language].result()[situation]
+    if isinstance(expected, str):
+        assert outcome["verdict"] == "unsupported", outcome
+        assert expected in outcome["detail"]
+        return
+    share, refused = expected
+    asked = SITUATIONS[situation]
+    n = max(run.FEWEST, round(asked.n * SCALE))
+    assert outcome["verdict"] == ("refused" if refused else "no repeats"), outcome
+    assert outcome["repeats"] == 0
+    assert outcome["refused"] == refused
+    assert outcome["ids"] == (asked.parts if share is None else share) * n
+
+
+# The probes can fail ------------------------------------------------------------------------------
+
+
+# The textbook's option with which it repeats IDs there.
+REPEATED = dict.fromkeys(SITUATIONS, "") | {
+    "threads": "pause=1",
+    "exhaustion": "wrap=1",
+    "restart": "borrow=1",
+}
+
+
+@pytest.mark.parametrize(("situation", "option"), REPEATED.items())
+def test_the_textbook_repeats(situation: str, option: str) -> None:
+    """In every situation; a busy machine may keep two processes from meeting within a tick."""
+    if tool := missing("python", situation):
+        pytest.skip(f"needs {tool}")
+    options = ["--option", option] if option else []
+    for _ in range(20):
+        only = ["--only", situation, "--scale", "0.2"]
+        (outcome,) = outcomes_of("--adapter", TEXTBOOK, *only, *options).values()
+        assert outcome["verdict"] in ("REPEATS", "no repeats"), outcome
+        if outcome["verdict"] == "REPEATS":
+            assert outcome["repeats"] > 0
+            return
+    pytest.fail("20 runs without a repeat")
+
+
+# The runner ---------------------------------------------------------------------------------------
+
+Adapter = Callable[[str], str]
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Adapter:
+    """Makes an adapter of a few lines of Python."""
+
+    def make(code: str) -> str:
+        path = tmp_path / "adapter.py"
+        path.write_text(f"import os, sys, time\nn = 50_000\n{code}\n")
+        return f"{sys.executable} {path}"
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("print(*range(n), sep='\\n')", "no repeats"),
+        ("print(*range(n - 1), 3, sep='\\n')", "REPEATS"),
+        ("print(*range(n - 1), sep='\\n')", "FAILED: it printed 49,999 IDs of 50,000"),
+        ("print(*range(n + 1), sep='\\n')", "FAILED: it printed 50,001 IDs of 50,000"),
+        ("print('warning')", "FAILED: it printed 'warning', which is no decimal ID"),
+        ("print('needs luck', file=sys.stderr); sys.exit(4)", "unsupported: needs luck"),
+        ("print(1); sys.exit('refused: clock')", "FAILED: exit status 1: refused: clock"),
+        ("print(1); print('refused: clock', file=sys.stderr)", "FAILED: exit status 3 and lines"),
+        ("print(1); sys.exit(3)", "FAILED: exit status 3 and lines"),
+        (
+            "print(1); print('refused: clock', file=sys.stderr); sys.exit(3)",
+            "safe: refused with clock",
+        ),
+        (
+            "print(1, 1, sep='\\n'); print('refused: clock', file=sys.stderr); sys.exit(3)",
+            "REPEATS",
+        ),
+        (
+            "print('refused: invalid_option', file=sys.stderr); sys.exit(3)",
+            "FAILED: the generator cannot be built: invalid_option",
+        ),
+        ("os.kill(os.getpid(), 9)", "FAILED: exit status -9: it said nothing"),
+    ],
+)
+def test_what_an_adapter_says(
+    adapter: Adapter, code: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = run.main(["--adapter", adapter(code), "--only", "exhaustion"])
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.startswith("exhaustion ")
+    assert says in line
+    assert status == (1 if "REPEATS" in says else 2 if "FAILED" in says else 0)
+
+
+def test_an_adapter_that_does_not_end(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:
+    command = adapter("time.sleep(600)")
+    assert run.main(["--adapter", command, "--only", "exhaustion", "--timeout", "0.5"]) == 2
+    assert "it did not end in time" in capsys.readouterr().out
+    assert run.main(["--adapter", command, "--only", "restart-1s", "--timeout", "0.5"]) == 2
+    assert "it did not print `ready` in time" in capsys.readouterr().out
+
+
+def test_a_restart_begins_when_the_process_before_is_done(
+    adapter: Adapter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each process writes its turn into one file when the one before it has written its own."""
+    code = """
+folder = sys.argv[-2].removeprefix("state=")
+print("ready", flush=True)
+sys.stdin.read()
+path = folder + "/turns"
+turn = len(open(path).read()) if os.path.exists(path) else 0
+time.sleep(0.05)
+open(path, "a").write("x")
+print(*range(100 * turn, 100 * turn + 100), sep="\\n")
+"""
+    arguments = ["--adapter", adapter(code), "--option", "state={folder}"]
+    assert run.main([*arguments, "--only", "restart-10ms"]) == 0
+    assert "800" in capsys.readouterr().out
+    assert run.main(["--adapter", adapter("print(1)"), "--only", "restart-10ms"]) == 2
+    assert "it did not print `ready` before its IDs" in capsys.readouterr().out
+
+
+def test_arguments(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:
+    code = """
+if sys.argv[1:] != ["exhaustion", "n=50000", "parts=1", "clock=steady"]: sys.exit(repr(sys.argv))
+print(*range(n), sep="\\n")
+"""
+    command = adapter(code)
+    only = ["--only", "exhaustion"]
+    assert run.main(["--adapter", command, *only, "--option", "clock=steady"]) == 0
+    capsys.readouterr()
+    for wrong, says in (
+        ([], "give --adapter COMMAND or --language NAME"),
+        (["--adapter", "./no-such-adapter"], "there is no command ./no-such-adapter"),
+        (["--adapter", ""], "there is no command"),
+        (["--adapter", command, "--option", "clock"], "it takes NAME=VALUE"),
+        (["--adapter", command, "--only", "luck"], "invalid choice: 'luck'"),
+    ):
+        with pytest.raises(SystemExit) as refused:
+            run.main(wrong)
+        assert refused.value.code == 2
+        assert says in capsys.readouterr().err
+
+
+# The page -----------------------------------------------------------------------------------------
+
+PAGE = DOCS.read_text(encoding="utf-8")
+
+
+def test_the_pages_example_runs(tmp_path: Path) -> None:
+    """The adapter of a generator in any language is the page's first program in Python."""
+    (program,) = re.findall(r"```python\n(#!.*?)```", PAGE, re.DOTALL)
+    path = tmp_path / "my-adapter"
+    path.write_text(program)
+    (tmp_path / "my_ids.py").write_text(
+        "import itertools, os\n"
+        "class Generator:\n"
+        "    def next_id(self, ids=itertools.count()): return os.getpid() << 32 | next(ids)\n"
+    )
+    outcomes = outcomes_of("--adapter", f"{sys.executable} {path}", "--scale", "0.01")
+    ran = {name for name, outcome in outcomes.items() if outcome["verdict"] == "no repeats"}
+    assert ran == {"threads", "worker-threads", "fork", "exhaustion", "per-call"} | {
+        name for name in SITUATIONS if name.startswith("restart")
+    }
+    others = {outcome["verdict"] for name, outcome in outcomes.items() if name not in ran}
+    assert others == {"unsupported"}
+
+
+def test_the_page_names_every_situation_and_status() -> None:
+    rows = re.findall(r"^\| `([a-z0-9-]+)`", PAGE, re.MULTILINE)
+    assert [row for row in rows if row in SITUATIONS] == 2 * list(SITUATIONS)
+    for status in (run.DONE, run.REFUSED, run.UNSUPPORTED):
+        assert f"| {status} |" in PAGE
+
+
+def test_help() -> None:
+    help_text = io.StringIO()
+    with redirect_stdout(help_text), pytest.raises(SystemExit):
+        run.main(["--help"])
+    assert all(name in help_text.getvalue() for name in SITUATIONS)
