@@ -208,7 +208,7 @@ fn a_thread_that_loses_the_processor_looks_once_more_before_it_gives_up() {
     };
     let layout = "timestamp:41|worker:1|sequence:1@0/1ms";
     let ids = Snowflake::builder().layout(layout).node(0).build_with_clock(clock).unwrap();
-    let mut next = || ids.next_id_with(&mut Held(&real_ms));
+    let next = || ids.next_id_with(&mut Held(&real_ms));
     let taken = [next().unwrap(), next().unwrap(), next().unwrap()];
     assert_eq!(ids.decode(taken[2]).unwrap().ticks(), 1_050);
     assert!(readings.get() > 4, "the third call waited");
