@@ -33,6 +33,10 @@ test-rust: tools-ready
 	cargo test --locked --workspace --all-features
 	cargo test --locked -p polyflake --release --test guarantees
 
+.PHONY: soak
+soak: tools-ready ## 200 rounds of processes that share a state file and are killed at random instants
+	cargo test --locked -p polyflake --test crash -- --ignored --exact --nocapture two_hundred_rounds_repeat_nothing
+
 .PHONY: test-models
 test-models: tools-ready # every interleaving of threads on a cursor, and mutants that must fail
 	tools/models

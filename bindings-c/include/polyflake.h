@@ -483,6 +483,7 @@ void polyflake_options_free(struct polyflake_options *options);
  * max_wait_ms      the longest polyflake_next_id waits; a tick + 10
  * sequence_start   "spread" or "zero"
  * clock            "system" or "steady", in place of what polyflake_options_set_clock gave
+ * state            the path, in UTF-8, of a file through which all processes of this host share the node
  *
  * POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION leaves the options as they
  * were; a node is checked when the Snowflake is made.
@@ -517,7 +518,8 @@ polyflake_status polyflake_options_set_layout(struct polyflake_options *options,
                                               struct polyflake_detail *detail);
 
 /**
- * Gives the Snowflake the caller's own clock, in place of a built-in one; it then has a cursor of its own.
+ * Gives the Snowflake the caller's own clock, in place of a built-in one; it then has a cursor of its own, or that
+ * of a state file.
  * user must stay valid as long as any Snowflake made from these options. A NULL clock goes back to the
  * built-in one; detail may be NULL.
  */
@@ -527,12 +529,25 @@ polyflake_status polyflake_options_set_clock(struct polyflake_options *options,
                                              struct polyflake_detail *detail);
 
 /**
+ * Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that was
+ * wrong has moved a cursor far into the future. Stop the processes that use the file first: those that go on are
+ * refused with POLYFLAKE_STATE_FILE until they restart. The risk: IDs that were issued ahead of the clock are issued
+ * again when the clock gets there. A file whose cursor is not ahead of the clock is left as it is.
+ *
+ * POLYFLAKE_STATE_FILE, also where there is none; detail may be NULL.
+ */
+polyflake_status polyflake_reset_state(const char *path,
+                                       struct polyflake_detail *detail);
+
+/**
  * A Snowflake from options, which are copied. On a built-in clock, Snowflakes of one process whose IDs could be
  * equal share one cursor, so that none repeats another's; the first ID of a new cursor may wait for the next
  * tick. Free it with polyflake_snowflake_free.
  *
  * POLYFLAKE_INVALID_NODE, or POLYFLAKE_INVALID_OPTION (also where max_ahead_ms or max_backward_ms differ from
- * those that a shared cursor was made with), or POLYFLAKE_FORKED for a node that the parent had before a fork.
+ * those that a shared cursor was made with, or that cursor stands in another state file, or in none),
+ * POLYFLAKE_FORKED for a node that the parent had before a fork without a state file, or POLYFLAKE_STATE_FILE. With a
+ * state file it may take up to a second, where the machine was started anew within that time.
  */
 polyflake_status polyflake_snowflake_new(const struct polyflake_options *options,
                                          struct polyflake_snowflake **snowflake);
@@ -545,7 +560,8 @@ polyflake_status polyflake_snowflake_new_detailed(const struct polyflake_options
                                                   struct polyflake_snowflake **snowflake);
 
 /**
- * Frees a Snowflake that no thread uses any more. Its cursor stays with the process. NULL is fine.
+ * Frees a Snowflake that no thread uses any more. Its cursor stays with the process, with its state file if it has
+ * one. NULL is fine.
  */
 void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
 
@@ -553,8 +569,8 @@ void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
  * The next ID. Waits, for at most max_wait_ms of real time, where the tick's sequence is used up.
  *
  * POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS where that was not enough (a step back past
- * max_backward_ms does not wait), POLYFLAKE_TIME_OUT_OF_RANGE, POLYFLAKE_CLOCK_FAILED, or POLYFLAKE_FORKED in a
- * child of the process that made it.
+ * max_backward_ms does not wait), POLYFLAKE_TIME_OUT_OF_RANGE, POLYFLAKE_CLOCK_FAILED, POLYFLAKE_FORKED in a child of
+ * the process that made it without a state file, or POLYFLAKE_STATE_FILE.
  */
 polyflake_status polyflake_next_id(const struct polyflake_snowflake *snowflake,
                                    uint64_t *id);

@@ -66,6 +66,7 @@ pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options)
 /// max_wait_ms      the longest polyflake_next_id waits; a tick + 10
 /// sequence_start   "spread" or "zero"
 /// clock            "system" or "steady", in place of what polyflake_options_set_clock gave
+/// state            the path, in UTF-8, of a file through which all processes of this host share the node
 ///
 /// POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION leaves the options as they
 /// were; a node is checked when the Snowflake is made.
@@ -115,7 +116,7 @@ pub unsafe extern "C" fn polyflake_options_set_node_field(
         let (options, field, value) = unsafe {
             (given_mut(options)?, given_text(field, "field is NULL")?, given_text(value, "value is NULL")?)
         };
-        options.options = options.options.node_field(&field, Number::parse(&value));
+        options.options = core::mem::take(&mut options.options).node_field(&field, Number::parse(&value));
         Ok(())
     })
 }
@@ -130,12 +131,13 @@ pub unsafe extern "C" fn polyflake_options_set_layout(
     guard(detail, || {
         // SAFETY: as the header asks.
         let (options, layout) = unsafe { (given_mut(options)?, given(layout, "layout is NULL")?) };
-        options.options = options.options.layout(layout.0);
+        options.options = core::mem::take(&mut options.options).layout(layout.0);
         Ok(())
     })
 }
 
-/// Gives the Snowflake the caller's own clock, in place of a built-in one; it then has a cursor of its own.
+/// Gives the Snowflake the caller's own clock, in place of a built-in one; it then has a cursor of its own, or that
+/// of a state file.
 /// user must stay valid as long as any Snowflake made from these options. A NULL clock goes back to the
 /// built-in one; detail may be NULL.
 #[unsafe(no_mangle)]
@@ -149,6 +151,24 @@ pub unsafe extern "C" fn polyflake_options_set_clock(
         // SAFETY: as the header asks.
         unsafe { given_mut(options)? }.clock = clock.map(|read| CallersClock { read, user });
         Ok(())
+    })
+}
+
+/// Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that was
+/// wrong has moved a cursor far into the future. Stop the processes that use the file first: those that go on are
+/// refused with POLYFLAKE_STATE_FILE until they restart. The risk: IDs that were issued ahead of the clock are issued
+/// again when the clock gets there. A file whose cursor is not ahead of the clock is left as it is.
+///
+/// POLYFLAKE_STATE_FILE, also where there is none; detail may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn polyflake_reset_state(
+    path: *const c_char,
+    detail: *mut polyflake_detail,
+) -> polyflake_status {
+    guard(detail, || {
+        // SAFETY: as the header asks.
+        let path = unsafe { given_text(path, "path is NULL")? };
+        Ok(polyflake::reset_state(&*path)?)
     })
 }
 

@@ -52,7 +52,9 @@ pub struct polyflake_stats {
 /// tick. Free it with polyflake_snowflake_free.
 ///
 /// POLYFLAKE_INVALID_NODE, or POLYFLAKE_INVALID_OPTION (also where max_ahead_ms or max_backward_ms differ from
-/// those that a shared cursor was made with), or POLYFLAKE_FORKED for a node that the parent had before a fork.
+/// those that a shared cursor was made with, or that cursor stands in another state file, or in none),
+/// POLYFLAKE_FORKED for a node that the parent had before a fork without a state file, or POLYFLAKE_STATE_FILE. With a
+/// state file it may take up to a second, where the machine was started anew within that time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_new(
     options: *const polyflake_options,
@@ -87,7 +89,8 @@ pub unsafe extern "C" fn polyflake_snowflake_new_detailed(
     })
 }
 
-/// Frees a Snowflake that no thread uses any more. Its cursor stays with the process. NULL is fine.
+/// Frees a Snowflake that no thread uses any more. Its cursor stays with the process, with its state file if it has
+/// one. NULL is fine.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snowflake) {
     if !snowflake.is_null() {
@@ -99,8 +102,8 @@ pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snow
 /// The next ID. Waits, for at most max_wait_ms of real time, where the tick's sequence is used up.
 ///
 /// POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS where that was not enough (a step back past
-/// max_backward_ms does not wait), POLYFLAKE_TIME_OUT_OF_RANGE, POLYFLAKE_CLOCK_FAILED, or POLYFLAKE_FORKED in a
-/// child of the process that made it.
+/// max_backward_ms does not wait), POLYFLAKE_TIME_OUT_OF_RANGE, POLYFLAKE_CLOCK_FAILED, POLYFLAKE_FORKED in a child of
+/// the process that made it without a state file, or POLYFLAKE_STATE_FILE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id(
     snowflake: *const polyflake_snowflake,

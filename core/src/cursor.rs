@@ -4,24 +4,27 @@
 //! cursor as arguments and does no I/O.
 
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 #[cfg(not(loom))]
-use portable_atomic::{AtomicBool, AtomicU64, Ordering};
+use portable_atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::layout::{Layout, ones};
 use crate::options::SequenceStart;
 
 /// The last slot taken. It only ever grows.
+///
+/// It may stand in a state file: its form is fixed, and any bytes are one.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Cursor {
-    slot: AtomicU64,
+    pub(crate) slot: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) rollbacks: AtomicU64,
     /// The tick in which the last of `rollbacks` was seen, so that one step back counts once.
     rollback_tick: AtomicU64,
-    first: u64,
+    pub(crate) first: AtomicU64,
     /// It is the parent's: this process is a child that was forked since.
-    disowned: AtomicBool,
+    disowned: AtomicU8,
 }
 
 impl Cursor {
@@ -31,20 +34,20 @@ impl Cursor {
             waits: AtomicU64::new(0),
             rollbacks: AtomicU64::new(0),
             rollback_tick: AtomicU64::new(u64::MAX),
-            first,
-            disowned: AtomicBool::new(false),
+            first: AtomicU64::new(first),
+            disowned: AtomicU8::new(0),
         }
     }
 
     /// Leaves nothing to take, so that the path of an ID need not ask whose the cursor is.
     #[cfg(feature = "std")]
     pub(crate) fn disown(&self) {
-        self.disowned.store(true, Ordering::Release);
-        self.slot.store(u64::MAX, Ordering::Release);
+        self.disowned.store(1, Ordering::Release);
+        self.use_up();
     }
 
     pub(crate) fn is_disowned(&self) -> bool {
-        self.disowned.load(Ordering::Acquire)
+        self.disowned.load(Ordering::Acquire) != 0
     }
 
     /// The last slot taken. Acquire: the clock is read after it.
@@ -65,7 +68,20 @@ impl Cursor {
 
     /// Whether any slot was taken since the cursor was made.
     pub(crate) fn has_issued(&self) -> bool {
-        self.load() != self.first
+        self.load() != self.first.load(Ordering::Relaxed)
+    }
+
+    /// Goes on from `slot`, as if nothing had been issued yet. Another cursor that stands further on stays there.
+    #[cfg(feature = "std")]
+    pub(crate) fn begin_at(&self, slot: u64) {
+        self.first.store(slot, Ordering::Relaxed);
+        self.slot.fetch_max(slot, Ordering::AcqRel);
+    }
+
+    /// Leaves nothing to take.
+    #[cfg(feature = "std")]
+    pub(crate) fn use_up(&self) {
+        self.slot.store(u64::MAX, Ordering::Release);
     }
 
     #[cold]
@@ -192,6 +208,29 @@ impl Rule {
             // Nothing is issued there; before the epoch, nothing was.
             None => 0,
         }
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) const fn tick_ms(&self) -> u64 {
+        self.tick_ms
+    }
+
+    /// The last slot of a slot's tick.
+    #[cfg(feature = "std")]
+    pub(crate) const fn end_of_tick(&self, slot: u64) -> u64 {
+        slot | ones(self.sequence_bits)
+    }
+
+    /// By how much a slot lies further ahead of the clock than `max_ahead_ms` explains.
+    #[cfg(feature = "std")]
+    pub(crate) fn lead_ms(&self, slot: u64, now_ms: i64) -> u64 {
+        self.behind_ms(self.tick_of(slot), now_ms)
+    }
+
+    /// When the tick after a slot's can be issued in, in Unix ms.
+    #[cfg(feature = "std")]
+    pub(crate) fn passed_at_ms(&self, slot: u64) -> u64 {
+        self.start_ms(self.tick_of(slot).saturating_add(1).saturating_sub(self.ahead))
     }
 
     #[inline]

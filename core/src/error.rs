@@ -139,6 +139,12 @@ impl Error {
             }
             #[cfg(feature = "alloc")]
             Detail::OtherBound { .. } => ErrorCode::InvalidOption,
+            #[cfg(feature = "std")]
+            Detail::OtherClaim { .. } => ErrorCode::InvalidOption,
+            #[cfg(feature = "std")]
+            Detail::State { .. } => ErrorCode::StateFile,
+            #[cfg(feature = "std")]
+            Detail::Closed => ErrorCode::Closed,
             Detail::IdTooWide { .. } | Detail::Text(_) => ErrorCode::InvalidId,
             Detail::Time { .. } | Detail::NoTickAfter { .. } | Detail::LayoutEnded { .. } => {
                 ErrorCode::TimeOutOfRange
@@ -185,6 +191,18 @@ impl Error {
             _ => None,
         }
     }
+}
+
+#[cfg(feature = "std")]
+impl Error {
+    pub(crate) fn state(path: &std::path::Path, fault: StateFault) -> Self {
+        Self(Detail::State { path: path_word(path), fault })
+    }
+}
+
+#[cfg(feature = "std")]
+pub(crate) fn path_word(path: &std::path::Path) -> PathWord {
+    PathWord::new(path.as_os_str().as_encoded_bytes())
 }
 
 impl core::error::Error for Error {}
@@ -269,6 +287,64 @@ pub(crate) enum Detail {
     },
     Clock(ClockError),
     Forked,
+    /// The cursor stands elsewhere: in this state file, or in none.
+    #[cfg(feature = "std")]
+    OtherClaim {
+        file: Option<PathWord>,
+    },
+    #[cfg(feature = "std")]
+    State {
+        path: PathWord,
+        fault: StateFault,
+    },
+    #[cfg(feature = "std")]
+    Closed,
+}
+
+/// As much of a path as an error shows.
+#[cfg(feature = "std")]
+pub(crate) type PathWord = Shown<72>;
+
+#[cfg(feature = "std")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "one platform has state files, the other none")]
+pub(crate) enum StateFault {
+    NoPlatform,
+    /// What the operating system said to `action`.
+    Os {
+        action: &'static str,
+        errno: i32,
+    },
+    NoFile,
+    FileSystem {
+        kind: u64,
+    },
+    Size {
+        len: u64,
+    },
+    Foreign,
+    ByteOrder,
+    Version {
+        version: u32,
+    },
+    Damaged,
+    OtherKey {
+        epoch_ms: u64,
+        tick_ms: u64,
+        placed_node: u64,
+    },
+    FarAhead {
+        lead_ms: u64,
+    },
+    Gone,
+}
+
+#[cfg(feature = "std")]
+impl StateFault {
+    pub(crate) fn os(action: &'static str, error: &std::io::Error) -> Self {
+        // What has no number, the standard library refuses itself: a path with a NUL.
+        Self::Os { action, errno: error.raw_os_error().unwrap_or(0) }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,12 +10,16 @@ use crate::clock::TimeSource;
 use crate::clock::{BuiltinClock, Clock, ClockError};
 use crate::cursor::{Cursor, Rule, Run, Stop, ms_until};
 use crate::decode::Decoded;
+#[cfg(feature = "std")]
+use crate::error::StateFault;
 use crate::error::{Detail, Error};
 use crate::layout::{Layout, ones};
 use crate::number::Number;
 use crate::options::{Options, Resolved};
 #[cfg(feature = "std")]
-use crate::system::Generation;
+use crate::system::{Generation, StateFile};
+#[cfg(feature = "std")]
+use portable_atomic::{AtomicU64, Ordering};
 
 /// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
 pub const MAX_BATCH: u64 = 1 << 24;
@@ -45,6 +49,9 @@ pub struct Snowflake<C = BuiltinClock> {
     max_wait_ms: u32,
     max_backward_ms: u32,
     cursor: CursorRef,
+    /// The last slot that may be taken: any, until `close`.
+    #[cfg(feature = "std")]
+    limit: AtomicU64,
     clock: C,
     layout: Layout,
     node: u64,
@@ -58,6 +65,8 @@ enum CursorRef {
     },
     #[cfg(feature = "alloc")]
     OfProcess(&'static Cursor),
+    #[cfg(feature = "std")]
+    OfHost(&'static StateFile),
 }
 
 /// How a call waits for the clock: real time, and a pause. `std` has [`ThreadWait`](crate::ThreadWait); an
@@ -100,12 +109,17 @@ impl Snowflake {
 }
 
 impl Options {
-    /// A Snowflake on the caller's own clock, with a cursor of its own.
+    /// A Snowflake on the caller's own clock, with a cursor of its own, or that of a state file.
     ///
-    /// Refuses with `invalid_layout`, `unknown_layout`, `invalid_node` or `invalid_option`.
+    /// Refuses with `invalid_layout`, `unknown_layout`, `invalid_node` or `invalid_option`; with a state file also
+    /// as `build` does, and with `clock_failed`.
     pub fn build_with_clock<C: Clock>(&self, clock: C) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
         let rule = resolved.rule();
+        #[cfg(feature = "std")]
+        if let Some(cursor) = resolved.host_cursor(&rule, &clock, || Ok(0))? {
+            return Ok(Snowflake::new(&resolved, rule, cursor, clock));
+        }
         let cursor = CursorRef::Own {
             cursor: Cursor::new(0),
             #[cfg(feature = "std")]
@@ -121,8 +135,11 @@ impl Options {
     /// process that restarts within a tick repeats nothing: the first ID may wait for the next tick.
     ///
     /// Refuses with `invalid_layout`, `unknown_layout`, `invalid_node`, or `invalid_option` (also where
-    /// `max_ahead_ms` or `max_backward_ms` differ from those the shared cursor was made with), or `forked` for a
-    /// node that the parent had before a fork.
+    /// `max_ahead_ms` or `max_backward_ms` differ from those the shared cursor was made with, or that cursor stands
+    /// in another state file, or in none), `forked` for a node that the parent had before a fork without a state
+    /// file, or `state_file`.
+    ///
+    /// With a state file it waits for at most a second where the machine was started anew within that time.
     #[cfg(feature = "std")]
     pub fn build(&self) -> Result<Snowflake, Error> {
         self.build_on(StdTime, |clock| clock)
@@ -139,6 +156,10 @@ impl Options {
         let resolved = self.resolve()?;
         let rule = resolved.rule();
         let clock = wrap(BuiltinClock::new(&resolved, source));
+        #[cfg(feature = "std")]
+        if let Some(cursor) = resolved.host_cursor(&rule, &clock, || Ok(rule.used_up_to(clock.unix_ms()?)))? {
+            return Ok(Snowflake::new(&resolved, rule, cursor, clock));
+        }
         let cursor = crate::system::process_cursor(&resolved, &rule, &clock)?;
         Ok(Snowflake::new(&resolved, rule, CursorRef::OfProcess(cursor), clock))
     }
@@ -148,6 +169,19 @@ impl Resolved {
     fn rule(&self) -> Rule {
         let (backward_ms, ahead_ms) = (self.max_backward_ms, self.max_ahead_ms);
         Rule::new(&self.layout, self.node, backward_ms, ahead_ms, self.sequence_start)
+    }
+
+    /// The cursor in the state file, if one is given. A new file's starts at `first`.
+    #[cfg(feature = "std")]
+    fn host_cursor(
+        &self,
+        rule: &Rule,
+        clock: &impl Clock,
+        first: impl FnOnce() -> Result<u64, Error>,
+    ) -> Result<Option<CursorRef>, Error> {
+        let Some(path) = &self.state else { return Ok(None) };
+        let file = crate::system::host_cursor(self, path, rule, clock, first()?)?;
+        Ok(Some(CursorRef::OfHost(file)))
     }
 }
 
@@ -163,10 +197,20 @@ impl<C> Snowflake<C> {
             max_wait_ms: from.max_wait_ms,
             max_backward_ms: from.max_backward_ms,
             cursor,
+            #[cfg(feature = "std")]
+            limit: AtomicU64::new(u64::MAX),
             clock,
             layout,
             node: from.node,
         }
+    }
+
+    /// Ends this Snowflake: from here on it refuses with `closed`, in threads that wait too. Others on the same
+    /// cursor go on, and the cursor itself, with its state file, stays with the process. Dropping one has no effect
+    /// beyond it either.
+    #[cfg(feature = "std")]
+    pub fn close(&self) {
+        self.limit.store(0, Ordering::Relaxed);
     }
 
     /// The layout.
@@ -203,7 +247,31 @@ impl<C> Snowflake<C> {
             }
             #[cfg(feature = "alloc")]
             CursorRef::OfProcess(cursor) => cursor,
+            #[cfg(feature = "std")]
+            CursorRef::OfHost(file) => file.cursor(),
         }
+    }
+
+    /// The last slot that may be taken without asking [`past_limit`](Self::past_limit).
+    #[cfg(feature = "std")]
+    #[inline]
+    fn limit(&self) -> u64 {
+        let limit = self.limit.load(Ordering::Relaxed);
+        match &self.cursor {
+            CursorRef::OfHost(file) => limit.min(file.limit()),
+            _ => limit,
+        }
+    }
+
+    /// What keeps this Snowflake from issuing, whatever the time is.
+    fn over(&self) -> Option<Stopped> {
+        #[cfg(feature = "std")]
+        match &self.cursor {
+            _ if self.limit.load(Ordering::Relaxed) == 0 => return Some(Stopped::Closed),
+            CursorRef::OfHost(_) => return None,
+            _ => {}
+        }
+        self.cursor().is_disowned().then_some(Stopped::Forked)
     }
 
     #[inline(always)]
@@ -240,7 +308,7 @@ impl<C: Clock> Snowflake<C> {
     /// Refuses with `sequence_exhausted`, `clock_moved_backwards`, `time_out_of_range`, `clock_failed` or `forked`.
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, Error> {
-        self.poll_next_id().map_err(|blocked| self.give_up(&blocked))
+        self.poll_next_id().or_else(|blocked| self.next_id_now(blocked))
     }
 
     /// The next ID, or what [`next_id_after`](Self::next_id_after) needs to go on. For callers that hold
@@ -261,6 +329,16 @@ impl<C: Clock> Snowflake<C> {
             Ok(run) => Ok(self.id_of(run.first)),
             Err(stopped) => Err(Blocked { stopped, filled: 0 }),
         }
+    }
+
+    #[cold]
+    fn next_id_now(&self, blocked: Blocked) -> Result<u64, Error> {
+        #[cfg(feature = "std")]
+        let blocked = match self.past_bound(1, blocked.stopped) {
+            Ok(run) => return Ok(self.id_of(run.first)),
+            Err(stopped) => Blocked { stopped, filled: 0 },
+        };
+        Err(self.give_up(&blocked))
     }
 
     /// Goes on with a call that was blocked, waiting at most `max_wait_ms` of real time.
@@ -345,6 +423,11 @@ impl<C: Clock> Snowflake<C> {
     /// # Ok::<(), polyflake::Error>(())
     /// ```
     pub fn pause_after(&self, blocked: &Blocked, waited: Option<Duration>) -> Result<Duration, Error> {
+        #[cfg(feature = "std")]
+        if let Stopped::AtBound { run, now_ms, .. } = blocked.stopped {
+            self.move_bound(run, now_ms).map_err(|fault| self.state_refusal(fault))?;
+            return Ok(Duration::ZERO);
+        }
         let Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } = blocked.stopped else {
             return Err(self.refusal(blocked));
         };
@@ -364,8 +447,8 @@ impl<C: Clock> Snowflake<C> {
     /// or `forked`.
     pub fn stats(&self) -> Result<Stats, Error> {
         let cursor = self.cursor();
-        if cursor.is_disowned() {
-            return Err(Detail::Forked.into());
+        if let Some(over) = self.over() {
+            return Err(self.refusal(&Blocked { stopped: over, filled: 0 }));
         }
         let tick = self.rule.tick_of(cursor.load());
         let start_ms = self.rule.start_ms(tick);
@@ -390,10 +473,16 @@ impl<C: Clock> Snowflake<C> {
             // far on, never behind. (The mutant is there to show that core/tests/models.rs notices.)
             let early_ms = if cfg!(mutant = "clock_first") { Some(self.now_ms()?) } else { None };
             let last = cursor.load();
+            #[cfg(feature = "std")]
+            let limit = self.limit();
             let now_ms = early_ms.map_or_else(|| self.now_ms(), Ok)?;
             match self.rule.step(last, now_ms, wanted) {
                 Err(Stop::Backwards { .. }) if !again && !cfg!(mutant = "clock_first") => again = true,
                 Ok(run) => {
+                    #[cfg(feature = "std")]
+                    if run.last > limit {
+                        self.past_limit(limit, last, run, now_ms)?;
+                    }
                     if cursor.advance(last, run.last) {
                         if run.rolled_back {
                             cursor.saw_rollback(self.rule.tick_of(last));
@@ -402,14 +491,55 @@ impl<C: Clock> Snowflake<C> {
                     }
                     again = false;
                 }
-                Err(_) if cursor.is_disowned() => return Err(Stopped::Forked),
                 Err(stop) => {
+                    if let Some(over) = self.over() {
+                        return Err(over);
+                    }
                     if matches!(stop, Stop::Backwards { .. } | Stop::Blocked { behind_ms: Some(_), .. }) {
                         cursor.saw_rollback(self.rule.tick_of(last));
                     }
                     return Err(Stopped::At { stop, now_ms });
                 }
             }
+        }
+    }
+
+    /// What keeps a run that is free from being taken at once: `close`, or the bound of a state file.
+    #[cfg(feature = "std")]
+    #[cold]
+    fn past_limit(&self, limit: u64, last: u64, run: Run, now_ms: i64) -> Result<(), Stopped> {
+        match (self.over(), &self.cursor) {
+            (Some(over), _) => Err(over),
+            (None, CursorRef::OfHost(file)) if !file.may_pass(run.last, limit) => {
+                Err(Stopped::AtBound { last, run, now_ms })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes on after a `take` that stopped at the state file's bound, moving it on disk; other stops stay.
+    #[cfg(feature = "std")]
+    fn past_bound(&self, wanted: u64, stopped: Stopped) -> Result<Run, Stopped> {
+        let mut stopped = stopped;
+        while let Stopped::AtBound { last, run, now_ms } = stopped {
+            self.move_bound(run, now_ms).map_err(Stopped::State)?;
+            // This very run, so that it goes on even where the clock has passed the new bound meanwhile.
+            if self.cursor().advance(last, run.last) {
+                return Ok(run);
+            }
+            match self.take(wanted) {
+                Ok(run) => return Ok(run),
+                Err(again) => stopped = again,
+            }
+        }
+        Err(stopped)
+    }
+
+    #[cfg(feature = "std")]
+    fn move_bound(&self, run: Run, now_ms: i64) -> Result<(), StateFault> {
+        match &self.cursor {
+            CursorRef::OfHost(file) => file.move_bound(&self.rule, run.last, now_ms),
+            _ => Ok(()),
         }
     }
 
@@ -421,13 +551,23 @@ impl<C: Clock> Snowflake<C> {
     /// Takes up to `wanted` slots once there are some, or gives up when the time is up.
     fn take_later<W: Wait>(&self, wanted: u64, blocked: Blocked, wait: &mut W) -> Result<Run, W::Error> {
         let mut blocked = blocked;
-        let mut since = None;
+        let (mut since, mut so_far) = (None, None);
+        #[cfg(feature = "std")]
+        match self.past_bound(wanted, blocked.stopped) {
+            Ok(run) => return Ok(run),
+            Err(stopped) => blocked = Blocked { stopped, filled: 0 },
+        }
         loop {
-            let so_far = since.map(|since| wait.elapsed().saturating_sub(since));
             let pause = self.pause_after(&blocked, so_far)?;
-            since.get_or_insert_with(|| wait.elapsed());
+            let since = *since.get_or_insert_with(|| wait.elapsed());
             wait.pause(pause)?;
-            match self.take(wanted) {
+            // Before the clock is read once more: a thread that loses the processor after that has not yet seen what the
+            // time brought.
+            so_far = Some(wait.elapsed().saturating_sub(since));
+            let taken = self.take(wanted);
+            #[cfg(feature = "std")]
+            let taken = taken.or_else(|stopped| self.past_bound(wanted, stopped));
+            match taken {
                 Ok(run) => {
                     wait.resumed();
                     return Ok(run);
@@ -455,14 +595,36 @@ impl Blocked {
 /// A step that took nothing.
 #[derive(Debug, Clone, Copy)]
 enum Stopped {
-    At { stop: Stop, now_ms: i64 },
+    At {
+        stop: Stop,
+        now_ms: i64,
+    },
     Clock(ClockError),
     Forked,
+    #[cfg(feature = "std")]
+    Closed,
+    #[cfg(feature = "std")]
+    State(StateFault),
+    /// The state file's bound must move on before this run, which follows on `last`, is taken.
+    #[cfg(feature = "std")]
+    AtBound {
+        last: u64,
+        run: Run,
+        now_ms: i64,
+    },
 }
 
 impl<C> Snowflake<C> {
     fn count_wait(&self) {
         self.cursor().waits.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "std")]
+    fn state_refusal(&self, fault: StateFault) -> Error {
+        match &self.cursor {
+            CursorRef::OfHost(file) => file.refusal(fault),
+            _ => Error::state(std::path::Path::new(""), fault),
+        }
     }
 
     /// The error of a call that does not wait.
@@ -479,7 +641,20 @@ impl<C> Snowflake<C> {
             Stopped::At { stop, now_ms } => (stop, now_ms),
             Stopped::Clock(error) => return error.into(),
             Stopped::Forked => return Detail::Forked.into(),
+            #[cfg(feature = "std")]
+            Stopped::Closed => return Detail::Closed.into(),
+            #[cfg(feature = "std")]
+            Stopped::State(fault) => return self.state_refusal(fault),
+            #[cfg(feature = "std")]
+            Stopped::AtBound { .. } => return Detail::Exhausted { retry_after_ms: 0 }.into(),
         };
+        #[cfg(feature = "std")]
+        if let (CursorRef::OfHost(file), Stop::Backwards { .. } | Stop::Ended) = (&self.cursor, stop) {
+            // `reset_state` may have put another file in its place.
+            if let Err(fault) = file.check_place() {
+                return file.refusal(fault);
+            }
+        }
         match stop {
             Stop::OutOfRange => self.layout.out_of_range(now_ms.into()),
             Stop::Ended => Detail::LayoutEnded { ends_at_ms: self.layout.ends_at_ms() }.into(),

@@ -11,7 +11,7 @@
 //!
 //! An ID's path through the crate: [`Options`] → [`Layout`] → [`Clock`] → cursor → ID, and back through
 //! [`Layout::decode`]. The core is `no_std` and never allocates on the path of an ID; what needs an operating
-//! system (the built-in clocks, waiting, one cursor per node and process) stands behind the `std` feature,
+//! system (the built-in clocks, waiting, one cursor per node and process, state files) stands behind the `std` feature,
 //! which is on by default.
 //!
 //! # Guarantees
@@ -25,8 +25,11 @@
 //!
 //! - After `fork`, a Snowflake that the child inherited refuses with `forked`, and so does a new one for a node
 //!   that the parent had.
+//! - With a state file ([`Options::state`], `std` and Unix), all this holds across the processes of a host that name
+//!   it: forks, which it makes safe, `kill -9`, restarts, reboots and power loss.
 //!
-//! Two processes that use the same node at the same time are outside these guarantees: give each its own node.
+//! Without a state file, two processes that use the same node at the same time are outside these guarantees: give
+//! each its own node.
 //!
 //! # Features
 //!
@@ -79,7 +82,7 @@ pub use number::Number;
 pub use options::{Node, Options, SequenceStart};
 pub use presets::{PRESETS, Preset};
 #[cfg(feature = "std")]
-pub use system::ThreadWait;
+pub use system::{ThreadWait, reset_state, reset_state_with_clock};
 pub use text::{Format, Text};
 
 /// The README's Rust examples, run as doctests.

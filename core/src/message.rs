@@ -3,9 +3,18 @@
 //! Templates, and not `write!`, for size: WebAssembly downloads this. Pieces of text go to a function, [`Out`].
 
 use crate::error::{Detail, ErrorCode, LayoutFault, NodeFault, TextFault};
+#[cfg(feature = "std")]
+use crate::error::{PathWord, StateFault};
 use crate::layout::{MAX_NODE_FIELDS, ones};
 use crate::number::{Number, Out, Shown, write_character, write_u64};
 use crate::options;
+
+/// The call that sets a state file's cursor back.
+#[cfg(feature = "std")]
+const RESET_STATE: &str = "reset_state";
+/// What else a forked process can do, where there are state files.
+const OR_STATE: &str =
+    if cfg!(feature = "std") { ", or give both the same state file from the first on" } else { "" };
 
 /// How a language writes the names of options.
 #[derive(Clone, Copy)]
@@ -36,6 +45,8 @@ pub(crate) fn write(out: &mut Out<'_>, code: ErrorCode, detail: &Detail, naming:
         Detail::Layout(fault) => words.of_layout(fault),
         Detail::Node(fault) => words.of_node(fault),
         Detail::Text(fault) => words.of_text(*fault),
+        #[cfg(feature = "std")]
+        Detail::State { path, fault } => words.of_state(path, *fault),
         other => words.of_other(other),
     }
 }
@@ -77,7 +88,7 @@ impl Words<'_, '_> {
         Detail::UnknownOption { name } => self.say("there is no option `%`; there are %", &[name, &Options]),
         #[cfg(feature = "alloc")]
         Detail::OtherBound { option, value, first } => self.say(
-            "% is %, but this process already issues IDs for this layout and node with % %: one node has one cursor, \
+            "% is %, but IDs of this layout and node are already issued with % %: one node has one cursor, \
              and its bounds are the first's",
             &[
                 &Name(option),
@@ -117,11 +128,83 @@ impl Words<'_, '_> {
         Detail::Clock(error) => self.say("%", &[&error.reason()]),
         Detail::Forked => self.say(
             "the parent process had this Snowflake, or one for the same IDs, before it forked, and two processes that \
-             share a node repeat IDs; build one after the fork, with a node that is this process's own",
-            &[],
+             share a node repeat IDs; build one after the fork, with a node that is this process's own%",
+            &[&OR_STATE],
         ),
+        #[cfg(feature = "std")]
+        Detail::OtherClaim { file: None } => self.say(
+            "% is given, but this process already issues IDs for this layout and node without one: one node has one \
+             cursor; give every Snowflake of this node the same state file, from the first on",
+            &[&Name(options::STATE)],
+        ),
+        #[cfg(feature = "std")]
+        Detail::OtherClaim { file: Some(path) } => self.say(
+            "this process already issues IDs for this layout and node with the state file `%`: one node has one \
+             cursor; give every Snowflake of this node that file as %",
+            &[path, &Name(options::STATE)],
+        ),
+        #[cfg(feature = "std")]
+        Detail::Closed => self.say("this Snowflake was closed, and issues nothing more; build another", &[]),
         // What has faults of its own.
         _ => self.say("", &[]),
+    }
+    }
+
+    #[cfg(feature = "std")]
+    fn of_state(&mut self, path: &PathWord, fault: StateFault) {
+        match fault {
+        StateFault::NoPlatform => self.say(
+            "`%` cannot be a state file: this platform has none; give each process a node of its own instead",
+            &[path],
+        ),
+        StateFault::Os { action, errno } => self.say(
+            "the state file `%` could not be % (%); its folder must be there, with room, and this process must be able \
+             to read and write it",
+            &[path, &action, &OsError(errno)],
+        ),
+        StateFault::NoFile => self.say("`%` is no regular file, and cannot be a state file; name another", &[path]),
+        StateFault::FileSystem { kind } => self.say(
+            "the state file `%` would lie on a file system (type %) that is not known to show a mapping to all processes \
+             alike, as those of a network or FUSE do not; put it on a local one, such as ext4, XFS, Btrfs or tmpfs",
+            &[path, &kind],
+        ),
+        StateFault::Size { len } => self.say(
+            "`%` is no state file, or only a part of one: it has % bytes, and not 4096; name another, or restore it",
+            &[path, &len],
+        ),
+        StateFault::Foreign => self.say(
+            "`%` is no state file: it begins differently; it was left as it is; name another",
+            &[path],
+        ),
+        StateFault::ByteOrder => self.say(
+            "the state file `%` was made on a machine of the other byte order; name another",
+            &[path],
+        ),
+        StateFault::Version { version } => self.say(
+            "the state file `%` has the format %, and this version of Polyflake knows 1; use the version that made it",
+            &[path, &version],
+        ),
+        StateFault::Damaged => self.say(
+            "the state file `%` is damaged; delete it if the clock has passed every ID that was issued with it: a new \
+             one then begins at the clock",
+            &[path],
+        ),
+        StateFault::OtherKey { epoch_ms, tick_ms, placed_node } => self.say(
+            "the state file `%` belongs to another layout or node (epoch %, tick % ms, node bits in their place %); \
+             each has a file of its own: name another",
+            &[path, &epoch_ms, &tick_ms, &placed_node],
+        ),
+        StateFault::FarAhead { lead_ms } => self.say(
+            "the cursor in the state file `%` stands % ms ahead of the clock; set the clock right if it is behind; if it \
+             was ahead once, % sets the cursor back, and IDs that were issued ahead of the clock are then issued \
+             again when it gets there",
+            &[path, &lead_ms, &Name(RESET_STATE)],
+        ),
+        StateFault::Gone => self.say(
+            "the state file `%` was renamed, deleted or replaced while in use, and another process may issue the same \
+             IDs now; put it back, or restart every process that uses it",
+            &[path],
+        ),
     }
     }
 
@@ -246,6 +329,21 @@ impl Value for Number {
     }
 }
 
+/// What the operating system calls an error.
+#[cfg(feature = "std")]
+struct OsError(i32);
+
+#[cfg(feature = "std")]
+impl Value for OsError {
+    fn write(&self, out: &mut Out<'_>, _: Naming) {
+        if self.0 == 0 {
+            out("the path is not valid");
+        } else {
+            out(&std::string::ToString::to_string(&std::io::Error::from_raw_os_error(self.0)));
+        }
+    }
+}
+
 impl Value for u64 {
     fn write(&self, out: &mut Out<'_>, _: Naming) {
         write_u64(out, *self);
@@ -286,7 +384,7 @@ impl Value for Name {
 
 impl Value for Options {
     fn write(&self, out: &mut Out<'_>, naming: Naming) {
-        list(out, options::NAMES.into_iter(), naming);
+        list(out, options::NAMES.iter().copied(), naming);
     }
 }
 

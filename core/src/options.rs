@@ -7,6 +7,8 @@ use crate::error::{Detail, Error, NodeFault, Word};
 use crate::layout::{Layout, MAX_NODE_FIELDS, split};
 use crate::message::camel_case;
 use crate::number::Number;
+#[cfg(feature = "std")]
+use std::path::PathBuf;
 
 const LAYOUT: &str = "layout";
 const NODE: &str = "node";
@@ -15,9 +17,20 @@ const MAX_AHEAD_MS: &str = "max_ahead_ms";
 const MAX_WAIT_MS: &str = "max_wait_ms";
 const SEQUENCE_START: &str = "sequence_start";
 const CLOCK: &str = "clock";
+#[cfg(feature = "std")]
+pub(crate) const STATE: &str = "state";
 /// Every option's name.
-pub(crate) const NAMES: [&str; 7] =
-    [LAYOUT, NODE, MAX_BACKWARD_MS, MAX_AHEAD_MS, MAX_WAIT_MS, SEQUENCE_START, CLOCK];
+pub(crate) const NAMES: &[&str] = &[
+    LAYOUT,
+    NODE,
+    MAX_BACKWARD_MS,
+    MAX_AHEAD_MS,
+    MAX_WAIT_MS,
+    SEQUENCE_START,
+    CLOCK,
+    #[cfg(feature = "std")]
+    STATE,
+];
 
 /// What a wait adds to a tick by default, for the clock and the scheduler to be late.
 const WAIT_MARGIN_MS: u64 = 10;
@@ -181,6 +194,7 @@ impl FromStr for SequenceStart {
 /// | `max_wait_ms` | a tick + 10 | the longest `next_id` waits, and a batch between two of its runs |
 /// | `sequence_start` | `spread` | the first sequence number of a fresh tick, or `zero` |
 /// | `clock` | `system` | the wall clock, or `steady` |
+/// | `state` | none | a file through which all processes of this host share the node (`std`, Unix) |
 ///
 /// The three in ms take 0 to 4294967295. Setting an option again replaces its value.
 ///
@@ -198,7 +212,7 @@ impl FromStr for SequenceStart {
 /// assert_eq!(options.build()?.node(), 41);
 /// # Ok::<(), polyflake::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 #[must_use = "options do nothing until they are built"]
 pub struct Options {
     layout: Layout,
@@ -208,6 +222,8 @@ pub struct Options {
     max_wait_ms: Option<u32>,
     sequence_start: SequenceStart,
     clock: ClockName,
+    #[cfg(feature = "std")]
+    state: Option<PathBuf>,
     /// What a chained setter refused; `build` returns it.
     refused: Option<Error>,
 }
@@ -222,6 +238,8 @@ impl Default for Options {
             max_wait_ms: None,
             sequence_start: SequenceStart::default(),
             clock: ClockName::default(),
+            #[cfg(feature = "std")]
+            state: None,
             refused: None,
         }
     }
@@ -241,6 +259,14 @@ impl Options {
             MAX_WAIT_MS => self.max_wait_ms = Some(ms(MAX_WAIT_MS, Number::parse(value))?),
             SEQUENCE_START => self.sequence_start = value.parse()?,
             CLOCK => self.clock = value.parse()?,
+            // A binding puts U+FFFD where it was given no UTF-8.
+            #[cfg(feature = "std")]
+            STATE if value.contains('\u{FFFD}') => {
+                let value = Word::new(value.as_bytes());
+                return Err(Detail::Option { option: STATE, value, fits: "a path in UTF-8" }.into());
+            }
+            #[cfg(feature = "std")]
+            STATE => self.state = Some(state_path(value.into())?),
             _ => return Err(Detail::UnknownOption { name: Word::new(name.as_bytes()) }.into()),
         }
         Ok(())
@@ -248,7 +274,7 @@ impl Options {
 
     /// [`set`](Self::set), with the option's name in camelCase (`maxWaitMs`), for JavaScript.
     pub fn set_camel_case(&mut self, name: &str, value: &str) -> Result<(), Error> {
-        match NAMES.into_iter().find(|option| camel_case(option).eq(name.chars())) {
+        match NAMES.iter().copied().find(|option| camel_case(option).eq(name.chars())) {
             Some(option) => self.set(option, value),
             None => Err(Detail::UnknownOption { name: Word::new(name.as_bytes()) }.into()),
         }
@@ -320,6 +346,20 @@ impl Options {
         self
     }
 
+    /// The file in which the node's cursor stands, so that all processes of this host that name it share the node.
+    /// It is made where there is none, for its owner alone to read and write.
+    ///
+    /// All Snowflakes of a node in a process name the same file, or none does. One made before a fork goes on in the
+    /// children.
+    #[cfg(feature = "std")]
+    pub fn state(mut self, path: impl Into<PathBuf>) -> Self {
+        match state_path(path.into()) {
+            Ok(path) => self.state = Some(path),
+            Err(error) => self.refuse(error),
+        }
+        self
+    }
+
     fn refuse(&mut self, error: Error) {
         self.refused.get_or_insert(error);
     }
@@ -348,6 +388,8 @@ impl Options {
             sequence_start: self.sequence_start,
             #[cfg(feature = "alloc")]
             clock: self.clock,
+            #[cfg(feature = "std")]
+            state: self.state.clone(),
         })
     }
 }
@@ -362,6 +404,8 @@ pub(crate) struct Resolved {
     pub(crate) sequence_start: SequenceStart,
     #[cfg(feature = "alloc")]
     pub(crate) clock: ClockName,
+    #[cfg(feature = "std")]
+    pub(crate) state: Option<PathBuf>,
 }
 
 #[cfg(feature = "alloc")]
@@ -378,6 +422,14 @@ impl Resolved {
         }
         Ok(())
     }
+}
+
+#[cfg(feature = "std")]
+fn state_path(path: PathBuf) -> Result<PathBuf, Error> {
+    if path.as_os_str().is_empty() {
+        return Err(Detail::Option { option: STATE, value: Word::EMPTY, fits: "the path of a file" }.into());
+    }
+    Ok(path)
 }
 
 fn ms(option: &'static str, value: Number) -> Result<u32, Error> {

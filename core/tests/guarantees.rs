@@ -1,5 +1,6 @@
 //! What the README's table of guarantees promises of one process.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -176,6 +177,41 @@ fn a_wait_on_a_clock_that_stands_is_bounded_by_real_time() {
     assert_eq!(ids.stats().unwrap().waits, 1);
     // And by itself, in real time.
     assert_eq!(ids.next_id().unwrap_err(), error);
+}
+
+#[test]
+fn a_thread_that_loses_the_processor_looks_once_more_before_it_gives_up() {
+    /// Real time moves when the test says so.
+    struct Held<'a>(&'a Cell<u64>);
+
+    impl Wait for Held<'_> {
+        type Error = Error;
+
+        fn elapsed(&mut self) -> Duration {
+            Duration::from_millis(self.0.get())
+        }
+
+        fn pause(&mut self, _: Duration) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    let (real_ms, readings) = (Cell::new(0), Cell::new(0));
+    let clock = || {
+        let now_ms = 1_000 + i64::try_from(real_ms.get()).unwrap();
+        readings.set(readings.get() + 1);
+        if readings.get() == 4 {
+            // After the first reading of a wait of at most 11 ms, the processor is gone for 50.
+            real_ms.set(50);
+        }
+        Ok::<_, ClockError>(now_ms)
+    };
+    let layout = "timestamp:41|worker:1|sequence:1@0/1ms";
+    let ids = Snowflake::builder().layout(layout).node(0).build_with_clock(clock).unwrap();
+    let next = || ids.next_id_with(&mut Held(&real_ms));
+    let taken = [next().unwrap(), next().unwrap(), next().unwrap()];
+    assert_eq!(ids.decode(taken[2]).unwrap().ticks(), 1_050);
+    assert!(readings.get() > 4, "the third call waited");
 }
 
 #[test]

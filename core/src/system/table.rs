@@ -11,27 +11,57 @@ use portable_atomic::AtomicPtr;
 
 use crate::clock::Clock;
 use crate::cursor::{Cursor, Rule};
+#[cfg(feature = "std")]
+use crate::error::path_word;
 use crate::error::{Detail, Error};
 use crate::options::Resolved;
+#[cfg(feature = "std")]
+use std::path::Path;
+
+#[cfg(feature = "std")]
+use super::StateFile;
 
 /// What shapes the bits of an ID. Layouts that differ in their fields' names only, or in how the node's bits
 /// are divided, make equal IDs.
-#[derive(PartialEq, Eq)]
-struct Key {
-    epoch_ms: u64,
-    tick_ms: u64,
-    timestamp: (u32, u32),
-    sequence: (u32, u32),
-    placed_node: u64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(super) epoch_ms: u64,
+    pub(super) tick_ms: u64,
+    pub(super) placed_node: u64,
+    /// A byte each, from the lowest: the timestamp's width and shift, and the sequence's.
+    pub(super) bits: u64,
+}
+
+impl Key {
+    fn of(options: &Resolved) -> Self {
+        let layout = &options.layout;
+        let timestamp = layout.timestamp_bits() | layout.timestamp_shift() << 8;
+        let sequence = layout.sequence_bits() | layout.sequence_shift() << 8;
+        Self {
+            epoch_ms: layout.epoch_ms(),
+            tick_ms: layout.tick_ms(),
+            placed_node: layout.place_node(options.node),
+            bits: u64::from(timestamp | sequence << 16),
+        }
+    }
 }
 
 struct Entry {
     key: Key,
-    max_backward_ms: u32,
-    max_ahead_ms: u32,
-    cursor: Cursor,
+    claim: Claim,
     /// The entry made before this one.
     next: AtomicPtr<Entry>,
+}
+
+/// Where a key's cursor stands: one place for as long as the process lives.
+enum Claim {
+    Process {
+        cursor: Cursor,
+        max_backward_ms: u32,
+        max_ahead_ms: u32,
+    },
+    #[cfg(feature = "std")]
+    Host(StateFile),
 }
 
 /// The newest entry of a list that only grows: a cursor lives as long as the process. It has no lock, so that a
@@ -57,61 +87,106 @@ pub(crate) fn process_cursor(
     rule: &Rule,
     clock: &impl Clock,
 ) -> Result<&'static Cursor, Error> {
+    let make = || {
+        let cursor = Cursor::new(rule.used_up_to(clock.unix_ms()?));
+        let (max_backward_ms, max_ahead_ms) = (options.max_backward_ms, options.max_ahead_ms);
+        Ok(Claim::Process { cursor, max_backward_ms, max_ahead_ms })
+    };
+    match claim(&Key::of(options), make)? {
+        Claim::Process { cursor, max_backward_ms, max_ahead_ms } => {
+            options.same_bounds(*max_backward_ms, *max_ahead_ms)?;
+            Ok(cursor)
+        }
+        #[cfg(feature = "std")]
+        Claim::Host(file) => Err(Detail::OtherClaim { file: Some(path_word(file.path())) }.into()),
+    }
+}
+
+/// The state file of these options, opened if this process has not opened it yet. A new one's cursor starts at
+/// `first`.
+#[cfg(feature = "std")]
+pub(crate) fn host_cursor(
+    options: &Resolved,
+    path: &Path,
+    rule: &Rule,
+    clock: &impl Clock,
+    first: u64,
+) -> Result<&'static StateFile, Error> {
+    let key = Key::of(options);
+    // Refused before it is claimed: it may be another file that is named next.
+    let make = || {
+        let file = StateFile::open(path, &key, options, first)?;
+        file.begin(rule, clock)?;
+        Ok(Claim::Host(file))
+    };
+    match claim(&key, make)? {
+        Claim::Process { .. } => Err(Detail::OtherClaim { file: None }.into()),
+        Claim::Host(file) if file.is_at(path)? => {
+            file.same_bounds(options)?;
+            file.check_lead(rule, clock.unix_ms()?)?;
+            Ok(file)
+        }
+        Claim::Host(file) => Err(Detail::OtherClaim { file: Some(path_word(file.path())) }.into()),
+    }
+}
+
+/// The claim on a key: the earlier one, if there is one, or the `first`.
+fn claim(key: &Key, first: impl FnOnce() -> Result<Claim, Error>) -> Result<&'static Claim, Error> {
     #[cfg(feature = "std")]
     super::fork::Generation::of_this_process();
-    let layout = &options.layout;
-    let key = Key {
-        epoch_ms: layout.epoch_ms(),
-        tick_ms: layout.tick_ms(),
-        timestamp: (layout.timestamp_bits(), layout.timestamp_shift()),
-        sequence: (layout.sequence_bits(), layout.sequence_shift()),
-        placed_node: layout.place_node(options.node),
-    };
     let mut newest = NEWEST.load(Ordering::Acquire);
-    if let Some(entry) = entries(newest).find(|entry| entry.key == key) {
-        return shared(entry, options);
+    if let Some(entry) = entries(newest).find(|entry| entry.holds(key)) {
+        return entry.claim();
     }
-    let made = Box::into_raw(Box::new(Entry {
-        key,
-        max_backward_ms: options.max_backward_ms,
-        max_ahead_ms: options.max_ahead_ms,
-        cursor: Cursor::new(rule.used_up_to(clock.unix_ms()?)),
-        next: AtomicPtr::new(newest),
-    }));
+    let made = Box::into_raw(Box::new(Entry { key: *key, claim: first()?, next: AtomicPtr::new(newest) }));
     // SAFETY: leaked just now, and freed below only where no other thread has seen it.
     #[allow(unsafe_code)]
     let entry: &'static Entry = unsafe { &*made };
     while let Err(now) = NEWEST.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
         // Another thread was faster, and may have made what is wanted here. (The mutants, here and elsewhere, are
         // there to show that core/tests/models.rs notices.)
-        let same_key = |theirs: &&Entry| theirs.key == entry.key && !cfg!(mutant = "second_cursor");
+        let same_key = |theirs: &&Entry| theirs.holds(key) && !cfg!(mutant = "second_cursor");
         if let Some(theirs) = entries(now).find(same_key) {
             // SAFETY: the exchange has never succeeded, so that this function alone knows the entry.
             #[allow(unsafe_code)]
             drop(unsafe { Box::from_raw(made) });
-            return shared(theirs, options);
+            return theirs.claim();
         }
         if !cfg!(mutant = "lost_cursor") {
             entry.next.store(now, Ordering::Release);
         }
         newest = now;
     }
-    Ok(&entry.cursor)
+    Ok(&entry.claim)
 }
 
-/// The cursor of an entry that is there already.
-fn shared(entry: &'static Entry, options: &Resolved) -> Result<&'static Cursor, Error> {
-    if entry.cursor.is_disowned() {
-        return Err(Detail::Forked.into());
+impl Entry {
+    /// Whether it is the one for a key: the newest, or the only one that may still issue.
+    fn holds(&self, key: &Key) -> bool {
+        let is_over = match &self.claim {
+            Claim::Process { .. } => false,
+            #[cfg(feature = "std")]
+            Claim::Host(file) => self.key == *key && file.was_reset(),
+        };
+        self.key == *key && !is_over
     }
-    options.same_bounds(entry.max_backward_ms, entry.max_ahead_ms)?;
-    Ok(&entry.cursor)
+
+    fn claim(&'static self) -> Result<&'static Claim, Error> {
+        match &self.claim {
+            Claim::Process { cursor, .. } if cursor.is_disowned() => Err(Detail::Forked.into()),
+            claim => Ok(claim),
+        }
+    }
 }
 
-/// In a child just forked: every cursor so far is the parent's.
+/// In a child just forked: every cursor so far is the parent's, but for those that a state file shares.
 #[cfg(all(unix, feature = "std"))]
 pub(super) fn disown_all() {
-    entries(NEWEST.load(Ordering::Acquire)).for_each(|entry| entry.cursor.disown());
+    for entry in entries(NEWEST.load(Ordering::Acquire)) {
+        if let Claim::Process { cursor, .. } = &entry.claim {
+            cursor.disown();
+        }
+    }
 }
 
 #[cfg(all(test, unix, feature = "std"))]
@@ -123,7 +198,8 @@ mod tests {
     use std::vec::Vec;
 
     const THREADS: usize = 4;
-    const NODES: u64 = 8;
+    /// Nodes that no other unit test uses.
+    const NODES: [u64; 8] = [500, 501, 502, 503, 504, 505, 506, 507];
 
     /// Where the node's cursor is.
     fn cursor(node: u64) -> Result<usize, Error> {
@@ -134,7 +210,7 @@ mod tests {
 
     #[test]
     fn threads_at_once_make_one_cursor_for_each_node_and_a_child_has_none() {
-        let all = || (0..NODES).map(|node| cursor(node).unwrap()).collect::<Vec<_>>();
+        let all = || NODES.iter().map(|node| cursor(*node).unwrap()).collect::<Vec<_>>();
         let found: Vec<_> = thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(all)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -143,9 +219,9 @@ mod tests {
         assert!(found.iter().all(|cursors| *cursors == first));
         assert_eq!(first.iter().collect::<HashSet<_>>().len(), first.len());
 
-        // What happens in a child. No other unit test uses a cursor of the process.
+        // What happens in a child.
         disown_all();
-        assert!((0..NODES).all(|node| cursor(node).unwrap_err().code() == ErrorCode::Forked));
-        assert!(cursor(NODES).is_ok());
+        assert!(NODES.iter().all(|node| cursor(*node).unwrap_err().code() == ErrorCode::Forked));
+        assert!(cursor(508).is_ok());
     }
 }

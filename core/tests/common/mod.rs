@@ -1,0 +1,44 @@
+//! What tests of several processes share.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// Runs `child` in a fork and gives the bytes that it returns.
+pub(crate) fn in_child<const N: usize>(child: impl FnOnce() -> [u8; N]) -> [u8; N] {
+    use std::io::{Read, Write};
+    let mut ends = [0; 2];
+    // SAFETY: two descriptors are written, and owned from there on.
+    let (mut from, mut to) = unsafe {
+        assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+        (
+            std::fs::File::from(OwnedFd::from_raw_fd(ends[0])),
+            std::fs::File::from(OwnedFd::from_raw_fd(ends[1])),
+        )
+    };
+    // SAFETY: the child calls nothing that another thread of the parent could have left half done: glibc makes
+    // its allocator whole again, and it leaves by `_exit`.
+    match unsafe { libc::fork() } {
+        -1 => panic!("fork failed"),
+        0 => {
+            let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child))
+                .is_ok_and(|bytes| to.write_all(&bytes).is_ok());
+            // SAFETY: it returns to nobody.
+            unsafe { libc::_exit(i32::from(!written)) }
+        }
+        pid => {
+            drop(to);
+            let mut bytes = [0; N];
+            let read = from.read_exact(&mut bytes);
+            let mut status = 0;
+            // SAFETY: the child is ours.
+            unsafe { assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid) };
+            assert_eq!(status, 0, "the child failed");
+            read.unwrap();
+            bytes
+        }
+    }
+}
+
+pub(crate) fn code<T>(result: Result<T, polyflake::Error>) -> u8 {
+    result.map_or_else(|error| u8::try_from(error.code().number()).unwrap(), |_| 0)
+}

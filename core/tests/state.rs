@@ -1,0 +1,688 @@
+//! State files: one node for all processes of a host.
+#![cfg(all(unix, not(loom)))]
+
+mod common;
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use common::{code, in_child};
+use polyflake::{
+    Clock, ClockError, Error, ErrorCode, Options, Snowflake, reset_state, reset_state_with_clock,
+};
+
+const START: i64 = 1_800_000_000_000;
+const FORKED: u8 = ErrorCode::Forked as u8;
+const STATE_FILE: u8 = ErrorCode::StateFile as u8;
+
+/// Where the words of a state file stand that these tests read and change.
+mod at {
+    pub(crate) const CURSOR: u64 = 64;
+    pub(crate) const SOFT: u64 = 112;
+    pub(crate) const SYNCED: u64 = 120;
+    pub(crate) const WRITTEN: u64 = 128;
+    pub(crate) const BOOT: u64 = 136;
+    pub(crate) const SYNCS: u64 = 144;
+}
+
+/// A folder of this test's own, gone when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicI64 = AtomicI64::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{}-{n}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("polyflake.state")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn word(path: &Path, at: u64) -> u64 {
+    let mut bytes = [0; 8];
+    fs::File::open(path).unwrap().read_exact_at(&mut bytes, at).unwrap();
+    u64::from_ne_bytes(bytes)
+}
+
+fn set_word(path: &Path, at: u64, value: u64) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(&value.to_ne_bytes(), at).unwrap();
+}
+
+/// What the file looks like after a reboot.
+fn reboot(path: &Path) {
+    set_word(path, at::BOOT, word(path, at::BOOT) ^ 1);
+}
+
+/// A clock that the test moves.
+#[derive(Clone)]
+struct Moved(Arc<AtomicI64>);
+
+impl Moved {
+    fn new() -> Self {
+        Self(Arc::new(AtomicI64::new(START)))
+    }
+
+    fn add(&self, ms: i64) {
+        self.0.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Moved {
+    fn unix_ms(&self) -> Result<i64, ClockError> {
+        Ok(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Every test has nodes of its own: a process has one cursor for a node, wherever it stands.
+fn builder(node: u64, path: &Path) -> Options {
+    Snowflake::builder().node(node).state(path)
+}
+
+fn refusal(options: &Options) -> String {
+    let error = options.build().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StateFile, "{error}");
+    error.to_string()
+}
+
+/// The message of a refusal in a process that has not opened the file: as bytes, out of a fork.
+fn refusal_elsewhere(options: &Options) -> String {
+    let bytes: [u8; 512] = in_child(|| {
+        let mut bytes = [b' '; 512];
+        let message = options.build().map_or_else(|error| error.to_string(), |_| "opened".to_owned());
+        bytes[..message.len()].copy_from_slice(message.as_bytes());
+        bytes
+    });
+    String::from_utf8(bytes.to_vec()).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn a_new_file_is_one_page_that_its_owner_alone_can_read() {
+    let folder = Folder::new();
+    let ids = builder(1, &folder.file()).build().unwrap();
+    let first = ids.next_id().unwrap();
+    assert!(ids.next_id().unwrap() > first);
+    let metadata = fs::metadata(folder.file()).unwrap();
+    assert_eq!(metadata.len(), 4096);
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    assert!(metadata.blocks() * 512 >= 4096, "it has its blocks");
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "nothing else is left behind");
+}
+
+#[test]
+fn a_file_opened_twice_is_one_cursor() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let all = [
+        builder(2, &path).build().unwrap(),
+        builder(2, &path).layout("leaf").build().unwrap(),
+        builder(2, &folder.0.join(".").join("polyflake.state")).build().unwrap(),
+    ];
+    let clock = builder(2, &path).build_with_clock(|| Ok(now_ms())).unwrap();
+    let mut last = 0;
+    for _ in 0..1000 {
+        for ids in &all {
+            let id = ids.next_id().unwrap();
+            assert!(id > last);
+            last = id;
+        }
+        let id = clock.next_id().unwrap();
+        assert!(id > last);
+        last = id;
+    }
+}
+
+fn now_ms() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_millis()).unwrap()
+}
+
+#[test]
+fn a_claim_that_does_not_fit_an_earlier_one_is_refused() {
+    let folder = Folder::new();
+    let (path, other) = (folder.file(), folder.0.join("other"));
+    let _with = builder(3, &path).build().unwrap();
+    let _without = Snowflake::builder().node(4).build().unwrap();
+    for (options, says) in [
+        (Snowflake::builder().node(3), "with the state file `"),
+        (builder(3, &other), "with the state file `"),
+        (
+            builder(4, &path),
+            "state is given, but this process already issues IDs for this layout and node without",
+        ),
+        (builder(3, &path).max_ahead_ms(5), "max_ahead_ms is 5, but"),
+        (builder(3, &path).max_backward_ms(5), "max_backward_ms is 5, but"),
+    ] {
+        let error = options.build().unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidOption, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    // The bounds are the file's, in other processes too.
+    assert!(
+        refusal_elsewhere(&builder(3, &path).max_ahead_ms(5))
+            .starts_with("invalid_option: max_ahead_ms is 5")
+    );
+    // A caller's clock with no file is on its own, as ever.
+    assert!(Snowflake::builder().node(3).build_with_clock(|| Ok(START)).unwrap().next_id().is_ok());
+}
+
+#[test]
+fn a_path_that_is_none_is_refused_when_it_is_set() {
+    let mut options = Options::default();
+    for path in ["", "caf\u{FFFD}"] {
+        let error = options.set("state", path).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidOption);
+        assert!(error.to_string().contains("state is `"), "{error}");
+    }
+    assert_eq!(builder(5, Path::new("")).build().unwrap_err().code(), ErrorCode::InvalidOption);
+    options.set("state", "a\0b").unwrap();
+    assert!(refusal(&options.node(5)).contains("the path is not valid"));
+}
+
+#[test]
+fn another_key_is_refused_and_the_file_left_alone() {
+    let folder = Folder::new();
+    let path = folder.file();
+    builder(6, &path).build().unwrap().next_id().unwrap();
+    let before = fs::read(&path).unwrap();
+    for options in
+        [builder(7, &path), builder(6, &path).layout("cosid"), builder(6, &path).layout("sonyflake2")]
+    {
+        let message = refusal(&options);
+        assert!(
+            message.contains("belongs to another layout or node (epoch 1288834974657, tick 1 ms"),
+            "{message}"
+        );
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn what_is_no_whole_state_file_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    let path = folder.file();
+    builder(8, &path).build().unwrap().next_id().unwrap();
+    let whole = fs::read(&path).unwrap();
+    let copy = folder.0.join("copy");
+    let refused = |bytes: &[u8]| {
+        fs::write(&copy, bytes).unwrap();
+        let message = refusal_elsewhere(&builder(9, &copy));
+        assert_eq!(fs::read(&copy).unwrap(), bytes, "it is never overwritten");
+        message
+    };
+    for len in [0, 1, 63, 64, 512, 4095] {
+        assert!(refused(&whole[..len]).contains(&format!("only a part of one: it has {len} bytes")));
+    }
+    assert!(refused(&[&whole[..], b"x"].concat()).contains("it has 4097 bytes"));
+    assert!(refused(&[b'x'; 4096]).contains("is no state file"));
+    // Each byte of the head, with its lowest bit changed.
+    for n in 0..64 {
+        let mut bytes = whole.clone();
+        bytes[n] ^= 1;
+        let message = refused(&bytes);
+        let says = if n < 8 { "is no state file: it begins differently" } else { "is damaged" };
+        assert!(message.contains(says), "byte {n}: {message}");
+    }
+    // The bounds out of order.
+    for at in [at::CURSOR, at::SOFT, at::SYNCED] {
+        let mut bytes = whole.clone();
+        let at = usize::try_from(at).unwrap();
+        bytes[at..at + 8].fill(0xFF);
+        assert!(refused(&bytes).contains("is damaged"));
+    }
+    // A whole one in the other byte order.
+    let mut swapped = whole.clone();
+    swapped[8..64].chunks_exact_mut(8).for_each(<[u8]>::reverse);
+    assert!(refused(&swapped).contains("of the other byte order"));
+    // A format to come, with a checksum that is right.
+    let mut newer = whole.clone();
+    let version = (0x0102_0304_u64 << 32 | 2).to_ne_bytes();
+    newer[8..16].copy_from_slice(&version);
+    let checksum = u64::from(crc32(&newer[..56]));
+    newer[56..64].copy_from_slice(&checksum.to_ne_bytes());
+    assert!(refused(&newer).contains("has the format 2"));
+}
+
+/// As in the reference: a checksum that the library did not compute.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0xEDB8_8320 } else { 0 })
+    })
+}
+
+#[test]
+fn places_that_cannot_hold_one_are_refused() {
+    let folder = Folder::new();
+    let missing = refusal(&builder(10, &folder.0.join("missing").join("file")));
+    assert!(missing.contains("could not be created (No such file or directory"), "{missing}");
+    let itself = refusal(&builder(10, &folder.0));
+    assert!(itself.contains("could not be opened (Is a directory"), "{itself}");
+    let pipe = folder.0.join("pipe");
+    let name = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
+    // SAFETY: the name ends in a NUL.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    assert!(refusal(&builder(10, &pipe)).contains("is no regular file"));
+    if cfg!(target_os = "linux") {
+        let proc = refusal(&builder(10, Path::new("/proc/self/comm")));
+        assert!(proc.contains("file system (type 40864)"), "{proc}");
+    }
+}
+
+#[test]
+fn without_permission_it_is_refused() {
+    let folder = Folder::new();
+    let path = folder.file();
+    builder(11, &path).build().unwrap().next_id().unwrap();
+    let copy = folder.0.join("copy");
+    fs::copy(&path, &copy).unwrap();
+    fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o555)).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o400)).unwrap();
+    let codes = in_child(|| {
+        // Nobody, for root may do anything.
+        // SAFETY: plain system calls, in a child.
+        unsafe {
+            if libc::getuid() == 0 {
+                assert_eq!((libc::setgid(65534), libc::setuid(65534)), (0, 0));
+            }
+        }
+        let says = |options: Options, what: &str| {
+            options
+                .build()
+                .is_err_and(|error| error.code() == ErrorCode::StateFile && error.to_string().contains(what))
+        };
+        [
+            says(builder(12, &folder.0.join("new")), "could not be created (Permission denied"),
+            says(builder(12, &copy), "could not be opened (Permission denied"),
+        ]
+        .map(u8::from)
+    });
+    fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(codes, [1, 1]);
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let says = in_child(|| {
+        // The nearest to a full disk that needs no rights: no file may grow past 100 bytes.
+        // SAFETY: plain system calls, in a child.
+        unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            let limit = libc::rlimit { rlim_cur: 100, rlim_max: 100 };
+            assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit), 0);
+        }
+        let error = builder(13, &path).build().unwrap_err();
+        [u8::from(error.code() == ErrorCode::StateFile && error.to_string().contains("could not be created"))]
+    });
+    assert_eq!(says, [1]);
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "no half of a file is left behind");
+    // Room again.
+    assert!(builder(13, &path).build().is_ok());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_file_system_is_an_error_when_the_file_is_made_and_none_later() {
+    let folder = Folder::new();
+    let mount = folder.0.join("tiny");
+    fs::create_dir(&mount).unwrap();
+    let text = |text: &str| std::ffi::CString::new(text).unwrap();
+    let (kind, place) = (text("tmpfs"), text(mount.to_str().unwrap()));
+    // SAFETY: the texts end in a NUL.
+    let mounted = unsafe {
+        libc::mount(kind.as_ptr(), place.as_ptr(), kind.as_ptr(), 0, text("size=16k").as_ptr().cast())
+    };
+    if mounted != 0 {
+        println!("skipped: mounting a file system needs root");
+        return;
+    }
+    let fill = |name: &str| {
+        let mut bytes = 1 << 20;
+        while bytes > 0 {
+            bytes = if fs::write(mount.join(name), vec![1; bytes]).is_ok() { 0 } else { bytes / 2 };
+        }
+    };
+    let outcome = std::panic::catch_unwind(|| {
+        let path = mount.join("polyflake.state");
+        fill("before");
+        let message = refusal(&builder(14, &path));
+        assert!(message.contains("could not be created (No space left on device"), "{message}");
+        fs::remove_file(mount.join("before")).unwrap();
+        let clock = Moved::new();
+        let ids = builder(14, &path).build_with_clock(clock.clone()).unwrap();
+        fill("after");
+        for _ in 0..100 {
+            ids.next_id().unwrap();
+            clock.add(300);
+        }
+    });
+    // SAFETY: the text ends in a NUL.
+    unsafe { libc::umount2(place.as_ptr(), libc::MNT_DETACH) };
+    outcome.unwrap();
+}
+
+#[test]
+fn it_goes_on_in_forked_children_and_shares_the_cursor() {
+    const EACH: usize = 2000;
+    let folder = Folder::new();
+    let path = folder.file();
+    let ids = builder(20, &path).max_wait_ms(60_000).build().unwrap();
+    let mut all = HashSet::new();
+    let take = || {
+        let mut bytes = [0; EACH * 8];
+        for bytes in bytes.chunks_exact_mut(8) {
+            bytes.copy_from_slice(&ids.next_id().unwrap().to_ne_bytes());
+        }
+        bytes
+    };
+    std::thread::scope(|scope| {
+        let children: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    in_child(|| {
+                        // A new one on the parent's cursor works as well as the inherited one.
+                        let own = builder(20, &path).max_wait_ms(60_000).build().unwrap();
+                        let _ = own.next_id().unwrap();
+                        assert_eq!(
+                            code(Snowflake::builder().node(20).build()),
+                            ErrorCode::InvalidOption as u8
+                        );
+                        take()
+                    })
+                })
+            })
+            .collect();
+        let mine = take();
+        let mut issued = vec![mine];
+        issued.extend(children.into_iter().map(|child| child.join().unwrap()));
+        for bytes in &issued {
+            for id in bytes.chunks_exact(8) {
+                assert!(all.insert(u64::from_ne_bytes(id.try_into().unwrap())), "a repeat");
+            }
+        }
+    });
+    assert_eq!(all.len(), 5 * EACH);
+}
+
+#[test]
+fn a_node_that_the_parent_had_without_a_file_stays_the_parents() {
+    let folder = Folder::new();
+    let _ids = Snowflake::builder().node(21).build().unwrap();
+    let codes = in_child(|| [code(builder(21, &folder.file()).build())]);
+    assert_eq!(codes, [FORKED]);
+}
+
+#[test]
+fn two_creators_at_once_make_one_file() {
+    let folder = Folder::new();
+    for round in 0..20 {
+        let path = folder.0.join(round.to_string());
+        let issued: Vec<u64> = std::thread::scope(|scope| {
+            let children: Vec<_> = (0..4)
+                .map(|_| {
+                    let path = &path;
+                    scope.spawn(move || {
+                        let ids = in_child(|| {
+                            let ids = builder(22, path).layout("cosid").max_wait_ms(60_000).build().unwrap();
+                            ids.next_id().unwrap().to_ne_bytes()
+                        });
+                        u64::from_ne_bytes(ids)
+                    })
+                })
+                .collect();
+            children.into_iter().map(|child| child.join().unwrap()).collect()
+        });
+        assert_eq!(issued.iter().collect::<HashSet<_>>().len(), issued.len());
+    }
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 20, "nothing else is left behind");
+}
+
+#[test]
+fn a_restart_with_the_clock_set_back_keeps_to_the_rules() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let after = |ms: i64| {
+        u64::from_ne_bytes(in_child(|| {
+            let clock = Moved::new();
+            clock.add(ms);
+            let ids = builder(23, &path).build_with_clock(clock).unwrap();
+            ids.next_id().map_or(0, |id| id).to_ne_bytes()
+        }))
+    };
+    let first = after(0);
+    assert_eq!(after(-500), first + 1, "tolerated: the same tick");
+    assert_eq!(after(-5000), 0, "refused");
+    assert!(after(1) > first + 1);
+}
+
+#[test]
+fn a_file_that_loses_its_name_or_place_stops_issuing() {
+    let folder = Folder::new();
+    let delete = |path: &Path| fs::remove_file(path).unwrap();
+    let rename = |path: &Path| fs::rename(path, path.with_extension("old")).unwrap();
+    let replace = |path: &Path| {
+        let copy = path.with_extension("copy");
+        fs::copy(path, &copy).unwrap();
+        fs::rename(copy, path).unwrap();
+    };
+    let changes: [&dyn Fn(&Path); 3] = [&delete, &rename, &replace];
+    for (node, change) in (24..).zip(changes) {
+        let path = folder.0.join(node.to_string());
+        let clock = Moved::new();
+        let ids = builder(node, &path).build_with_clock(clock.clone()).unwrap();
+        let first = ids.next_id().unwrap();
+        let hidden = path.with_extension("hidden");
+        fs::hard_link(&path, &hidden).unwrap();
+        change(&path);
+        clock.add(1000);
+        let error = ids.next_id().unwrap_err();
+        assert_eq!(error.code(), ErrorCode::StateFile);
+        assert!(error.to_string().contains("was renamed, deleted or replaced while in use"), "{error}");
+        assert_eq!(ids.try_next_id().unwrap_err(), error);
+        assert_eq!(ids.next_ids(10).unwrap_err(), error);
+        // Nor does a new one begin on what has taken its place.
+        assert_eq!(builder(node, &path).build().unwrap_err(), error);
+        // Put back, it goes on.
+        fs::rename(hidden, &path).unwrap();
+        assert!(ids.next_id().unwrap() > first);
+    }
+}
+
+#[test]
+fn the_bound_is_ahead_of_every_id_and_moves_twice_a_second() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let clock = Moved::new();
+    let ids = builder(27, &path).build_with_clock(clock.clone()).unwrap();
+    for _ in 0..10_000 {
+        let slot = ids.next_id().map(|_| word(&path, at::CURSOR)).unwrap();
+        assert!(slot <= word(&path, at::SYNCED) && word(&path, at::SYNCED) <= word(&path, at::WRITTEN));
+        clock.add(1);
+    }
+    // Ten seconds.
+    assert!((15..=25).contains(&word(&path, at::SYNCS)), "{}", word(&path, at::SYNCS));
+}
+
+#[test]
+fn a_batch_past_the_bound_moves_it() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let clock = Moved::new();
+    let ids = builder(28, &path).max_ahead_ms(5000).build_with_clock(clock.clone()).unwrap();
+    let batch = ids.next_ids(4096 * 4000).unwrap();
+    assert!(batch.is_sorted_by(|a, b| a < b));
+    assert!(word(&path, at::CURSOR) <= word(&path, at::SYNCED));
+}
+
+#[test]
+fn after_a_reboot_it_goes_on_above_the_bound() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let last = u64::from_ne_bytes(in_child(|| {
+        let ids = builder(29, &path).build().unwrap();
+        ids.next_ids(1000).unwrap()[999].to_ne_bytes()
+    }));
+    let bound = word(&path, at::WRITTEN);
+    reboot(&path);
+    // Opening waits: without that, the first ID would have to wait for longer than it may.
+    let (id, slot) = {
+        let ids = builder(29, &path).build().unwrap();
+        assert_eq!(ids.stats().unwrap().last_issued_ms, None);
+        (ids.next_id().unwrap(), word(&path, at::CURSOR))
+    };
+    assert!(id > last && slot > bound);
+}
+
+#[test]
+fn after_a_power_loss_nothing_repeats_however_old_the_page() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let mut all = HashSet::new();
+    let mut now = 0;
+    for round in 0..10_u64 {
+        // Each process issues for a while, and keeps what the disk last got.
+        let issued: [u8; 800 * 8] = in_child(|| {
+            let clock = Moved::new();
+            clock.add(now);
+            let ids = builder(30, &path).build_with_clock(clock.clone()).unwrap();
+            let (mut issued, mut syncs) = (Vec::new(), u64::MAX);
+            for step in 0..800 {
+                // After a reboot, the clock must pass the bound first.
+                while issued.len() == step * 8 {
+                    match ids.try_next_id() {
+                        Ok(id) => issued.extend(id.to_ne_bytes()),
+                        Err(_) => clock.add(10),
+                    }
+                }
+                if word(&path, at::SYNCS) != syncs {
+                    syncs = word(&path, at::SYNCS);
+                    fs::copy(&path, path.with_extension("synced")).unwrap();
+                }
+                clock.add(i64::try_from(round % 4).unwrap());
+            }
+            issued.try_into().unwrap()
+        });
+        for id in issued.chunks_exact(8) {
+            assert!(all.insert(u64::from_ne_bytes(id.try_into().unwrap())), "a repeat");
+        }
+        fs::rename(path.with_extension("synced"), &path).unwrap();
+        reboot(&path);
+        // The clock of the next boot: on time, behind, and ahead.
+        now = [0, -700, 3000][usize::try_from(round % 3).unwrap()] + i64::try_from(round).unwrap() * 2400;
+    }
+}
+
+#[test]
+fn a_cursor_far_ahead_of_the_clock_is_refused_until_it_is_reset() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let in_2080 = 3_471_292_800_000;
+    in_child(|| {
+        [code(builder(31, &path).build_with_clock(move || Ok(in_2080)).and_then(|ids| ids.next_id()))]
+    });
+    let message = refusal(&builder(31, &path));
+    assert!(message.contains(" ms ahead of the clock; ") && message.contains("reset_state"), "{message}");
+    // A minute is not far.
+    let near = builder(31, &path).build_with_clock(move || Ok(in_2080 - 59_000)).unwrap();
+    assert_eq!(near.next_id().unwrap_err().code(), ErrorCode::ClockMovedBackwards);
+
+    reset_state(&path).unwrap();
+    // Who still has the old one is told, and not left waiting for 2080.
+    assert_eq!(near.next_id().unwrap_err().code(), ErrorCode::StateFile);
+    assert!(builder(31, &path).build().unwrap().next_id().is_ok());
+    // What is not ahead is left as it is.
+    let inode = fs::metadata(&path).unwrap().ino();
+    reset_state(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
+    reset_state_with_clock(&path, &|| Ok(START - 100 * 86_400_000_000)).unwrap_err();
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "nothing else is left behind");
+}
+
+#[test]
+fn resetting_what_is_no_state_file_is_refused() {
+    let folder = Folder::new();
+    let path = folder.file();
+    assert_eq!(reset_state(&path).unwrap_err().code(), ErrorCode::StateFile);
+    fs::write(&path, b"precious").unwrap();
+    assert_eq!(reset_state(&path).unwrap_err().code(), ErrorCode::StateFile);
+    assert_eq!(fs::read(&path).unwrap(), b"precious");
+}
+
+#[test]
+fn a_longer_lead_that_the_options_allow_is_not_far() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let open = |node, ms: i64, options: fn(Options) -> Options| {
+        let [code] = in_child(|| {
+            let clock = Moved::new();
+            clock.add(ms);
+            let ids = options(builder(node, &path.with_extension(node.to_string()))).build_with_clock(clock);
+            [code(ids.and_then(|ids| ids.next_id()))]
+        });
+        code
+    };
+    for (node, options) in [
+        (32, (|options| options.max_backward_ms(600_000)) as fn(Options) -> Options),
+        (33, |options| options.max_ahead_ms(600_000)),
+    ] {
+        assert_eq!(open(node, 0, options), 0);
+        assert_eq!(open(node, -300_000, options), 0);
+        assert_eq!(open(node, -900_000, options), STATE_FILE);
+    }
+}
+
+#[test]
+fn a_closed_snowflake_refuses_and_the_others_go_on() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let (closed, other) = (builder(34, &path).build().unwrap(), builder(34, &path).build().unwrap());
+    let first = closed.next_id().unwrap();
+    closed.close();
+    closed.close();
+    let refused = |result: Result<(), Error>| assert_eq!(result.unwrap_err().code(), ErrorCode::Closed);
+    refused(closed.next_id().map(drop));
+    refused(closed.try_next_id().map(drop));
+    refused(closed.next_ids(10).map(drop));
+    refused(closed.stats().map(drop));
+    assert_eq!(closed.decode(first).unwrap().node(), 34);
+    assert!(other.next_id().unwrap() > first);
+    assert!(builder(34, &path).build().unwrap().next_id().is_ok());
+    // Without a state file too.
+    let plain = Snowflake::builder().node(35).build().unwrap();
+    plain.close();
+    refused(plain.next_id().map(drop));
+    let callers = Snowflake::builder().node(35).build_with_clock(|| Ok(START)).unwrap();
+    callers.close();
+    refused(callers.next_id().map(drop));
+}
+
+#[test]
+fn a_file_is_found_from_another_folder() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let codes = in_child(|| {
+        std::env::set_current_dir(&folder.0).unwrap();
+        let clock = Moved::new();
+        let ids = builder(36, Path::new("polyflake.state")).build_with_clock(clock.clone()).unwrap();
+        std::env::set_current_dir("/").unwrap();
+        clock.add(5000);
+        [code(ids.next_id())]
+    });
+    assert_eq!(codes, [0]);
+    assert!(path.exists());
+}
