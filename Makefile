@@ -10,7 +10,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest --timeout 600
 PYTHON_FILES := tests demo bindings-python
-C_FILES := $(wildcard bindings-c/tests/c/*.[ch] bindings-c/examples/*.c)
+C_FILES := $(wildcard bindings-c/tests/c/*.[ch] bindings-c/examples/*.c tests/probes/adapters/c/*.c)
 
 .PHONY: help
 help: ## this list
@@ -21,7 +21,7 @@ demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four 
 	$(PYTHON) demo/demo.py
 
 .PHONY: test
-test: test-reference test-rust test-models test-no-std test-msrv test-python test-c test-go test-php test-node test-browser test-readme ## builds and tests everything there is
+test: test-reference test-rust test-models test-no-std test-msrv test-python test-c test-go test-php test-node test-browser test-probes test-readme ## builds and tests everything there is
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the vectors are what the reference makes
@@ -102,6 +102,12 @@ inspector: node-package ## the inspector page, to be served from any static host
 wasm-report: node-package ## what the WebAssembly module is made of, and its size
 	bindings-wasm/report
 
+.PHONY: test-probes
+test-probes: $(VENV)/installed c-prefix node-package # duplicates by threads, forks, servers, clocks and restarts
+	@tools/need /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketime.so.1 libfaketime cgi-fcgi libfcgi-bin
+	$(C_ENVIRONMENT) tests/probes/build
+	$(C_ENVIRONMENT) $(PYTEST) tests/probes
+
 .PHONY: test-readme
 test-readme: $(VENV)/installed c-prefix node-package
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_readme.py
@@ -118,6 +124,7 @@ bench: $(VENV)/installed c-prefix node-package ## what an ID costs in each langu
 .PHONY: lint
 lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
 	cargo fmt --all --check
+	cargo fmt --check --manifest-path tests/probes/adapters/rust/Cargo.toml
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake
 	$(VENV)/bin/ruff check --config bindings-python/pyproject.toml $(PYTHON_FILES)
@@ -132,6 +139,7 @@ lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
 .PHONY: fmt
 fmt: $(VENV)/ready node-package ## formats everything
 	cargo fmt --all
+	cargo fmt --manifest-path tests/probes/adapters/rust/Cargo.toml
 	$(VENV)/bin/ruff check --fix-only -q --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	@tools/need clang-format clang-format
