@@ -308,7 +308,7 @@ impl<C: Clock> Snowflake<C> {
     /// Refuses with `sequence_exhausted`, `clock_moved_backwards`, `time_out_of_range`, `clock_failed` or `forked`.
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, Error> {
-        self.poll_next_id().or_else(|blocked| self.next_id_now(blocked))
+        self.poll_next_id().or_else(|blocked| self.try_next_id_after(blocked))
     }
 
     /// The next ID, or what [`next_id_after`](Self::next_id_after) needs to go on. For callers that hold
@@ -331,8 +331,10 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
+    /// Goes on with a call that was blocked, without waiting: what [`try_next_id`](Self::try_next_id) does after
+    /// [`poll_next_id`](Self::poll_next_id). It may take as long as a disk does to sync a state file.
     #[cold]
-    fn next_id_now(&self, blocked: Blocked) -> Result<u64, Error> {
+    pub fn try_next_id_after(&self, blocked: Blocked) -> Result<u64, Error> {
         #[cfg(feature = "std")]
         let blocked = match self.past_bound(1, blocked.stopped) {
             Ok(run) => return Ok(self.id_of(run.first)),
@@ -467,13 +469,14 @@ impl<C: Clock> Snowflake<C> {
     #[cfg_attr(feature = "std", inline(always))]
     fn take(&self, wanted: u64) -> Result<Run, Stopped> {
         let cursor = self.cursor();
+        // Once a call: where it has moved on meanwhile, `past_limit` says so.
+        #[cfg(feature = "std")]
+        let limit = self.limit();
         loop {
             // The cursor first, the clock after it: a thread that pauses between the two finds the clock too
             // far on, never behind. (The mutant is there to show that core/tests/models.rs notices.)
             let early_ms = if cfg!(mutant = "clock_first") { Some(self.now_ms()?) } else { None };
             let last = cursor.load();
-            #[cfg(feature = "std")]
-            let limit = self.limit();
             let mut now_ms = early_ms.map_or_else(|| self.now_ms(), Ok)?;
             let mut outcome = self.rule.step(last, now_ms, wanted);
             if matches!(outcome, Err(Stop::Backwards { .. })) && !cfg!(mutant = "clock_first") {
