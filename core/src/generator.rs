@@ -139,7 +139,8 @@ impl Options {
     /// in another state file, or in none), `forked` for a node that the parent had before a fork without a state
     /// file, or `state_file`.
     ///
-    /// With a state file it waits for at most a second where the machine was started anew within that time.
+    /// With a state file it waits until nothing that was issued through it before can repeat: for at most a second
+    /// after a reboot, for at most a tick where the file is new, and else not at all.
     #[cfg(feature = "std")]
     pub fn build(&self) -> Result<Snowflake, Error> {
         self.build_on(StdTime, |clock| clock)
@@ -305,7 +306,8 @@ impl<C> Snowflake<C> {
 impl<C: Clock> Snowflake<C> {
     /// The next ID, or an error at once where there is none yet.
     ///
-    /// Refuses with `sequence_exhausted`, `clock_moved_backwards`, `time_out_of_range`, `clock_failed` or `forked`.
+    /// Refuses with `sequence_exhausted`, `clock_moved_backwards`, `time_out_of_range`, `clock_failed`, `forked`,
+    /// `state_file`, or `closed` after `close`.
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, Error> {
         self.poll_next_id().or_else(|blocked| self.try_next_id_after(blocked))
@@ -680,8 +682,8 @@ impl<C: Clock> Snowflake<C> {
     /// The next ID, waiting for at most `max_wait_ms` of real time where the tick's sequence is used up.
     ///
     /// Refuses with `sequence_exhausted` or `clock_moved_backwards` where that wait was not enough (a step back
-    /// past `max_backward_ms` does not wait), `time_out_of_range`, `clock_failed`, or `forked` in a child of the
-    /// process that made it.
+    /// past `max_backward_ms` does not wait), `time_out_of_range`, `clock_failed`, `forked` in a child of the process
+    /// that made it without a state file, `state_file`, or `closed` after [`close`](Self::close).
     #[inline]
     pub fn next_id(&self) -> Result<u64, Error> {
         self.next_id_with(&mut crate::system::ThreadWait::new())
