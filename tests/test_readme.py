@@ -287,7 +287,7 @@ def test_errors() -> None:
         assert match is not None
         assert getattr(polyflake, match[1]) is error
         assert error.__bases__ == (PolyflakeError, getattr(builtins, match[2]))
-        later = name.strip("`").startswith(("state_file", "lease_"))
+        later = name.strip("`").startswith("lease_")
         assert when.startswith("reserved") is later
 
 

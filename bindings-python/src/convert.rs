@@ -1,6 +1,7 @@
 //! Python's values as the core's, and instants as `datetime`.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use polyflake::{ErrorCode, Layout, Node, Number, UnixTime};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -51,6 +52,18 @@ pub(crate) fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<
         Ok(text) => Ok(text.to_string_lossy()),
         Err(_) => Err(wrong_type(value, what, "a str")),
     }
+}
+
+/// A `str` or an `os.PathLike`.
+pub(crate) fn path(value: &Bound<'_, PyAny>, what: &str) -> PyResult<PathBuf> {
+    value.extract().map_err(|raised: PyErr| {
+        // Whatever else `__fspath__` raises is the caller's.
+        if raised.is_instance_of::<PyTypeError>(value.py()) {
+            wrong_type(value, what, "a str or an os.PathLike")
+        } else {
+            raised
+        }
+    })
 }
 
 pub(crate) fn layout(value: &Bound<'_, PyAny>) -> PyResult<Layout> {

@@ -54,7 +54,7 @@ mod _polyflake {
     #[pymodule_export]
     use super::layout::{PyDecoded, PyField, PyLayout};
     #[pymodule_export]
-    use super::snowflake::{PySnowflake, PyStats};
+    use super::snowflake::{PySnowflake, PyStats, reset_state};
     #[pymodule_export]
     use super::{format_id, parse_id};
 

@@ -1,10 +1,10 @@
 //! `Snowflake`: the core's, with Python's types around it.
 
-use polyflake::{Clock, ClockError, Options, Snowflake, Stats};
+use polyflake::{Clock, ClockError, Error, Options, Snowflake, Stats};
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 
 use crate::convert;
 use crate::errors::{self, OrRaise};
@@ -24,9 +24,11 @@ const LARGE_BATCH: usize = 16 * 1024;
 /// max_wait_ms: the longest next_id waits, and a batch between two of its runs. Default: a tick + 10.
 /// sequence_start: "spread" (the default) or "zero": the first sequence number of a fresh tick.
 /// clock: "system" (the default), "steady", or a callable that returns an int of Unix ms.
+/// state: the path of a file through which all processes of this host share the node. It is made where there is
+///     none. A Snowflake made before a fork then goes on in the children.
 ///
-/// Raises InvalidLayoutError, UnknownLayoutError, InvalidNodeError, InvalidOptionError, or ForkedError for a
-/// node that the parent had before a fork.
+/// Raises InvalidLayoutError, UnknownLayoutError, InvalidNodeError, InvalidOptionError, StateFileError, or
+/// ForkedError for a node that the parent had before a fork without a state file.
 ///
 /// >>> from polyflake import Snowflake
 /// >>> ids = Snowflake(node={"datacenter": 1, "worker": 7})
@@ -67,8 +69,10 @@ impl Clock for CallersClock {
 impl PySnowflake {
     #[new]
     #[pyo3(signature = (*, layout = None, node = None, max_backward_ms = None, max_ahead_ms = None,
-                        max_wait_ms = None, sequence_start = None, clock = None))]
+                        max_wait_ms = None, sequence_start = None, clock = None, state = None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
+        py: Python<'_>,
         layout: Option<&Bound<'_, PyAny>>,
         node: Option<&Bound<'_, PyAny>>,
         max_backward_ms: Option<&Bound<'_, PyAny>>,
@@ -76,8 +80,12 @@ impl PySnowflake {
         max_wait_ms: Option<&Bound<'_, PyAny>>,
         sequence_start: Option<&Bound<'_, PyAny>>,
         clock: Option<&Bound<'_, PyAny>>,
+        state: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut options = Options::default();
+        if let Some(path) = state {
+            options = options.state(convert::path(path, "state")?);
+        }
         if let Some(layout) = layout {
             options = options.layout(convert::layout(layout)?);
         }
@@ -97,14 +105,15 @@ impl PySnowflake {
             options = options.sequence_start(convert::text(start, "sequence_start")?.parse().or_raise()?);
         }
         let generator = match clock {
-            None => Generator::Builtin(options.build().or_raise()?),
+            None => Generator::Builtin(build(py, state, || options.build())?),
             Some(clock) if clock.is_callable() => {
                 let clock = CallersClock(clock.clone().unbind());
-                Generator::Callers(options.build_with_clock(clock).or_raise()?)
+                Generator::Callers(build(py, state, || options.build_with_clock(clock))?)
             }
             Some(clock) if clock.is_instance_of::<PyString>() => {
                 let name = convert::text(clock, "clock")?.parse().or_raise()?;
-                Generator::Builtin(options.clock(name).build().or_raise()?)
+                let options = options.clock(name);
+                Generator::Builtin(build(py, state, || options.build())?)
             }
             Some(clock) => return Err(convert::wrong_type(clock, "clock", "a str or a callable")),
         };
@@ -114,8 +123,8 @@ impl PySnowflake {
     /// The next ID. Waits, without holding the GIL, where the tick's sequence is used up.
     ///
     /// Raises SequenceExhaustedError or ClockMovedBackwardsError where max_wait_ms was not enough (a step back
-    /// past max_backward_ms does not wait), TimeOutOfRangeError, ClockFailedError, or ForkedError in a child of the
-    /// process that made it.
+    /// past max_backward_ms does not wait), TimeOutOfRangeError, ClockFailedError, StateFileError, ClosedError after
+    /// close, or ForkedError in a child of the process that made it without a state file.
     fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
         with!(self, ids => ids.poll_next_id().or_else(|blocked| {
             py.detach(|| ids.next_id_after(blocked, &mut Detached::new()))
@@ -124,8 +133,26 @@ impl PySnowflake {
     }
 
     /// The next ID, or the exception of next_id at once where there is none yet.
-    fn try_next_id(&self) -> PyResult<u64> {
-        with!(self, ids => ids.try_next_id()).or_raise()
+    fn try_next_id(&self, py: Python<'_>) -> PyResult<u64> {
+        with!(self, ids => ids.poll_next_id().or_else(|blocked| {
+            py.detach(|| ids.try_next_id_after(blocked))
+        }))
+        .or_raise()
+    }
+
+    /// Ends this Snowflake: from here on it raises ClosedError. Others on the same node or state file go on. A with
+    /// block does this at its end.
+    fn close(&self) {
+        with!(self, ids => ids.close());
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        self.close();
     }
 
     /// A list of the next n IDs, 1 to 16777216 of them. An exception part-way loses IDs and never repeats one.
@@ -222,6 +249,29 @@ impl PySnowflake {
         }
         Ok(())
     }
+}
+
+/// Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that was
+/// wrong has moved a cursor far into the future.
+///
+/// Stop the processes that use the file first: those that go on get StateFileError until they restart. The risk: IDs
+/// that were issued ahead of the clock are issued again when the clock gets there. A file whose cursor is not ahead of
+/// the clock is left as it is.
+///
+/// Raises StateFileError, also where there is none.
+#[pyfunction]
+pub(crate) fn reset_state(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<()> {
+    let path = convert::path(path, "path")?;
+    py.detach(|| polyflake::reset_state(path)).or_raise()
+}
+
+/// Opening a state file may wait for a second after a reboot.
+fn build<T: Send>(
+    py: Python<'_>,
+    state: Option<&Bound<'_, PyAny>>,
+    build: impl FnOnce() -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    if state.is_some() { py.detach(build) } else { build() }.or_raise()
 }
 
 impl PySnowflake {

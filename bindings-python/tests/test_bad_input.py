@@ -229,7 +229,7 @@ def test_a_field_name_that_is_no_str(node: Any) -> None:
         ((), {"nod": 1}),
         ((), {"worker": 1}),
         ((), {"node": 1, "max_wait": 5}),
-        ((), {"node": 1, "state": "file"}),
+        ((), {"node": 1, "state_file": "file"}),
         ((1,), {}),
         (("twitter",), {"node": 1}),
     ],

@@ -139,7 +139,8 @@ impl Options {
     /// in another state file, or in none), `forked` for a node that the parent had before a fork without a state
     /// file, or `state_file`.
     ///
-    /// With a state file it waits for at most a second where the machine was started anew within that time.
+    /// With a state file it waits until nothing that was issued through it before can repeat: for at most a second
+    /// after a reboot, for at most a tick where the file is new, and else not at all.
     #[cfg(feature = "std")]
     pub fn build(&self) -> Result<Snowflake, Error> {
         self.build_on(StdTime, |clock| clock)
@@ -305,10 +306,11 @@ impl<C> Snowflake<C> {
 impl<C: Clock> Snowflake<C> {
     /// The next ID, or an error at once where there is none yet.
     ///
-    /// Refuses with `sequence_exhausted`, `clock_moved_backwards`, `time_out_of_range`, `clock_failed` or `forked`.
+    /// Refuses with `sequence_exhausted`, `clock_moved_backwards`, `time_out_of_range`, `clock_failed`, `forked`,
+    /// `state_file`, or `closed` after `close`.
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, Error> {
-        self.poll_next_id().or_else(|blocked| self.next_id_now(blocked))
+        self.poll_next_id().or_else(|blocked| self.try_next_id_after(blocked))
     }
 
     /// The next ID, or what [`next_id_after`](Self::next_id_after) needs to go on. For callers that hold
@@ -331,8 +333,10 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
+    /// Goes on with a call that was blocked, without waiting: what [`try_next_id`](Self::try_next_id) does after
+    /// [`poll_next_id`](Self::poll_next_id). It may take as long as a disk does to sync a state file.
     #[cold]
-    fn next_id_now(&self, blocked: Blocked) -> Result<u64, Error> {
+    pub fn try_next_id_after(&self, blocked: Blocked) -> Result<u64, Error> {
         #[cfg(feature = "std")]
         let blocked = match self.past_bound(1, blocked.stopped) {
             Ok(run) => return Ok(self.id_of(run.first)),
@@ -466,6 +470,9 @@ impl<C: Clock> Snowflake<C> {
     #[cfg_attr(feature = "std", inline(always))]
     fn take(&self, wanted: u64) -> Result<Run, Stopped> {
         let cursor = self.cursor();
+        // Once a call: where it has moved on meanwhile, `past_limit` says so.
+        #[cfg(feature = "std")]
+        let limit = self.limit();
         // Whether a step back was seen, and is looked at once more.
         let mut again = false;
         loop {
@@ -473,8 +480,6 @@ impl<C: Clock> Snowflake<C> {
             // far on, never behind. (The mutant is there to show that core/tests/models.rs notices.)
             let early_ms = if cfg!(mutant = "clock_first") { Some(self.now_ms()?) } else { None };
             let last = cursor.load();
-            #[cfg(feature = "std")]
-            let limit = self.limit();
             let now_ms = early_ms.map_or_else(|| self.now_ms(), Ok)?;
             match self.rule.step(last, now_ms, wanted) {
                 Err(Stop::Backwards { .. }) if !again && !cfg!(mutant = "clock_first") => again = true,
@@ -677,8 +682,8 @@ impl<C: Clock> Snowflake<C> {
     /// The next ID, waiting for at most `max_wait_ms` of real time where the tick's sequence is used up.
     ///
     /// Refuses with `sequence_exhausted` or `clock_moved_backwards` where that wait was not enough (a step back
-    /// past `max_backward_ms` does not wait), `time_out_of_range`, `clock_failed`, or `forked` in a child of the
-    /// process that made it.
+    /// past `max_backward_ms` does not wait), `time_out_of_range`, `clock_failed`, `forked` in a child of the process
+    /// that made it without a state file, `state_file`, or `closed` after [`close`](Self::close).
     #[inline]
     pub fn next_id(&self) -> Result<u64, Error> {
         self.next_id_with(&mut crate::system::ThreadWait::new())

@@ -271,6 +271,9 @@ fn places_that_cannot_hold_one_are_refused() {
     assert!(missing.contains("could not be created (No such file or directory"), "{missing}");
     let itself = refusal(&builder(10, &folder.0));
     assert!(itself.contains("could not be opened (Is a directory"), "{itself}");
+    let nowhere = folder.0.join("nowhere");
+    std::os::unix::fs::symlink(folder.0.join("missing"), &nowhere).unwrap();
+    assert!(refusal(&builder(10, &nowhere)).contains("could not be opened (No such file"));
     let pipe = folder.0.join("pipe");
     let name = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
     // SAFETY: the name ends in a NUL.

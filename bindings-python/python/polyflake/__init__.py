@@ -35,6 +35,7 @@ from polyflake._polyflake import (
     __version__,
     format_id,
     parse_id,
+    reset_state,
 )
 
 __all__ = [
@@ -63,4 +64,5 @@ __all__ = [
     "__version__",
     "format_id",
     "parse_id",
+    "reset_state",
 ]

@@ -1,6 +1,7 @@
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from os import PathLike
 from typing import (
     Final,
     Literal,
@@ -27,6 +28,7 @@ __all__ = [
     "__version__",
     "format_id",
     "parse_id",
+    "reset_state",
 ]
 
 _Node: TypeAlias = SupportsIndex | Mapping[str, SupportsIndex]
@@ -44,6 +46,7 @@ __version__: Final[str]
 
 def format_id(id: SupportsIndex, format: _Format | None = None) -> str: ...
 def parse_id(text: str, format: _Format | None = None) -> int: ...
+def reset_state(path: str | PathLike[str]) -> None: ...
 
 @final
 class Snowflake:
@@ -57,7 +60,11 @@ class Snowflake:
         max_wait_ms: SupportsIndex | None = None,
         sequence_start: Literal["zero", "spread"] | None = None,
         clock: Literal["system", "steady"] | Callable[[], int] | None = None,
+        state: str | PathLike[str] | None = None,
     ) -> Snowflake: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Snowflake: ...
+    def __exit__(self, *_exception: object) -> None: ...
     def next_id(self) -> int: ...
     def try_next_id(self) -> int: ...
     def next_ids(self, n: SupportsIndex) -> list[int]: ...

@@ -4,6 +4,15 @@
 //! cursor's bounds, under a checksum. Its live half changes by atomic steps alone, each of which leaves a whole
 //! file behind: a process may be killed between any two of them. Nothing is locked, and no descriptor is kept.
 //!
+//! | bytes | what, in this machine's byte order |
+//! |---|---|
+//! | 0 to 7 | `plyflake` |
+//! | 8 to 15 | 0x01020304 in the high half, to tell the byte order; the format's version in the low one |
+//! | 16 to 47 | epoch (Unix ms), tick (ms), the node's bits in their place, widths and shifts ([`Key`]) |
+//! | 48 to 55 | `max_backward_ms` in the high half, `max_ahead_ms` in the low one |
+//! | 56 to 63 | the CRC-32 of all before |
+//! | 64 to 151 | the live half ([`Live`]); zeros follow, to 4096 |
+//!
 //! What is issued lies at or below `synced`, and `synced` at or below a `written` that was on disk before. So after
 //! a power loss the file's `written` is above all that was issued, however old the rest of the file is.
 
@@ -33,6 +42,9 @@ use crate::options::Resolved;
 const AHEAD_MS: i64 = 1000;
 /// How far ahead of the clock a cursor may stand when its file is opened, if no option allows more.
 const MAX_LEAD_MS: u64 = 60_000;
+
+/// How often a file that others make and delete meanwhile is looked for; a link to nowhere is never found.
+const TRIES: usize = 8;
 
 const SIZE: usize = 4096;
 const MAGIC: [u8; 8] = *b"plyflake";
@@ -101,24 +113,25 @@ impl StateFile {
         let path = std::path::absolute(path).map_err(|error| refuse(StateFault::os(OPENED, &error)))?;
         let head =
             Head { key: *key, max_backward_ms: options.max_backward_ms, max_ahead_ms: options.max_ahead_ms };
-        loop {
-            match Self::map(&path) {
-                Err(StateFault::Os { errno, .. }) if errno == libc::ENOENT => {
+        let mut tries = 0..TRIES;
+        let file = loop {
+            let last = tries.next().is_none();
+            match Self::map(&path).and_then(|file| file.check_place().map(|()| file)) {
+                Ok(file) => break file,
+                Err(StateFault::Os { errno: libc::ENOENT, .. }) if !last => {
                     create(&path, &head, first).map_err(refuse)?;
                 }
-                Err(fault) => return Err(refuse(fault)),
                 // Another has taken its name meanwhile: that one, then.
-                Ok(file) if file.check_place() == Err(StateFault::Gone) => {}
-                Ok(file) => {
-                    if file.head.key != *key {
-                        let Key { epoch_ms, tick_ms, placed_node, .. } = file.head.key;
-                        return Err(refuse(StateFault::OtherKey { epoch_ms, tick_ms, placed_node }));
-                    }
-                    file.same_bounds(options)?;
-                    return Ok(file);
-                }
+                Err(StateFault::Gone) if !last => {}
+                Err(fault) => return Err(refuse(fault)),
             }
+        };
+        if file.head.key != *key {
+            let Key { epoch_ms, tick_ms, placed_node, .. } = file.head.key;
+            return Err(refuse(StateFault::OtherKey { epoch_ms, tick_ms, placed_node }));
         }
+        file.same_bounds(options)?;
+        Ok(file)
     }
 
     /// Maps a file that is there, if it is a state file.
@@ -189,11 +202,13 @@ impl StateFile {
     /// Moves the bound past `to`, on disk first. Any number of processes may do this at once.
     pub(crate) fn move_bound(&self, rule: &Rule, to: u64, now_ms: i64) -> Result<(), StateFault> {
         let live = self.live();
-        if let Err(gone) = self.check_place() {
-            // For all that have this file open: another may issue the same IDs now.
-            live.soft.store(0, Ordering::Release);
-            live.synced.store(0, Ordering::Release);
-            return Err(gone);
+        if let Err(fault) = self.check_place() {
+            if fault == StateFault::Gone {
+                // For all that have this file open: another may issue the same IDs now.
+                live.soft.store(0, Ordering::Release);
+                live.synced.store(0, Ordering::Release);
+            }
+            return Err(fault);
         }
         let needed = rule.end_of_tick(to);
         let bound = rule.used_up_to(now_ms.saturating_add(AHEAD_MS)).max(needed);
@@ -434,8 +449,8 @@ fn sync_folder(of: &Path) -> io::Result<()> {
 /// or of another kernel. On Linux, the ones known to do so are named.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn check_file_system(file: &File) -> Result<(), StateFault> {
-    /// From <linux/magic.h>, and for ZFS, bcachefs and exFAT from their sources.
-    const LOCAL: [u64; 14] = [
+    /// From <linux/magic.h>; those of ZFS and bcachefs from their sources.
+    const LOCAL: [u64; 13] = [
         0x0000_EF53, // ext2, ext3, ext4
         0x5846_5342, // XFS
         0x9123_683E, // Btrfs
@@ -449,7 +464,6 @@ fn check_file_system(file: &File) -> Result<(), StateFault> {
         0x5265_4973, // ReiserFS
         0x0000_3434, // NILFS
         0x2405_1905, // UBIFS
-        0xE0F5_E1E2, // EROFS: read-only, and refused as that
     ];
     let mut found = core::mem::MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the descriptor is open, and the struct is written whole where 0 is returned.
