@@ -239,6 +239,11 @@ interface SnowflakeOptions {
      * its own: it shares no cursor.
      */
     clock?: "system" | "steady" | (() => number | bigint) | undefined;
+    /**
+     * The path of a file through which all processes of this host share the node: `cluster` and PM2 workers, cron jobs,
+     * restarts. It is made where there is none. In Node's native build alone.
+     */
+    state?: string | undefined;
 }
 /** What an operator may want to graph, from {@link Snowflake.stats}: counted since the cursor was made. */
 interface Stats {
@@ -340,10 +345,23 @@ declare class Snowflake implements IterableIterator<bigint, never, undefined> {
      * @throws {PolyflakeError} `CLOCK_FAILED` or `FORKED`.
      */
     get stats(): Stats;
+    /**
+     * Ends this Snowflake: from here on it refuses with `CLOSED`. Others on the same node or state file go on. A `using`
+     * declaration closes it at the end of its block.
+     */
+    close(): void;
     /** An iterator's step: the next ID, as {@link Snowflake.nextId} gives it; never done. */
     next(): IteratorYieldResult<bigint>;
     [Symbol.iterator](): this;
 }
+/**
+ * Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that was
+ * wrong has moved a cursor far into the future. Stop the processes that use the file first. The risk: IDs that were
+ * issued ahead of the clock are issued again when the clock gets there. In Node's native build alone.
+ *
+ * @throws {PolyflakeError} `STATE_FILE`, also where there is none.
+ */
+declare function resetState(path: string): void;
 
-export { Decoded, Layout, PolyflakeError, Snowflake, formatId, parseId };
+export { Decoded, Layout, PolyflakeError, Snowflake, formatId, parseId, resetState };
 export type { Field, Format, Instant, Integer, LayoutFields, Node, PolyflakeErrorCode, SnowflakeOptions, Stats };

@@ -16,6 +16,7 @@ export interface Backend {
   maxId(layout: string, timeMs: string): bigint;
   formatId(id: string, format: string): string;
   parseId(text: string, format: string): bigint;
+  resetState(path: string): void;
   /** The `n` of a batch. */
   batchSize(n: string): number;
   /** `options`: each option's name and its text, one after the other, but for `node` and a clock of the caller's. */
@@ -73,6 +74,7 @@ export interface Generator {
   /** `fillSome` to its end on a thread of its own, where there are threads. */
   nextIdsOnThread?(n: number): Promise<BigUint64Array>;
   stats(): StatsParts;
+  close(): void;
 }
 
 let connected: Backend | undefined;

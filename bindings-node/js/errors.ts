@@ -64,8 +64,15 @@ export class PolyflakeError extends Error {
   }
 }
 
-// The refusals that JavaScript itself makes: of Numbers that have lost digits, which the core never sees.
-const NUMBERS = { INVALID_NODE: 3, INVALID_OPTION: 4, INVALID_ID: 5, INTERNAL: 99 } as const;
+// The refusals that JavaScript itself makes: of what the core, or its WebAssembly build, never sees.
+const NUMBERS = {
+  INVALID_NODE: 3,
+  INVALID_OPTION: 4,
+  INVALID_ID: 5,
+  STATE_FILE: 11,
+  CLOSED: 14,
+  INTERNAL: 99,
+} as const;
 
 export function refusal(code: keyof typeof NUMBERS, message: string, cause?: unknown): PolyflakeError {
   const options = cause === undefined ? undefined : { cause };

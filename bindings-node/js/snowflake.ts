@@ -46,6 +46,11 @@ export interface SnowflakeOptions {
    * its own: it shares no cursor.
    */
   clock?: "system" | "steady" | (() => number | bigint) | undefined;
+  /**
+   * The path of a file through which all processes of this host share the node: `cluster` and PM2 workers, cron jobs,
+   * restarts. It is made where there is none. In Node's native build alone.
+   */
+  state?: string | undefined;
 }
 
 /** What an operator may want to graph, from {@link Snowflake.stats}: counted since the cursor was made. */
@@ -213,6 +218,14 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
     return Object.freeze({ waits, rollbacks, leadMs, lastIssuedMs: lastIssuedMs ?? null });
   }
 
+  /**
+   * Ends this Snowflake: from here on it refuses with `CLOSED`. Others on the same node or state file go on. A `using`
+   * declaration closes it at the end of its block.
+   */
+  close(): void {
+    this.#generator.close();
+  }
+
   /** An iterator's step: the next ID, as {@link Snowflake.nextId} gives it; never done. */
   next(): IteratorYieldResult<bigint> {
     return { value: this.#nextId(), done: false };
@@ -252,6 +265,27 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
 let lastChecked: Integer | undefined;
 let lastSize = 0;
 
+// Runtimes before `using` have no such symbol; TypeScript's and others' helpers then look for this one.
+const dispose: typeof Symbol.dispose =
+  Symbol.dispose ?? (Symbol.for("Symbol.dispose") as typeof Symbol.dispose);
+
+Object.defineProperty(Snowflake.prototype, dispose, {
+  configurable: true,
+  writable: true,
+  value: Snowflake.prototype.close,
+});
+
+/**
+ * Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that was
+ * wrong has moved a cursor far into the future. Stop the processes that use the file first. The risk: IDs that were
+ * issued ahead of the clock are issued again when the clock gets there. In Node's native build alone.
+ *
+ * @throws {PolyflakeError} `STATE_FILE`, also where there is none.
+ */
+export function resetState(path: string): void {
+  core().resetState(text(path, "path"));
+}
+
 function batchSize(n: Integer): number {
   if (n !== lastChecked) {
     lastSize = core().batchSize(integer(n, "n", "INVALID_OPTION"));
@@ -264,7 +298,8 @@ function generator(options: SnowflakeOptions): Generator {
   if (typeof options !== "object" || options === null) {
     throw wrongType(options, "Snowflake's options", "an object, such as { node: 7 }");
   }
-  const { layout, node, maxBackwardMs, maxAheadMs, maxWaitMs, sequenceStart, clock, ...unknown } = options;
+  const { layout, node, maxBackwardMs, maxAheadMs, maxWaitMs, sequenceStart, clock, state, ...unknown } =
+    options;
   // The core refuses them, whatever their values are.
   const texts = Object.keys(unknown).flatMap((name) => [name, ""]);
   if (layout !== undefined) {
@@ -280,6 +315,7 @@ function generator(options: SnowflakeOptions): Generator {
   if (clock !== undefined && typeof clock !== "function") {
     texts.push("clock", text(clock, "clock", '"system", "steady" or a function'));
   }
+  if (state !== undefined) texts.push("state", text(state, "state"));
   const nodes = node === undefined ? undefined : nodeTexts(node);
   return core().snowflake(texts, nodes, typeof clock === "function" ? reading(clock) : undefined);
 }

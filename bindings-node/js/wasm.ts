@@ -20,6 +20,9 @@ export function wasmBackend(module: WebAssembly.Module): Backend {
     formatId: settled(glue.formatId),
     parseId: settled(glue.parseId),
     batchSize: settled(glue.batchSize),
+    resetState() {
+      throw refusal("STATE_FILE", "the WebAssembly build has no state files; Node's native build has");
+    },
     snowflake(options, node, clock) {
       return Object.assign(generator(newGenerator(options, node, clock && unheld(clock))), { clock });
     },
@@ -31,13 +34,19 @@ const newGenerator = settled(
     new glue.Generator(options, node, clock),
 );
 
-function generator(inner: glue.Generator): Generator {
-  const fill = settled((ids: BigUint64Array) => inner.fill(ids));
+function generator(made: glue.Generator): Generator {
+  let open: glue.Generator | undefined = made;
+  function inner(): glue.Generator {
+    if (open === undefined)
+      throw refusal("CLOSED", "this Snowflake was closed, and issues nothing more; build another");
+    return open;
+  }
+  const fill = settled((ids: BigUint64Array) => inner().fill(ids));
   return {
-    layout: inner.layout,
-    node: inner.node,
-    nextId: settled(() => inner.nextId()),
-    tryNextId: settled(() => inner.tryNextId()),
+    layout: made.layout,
+    node: made.node,
+    nextId: settled(() => inner().nextId()),
+    tryNextId: settled(() => inner().tryNextId()),
     fill,
     nextIds(n) {
       const ids = new BigUint64Array(n);
@@ -45,10 +54,13 @@ function generator(inner: glue.Generator): Generator {
       return ids;
     },
     fillSome: settled((ids, from, waitedMs = Number.NaN) => {
-      const filled = inner.fillSome(ids, from, waitedMs);
+      const filled = inner().fillSome(ids, from, waitedMs);
       return [filled, host.pauseMs] as [number, number];
     }),
-    stats: settled(() => inner.stats()),
+    stats: settled(() => inner().stats()),
+    close() {
+      open = undefined;
+    },
   };
 }
 

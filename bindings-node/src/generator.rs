@@ -28,6 +28,11 @@ pub(crate) fn batch_size(env: &Env, core_error: CoreError<'_>, n: String) -> Res
     Ok(u32::try_from(n).unwrap_or(u32::MAX))
 }
 
+#[napi]
+pub(crate) fn reset_state(env: &Env, core_error: CoreError<'_>, path: String) -> Result<()> {
+    run(env, &core_error, || polyflake::reset_state(&path))
+}
+
 /// A generator whose `nextId` leaves its ID in `id`.
 #[napi]
 pub(crate) fn snowflake<'env>(
@@ -87,6 +92,11 @@ fn generator<'env, C: Clock + 'static>(
     add(env, &mut generator, "fillSome", move |call| own.fill_some(&call))?;
     let own = Arc::clone(flake);
     add(env, &mut generator, "stats", move |call| own.stats(call.env))?;
+    let own = Arc::clone(flake);
+    add(env, &mut generator, "close", move |_| {
+        own.ids.close();
+        Ok(())
+    })?;
     Ok(generator)
 }
 

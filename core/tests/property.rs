@@ -70,7 +70,7 @@ impl Given {
                     i128::from(self.node) >> node_bits_left
                 }
             };
-            id = id << bits | value % (1 << bits);
+            id = (id << bits) | (value % (1 << bits));
         }
         u64::try_from(id).unwrap()
     }
@@ -265,7 +265,7 @@ impl Clock for &Readings {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_answer_is_the_rules(given in given(), script in script()) {

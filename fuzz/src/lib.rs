@@ -3,10 +3,12 @@
 mod id_text;
 mod layout;
 mod options;
+mod state_file;
 
 pub use id_text::id_text;
 pub use layout::layout;
 pub use options::options;
+pub use state_file::state_file;
 
 use polyflake::{Error, ErrorCode};
 
@@ -28,7 +30,9 @@ mod tests {
 
     #[test]
     fn the_corpus_finds_nothing() {
-        for (name, target) in [("layout", layout as fn(&[u8])), ("id_text", id_text), ("options", options)] {
+        let targets: [(&str, fn(&[u8])); 4] =
+            [("layout", layout), ("id_text", id_text), ("options", options), ("state_file", state_file)];
+        for (name, target) in targets {
             let folder = format!("{}/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
             let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
             assert!(!files.is_empty());

@@ -16,6 +16,10 @@ pub fn options(data: &[u8]) {
     let mut node = "";
     for line in lines.lines() {
         let (name, value) = line.split_once('=').unwrap_or((line, ""));
+        // It would make files anywhere.
+        if name == "state" {
+            continue;
+        }
         match options.set(name, value) {
             Ok(()) if name == "node" => node = value,
             Ok(()) => bounds.set(name, value),
