@@ -28,19 +28,34 @@ fn check_refusal(error: &Error, codes: &[ErrorCode]) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_corpus_finds_nothing() {
-        let targets: [(&str, fn(&[u8])); 4] =
-            [("layout", layout), ("id_text", id_text), ("options", options), ("state_file", state_file)];
-        for (name, target) in targets {
-            let folder = format!("{}/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
-            let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-            assert!(!files.is_empty());
-            for file in files {
-                // Shown only when it fails.
-                println!("{}", file.display());
-                target(&std::fs::read(file).unwrap());
-            }
+    fn run(name: &str, target: fn(&[u8])) {
+        let folder = format!("{}/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
+        let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+        assert!(!files.is_empty());
+        for file in files {
+            // Shown only when it fails.
+            println!("{}", file.display());
+            target(&std::fs::read(file).unwrap());
         }
+    }
+
+    #[test]
+    fn layouts_of_the_corpus() {
+        run("layout", layout);
+    }
+
+    #[test]
+    fn id_texts_of_the_corpus() {
+        run("id_text", id_text);
+    }
+
+    #[test]
+    fn options_of_the_corpus() {
+        run("options", options);
+    }
+
+    #[test]
+    fn state_files_of_the_corpus() {
+        run("state_file", state_file);
     }
 }

@@ -99,7 +99,8 @@ impl Whole {
     fn used_up_to(&self, clock_ms: i64) -> Option<u128> {
         let after = u128::try_from(clock_ms).ok()?.checked_sub(self.epoch_ms)?;
         let tick = after / self.tick_ms + self.ahead_ms / self.tick_ms;
-        Some((tick.min((1 << self.timestamp_bits) - 1) + 1 << self.sequence_bits) - 1)
+        let last_tick = (1 << self.timestamp_bits) - 1;
+        Some(((tick.min(last_tick) + 1) << self.sequence_bits) - 1)
     }
 }
 
