@@ -172,6 +172,8 @@ static void null_options(void) {
   CHECK_NULL_BARE(polyflake_options_set_node_field(NULL, NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_options_set_layout(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_options_set_clock(NULL, NULL, NULL, NULL));
+  CHECK_NULL("path", polyflake_reset_state(NULL, &detail));
+  CHECK_NULL_BARE(polyflake_reset_state(NULL, NULL));
   polyflake_layout_free(layout);
   polyflake_options_free(options);
 }
@@ -420,6 +422,49 @@ static void options_twice(void) {
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "sequence_start", "one"));
   check_node(9, options);
   polyflake_options_free(options);
+}
+
+static void state_files(void) {
+  char path[] = "/tmp/polyflake-XXXXXX";
+  struct clock_answer clock = {NOW, 0, 0};
+  polyflake_detail detail = fresh_detail();
+  polyflake_options *options = options_with_clock(&clock);
+  uint64_t first = 0;
+  uint64_t second = 0;
+
+  begin("state files", "a path that is none");
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "state", ""));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "state", "\xff"));
+
+  begin("state files", "what is no state file is refused, and left as it is");
+  int file = mkstemp(path);
+  CHECK(file >= 0);
+  close(file);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "state", path));
+  polyflake_snowflake *none = NULL;
+  CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_snowflake_new_detailed(options, &detail, &none));
+  CHECK(none == NULL);
+  CHECK(strstr(detail.message, "is no state file, or only a part of one: it has 0 bytes") != NULL);
+  CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_reset_state(path, NULL));
+  CHECK_NUMBER(0, (uint64_t)unlink(path));
+
+  begin("state files", "one cursor for all that name it, which outlives them");
+  polyflake_snowflake *snowflake = made_from(options);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &first));
+  polyflake_snowflake_free(snowflake);
+  snowflake = made_from(options);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &second));
+  CHECK_NUMBER(first + 1, second);
+  polyflake_snowflake_free(snowflake);
+
+  begin("state files", "a cursor that is not ahead of the clock is not set back");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_reset_state(path, NULL));
+  snowflake = made_from(options);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &first));
+  CHECK_NUMBER(second + 1, first);
+  polyflake_snowflake_free(snowflake);
+  polyflake_options_free(options);
+  unlink(path);
 }
 
 static void options_unknown(void) {
@@ -818,6 +863,7 @@ int main(void) {
   sized_structs();
   details();
   options_twice();
+  state_files();
   options_unknown();
   lifetimes();
   invalid_utf8();
