@@ -138,6 +138,8 @@ bench: $(VENV)/installed c-prefix node-package ## what an ID costs in each langu
 lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
 	cargo fmt --all --check
 	cargo fmt --check --manifest-path tests/probes/adapters/rust/Cargo.toml
+	cargo fmt --check --manifest-path fuzz/Cargo.toml
+	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz cargo clippy -q --locked --all-targets --manifest-path fuzz/Cargo.toml -- -D warnings
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake
 	$(VENV)/bin/ruff check --config bindings-python/pyproject.toml $(PYTHON_FILES)
@@ -153,6 +155,7 @@ lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
 fmt: $(VENV)/ready node-package ## formats everything
 	cargo fmt --all
 	cargo fmt --manifest-path tests/probes/adapters/rust/Cargo.toml
+	cargo fmt --manifest-path fuzz/Cargo.toml
 	$(VENV)/bin/ruff check --fix-only -q --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	@tools/need clang-format clang-format

@@ -191,8 +191,9 @@ impl Rule {
 
     /// The Unix ms at which a tick begins.
     pub(crate) const fn start_ms(&self, tick: u64) -> u64 {
-        // Ticks a step names lie at most one past the layout's last, which ends before 2^63.
-        self.epoch_ms + tick * self.tick_ms
+        // Ticks a step names lie at most one past the layout's last, which ends before 2^63; those of a cursor that was
+        // disowned may lie anywhere, and their start is not used.
+        self.epoch_ms.saturating_add(tick.saturating_mul(self.tick_ms))
     }
 
     /// The cursor of a node whose ticks up to `now_ms`, and `ahead` more, may have been used by a process

@@ -38,6 +38,15 @@ fn the_child_refuses_and_the_parent_goes_on() {
 }
 
 #[test]
+fn a_child_refuses_where_the_ticks_are_long() {
+    let builder = || Snowflake::builder().layout("timestamp:41|worker:4|sequence:1@0/1s").node(1);
+    let builtin = builder().build().unwrap();
+    let callers = builder().build_with_clock(|| Ok(1_700_000_000_000)).unwrap();
+    let codes = in_child(|| [code(builtin.try_next_id()), code(callers.try_next_id())]);
+    assert_eq!(codes, [FORKED, FORKED]);
+}
+
+#[test]
 fn a_grandchild_refuses_what_the_child_made() {
     let codes = in_child(|| {
         let own = Snowflake::builder().node(3).build().unwrap();
