@@ -156,6 +156,44 @@ def test_ours(language: str, situation: str, ours: dict[str, Future[Outcomes]]) 
     assert outcome["ids"] == (asked.parts if share is None else share) * n
 
 
+# With a state file, processes share a node: what was refused is issued.
+WITH_STATE = ["fork", "fork-new", "prefork-one-node", "restart", "restart-1ms", "rollback-5s"]
+
+
+@pytest.fixture(scope="session")
+def ours_with_state() -> Any:
+    options = ["--scale", str(SCALE), "--option", "state={folder}/state"]
+    options += [f"--only={situation}" for situation in WITH_STATE]
+    with ThreadPoolExecutor(3) as pool:
+        running: dict[str, Future[Outcomes]] = {
+            language: pool.submit(outcomes_of, "--language", language, *options)
+            for language, command in run.LANGUAGES.items()
+            if shutil.which(command[0])
+        }
+        yield running
+
+
+@pytest.mark.parametrize("situation", WITH_STATE)
+@pytest.mark.parametrize("language", run.LANGUAGES)
+def test_ours_with_a_state_file(
+    language: str, situation: str, ours_with_state: dict[str, Future[Outcomes]]
+) -> None:
+    if tool := missing(language, situation):
+        pytest.skip(f"needs {tool}")
+    expected = EXPECTED[language][situation]
+    outcome = ours_with_state[language].result()[situation]
+    if isinstance(expected, str) and expected != NO_STATE:
+        assert outcome["verdict"] == "unsupported", outcome
+        return
+    n = max(run.FEWEST, round(SITUATIONS[situation].n * SCALE))
+    assert outcome["repeats"] == 0
+    if situation == "rollback-5s":
+        assert (outcome["ids"], outcome["refused"]) == (n, {"clock_moved_backwards": 1})
+    else:
+        assert outcome["verdict"] == "no repeats", outcome
+        assert outcome["ids"] == SITUATIONS[situation].parts * n
+
+
 # The probes can fail ------------------------------------------------------------------------------
 
 
