@@ -98,6 +98,7 @@ polyflake_status polyflake_options_set_layout(
     struct polyflake_options *options, const struct polyflake_layout *layout, struct polyflake_detail *detail);
 polyflake_status polyflake_options_set_clock(
     struct polyflake_options *options, polyflake_clock clock, void *user, struct polyflake_detail *detail);
+polyflake_status polyflake_reset_state(const char *path, struct polyflake_detail *detail);
 polyflake_status polyflake_snowflake_new_detailed(
     const struct polyflake_options *options, struct polyflake_detail *detail, struct polyflake_snowflake **snowflake);
 void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);

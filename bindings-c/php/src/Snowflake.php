@@ -23,7 +23,8 @@ use Polyflake\Internal\Library;
  *     $id = $ids->nextId();
  *
  * All Snowflakes of one process with a built-in clock whose IDs could be equal share one cursor, across requests too,
- * so none repeats another's ID. Processes must have nodes of their own: README.md says how under php-fpm.
+ * so none repeats another's ID. Processes must have nodes of their own, or one state file: README.md says how under
+ * php-fpm.
  *
  * @implements IteratorAggregate<int, int>
  */
@@ -58,9 +59,13 @@ final class Snowflake implements IteratorAggregate
      *     slowly do not all end in the same bits, or "zero"
      * @param string|callable(): int|null $clock "system" (the default), "steady", or a function that returns Unix ms.
      *     A text is always a built-in clock: of a function's name make time(...). See README.md
+     * @param ?string $state the path, in UTF-8, of a file through which all processes of this host share the node. It
+     *     is made where there is none
      * @throws Exception\InvalidLayoutException|Exception\UnknownLayoutException|Exception\InvalidNodeException
      * @throws Exception\InvalidOptionException for another option's value, and where maxBackwardMs or maxAheadMs differ
-     *     from those that a shared cursor was made with
+     *     from those that a shared cursor was made with, or that cursor stands in another state file, or in none
+     * @throws Exception\StateFileException where the state file cannot be used; the message says why
+     * @throws Exception\ForkedException for a node that the parent had before a fork without a state file
      * @throws LibraryException where libpolyflake cannot be used
      */
     public function __construct(
@@ -71,6 +76,7 @@ final class Snowflake implements IteratorAggregate
         ?int $maxWaitMs = null,
         ?string $sequenceStart = null,
         string|callable|null $clock = null,
+        ?string $state = null,
     ) {
         $this->ffi = Library::ffi();
         $this->id = Core::room('uint64_t');
@@ -83,6 +89,7 @@ final class Snowflake implements IteratorAggregate
             'max_wait_ms' => $maxWaitMs,
             'sequence_start' => $sequenceStart,
             'clock' => is_string($clock) ? $clock : null,
+            'state' => $state,
         ];
         $fields = is_array($node) ? Core::nodeFields($node) : [];
         $options = $this->ffi->polyflake_options_new();
@@ -137,6 +144,8 @@ final class Snowflake implements IteratorAggregate
      *     or by less and waiting was not enough
      * @throws Exception\TimeOutOfRangeException where the clock stands before the epoch or past the layout's end
      * @throws Exception\ClockFailedException where the caller's clock threw: that is getPrevious()
+     * @throws Exception\ForkedException in a child of the process that made it without a state file
+     * @throws Exception\StateFileException where the state file was renamed, deleted or replaced, or cannot be written
      * @throws Exception\InvalidIdException where the ID's top bit is set, which only a layout of 64 bits has:
      *     nextIdString() gives such IDs
      */
@@ -255,6 +264,22 @@ final class Snowflake implements IteratorAggregate
         while (true) {
             yield $this->nextId();
         }
+    }
+
+    /**
+     * Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that
+     * was wrong has moved a cursor far into the future.
+     *
+     * Stop the processes that use the file first: those that go on are refused until they restart. The risk: IDs that
+     * were issued ahead of the clock are issued again when the clock gets there.
+     *
+     * @throws Exception\StateFileException also where there is no such file
+     * @throws LibraryException where libpolyflake cannot be used
+     */
+    public static function resetState(string $path): void
+    {
+        $detail = Core::detail();
+        Core::check(Library::ffi()->polyflake_reset_state(Core::text($path), $detail), $detail);
     }
 
     public function __clone()

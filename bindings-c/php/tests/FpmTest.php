@@ -7,7 +7,7 @@ namespace Polyflake\Tests;
 use PHPUnit\Framework\TestCase;
 
 /**
- * examples/fpm under a php-fpm of four workers, over a socket in a temporary folder.
+ * examples/fpm, and a state file, under a php-fpm of four workers, over a socket in a temporary folder.
  */
 final class FpmTest extends TestCase
 {
@@ -65,10 +65,21 @@ final class FpmTest extends TestCase
     public function testWithoutPreloadThePackageSaysWhatToSet(): void
     {
         $this->start(['ffi.enable' => 'preload', 'display_errors' => '1', 'html_errors' => '0']);
-        $this->request(1);
+        $this->request(1, dirname(__DIR__) . '/examples/fpm/index.php');
         $answer = (string) file_get_contents("{$this->folder->path}/answer-1");
         self::assertStringContainsString('Polyflake\LibraryException', $answer);
         self::assertStringContainsString(dirname(__DIR__) . '/preload.php', $answer);
+    }
+
+    public function testAllWorkersShareANodeByAStateFile(): void
+    {
+        $this->start(['ffi.enable' => 'true']);
+        $served = $this->answers(__DIR__ . '/scripts/fpm-state.php');
+        self::assertGreaterThan(1, count($served));
+        self::assertSame([3], array_values(array_unique($served)));
+        // A worker that is killed: its successor goes on.
+        self::assertTrue(posix_kill(array_key_first($served), 9));
+        self::assertSame([3], array_values(array_unique($this->answers(__DIR__ . '/scripts/fpm-state.php'))));
     }
 
     /** @var array<string, int> every ID that was seen, in all of a test's rounds */
@@ -79,7 +90,22 @@ final class FpmTest extends TestCase
      */
     private function serve(): array
     {
-        $this->request(self::REQUESTS);
+        $nodes = $this->answers(dirname(__DIR__) . '/examples/fpm/index.php');
+        self::assertCount(count($nodes), array_unique($nodes));
+        foreach ($nodes as $node) {
+            self::assertSame(3, $node >> 5);
+        }
+        return $nodes;
+    }
+
+    /**
+     * Issues requests for a script, and checks that no ID repeats.
+     *
+     * @return array<int, int> the workers' nodes, by the IDs of their processes
+     */
+    private function answers(string $script): array
+    {
+        $this->request(self::REQUESTS, $script);
         $nodes = [];
         for ($number = 1; $number <= self::REQUESTS; $number++) {
             $answer = (string) file_get_contents("{$this->folder->path}/answer-$number");
@@ -91,10 +117,6 @@ final class FpmTest extends TestCase
                 self::assertArrayNotHasKey($id, $this->ids);
                 $this->ids[$id] = $number;
             }
-        }
-        self::assertCount(count($nodes), array_unique($nodes));
-        foreach ($nodes as $node) {
-            self::assertSame(3, $node >> 5);
         }
         return $nodes;
     }
@@ -109,7 +131,7 @@ final class FpmTest extends TestCase
         $path = $this->folder->path;
         $isRoot = posix_geteuid() === 0;
         $limits = "pm = static\npm.max_children = " . self::WORKERS;
-        $environment = "env[HOST_NUMBER] = 3\nenv[WORKER_SLOTS] = $path/slots";
+        $environment = "env[HOST_NUMBER] = 3\nenv[WORKER_SLOTS] = $path/slots\nenv[STATE_FILE] = $path/state";
         foreach (['POLYFLAKE_LIBRARY', 'LD_LIBRARY_PATH'] as $name) {
             $environment .= getenv($name) === false ? '' : "\nenv[$name] = " . getenv($name);
         }
@@ -145,13 +167,13 @@ final class FpmTest extends TestCase
     /**
      * Issues requests, eight at a time, whose answers go into files.
      */
-    private function request(int $count): void
+    private function request(int $count, string $script): void
     {
         $one = 'exec cgi-fcgi -bind -connect "$0/socket" > "$0/answer-$1" 2> "$0/errors-$1"';
         exec(sprintf(
             'seq %d | SCRIPT_FILENAME=%s REQUEST_METHOD=GET xargs -P 8 -I NUMBER sh -c %s %s NUMBER',
             $count,
-            escapeshellarg(dirname(__DIR__) . '/examples/fpm/index.php'),
+            escapeshellarg($script),
             escapeshellarg($one),
             escapeshellarg($this->folder->path),
         ), $output, $status);

@@ -15,7 +15,7 @@ final class ReadmeTest extends TestCase
     {
         $folder = new Folder();
         preg_match_all('/^```php\n(.*?)^```$/ms', (string) file_get_contents(__DIR__ . '/../README.md'), $programs);
-        self::assertCount(3, $programs[1]);
+        self::assertCount(4, $programs[1]);
         $outputs = [];
         foreach ($programs[1] as $number => $code) {
             $autoload = "require '" . dirname(__DIR__) . "/autoload.php';";
@@ -28,6 +28,7 @@ final class ReadmeTest extends TestCase
         self::assertMatchesRegularExpression('/^20\d\d-.*\+00:00 7\n$/D', $outputs[0]);
         self::assertSame("3 invalid_node\n", $outputs[1]);
         self::assertSame("2022-06-28T16:07:40+00:00\n", $outputs[2]);
+        self::assertSame("9\nstate_file\n", $outputs[3]);
     }
 
     public function testTheErrorsAreThoseThereAre(): void

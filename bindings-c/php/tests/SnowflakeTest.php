@@ -133,6 +133,7 @@ final class SnowflakeTest extends TestCase
             static fn () => new Snowflake(node: 7, maxAheadMs: 1.0),
             static fn () => new Snowflake(node: 7, maxBackwardMs: false),
             static fn () => new Snowflake(node: 7, sequenceStart: 0),
+            static fn () => new Snowflake(node: 7, state: 1),
             static fn () => new Snowflake(node: 7, clock: 1656432460105),
             static fn () => new Snowflake(node: 7, clock: ['no', 'callable']),
             static fn () => (new Layout('twitter'))->decode(1.0),

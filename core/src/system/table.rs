@@ -172,10 +172,10 @@ impl Entry {
     }
 
     fn claim(&'static self) -> Result<&'static Claim, Error> {
-        match &self.claim {
-            Claim::Process { cursor, .. } if cursor.is_disowned() => Err(Detail::Forked.into()),
-            claim => Ok(claim),
+        if matches!(&self.claim, Claim::Process { cursor, .. } if cursor.is_disowned()) {
+            return Err(Detail::Forked.into());
         }
+        Ok(&self.claim)
     }
 }
 

@@ -1,0 +1,16 @@
+<?php
+
+// Answers each request with IDs, as examples/fpm/index.php does, of the one node that all workers share.
+
+declare(strict_types=1);
+
+require_once __DIR__ . '/../../autoload.php';
+
+use Polyflake\Snowflake;
+
+$ids = new Snowflake(node: (int) getenv('HOST_NUMBER'), maxWaitMs: 60_000, state: (string) getenv('STATE_FILE'));
+echo json_encode([
+    'process' => getmypid(),
+    'node' => $ids->node(),
+    'ids' => array_map(strval(...), [$ids->nextId(), ...$ids->nextIds(20), $ids->nextId()]),
+]), "\n";
