@@ -39,7 +39,8 @@ const (
 	ErrForked Code = 9
 	// ErrClockFailed says that the caller's clock returned an error, which [errors.Is] and [errors.As] find too.
 	ErrClockFailed Code = 10
-	// ErrStateFile is a state file that cannot be opened, or belongs to another layout or node.
+	// ErrStateFile is a state file that cannot be opened, made or synced, is damaged or of another layout or node, was
+	// renamed, deleted or replaced, or is far ahead of the clock; see [State].
 	ErrStateFile Code = 11
 	// ErrLeaseUnavailable says that no worker is free, or the store cannot be reached.
 	ErrLeaseUnavailable Code = 12

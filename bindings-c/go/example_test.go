@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 	"time"
 
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
@@ -39,6 +41,21 @@ func ExampleNodeFields() {
 	}
 	fmt.Println("node", ids.Node())
 	// Output: node 39
+}
+
+func ExampleState() {
+	folder, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "polyflake.state")
+	if _, err := polyflake.New(polyflake.Node(700), polyflake.State(path)); err != nil {
+		log.Fatal(err)
+	}
+	_, err = polyflake.New(polyflake.Node(701), polyflake.State(path))
+	fmt.Println(errors.Is(err, polyflake.ErrStateFile)) // the file is node 700's
+	// Output: true
 }
 
 func ExampleClock() {

@@ -6,6 +6,8 @@ package polyflake
 // #cgo nocallback polyflake_options_set_node_field
 // #cgo noescape polyflake_options_set_layout
 // #cgo nocallback polyflake_options_set_layout
+// #cgo noescape polyflake_reset_state
+// #cgo nocallback polyflake_reset_state
 // #include <polyflake.h>
 import "C"
 
@@ -14,7 +16,9 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Option is one of the options of [New]. One that is given twice takes the later value.
@@ -26,18 +30,22 @@ type settings struct {
 }
 
 // Set sets an option by its name and its value's text, as every language of Polyflake has them: for values that come
-// from a configuration. The names are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start and
-// clock; another one gives [ErrInvalidOption].
+// from a configuration. The names are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start,
+// clock and state; another one gives [ErrInvalidOption].
 //
 //	polyflake.Set("node", "datacenter=1,worker=7")
 func Set(name, value string) Option {
 	return func(s *settings) error {
+		if name == "state" && !isPath(value) {
+			return notPath(ErrInvalidOption, value)
+		}
 		detail := newDetail()
 		return check(C.polyflake_options_set_detailed(s.options, cText(name), cText(value), &detail), &detail)
 	}
 }
 
-// Node gives the node as one integer for all node bits. No two processes may use the same node at the same time.
+// Node gives the node as one integer for all node bits. No two processes may use the same node at the same time,
+// unless they share a state file: see [State].
 //
 // [Node] or [NodeFields] is required unless the layout has no node field: a default node is how duplicates happen.
 func Node(node uint64) Option {
@@ -119,13 +127,52 @@ func SteadyClock() Option {
 	return Set("clock", "steady")
 }
 
-// Clock gives the Snowflake a clock of the caller's own, which counts whatever built-in one is named before or after
-// it; nil gives none. The Snowflake is then on its own: another one with an equal layout and node can repeat its IDs.
+// State gives the path of a file, in UTF-8, through which all processes of this host that name it share the node, at
+// once or one after the other: a restart goes on after the last ID, and so does one after a process was killed. The
+// file is made where there is none; it lies on a local file system, best by an absolute path. All Snowflakes of a node
+// in a process name the same file or none.
 //
-// now may be called by several goroutines at once, in the goroutine that asks for an ID. An error of it comes out of
-// that call with [ErrClockFailed] around it, and a panic goes on in that call. It must not call [runtime.Goexit], as
-// the FailNow and Fatal methods of tests do. A clock that refers to its Snowflake keeps it from being freed until
-// [Snowflake.Close].
+// [New] then gives [ErrStateFile] where the file cannot be used: one of another layout or node, a damaged one, or one
+// whose cursor stands more than a minute ahead of the clock, for which see [ResetState]. It is never overwritten. An ID
+// gives [ErrStateFile] where the file was renamed, deleted or replaced.
+//
+//	polyflake.New(polyflake.Node(7), polyflake.State("/var/lib/app/polyflake.state"))
+func State(path string) Option {
+	return Set("state", path)
+}
+
+// ResetState sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock
+// that was wrong has moved a cursor far into the future. Stop the processes that use the file first: those that go on
+// are refused with [ErrStateFile] until they restart. The risk: IDs that were issued ahead of the clock are issued
+// again when the clock gets there. A file whose cursor is not ahead of the clock is left as it is.
+//
+// It gives [ErrStateFile], also where there is no such file.
+func ResetState(path string) error {
+	if !isPath(path) {
+		return notPath(ErrStateFile, path)
+	}
+	detail := newDetail()
+	return check(C.polyflake_reset_state(cText(path), &detail), &detail)
+}
+
+// isPath is false for what the library would not read as it stands, and so could take for another file's name.
+func isPath(path string) bool {
+	return utf8.ValidString(path) && !strings.Contains(path, "\x00")
+}
+
+func notPath(code Code, path string) error {
+	return newError(code, code.Name()+": state is "+strconv.QuoteToASCII(path)+
+		"; it must be a path in UTF-8 without a NUL")
+}
+
+// Clock gives the Snowflake a clock of the caller's own, which counts whatever built-in one is named before or after
+// it; nil gives none. The Snowflake is then on its own, unless it has a state file ([State]): another one with an
+// equal layout and node can repeat its IDs.
+//
+// now may be called by several goroutines at once, in the goroutine that asks for an ID, and with a state file in the
+// one that calls [New]. An error of it comes out of that call with [ErrClockFailed] around it, and a panic goes on in
+// that call. It must not call [runtime.Goexit], as the FailNow and Fatal methods of tests do. A clock that refers to
+// its Snowflake keeps it from being freed until [Snowflake.Close].
 func Clock(now func() (time.Time, error)) Option {
 	return func(s *settings) error {
 		s.clock = now

@@ -42,6 +42,14 @@ static polyflake_go_failure *end(polyflake_status status, const polyflake_detail
   return failure;
 }
 
+polyflake_go_snowflake polyflake_go_new(const polyflake_options *options) {
+  polyflake_detail detail;
+  begin(&detail);
+  polyflake_go_snowflake result = {NULL, NULL};
+  result.failure = end(polyflake_snowflake_new_detailed(options, &detail, &result.snowflake), &detail);
+  return result;
+}
+
 polyflake_go_id polyflake_go_next_id(uintptr_t snowflake) {
   polyflake_detail detail;
   begin(&detail);

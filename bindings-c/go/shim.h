@@ -19,6 +19,15 @@ typedef struct {
   polyflake_go_failure *failure;
 } polyflake_go_id;
 
+/* failure is NULL where there is a Snowflake. */
+typedef struct {
+  polyflake_snowflake *snowflake;
+  polyflake_go_failure *failure;
+} polyflake_go_snowflake;
+
+/* With a state file this reads the clock. */
+polyflake_go_snowflake polyflake_go_new(const polyflake_options *options);
+
 polyflake_go_id polyflake_go_next_id(uintptr_t snowflake);
 polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake);
 

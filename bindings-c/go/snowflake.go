@@ -67,7 +67,9 @@ type generator struct {
 // another's; the first ID of a new cursor may wait for the next tick.
 //
 // It gives [ErrInvalidLayout], [ErrUnknownLayout], [ErrInvalidNode], or [ErrInvalidOption], also where [MaxAhead] or
-// [MaxBackward] differ from those that a shared cursor was made with.
+// [MaxBackward] differ from those that a shared cursor was made with, or that cursor stands in another state file, or
+// in none. With [State] it also gives [ErrStateFile], or [ErrClockFailed] for a clock of the caller's, and may take up
+// to a second where the machine was started anew within that time.
 func New(options ...Option) (*Snowflake, error) {
 	s := settings{options: C.polyflake_options_new()}
 	defer C.polyflake_options_free(s.options)
@@ -86,10 +88,12 @@ func New(options ...Option) (*Snowflake, error) {
 			return nil, err
 		}
 	}
-	if err := check(C.polyflake_snowflake_new_detailed(s.options, &detail, &owned.snowflake), &detail); err != nil {
-		owned.free()
-		return nil, err
+	result := C.polyflake_go_new(s.options)
+	if result.failure != nil {
+		owned.free() // first, since a panic of the clock goes on in failed
+		return nil, failed(result.failure)
 	}
+	owned.snowflake = result.snowflake
 	made, err := wrap(owned.snowflake)
 	if err != nil {
 		owned.free()
@@ -134,7 +138,7 @@ func (r resources) free() {
 // NextID gives the next ID. Where the tick's sequence is used up it waits, for at most [MaxWait] of real time.
 //
 // It gives [ErrSequenceExhausted] or [ErrClockMovedBackwards] where that was not enough (a step back past
-// [MaxBackward] does not wait), [ErrTimeOutOfRange], [ErrClockFailed], or [ErrClosed].
+// [MaxBackward] does not wait), [ErrTimeOutOfRange], [ErrClockFailed], [ErrStateFile], or [ErrClosed].
 func (s *Snowflake) NextID() (ID, error) {
 	g := s.generator.Load()
 	if g == nil {

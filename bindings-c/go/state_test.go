@@ -1,0 +1,246 @@
+package polyflake_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	polyflake "github.com/polyflake/polyflake/bindings-c/go"
+)
+
+const children, childIDs = 2, 20_000
+
+// TestStateChild is no test of its own: the others run it as a process.
+func TestStateChild(t *testing.T) {
+	path, isChild := os.LookupEnv("POLYFLAKE_TEST_STATE")
+	if !isChild {
+		return
+	}
+	ids := must(polyflake.New(polyflake.Node(600), polyflake.State(path), polyflake.MaxWait(time.Minute)))
+	fmt.Println("ready")
+	fmt.Scanln() // until all of them are there
+	for range childIDs / 2 {
+		fmt.Println("id", uint64(must(ids.NextID())))
+	}
+	for _, id := range must(ids.NextIDs(childIDs / 2)) {
+		fmt.Println("id", uint64(id))
+	}
+}
+
+// issue runs processes at once that share a node, and gives all their IDs.
+func issue(t *testing.T, path string) (all []polyflake.ID) {
+	t.Helper()
+	type child struct {
+		process *exec.Cmd
+		errors  strings.Builder
+		start   func() error
+		lines   func() ([]polyflake.ID, error)
+	}
+	var started []*child
+	for range children {
+		c := &child{process: exec.Command(must(os.Executable()), "-test.run=^TestStateChild$")}
+		c.process.Env = append(os.Environ(), "POLYFLAKE_TEST_STATE="+path)
+		c.process.Stderr = &c.errors
+		stdin := must(c.process.StdinPipe())
+		stdout := must(c.process.StdoutPipe())
+		c.start = func() error {
+			_, err := fmt.Fprintln(stdin)
+			return err
+		}
+		scanner := bufio.NewScanner(stdout)
+		c.lines = func() (ids []polyflake.ID, err error) {
+			for scanner.Scan() {
+				if text, isID := strings.CutPrefix(scanner.Text(), "id "); isID {
+					ids = append(ids, must(polyflake.ParseID(text, polyflake.Decimal)))
+				}
+			}
+			return ids, c.process.Wait()
+		}
+		must(0, c.process.Start())
+		if !scanner.Scan() || scanner.Text() != "ready" {
+			c.process.Wait()
+			t.Fatalf("got %s%s", scanner.Text(), c.errors.String())
+		}
+		started = append(started, c)
+	}
+	var group sync.WaitGroup
+	results := make([][]polyflake.ID, children)
+	for n, c := range started {
+		must(0, c.start())
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			var err error
+			if results[n], err = c.lines(); err != nil {
+				t.Errorf("%v: %s", err, c.errors.String())
+			}
+		}()
+	}
+	group.Wait()
+	for _, ids := range results {
+		equal(t, "the number of a process's IDs", len(ids), childIDs)
+		if !slices.IsSorted(ids) {
+			t.Error("a process's IDs do not ascend")
+		}
+		all = append(all, ids...)
+	}
+	return all
+}
+
+func TestProcessesShareANode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	first := issue(t, path)
+	second := issue(t, path) // new processes go on above
+	if slices.Max(first) >= slices.Min(second) {
+		t.Error("a restart did not go on above")
+	}
+	all := slices.Concat(first, second)
+	slices.Sort(all)
+	equal(t, "the number of different IDs", len(slices.Compact(all)), 2*children*childIDs)
+}
+
+// at is a clock that stands at an instant.
+func at(unixMs int64) polyflake.Option {
+	return polyflake.Clock(func() (time.Time, error) { return time.UnixMilli(unixMs), nil })
+}
+
+func TestStateGoesOnWithACallersClock(t *testing.T) {
+	path := polyflake.State(filepath.Join(t.TempDir(), "state"))
+	first := must(must(polyflake.New(polyflake.Node(601), path, at(1_700_000_000_000))).NextID())
+	next := must(must(polyflake.New(polyflake.Node(601), path, at(1_700_000_000_000-500))).NextID())
+	equal(t, "the next ID", next, first+1)
+}
+
+func TestStateAfterClose(t *testing.T) {
+	path := polyflake.State(filepath.Join(t.TempDir(), "state"))
+	ids := must(polyflake.New(polyflake.Node(602), path))
+	other := must(polyflake.New(polyflake.Node(602), path))
+	first := must(ids.NextID())
+	must(0, ids.Close())
+	_, err := ids.NextID()
+	refused(t, err, "closed")
+	second := must(other.NextID())
+	must(0, other.Close())
+	third := must(must(polyflake.New(polyflake.Node(602), path)).NextID())
+	if first >= second || second >= third {
+		t.Errorf("%d, %d and %d do not ascend", first, second, third)
+	}
+}
+
+// says checks an error's name and a part of its message.
+func says(t *testing.T, err error, name, part string) {
+	t.Helper()
+	refused(t, err, name)
+	if !strings.Contains(err.Error(), part) {
+		t.Errorf("got %v, want %s", err, part)
+	}
+}
+
+func TestStateOfAnotherKeyOrDamaged(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "state")
+	must(polyflake.New(polyflake.Node(603), polyflake.State(path)))
+	_, err := polyflake.New(polyflake.Node(604), polyflake.State(path))
+	says(t, err, "state_file", "belongs to another layout or node")
+	_, err = polyflake.New(polyflake.Node(603))
+	says(t, err, "invalid_option", "with the state file")
+	_, err = polyflake.New(polyflake.Node(603), polyflake.State(filepath.Join(folder, "second")))
+	says(t, err, "invalid_option", "with the state file")
+	must(polyflake.New(polyflake.Node(605)))
+	_, err = polyflake.New(polyflake.Node(605), polyflake.State(filepath.Join(folder, "third")))
+	says(t, err, "invalid_option", "without one")
+
+	content := must(os.ReadFile(path))
+	for n := 8; n < 64; n++ {
+		content[n] ^= 0xff
+	}
+	other := filepath.Join(folder, "other")
+	for _, content := range [][]byte{content, []byte("precious"), content[:100]} {
+		must(0, os.WriteFile(other, content, 0o600))
+		_, err = polyflake.New(polyflake.Node(606), polyflake.State(other))
+		refused(t, err, "state_file")
+		refused(t, polyflake.ResetState(other), "state_file")
+		equal(t, "the file", string(must(os.ReadFile(other))), string(content))
+	}
+	_, err = polyflake.New(polyflake.Node(606), polyflake.State(filepath.Join(folder, "missing", "state")))
+	says(t, err, "state_file", "could not be created")
+}
+
+func TestStateReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	now := time.Now()
+	ids := must(polyflake.New(polyflake.Node(607), polyflake.State(path),
+		polyflake.Clock(func() (time.Time, error) { return now, nil })))
+	must(ids.NextID())
+	must(0, os.Rename(path, path+"-old"))
+	now = now.Add(5 * time.Second)
+	_, err := ids.NextID()
+	says(t, err, "state_file", "was renamed, deleted or replaced")
+}
+
+func TestResetState(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	ahead := must(polyflake.New(polyflake.Node(608), polyflake.State(path), at(3_471_292_800_000)))
+	must(ahead.NextID())
+	_, err := polyflake.New(polyflake.Node(608), polyflake.State(path))
+	says(t, err, "state_file", "ms ahead of the clock")
+	must(0, polyflake.ResetState(path))
+	_, err = ahead.NextID()
+	says(t, err, "state_file", "was renamed, deleted or replaced")
+	must(must(polyflake.New(polyflake.Node(608), polyflake.State(path))).NextID())
+	must(0, polyflake.ResetState(path)) // nothing to set back
+	err = polyflake.ResetState(path + "-missing")
+	says(t, err, "state_file", "could not be opened")
+	if !errors.Is(err, polyflake.ErrStateFile) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestStatePathIsText(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"a\x00b", "a\xff"} {
+		path := filepath.Join(folder, "x") + name
+		for _, option := range []polyflake.Option{polyflake.State(path), polyflake.Set("state", path)} {
+			_, err := polyflake.New(polyflake.Node(609), option)
+			says(t, err, "invalid_option", "a path in UTF-8 without a NUL")
+		}
+		says(t, polyflake.ResetState(path), "state_file", "a path in UTF-8 without a NUL")
+	}
+	equal(t, "the number of files", len(must(os.ReadDir(folder))), 0)
+	_, err := polyflake.New(polyflake.Node(609), polyflake.State(""))
+	refused(t, err, "invalid_option")
+	refused(t, polyflake.ResetState(""), "state_file")
+	path := filepath.Join(folder, "Zähler ␀")
+	must(polyflake.New(polyflake.Node(609), polyflake.State(path)))
+	must(os.Stat(path))
+}
+
+// With a state file, New reads the clock.
+func TestNewFindsItsClocksFailure(t *testing.T) {
+	broken := errors.New("the GPS is out of sight")
+	path := polyflake.State(filepath.Join(t.TempDir(), "state"))
+	_, err := polyflake.New(polyflake.Node(610), path,
+		polyflake.Clock(func() (time.Time, error) { return time.Time{}, broken }))
+	if e := refused(t, err, "clock_failed"); e.Err != broken {
+		t.Errorf("got %v", err)
+	}
+	value := panicOf(func() {
+		polyflake.New(polyflake.Node(610), path, polyflake.Clock(func() (time.Time, error) { panic(broken) }))
+	})
+	if value != broken {
+		t.Errorf("panicked with %v", value)
+	}
+	// Nothing is left of it for the next failure.
+	_, err = polyflake.New(polyflake.Node(1024), fixed())
+	if e := refused(t, err, "invalid_node"); e.Err != nil {
+		t.Errorf("got %v", err)
+	}
+}
