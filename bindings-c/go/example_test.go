@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
-	"path/filepath"
 	"time"
 
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
@@ -44,18 +42,14 @@ func ExampleNodeFields() {
 }
 
 func ExampleState() {
-	folder, err := os.MkdirTemp("", "")
-	if err != nil {
+	ids, err := polyflake.New(polyflake.Node(7), polyflake.State("/var/lib/app/polyflake.state"))
+	if errors.Is(err, polyflake.ErrStateFile) {
+		log.Fatal("the state file cannot be used: ", err)
+	} else if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(folder)
-	path := filepath.Join(folder, "polyflake.state")
-	if _, err := polyflake.New(polyflake.Node(700), polyflake.State(path)); err != nil {
-		log.Fatal(err)
-	}
-	_, err = polyflake.New(polyflake.Node(701), polyflake.State(path))
-	fmt.Println(errors.Is(err, polyflake.ErrStateFile)) // the file is node 700's
-	// Output: true
+	defer ids.Close()
+	fmt.Println(ids.NextID())
 }
 
 func ExampleClock() {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,29 +108,38 @@ func TestProcessesShareANode(t *testing.T) {
 	equal(t, "the number of different IDs", len(slices.Compact(all)), 2*children*childIDs)
 }
 
+// A process keeps a node's state file until it ends: a test that runs again, by -count, needs another node.
+var nodes atomic.Uint64
+
+func unusedNode() polyflake.Option {
+	return polyflake.Node(600 + nodes.Add(1)%400)
+}
+
 // at is a clock that stands at an instant.
 func at(unixMs int64) polyflake.Option {
 	return polyflake.Clock(func() (time.Time, error) { return time.UnixMilli(unixMs), nil })
 }
 
 func TestStateGoesOnWithACallersClock(t *testing.T) {
+	node := unusedNode()
 	path := polyflake.State(filepath.Join(t.TempDir(), "state"))
-	first := must(must(polyflake.New(polyflake.Node(601), path, at(1_700_000_000_000))).NextID())
-	next := must(must(polyflake.New(polyflake.Node(601), path, at(1_700_000_000_000-500))).NextID())
+	first := must(must(polyflake.New(node, path, at(1_700_000_000_000))).NextID())
+	next := must(must(polyflake.New(node, path, at(1_700_000_000_000-500))).NextID())
 	equal(t, "the next ID", next, first+1)
 }
 
 func TestStateAfterClose(t *testing.T) {
+	node := unusedNode()
 	path := polyflake.State(filepath.Join(t.TempDir(), "state"))
-	ids := must(polyflake.New(polyflake.Node(602), path))
-	other := must(polyflake.New(polyflake.Node(602), path))
+	ids := must(polyflake.New(node, path))
+	other := must(polyflake.New(node, path))
 	first := must(ids.NextID())
 	must(0, ids.Close())
 	_, err := ids.NextID()
 	refused(t, err, "closed")
 	second := must(other.NextID())
 	must(0, other.Close())
-	third := must(must(polyflake.New(polyflake.Node(602), path)).NextID())
+	third := must(must(polyflake.New(node, path)).NextID())
 	if first >= second || second >= third {
 		t.Errorf("%d, %d and %d do not ascend", first, second, third)
 	}
@@ -145,17 +155,18 @@ func says(t *testing.T, err error, name, part string) {
 }
 
 func TestStateOfAnotherKeyOrDamaged(t *testing.T) {
+	node, another, third, fourth := unusedNode(), unusedNode(), unusedNode(), unusedNode()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "state")
-	must(polyflake.New(polyflake.Node(603), polyflake.State(path)))
-	_, err := polyflake.New(polyflake.Node(604), polyflake.State(path))
+	must(polyflake.New(node, polyflake.State(path)))
+	_, err := polyflake.New(another, polyflake.State(path))
 	says(t, err, "state_file", "belongs to another layout or node")
-	_, err = polyflake.New(polyflake.Node(603))
+	_, err = polyflake.New(node)
 	says(t, err, "invalid_option", "with the state file")
-	_, err = polyflake.New(polyflake.Node(603), polyflake.State(filepath.Join(folder, "second")))
+	_, err = polyflake.New(node, polyflake.State(filepath.Join(folder, "second")))
 	says(t, err, "invalid_option", "with the state file")
-	must(polyflake.New(polyflake.Node(605)))
-	_, err = polyflake.New(polyflake.Node(605), polyflake.State(filepath.Join(folder, "third")))
+	must(polyflake.New(third))
+	_, err = polyflake.New(third, polyflake.State(filepath.Join(folder, "third")))
 	says(t, err, "invalid_option", "without one")
 
 	content := must(os.ReadFile(path))
@@ -165,19 +176,20 @@ func TestStateOfAnotherKeyOrDamaged(t *testing.T) {
 	other := filepath.Join(folder, "other")
 	for _, content := range [][]byte{content, []byte("precious"), content[:100]} {
 		must(0, os.WriteFile(other, content, 0o600))
-		_, err = polyflake.New(polyflake.Node(606), polyflake.State(other))
+		_, err = polyflake.New(fourth, polyflake.State(other))
 		refused(t, err, "state_file")
 		refused(t, polyflake.ResetState(other), "state_file")
 		equal(t, "the file", string(must(os.ReadFile(other))), string(content))
 	}
-	_, err = polyflake.New(polyflake.Node(606), polyflake.State(filepath.Join(folder, "missing", "state")))
+	_, err = polyflake.New(fourth, polyflake.State(filepath.Join(folder, "missing", "state")))
 	says(t, err, "state_file", "could not be created")
 }
 
 func TestStateReplaced(t *testing.T) {
+	node := unusedNode()
 	path := filepath.Join(t.TempDir(), "state")
 	now := time.Now()
-	ids := must(polyflake.New(polyflake.Node(607), polyflake.State(path),
+	ids := must(polyflake.New(node, polyflake.State(path),
 		polyflake.Clock(func() (time.Time, error) { return now, nil })))
 	must(ids.NextID())
 	must(0, os.Rename(path, path+"-old"))
@@ -187,15 +199,16 @@ func TestStateReplaced(t *testing.T) {
 }
 
 func TestResetState(t *testing.T) {
+	node := unusedNode()
 	path := filepath.Join(t.TempDir(), "state")
-	ahead := must(polyflake.New(polyflake.Node(608), polyflake.State(path), at(3_471_292_800_000)))
+	ahead := must(polyflake.New(node, polyflake.State(path), at(3_471_292_800_000)))
 	must(ahead.NextID())
-	_, err := polyflake.New(polyflake.Node(608), polyflake.State(path))
+	_, err := polyflake.New(node, polyflake.State(path))
 	says(t, err, "state_file", "ms ahead of the clock")
 	must(0, polyflake.ResetState(path))
 	_, err = ahead.NextID()
 	says(t, err, "state_file", "was renamed, deleted or replaced")
-	must(must(polyflake.New(polyflake.Node(608), polyflake.State(path))).NextID())
+	must(must(polyflake.New(node, polyflake.State(path))).NextID())
 	must(0, polyflake.ResetState(path)) // nothing to set back
 	err = polyflake.ResetState(path + "-missing")
 	says(t, err, "state_file", "could not be opened")
@@ -205,35 +218,37 @@ func TestResetState(t *testing.T) {
 }
 
 func TestStatePathIsText(t *testing.T) {
+	node := unusedNode()
 	folder := t.TempDir()
 	for _, name := range []string{"a\x00b", "a\xff"} {
 		path := filepath.Join(folder, "x") + name
 		for _, option := range []polyflake.Option{polyflake.State(path), polyflake.Set("state", path)} {
-			_, err := polyflake.New(polyflake.Node(609), option)
+			_, err := polyflake.New(node, option)
 			says(t, err, "invalid_option", "a path in UTF-8 without a NUL")
 		}
 		says(t, polyflake.ResetState(path), "state_file", "a path in UTF-8 without a NUL")
 	}
 	equal(t, "the number of files", len(must(os.ReadDir(folder))), 0)
-	_, err := polyflake.New(polyflake.Node(609), polyflake.State(""))
+	_, err := polyflake.New(node, polyflake.State(""))
 	refused(t, err, "invalid_option")
 	refused(t, polyflake.ResetState(""), "state_file")
 	path := filepath.Join(folder, "Zähler ␀")
-	must(polyflake.New(polyflake.Node(609), polyflake.State(path)))
+	must(polyflake.New(node, polyflake.State(path)))
 	must(os.Stat(path))
 }
 
 // With a state file, New reads the clock.
 func TestNewFindsItsClocksFailure(t *testing.T) {
+	node := unusedNode()
 	broken := errors.New("the GPS is out of sight")
 	path := polyflake.State(filepath.Join(t.TempDir(), "state"))
-	_, err := polyflake.New(polyflake.Node(610), path,
+	_, err := polyflake.New(node, path,
 		polyflake.Clock(func() (time.Time, error) { return time.Time{}, broken }))
 	if e := refused(t, err, "clock_failed"); e.Err != broken {
 		t.Errorf("got %v", err)
 	}
 	value := panicOf(func() {
-		polyflake.New(polyflake.Node(610), path, polyflake.Clock(func() (time.Time, error) { panic(broken) }))
+		polyflake.New(node, path, polyflake.Clock(func() (time.Time, error) { panic(broken) }))
 	})
 	if value != broken {
 		t.Errorf("panicked with %v", value)
