@@ -45,6 +45,12 @@ pub trait Clock {
     /// The time now, in Unix ms (milliseconds since 1970-01-01T00:00Z, leap seconds not counted).
     fn unix_ms(&self) -> Result<i64, ClockError>;
 
+    /// The same, for a clock that keeps a reading for a while: read anew, after all that the caller did before. A call
+    /// asks for it before it refuses, waits, or takes the clock to have stepped back.
+    fn unix_ms_uncached(&self) -> Result<i64, ClockError> {
+        self.unix_ms()
+    }
+
     /// About how long until [`unix_ms`](Self::unix_ms), which gave `now_ms`, gives `target_ms`. It may be too
     /// short, for the clock is read again; a clock that counts finer than a ms can say it more exactly.
     fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
@@ -120,7 +126,7 @@ impl FromStr for ClockName {
     }
 }
 
-const NS_PER_MS: i64 = 1_000_000;
+pub(crate) const NS_PER_MS: i64 = 1_000_000;
 
 /// What a system tells of time, for a [`BuiltinClock`] to be made of. [`StdTime`] is the operating system's, with
 /// the `std` feature; a platform without it (`wasm32-unknown-unknown`) brings its own, for `Options::build_on`.
@@ -131,10 +137,16 @@ pub trait TimeSource {
     /// Nanoseconds since some fixed moment, whatever the wall clock does.
     fn monotonic_ns(&self) -> i64;
 
-    /// The wall clock, in Unix ms.
+    /// The wall clock, in Unix ms. A reading may be kept for as long as the wall clock stands in the same ms, or for a
+    /// ms if it steps meanwhile.
     #[inline]
     fn wall_ms(&self) -> i64 {
         self.wall_ns().div_euclid(NS_PER_MS)
+    }
+
+    /// The wall clock, in Unix ms, read anew.
+    fn wall_ms_uncached(&self) -> i64 {
+        self.wall_ms()
     }
 }
 
@@ -167,6 +179,13 @@ impl<S: TimeSource> Clock for BuiltinClock<S> {
         }
     }
 
+    fn unix_ms_uncached(&self) -> Result<i64, ClockError> {
+        match self {
+            Self::System(clock) => clock.unix_ms_uncached(),
+            Self::Steady(clock) => clock.unix_ms_uncached(),
+        }
+    }
+
     fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
         match self {
             Self::System(clock) => clock.until(now_ms, target_ms),
@@ -177,6 +196,10 @@ impl<S: TimeSource> Clock for BuiltinClock<S> {
 
 /// The wall clock (`CLOCK_REALTIME` and its like). It can step, forwards and back; it goes on while the machine
 /// is suspended.
+///
+/// Within a ms it is read again only once the processor's counter of time says that the ms may be over, where the
+/// processor promises that the counter keeps its rate (x86-64 with an invariant TSC, `AArch64`): a step of the clock is
+/// noticed within a ms.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock<S = StdTime>(S);
 
@@ -184,6 +207,10 @@ impl<S: TimeSource> Clock for SystemClock<S> {
     #[inline(always)]
     fn unix_ms(&self) -> Result<i64, ClockError> {
         Ok(self.0.wall_ms())
+    }
+
+    fn unix_ms_uncached(&self) -> Result<i64, ClockError> {
+        Ok(self.0.wall_ms_uncached())
     }
 
     fn until(&self, _: i64, target_ms: i64) -> Duration {

@@ -84,7 +84,6 @@ impl Cursor {
         self.slot.store(u64::MAX, Ordering::Release);
     }
 
-    #[cold]
     pub(crate) fn saw_rollback(&self, last_tick: u64) {
         if self.rollback_tick.swap(last_tick, Ordering::Relaxed) != last_tick {
             self.rollbacks.fetch_add(1, Ordering::Relaxed);
@@ -151,8 +150,8 @@ impl Rule {
     /// clock gave `now_ms`.
     #[inline(always)]
     pub(crate) fn step(&self, last: u64, now_ms: i64, want: u64) -> Result<Run, Stop> {
-        let now = self.tick_at(now_ms).ok_or(Stop::OutOfRange)?;
         let last_tick = last >> self.sequence_bits;
+        let now = self.tick_near(last_tick, now_ms).ok_or(Stop::OutOfRange)?;
         let horizon = now.saturating_add(self.ahead);
         if last_tick.saturating_sub(horizon) > self.back && !cfg!(mutant = "any_step_back") {
             return Err(self.backwards(last, now_ms));
@@ -179,8 +178,22 @@ impl Rule {
     /// The tick of an instant, if the layout reaches it.
     #[inline(always)]
     pub(crate) fn tick_at(&self, now_ms: i64) -> Option<u64> {
+        self.tick_near(0, now_ms)
+    }
+
+    /// The same, without a division if it is `likely`, or ticks have 1 ms.
+    #[inline(always)]
+    fn tick_near(&self, likely: u64, now_ms: i64) -> Option<u64> {
         let after = u64::try_from(now_ms).ok()?.checked_sub(self.epoch_ms)?;
-        let tick = if self.tick_ms == 1 { after } else { after / self.tick_ms };
+        let tick = if self.tick_ms == 1 {
+            after
+        } else {
+            let start = likely.checked_mul(self.tick_ms);
+            match start.and_then(|start| after.checked_sub(start)) {
+                Some(since) if since < self.tick_ms => likely,
+                _ => after / self.tick_ms,
+            }
+        };
         (tick <= self.last_tick).then_some(tick)
     }
 

@@ -158,7 +158,9 @@ impl Options {
         let rule = resolved.rule();
         let clock = wrap(BuiltinClock::new(&resolved, source));
         #[cfg(feature = "std")]
-        if let Some(cursor) = resolved.host_cursor(&rule, &clock, || Ok(rule.used_up_to(clock.unix_ms()?)))? {
+        if let Some(cursor) =
+            resolved.host_cursor(&rule, &clock, || Ok(rule.used_up_to(clock.unix_ms_uncached()?)))?
+        {
             return Ok(Snowflake::new(&resolved, rule, cursor, clock));
         }
         let cursor = crate::system::process_cursor(&resolved, &rule, &clock)?;
@@ -235,7 +237,7 @@ impl<C> Snowflake<C> {
     }
 
     #[inline]
-    fn cursor(&self) -> &Cursor {
+    pub(crate) fn cursor(&self) -> &Cursor {
         match &self.cursor {
             #[cfg(not(feature = "std"))]
             CursorRef::Own { cursor } => cursor,
@@ -276,7 +278,7 @@ impl<C> Snowflake<C> {
     }
 
     #[inline(always)]
-    const fn id_of(&self, slot: u64) -> u64 {
+    pub(crate) const fn id_of(&self, slot: u64) -> u64 {
         let ticks = slot >> self.sequence_bits;
         let sequence = slot & ones(self.sequence_bits);
         ticks << self.timestamp_shift | sequence << self.sequence_shift | self.placed_node
@@ -292,9 +294,11 @@ impl<C> Snowflake<C> {
             let left = ones(self.sequence_bits) - (slot & ones(self.sequence_bits));
             let in_tick = usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1));
             let (tick, others) = rest.split_at_mut(in_tick.min(rest.len()));
-            let first = self.id_of(slot);
-            for (id, n) in tick.iter_mut().zip(0_u64..) {
-                *id = first + (n << self.sequence_shift);
+            let mut next = self.id_of(slot);
+            for id in tick.iter_mut() {
+                *id = next;
+                // Past the last one it may wrap.
+                next = next.wrapping_add(1 << self.sequence_shift);
             }
             slot = slot.wrapping_add(tick.len() as u64);
             rest = others;
@@ -331,6 +335,24 @@ impl<C: Clock> Snowflake<C> {
             Ok(run) => Ok(self.id_of(run.first)),
             Err(stopped) => Err(Blocked { stopped, filled: 0 }),
         }
+    }
+
+    /// Up to `wanted` slots, all in one piece, for a caller who issues them itself.
+    pub(crate) fn poll_slots(&self, wanted: u64) -> Result<Run, Blocked> {
+        self.take(wanted).map_err(|stopped| Blocked { stopped, filled: 0 })
+    }
+
+    /// What the rule says of one slot for who was at `last`, taking none.
+    #[inline(always)]
+    pub(crate) fn step_from(&self, last: u64, uncached: bool) -> Result<Run, Blocked> {
+        let stopped = match self.now_ms(uncached) {
+            Ok(now_ms) => match self.rule.step(last, now_ms, 1) {
+                Ok(run) => return Ok(run),
+                Err(stop) => Stopped::At { stop, now_ms },
+            },
+            Err(stopped) => stopped,
+        };
+        Err(Blocked { stopped, filled: 0 })
     }
 
     /// Goes on with a call that was blocked, without waiting: what [`try_next_id`](Self::try_next_id) does after
@@ -456,7 +478,7 @@ impl<C: Clock> Snowflake<C> {
         }
         let tick = self.rule.tick_of(cursor.load());
         let start_ms = self.rule.start_ms(tick);
-        let now_ms = self.clock.unix_ms()?;
+        let now_ms = self.clock.unix_ms_uncached()?;
         let has_issued = cursor.has_issued();
         Ok(Stats {
             waits: cursor.waits.load(core::sync::atomic::Ordering::Relaxed),
@@ -473,16 +495,17 @@ impl<C: Clock> Snowflake<C> {
         // Once a call: where it has moved on meanwhile, `past_limit` says so.
         #[cfg(feature = "std")]
         let limit = self.limit();
-        // Whether a step back was seen, and is looked at once more.
+        // Whether the clock is read anew, after the cursor: what looks like a step back, or a reason to refuse or to wait,
+        // may be a reading that was kept, or taken before another thread's later one. (Models put it first.)
         let mut again = false;
         loop {
-            // The cursor first, the clock after it: a thread that pauses between the two finds the clock too
-            // far on, never behind. (The mutant is there to show that core/tests/models.rs notices.)
-            let early_ms = if cfg!(mutant = "clock_first") { Some(self.now_ms()?) } else { None };
+            let early_ms = if cfg!(loom) && !again { Some(self.now_ms(again)?) } else { None };
             let last = cursor.load();
-            let now_ms = early_ms.map_or_else(|| self.now_ms(), Ok)?;
+            let now_ms = early_ms.map_or_else(|| self.now_ms(again), Ok)?;
             match self.rule.step(last, now_ms, wanted) {
-                Err(Stop::Backwards { .. }) if !again && !cfg!(mutant = "clock_first") => again = true,
+                Ok(Run { rolled_back: true, .. }) | Err(_) if !again && !cfg!(mutant = "clock_first") => {
+                    again = true;
+                }
                 Ok(run) => {
                     #[cfg(feature = "std")]
                     if run.last > limit {
@@ -490,7 +513,7 @@ impl<C: Clock> Snowflake<C> {
                     }
                     if cursor.advance(last, run.last) {
                         if run.rolled_back {
-                            cursor.saw_rollback(self.rule.tick_of(last));
+                            self.saw_rollback(last);
                         }
                         return Ok(run);
                     }
@@ -501,7 +524,7 @@ impl<C: Clock> Snowflake<C> {
                         return Err(over);
                     }
                     if matches!(stop, Stop::Backwards { .. } | Stop::Blocked { behind_ms: Some(_), .. }) {
-                        cursor.saw_rollback(self.rule.tick_of(last));
+                        self.saw_rollback(last);
                     }
                     return Err(Stopped::At { stop, now_ms });
                 }
@@ -549,8 +572,9 @@ impl<C: Clock> Snowflake<C> {
     }
 
     #[inline(always)]
-    fn now_ms(&self) -> Result<i64, Stopped> {
-        self.clock.unix_ms().map_err(Stopped::Clock)
+    fn now_ms(&self, uncached: bool) -> Result<i64, Stopped> {
+        let ms = if uncached { self.clock.unix_ms_uncached() } else { self.clock.unix_ms() };
+        ms.map_err(Stopped::Clock)
     }
 
     /// Takes up to `wanted` slots once there are some, or gives up when the time is up.
@@ -620,6 +644,11 @@ enum Stopped {
 }
 
 impl<C> Snowflake<C> {
+    #[cold]
+    pub(crate) fn saw_rollback(&self, last: u64) {
+        self.cursor().saw_rollback(self.rule.tick_of(last));
+    }
+
     fn count_wait(&self) {
         self.cursor().waits.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
     }

@@ -38,6 +38,19 @@ fn the_child_refuses_and_the_parent_goes_on() {
 }
 
 #[test]
+fn a_child_refuses_what_its_parent_had_taken_for_itself() {
+    let mut builtin = Snowflake::builder().node(4).build().unwrap().into_local();
+    let callers = Snowflake::builder().node(4).build_with_clock(|| Ok(1_700_000_000_000));
+    let mut callers = callers.unwrap().into_local();
+    // Taken: 64 slots each.
+    let (first, callers_first) = (builtin.next_id().unwrap(), callers.next_id().unwrap());
+    let codes = in_child(|| [code(builtin.next_id()), code(callers.next_id())]);
+    assert_eq!(codes, [FORKED, FORKED]);
+    assert!(builtin.next_id().unwrap() > first);
+    assert_eq!(callers.next_id().unwrap(), callers_first + 1);
+}
+
+#[test]
 fn a_child_refuses_where_the_ticks_are_long() {
     let builder = || Snowflake::builder().layout("timestamp:41|worker:4|sequence:1@0/1s").node(1);
     let builtin = builder().build().unwrap();

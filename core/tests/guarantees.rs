@@ -54,6 +54,78 @@ fn eight_threads_repeat_nothing_and_each_goes_up() {
 }
 
 #[test]
+fn owners_in_threads_of_their_own_repeat_nothing_beside_others_on_their_cursor() {
+    const EACH: usize = if cfg!(miri) { 100 } else { 50_000 };
+    // Wide enough for the slots that are lost by turns.
+    let layout = "timestamp:39|worker:5|sequence:20@1735689600000/1ms";
+    let made = || builder(3).layout(layout).max_wait_ms(60_000).build().unwrap();
+    let issued: Vec<Vec<u64>> = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for _ in 0..2 {
+            threads.push(scope.spawn(|| made().iter().take(EACH).map(Result::unwrap).collect()));
+            threads.push(scope.spawn(|| made().into_local().take(EACH).map(Result::unwrap).collect()));
+        }
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(issued.iter().all(|thread: &Vec<u64>| thread.is_sorted_by(|a, b| a < b)));
+    assert_eq!(issued.iter().flatten().collect::<HashSet<_>>().len(), 4 * EACH);
+}
+
+#[test]
+fn an_owner_takes_a_whole_tick_and_no_more() {
+    let mut ids = builder(4).layout("yitter").build().unwrap().into_local();
+    let all: Vec<u64> = ids.by_ref().take(64 * 50).map(Result::unwrap).collect();
+    assert!(all.is_sorted_by(|a, b| a < b));
+    let ticks: Vec<u64> = all.iter().map(|id| ids.decode(*id).unwrap().ticks()).collect();
+    assert!(ticks.chunk_by(|a, b| a == b).all(|tick| tick.len() <= 64));
+    // As one that is shared: all but the ticks of the scheduler's pauses are full.
+    assert!(ticks.chunk_by(|a, b| a == b).any(|tick| tick.len() == 64));
+}
+
+#[test]
+fn an_owners_ids_spread_as_others_do() {
+    let now = Cell::new(1_700_000_000_000);
+    for layout in ["twitter", "yitter", "timestamp:41|sequence:3@0/1ms"] {
+        let options = || Snowflake::builder().layout(layout).node(0);
+        let ids = options().build_with_clock(|| Ok(now.get())).unwrap();
+        let mut own = options().build_with_clock(|| Ok(now.get())).unwrap().into_local();
+        for _ in 0..100 {
+            now.set(now.get() + 1);
+            assert_eq!(own.try_next_id().unwrap(), ids.try_next_id().unwrap());
+        }
+    }
+}
+
+#[test]
+fn an_owner_who_closes_has_nothing_left() {
+    let mut ids = builder(5).build().unwrap().into_local();
+    let first = ids.next_id().unwrap();
+    assert_eq!(ids.decode(first).unwrap().node(), ids.node());
+    let mut batch = [0; 100];
+    ids.fill(&mut batch).unwrap();
+    assert!(batch[0] > first && ids.next_ids(3).unwrap()[0] > batch[99]);
+    ids.next_id().unwrap();
+    ids.close();
+    let codes = [ids.next_id(), ids.try_next_id(), ids.next_ids(1).map(|ids| ids[0])];
+    assert!(codes.iter().all(|refused| refused.unwrap_err().code() == ErrorCode::Closed));
+}
+
+#[test]
+fn an_owner_tolerates_a_step_back_and_counts_it_once() {
+    let now = Cell::new(1_700_000_000_000);
+    let clock = || Ok(now.get());
+    let mut ids = builder(6).max_backward_ms(100).build_with_clock(clock).unwrap().into_local();
+    let first = ids.next_id().unwrap();
+    now.set(now.get() - 100);
+    assert_eq!((1..=200).map(|n| ids.try_next_id().unwrap() - first - n).sum::<u64>(), 0);
+    assert_eq!(ids.stats().unwrap().rollbacks, 1);
+    now.set(now.get() - 1);
+    assert_eq!(ids.try_next_id().unwrap_err().behind_ms(), Some(101));
+    now.set(now.get() + 1);
+    assert_eq!(ids.try_next_id().unwrap(), first + 201);
+}
+
+#[test]
 fn layouts_with_equal_bits_share_a_cursor() {
     let twitter = builder(2).layout("twitter").build().unwrap();
     let leaf = builder(2).layout("leaf").build().unwrap();

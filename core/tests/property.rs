@@ -3,9 +3,11 @@
 #![cfg(not(any(loom, miri)))]
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use polyflake::{Clock, ClockError, Error, ErrorCode, Options, SequenceStart, Snowflake, Wait};
+use polyflake::{Clock, ClockError, Error, ErrorCode, Options, SequenceStart, Snowflake, TimeSource, Wait};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -234,6 +236,19 @@ impl Clock for &Held {
     }
 }
 
+/// A system whose time is moved by hand.
+struct Moved(Arc<AtomicI64>);
+
+impl TimeSource for Moved {
+    fn wall_ns(&self) -> i64 {
+        self.0.load(Ordering::Relaxed) * 1_000_000
+    }
+
+    fn monotonic_ns(&self) -> i64 {
+        0
+    }
+}
+
 /// A pause moves the clock, and nothing else does.
 struct Pauses<'a>(&'a Held, Duration);
 
@@ -266,6 +281,67 @@ impl Clock for &Readings {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_answer_to_one_owner_is_the_rules(given in given(), script in script()) {
+        // What it has taken and not issued may lie ahead of the clock, where that is allowed, or end its tick: the next
+        // one then begins at 0.
+        let given = Given { ahead_ms: 0, start: SequenceStart::Zero, ..given };
+        let clock = Held(Cell::new(None));
+        let mut ids = given.options().build_with_clock(&clock).unwrap().into_local();
+        let mut plain = Plain { given: &given, last: (0, 0) };
+        clock.to(given.start_ms(given.last_tick() / 2));
+        for step in script {
+            let count = match step {
+                Step::ByMs(ms) => { clock.to(clock.ms() + i128::from(ms)); 0 }
+                Step::ByTicks(ticks) => { clock.to(clock.ms() + i128::from(ticks) * given.tick_ms); 0 }
+                Step::FromEpoch(tick) => { clock.to(given.start_ms(tick.into())); 0 }
+                Step::FromEnd(tick) => { clock.to(given.start_ms(given.last_tick() + i128::from(tick))); 0 }
+                Step::Batch(count) => count,
+                Step::Take | Step::Wait | Step::ClockFails => 1,
+            };
+            for _ in 0..count {
+                let wanted = plain.take(clock.ms());
+                match ids.try_next_id() {
+                    Ok(id) => prop_assert_eq!(Ok(id), wanted),
+                    // When to retry depends on what was taken.
+                    Err(error) => prop_assert_eq!(
+                        core::mem::discriminant(&Refusal::of(&error)),
+                        core::mem::discriminant(&wanted.unwrap_err())
+                    ),
+                }
+            }
+        }
+    }
+
+    /// Two that share a cursor, by turns, and one of them sometimes as a shared one would go on.
+    #[test]
+    fn owners_by_turns_repeat_nothing_and_go_up(
+        ahead_ms in 0..20_u32,
+        steps in prop::collection::vec((0..2_usize, 0..5_usize, -3..4_i64), 1..60),
+    ) {
+        static NODE: AtomicU64 = AtomicU64::new(0);
+        let now = Arc::new(AtomicI64::new(1_700_000_000_000));
+        let node = NODE.fetch_add(1, Ordering::Relaxed);
+        let options = Snowflake::builder().layout("timestamp:42|node:16|sequence:6@0/1ms").node(node);
+        let made = || {
+            options.clone().max_ahead_ms(ahead_ms).build_on(Moved(Arc::clone(&now)), |clock| clock).unwrap().into_local()
+        };
+        let mut owners = [made(), made()];
+        let mut last = 0;
+        for (owner, count, ms) in steps {
+            let now_ms = now.fetch_add(ms, Ordering::Relaxed) + ms;
+            for _ in 0..count {
+                if let Ok(id) = owners[owner].try_next_id() {
+                    prop_assert!(id > last);
+                    last = id;
+                    let lead_ms = i64::try_from(owners[owner].decode(id).unwrap().timestamp_ms()).unwrap() - now_ms;
+                    // The clock has stepped back by no more than all its steps.
+                    prop_assert!(lead_ms <= i64::from(ahead_ms) + 180);
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_answer_is_the_rules(given in given(), script in script()) {

@@ -380,6 +380,22 @@ fn a_full_file_system_is_an_error_when_the_file_is_made_and_none_later() {
 }
 
 #[test]
+fn a_child_does_not_repeat_what_its_parent_had_taken_for_itself() {
+    let folder = Folder::new();
+    // A tick that outlasts the test, or nearly.
+    let layout = "timestamp:38|worker:6|sequence:20@0/60s";
+    let options = Snowflake::builder().layout(layout).node(21).state(folder.file()).max_wait_ms(120_000);
+    let mut ids = options.build_with_clock(|| Ok(1_700_000_000_000)).unwrap().into_local();
+    let first = ids.next_id().unwrap();
+    let taken = in_child(|| ids.next_id().unwrap().to_ne_bytes());
+    let (child, next) = (u64::from_ne_bytes(taken), ids.next_id().unwrap());
+    assert!(first < child && child < next, "{first} {child} {next}");
+    // The child at once, before anyone has moved the cursor on.
+    let taken = in_child(|| ids.next_id().unwrap().to_ne_bytes());
+    assert!(u64::from_ne_bytes(taken) > next);
+}
+
+#[test]
 fn it_goes_on_in_forked_children_and_shares_the_cursor() {
     const EACH: usize = 2000;
     let folder = Folder::new();

@@ -34,6 +34,7 @@ fn notice_children() {
     extern "C" fn in_child() {
         FORKS.fetch_add(1, Ordering::Relaxed);
         super::table::disown_all();
+        super::time::KEPT.after_fork();
     }
 
     // Miri has no `fork`.

@@ -2,6 +2,10 @@
 //! which a heap is enough.
 
 #[cfg(feature = "std")]
+mod counter;
+#[cfg(feature = "std")]
+mod deadline;
+#[cfg(feature = "std")]
 mod fork;
 #[cfg(all(feature = "std", unix, target_has_atomic = "64"))]
 mod state;

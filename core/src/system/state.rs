@@ -270,7 +270,7 @@ impl StateFile {
             let boot = boot.unwrap_or_default();
             let _ = live.boot.compare_exchange(of_cursor, boot, Ordering::AcqRel, Ordering::Relaxed);
         }
-        let now_ms = clock.unix_ms()?;
+        let now_ms = clock.unix_ms_uncached()?;
         self.check_lead(rule, now_ms)?;
         if !live.cursor.has_issued() {
             wait_for(rule, clock, now_ms, live.cursor.load());
@@ -304,7 +304,7 @@ fn wait_for(rule: &Rule, clock: &impl Clock, now_ms: i64, slot: u64) {
     let (start, longest) = (Instant::now(), core::time::Duration::from_millis(longest_ms));
     let target_ms = i64::try_from(target_ms).unwrap_or(i64::MAX);
     while let Some(left) = longest.checked_sub(start.elapsed()) {
-        match clock.unix_ms() {
+        match clock.unix_ms_uncached() {
             Ok(now_ms) if now_ms < target_ms => std::thread::sleep(clock.until(now_ms, target_ms).min(left)),
             // An error of the clock comes again with the first ID.
             _ => return,
@@ -525,7 +525,7 @@ pub fn reset_state_with_clock(path: impl AsRef<Path>, clock: &impl Clock) -> Res
             // Another reset was faster: its file is the one to look at.
             continue;
         }
-        let first = old.head.used_up_to(clock.unix_ms()?)?;
+        let first = old.head.used_up_to(clock.unix_ms_uncached()?)?;
         if first >= old.cursor().load() {
             return Ok(());
         }

@@ -88,7 +88,7 @@ pub(crate) fn process_cursor(
     clock: &impl Clock,
 ) -> Result<&'static Cursor, Error> {
     let make = || {
-        let cursor = Cursor::new(rule.used_up_to(clock.unix_ms()?));
+        let cursor = Cursor::new(rule.used_up_to(clock.unix_ms_uncached()?));
         let (max_backward_ms, max_ahead_ms) = (options.max_backward_ms, options.max_ahead_ms);
         Ok(Claim::Process { cursor, max_backward_ms, max_ahead_ms })
     };
@@ -123,7 +123,7 @@ pub(crate) fn host_cursor(
         Claim::Process { .. } => Err(Detail::OtherClaim { file: None }.into()),
         Claim::Host(file) if file.is_at(path)? => {
             file.same_bounds(options)?;
-            file.check_lead(rule, clock.unix_ms()?)?;
+            file.check_lead(rule, clock.unix_ms_uncached()?)?;
             Ok(file)
         }
         Claim::Host(file) => Err(Detail::OtherClaim { file: Some(path_word(file.path())) }.into()),

@@ -3,6 +3,8 @@
 use std::sync::LazyLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use super::counter::Processor;
+use super::deadline::Deadline;
 use crate::clock::TimeSource;
 
 /// The operating system's time, as `std` gives it.
@@ -22,17 +24,21 @@ impl TimeSource for StdTime {
         i64::try_from(SINCE.elapsed().as_nanos()).unwrap_or(i64::MAX)
     }
 
-    #[inline]
+    #[inline(always)]
     fn wall_ms(&self) -> i64 {
-        match SystemTime::now().duration_since(UNIX_EPOCH) {
-            Ok(after) => {
-                i64::try_from(after.as_secs()).unwrap_or(i64::MAX / 1000).saturating_mul(1000)
-                    + i64::from(after.subsec_millis())
-            }
-            Err(_) => self.wall_ns().div_euclid(1_000_000),
-        }
+        KEPT.unix_ms(&Processor, || self.wall_ns())
+    }
+
+    fn wall_ms_uncached(&self) -> i64 {
+        KEPT.renew(&Processor, || self.wall_ns())
     }
 }
+
+/// One for all Snowflakes.
+#[cfg(not(loom))]
+pub(super) static KEPT: Deadline = Deadline::new();
+#[cfg(loom)]
+loom::lazy_static! { pub(super) static ref KEPT: Deadline = Deadline::new(); }
 
 #[cfg(test)]
 mod tests {

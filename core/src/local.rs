@@ -1,0 +1,191 @@
+//! A Snowflake of one owner: it takes slots a few at a time, and issues them without a compare-and-swap for each.
+
+use core::fmt;
+
+use crate::clock::{BuiltinClock, Clock};
+use crate::cursor::Run;
+use crate::decode::Decoded;
+use crate::error::Error;
+use crate::generator::{Blocked, Snowflake, Stats, Wait};
+use crate::layout::Layout;
+use crate::number::Number;
+#[cfg(feature = "std")]
+use crate::system::Generation;
+
+/// How many slots are taken at once, of ticks that have many.
+const SLOTS: u64 = 64;
+
+/// A [`Snowflake`] of one owner: the same IDs by the same rule, faster, for who has it `&mut`. Made by
+/// [`Snowflake::into_local`].
+///
+/// It reads the clock for each ID, but takes slots from the cursor up to 64 at a time. Other Snowflakes may be on the same
+/// cursor: nothing repeats, and each ID is still greater than all whose calls returned before. But whenever one of them
+/// has issued an ID, or this one is dropped, what is left of them is lost; and `sequence_exhausted`, or a wait, comes
+/// the sooner.
+///
+/// ```
+/// use polyflake::Snowflake;
+/// let mut ids = Snowflake::builder().node(7).build()?.into_local();
+/// let first = ids.next_id()?;
+/// assert!(ids.next_id()? > first);
+/// for id in ids.by_ref().take(3) {
+///     println!("{}", id?);
+/// }
+/// # Ok::<(), polyflake::Error>(())
+/// ```
+pub struct LocalSnowflake<C = BuiltinClock> {
+    ids: Snowflake<C>,
+    /// The last slot issued.
+    issued: u64,
+    /// The last slot taken: where the cursor stands, until others move it.
+    taken: u64,
+    #[cfg(feature = "std")]
+    taken_in: Generation,
+    /// How many are taken at once: at most a quarter of a tick, so that those of IDs issued slowly do not reach its end.
+    /// The next tick's would begin at 0, and not spread.
+    at_once: u64,
+}
+
+impl<C> Snowflake<C> {
+    /// Makes it a Snowflake of one owner, which is faster.
+    pub fn into_local(self) -> LocalSnowflake<C> {
+        LocalSnowflake {
+            at_once: SLOTS.min(self.layout().ids_per_tick() / 4).max(1),
+            ids: self,
+            issued: 0,
+            taken: 0,
+            #[cfg(feature = "std")]
+            taken_in: Generation::now(),
+        }
+    }
+}
+
+impl<C> LocalSnowflake<C> {
+    /// The layout.
+    pub const fn layout(&self) -> &Layout {
+        self.ids.layout()
+    }
+
+    /// All node fields joined, from the highest to the lowest.
+    pub const fn node(&self) -> u64 {
+        self.ids.node()
+    }
+
+    /// Takes an ID apart by this Snowflake's layout. Refuses with `invalid_id`.
+    pub fn decode(&self, id: impl Into<Number>) -> Result<Decoded, Error> {
+        self.ids.decode(id)
+    }
+
+    /// Ends this Snowflake, as [`Snowflake::close`] does.
+    #[cfg(feature = "std")]
+    pub fn close(&mut self) {
+        self.ids.close();
+        self.issued = self.taken;
+    }
+
+    /// Whether there are slots left that are taken and not issued. Those of a parent are not a child's, and those below
+    /// another Snowflake's IDs would come too late.
+    #[inline(always)]
+    fn has_slots(&self) -> bool {
+        #[cfg(feature = "std")]
+        if self.taken_in != Generation::now() {
+            return false;
+        }
+        self.issued < self.taken && self.ids.cursor().load() == self.taken
+    }
+}
+
+impl<C: Clock> LocalSnowflake<C> {
+    /// The next ID, or what [`next_id_after`](Snowflake::next_id_after) needs to go on, as [`Snowflake::poll_next_id`].
+    #[inline(always)]
+    fn poll_next_id(&mut self) -> Result<u64, Blocked> {
+        if self.has_slots() {
+            if let Ok(run) = self.ids.step_from(self.issued, false) {
+                if run.first == self.issued + 1 && !run.rolled_back {
+                    self.issued = run.first;
+                    return Ok(self.ids.id_of(run.first));
+                }
+            }
+        }
+        self.take()
+    }
+
+    /// The first of more slots; or the next of those there are, where the clock has stepped back.
+    #[cold]
+    fn take(&mut self) -> Result<u64, Blocked> {
+        if self.has_slots() {
+            if let Ok(run @ Run { rolled_back: true, .. }) = self.ids.step_from(self.issued, true) {
+                if run.first == self.issued + 1 {
+                    self.ids.saw_rollback(self.issued);
+                    self.issued = run.first;
+                    return Ok(self.ids.id_of(run.first));
+                }
+            }
+        }
+        let run = self.ids.poll_slots(self.at_once)?;
+        (self.issued, self.taken) = (run.first, run.last);
+        #[cfg(feature = "std")]
+        {
+            self.taken_in = Generation::now();
+        }
+        Ok(self.ids.id_of(run.first))
+    }
+
+    /// The next ID, or an error at once where there is none yet, as [`Snowflake::try_next_id`].
+    #[inline]
+    pub fn try_next_id(&mut self) -> Result<u64, Error> {
+        self.poll_next_id().or_else(|blocked| self.ids.try_next_id_after(blocked))
+    }
+
+    /// The next ID, waiting in the caller's way, as [`Snowflake::next_id_with`].
+    #[inline]
+    pub fn next_id_with<W: Wait>(&mut self, wait: &mut W) -> Result<u64, W::Error> {
+        self.poll_next_id().or_else(|blocked| self.ids.next_id_after(blocked, wait))
+    }
+
+    /// Fills `ids`, waiting in the caller's way, as [`Snowflake::fill_with`].
+    pub fn fill_with<W: Wait>(&mut self, ids: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
+        self.ids.fill_with(ids, wait)
+    }
+
+    /// Waits, lead and rollbacks, as [`Snowflake::stats`]; slots that are taken count as issued.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        self.ids.stats()
+    }
+}
+
+#[cfg(feature = "std")]
+impl<C: Clock> LocalSnowflake<C> {
+    /// The next ID, waiting for at most `max_wait_ms` of real time, as [`Snowflake::next_id`].
+    #[inline]
+    pub fn next_id(&mut self) -> Result<u64, Error> {
+        self.next_id_with(&mut crate::system::ThreadWait::new())
+    }
+
+    /// Fills `ids`, as [`Snowflake::fill`].
+    pub fn fill(&mut self, ids: &mut [u64]) -> Result<(), Error> {
+        self.ids.fill(ids)
+    }
+
+    /// The next `n` IDs, as [`Snowflake::next_ids`].
+    pub fn next_ids(&mut self, n: impl Into<Number>) -> Result<std::vec::Vec<u64>, Error> {
+        self.ids.next_ids(n)
+    }
+}
+
+/// The IDs one after the other, each as [`next_id`](LocalSnowflake::next_id) gives it; it never ends.
+#[cfg(feature = "std")]
+impl<C: Clock> Iterator for LocalSnowflake<C> {
+    type Item = Result<u64, Error>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.next_id())
+    }
+}
+
+impl<C> fmt::Debug for LocalSnowflake<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalSnowflake").field("ids", &self.ids).finish_non_exhaustive()
+    }
+}

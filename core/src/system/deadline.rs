@@ -1,0 +1,384 @@
+//! The wall clock's ms, kept from one reading to the next for as long as the processor's counter says that it still
+//! stands: 10 ns, where a reading takes 25.
+//!
+//! A reading of the wall clock tells how much of its ms is left. Until the counter has gone on by that much, the ms is
+//! the same. Then the wall clock is read again, so that a step of it shows within a ms, and a counter that jumps leads
+//! to a reading too. What the counter cannot tell, it need not: a call that finds the wall clock behind, or a tick used
+//! up, reads the wall clock before it refuses or waits (`Clock::unix_ms_uncached`).
+
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::counter::Counter;
+use crate::clock::NS_PER_MS;
+
+/// The window's bits in `kept`: a million counts, for a ms of the fastest counter that is used as it is.
+const WINDOW_BITS: u32 = 20;
+const WINDOW: u64 = (1 << WINDOW_BITS) - 1;
+
+/// The last reading of the wall clock, on a cache line of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Deadline {
+    /// The count just before the reading.
+    start: AtomicU64,
+    /// The Unix ms that it gave, and below that the window: the counts from `start` in which it stands. 0 for none.
+    kept: AtomicU64,
+    /// A thread is reading the wall clock for the others.
+    renewing: AtomicBool,
+}
+
+impl Deadline {
+    #[cfg(not(loom))]
+    pub(super) const fn new() -> Self {
+        Self { start: AtomicU64::new(0), kept: AtomicU64::new(0), renewing: AtomicBool::new(false) }
+    }
+
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        Self { start: AtomicU64::new(0), kept: AtomicU64::new(0), renewing: AtomicBool::new(false) }
+    }
+
+    /// The wall clock's ms.
+    ///
+    /// The two words may be of two readings, but never an earlier one's ms with a later one's start: `renew` stores the
+    /// start last, and here it is loaded first. With an earlier one's start, the window only ends sooner.
+    #[inline(always)]
+    pub(super) fn unix_ms(&self, counter: &impl Counter, wall_ns: impl FnOnce() -> i64) -> i64 {
+        let start = self.start.load(Ordering::Acquire);
+        let kept = self.kept.load(Ordering::Acquire);
+        let window = kept & WINDOW;
+        if window != 0 && counter.now().wrapping_sub(start) < window {
+            return i64::try_from(kept >> WINDOW_BITS).unwrap_or(i64::MAX);
+        }
+        self.renew(counter, wall_ns)
+    }
+
+    /// The wall clock's ms, read anew.
+    #[cold]
+    pub(super) fn renew(&self, counter: &impl Counter, wall_ns: impl FnOnce() -> i64) -> i64 {
+        // Before the clock is read, so that a thread that pauses here puts nothing old in the place of something new.
+        let is_mine = !self.renewing.swap(true, Ordering::Acquire) || cfg!(mutant = "two_renew");
+        // Where nothing is promised the counter is not read.
+        let start = if counter.least_in(1000) == 0 { 0 } else { counter.now() };
+        let wall_ns = wall_ns();
+        let ms = wall_ns.div_euclid(NS_PER_MS);
+        if is_mine {
+            let left_ns = NS_PER_MS - wall_ns.rem_euclid(NS_PER_MS);
+            let window = counter.least_in(left_ns.unsigned_abs()).min(WINDOW);
+            if cfg!(mutant = "start_first") {
+                self.start.store(start, Ordering::Release);
+            }
+            // Before 1970 nothing is kept.
+            self.kept.store(u64::try_from(ms).map_or(0, |ms| ms << WINDOW_BITS | window), Ordering::Release);
+            self.start.store(start, Ordering::Release);
+            self.renewing.store(false, Ordering::Release);
+        }
+        ms
+    }
+
+    /// In a child just forked, which has no other thread that could be at it.
+    #[cfg(unix)]
+    pub(super) fn after_fork(&self) {
+        self.renewing.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::thread;
+    use std::sync::Arc;
+
+    /// A time that a thread of the model moves, in counts of 2 ns each.
+    struct Time(AtomicU64);
+
+    impl Counter for Time {
+        fn now(&self) -> u64 {
+            self.0.load(Ordering::Acquire)
+        }
+
+        fn least_in(&self, ns: u64) -> u64 {
+            ns / 2
+        }
+    }
+
+    impl Time {
+        fn wall_ns(&self) -> i64 {
+            i64::try_from(self.now() * 2).unwrap()
+        }
+
+        fn wall_ms(&self) -> i64 {
+            self.wall_ns() / NS_PER_MS
+        }
+    }
+
+    #[test]
+    fn a_kept_reading_is_the_time_of_the_call() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let shared = Arc::new((Time(AtomicU64::new(5_950_000)), Deadline::new()));
+            let read = |(time, deadline): &(Time, Deadline)| {
+                let before_ms = time.wall_ms();
+                let given_ms = deadline.unix_ms(time, || time.wall_ns());
+                assert!((before_ms..=time.wall_ms()).contains(&given_ms));
+            };
+            let theirs = Arc::clone(&shared);
+            let other = thread::spawn(move || {
+                read(&theirs);
+                read(&theirs);
+            });
+            read(&shared);
+            // From the end of one ms into the next.
+            shared.0.0.store(6_000_010, Ordering::Release);
+            read(&shared);
+            other.join().unwrap();
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::clock::TimeSource;
+    use crate::{Error, ErrorCode, Snowflake};
+    use core::cell::Cell;
+    #[cfg(not(miri))]
+    use proptest::prelude::*;
+
+    /// A machine whose time, wall clock and counter are moved by hand.
+    #[derive(Debug, Default)]
+    struct Machine {
+        wall_ns: Cell<i64>,
+        counts: Cell<u64>,
+        /// How often the wall clock was read.
+        readings: Cell<u32>,
+        kept: Deadline,
+    }
+
+    impl Default for Deadline {
+        fn default() -> Self {
+            Self::new()
+        }
+    }
+
+    /// A counter of 3 GHz, of which no more is known than of a processor's.
+    impl Counter for &Machine {
+        fn now(&self) -> u64 {
+            self.counts.get()
+        }
+
+        fn least_in(&self, ns: u64) -> u64 {
+            ns / 2
+        }
+    }
+
+    impl TimeSource for &Machine {
+        fn wall_ns(&self) -> i64 {
+            self.readings.set(self.readings.get() + 1);
+            self.wall_ns.get()
+        }
+
+        fn monotonic_ns(&self) -> i64 {
+            0
+        }
+
+        fn wall_ms(&self) -> i64 {
+            self.kept.unix_ms(self, || self.wall_ns())
+        }
+
+        fn wall_ms_uncached(&self) -> i64 {
+            self.kept.renew(self, || self.wall_ns())
+        }
+    }
+
+    impl Machine {
+        fn at(ms: i64) -> Self {
+            Self { wall_ns: Cell::new(ms * NS_PER_MS), ..Self::default() }
+        }
+
+        fn advance_wall(&self, ns: i64) {
+            self.wall_ns.set(self.wall_ns.get() + ns);
+        }
+
+        fn advance_counter(&self, counts: u64) {
+            self.counts.set(self.counts.get().wrapping_add(counts));
+        }
+
+        fn advance(&self, ns: i64) {
+            self.advance_wall(ns);
+            self.advance_counter(ns.unsigned_abs() * 3);
+        }
+
+        fn ids(&'static self, max_backward_ms: u32) -> Snowflake<crate::BuiltinClock<&'static Self>> {
+            // A node of its own for each machine.
+            let node = core::ptr::from_ref(self).addr() as u64 >> 6 & 0xFFFF_FFFF;
+            let options = Snowflake::builder().layout("timestamp:30|node:32|sequence:2@1000000/1ms");
+            options.node(node).max_backward_ms(max_backward_ms).build_on(self, |clock| clock).unwrap()
+        }
+    }
+
+    fn machine(ms: i64) -> &'static Machine {
+        std::boxed::Box::leak(std::boxed::Box::new(Machine::at(ms)))
+    }
+
+    fn ms_of(ids: &Snowflake<crate::BuiltinClock<&'static Machine>>) -> Result<u64, Error> {
+        Ok(ids.decode(ids.try_next_id()?)?.timestamp_ms())
+    }
+
+    #[test]
+    fn a_ms_is_read_a_few_times_and_no_longer() {
+        let machine = &Machine::at(5_000);
+        for n in 0..200_000 {
+            assert_eq!(machine.wall_ms(), 5_000 + n / 100_000);
+            machine.advance(10);
+        }
+        // Six times as fast as is known: 5/6 are left after each reading, down to the last call.
+        assert!((40..150).contains(&machine.readings.get()), "{machine:?}");
+    }
+
+    #[test]
+    fn an_unpromised_counter_is_not_read() {
+        struct None;
+        impl Counter for None {
+            fn now(&self) -> u64 {
+                unreachable!("the processor may have none")
+            }
+
+            fn least_in(&self, _: u64) -> u64 {
+                0
+            }
+        }
+        let kept = Deadline::new();
+        for ns in [5_000_000, 5_999_999, 6_000_000, 4_000_000, -1] {
+            assert_eq!(kept.unix_ms(&None, || ns), ns.div_euclid(NS_PER_MS));
+        }
+    }
+
+    #[test]
+    fn another_thread_amid_a_reading_leaves_each_with_its_own() {
+        let machine = &Machine::at(5_000);
+        machine.kept.renewing.store(true, Ordering::Relaxed);
+        for ms in [5_000, 5_001, 5_001] {
+            machine.wall_ns.set(ms * NS_PER_MS);
+            assert_eq!(machine.wall_ms(), ms);
+        }
+        assert_eq!((machine.readings.get(), machine.kept.kept.load(Ordering::Relaxed)), (3, 0));
+        #[cfg(unix)]
+        {
+            machine.kept.after_fork();
+            assert_eq!((machine.wall_ms(), machine.wall_ms(), machine.readings.get()), (5_001, 5_001, 4));
+        }
+    }
+
+    #[test]
+    fn a_counter_that_stands_still_holds_up_no_ids() {
+        let machine = machine(5_000_000);
+        let ids = machine.ids(1000);
+        for ms in 1..100 {
+            machine.advance_wall(NS_PER_MS);
+            for _ in 0..4 {
+                // What the last call kept, until the tick is used up.
+                assert!(ms_of(&ids).unwrap() <= 5_000_000 + ms);
+            }
+            assert_eq!(machine.wall_ms_uncached(), machine.wall_ns.get() / NS_PER_MS);
+        }
+        assert_eq!(ids.stats().unwrap().rollbacks, 0);
+    }
+
+    #[test]
+    fn what_looks_like_a_step_back_is_read_anew() {
+        let machine = machine(5_000_000);
+        let ids = machine.ids(0);
+        machine.advance(NS_PER_MS);
+        assert_eq!(ms_of(&ids).unwrap(), 5_000_001);
+        // The clock steps on, and another thread sees it first: that is no step back for those who have the old reading.
+        machine.advance_wall(10_000 * NS_PER_MS);
+        let other = machine.ids(0);
+        machine.kept.kept.store(0, Ordering::Relaxed);
+        assert_eq!(ms_of(&other).unwrap(), 5_010_001);
+        machine.kept.kept.store((5_000_001 << WINDOW_BITS) + 400_000, Ordering::Relaxed);
+        assert_eq!(ms_of(&ids).unwrap(), 5_010_001);
+        assert_eq!(ids.stats().unwrap().rollbacks, 0);
+        // A real one is refused as soon as it is noticed.
+        machine.advance_wall(-5_000 * NS_PER_MS);
+        machine.advance_counter(500_000);
+        assert_eq!(ms_of(&ids).unwrap_err().code(), ErrorCode::ClockMovedBackwards);
+        assert_eq!(ids.stats().unwrap().rollbacks, 1);
+    }
+
+    /// What happens to a machine.
+    #[cfg(not(miri))]
+    #[derive(Debug, Clone)]
+    enum Event {
+        /// So much real time goes by.
+        Time(i64),
+        StepWall(i64),
+        JumpCounter(u64),
+        /// The counter stands still for so long.
+        StopCounter(i64),
+    }
+
+    #[cfg(not(miri))]
+    fn event() -> impl Strategy<Value = Event> {
+        let short = 0..2 * NS_PER_MS;
+        let jump = prop_oneof![0..10_000_000_u64, any::<u64>()];
+        prop_oneof![
+            20 => prop_oneof![0..1000_i64, short.clone()].prop_map(Event::Time),
+            1 => (-20 * NS_PER_MS..20 * NS_PER_MS).prop_map(Event::StepWall),
+            1 => jump.prop_map(Event::JumpCounter),
+            1 => jump_back().prop_map(Event::JumpCounter),
+            1 => short.prop_map(Event::StopCounter),
+        ]
+    }
+
+    #[cfg(not(miri))]
+    fn jump_back() -> impl Strategy<Value = u64> {
+        (0..10_000_000_u64).prop_map(u64::wrapping_neg)
+    }
+
+    #[cfg(not(miri))]
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+        /// The counter has any rate from the slowest to 6 GHz, and the wall clock is off by up to 500 ppm.
+        #[test]
+        fn it_agrees_with_the_wall_clock_and_notices_a_step_within_a_ms_of_counter_time(
+            mhz in 501_u64..6000,
+            ppm in -500_i64..=500,
+            start in 10_000 * NS_PER_MS..20_000 * NS_PER_MS,
+            events in prop::collection::vec(event(), 1..200),
+        ) {
+            let machine = &Machine { wall_ns: Cell::new(start), ..Machine::default() };
+            // The counts that have gone by since something stepped, jumped or stood still.
+            let mut since = u64::MAX;
+            for event in events {
+                match event {
+                    Event::Time(ns) => {
+                        let counts = ns.unsigned_abs() * mhz / 1000;
+                        machine.advance_counter(counts);
+                        machine.advance_wall(ns + ns * ppm / 1_000_000);
+                        since = since.saturating_add(counts);
+                    }
+                    Event::StepWall(ns) | Event::StopCounter(ns) => {
+                        machine.advance_wall(ns);
+                        since = 0;
+                    }
+                    Event::JumpCounter(counts) => {
+                        machine.advance_counter(counts);
+                        since = 0;
+                    }
+                }
+                let wall_ms = machine.wall_ns.get().div_euclid(NS_PER_MS);
+                let given_ms = machine.wall_ms();
+                if since >= 1000 * mhz {
+                    prop_assert_eq!(given_ms, wall_ms);
+                }
+            }
+            prop_assert_eq!(machine.wall_ms_uncached(), machine.wall_ns.get().div_euclid(NS_PER_MS));
+        }
+    }
+}
