@@ -115,3 +115,15 @@ mod processor {
         0
     }
 }
+
+#[cfg(all(test, target_arch = "x86_64", target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_promise_is_the_processors() {
+        let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let promised = flags.split_whitespace().any(|flag| flag == "nonstop_tsc");
+        assert_eq!(Processor.least_in(1_000_000), if promised { 500_000 } else { 0 });
+    }
+}

@@ -56,4 +56,15 @@ mod tests {
         assert!(clock.until(now, now + 1000) <= Duration::from_secs(1));
         assert_eq!(clock.until(now, now - 1), Duration::ZERO);
     }
+
+    #[test]
+    fn a_kept_reading_is_the_wall_clocks_ms() {
+        let wall_ms = || StdTime.wall_ns().div_euclid(crate::clock::NS_PER_MS);
+        // Some dozen turns of the ms.
+        for _ in 0..if cfg!(miri) { 100 } else { 500_000 } {
+            let before = wall_ms();
+            let given = StdTime.wall_ms();
+            assert!((before..=wall_ms()).contains(&given));
+        }
+    }
 }
