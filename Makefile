@@ -9,8 +9,8 @@ VERSION := $(shell sed -n '/^.workspace.package/,/^version/s/^version = "\(.*\)"
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest --timeout 600
-PYTHON_FILES := tests demo bindings-python
-C_FILES := $(wildcard bindings-c/tests/c/*.[ch] bindings-c/examples/*.c tests/probes/adapters/c/*.c)
+PYTHON_FILES := tests demo benchmarks bindings-python
+C_FILES := $(wildcard bindings-c/tests/c/*.[ch] bindings-c/examples/*.c benchmarks/c/*.c tests/probes/adapters/c/*.c)
 
 .PHONY: help
 help: ## this list
@@ -26,7 +26,7 @@ test: test-reference test-rust test-models test-fuzz test-miri test-no-std test-
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the vectors are what the reference makes
 	$(PYTHON) tests/reference.py --check
-	$(PYTEST) tests/test_reference.py
+	$(PYTEST) tests/test_reference.py benchmarks/test_report.py
 
 .PHONY: test-rust
 test-rust: tools-ready
@@ -126,13 +126,8 @@ test-readme: $(VENV)/installed c-prefix node-package
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_readme.py
 
 .PHONY: bench
-bench: $(VENV)/installed c-prefix node-package ## what an ID costs in each language, and full load
-	cargo bench -q -p polyflake --bench full_load
-	$(PYTHON) bindings-python/benches/full_load.py
-	$(C_ENVIRONMENT) bindings-c/tests/run bench
-	command -v go >/dev/null && cd bindings-c/go/bench && $(C_ENVIRONMENT) go run . || echo "skipped: Go"
-	command -v php >/dev/null && $(C_ENVIRONMENT) php bindings-c/php/bench.php || echo "skipped: PHP"
-	cd bindings-node/bench && npm ci --no-audit --no-fund && node bench.js
+bench: $(VENV)/installed c-prefix node-package ## ours beside other packages in one run, into docs/benchmarks
+	$(C_ENVIRONMENT) $(PYTHON) benchmarks/run.py
 
 .PHONY: lint
 lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
@@ -161,12 +156,17 @@ fmt: $(VENV)/ready node-package ## formats everything
 	@tools/need clang-format clang-format
 	clang-format -i $(C_FILES)
 	cd bindings-node && npm run --silent format
-	command -v gofmt >/dev/null && gofmt -w bindings-c/go || true
+	command -v gofmt >/dev/null && gofmt -w bindings-c/go benchmarks/go || true
+
+.PHONY: python-package
+python-package: $(VENV)/ready tools-ready
+	rm -f dist/*.whl
+	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin build -q --release --sdist --out ../dist
 
 .PHONY: packages
-packages: $(VENV)/ready tools-ready ## what a user installs, in dist/
+packages: ## what a user installs, in dist/
 	rm -rf dist
-	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin build -q --release --sdist --out ../dist
+	$(MAKE) --no-print-directory python-package
 	$(MAKE) --no-print-directory install PREFIX=/usr/local DESTDIR=$(CARGO_TARGET_DIR)/c-package
 	tar -C $(CARGO_TARGET_DIR)/c-package -czf dist/polyflake-c-$(VERSION)-$(shell uname -m)-linux.tar.gz usr
 	$(MAKE) --no-print-directory node-package
@@ -198,7 +198,7 @@ lock: ## pins the newest versions that tests/requirements.in allows
 
 .PHONY: clean
 clean: ## removes everything that was built
-	rm -rf target dist $(VENV) bindings-node/dist bindings-node/node_modules bindings-node/bench/node_modules
+	rm -rf target dist $(VENV) bindings-node/dist bindings-node/node_modules benchmarks/node/node_modules
 
 .PHONY: tools-ready
 tools-ready:
@@ -210,6 +210,6 @@ $(VENV)/ready: tests/requirements.txt tools/venv
 
 # The wheel as a user installs it, made from the source distribution.
 $(VENV)/installed: $(VENV)/ready Cargo.toml Cargo.lock $(shell find core bindings-python -type f -not -path '*/tests/*' -not -name '*.pyc')
-	$(MAKE) --no-print-directory packages
+	$(MAKE) --no-print-directory python-package
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
 	touch $@

@@ -1,4 +1,4 @@
-module github.com/polyflake/polyflake/bindings-c/go/bench
+module github.com/polyflake/polyflake/benchmarks/go
 
 go 1.24
 
@@ -9,4 +9,4 @@ require (
 	github.com/sony/sonyflake/v2 v2.2.0
 )
 
-replace github.com/polyflake/polyflake/bindings-c/go => ../
+replace github.com/polyflake/polyflake/bindings-c/go => ../../bindings-c/go

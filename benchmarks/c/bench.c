@@ -1,0 +1,557 @@
+/* What an ID costs in C: Polyflake, the textbook's generator under a mutex (no package exists), and the
+ * cheapest things that any such call must do, in interleaved rounds of one run. JSON Lines on standard
+ * output, progress on standard error.
+ *
+ *   cc -O2 -pthread bench.c -o bench $(pkg-config --cflags --libs polyflake) && ./bench [--rounds N] */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include <polyflake.h>
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* The loops below are inlined into a function for each subject, so that no call of a subject goes through a
+ * pointer. */
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+  DEFAULT_ROUNDS = 9,
+  MAX_ROUNDS = 1000,
+  BURST = 1000, /* calls */
+  BURSTS = 20,  /* a round */
+  BATCH = 1024,
+  FEW_BATCHES = 3, /* a burst: 3,072 IDs, what `spread` leaves a fresh tick at least */
+  FEW_BATCHES_BURSTS = 40,
+  MANY_BATCHES = 1000,
+  MANY_BATCHES_BURSTS = 8,
+  CAPACITY = 4096,    /* IDs a ms, with 12 sequence bits */
+  WARM_UP = 3,        /* ms of full load that do not count */
+  FULL_LOAD_MS = 100, /* a round */
+  SHARE = 64,         /* IDs that a thread takes between two looks at what is left */
+  CHECKED = 1000000   /* IDs looked at for repeats */
+};
+#define TWITTER_EPOCH_MS INT64_C(1288834974657)
+#define WIDE_EPOCH_MS INT64_C(1735689600000)
+#define WIDE "timestamp:40|worker:2|sequence:22@1735689600000/1ms"
+#define WIDER "timestamp:38|worker:1|sequence:25@1735689600000/1ms"
+
+/* Clocks. */
+
+static int64_t nanoseconds(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t unix_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Waits for the wall clock's next millisecond. */
+static void wait_for_turn(void) {
+  int64_t now = unix_ms();
+  while (unix_ms() == now) {
+  }
+}
+
+/* The compiler must take this value, or what this pointer leads to, for used. */
+INLINE void keep(uint64_t value) {
+  __asm__ volatile("" : : "r"(value));
+}
+
+INLINE void keep_array(void *array) {
+  __asm__ volatile("" : : "r"(array) : "memory");
+}
+
+/* The subjects. */
+
+static polyflake_snowflake *twitter, *wide, *wider;
+
+static void must(polyflake_status status) {
+  if (status != POLYFLAKE_OK) {
+    fprintf(stderr, "%s\n", polyflake_status_message(status));
+    exit(EXIT_FAILURE);
+  }
+}
+
+static polyflake_snowflake *snowflake(const char *layout) {
+  polyflake_options *options = polyflake_options_new();
+  polyflake_snowflake *ids;
+  must(polyflake_options_set(options, "layout", layout));
+  must(polyflake_options_set(options, "node", "1"));
+  /* Waiting is unfair: on a busy machine one of two threads may wait long for the other, and must not give
+   * up. */
+  must(polyflake_options_set(options, "max_wait_ms", "600000"));
+  must(polyflake_snowflake_new(options, &ids));
+  polyflake_options_free(options);
+  return ids;
+}
+
+INLINE uint64_t next_id(const polyflake_snowflake *ids) {
+  uint64_t id;
+  must(polyflake_next_id(ids, &id));
+  return id;
+}
+
+INLINE uint64_t twitter_id(void) {
+  return next_id(twitter);
+}
+
+INLINE uint64_t wide_id(void) {
+  return next_id(wide);
+}
+
+INLINE void twitter_fill(uint64_t *ids) {
+  must(polyflake_fill(twitter, BATCH, NULL, ids));
+}
+
+INLINE void wide_fill(uint64_t *ids) {
+  must(polyflake_fill(wide, BATCH, NULL, ids));
+}
+
+INLINE void wider_fill(uint64_t *ids) {
+  must(polyflake_fill(wider, BATCH, NULL, ids));
+}
+
+static struct {
+  pthread_mutex_t mutex;
+  int64_t last_ms;
+  uint64_t sequence;
+} textbook = {PTHREAD_MUTEX_INITIALIZER, 0, 0};
+
+static uint64_t textbook_id(void) {
+  pthread_mutex_lock(&textbook.mutex);
+  int64_t now = unix_ms();
+  if (now < textbook.last_ms) {
+    now = textbook.last_ms;
+  }
+  if (now == textbook.last_ms) {
+    textbook.sequence = (textbook.sequence + 1) & (CAPACITY - 1);
+    while (textbook.sequence == 0 && now <= textbook.last_ms) {
+      now = unix_ms();
+    }
+  } else {
+    textbook.sequence = 0;
+  }
+  textbook.last_ms = now;
+  uint64_t id = (uint64_t)(now - TWITTER_EPOCH_MS) << 22 | UINT64_C(2) << 12 | textbook.sequence;
+  pthread_mutex_unlock(&textbook.mutex);
+  return id;
+}
+
+INLINE void textbook_fill(uint64_t *ids) {
+  for (int n = 0; n < BATCH; n++) {
+    ids[n] = textbook_id();
+  }
+}
+
+/* The floors. */
+
+static uint64_t cursor;
+
+INLINE uint64_t read_clock(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_nsec;
+}
+
+INLINE uint64_t compare_and_swap(uint64_t time) {
+  uint64_t last = __atomic_load_n(&cursor, __ATOMIC_RELAXED);
+  uint64_t next = last + (1 | (time & 1));
+  __atomic_compare_exchange_n(&cursor, &last, next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return next;
+}
+
+INLINE uint64_t only_swap(void) {
+  return compare_and_swap(0);
+}
+
+INLINE uint64_t clock_and_swap(void) {
+  return compare_and_swap(read_clock());
+}
+
+INLINE uint64_t cheapest_call(void) {
+  return (uint64_t)(uintptr_t)polyflake_version();
+}
+
+INLINE void consecutive(uint64_t *ids) {
+  static uint64_t taken;
+  uint64_t first = taken;
+  for (int n = 0; n < BATCH; n++) {
+    ids[n] = first + (uint64_t)n;
+  }
+  taken = first + BATCH;
+}
+
+/* The measuring. Each gives a round's figure. */
+
+/* ns a call where none has to wait. */
+INLINE double singles(uint64_t (*next)(void)) {
+  int64_t spent = 0;
+  for (int burst = 0; burst < BURSTS; burst++) {
+    wait_for_turn();
+    int64_t start = nanoseconds(CLOCK_MONOTONIC);
+    for (int n = 0; n < BURST; n++) {
+      keep(next());
+    }
+    spent += nanoseconds(CLOCK_MONOTONIC) - start;
+  }
+  return (double)spent / (BURSTS * BURST);
+}
+
+/* ns an ID of batches that need not wait. */
+INLINE double batches(void (*fill)(uint64_t *), int bursts, int batches) {
+  uint64_t ids[BATCH];
+  int64_t spent = 0;
+  for (int burst = 0; burst < bursts; burst++) {
+    wait_for_turn();
+    int64_t start = nanoseconds(CLOCK_MONOTONIC);
+    for (int n = 0; n < batches; n++) {
+      fill(ids);
+      keep_array(ids);
+    }
+    spent += nanoseconds(CLOCK_MONOTONIC) - start;
+  }
+  return (double)spent / bursts / batches / BATCH;
+}
+
+/* CPU seconds a second in the last round under full load. */
+static double processor_time;
+
+/* What is taken of the capacity, in %. */
+INLINE double full_load(uint64_t (*next)(void)) {
+  /* Beginning in the middle of a tick and ending at the same place of a later one, the figure is exact. */
+  for (int n = 0; n < WARM_UP * CAPACITY; n++) {
+    keep(next());
+  }
+  int64_t start = nanoseconds(CLOCK_MONOTONIC), cpu = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
+  for (int n = 0; n < FULL_LOAD_MS * CAPACITY; n++) {
+    keep(next());
+  }
+  double real = (double)(nanoseconds(CLOCK_MONOTONIC) - start);
+  processor_time = (double)(nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu) / real;
+  return FULL_LOAD_MS * 1e6 / real * 100;
+}
+
+/* What two threads have left to take together; when, and with how many left, the warm-up ended. */
+static int left, measured;
+static int64_t measured_since;
+
+INLINE void *take_shares(uint64_t (*next)(void)) {
+  for (;;) {
+    int before = __atomic_fetch_sub(&left, SHARE, __ATOMIC_RELAXED);
+    if (before <= FULL_LOAD_MS * CAPACITY && before + SHARE > FULL_LOAD_MS * CAPACITY) {
+      measured_since = nanoseconds(CLOCK_MONOTONIC);
+      measured = before;
+    }
+    if (before <= 0) {
+      return NULL;
+    }
+    for (int n = 0; n < SHARE; n++) {
+      keep(next());
+    }
+  }
+}
+
+/* What two threads together take of the capacity, in %. Both are at it until the end, whichever is faster. */
+INLINE double full_load_two_threads(void *(*work)(void *)) {
+  pthread_t other;
+  left = (WARM_UP + FULL_LOAD_MS) * CAPACITY;
+  if (pthread_create(&other, NULL, work, NULL) != 0) {
+    fprintf(stderr, "no second thread\n");
+    exit(EXIT_FAILURE);
+  }
+  work(NULL);
+  pthread_join(other, NULL);
+  return measured * 1e6 / CAPACITY / (double)(nanoseconds(CLOCK_MONOTONIC) - measured_since) * 100;
+}
+
+static void *twitter_shares(void *unused) {
+  (void)unused;
+  return take_shares(twitter_id);
+}
+
+static void *textbook_shares(void *unused) {
+  (void)unused;
+  return take_shares(textbook_id);
+}
+
+/* A function for each subject. */
+
+static double singles_of_polyflake(void) {
+  return singles(twitter_id);
+}
+static double singles_of_wide(void) {
+  return singles(wide_id);
+}
+static double singles_of_textbook(void) {
+  return singles(textbook_id);
+}
+static double singles_of_clock(void) {
+  return singles(read_clock);
+}
+static double singles_of_swap(void) {
+  return singles(only_swap);
+}
+static double singles_of_clock_and_swap(void) {
+  return singles(clock_and_swap);
+}
+static double singles_of_cheapest_call(void) {
+  return singles(cheapest_call);
+}
+static double batches_of_polyflake(void) {
+  return batches(twitter_fill, FEW_BATCHES_BURSTS, FEW_BATCHES);
+}
+static double batches_of_wide(void) {
+  return batches(wide_fill, MANY_BATCHES_BURSTS, MANY_BATCHES);
+}
+static double batches_of_wider(void) {
+  return batches(wider_fill, MANY_BATCHES_BURSTS, MANY_BATCHES);
+}
+static double batches_of_textbook(void) {
+  return batches(textbook_fill, FEW_BATCHES_BURSTS, FEW_BATCHES);
+}
+static double batches_of_numbers(void) {
+  return batches(consecutive, MANY_BATCHES_BURSTS, MANY_BATCHES);
+}
+static double full_load_of_polyflake(void) {
+  return full_load(twitter_id);
+}
+static double full_load_of_textbook(void) {
+  return full_load(textbook_id);
+}
+static double two_threads_of_polyflake(void) {
+  return full_load_two_threads(twitter_shares);
+}
+static double two_threads_of_textbook(void) {
+  return full_load_two_threads(textbook_shares);
+}
+static double processor_time_of_last(void) {
+  return processor_time;
+}
+
+/* The checks: a saturated run, in which no ID may come twice. */
+
+struct check {
+  size_t repeated, ids;
+  int64_t ahead_ms; /* by how much the time in an ID was ahead of the wall clock at most */
+};
+
+/* The IDs of one thread, and how far they were ahead. */
+struct taken {
+  uint64_t *ids;
+  size_t n;
+  int64_t ahead_ms;
+  void (*take)(uint64_t *ids, size_t n);
+  unsigned time_shift;
+  int64_t epoch_ms;
+};
+
+static void *take(void *user) {
+  struct taken *taken = user;
+  for (size_t done = 0; done < taken->n; done += BATCH) {
+    size_t now = taken->n - done < BATCH ? taken->n - done : BATCH;
+    taken->take(taken->ids + done, now);
+    int64_t time = (int64_t)(taken->ids[done + now - 1] >> taken->time_shift) + taken->epoch_ms;
+    int64_t ahead = time - unix_ms();
+    if (ahead > taken->ahead_ms) {
+      taken->ahead_ms = ahead;
+    }
+  }
+  return NULL;
+}
+
+static int by_value(const void *a, const void *b) {
+  uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+  return (left > right) - (left < right);
+}
+
+static struct check check(struct taken *one, int threads) {
+  struct check result = {0, CHECKED, 0};
+  uint64_t *ids = malloc(CHECKED * sizeof *ids);
+  if (ids == NULL) {
+    abort();
+  }
+  struct taken own = *one, other = *one;
+  own.ids = ids;
+  own.n = CHECKED / (size_t)threads;
+  other.ids = ids + own.n;
+  other.n = CHECKED - own.n;
+  pthread_t thread;
+  int two = other.n > 0 && pthread_create(&thread, NULL, take, &other) == 0;
+  take(&own);
+  if (two) {
+    pthread_join(thread, NULL);
+  } else {
+    take(&other);
+  }
+  result.ahead_ms = own.ahead_ms > other.ahead_ms ? own.ahead_ms : other.ahead_ms;
+  qsort(ids, CHECKED, sizeof *ids, by_value);
+  for (size_t n = 1; n < CHECKED; n++) {
+    result.repeated += ids[n] == ids[n - 1];
+  }
+  free(ids);
+  return result;
+}
+
+static void take_polyflake(uint64_t *ids, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    ids[i] = twitter_id();
+  }
+}
+static void take_wide(uint64_t *ids, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    ids[i] = wide_id();
+  }
+}
+static void take_textbook(uint64_t *ids, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    ids[i] = textbook_id();
+  }
+}
+static void take_batch(uint64_t *ids, size_t n) {
+  must(polyflake_fill(twitter, n, NULL, ids));
+}
+static void take_wide_batch(uint64_t *ids, size_t n) {
+  must(polyflake_fill(wide, n, NULL, ids));
+}
+static void take_wider_batch(uint64_t *ids, size_t n) {
+  must(polyflake_fill(wider, n, NULL, ids));
+}
+
+/* The tables. */
+
+struct row {
+  const char *table, *unit, *subject, *role, *targets;
+  double (*measure)(void);
+  void (*take)(uint64_t *ids, size_t n); /* NULL: no IDs */
+  int threads;
+  unsigned time_shift;
+  int64_t epoch_ms;
+  int reads_clock;
+  const char *note;
+};
+
+#define SINGLES "one ID", "ns an ID"
+#define BATCHES "batch of 1,024", "ns an ID"
+#define LOAD "full load, one thread", "% of capacity"
+#define LOAD_TWO "full load, two threads", "% of capacity"
+#define PROCESSOR_TIME "processor time under full load, one thread", "CPU seconds a second"
+#define POLYFLAKE "polyflake_next_id", "ours"
+#define TEXTBOOK "textbook C, mutex", "peer", ""
+#define NONE "[]"
+#define FULL "[{\"what\": \"value\", \"at_least\": 99.5}]"
+#define OF_TWITTER 22, TWITTER_EPOCH_MS, 1
+#define OF_WIDE 24, WIDE_EPOCH_MS, 1
+#define OF_WIDER 26, WIDE_EPOCH_MS, 1
+#define NO_ID NULL, 0, 0, 0
+#define CHEAPEST "the cheapest call into the shared library"
+#define LOOPED "no batch call: single calls in a loop"
+
+/* In turns, a round after the other. Processor time is that of the row before. */
+static const struct row rows[] = {
+    {SINGLES, POLYFLAKE, NONE, singles_of_polyflake, take_polyflake, 1, OF_TWITTER, ""},
+    {SINGLES, "polyflake_next_id, 22-bit sequence", "ours", NONE, singles_of_wide, take_wide, 1, OF_WIDE, ""},
+    {SINGLES, TEXTBOOK, singles_of_textbook, take_textbook, 1, OF_TWITTER, ""},
+    {SINGLES, "clock_gettime", "floor", "", singles_of_clock, NO_ID, 1, ""},
+    {SINGLES, "compare-and-swap", "floor", "", singles_of_swap, NO_ID, 0, ""},
+    {SINGLES, "clock_gettime and compare-and-swap", "floor", "", singles_of_clock_and_swap, NO_ID, 1, ""},
+    {SINGLES, "polyflake_version", "floor", "", singles_of_cheapest_call, NO_ID, 0, CHEAPEST},
+    {BATCHES, "polyflake_fill", "ours", NONE, batches_of_polyflake, take_batch, 1, OF_TWITTER, ""},
+    {BATCHES,
+     "polyflake_fill, 22-bit sequence",
+     "ours",
+     NONE,
+     batches_of_wide,
+     take_wide_batch,
+     1,
+     OF_WIDE,
+     ""},
+    {BATCHES,
+     "polyflake_fill, 25-bit sequence",
+     "ours",
+     NONE,
+     batches_of_wider,
+     take_wider_batch,
+     1,
+     OF_WIDER,
+     ""},
+    {BATCHES, TEXTBOOK, batches_of_textbook, take_textbook, 1, OF_TWITTER, LOOPED},
+    {BATCHES, "1,024 consecutive numbers into a buffer", "floor", "", batches_of_numbers, NO_ID, 0, ""},
+    {LOAD, POLYFLAKE, FULL, full_load_of_polyflake, take_polyflake, 1, OF_TWITTER, ""},
+    {PROCESSOR_TIME, POLYFLAKE, NONE, processor_time_of_last, take_polyflake, 1, OF_TWITTER, ""},
+    {LOAD, TEXTBOOK, full_load_of_textbook, take_textbook, 1, OF_TWITTER, ""},
+    {PROCESSOR_TIME, TEXTBOOK, processor_time_of_last, take_textbook, 1, OF_TWITTER, ""},
+    {LOAD_TWO, POLYFLAKE, FULL, two_threads_of_polyflake, take_polyflake, 2, OF_TWITTER, ""},
+    {LOAD_TWO, TEXTBOOK, two_threads_of_textbook, take_textbook, 2, OF_TWITTER, ""},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+static double figures[ROWS][MAX_ROUNDS];
+
+static void print_row(int number, int rounds) {
+  const struct row *row = &rows[number];
+  int ours = strcmp(row->role, "ours") == 0;
+  printf(
+      "{\"kind\": \"result\", \"language\": \"C\", \"table\": \"%s\", \"subject\": \"%s\", "
+      "\"version\": \"%s\", \"role\": \"%s\", \"unit\": \"%s\", \"rounds\": [",
+      row->table,
+      row->subject,
+      ours ? polyflake_version() : "",
+      row->role,
+      row->unit
+  );
+  for (int round = 0; round < rounds; round++) {
+    printf("%s%.4f", round > 0 ? ", " : "", figures[number][round]);
+  }
+  if (row->take != NULL) {
+    struct taken taken = {NULL, 0, 0, row->take, row->time_shift, row->epoch_ms};
+    struct check checked = check(&taken, row->threads);
+    printf(
+        "], \"repeated\": %zu, \"ids\": %zu, \"ahead_ms\": %lld",
+        checked.repeated,
+        checked.ids,
+        (long long)checked.ahead_ms
+    );
+  } else {
+    printf("], \"repeated\": null, \"ids\": null, \"ahead_ms\": null");
+  }
+  printf(", \"reads_clock\": %s, \"note\": \"%s\"", row->reads_clock ? "true" : "false", row->note);
+  if (ours) {
+    printf(", \"targets\": %s", row->targets);
+  }
+  puts("}");
+}
+
+int main(int argc, char **argv) {
+  int rounds = argc == 1 ? DEFAULT_ROUNDS : 0;
+  if (argc == 3 && strcmp(argv[1], "--rounds") == 0) {
+    rounds = atoi(argv[2]);
+  }
+  if (rounds < 1 || rounds > MAX_ROUNDS) {
+    fprintf(stderr, "usage: bench [--rounds N], N at most %d\n", MAX_ROUNDS);
+    return 2;
+  }
+  twitter = snowflake("twitter");
+  wide = snowflake(WIDE);
+  wider = snowflake(WIDER);
+  for (int round = 0; round < rounds; round++) {
+    fprintf(stderr, "C: round %d of %d\n", round + 1, rounds);
+    for (int row = 0; row < ROWS; row++) {
+      figures[row][round] = rows[row].measure();
+    }
+  }
+  for (int row = 0; row < ROWS; row++) {
+    print_row(row, rounds);
+  }
+  polyflake_snowflake_free(twitter);
+  polyflake_snowflake_free(wide);
+  polyflake_snowflake_free(wider);
+  return EXIT_SUCCESS;
+}

@@ -1,0 +1,80 @@
+package main
+
+/*
+#cgo pkg-config: polyflake
+#include <polyflake.h>
+#include <stdlib.h>
+
+static void empty(void) {}
+
+// IDs by a call each, without Go in between: what an ID costs in the library.
+static int next_ids_one_by_one(const polyflake_snowflake *snowflake, size_t n, uint64_t *ids) {
+  for (size_t i = 0; i < n; i++) {
+    if (polyflake_next_id(snowflake, &ids[i]) != POLYFLAKE_OK) return 1;
+  }
+  return 0;
+}
+
+static polyflake_snowflake *new_snowflake(char *node) {
+  polyflake_options *options = polyflake_options_new();
+  polyflake_snowflake *snowflake = NULL;
+  if (polyflake_options_set(options, "node", node) == POLYFLAKE_OK) {
+    polyflake_snowflake_new(options, &snowflake);
+  }
+  polyflake_options_free(options);
+  return snowflake;
+}
+*/
+import "C"
+
+import (
+	"time"
+	"unsafe"
+
+	polyflake "github.com/polyflake/polyflake/bindings-c/go"
+)
+
+// emptyCalls is what crossing from Go to C and back costs.
+func emptyCalls(ids []polyflake.ID) {
+	for i := range ids {
+		C.empty()
+		ids[i] = polyflake.ID(i)
+	}
+}
+
+// readClock is what reading the wall clock from Go costs.
+func readClock(ids []polyflake.ID) {
+	for i := range ids {
+		ids[i] = polyflake.ID(time.Now().UnixMilli())
+	}
+}
+
+// made keeps what is made on the heap.
+var made []polyflake.ID
+
+func makeSlices(ids []polyflake.ID) {
+	for range len(ids) / batch {
+		made = make([]polyflake.ID, batch)
+	}
+}
+
+func countUp(ids []polyflake.ID) {
+	for i := range ids {
+		ids[i] = polyflake.ID(i)
+	}
+}
+
+// inC makes a function that takes IDs in one long call from Go.
+func inC(node string) func(ids []polyflake.ID) {
+	text := C.CString(node)
+	defer C.free(unsafe.Pointer(text))
+	snowflake := C.new_snowflake(text)
+	if snowflake == nil {
+		panic("no Snowflake of node " + node)
+	}
+	return func(ids []polyflake.ID) {
+		if C.next_ids_one_by_one(snowflake, C.size_t(len(ids)), (*C.uint64_t)(&ids[0])) != 0 {
+			panic("no ID")
+		}
+	}
+}

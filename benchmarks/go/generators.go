@@ -1,0 +1,161 @@
+package main
+
+import (
+	"runtime/debug"
+	"time"
+
+	"github.com/bwmarrin/snowflake"
+	polyflake "github.com/polyflake/polyflake/bindings-c/go"
+	"github.com/sony/sonyflake"
+	sonyflake2 "github.com/sony/sonyflake/v2"
+)
+
+type id = polyflake.ID
+
+const (
+	// So few IDs that a sequence of 12 bits does not run out in a burst.
+	batch       = 1000
+	millisecond = int64(time.Millisecond)
+	// A sequence that no batch uses up.
+	wideLayout = "timestamp:38|node:1|sequence:25@1735689600000/1ms"
+)
+
+// generator is ours, another package's, or a floor. Its loop stands in take, so that its calls are direct.
+type generator struct {
+	name, version, role, note string
+	take                      func(ids []id) // as many IDs as there is room for
+	step                      int            // how many at least
+	burst                     int            // IDs of a burst, which a tick has room for
+	tick                      int64          // ns
+	capacity                  int            // IDs of a tick
+	unixMs                    func(id id) int64
+}
+
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// ours has the layout twitter, of 12 sequence bits, where no other is given.
+func ours(name string, take func(ids []id)) generator {
+	return generator{
+		name: name, version: polyflake.Version(), role: "ours", take: take, step: 1, burst: batch, tick: millisecond,
+		capacity: 4096, unixMs: func(id id) int64 { return int64(id>>22) + 1288834974657 },
+	}
+}
+
+func polyflakeSingle() generator {
+	ids := must(polyflake.New(polyflake.Node(1)))
+	return ours("polyflake NextID", func(into []id) {
+		for i := range into {
+			id, err := ids.NextID()
+			check(err)
+			into[i] = id
+		}
+	})
+}
+
+func polyflakeGoClock() generator {
+	now := func() (time.Time, error) { return time.Now(), nil }
+	ids := must(polyflake.New(polyflake.Node(3), polyflake.Clock(now)))
+	g := ours("polyflake NextID, clock in Go", func(into []id) {
+		for i := range into {
+			id, err := ids.NextID()
+			check(err)
+			into[i] = id
+		}
+	})
+	g.note = "C calls Go back for the time"
+	return g
+}
+
+func polyflakeBatches() []generator {
+	var all []generator
+	for _, layout := range []string{"twitter", wideLayout} {
+		ids := must(polyflake.New(polyflake.WithLayout(layout), polyflake.Node(0)))
+		fill := ours("polyflake Fill", func(into []id) {
+			for i := 0; i < len(into); i += batch {
+				check(ids.Fill(into[i : i+batch]))
+			}
+		})
+		nextIDs := ours("polyflake NextIDs", func(into []id) {
+			for i := 0; i < len(into); i += batch {
+				made = must(ids.NextIDs(batch))
+				copy(into[i:], made)
+			}
+		})
+		for _, g := range []generator{fill, nextIDs} {
+			g.step, g.burst = batch, 3*batch
+			if layout == wideLayout {
+				g.name += ", 25 sequence bits"
+				g.burst, g.capacity = 20*batch, 1<<25
+				g.unixMs = func(id id) int64 { return int64(id>>26) + 1735689600000 }
+			}
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+func peers() []generator {
+	bwmarrin := must(snowflake.NewNode(1))
+	sony1 := must(sonyflake.New(sonyflake.Settings{MachineID: func() (uint16, error) { return 1, nil }}))
+	sony2 := must(sonyflake2.New(sonyflake2.Settings{
+		BitsSequence: 12, BitsMachineID: 10, TimeUnit: time.Millisecond, MachineID: func() (int, error) { return 1, nil },
+	}))
+	return []generator{
+		{
+			name: "bwmarrin/snowflake Generate", version: version("github.com/bwmarrin/snowflake"), role: "peer",
+			take: func(into []id) {
+				for i := range into {
+					into[i] = id(bwmarrin.Generate())
+				}
+			},
+			step: 1, burst: batch, tick: millisecond, capacity: 4096,
+			unixMs: func(id id) int64 { return int64(id>>22) + snowflake.Epoch },
+		},
+		{
+			name: "sony/sonyflake/v2 NextID", version: version("github.com/sony/sonyflake/v2"), role: "peer",
+			note: "set to 12 sequence bits a ms",
+			take: func(into []id) {
+				for i := range into {
+					next, err := sony2.NextID()
+					check(err)
+					into[i] = id(next)
+				}
+			},
+			step: 1, burst: batch, tick: millisecond, capacity: 4096,
+			unixMs: func(id id) int64 { return sony2.ToTime(int64(id)).UnixMilli() },
+		},
+		{
+			name: "sony/sonyflake NextID", version: version("github.com/sony/sonyflake"), role: "peer",
+			note: "8 sequence bits a 10 ms, bursts of 250",
+			take: func(into []id) {
+				for i := range into {
+					next, err := sony1.NextID()
+					check(err)
+					into[i] = id(next)
+				}
+			},
+			step: 1, burst: 250, tick: 10 * millisecond, capacity: 256,
+			unixMs: func(id id) int64 { return int64(sonyflake.ElapsedTime(uint64(id))/1e6) + 1409529600000 },
+		},
+	}
+}
+
+// version is a module's that was built in.
+func version(path string) string {
+	info, _ := debug.ReadBuildInfo()
+	for _, dependency := range info.Deps {
+		if dependency.Path == path {
+			return dependency.Version
+		}
+	}
+	return ""
+}

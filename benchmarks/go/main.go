@@ -1,0 +1,156 @@
+// The time of an ID beside other packages' and beside its floors, round by round, as the suite's JSON Lines
+// (benchmarks/README.md):
+//
+//	go run . [--rounds 9]
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+)
+
+type row struct {
+	generator
+	table      string
+	unit       string
+	targets    []target
+	measure    func() float64
+	rounds     []float64
+	goroutines int // that look for repeats; none for floors
+}
+
+// target is what a figure of ours must reach; benchmarks/README.md tells the kinds.
+type target struct {
+	What    string   `json:"what"`
+	Floor   string   `json:"floor,omitempty"`
+	AtMost  *float64 `json:"at_most,omitempty"`
+	AtLeast *float64 `json:"at_least,omitempty"`
+}
+
+const (
+	processorTime = "CPU seconds a second"
+	inALoop       = ", in a loop"
+)
+
+type result struct {
+	Kind       string    `json:"kind"`
+	Language   string    `json:"language"`
+	Table      string    `json:"table"`
+	Subject    string    `json:"subject"`
+	Version    string    `json:"version"`
+	Role       string    `json:"role"`
+	Unit       string    `json:"unit"`
+	Rounds     []float64 `json:"rounds"`
+	Repeated   *int      `json:"repeated"`
+	IDs        *int      `json:"ids"`
+	AheadMs    *int64    `json:"ahead_ms"`
+	ReadsClock bool      `json:"reads_clock"`
+	Comparable bool      `json:"comparable"`
+	Note       string    `json:"note"`
+	Targets    []target  `json:"targets,omitempty"`
+}
+
+func main() {
+	rounds := flag.Int("rounds", 9, "how often each is measured")
+	flag.Parse()
+	rows := tables()
+	for round := range *rounds {
+		fmt.Fprintf(os.Stderr, "Go: round %d of %d\n", round+1, *rounds)
+		for _, r := range rows {
+			r.rounds = append(r.rounds, r.measure())
+		}
+	}
+	fmt.Fprintln(os.Stderr, "Go: looking for repeated IDs")
+	// The rows of one generator and as many goroutines share a check.
+	type checked struct {
+		name       string
+		goroutines int
+	}
+	checks := map[checked]findings{}
+	out := json.NewEncoder(os.Stdout)
+	for _, r := range rows {
+		line := result{
+			Kind: "result", Language: "Go", Table: r.table, Subject: r.name, Version: r.version, Role: r.role, Unit: r.unit,
+			Rounds: r.rounds, ReadsClock: r.role != "floor",
+			// Those that make few IDs sleep most of the time.
+			Comparable: r.unit != processorTime || r.capacity == 4096,
+			Note:       r.note, Targets: r.targets,
+		}
+		if r.goroutines > 0 {
+			key := checked{strings.TrimSuffix(r.name, inALoop), r.goroutines}
+			found, known := checks[key]
+			if !known {
+				found = checkIDs(r.generator, r.goroutines)
+				checks[key] = found
+			}
+			line.Repeated, line.IDs, line.AheadMs = &found.repeated, &found.ids, &found.aheadMs
+		}
+		if err := out.Encode(line); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func atMost(what string, limit float64) target {
+	return target{What: what, AtMost: &limit}
+}
+
+func tables() []*row {
+	var rows []*row
+	add := func(table, unit string, g generator, goroutines int, measure func() float64, targets ...target) {
+		rows = append(rows, &row{
+			generator: g, table: table, unit: unit, goroutines: goroutines, measure: measure, targets: targets,
+		})
+	}
+	floor := func(table, name, note string, burst int, take func([]id)) {
+		g := generator{name: name, role: "floor", note: note, burst: burst, step: 1, take: take, tick: millisecond}
+		add(table, "ns an ID", g, 0, func() float64 { return timeBursts(g, 1) })
+	}
+
+	const single, batches, two = "one ID", "batch of 1,000", "two goroutines, one generator"
+	ours := polyflakeSingle()
+	overFloor := atMost("over floor", 15)
+	overFloor.Floor = "empty cgo call"
+	for _, g := range append([]generator{ours, polyflakeGoClock()}, peers()...) {
+		var targets []target
+		if g.name == ours.name {
+			targets = []target{overFloor}
+		}
+		add(single, "ns an ID", g, 1, func() float64 { return timeBursts(g, 1) }, targets...)
+	}
+	floor(single, overFloor.Floor, "from Go to C and back", batch, emptyCalls)
+	floor(single, "time.Now().UnixMilli()", "", batch, readClock)
+	floor(single, "polyflake_next_id in C", "the same work without Go", batch, inC("2"))
+
+	for _, g := range polyflakeBatches() {
+		add(batches, "ns an ID", g, 1, func() float64 { return timeBursts(g, 1) }, atMost("value", 2))
+	}
+	for _, g := range peers() {
+		g.name += inALoop
+		g.note = join(g.note, "no batch call")
+		add(batches, "ns an ID", g, 1, func() float64 { return timeBursts(g, 1) })
+	}
+	floor(batches, "make([]ID, 1000)", "what NextIDs returns, empty", 20*batch, makeSlices)
+	floor(batches, "counting into a slice", "what Fill writes", 20*batch, countUp)
+
+	for _, g := range append([]generator{ours}, peers()...) {
+		add(two, "ns an ID", g, 2, func() float64 { return timeBursts(g, 2) })
+	}
+	for _, g := range append([]generator{ours}, peers()...) {
+		add("full load, one goroutine", "% of capacity", g, 1, func() float64 { return fullLoad(g, 1).percent })
+		add("full load, two goroutines", "% of capacity", g, 2, func() float64 { return fullLoad(g, 2).percent })
+		add("processor time under full load, one goroutine", processorTime, g, 1,
+			func() float64 { return fullLoad(g, 1).processors })
+	}
+	return rows
+}
+
+func join(note, more string) string {
+	if note == "" {
+		return more
+	}
+	return note + "; " + more
+}

@@ -1,0 +1,220 @@
+<?php
+
+/*
+ * What an ID costs in PHP: one at a time, in batches of 1,000, and by the class that textbooks show (microtime, shifts,
+ * a property for the last millisecond), round by round, as the suite's JSON Lines (benchmarks/README.md).
+ *
+ *     php bench.php [--rounds 9]
+ */
+
+// phpcs:disable PSR1.Files.SideEffects -- a program, functions and all
+declare(strict_types=1);
+
+require_once __DIR__ . '/../../bindings-c/php/autoload.php';
+
+use Polyflake\Internal\Core;
+use Polyflake\Internal\Library;
+use Polyflake\Snowflake;
+
+const EPOCH_MS = 1288834974657; // of the layout twitter, as are the 10 and 12 bits below
+const BATCH = 1_000; // so few that a sequence of 12 bits does not run out in a burst
+const BURSTS = 15;
+const IDS_TO_CHECK = 200_000;
+
+$textbook = new class (7) {
+    private int $lastMs = -1;
+    private int $sequence = 0;
+
+    public function __construct(private int $worker)
+    {
+    }
+
+    public function nextId(): int
+    {
+        $now = (int) (microtime(true) * 1000);
+        if ($now === $this->lastMs) {
+            $this->sequence = ($this->sequence + 1) & 0xFFF;
+            if ($this->sequence === 0) {
+                while ($now <= $this->lastMs) {
+                    $now = (int) (microtime(true) * 1000);
+                }
+            }
+        } else {
+            $this->sequence = 0;
+        }
+        $this->lastMs = $now;
+        return ($now - EPOCH_MS) << 22 | $this->worker << 12 | $this->sequence;
+    }
+};
+$ids = new Snowflake(node: 7);
+$manifest = (string) file_get_contents(__DIR__ . '/../../Cargo.toml');
+$version = preg_match('/^version = "(.+)"/m', $manifest, $match) === 1 ? $match[1] : '';
+
+// A C call as nextId() makes it, with two structs and a number behind pointers, that does next to nothing.
+$ffi = Library::ffi();
+$room = Core::room('polyflake_snowflake *');
+$number = Core::room('uint64_t');
+$detail = Core::detail();
+$options = $ffi->polyflake_options_new();
+$ffi->polyflake_options_set_detailed($options, 'node', '7', $detail);
+$ffi->polyflake_snowflake_new_detailed($options, $detail, $room);
+$snowflake = $room[0];
+
+/**
+ * A row of a table. $take gives a thousand IDs as an array, whose keys do not matter.
+ *
+ * @return array<string, mixed>
+ */
+function row(string $table, string $role, string $subject, string $version, string $note, callable $take): array
+{
+    return [
+        'kind' => 'result',
+        'language' => 'PHP',
+        'table' => $table,
+        'subject' => $subject,
+        'version' => $version,
+        'role' => $role,
+        'unit' => 'ns an ID',
+        'rounds' => [],
+        'repeated' => null,
+        'ids' => null,
+        'ahead_ms' => null,
+        'reads_clock' => $role !== 'floor',
+        'note' => $note,
+        'take' => $take,
+    ];
+}
+
+// Every loop stands by itself, since a call in between would cost as much as what is measured.
+$emptyLoop = static function (): array {
+    $taken = [];
+    for ($n = 0; $n < BATCH; $n++) {
+        $taken[] = $n;
+    }
+    return $taken;
+};
+$readClock = static function (): array {
+    $taken = [];
+    for ($n = 0; $n < BATCH; $n++) {
+        $taken[] = (int) (microtime(true) * 1000);
+    }
+    return $taken;
+};
+$emptyCalls = static function () use ($ffi): array {
+    $taken = [];
+    for ($n = 0; $n < BATCH; $n++) {
+        $taken[] = $ffi->polyflake_abi_version();
+    }
+    return $taken;
+};
+$callsAsOfNextId = static function () use ($ffi, $snowflake, $detail, $number): array {
+    $taken = [];
+    for ($n = 0; $n < BATCH; $n++) {
+        $taken[] = $ffi->polyflake_snowflake_node($snowflake, $detail, $number);
+    }
+    return $taken;
+};
+$textbookIds = static function () use ($textbook): array {
+    $taken = [];
+    for ($n = 0; $n < BATCH; $n++) {
+        $taken[] = $textbook->nextId();
+    }
+    return $taken;
+};
+$nextId = static function () use ($ids): array {
+    $taken = [];
+    for ($n = 0; $n < BATCH; $n++) {
+        $taken[] = $ids->nextId();
+    }
+    return $taken;
+};
+$nextIdString = static function () use ($ids): array {
+    $taken = [];
+    for ($n = 0; $n < BATCH; $n++) {
+        $taken[] = $ids->nextIdString();
+    }
+    return $taken;
+};
+$nextIds = static fn (): array => $ids->nextIds(BATCH);
+
+$class = 'textbook class nextId()';
+$php = 'PHP ' . PHP_VERSION;
+$rows = [
+    row('one ID', 'ours', 'Polyflake nextId()', $version, '', $nextId),
+    row('one ID', 'ours', 'Polyflake nextIdString()', $version, 'a decimal string', $nextIdString),
+    row('one ID', 'peer', $class, '', 'plain PHP, in benchmarks/php/bench.php', $textbookIds),
+    row('one ID', 'floor', 'empty loop', $php, 'as all here, it appends to an array', $emptyLoop),
+    row('one ID', 'floor', 'microtime(true)', $php, '', $readClock),
+    row('one ID', 'floor', 'empty FFI call', $php, '', $emptyCalls),
+    row('one ID', 'floor', 'FFI call with the arguments of nextId()', $php, '', $callsAsOfNextId),
+    row('batch of 1,000', 'ours', 'Polyflake nextIds(1000)', $version, '', $nextIds),
+    row('batch of 1,000', 'peer', "$class, in a loop", '', 'no batch call', $textbookIds),
+    row('batch of 1,000', 'floor', 'empty loop', $php, 'appends to an array', $emptyLoop),
+];
+foreach ($rows as $n => $row) {
+    if ($row['subject'] === 'Polyflake nextIds(1000)') {
+        $rows[$n]['targets'] = [['what' => 'ratio', 'at_most' => 0.3333]];
+    }
+}
+
+function unixMs(): int
+{
+    return (int) floor(microtime(true) * 1000);
+}
+
+/** Returns right after a turn of the wall clock's millisecond. */
+function waitForMs(): void
+{
+    $start = unixMs();
+    while (unixMs() === $start) {
+    }
+}
+
+/** @return float ns an ID */
+function timeBursts(callable $take): float
+{
+    $took = 0;
+    for ($burst = 0; $burst < BURSTS; $burst++) {
+        waitForMs();
+        $start = hrtime(true);
+        $taken = $take();
+        $took += hrtime(true) - $start;
+    }
+    return $took / (BURSTS * BATCH);
+}
+
+/**
+ * Takes IDs as fast as they come; counts those that came before and how far their time was ahead of the clock.
+ *
+ * @return array{repeated: int, ids: int, ahead_ms: int}
+ */
+function checkIds(callable $take): array
+{
+    $seen = [];
+    $ahead = 0;
+    for ($n = 0; $n < IDS_TO_CHECK; $n += BATCH) {
+        $taken = $take();
+        $ahead = max($ahead, ((int) end($taken) >> 22) + EPOCH_MS - unixMs());
+        foreach ($taken as $id) {
+            $seen[$id] = true;
+        }
+    }
+    return ['repeated' => IDS_TO_CHECK - count($seen), 'ids' => IDS_TO_CHECK, 'ahead_ms' => $ahead];
+}
+
+$given = array_search('--rounds', $argv, true);
+$rounds = $given === false ? 9 : (int) $argv[$given + 1];
+for ($round = 1; $round <= $rounds; $round++) {
+    fwrite(STDERR, "PHP: round $round of $rounds\n");
+    foreach ($rows as $n => $row) {
+        $rows[$n]['rounds'][] = timeBursts($row['take']);
+    }
+}
+fwrite(STDERR, "PHP: looking for repeated IDs\n");
+foreach ($rows as $row) {
+    if ($row['role'] !== 'floor') {
+        $row = array_merge($row, checkIds($row['take']));
+    }
+    unset($row['take']);
+    echo json_encode($row, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES), "\n";
+}

@@ -1,0 +1,674 @@
+"""Polyflake beside the other packages on PyPI, in one run of interleaved rounds.
+
+    python benchmarks/python/bench.py [--rounds 9]
+
+Prints JSON Lines, which benchmarks/README.md describes. The Python it runs on has Polyflake's
+wheel, and the packages of requirements.txt; those that it has not are reported as missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import sys
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import metadata
+from itertools import count, islice, repeat, starmap
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from polyflake import Snowflake
+
+WIDE = "timestamp:40|worker:2|sequence:22@1735689600000/1ms"
+WIDEST = "timestamp:38|worker:1|sequence:25@1735689600000/1ms"
+
+BURSTS = 16  # in a round
+CALLS = 1000  # in a burst
+BATCH = 1000
+BATCHES = 3  # in a burst: with "spread", a fresh tick has at least 3,072 of its 4,096 IDs
+FULL_LOAD_SECONDS = 0.25
+CHUNK = 128  # calls between two looks at the clock under full load
+CHECKED_IDS = 200_000
+SLEEP_MS = 0.5
+SLEEPS_SECONDS = 0.2
+# Of sonyflake-turbo: the largest number in its README, and so many that bursts need not wait.
+MACHINES_UNDER_LOAD, MACHINES_FOR_BURSTS = 32, 128
+
+Call = Callable[[], Any]
+Target = dict[str, Any]
+
+
+# What is measured --------------------------------------------------------------------------------
+
+
+@dataclass
+class Generator:
+    """A generator, and how to call it and to read what it gives."""
+
+    package: str
+    call: Call  # the fastest for one ID
+    call_text: str
+    time_ms: Callable[[int], float]  # the start of an ID's tick, in Unix ms
+    ids_per_ms: float = 4096
+    number: Callable[[Any], int] = int
+    iterator: Iterator[Any] | None = None
+    batch: Call | None = None
+    batch_text: str = ""
+    role: str = "peer"
+    note: str = ""
+
+    @property
+    def version(self) -> str:
+        return metadata.version(self.package)
+
+
+def polyflake(layout: str) -> Generator:
+    ids = Snowflake(layout=layout, node=1)
+    return Generator(
+        package="polyflake",
+        role="ours",
+        call=ids.next_id,
+        call_text="next_id()",
+        iterator=ids,
+        batch=partial(ids.next_ids, BATCH),
+        batch_text="next_ids(1000)",
+        time_ms=lambda id: ids.decode(id).timestamp_ms,
+        ids_per_ms=ids.layout.ids_per_tick / ids.layout.tick_ms,
+    )
+
+
+def oneflake() -> Generator:
+    from oneflake import DEFAULT_EPOCH_MS, FlakeGenerator
+
+    return Generator(
+        package="oneflake",
+        call=FlakeGenerator(worker_id=1).generate,
+        call_text="generate()",
+        time_ms=lambda id: (id >> 22) + DEFAULT_EPOCH_MS,
+    )
+
+
+def sonyflake_turbo(machines: int) -> Generator:
+    from sonyflake_turbo import SONYFLAKE_EPOCH, SonyFlake
+
+    ids = SonyFlake(*range(machines))
+    pure = "" if SonyFlake.__module__ == "sonyflake_turbo" else "; its version in pure Python"
+    return Generator(
+        package="sonyflake-turbo",
+        call=ids.__next__,
+        call_text="__next__()",
+        iterator=ids,
+        batch=partial(ids, BATCH),
+        batch_text="(1000)",
+        time_ms=lambda id: (id >> 24) * 10 + SONYFLAKE_EPOCH * 1000,
+        ids_per_ms=machines * 256 / 10,
+        note=f"{machines} machine IDs, with 256 IDs in 10 ms each{pure}",
+    )
+
+
+def snowflake_id() -> Generator:
+    from snowflake import SnowflakeGenerator
+
+    ids = SnowflakeGenerator(1)
+    return Generator(
+        package="snowflake-id",
+        call=ids.__next__,
+        call_text="__next__()",
+        iterator=ids,
+        time_ms=lambda id: id >> 22,
+        note="gives None where the tick's sequence is used up",
+    )
+
+
+def tsidpy() -> Generator:
+    from tsidpy import TSID, TSIDGenerator
+
+    return Generator(
+        package="tsidpy",
+        call=TSIDGenerator(node=1).create,
+        call_text="create()",
+        number=lambda tsid: tsid.number,
+        time_ms=lambda id: TSID(id).timestamp,
+        note="gives an object; goes on in the next tick where the sequence is used up",
+    )
+
+
+def uuid_utils() -> Generator:
+    from uuid_utils import uuid7
+
+    return Generator(
+        package="uuid-utils",
+        call=uuid7,
+        call_text="uuid7()",
+        number=int,
+        time_ms=lambda uuid: uuid >> 80,
+        note="UUIDs of 128 bits, random in the lower ones: not compared",
+    )
+
+
+# How it is measured ------------------------------------------------------------------------------
+
+
+def own_copy(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """A copy with code of its own, since Python adapts the code of a loop to what it calls."""
+    consts = loop.__code__.co_consts
+    inner = tuple(const.replace() if isinstance(const, CodeType) else const for const in consts)
+    return FunctionType(loop.__code__.replace(co_consts=inner), loop.__globals__)
+
+
+def call_often(call: Call, times: int) -> None:
+    for _ in range(times):
+        call()
+
+
+def call_into_list(call: Call, times: int) -> list[Any]:
+    return [call() for _ in range(times)]
+
+
+def iterate(ids: Iterator[Any], times: int) -> None:
+    for _ in islice(ids, times):
+        pass
+
+
+def only_loop(_: object, times: int) -> None:
+    for _ in range(times):
+        pass
+
+
+def wait_for_next_ms() -> None:
+    now = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 == now:
+        pass
+
+
+def bursts(loop: Callable[..., Any], argument: Any, times: int, ids_a_call: int = 1) -> Call:
+    """Measures ns an ID. Each burst comes right after a turn of the millisecond: nobody waits."""
+    loop = own_copy(loop)
+
+    def measure() -> float:
+        spent = 0
+        for _ in range(BURSTS):
+            wait_for_next_ms()
+            start = time.perf_counter_ns()
+            loop(argument, times)
+            spent += time.perf_counter_ns() - start
+        return spent / (BURSTS * times * ids_a_call)
+
+    return measure
+
+
+def run_in_threads(threads: int, work: Callable[[int], None]) -> None:
+    """Calls work(0), work(1), ... in threads of their own; the first runs in this one."""
+    failures: list[BaseException] = []
+
+    def guarded(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as failure:
+            failures.append(failure)
+
+    others = [threading.Thread(target=guarded, args=(number,)) for number in range(1, threads)]
+    for other in others:
+        other.start()
+    guarded(0)
+    for other in others:
+        other.join()
+    if failures:
+        raise failures[0]
+
+
+def load(call: Call, until: float, made: list[tuple[float, int]]) -> None:
+    """Calls as fast as it goes, and notes after each chunk the time and how many IDs there were."""
+    now = time.perf_counter()
+    while now < until:
+        refused = 0
+        for _ in repeat(None, CHUNK):
+            if call() is None:
+                refused += 1
+        now = time.perf_counter()
+        made.append((now, CHUNK - refused))
+
+
+def full_load(generator: Generator, threads: int) -> Callable[[], tuple[float, float]]:
+    """Measures the share of the capacity in %, and the processor's seconds a second."""
+    loop = own_copy(load)
+
+    def measure() -> tuple[float, float]:
+        made: list[list[tuple[float, int]]] = [[] for _ in range(threads)]
+        # A tick that was partly unused, and the threads' start, are over after the warm-up.
+        loop(generator.call, time.perf_counter() + 0.01, [])
+        start, processor = time.perf_counter(), time.process_time()
+        run_in_threads(
+            threads, lambda number: loop(generator.call, start + FULL_LOAD_SECONDS, made[number])
+        )
+        processor = time.process_time() - processor
+        elapsed = time.perf_counter() - start
+        # Counted is the time in which all threads were at work.
+        begin, end = max(chunks[0][0] for chunks in made), min(chunks[-1][0] for chunks in made)
+        ids = sum(n for chunks in made for at, n in chunks if begin < at <= end)
+        return ids / ((end - begin) * 1000 * generator.ids_per_ms) * 100, processor / elapsed
+
+    return measure
+
+
+def wakes(call: Call | None) -> Call:
+    """Measures by how many ms a thread that sleeps for 0.5 ms wakes late, while another calls."""
+    loop = own_copy(load)
+
+    def measure() -> float:
+        late: list[float] = []
+        until = time.perf_counter() + SLEEPS_SECONDS
+
+        def sleep_often() -> None:
+            while (start := time.perf_counter()) < until:
+                time.sleep(SLEEP_MS / 1000)
+                late.append((time.perf_counter() - start) * 1000 - SLEEP_MS)
+
+        def work(number: int) -> None:
+            if number == 0:
+                sleep_often()
+            elif call is not None:
+                loop(call, until, [])
+
+        run_in_threads(2, work)
+        return statistics.median(late)
+
+    return measure
+
+
+def repeats(generator: Generator, call: Call, ids_a_call: int, threads: int) -> dict[str, Any]:
+    """A run under full load: how often an ID came again, and how far ahead of the clock it was."""
+    given: list[list[Any]] = [[] for _ in range(threads)]
+    ahead = [0.0] * threads
+
+    def work(number: int) -> None:
+        ids = given[number]
+        while len(ids) < CHECKED_IDS // threads:
+            for _ in range(max(1, 64 // ids_a_call)):
+                if ids_a_call > 1:
+                    ids.extend(call())
+                elif (id := call()) is not None:
+                    ids.append(id)
+            now_ms = time.time_ns() // 1_000_000
+            if ids:
+                lead = generator.time_ms(generator.number(ids[-1])) - now_ms
+                ahead[number] = max(ahead[number], lead)
+
+    run_in_threads(threads, work)
+    numbers = [generator.number(id) for ids in given for id in ids]
+    repeated = len(numbers) - len(set(numbers))
+    return {"repeated": repeated, "ids": len(numbers), "ahead_ms": round(max(ahead), 3)}
+
+
+# The tables --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Row:
+    table: str
+    subject: str
+    version: str
+    role: str
+    unit: str
+    note: str = ""
+    comparable: bool = True
+    targets: list[Target] = field(default_factory=list)
+    checked: dict[str, Any] = field(default_factory=dict)
+    rounds: list[float] = field(default_factory=list)
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "kind": "result",
+            "language": "Python",
+            "table": self.table,
+            "subject": self.subject,
+            "version": self.version,
+            "role": self.role,
+            "unit": self.unit,
+            "rounds": self.rounds,
+            "repeated": None,
+            "ids": None,
+            "ahead_ms": None,
+            "reads_clock": self.role != "floor",
+            "comparable": self.comparable,
+            "note": self.note,
+            "targets": self.targets,
+        } | self.checked
+
+
+@dataclass
+class Measurement:
+    """What is measured at once, for one row or more, and the run that looks for repeats."""
+
+    rows: list[Row]
+    measure: Callable[[], float | tuple[float, ...]]
+    check: Callable[[], dict[str, Any]] = dict
+    failure: str = ""
+
+    def attempt(self, step: Callable[[], None]) -> None:
+        """Notes the failure of a peer, which is left out from there on; nothing else may fail."""
+        if self.failure:
+            return
+        try:
+            step()
+        except Exception as failure:
+            if self.rows[0].role != "peer":
+                raise
+            self.failure = f"{type(failure).__name__}: {failure}"
+
+    def run_check(self) -> None:
+        checked = self.check()
+        for row in self.rows:
+            row.checked = checked
+
+    def run_round(self) -> None:
+        seen = self.measure()
+        values = seen if isinstance(seen, tuple) else (seen,)
+        for row, value in zip(self.rows, values, strict=True):
+            row.rounds.append(float(f"{value:.6g}"))
+
+
+class Suite:
+    def __init__(self) -> None:
+        self.measurements: list[Measurement] = []
+
+    def subject(
+        self,
+        tables: str | list[tuple[str, str]],
+        generator: Generator,
+        text: str,
+        measure: Callable[[], float | tuple[float, ...]],
+        *,
+        call: Call | None = None,
+        ids_a_call: int = 1,
+        threads: int = 1,
+        note: str = "",
+        comparable: bool = True,
+        targets: tuple[list[Target], ...] = ([],),
+    ) -> None:
+        """A row of ours or of a peer in each of the tables: pairs of a name and a unit."""
+        if isinstance(tables, str):
+            tables = [(tables, "ns an ID")]
+        name = f"{generator.package} {text}"
+        if generator.role != "ours":
+            targets = ([],) * len(tables)
+        note = "; ".join(filter(None, (generator.note, note)))
+        rows = [
+            Row(table, name, generator.version, generator.role, unit, note, comparable, list(aims))
+            for (table, unit), aims in zip(tables, targets, strict=True)
+        ]
+        check = partial(repeats, generator, call or generator.call, ids_a_call, threads)
+        self.measurements.append(Measurement(rows, measure, check))
+
+    def floor(
+        self, table: str, text: str, measure: Callable[[], float], unit: str = "ns an ID"
+    ) -> None:
+        version = ".".join(map(str, sys.version_info[:3]))
+        row = Row(table, text, f"Python {version}", "floor", unit)
+        self.measurements.append(Measurement([row], measure))
+
+
+def at_most(limit: float, over: str = "") -> list[Target]:
+    if over:
+        return [{"what": "ratio to", "subject": over, "at_most": limit}]
+    return [{"what": "value", "at_most": limit}]
+
+
+def layout_of(generator: Generator) -> str:
+    """Tells rows of ours apart: nothing for the default layout."""
+    wide = generator.role == "ours" and generator.ids_per_ms > 4096
+    return ", 22-bit sequence" if wide else ""
+
+
+def single_ids(suite: Suite, generators: list[Generator]) -> None:
+    table = "one ID"
+    for it in generators:
+        suite.subject(
+            table,
+            it,
+            it.call_text + layout_of(it),
+            bursts(call_often, it.call, CALLS),
+            comparable=it.package != "uuid-utils",
+            targets=(at_most(0.85, over="oneflake generate()"),),
+        )
+    floors = [
+        ("a call of C that gives a small int: int.bit_length()", (1).bit_length),
+        ("a call of C that gives a new 64-bit int: threading.get_ident()", threading.get_ident),
+        ("a call of C that reads the clock: time.time_ns()", time.time_ns),
+    ]
+    for text, call in floors:
+        suite.floor(table, text, bursts(call_often, call, CALLS))
+    suite.floor(table, "a loop without a call", bursts(only_loop, None, CALLS))
+
+
+def iteration(suite: Suite, generators: list[Generator]) -> None:
+    table = "iteration"
+    for it in generators:
+        if it.package == "uuid-utils":
+            continue
+        if it.iterator is not None:
+            suite.subject(
+                table,
+                it,
+                "for" + layout_of(it),
+                bursts(iterate, it.iterator, CALLS),
+                call=it.iterator.__next__,
+                targets=(at_most(0.75, over="oneflake generate()"),),
+            )
+            continue
+        suite.subject(
+            table,
+            it,
+            it.call_text,
+            bursts(call_often, it.call, CALLS),
+            note="no iterator: a loop over range that calls",
+        )
+        if it.package == "oneflake":
+            # The fastest iterator that the standard library makes of it.
+            suite.subject(
+                table,
+                it,
+                "starmap(generate, repeat(()))",
+                bursts(iterate, starmap(it.call, repeat(())), CALLS),
+                note="no iterator: itertools make one of its call",
+            )
+    suite.floor(
+        table,
+        "an iterator of C that gives new 64-bit ints: itertools.count()",
+        bursts(iterate, count(1 << 60), CALLS),
+    )
+
+
+def batches(suite: Suite, generators: list[Generator]) -> None:
+    table = "batch of 1,000"
+    for it in generators:
+        if it.package == "uuid-utils":
+            continue
+        if it.batch is not None:
+            suite.subject(
+                table,
+                it,
+                it.batch_text + layout_of(it),
+                bursts(call_often, it.batch, BATCHES, BATCH),
+                call=it.batch,
+                ids_a_call=BATCH,
+                targets=(at_most(0.8, over="sonyflake-turbo (1000)"),),
+            )
+            continue
+
+        suite.subject(
+            table,
+            it,
+            f"[{it.call_text} for ...]",
+            bursts(call_into_list, it.call, BATCH),
+            note="no batch: a list of single calls",
+        )
+    ids = array("Q", range(1 << 60, (1 << 60) + BATCH))
+    suite.floor(
+        table,
+        "a list of 1,000 new 64-bit ints: array.tolist()",
+        bursts(call_often, ids.tolist, BATCHES, BATCH),
+    )
+
+
+def fills(suite: Suite, peers: list[Generator]) -> None:
+    ids = Snowflake(layout=WIDEST, node=1)
+    generator = polyflake(WIDEST)  # the same node, so they share one cursor
+    for size, calls in ((1000, 100), (100_000, 4)):
+        table = f"fill of {size:,} (buffer)"
+        buffer, other = array("Q", bytes(8 * size)), array("Q", bytes(8 * size))
+
+        def filled(buffer: array[int] = buffer) -> list[int]:
+            ids.fill(buffer)
+            return buffer.tolist()
+
+        suite.subject(
+            table,
+            generator,
+            "fill(buffer), 25-bit sequence",
+            bursts(call_often, partial(ids.fill, buffer), calls, size),
+            call=filled,
+            ids_a_call=size,
+            targets=(at_most(1),),
+        )
+        for it in peers:
+            if size == BATCH and it.batch is not None and it.role == "peer":
+
+                def fill_by_list(batch: Call = it.batch, buffer: array[int] = buffer) -> None:
+                    buffer[:] = array("Q", batch())
+
+                suite.subject(
+                    table,
+                    it,
+                    "buffer[:] = array('Q', (1000))",
+                    bursts(call_often, fill_by_list, BATCHES, size),
+                    call=it.batch,
+                    ids_a_call=BATCH,
+                    note="fills no buffer: its list, copied",
+                )
+
+        copy = partial(memoryview(buffer).__setitem__, slice(None), other)
+        suite.floor(table, "a copy of the buffer", bursts(call_often, copy, calls, size))
+
+
+def full_loads(suite: Suite, generators: list[Generator]) -> None:
+    for threads, words in ((1, "one thread"), (2, "two threads")):
+        for it in generators:
+            suite.subject(
+                [
+                    (f"full load, {words}", "% of capacity"),
+                    (f"processor time under full load, {words}", "CPU seconds a second"),
+                ],
+                it,
+                it.call_text,
+                full_load(it, threads),
+                threads=threads,
+                note=f"capacity {it.ids_per_ms:,.5g} IDs a ms" if it.ids_per_ms != 4096 else "",
+                targets=(
+                    [{"what": "value", "at_least": 99.5}],
+                    # It spins where it waits.
+                    at_most(1, over="oneflake generate()"),
+                ),
+            )
+
+
+def wakes_under_load(suite: Suite, generators: list[Generator]) -> None:
+    table = "another thread's wake under full load"
+    for it in generators:
+        suite.subject([(table, "ms")], it, it.call_text, wakes(it.call), targets=(at_most(1),))
+    suite.floor(table, "nothing beside it", wakes(None), "ms")
+
+
+# The run -----------------------------------------------------------------------------------------
+
+
+def missing(package: str, why: str) -> dict[str, Any]:
+    lines = (Path(__file__).parent / "requirements.txt").read_text().split()
+    pinned = dict(line.split("==") for line in lines)
+    return {
+        "kind": "missing",
+        "language": "Python",
+        "subject": package,
+        "version": pinned[package],
+        "why": why,
+    }
+
+
+def found(
+    records: list[dict[str, Any]], package: str, makers: list[Callable[[], Generator]]
+) -> list[Generator]:
+    """The package's generators; none, and a record, where it cannot be imported or made."""
+    try:
+        generators = [make() for make in makers]
+        for it in generators:
+            it.time_ms(it.number(it.call()))
+    except Exception as failure:
+        records.append(missing(package, f"{type(failure).__name__}: {failure}"))
+        return []
+    return generators
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=9)
+    rounds = parser.parse_args().rounds
+    if rounds < 1:
+        parser.error("--rounds must be 1 or more")
+
+    records: list[dict[str, Any]] = []
+    ours = polyflake("twitter")
+    one = found(records, "oneflake", [oneflake])
+    sony = found(
+        records,
+        "sonyflake-turbo",
+        [
+            lambda: sonyflake_turbo(MACHINES_FOR_BURSTS),
+            lambda: sonyflake_turbo(MACHINES_UNDER_LOAD),
+        ],
+    )
+    twelve_bits = [
+        *found(records, "snowflake-id", [snowflake_id]),
+        *found(records, "tsidpy", [tsidpy]),
+    ]
+    uuids = found(records, "uuid-utils", [uuid_utils])
+    for_bursts = [ours, polyflake(WIDE), *one, *sony[:1], *twelve_bits, *uuids]
+    under_load = [ours, *one, *sony[1:], *twelve_bits]
+
+    suite = Suite()
+    single_ids(suite, for_bursts)
+    iteration(suite, for_bursts)
+    batches(suite, for_bursts)
+    fills(suite, for_bursts)
+    full_loads(suite, under_load)
+    wakes_under_load(suite, under_load)
+
+    gc.disable()  # as timeit does: its turn would come in anybody's burst
+    print("Python: looking for repeats", file=sys.stderr)
+    for measurement in suite.measurements:
+        measurement.attempt(measurement.run_check)
+    for number in range(rounds):
+        print(f"Python: round {number + 1} of {rounds}", file=sys.stderr)
+        for measurement in suite.measurements:
+            measurement.attempt(measurement.run_round)
+
+    for measurement in suite.measurements:
+        if measurement.failure:
+            row = measurement.rows[0]
+            why = f"failed in the table “{row.table}”: {measurement.failure}"
+            records.append(missing(row.subject.split()[0], why))
+        else:
+            records += [row.record() for row in measurement.rows]
+    for record in records:
+        print(json.dumps(record))
+
+
+if __name__ == "__main__":
+    main()

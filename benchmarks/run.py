@@ -1,0 +1,412 @@
+"""Measures what an ID costs beside other packages, in every language, and writes docs/benchmarks.
+
+    make bench                                        everything, after building it
+    python benchmarks/run.py [LANGUAGE ...] [--rounds N]
+
+With languages named, the document goes to target/benchmarks/partial and docs/benchmarks stays as it
+is: its figures are of one run. Exits with 1 if a language's program fails. benchmarks/README.md
+tells more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from report import Record, check_record
+
+ROOT = Path(__file__).resolve().parent.parent
+SUITE = ROOT / "benchmarks"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+WORK = TARGET / "benchmarks"
+# Of a program, all rounds of it; those here take one or two minutes.
+LONGEST_RUN_S = 1800
+
+
+class CommandFailed(Exception):
+    """A command that exits with something else than 0; the text is its last lines."""
+
+
+class Skipped(Exception):
+    """A language that is not on this machine; the text says what is missing."""
+
+
+def say(text: str) -> None:
+    print(f"--- {text}", file=sys.stderr, flush=True)
+
+
+def without_paths(text: str) -> str:
+    """What goes into a document names no folders of this machine."""
+    for folder, name in ((str(ROOT) + "/", ""), (str(ROOT), "."), (str(Path.home()), "~")):
+        text = text.replace(folder, name)
+    return text
+
+
+def command(*arguments: str | Path, folder: Path = ROOT, **variables: str) -> str:
+    """Runs it, with variables added to the environment, and gives its output."""
+    try:
+        done = subprocess.run(
+            [str(argument) for argument in arguments],
+            cwd=folder,
+            env=os.environ | variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_RUN_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        raise CommandFailed(without_paths(str(problem))) from None
+    if done.returncode != 0:
+        said = done.stdout + done.stderr
+        print(said, file=sys.stderr, end="")
+        raise CommandFailed(problem_of(said) or f"exit status {done.returncode}")
+    return done.stdout
+
+
+def problem_of(output: str) -> str:
+    """The line that says what is wrong, as far as one can tell; else the last."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"(npm )?(error|fatal)\b", line, re.IGNORECASE)]
+    return without_paths((named or lines[-1:] or [""])[0])[:300]
+
+
+def need(program: str, package: str) -> None:
+    """Installs Debian's package where the program is missing; if that fails, its use tells."""
+    if not shutil.which(program):
+        subprocess.run([ROOT / "tools" / "need", program, package], stdout=sys.stderr, check=False)
+
+
+def missing(language: str, subject: str, version: str, why: str) -> Record:
+    return {
+        "kind": "missing",
+        "language": language,
+        "subject": subject,
+        "version": version,
+        "why": why,
+    }
+
+
+Program = list[str | Path]
+Prepared = tuple[Program, list[Record]]
+
+
+# Languages ---------------------------------------------------------------------------------------
+# Each builds what is measured, and gives the program's command and the peers that are missing.
+
+
+def rust() -> Prepared:
+    folder = SUITE / "rust"
+    manifest = tomllib.loads((folder / "Cargo.toml").read_text())
+    locked = tomllib.loads((folder / "Cargo.lock").read_text())["package"]
+    versions = {package["name"]: package["version"] for package in locked}
+    features = manifest["features"]
+    chosen = features["default"]
+    peers = [feature for feature in chosen if features.get(feature) == [f"dep:{feature}"]]
+    target = WORK / "rust"
+
+    def build(*options: str) -> None:
+        cargo = ("cargo", "build", "--release", "--locked", "--quiet", *options)
+        command(*cargo, folder=folder, CARGO_TARGET_DIR=str(target))
+
+    records = []
+    try:
+        build()
+    except CommandFailed as problem:
+        say(f"Rust: does not build with all peers ({problem}); looking for those that do")
+        kept = [feature for feature in chosen if feature not in peers]
+        # If ours alone does not build, no peer is to blame.
+        build("--no-default-features", "--features", ",".join(kept))
+        for peer in peers:
+            try:
+                build("--no-default-features", "--features", ",".join([*kept, peer]))
+                kept.append(peer)
+            except CommandFailed as why:
+                records.append(
+                    missing("Rust", peer, versions.get(peer, ""), f"does not build: {why}")
+                )
+        build("--no-default-features", "--features", ",".join(kept))
+    return [target / "release" / manifest["package"]["name"]], records
+
+
+def c() -> Prepared:
+    need("cc", "gcc")
+    need("pkg-config", "pkg-config")
+    flags = command("pkg-config", "--cflags", "--libs", "polyflake").split()
+    program = WORK / "c" / "bench"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    command("cc", "-O2", "-pthread", SUITE / "c" / "bench.c", "-o", program, *flags)
+    return [program], []
+
+
+def python() -> Prepared:
+    wheels = sorted((ROOT / "dist").glob("polyflake-*.whl"))
+    if not wheels:
+        raise CommandFailed("there is no wheel in dist: make packages")
+    interpreter = environment(WORK / "python")
+    pip(interpreter, "--no-deps", "--force-reinstall", str(wheels[-1]))
+    records = []
+    for line in (SUITE / "python" / "requirements.txt").read_text().splitlines():
+        requirement = line.partition("#")[0].strip()
+        if requirement:
+            try:
+                pip(interpreter, requirement)
+            except CommandFailed as problem:
+                subject, _, version = requirement.partition("==")
+                records.append(missing("Python", subject, version, f"does not install: {problem}"))
+    return [interpreter, SUITE / "python" / "bench.py"], records
+
+
+def environment(folder: Path) -> Path:
+    """A virtual environment's interpreter."""
+    interpreter = folder / "bin" / "python"
+    if not interpreter.exists():
+        command(sys.executable, "-m", "venv", folder)
+    return interpreter
+
+
+def pip(interpreter: Path, *arguments: str) -> None:
+    command(interpreter, "-m", "pip", "install", "-q", "--disable-pip-version-check", *arguments)
+
+
+def node() -> Prepared:
+    folder = SUITE / "node"
+    if not shutil.which("npm"):
+        raise Skipped("there is no npm here")
+    need("chromium", "chromium")
+    records = []
+    try:
+        command("npm", "ci", "--no-audit", "--no-fund", folder=folder)
+    except CommandFailed as problem:
+        package = json.loads((folder / "package.json").read_text())
+        for name, version in package.get("dependencies", {}).items():
+            records.append(missing("Node", name, version, f"npm ci: {problem}"))
+    return ["node", folder / "bench.js"], records
+
+
+def go() -> Prepared:
+    if not shutil.which("go"):
+        raise Skipped("there is no Go here")
+    # An older Go must not fetch a newer one.
+    local: dict[str, Any] = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "1"}
+    version = command("go", "env", "GOVERSION", **local).strip()
+    older = re.match(r"go1\.(\d+)", version)
+    if older and int(older[1]) < 24:
+        raise Skipped(f"this is {version}, and 1.24 or later is needed")
+    # Go's build cache does not look at C headers: another header is then another build.
+    header = Path(
+        command("pkg-config", "--variable=includedir", "polyflake").strip(), "polyflake.h"
+    )
+    local["CGO_CFLAGS"] = command("go", "env", "CGO_CFLAGS", **local).strip() + (
+        f" -DPOLYFLAKE_HEADER_CHECKSUM={zlib.crc32(header.read_bytes())}"
+    )
+    program = WORK / "go" / "bench"
+    command("go", "build", "-o", program, ".", folder=SUITE / "go", **local)
+    return [program], []
+
+
+def php() -> Prepared:
+    need("php", "php-cli")
+    if not shutil.which("php"):
+        raise Skipped("there is no PHP here, and it could not be installed")
+    usable = 'echo PHP_VERSION_ID >= 80100 && class_exists("FFI") ? "yes" : "";'
+    if not command("php", "-r", usable).strip():
+        raise Skipped("this PHP is older than 8.1 or lacks the extension ffi")
+    return ["php", SUITE / "php" / "bench.php"], []
+
+
+LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
+    "rust": ("Rust", rust),
+    "c": ("C", c),
+    "python": ("Python", python),
+    "node": ("Node", node),
+    "go": ("Go", go),
+    "php": ("PHP", php),
+}
+
+
+# Running -----------------------------------------------------------------------------------------
+
+
+def measure(name: str, prepare: Callable[[], Prepared], rounds: int | None) -> list[Record]:
+    """A language's records; where something fails, one that says so is among them."""
+    records: list[Record] = []
+    try:
+        say(f"{name}: building, and installing its peers")
+        program, records = prepare()
+        say(f"{name}: measuring")
+        printed, problem = run_program(program, rounds)
+        records += printed
+        if problem:
+            records.append({"kind": "failed", "language": name, "why": problem})
+    except Skipped as why:
+        records.append({"kind": "skipped", "language": name, "why": str(why)})
+    except (CommandFailed, OSError) as problem:
+        records.append({"kind": "failed", "language": name, "why": without_paths(str(problem))})
+    for record in records:
+        if record["kind"] in ("skipped", "failed"):
+            say(f"{name}: {record['kind']}: {record['why']}")
+    return without_doubles(records)
+
+
+def run_program(program: Program, rounds: int | None) -> tuple[list[Record], str]:
+    """What it printed, and what went wrong, if anything."""
+    options = [] if rounds is None else ["--rounds", str(rounds)]
+    try:
+        done = subprocess.run(
+            [*map(str, program), *options],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=LONGEST_RUN_S,
+        )
+    except subprocess.TimeoutExpired:
+        return [], f"it did not end within {LONGEST_RUN_S} s"
+    problem = f"exit status {done.returncode}" if done.returncode != 0 else ""
+    records = []
+    for number, line in enumerate(done.stdout.splitlines(), 1):
+        try:
+            records.append(check_record(json.loads(line)))
+        except ValueError as why:  # a WrongRecord is one
+            problem = problem or f"line {number} of its output: {why}"
+    if not any(record["kind"] == "result" for record in records):
+        problem = problem or "it printed no result"
+    return records, problem
+
+
+def without_doubles(records: Sequence[Record]) -> list[Record]:
+    """A peer that did not install does not import either: the first reason says more."""
+    seen: set[tuple[str, str]] = set()
+    kept = []
+    for record in records:
+        if record["kind"] == "missing":
+            key = (record["language"], record["subject"].lower())
+            if key in seen:
+                continue
+            seen.add(key)
+        kept.append(record)
+    return kept
+
+
+# The machine -------------------------------------------------------------------------------------
+
+
+def first_match(pattern: str, file: str) -> str:
+    try:
+        found = re.search(pattern, Path(file).read_text(), re.MULTILINE)
+    except OSError:
+        return ""
+    return found[1].strip().strip('"') if found else ""
+
+
+def machine() -> dict[str, str]:
+    memory = first_match(r"^MemTotal:\s*(\d+)", "/proc/meminfo")
+    flags = first_match(r"^flags\s*:(.*)$", "/proc/cpuinfo").split()
+    counter = "invariant TSC" if {"constant_tsc", "nonstop_tsc"} <= set(flags) else ""
+    facts = {
+        "CPU": first_match(r"^model name\s*:(.*)$", "/proc/cpuinfo") or platform.processor(),
+        "Architecture": platform.machine(),
+        "Processors": str(
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        ),
+        "Clock source": ", ".join(
+            filter(
+                None,
+                [
+                    first_match(
+                        r"(.+)", "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+                    ),
+                    counter,
+                ],
+            )
+        ),
+        "Virtual machine": ("yes" if "hypervisor" in flags else "no") if flags else "",
+        "Memory": f"{int(memory) / 2**20:.1f} GiB" if memory else "",
+        "System": first_match(r"^PRETTY_NAME=(.*)$", "/etc/os-release") or platform.system(),
+        "Kernel": f"{platform.system()} {platform.release().partition('-')[0]}",
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def tools() -> dict[str, str]:
+    """Versions of compilers and interpreters, of those that are here."""
+    asked: dict[str, Program] = {
+        "Rust": ["rustc", "--version"],
+        "C compiler": ["cc", "--version"],
+        "Python": [sys.executable, "--version"],
+        "Node": ["node", "--version"],
+        "Chromium": ["chromium", "--version"],
+        "Go": ["go", "version"],
+        "PHP": ["php", "--version"],
+    }
+    versions = {}
+    for name, program in asked.items():
+        if shutil.which(str(program[0])):
+            try:
+                versions[name] = command(*program).splitlines()[0].strip()
+            except (CommandFailed, IndexError) as problem:
+                say(f"{name} does not tell its version: {problem}")
+    return versions
+
+
+def write_report(results: Path, folder: Path) -> bool:
+    interpreter = Path(sys.executable)
+    try:
+        drawing = environment(WORK / "report")
+        pip(drawing, "-r", str(SUITE / "requirements.txt"))
+        interpreter = drawing
+    except CommandFailed as problem:
+        say(f"without charts, since matplotlib does not install: {problem}")
+    done = subprocess.run([interpreter, SUITE / "report.py", results, folder], check=False)
+    return done.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Ours beside other packages, in one run.")
+    parser.add_argument(
+        "languages",
+        nargs="*",
+        metavar="LANGUAGE",
+        help=f"of {', '.join(LANGUAGES)}; all by default",
+    )
+    parser.add_argument("--rounds", type=int, help="how often each is measured, at least 7")
+    given = parser.parse_args()
+    unknown = [name for name in given.languages if name not in LANGUAGES]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(LANGUAGES)}")
+
+    if given.rounds is not None and given.rounds < 7:
+        parser.error("--rounds takes a number of at least 7")
+
+    WORK.mkdir(parents=True, exist_ok=True)
+    records: list[Record] = []
+    for key in given.languages or LANGUAGES:
+        records += measure(*LANGUAGES[key], given.rounds)
+    # After the measuring: by now everything that could be installed is.
+    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
+    records.insert(0, {"kind": "run", "date": date, "machine": machine(), "tools": tools()})
+
+    results = WORK / "results.jsonl"
+    results.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    folder = WORK / "partial" if given.languages else ROOT / "docs" / "benchmarks"
+    written = write_report(results, folder)
+    if written:
+        document = folder / "README.md"
+        say(f"results: {without_paths(str(results))}; document: {without_paths(str(document))}")
+    return 0 if written and not any(record["kind"] == "failed" for record in records) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+//! What an ID costs with Polyflake and with the other Snowflake crates, in interleaved rounds of one run:
+//! JSON Lines on standard output, progress on standard error.
+
+mod floors;
+mod measure;
+mod ours;
+mod peers;
+mod suite;
+
+use std::process::ExitCode;
+
+/// Twitter's epoch, in Unix ms. The peers are set to it, so that all IDs but those of wide layouts read the
+/// same.
+const TWITTER_EPOCH_MS: u64 = 1_288_834_974_657;
+
+/// The Unix ms in an ID of 10 node and 12 sequence bits.
+fn twitter_time(id: u64) -> i64 {
+    i64::try_from((id >> 22) + TWITTER_EPOCH_MS).expect("at most 42 bits of time")
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rounds = match &arguments[..] {
+        [] => Some(9),
+        [option, rounds] if option == "--rounds" => rounds.parse().ok().filter(|rounds| *rounds > 0),
+        _ => None,
+    };
+    let Some(rounds) = rounds else {
+        eprintln!("usage: polyflake-benchmarks [--rounds N]");
+        return ExitCode::from(2);
+    };
+    // A peer that panics in one thread of two would leave the other waiting.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::exit(1);
+    }));
+    let mut suite = suite::Suite::default();
+    ours::add(&mut suite);
+    peers::add(&mut suite);
+    floors::add(&mut suite);
+    suite.run(rounds);
+    suite.print();
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,329 @@
+//! The other crates, set to Twitter's widths and epoch wherever they can be.
+
+#![allow(unused, reason = "which adapters there are depends on the features")]
+
+use std::hint::spin_loop;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::measure::{BATCH, Batches};
+use crate::suite::{About, OWNED, Role, Suite};
+use crate::{TWITTER_EPOCH_MS, twitter_time};
+
+/// Batches that an honest generator of 12 sequence bits need not wait for.
+const FEW: Batches = Batches { burst: 3, bursts: 40 };
+
+const LOOPED: &str = "no batch call: single calls in a loop";
+
+pub fn add(suite: &mut Suite) {
+    #[cfg(feature = "ferroid")]
+    ferroid::add(suite);
+    #[cfg(feature = "snowflaked")]
+    snowflaked::add(suite);
+    #[cfg(feature = "snowflake_me")]
+    snowflake_me::add(suite);
+    #[cfg(feature = "idgenerator")]
+    idgenerator::add(suite);
+    #[cfg(feature = "rs-snowflake")]
+    rs_snowflake::add(suite);
+    #[cfg(feature = "snowid")]
+    snowid::add(suite);
+}
+
+fn peer(package: &'static str, subject: &'static str) -> About {
+    About {
+        subject,
+        package,
+        role: Role::Peer,
+        reads_clock: true,
+        ticker: false,
+        capacity: 4096,
+        time_of: twitter_time,
+        note: "",
+    }
+}
+
+fn twitter_epoch() -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(TWITTER_EPOCH_MS)
+}
+
+/// A batch of single calls.
+fn looped(mut next: impl FnMut() -> u64) -> impl FnMut(&mut [u64; BATCH]) {
+    move |buffer| {
+        for id in buffer {
+            *id = next();
+        }
+    }
+}
+
+#[cfg(feature = "ferroid")]
+mod ferroid {
+    use ferroid::generator::{AtomicSnowflakeGenerator, BasicSnowflakeGenerator, LockSnowflakeGenerator};
+    use ferroid::id::SnowflakeTwitterId;
+    use ferroid::time::{MonotonicClock, TWITTER_EPOCH, TimeSource};
+
+    use super::{About, FEW, SystemTime, looped, peer, spin_loop, twitter_epoch};
+    use crate::suite::Suite;
+
+    const TICKER: &str = "its time is what a background thread has stored last";
+    const TICKER_LOOPED: &str =
+        "its time is what a background thread has stored last; no batch call: single calls in a loop";
+    const OUR_SOURCE: &str =
+        "with a TimeSource of the benchmark's own, as the crate has none that reads a clock";
+    const OUR_SOURCE_LOOPED: &str = "with a TimeSource of the benchmark's own, as the crate has none that \
+        reads a clock; no batch call: single calls in a loop";
+
+    /// The wall clock, read in every call.
+    struct WallClock {
+        epoch: SystemTime,
+    }
+
+    impl TimeSource<u64> for WallClock {
+        fn current_millis(&self) -> u64 {
+            let since = self.epoch.elapsed().expect("the clock is past the epoch");
+            since.as_secs() * 1000 + u64::from(since.subsec_millis())
+        }
+    }
+
+    fn wall_clock() -> WallClock {
+        WallClock { epoch: twitter_epoch() }
+    }
+
+    fn ticker() -> MonotonicClock {
+        MonotonicClock::with_epoch(TWITTER_EPOCH)
+    }
+
+    fn atomic<T: TimeSource<u64>>(time: T) -> impl Fn() -> u64 {
+        let ids = AtomicSnowflakeGenerator::<SnowflakeTwitterId, T>::new(1, time);
+        move || ids.next_id(|_| spin_loop()).to_raw()
+    }
+
+    fn lock<T: TimeSource<u64>>(time: T) -> impl Fn() -> u64 {
+        let ids = LockSnowflakeGenerator::<SnowflakeTwitterId, T>::new(1, time);
+        move || ids.try_next_id(|_| spin_loop()).expect("no thread panicked").to_raw()
+    }
+
+    fn basic<T: TimeSource<u64>>(time: T) -> impl Fn() -> u64 {
+        let ids = BasicSnowflakeGenerator::<SnowflakeTwitterId, T>::new(1, time);
+        move || ids.next_id(|_| spin_loop()).to_raw()
+    }
+
+    pub fn add(suite: &mut Suite) {
+        let on_wall_clock = |subject| About { note: OUR_SOURCE, ..peer("ferroid", subject) };
+        let on_ticker =
+            |subject| About { reads_clock: false, ticker: true, note: TICKER, ..peer("ferroid", subject) };
+        suite.shared(&on_wall_clock("ferroid AtomicSnowflakeGenerator, SystemTime"), || atomic(wall_clock()));
+        suite.shared(&on_wall_clock("ferroid LockSnowflakeGenerator, SystemTime"), || lock(wall_clock()));
+        suite.shared(&on_ticker("ferroid AtomicSnowflakeGenerator, MonotonicClock"), || atomic(ticker()));
+        suite.shared(&on_ticker("ferroid LockSnowflakeGenerator, MonotonicClock"), || lock(ticker()));
+        let basic_wall = on_wall_clock("ferroid BasicSnowflakeGenerator, SystemTime");
+        let basic_ticker = on_ticker("ferroid BasicSnowflakeGenerator, MonotonicClock");
+        suite.owned(&basic_wall, || basic(wall_clock()));
+        suite.owned(&basic_ticker, || basic(ticker()));
+        let basic_wall = About { note: OUR_SOURCE_LOOPED, ..basic_wall };
+        let basic_ticker = About { note: TICKER_LOOPED, ..basic_ticker };
+        suite.batches(&basic_wall, FEW, || looped(basic(wall_clock())));
+        suite.batches(&basic_ticker, FEW, || looped(basic(ticker())));
+    }
+}
+
+#[cfg(feature = "snowflaked")]
+mod snowflaked {
+    use snowflaked::{Builder, Generator, sync};
+
+    use super::{About, FEW, LOOPED, looped, peer, twitter_epoch};
+    use crate::suite::Suite;
+
+    fn owned() -> impl FnMut() -> u64 {
+        let mut ids: Generator = Builder::new().instance(1).epoch(twitter_epoch()).build();
+        move || ids.generate()
+    }
+
+    pub fn add(suite: &mut Suite) {
+        suite.shared(&peer("snowflaked", "snowflaked sync::Generator"), || {
+            let ids: sync::Generator = Builder::new().instance(1).epoch(twitter_epoch()).build();
+            move || ids.generate()
+        });
+        let generator = peer("snowflaked", "snowflaked Generator");
+        suite.owned(&generator, owned);
+        suite.batches(&About { note: LOOPED, ..generator }, FEW, || looped(owned()));
+    }
+}
+
+#[cfg(feature = "snowflake_me")]
+mod snowflake_me {
+    use snowflake_me::Snowflake;
+
+    use super::{About, BATCH, Batches, FEW, OWNED, TWITTER_EPOCH_MS, peer};
+    use crate::suite::Suite;
+
+    fn ids() -> Snowflake {
+        let builder = Snowflake::builder().machine_id(&|| Ok(1)).data_center_id(&|| Ok(0));
+        builder.start_time(TWITTER_EPOCH_MS.cast_signed()).finalize().expect("the options are right")
+    }
+
+    fn single() -> impl Fn() -> u64 {
+        let ids = ids();
+        move || ids.next_id().expect("an ID").as_u64()
+    }
+
+    /// 41 bits of time and 22 of sequence.
+    fn wide() -> Snowflake {
+        let builder = Snowflake::builder().machine_id(&|| Ok(0)).data_center_id(&|| Ok(0));
+        let builder = builder.bit_len_sequence(22).bit_len_machine_id(0).bit_len_data_center_id(0);
+        builder.start_time(TWITTER_EPOCH_MS.cast_signed()).finalize().expect("the options are right")
+    }
+
+    fn batch(ids: Snowflake) -> impl FnMut(&mut [u64; BATCH]) {
+        let mut batch = Vec::with_capacity(BATCH);
+        move |buffer| {
+            batch.clear();
+            ids.next_ids_into(BATCH, &mut batch).expect("IDs");
+            for (id, taken) in buffer.iter_mut().zip(&batch) {
+                *id = taken.as_u64();
+            }
+        }
+    }
+
+    pub fn add(suite: &mut Suite) {
+        let single_ids = peer("snowflake_me", "snowflake_me next_id");
+        suite.shared(&single_ids, single);
+        suite.singles(OWNED, &About { note: "it has no type for a single owner", ..single_ids }, single);
+        let batches = About {
+            note: "its own type of ID, copied into the buffer",
+            ..peer("snowflake_me", "snowflake_me next_ids_into")
+        };
+        suite.batches(&batches, FEW, || batch(ids()));
+        let batches = About { subject: "snowflake_me next_ids_into, 22-bit sequence", ..batches };
+        suite.batches(&batches, Batches { burst: 1000, bursts: 8 }, || batch(wide()));
+    }
+}
+
+#[cfg(feature = "idgenerator")]
+mod idgenerator {
+    use idgenerator::{CoreIdGenerator, IdGeneratorOptions, IdInstance};
+
+    use super::{About, FEW, TWITTER_EPOCH_MS, looped, peer};
+    use crate::suite::Suite;
+
+    fn options() -> IdGeneratorOptions {
+        let options = IdGeneratorOptions::new().base_time(TWITTER_EPOCH_MS.cast_signed()).worker_id(1);
+        options.worker_id_bit_len(10).seq_bit_len(12)
+    }
+
+    fn owned() -> impl FnMut() -> u64 {
+        let mut ids = CoreIdGenerator::default();
+        ids.init(options()).expect("the options are right");
+        move || ids.next_id().cast_unsigned()
+    }
+
+    pub fn add(suite: &mut Suite) {
+        // It keeps the five lowest numbers of each tick for other uses.
+        let peer = |subject, note| About { capacity: 4091, note, ..peer("idgenerator", subject) };
+        let drift = "takes ticks ahead of the clock, up to 2,000 of them, rather than wait";
+        suite.shared(&peer("idgenerator IdInstance", drift), || {
+            IdInstance::init(options()).expect("the options are right");
+            || IdInstance::next_id().cast_unsigned()
+        });
+        suite.owned(&peer("idgenerator CoreIdGenerator", drift), owned);
+        let looped_note =
+            "no batch call: single calls in a loop; takes ticks ahead of the clock rather than wait";
+        suite.batches(&peer("idgenerator CoreIdGenerator", looped_note), FEW, || looped(owned()));
+    }
+}
+
+#[cfg(feature = "rs-snowflake")]
+mod rs_snowflake {
+    use snowflake::{SnowflakeIdBucket, SnowflakeIdGenerator};
+
+    use super::{About, FEW, looped, peer, twitter_epoch};
+    use crate::suite::Suite;
+
+    fn ids() -> SnowflakeIdGenerator {
+        SnowflakeIdGenerator::with_epoch(0, 1, twitter_epoch())
+    }
+
+    fn lazy() -> impl FnMut() -> u64 {
+        let mut ids = ids();
+        move || ids.lazy_generate().cast_unsigned()
+    }
+
+    fn bucket() -> impl FnMut() -> u64 {
+        let mut ids = SnowflakeIdBucket::with_epoch(0, 1, twitter_epoch());
+        move || ids.get_id().cast_unsigned()
+    }
+
+    pub fn add(suite: &mut Suite) {
+        let own_time = |subject, note| About { reads_clock: false, note, ..peer("rs-snowflake", subject) };
+        suite.owned(&peer("rs-snowflake", "rs-snowflake real_time_generate"), || {
+            let mut ids = ids();
+            move || ids.real_time_generate().cast_unsigned()
+        });
+        let seldom = "reads the clock once in 4,096 IDs: between, the time in them stands still";
+        suite.owned(&own_time("rs-snowflake generate", seldom), || {
+            let mut ids = ids();
+            move || ids.generate().cast_unsigned()
+        });
+        let never = "reads the clock when it is made and never again: the time in its IDs only counts them";
+        suite.owned(&own_time("rs-snowflake lazy_generate", never), lazy);
+        let bucket_note =
+            "never reads the clock again, and its IDs descend: it takes lazy_generate's from the end";
+        suite.owned(&own_time("rs-snowflake SnowflakeIdBucket", bucket_note), bucket);
+        let looped_note = "never reads the clock again; no batch call: single calls in a loop";
+        suite.batches(&own_time("rs-snowflake lazy_generate", looped_note), FEW, || looped(lazy()));
+        let bucket_note = "never reads the clock again; made 4,091 at a time, taken one by one";
+        suite.batches(&own_time("rs-snowflake SnowflakeIdBucket", bucket_note), FEW, || looped(bucket()));
+    }
+}
+
+#[cfg(feature = "snowid")]
+mod snowid {
+    use snowid::{SnowID, SnowIDConfig};
+
+    use super::{About, FEW, OWNED, TWITTER_EPOCH_MS, peer, spin_loop};
+    use crate::suite::Suite;
+
+    fn ids() -> SnowID {
+        let config = SnowIDConfig::builder().epoch(TWITTER_EPOCH_MS).build();
+        SnowID::with_config(1, config).expect("the options are right")
+    }
+
+    fn generate() -> impl Fn() -> u64 {
+        let ids = ids();
+        move || ids.generate()
+    }
+
+    fn try_generate() -> impl Fn() -> u64 {
+        let ids = ids();
+        move || {
+            loop {
+                match ids.try_generate() {
+                    Ok(id) => break id,
+                    Err(_) => spin_loop(),
+                }
+            }
+        }
+    }
+
+    pub fn add(suite: &mut Suite) {
+        let peer = |subject, note| About { note, ..peer("snowid", subject) };
+        let ahead = "under load it takes ticks ahead of the clock, without a bound";
+        let spins = "has no call that waits: the benchmark tries again until there is an ID";
+        suite.shared(&peer("snowid generate", ahead), generate);
+        suite.shared(&peer("snowid try_generate", spins), try_generate);
+        let no_owner = "it has no type for a single owner";
+        suite.singles(OWNED, &peer("snowid generate", no_owner), generate);
+        suite.batches(&peer("snowid generate_batch", ahead), FEW, || {
+            let ids = ids();
+            move |buffer| ids.generate_batch(buffer)
+        });
+        suite.batches(&peer("snowid try_generate_batch", spins), FEW, || {
+            let ids = ids();
+            move |buffer| {
+                let mut filled = 0;
+                while filled < buffer.len() {
+                    filled += ids.try_generate_batch(&mut buffer[filled..]);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,236 @@
+//! The tables, their subjects, and the rounds in which the subjects take turns.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::measure::{self, BATCH, Batches, Check};
+
+pub const SHARED: &str = "one thread, shared generator";
+pub const OWNED: &str = "one thread, single owner";
+pub const TWO_THREADS: &str = "two threads, one generator";
+pub const BATCHES: &str = "batch of 1,024";
+pub const FULL_LOAD: &str = "full load, one thread";
+pub const FULL_LOAD_TWO: &str = "full load, two threads";
+const PROCESSOR_TIME: &str = "processor time under full load, one thread";
+const TABLES: [&str; 7] = [SHARED, OWNED, TWO_THREADS, BATCHES, FULL_LOAD, FULL_LOAD_TWO, PROCESSOR_TIME];
+
+const NS: &str = "ns an ID";
+const CAPACITY: &str = "% of capacity";
+const CPU: &str = "CPU seconds a second";
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Role {
+    Ours,
+    Peer,
+    Floor,
+}
+
+/// A subject, as the report shows it.
+#[derive(Clone)]
+pub struct About {
+    pub subject: &'static str,
+    /// The crate, as `Cargo.lock` calls it.
+    pub package: &'static str,
+    pub role: Role,
+    /// Whether every call reads a clock.
+    pub reads_clock: bool,
+    /// Whether it starts a thread that never ends: then it takes its turns under full load after the others
+    /// are done, so that the thread costs them nothing.
+    pub ticker: bool,
+    /// IDs a millisecond.
+    pub capacity: u32,
+    /// The time in an ID, in Unix ms.
+    pub time_of: fn(u64) -> i64,
+    pub note: &'static str,
+}
+
+/// Which IDs a check takes. One check of each kind a subject and run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    OneThread,
+    TwoThreads,
+    Batches,
+}
+
+/// One subject in one table, or in two that are measured together.
+struct Row {
+    about: About,
+    headings: &'static [(&'static str, &'static str)],
+    targets: Value,
+    kind: Kind,
+    rounds: Vec<Vec<f64>>,
+    generator: Box<dyn Measured>,
+}
+
+/// A generator with what is measured of it. The calls behind it are a round each, never an ID each.
+trait Measured {
+    fn round(&mut self) -> Vec<f64>;
+    fn check(&mut self) -> Check;
+}
+
+struct Generator<N, M, C> {
+    /// Made in its first round, so that a ticker thread does not run before.
+    made: Option<N>,
+    make: fn() -> N,
+    measure: M,
+    check: C,
+}
+
+impl<N, M: Fn(&mut N) -> Vec<f64>, C: Fn(&mut N) -> Check> Measured for Generator<N, M, C> {
+    fn round(&mut self) -> Vec<f64> {
+        (self.measure)(self.made.get_or_insert_with(self.make))
+    }
+
+    fn check(&mut self) -> Check {
+        (self.check)(self.made.get_or_insert_with(self.make))
+    }
+}
+
+#[derive(Default)]
+pub struct Suite {
+    rows: Vec<Row>,
+    checks: HashMap<(&'static str, Kind), Check>,
+}
+
+impl Suite {
+    /// A generator that threads can share, in every table of single IDs but the one of single owners.
+    pub fn shared<N: Fn() -> u64 + Sync + 'static>(&mut self, about: &About, make: fn() -> N) {
+        let (time_of, capacity) = (about.time_of, about.capacity);
+        self.singles(SHARED, about, make);
+        let headings = &[(TWO_THREADS, NS)];
+        let measure = |next: &mut N| vec![measure::two_threads(next)];
+        let check = move |next: &mut N| measure::check_two_threads(next, time_of);
+        self.add(about, headings, Kind::TwoThreads, make, measure, check);
+        self.full_load(about, make);
+        let headings = &[(FULL_LOAD_TWO, CAPACITY)];
+        let measure = move |next: &mut N| vec![measure::full_load_two_threads(next, capacity)];
+        self.add(about, headings, Kind::TwoThreads, make, measure, check);
+    }
+
+    /// A generator with a single owner, in every table of single IDs on one thread.
+    pub fn owned<N: FnMut() -> u64 + 'static>(&mut self, about: &About, make: fn() -> N) {
+        self.singles(OWNED, about, make);
+        self.full_load(about, make);
+    }
+
+    /// A subject in one of the two tables of single IDs on one thread, and nowhere else.
+    pub fn singles<N: FnMut() -> u64 + 'static>(&mut self, table: &str, about: &About, make: fn() -> N) {
+        let time_of = about.time_of;
+        let headings = if table == SHARED { &[(SHARED, NS)] } else { &[(OWNED, NS)] };
+        let measure = |next: &mut N| vec![measure::singles(next)];
+        let check = move |next: &mut N| measure::check(next, time_of);
+        self.add(about, headings, Kind::OneThread, make, measure, check);
+    }
+
+    fn full_load<N: FnMut() -> u64 + 'static>(&mut self, about: &About, make: fn() -> N) {
+        let (time_of, capacity) = (about.time_of, about.capacity);
+        let headings = &[(FULL_LOAD, CAPACITY), (PROCESSOR_TIME, CPU)];
+        let measure = move |next: &mut N| measure::full_load(next, capacity).to_vec();
+        let check = move |next: &mut N| measure::check(next, time_of);
+        self.add(about, headings, Kind::OneThread, make, measure, check);
+    }
+
+    /// A subject in the table of batches.
+    pub fn batches<F>(&mut self, about: &About, plan: Batches, make: fn() -> F)
+    where
+        F: FnMut(&mut [u64; BATCH]) + 'static,
+    {
+        let time_of = about.time_of;
+        let headings = &[(BATCHES, NS)];
+        let measure = move |fill: &mut F| vec![measure::batches(fill, plan)];
+        let check = move |fill: &mut F| measure::check_batches(fill, time_of);
+        self.add(about, headings, Kind::Batches, make, measure, check);
+    }
+
+    fn add<N: 'static>(
+        &mut self,
+        about: &About,
+        headings: &'static [(&'static str, &'static str)],
+        kind: Kind,
+        make: fn() -> N,
+        measure: impl Fn(&mut N) -> Vec<f64> + 'static,
+        check: impl Fn(&mut N) -> Check + 'static,
+    ) {
+        let generator = Box::new(Generator { made: None, make, measure, check });
+        let (targets, rounds) = (json!([]), Vec::new());
+        self.rows.push(Row { about: about.clone(), headings, targets, kind, rounds, generator });
+    }
+
+    /// Says what a row of ours is to reach.
+    pub fn target(&mut self, table: &str, subject: &str, targets: Value) {
+        let mut rows = self.rows.iter_mut();
+        let row = rows.find(|row| row.about.subject == subject && row.headings[0].0 == table);
+        row.expect("the row of a target is there").targets = targets;
+    }
+
+    /// Measures everything, each table in rounds of its own.
+    pub fn run(&mut self, rounds: usize) {
+        // Full load first, while no ticker thread is there that would cost the others processor time.
+        for ticker in [false, true] {
+            for table in [FULL_LOAD, FULL_LOAD_TWO] {
+                self.run_rows(rounds, table, |about| about.ticker == ticker);
+            }
+        }
+        for table in [SHARED, OWNED, TWO_THREADS, BATCHES] {
+            self.run_rows(rounds, table, |_| true);
+        }
+    }
+
+    fn run_rows(&mut self, rounds: usize, table: &str, takes_part: impl Fn(&About) -> bool) {
+        let rows = self.rows.iter_mut().filter(|row| row.headings[0].0 == table && takes_part(&row.about));
+        let mut rows: Vec<&mut Row> = rows.collect();
+        for round in 1..=rounds {
+            eprintln!("Rust: {table}, round {round} of {rounds}");
+            for row in &mut rows {
+                let figures = row.generator.round();
+                row.rounds.push(figures);
+            }
+        }
+        for row in rows.into_iter().filter(|row| row.about.role != Role::Floor) {
+            let key = (row.about.subject, row.kind);
+            self.checks.entry(key).or_insert_with(|| row.generator.check());
+        }
+    }
+
+    /// One JSON object a line, in the tables' order.
+    pub fn print(&self) {
+        for table in TABLES {
+            for row in &self.rows {
+                if let Some(column) = row.headings.iter().position(|heading| heading.0 == table) {
+                    println!("{}", self.result(row, column));
+                }
+            }
+        }
+    }
+
+    fn result(&self, row: &Row, column: usize) -> Value {
+        let about = &row.about;
+        let (table, unit) = row.headings[column];
+        let check = self.checks.get(&(about.subject, row.kind));
+        let rounds: Vec<f64> = row.rounds.iter().map(|figures| figures[column]).collect();
+        let role = match about.role {
+            Role::Ours => "ours",
+            Role::Peer => "peer",
+            Role::Floor => "floor",
+        };
+        let mut result = json!({
+            "kind": "result", "language": "Rust", "table": table, "subject": about.subject,
+            "version": version(about.package), "role": role, "unit": unit, "rounds": rounds,
+            "repeated": check.map(|check| check.repeated), "ids": check.map(|check| check.ids),
+            "ahead_ms": check.map(|check| check.ahead_ms), "reads_clock": about.reads_clock,
+            "note": about.note,
+        });
+        if about.role == Role::Ours {
+            let targets = if column == 0 { row.targets.clone() } else { json!([]) };
+            result["targets"] = targets;
+        }
+        result
+    }
+}
+
+/// The version of a crate in `Cargo.lock`; none for what is not in there.
+fn version(package: &str) -> &'static str {
+    let after = include_str!("../Cargo.lock").split_once(&format!("name = \"{package}\"\nversion = \""));
+    after.and_then(|(_, rest)| rest.split('"').next()).unwrap_or("")
+}

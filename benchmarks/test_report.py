@@ -1,0 +1,186 @@
+"""What report.py makes of results that are made up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report
+
+
+def result(subject: str, median: float, role: str = "peer", **more: Any) -> dict[str, Any]:
+    record = {
+        "kind": "result",
+        "language": "Rust",
+        "table": "one thread",
+        "subject": subject,
+        "version": "1.0.0",
+        "role": role,
+        "unit": "ns an ID",
+        "rounds": [median - 1, median, median, median, median + 2],
+        "repeated": None if role == "floor" else 0,
+        "ids": None if role == "floor" else 200_000,
+        "ahead_ms": None if role == "floor" else 0,
+        "reads_clock": role != "floor",
+        "note": "",
+    }
+    return record | more
+
+
+TARGETS = [
+    {"what": "ratio", "at_most": 0.65},
+    {"what": "ratio to", "subject": "slow", "at_most": 0.1},
+    {"what": "value", "at_most": 20},
+    {"what": "over floor", "floor": "clock", "at_most": 15},
+    {"what": "over floor", "floor": "no such", "at_most": 15},
+]
+RUN = {"kind": "run", "date": "2026-01-02", "machine": {"CPU": "a|b"}, "tools": {"Rust": "rustc 1"}}
+RECORDS = [
+    RUN,
+    result("clock", 10, "floor"),
+    result("slow", 80, note="`lock` | waits"),
+    result("best", 40),
+    result("repeats", 5, repeated=163_804, ids=350_000),
+    result("ticker", 4, reads_clock=False, ahead_ms=12),
+    result("longer IDs", 3, comparable=False),
+    result("unknown", 2, repeated=None, ids=None),
+    result("polyflake", 24, "ours", targets=TARGETS),
+    result("polyflake", 99.6, "ours", table="full load", unit="% of capacity"),
+    result("best", 90, table="full load", unit="% of capacity"),
+    result("slow", 50, table="full load", unit="% of capacity"),
+    result("ahead", 748, table="full load", unit="% of capacity", ahead_ms=209),
+    {
+        "kind": "missing",
+        "language": "Rust",
+        "subject": "gone",
+        "version": "0.1.0",
+        "why": "no such crate",
+    },
+    {"kind": "failed", "language": "C", "why": "exit status 1"},
+    {"kind": "skipped", "language": "PHP", "why": "there is no PHP here"},
+]
+
+
+def read(*records: dict[str, Any]) -> report.Results:
+    return report.read_results(json.dumps(record) for record in records)
+
+
+@pytest.fixture
+def results() -> report.Results:
+    return read(*RECORDS)
+
+
+def rows(results: report.Results, table: str = "one thread") -> list[report.Row]:
+    return next(rows for (name, _), rows in results.tables("Rust").items() if name == table)
+
+
+def test_the_best_peer_reads_a_clock_and_repeats_nothing(results: report.Results) -> None:
+    best = report.best_peer(rows(results))
+    assert best is not None
+    assert best.subject == "best"
+
+
+def test_where_more_is_better_the_best_has_most(results: report.Results) -> None:
+    best = report.best_peer(rows(results, "full load"))
+    assert best is not None
+    assert (best.subject, best.median) == ("best", 90)
+
+
+def test_a_table_without_such_peers_has_no_best() -> None:
+    assert report.best_peer(read(result("repeats", 5, repeated=1)).rows) is None
+
+
+def test_targets(results: report.Results) -> None:
+    verdicts = report.verdicts(results)
+    assert [(v.reached, v.seen) for v in verdicts] == [
+        (True, "0.60 of best"),
+        (False, "0.30"),
+        (False, "24.0"),
+        (True, "14.0 over 10.0"),
+        (False, "no such floor"),
+    ]
+    assert [v.target for v in verdicts[:2]] == [
+        "at most 0.65 of the best peer",
+        "at most 0.1 of slow",
+    ]
+
+
+@pytest.mark.parametrize(("seen", "reached"), [(99.5, True), (99.49, False)])
+def test_a_target_may_be_a_least_value(seen: float, reached: bool) -> None:
+    targets = [{"what": "value", "at_least": 99.5}]
+    ours = result("polyflake", seen, "ours", unit="% of capacity", targets=targets)
+    assert [v.reached for v in report.verdicts(read(ours))] == [reached]
+
+
+@pytest.mark.parametrize("what", ["ratio", "ratio to"])
+def test_a_target_whose_peer_is_missing_is_not_reached(what: str) -> None:
+    target = {"what": what, "subject": "gone", "at_most": 1}
+    (verdict,) = report.verdicts(read(result("polyflake", 1, "ours", targets=[target])))
+    assert not verdict.reached
+    assert verdict.seen in ("no figure of gone", "no peer to compare")
+
+
+def test_the_document(results: report.Results) -> None:
+    lines = report.document(results, ["rust.svg"]).splitlines()
+    table = [line for line in lines if line.count("|") >= 9 and "1.0.0" in line]
+    names = [line.split("|")[1].strip() for line in table]
+    # Ours first, then peers from the best on, then floors.
+    peers = ["unknown", "longer IDs", "ticker", "repeats", "best", "slow"]
+    assert names[:8] == ["**polyflake**", *peers, "floor: clock"]
+    assert "| **polyflake** | 1.0.0 | 24.0 | 24.0 to 24.0 | 0.60 | 0 of 200,000 | 0 |  |" in lines
+    assert "| repeats | 1.0.0 | 5.00 | 5.00 to 5.00 | (0.12) | 163,804 of 350,000 | 0 |  |" in lines
+    assert any("| 12 | does not read the clock |" in line for line in table)
+    assert any(r"`lock` \| waits" in line for line in table)
+    assert "2 of 5 reached." in lines
+    assert "- gone 0.1.0: no such crate" in lines
+    assert "The program failed: exit status 1" in lines
+    assert "Not measured: there is no PHP here" in lines
+    assert r"| CPU | a\|b |" in lines
+    assert [line for line in lines if ".svg" in line] == [
+        "![medians of the tables below](rust.svg)"
+    ]
+
+
+def test_the_terminal_tells_what_is_missing_and_not_reached(results: report.Results) -> None:
+    text = report.terminal(results)
+    assert "missing: Rust, gone 0.1.0: no such crate" in text
+    assert "not reached: Rust, one thread, polyflake: at most 0.1 of slow; seen: 0.30" in text
+    assert text.endswith("2 of 5 targets reached")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"kind": "results"}, "kind is 'results'"),
+        ({"role": "theirs"}, "role is none of ours, peer, floor"),
+        ({"unit": "s"}, "unit is none of"),
+        ({"rounds": []}, "rounds is no list of numbers, or empty"),
+        ({"rounds": ["1"]}, "rounds holds what is no number"),
+        ({"repeated": "0"}, "repeated is neither number nor null"),
+        ({"reads_clock": 1}, "reads_clock is neither true nor false"),
+        ({"note": None}, "note is no text"),
+        ({"targets": [{"what": "value", "at_most": 1}]}, "targets stand on what is not ours"),
+        ({"role": "ours", "targets": [{"what": "value"}]}, "needs either at_most or at_least"),
+        ({"role": "ours", "targets": [{"what": "ratio to", "at_most": 1}]}, "names no subject"),
+    ],
+)
+def test_wrong_records_are_refused(change: dict[str, Any], problem: str) -> None:
+    with pytest.raises(report.WrongRecord, match=f"line 2: .*{problem}"):
+        read(RUN, result("peer", 1) | change)
+
+
+def test_what_is_no_json_is_refused() -> None:
+    with pytest.raises(report.WrongRecord, match="line 1: Expecting"):
+        report.read_results(["round 1 of 9"])
+
+
+def test_equal_results_make_equal_charts(results: report.Results, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    made = []
+    for name in ("first", "second"):
+        report.write_report(results, tmp_path / name)
+        made.append((tmp_path / name / "rust.svg").read_bytes())
+    assert made[0] == made[1]
+    assert b"163,804 of 350,000 repeated" in made[0]

@@ -1,0 +1,115 @@
+//! `instructions PATH CALLS` calls one path of the core so many times; without arguments it lists the paths. What the
+//! calls cost in instructions, `tools/instructions` counts and compares with `instructions.txt`.
+
+use std::hint::black_box;
+
+use polyflake::{ClockError, Error, Format, Layout, Options, Snowflake};
+
+const PATHS: [(&str, fn(u64) -> Result<(), Error>); 9] = [
+    ("next_id, held clock", next_id_held),
+    ("next_id, system clock", next_id_system),
+    ("next_id of one owner, held clock", local_next_id_held),
+    ("next_id of one owner, system clock", local_next_id_system),
+    ("fill of 1024, held clock", fill_held),
+    ("decode", decode),
+    ("layout from text", layout_from_text),
+    ("base62 from ID", base62_from_id),
+    ("ID from base62", id_from_base62),
+];
+
+/// More IDs in a tick than a run takes: no call waits.
+const WIDE: &str = "timestamp:32|worker:2|sequence:28@1735689600000/1s";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // From `cargo bench` comes `--bench`.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let [path, calls] = arguments.as_slice() else {
+        for (name, _) in PATHS {
+            println!("{name}");
+        }
+        return Ok(());
+    };
+    let (_, run) = PATHS.iter().find(|(name, _)| name == path).ok_or("no such path")?;
+    Ok(run(calls.parse()?)?)
+}
+
+/// Callgrind counts in this function only: `tools/instructions` knows its name.
+#[inline(never)]
+fn counted(calls: u64, mut call: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
+    for _ in 0..calls {
+        call()?;
+    }
+    Ok(())
+}
+
+/// A clock that stands still, at a time which the compiler does not know.
+fn held() -> impl Fn() -> Result<i64, ClockError> {
+    let now_ms = black_box(1_767_225_600_000);
+    move || Ok(now_ms)
+}
+
+fn options() -> Options {
+    Snowflake::builder().layout(WIDE).node(1)
+}
+
+fn next_id_held(calls: u64) -> Result<(), Error> {
+    let ids = options().build_with_clock(held())?;
+    ids.next_id()?;
+    counted(calls, || ids.next_id().map(|id| _ = black_box(id)))
+}
+
+fn next_id_system(calls: u64) -> Result<(), Error> {
+    let ids = options().build()?;
+    // It waits for the next tick; those that follow do not.
+    ids.next_id()?;
+    counted(calls, || ids.next_id().map(|id| _ = black_box(id)))
+}
+
+fn local_next_id_held(calls: u64) -> Result<(), Error> {
+    let mut ids = options().build_with_clock(held())?.into_local();
+    ids.next_id()?;
+    counted(calls, || ids.next_id().map(|id| _ = black_box(id)))
+}
+
+fn local_next_id_system(calls: u64) -> Result<(), Error> {
+    let mut ids = options().build()?.into_local();
+    ids.next_id()?;
+    counted(calls, || ids.next_id().map(|id| _ = black_box(id)))
+}
+
+fn fill_held(calls: u64) -> Result<(), Error> {
+    let ids = options().max_ahead_ms(60_000).build_with_clock(held())?;
+    let mut buffer = [0; 1024];
+    ids.fill(&mut buffer)?;
+    counted(calls, || ids.fill(black_box(&mut buffer)))
+}
+
+fn decode(calls: u64) -> Result<(), Error> {
+    let layout = black_box(Layout::parse("twitter")?);
+    counted(calls, || {
+        black_box(&layout.decode(black_box(1_541_815_603_606_036_480_u64))?);
+        Ok(())
+    })
+}
+
+fn layout_from_text(calls: u64) -> Result<(), Error> {
+    counted(calls, || {
+        black_box(&Layout::parse(black_box(WIDE))?);
+        Ok(())
+    })
+}
+
+fn base62_from_id(calls: u64) -> Result<(), Error> {
+    counted(calls, || {
+        black_box(&Format::Base62.write(black_box(1_541_815_603_606_036_480)));
+        Ok(())
+    })
+}
+
+fn id_from_base62(calls: u64) -> Result<(), Error> {
+    let text = Format::Base62.write(1_541_815_603_606_036_480);
+    counted(calls, || {
+        black_box(Format::Base62.read(black_box(text.as_str()))?);
+        Ok(())
+    })
+}
