@@ -5,10 +5,11 @@ import { coreError, type PolyflakeError } from "./errors.js";
 /** The wall clock in Unix ms: the real one, also where a test replaces `Date` later. */
 export const wallMs: () => number = Date.now;
 
-/** Real time in ms since some moment. In workerd it stands still between events, as the wall clock does there. */
-export function monotonicMs(): number {
-  return performance.now();
-}
+/**
+ * Real time in ms since some moment, also where a test replaces `performance` later. In workerd it stands still between
+ * events, as the wall clock does there.
+ */
+export const monotonicMs: () => number = performance.now.bind(performance);
 
 export function readClock(clock: Reading): bigint | undefined {
   return clock();
@@ -39,10 +40,66 @@ export function pause(ms: number): void {
   pauseMs = ms;
 }
 
+/**
+ * What a reading of the clock takes at least, in ms. A clock that is coarse (browsers round to as much as 100 ms), or
+ * stands still (workerd's, between events), is taken to have moved on by this with every reading.
+ */
+const READING_MS = 0.0001;
+/** The stretch of a pause that is not slept, in ms: timers end late. Sleep for less does not pay. */
+const SPIN_MS = 0.1;
+/** How long to spin at a time, in ms: the clock that a call waits for may turn any moment. */
+const SPIN_STEP_MS = 0.02;
+
+let lastMs = 0;
+let unmovedMs = 0;
+
+/** Real time since some moment, which moves on even where the clocks stand still: no wait is endless. */
+export function elapsedMs(): number {
+  const nowMs = monotonicMs();
+  unmovedMs = nowMs === lastMs ? unmovedMs + READING_MS : 0;
+  lastMs = nowMs;
+  return nowMs + unmovedMs;
+}
+
+/**
+ * By how much the wall clock is ahead of the monotonic one, with the fraction of a ms that `Date.now` drops. Each
+ * reading of both bounds it to a ms, so that spinning until `Date.now` turns finds it. At first the turn counts as due.
+ */
+let aheadMs = Number.POSITIVE_INFINITY;
+
+/** The wall clock with its fraction of a ms, for waits alone: no ID's time comes from it. */
+function exactWallMs(): number {
+  // The monotonic clock first: after a pause between the two, the turn is expected too early, and not too late.
+  const nowMs = monotonicMs();
+  const leastMs = wallMs() - nowMs;
+  aheadMs = Math.min(Math.max(aheadMs, leastMs), leastMs + 1);
+  return nowMs + aheadMs;
+}
+
+/** About how long until the clock, which gave `nowMs`, gives `targetMs`. It may be too short. */
+export function untilMs(nowMs: number, targetMs: number, isBuiltin: boolean): number {
+  const wholeMs = targetMs - nowMs;
+  // Of a caller's clock, the first of these ms may be all but over. The steady clock may be ahead of the wall clock.
+  return Math.max(isBuiltin ? Math.min(wholeMs, targetMs - exactWallMs()) : wholeMs - 1, SPIN_MS);
+}
+
+/** Lets about `ms` go by asleep, but for the last stretch; that, or where the thread may not sleep, a step of it. */
+export function rest(ms: number): void {
+  const asleepMs = ms - SPIN_MS;
+  if (asleepMs > SPIN_MS && sleep(asleepMs)) {
+    if (monotonicMs() === lastMs) unmovedMs += asleepMs;
+    // If `Date.now` has turned earlier than expected, the next turn is expected earlier.
+    exactWallMs();
+    return;
+  }
+  const endMs = elapsedMs() + Math.min(ms, SPIN_STEP_MS);
+  while (elapsedMs() < endMs);
+}
+
 let sleeper: Int32Array | undefined | null;
 
 /** Puts the thread to sleep, if it may: a page's main thread may not. */
-export function sleep(ms: number): boolean {
+function sleep(ms: number): boolean {
   if (sleeper === undefined) {
     try {
       sleeper = new Int32Array(new SharedArrayBuffer(4));

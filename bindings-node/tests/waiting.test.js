@@ -243,8 +243,92 @@ describe("on the wall clock", () => {
   });
 });
 
-// Runtimes whose clocks stand still, such as workerd between events, and test suites that replace them. Each is a
-// process of its own, because it changes what the package finds when it is loaded.
+/**
+ * What `code` gives where `stubs` ran before the package was loaded, in a process of its own. A wait that does not end
+ * is an error.
+ */
+function run(stubs, code) {
+  const script = `
+    ${stubs}
+    import("polyflake").then(async ({ Snowflake }) => {
+      const outcome = async (call) => {
+        try { return String(await call()); } catch (error) { return error.code ?? String(error); }
+      };
+      const standing = () => ${T};
+      console.log(JSON.stringify(await (async () => { ${code} })()));
+    });
+  `;
+  return JSON.parse(
+    execFileSync(process.execPath, ["-e", script], {
+      cwd: import.meta.dirname,
+      encoding: "utf8",
+      timeout: 20_000,
+    }),
+  );
+}
+
+describe("a thread that may sleep", { skip: !isWasm && "the native addon waits in its own way" }, () => {
+  const COUNTED = `
+    let sleeps = 0;
+    const { wait } = Atomics;
+    Atomics.wait = (...given) => {
+      sleeps += 1;
+      return wait.apply(Atomics, given);
+    };
+  `;
+  // A machine on which only readings and sleeps take time. Its wall clock's ms do not begin with the monotonic ones.
+  const simulated = (wallMs) => `
+    let ms = 0;
+    let asleepMs = 0;
+    const read = () => ms += 0.00005;
+    performance.now = read;
+    Date.now = () => {
+      const ms = read();
+      return Math.floor(${T} + 0.4 + ${wallMs});
+    };
+    Atomics.wait = (array, index, value, timeout) => {
+      asleepMs += timeout;
+      ms += timeout + 0.06;
+      return "timed-out";
+    };
+  `;
+
+  for (const clock of ["system", "steady"]) {
+    test(`a wait for the ${clock} clock sleeps`, () => {
+      const layout = "timestamp:41|worker:10|sequence:1@1288834974657/1ms";
+      const options = JSON.stringify({ layout, node: 1, clock, maxWaitMs: 60_000 });
+      const sleeps = run(COUNTED, `new Snowflake(${options}).nextIds(400); return sleeps;`);
+      assert.ok(sleeps > 20, `${sleeps} sleeps in 200 ticks`);
+    });
+
+    each(
+      test,
+      `full load sleeps through most of its waits for the ${clock} clock, and loses no tick`,
+      [
+        ["it keeps pace", "ms"],
+        ["it gains", "ms * 1.001"],
+        ["it loses", "ms * 0.999"],
+        ["it steps forward by part of a ms", "ms + (ms > 500 && 0.7)"],
+        ["it steps back by part of a ms", "ms - (ms > 500 && 0.7)"],
+      ],
+      (wallMs) => {
+        const [ticks, asleepMs] = run(
+          simulated(wallMs),
+          `
+        const ids = new Snowflake({ node: 1, clock: "${clock}" });
+        const first = ids.decode(ids.nextId()).timestampMs;
+        const batch = ids.nextIds(1000 * ids.layout.idsPerTick);
+        return [Number(ids.decode(batch.at(-1)).timestampMs - first), asleepMs];
+        `,
+        );
+        assert.ok(ticks <= 1002, `${ticks} ticks for the IDs of 1000`);
+        assert.ok(asleepMs > 600, `asleep for ${asleepMs} of 1000 ms`);
+      },
+    );
+  }
+});
+
+// Runtimes whose clocks stand still, such as workerd between events, and test suites that replace them.
 describe("a runtime whose clocks stand still", {
   skip: !isWasm && "the native addon has clocks of its own",
 }, () => {
@@ -260,27 +344,6 @@ describe("a runtime whose clocks stand still", {
     globalThis.setTimeout = (call, ms) => later(() => { now += 1; call(); }, ms);
   `;
 
-  /** What `code` logs where `stubs` ran before the package was loaded. A wait that does not end is an error. */
-  function run(stubs, code) {
-    const script = `
-      ${stubs}
-      import("polyflake").then(async ({ Snowflake }) => {
-        const outcome = async (call) => {
-          try { return String(await call()); } catch (error) { return error.code ?? String(error); }
-        };
-        const standing = () => ${T};
-        console.log(JSON.stringify(await (async () => { ${code} })()));
-      });
-    `;
-    return JSON.parse(
-      execFileSync(process.execPath, ["-e", script], {
-        cwd: import.meta.dirname,
-        encoding: "utf8",
-        timeout: 20_000,
-      }),
-    );
-  }
-
   each(
     test,
     "a wait ends by the cap on readings",
@@ -294,11 +357,13 @@ describe("a runtime whose clocks stand still", {
         stubs,
         `
       const builtin = new Snowflake({ node: 1 });
+      const long = new Snowflake({ layout: "sonyflake", node: 1 });
       const callers = new Snowflake({ node: 1, clock: standing, sequenceStart: "zero" });
       callers.nextIds(4096);
       return [
         await outcome(() => builtin.nextId()),
         await outcome(() => builtin.nextIds(10)),
+        await outcome(() => long.nextId()),
         await outcome(() => callers.nextId()),
         await outcome(() => callers.nextIds(10)),
       ];
@@ -306,7 +371,7 @@ describe("a runtime whose clocks stand still", {
       );
       assert.deepEqual(
         said,
-        Array.from({ length: 4 }, () => "SEQUENCE_EXHAUSTED"),
+        Array.from({ length: 5 }, () => "SEQUENCE_EXHAUSTED"),
       );
     },
   );

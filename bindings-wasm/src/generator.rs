@@ -24,7 +24,7 @@ impl Generator {
     /// The next ID; 0, which is no generator's ID, where it was refused.
     #[wasm_bindgen(js_name = nextId)]
     pub fn next_id(&self) -> u64 {
-        settle(self.ids().next_id_with(&mut RuntimeWait::new()))
+        settle(self.ids().next_id_with(&mut RuntimeWait))
     }
 
     #[wasm_bindgen(js_name = tryNextId)]
@@ -34,10 +34,8 @@ impl Generator {
 
     pub fn fill(&self, target: &BigUint64Array) {
         settle(
-            in_chunks(target, 0, &mut |ids| {
-                self.ids().fill_with(ids, &mut RuntimeWait::new()).map(|()| ids.len())
-            })
-            .map(drop),
+            in_chunks(target, 0, &mut |ids| self.ids().fill_with(ids, &mut RuntimeWait).map(|()| ids.len()))
+                .map(drop),
         );
     }
 

@@ -1,7 +1,6 @@
 //! What JavaScript gives: time, sleep, and its own objects. The functions stand in `bindings-node/js/host.ts`.
 
 use alloc::string::String;
-use core::cell::Cell;
 use core::time::Duration;
 
 use js_sys::BigUint64Array;
@@ -16,7 +15,11 @@ extern "C" {
     fn monotonic_ms() -> f64;
     #[wasm_bindgen(js_name = readClock)]
     fn read_clock(clock: &JsValue) -> Option<i64>;
-    fn sleep(ms: f64) -> bool;
+    #[wasm_bindgen(js_name = elapsedMs)]
+    fn elapsed_ms() -> f64;
+    #[wasm_bindgen(js_name = untilMs)]
+    fn until_ms(now_ms: f64, target_ms: f64, is_builtin: bool) -> f64;
+    fn rest(ms: f64);
     fn failed(
         number: i32,
         name: &str,
@@ -112,52 +115,25 @@ impl Clock for HostClock {
             Self::Callers(clock) => read_clock(clock).ok_or(ClockError::new("the clock failed")),
         }
     }
-}
 
-/// What a reading of the clock takes at least, in ms. A clock that is coarse (browsers round to as much as
-/// 100 ms), or stands still (workerd's, between events), is taken to have moved on by this with every reading.
-const READING_MS: f64 = 0.0001;
-
-/// The stretch of a pause that is not slept, in ms: timers end late.
-const SPIN_MS: f64 = 0.2;
-
-/// How long to spin at a time, in ms: a wall clock of whole ms may turn any moment.
-const SPIN_STEP_MS: f64 = 0.02;
-
-/// Waits asleep where the thread may sleep, and else by reading the clock, for no longer than it is asked to.
-pub(crate) struct RuntimeWait {
-    last_ms: Cell<f64>,
-    unmoved: Cell<f64>,
-}
-
-impl RuntimeWait {
-    pub(crate) const fn new() -> Self {
-        Self { last_ms: Cell::new(0.0), unmoved: Cell::new(0.0) }
-    }
-
-    fn now_ms(&self) -> f64 {
-        let now_ms = monotonic_ms();
-        #[expect(clippy::float_cmp, reason = "whether the clock gave the very same reading")]
-        let unmoved = if now_ms == self.last_ms.replace(now_ms) { self.unmoved.get() + 1.0 } else { 0.0 };
-        self.unmoved.set(unmoved);
-        now_ms + READING_MS * unmoved
+    #[expect(clippy::cast_precision_loss, reason = "Unix ms: exact to 2^53")]
+    fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
+        duration(until_ms(now_ms as f64, target_ms as f64, matches!(self, Self::Builtin(_))))
     }
 }
+
+/// Waits as the runtime can: asleep, or by reading the clock.
+pub(crate) struct RuntimeWait;
 
 impl Wait for RuntimeWait {
     type Error = Error;
 
     fn elapsed(&mut self) -> Duration {
-        duration(self.now_ms())
+        duration(elapsed_ms())
     }
 
     fn pause(&mut self, pause: Duration) -> Result<(), Error> {
-        let pause_ms = to_ms(pause);
-        let asleep_ms = pause_ms - SPIN_MS;
-        if asleep_ms <= SPIN_MS || !sleep(asleep_ms) {
-            let until_ms = self.now_ms() + pause_ms.min(SPIN_STEP_MS);
-            while self.now_ms() < until_ms {}
-        }
+        rest(to_ms(pause));
         Ok(())
     }
 }
