@@ -21,7 +21,7 @@ demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four 
 	$(PYTHON) demo/demo.py
 
 .PHONY: test
-test: test-reference test-rust test-models test-fuzz test-miri test-no-std test-msrv test-python test-c test-go test-php test-node test-browser test-probes test-readme ## builds and tests everything there is
+test: test-reference test-rust test-models test-instructions test-fuzz test-miri test-no-std test-msrv test-python test-c test-go test-php test-node test-browser test-probes test-readme ## builds and tests everything there is
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the vectors are what the reference makes
@@ -40,6 +40,14 @@ soak: tools-ready ## 200 rounds of processes that share a state file and are kil
 .PHONY: test-models
 test-models: tools-ready # every interleaving of threads on a cursor, and mutants that must fail
 	tools/models
+
+.PHONY: test-instructions
+test-instructions: tools-ready # the core's paths cost no more instructions than core/benches/instructions.txt says
+	tools/instructions
+
+.PHONY: instructions
+instructions: tools-ready ## makes the counts in core/benches/instructions.txt anew
+	tools/instructions --bless
 
 .PHONY: test-fuzz
 test-fuzz: tools-ready # the fuzz targets on their corpora, and five seconds each on from there

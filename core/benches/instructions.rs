@@ -5,7 +5,9 @@ use std::hint::black_box;
 
 use polyflake::{ClockError, Error, Format, Layout, Options, Snowflake};
 
-const PATHS: [(&str, fn(u64) -> Result<(), Error>); 9] = [
+type Run = fn(u64) -> Result<(), Error>;
+
+const PATHS: [(&str, Run); 9] = [
     ("next_id, held clock", next_id_held),
     ("next_id, system clock", next_id_system),
     ("next_id of one owner, held clock", local_next_id_held),
