@@ -135,7 +135,7 @@ test-readme: $(VENV)/installed c-prefix node-package
 
 .PHONY: bench
 bench: $(VENV)/installed c-prefix node-package ## ours beside other packages in one run, into docs/benchmarks
-	$(C_ENVIRONMENT) $(PYTHON) benchmarks/run.py
+	$(C_ENVIRONMENT) $(PYTHON) benchmarks/run.py --rounds 15
 
 .PHONY: lint
 lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing

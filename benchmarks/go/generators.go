@@ -24,6 +24,7 @@ const (
 type generator struct {
 	name, version, role, note string
 	take                      func(ids []id) // as many IDs as there is room for
+	make                      func(n int)    // the same without the room, for a call that makes its own; nil for others
 	step                      int            // how many at least
 	burst                     int            // IDs of a burst, which a tick has room for
 	tick                      int64          // ns
@@ -90,6 +91,11 @@ func polyflakeBatches() []generator {
 				copy(into[i:], made)
 			}
 		})
+		nextIDs.make = func(n int) {
+			for range n / batch {
+				made = must(ids.NextIDs(batch))
+			}
+		}
 		for _, g := range []generator{fill, nextIDs} {
 			g.step, g.burst = batch, 3*batch
 			if layout == wideLayout {

@@ -36,7 +36,11 @@ func timed(g generator, ids []id, goroutines int, before func()) time.Duration {
 	if goroutines == 1 {
 		before()
 		start := time.Now()
-		g.take(ids)
+		if g.make != nil {
+			g.make(len(ids))
+		} else {
+			g.take(ids)
+		}
 		return time.Since(start)
 	}
 	var ready, begin atomic.Bool

@@ -50,7 +50,7 @@ impl Cursor {
         self.disowned.load(Ordering::Acquire) != 0
     }
 
-    /// The last slot taken. Acquire: the clock is read after it.
+    /// The last slot taken. Acquire: who looks twice reads the clock after it.
     #[inline]
     pub(crate) fn load(&self) -> u64 {
         self.slot.load(if cfg!(mutant = "relaxed") { Ordering::Relaxed } else { Ordering::Acquire })
