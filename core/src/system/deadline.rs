@@ -144,8 +144,9 @@ mod models {
 mod tests {
     use super::*;
     use crate::clock::TimeSource;
-    use crate::{Error, ErrorCode, Snowflake};
+    use crate::{BuiltinClock, Error, ErrorCode, Snowflake};
     use core::cell::Cell;
+    use core::sync::atomic::AtomicU32;
     #[cfg(not(miri))]
     use proptest::prelude::*;
 
@@ -157,6 +158,7 @@ mod tests {
         /// How often the wall clock was read.
         readings: Cell<u32>,
         kept: Deadline,
+        node: u32,
     }
 
     impl Default for Deadline {
@@ -197,7 +199,10 @@ mod tests {
 
     impl Machine {
         fn at(ms: i64) -> Self {
-            Self { wall_ns: Cell::new(ms * NS_PER_MS), ..Self::default() }
+            // Each has a cursor of its own.
+            static NODES: AtomicU32 = AtomicU32::new(0);
+            let node = NODES.fetch_add(1, Ordering::Relaxed);
+            Self { wall_ns: Cell::new(ms * NS_PER_MS), node, ..Self::default() }
         }
 
         fn advance_wall(&self, ns: i64) {
@@ -213,19 +218,13 @@ mod tests {
             self.advance_counter(ns.unsigned_abs() * 3);
         }
 
-        fn ids(&'static self, max_backward_ms: u32) -> Snowflake<crate::BuiltinClock<&'static Self>> {
-            // A node of its own for each machine.
-            let node = core::ptr::from_ref(self).addr() as u64 >> 6 & 0xFFFF_FFFF;
+        fn ids(&self, max_backward_ms: u32) -> Snowflake<BuiltinClock<&Self>> {
             let options = Snowflake::builder().layout("timestamp:30|node:32|sequence:2@1000000/1ms");
-            options.node(node).max_backward_ms(max_backward_ms).build_on(self, |clock| clock).unwrap()
+            options.node(self.node).max_backward_ms(max_backward_ms).build_on(self, |clock| clock).unwrap()
         }
     }
 
-    fn machine(ms: i64) -> &'static Machine {
-        std::boxed::Box::leak(std::boxed::Box::new(Machine::at(ms)))
-    }
-
-    fn ms_of(ids: &Snowflake<crate::BuiltinClock<&'static Machine>>) -> Result<u64, Error> {
+    fn ms_of(ids: &Snowflake<BuiltinClock<&Machine>>) -> Result<u64, Error> {
         Ok(ids.decode(ids.try_next_id()?)?.timestamp_ms())
     }
 
@@ -276,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_stands_still_holds_up_no_ids() {
-        let machine = machine(5_000_000);
+        let machine = &Machine::at(5_000_000);
         let ids = machine.ids(1000);
         for ms in 1..100 {
             machine.advance_wall(NS_PER_MS);
@@ -291,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_looks_like_a_step_back_is_read_anew() {
-        let machine = machine(5_000_000);
+        let machine = &Machine::at(5_000_000);
         let ids = machine.ids(0);
         machine.advance(NS_PER_MS);
         assert_eq!(ms_of(&ids).unwrap(), 5_000_001);
