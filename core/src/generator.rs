@@ -343,17 +343,10 @@ impl<C: Clock> Snowflake<C> {
         self.take(wanted).map_err(|stopped| Blocked { stopped, filled: 0 })
     }
 
-    /// What the rule says of one slot for who was at `last`, taking none.
+    /// The slot that the rule gives who was at `last`, if any, taking none.
     #[inline(always)]
-    pub(crate) fn step_from(&self, last: u64, uncached: bool) -> Result<Run, Blocked> {
-        let stopped = match self.now_ms(uncached) {
-            Ok(now_ms) => match self.rule.step(last, now_ms, 1) {
-                Ok(run) => return Ok(run),
-                Err(stop) => Stopped::At { stop, now_ms },
-            },
-            Err(stopped) => stopped,
-        };
-        Err(Blocked { stopped, filled: 0 })
+    pub(crate) fn step_from(&self, last: u64, uncached: bool) -> Option<Run> {
+        self.rule.step(last, self.now_ms(uncached).ok()?, 1).ok()
     }
 
     /// Goes on with a call that was blocked, without waiting: what [`try_next_id`](Self::try_next_id) does after

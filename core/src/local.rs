@@ -100,35 +100,47 @@ impl<C: Clock> LocalSnowflake<C> {
     #[inline(always)]
     fn poll_next_id(&mut self) -> Result<u64, Blocked> {
         if self.has_slots() {
-            if let Ok(run) = self.ids.step_from(self.issued, false) {
-                if run.first == self.issued + 1 && !run.rolled_back {
-                    self.issued = run.first;
-                    return Ok(self.ids.id_of(run.first));
-                }
+            match self.ids.step_from(self.issued, false) {
+                Some(run) if run.rolled_back => return self.look_again(),
+                Some(run) if run.first == self.issued + 1 => return Ok(self.issue(run)),
+                // A later tick.
+                Some(_) => {}
+                None => return self.look_again(),
             }
         }
         self.take()
     }
 
-    /// The first of more slots; or the next of those there are, where the clock has stepped back.
+    /// As [`Snowflake`] does where the clock seems to have stepped back, or there seems to be no slot.
+    #[cold]
+    fn look_again(&mut self) -> Result<u64, Blocked> {
+        match self.ids.step_from(self.issued, true) {
+            Some(run) if run.first == self.issued + 1 => {
+                if run.rolled_back {
+                    self.ids.saw_rollback(self.issued);
+                }
+                Ok(self.issue(run))
+            }
+            _ => self.take(),
+        }
+    }
+
+    #[inline(always)]
+    fn issue(&mut self, run: Run) -> u64 {
+        self.issued = run.first;
+        self.ids.id_of(run.first)
+    }
+
+    /// The first of more slots.
     #[cold]
     fn take(&mut self) -> Result<u64, Blocked> {
-        if self.has_slots() {
-            if let Ok(run @ Run { rolled_back: true, .. }) = self.ids.step_from(self.issued, true) {
-                if run.first == self.issued + 1 {
-                    self.ids.saw_rollback(self.issued);
-                    self.issued = run.first;
-                    return Ok(self.ids.id_of(run.first));
-                }
-            }
-        }
         let run = self.ids.poll_slots(self.at_once)?;
-        (self.issued, self.taken) = (run.first, run.last);
+        self.taken = run.last;
         #[cfg(feature = "std")]
         {
             self.taken_in = Generation::now();
         }
-        Ok(self.ids.id_of(run.first))
+        Ok(self.issue(run))
     }
 
     /// The next ID, or an error at once where there is none yet, as [`Snowflake::try_next_id`].

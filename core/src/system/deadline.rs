@@ -341,7 +341,7 @@ mod tests {
 
     #[cfg(not(miri))]
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
         /// The counter has any rate from the slowest to 6 GHz, and the wall clock is off by up to 500 ppm.
         #[test]
