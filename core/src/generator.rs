@@ -330,7 +330,18 @@ impl<C: Clock> Snowflake<C> {
     /// ```
     #[inline(always)]
     pub fn poll_next_id(&self) -> Result<u64, Blocked> {
-        match self.take(1) {
+        let now_ms = self.clock.unix_ms();
+        if let Ok(now_ms) = now_ms {
+            let cursor = self.cursor();
+            let last = cursor.load();
+            if let Some(slot) = self.rule.next_in_tick(last, now_ms) {
+                // After the clock, which may be the caller's and fork.
+                if slot <= self.limit.get() && cursor.advance(last, slot) {
+                    return Ok(self.id_of(slot));
+                }
+            }
+        }
+        match self.take(1, now_ms) {
             Ok(run) => Ok(self.id_of(run.first)),
             Err(stopped) => Err(Blocked { stopped, filled: 0 }),
         }
@@ -338,13 +349,18 @@ impl<C: Clock> Snowflake<C> {
 
     /// Up to `wanted` slots, all in one piece, for a caller who issues them itself.
     pub(crate) fn poll_slots(&self, wanted: u64) -> Result<Run, Blocked> {
-        self.take(wanted).map_err(|stopped| Blocked { stopped, filled: 0 })
+        self.take(wanted, self.clock.unix_ms()).map_err(|stopped| Blocked { stopped, filled: 0 })
     }
 
-    /// The slot that the rule gives who was at `last`, if any, taking none.
+    /// The run that the rule gives after `last`, if any, taking none.
+    pub(crate) fn step_from(&self, last: u64, now_ms: i64) -> Option<Run> {
+        self.rule.step(last, now_ms, 1).ok()
+    }
+
+    /// The slot after `last`, if it lies in the clock's own tick.
     #[inline(always)]
-    pub(crate) fn step_from(&self, last: u64, uncached: bool) -> Option<Run> {
-        self.rule.step(last, self.now_ms(uncached).ok()?, 1).ok()
+    pub(crate) fn next_in_tick(&self, last: u64, now_ms: i64) -> Option<u64> {
+        self.rule.next_in_tick(last, now_ms)
     }
 
     /// Goes on with a call that was blocked, without waiting: what [`try_next_id`](Self::try_next_id) does after
@@ -379,7 +395,7 @@ impl<C: Clock> Snowflake<C> {
     pub fn poll_fill(&self, ids: &mut [u64]) -> Result<(), Blocked> {
         let mut filled = 0;
         while let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match self.take(rest.len() as u64) {
+            match self.take(rest.len() as u64, self.clock.unix_ms()) {
                 Ok(run) => filled += self.write(run, rest),
                 Err(stopped) => return Err(Blocked { stopped, filled }),
             }
@@ -480,19 +496,19 @@ impl<C: Clock> Snowflake<C> {
         })
     }
 
-    /// Takes up to `wanted` slots, all in one piece.
-    #[cfg_attr(feature = "std", inline(always))]
-    fn take(&self, wanted: u64) -> Result<Run, Stopped> {
+    /// Takes up to `wanted` slots, all in one piece, by the whole rule. `now_ms` is the clock's reading for this call.
+    #[inline(never)]
+    fn take(&self, wanted: u64, now_ms: Result<i64, ClockError>) -> Result<Run, Stopped> {
         let cursor = self.cursor();
         // The clock first, so that the cursor's line is this thread's for as short as can be. But another thread may come
         // between the two with a later reading, and a reading may have been kept: so what looks like a step back, or like
         // a reason to refuse or to wait, is looked at once more, with the clock read anew and after the cursor.
-        let mut now_ms = self.now_ms(false)?;
+        let mut now_ms = now_ms.map_err(Stopped::Clock)?;
         let mut again = false;
         loop {
             let last = cursor.load();
             if again {
-                now_ms = self.now_ms(true)?;
+                now_ms = self.clock.unix_ms_uncached().map_err(Stopped::Clock)?;
             }
             match self.rule.step(last, now_ms, wanted) {
                 Ok(Run { rolled_back: true, .. }) | Err(_) if !again && !cfg!(mutant = "one_look") => {
@@ -569,7 +585,7 @@ impl<C: Clock> Snowflake<C> {
             if self.cursor().advance(last, run.last) {
                 return Ok(run);
             }
-            match self.take(wanted) {
+            match self.take(wanted, self.clock.unix_ms()) {
                 Ok(run) => return Ok(run),
                 Err(again) => stopped = again,
             }
@@ -583,12 +599,6 @@ impl<C: Clock> Snowflake<C> {
             CursorRef::OfHost(file) => file.move_bound(&self.rule, run.last, now_ms),
             _ => Ok(()),
         }
-    }
-
-    #[inline(always)]
-    fn now_ms(&self, uncached: bool) -> Result<i64, Stopped> {
-        let ms = if uncached { self.clock.unix_ms_uncached() } else { self.clock.unix_ms() };
-        ms.map_err(Stopped::Clock)
     }
 
     /// Takes up to `wanted` slots once there are some, or gives up when the time is up.
@@ -607,7 +617,7 @@ impl<C: Clock> Snowflake<C> {
             // Before the clock is read once more: a thread that loses the processor after that has not yet seen what the
             // time brought.
             so_far = Some(wait.elapsed().saturating_sub(since));
-            let taken = self.take(wanted);
+            let taken = self.take(wanted, self.clock.unix_ms());
             #[cfg(feature = "std")]
             let taken = taken.or_else(|stopped| self.past_bound(wanted, stopped));
             match taken {
