@@ -63,14 +63,6 @@ impl Cursor {
         last == self.first.load(Ordering::Relaxed)
     }
 
-    /// Goes on from `slot`, as if nothing had been issued yet. A cursor that is further on stays there.
-    #[cfg(feature = "std")]
-    pub(crate) fn begin_at(&self, slot: u64) {
-        if self.slot.fetch_max(slot, Ordering::AcqRel) < slot {
-            self.first.store(slot, Ordering::Relaxed);
-        }
-    }
-
     /// Leaves nothing to take.
     #[cfg(feature = "std")]
     pub(crate) fn use_up(&self) {

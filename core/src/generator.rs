@@ -116,7 +116,7 @@ impl Options {
         // Before the clock is read, which may fork.
         let made_in = Process::current();
         #[cfg(feature = "std")]
-        if let Some(cursor) = resolved.host_cursor(&rule, &clock, || Ok(0))? {
+        if let Some(cursor) = resolved.host_cursor(&rule, &clock)? {
             return Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock));
         }
         Ok(Snowflake::new(&resolved, rule, CursorRef::Own(Cursor::new(0)), made_in, clock))
@@ -153,9 +153,7 @@ impl Options {
         let made_in = Process::current();
         let clock = wrap(BuiltinClock::new(&resolved, source));
         #[cfg(feature = "std")]
-        if let Some(cursor) =
-            resolved.host_cursor(&rule, &clock, || Ok(rule.used_up_to(clock.unix_ms_uncached()?)))?
-        {
+        if let Some(cursor) = resolved.host_cursor(&rule, &clock)? {
             return Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock));
         }
         let cursor = crate::system::process_cursor(&resolved, &rule, &clock)?;
@@ -169,16 +167,11 @@ impl Resolved {
         Rule::new(&self.layout, self.node, backward_ms, ahead_ms, self.sequence_start)
     }
 
-    /// The cursor in the state file, if one is given. A new file's starts at `first`.
+    /// The cursor in the state file, if one is given.
     #[cfg(feature = "std")]
-    fn host_cursor(
-        &self,
-        rule: &Rule,
-        clock: &impl Clock,
-        first: impl FnOnce() -> Result<u64, Error>,
-    ) -> Result<Option<CursorRef>, Error> {
+    fn host_cursor(&self, rule: &Rule, clock: &impl Clock) -> Result<Option<CursorRef>, Error> {
         let Some(path) = &self.state else { return Ok(None) };
-        let file = crate::system::host_cursor(self, path, rule, clock, first()?)?;
+        let file = crate::system::host_cursor(self, path, rule, clock)?;
         Ok(Some(CursorRef::OfHost(file)))
     }
 }
@@ -261,6 +254,27 @@ impl<C> Snowflake<C> {
             #[cfg(feature = "std")]
             CursorRef::OfHost(file) => file.limit(),
             _ => self.made_in.limit(),
+        }
+    }
+
+    /// Up to which slot somebody else may have issued.
+    fn floor(&self) -> u64 {
+        match self.cursor {
+            #[cfg(feature = "std")]
+            CursorRef::OfHost(file) => file.floor(),
+            _ => 0,
+        }
+    }
+
+    /// After slots were taken: from the first ones on the limit is the cursor's, and the cursor is past the floor.
+    #[inline]
+    fn has_taken(&self) {
+        if !self.limit.has_started() {
+            #[cfg(feature = "std")]
+            if let CursorRef::OfHost(file) = self.cursor {
+                file.has_begun();
+            }
+            self.limit.start(self.live_limit());
         }
     }
 
@@ -513,16 +527,27 @@ impl<C: Clock> Snowflake<C> {
             match self.rule.step(last, now_ms, wanted) {
                 Ok(Run { rolled_back: true, .. }) | Err(_) if !again && !cfg!(mutant = "one_look") => {
                     again = true;
+                    #[cfg(feature = "std")]
+                    if let CursorRef::OfHost(file) = self.cursor {
+                        file.still_in_place().map_err(Stopped::State)?;
+                    }
                 }
                 Ok(mut run) => {
                     // After the clock, which may be the caller's and fork.
                     if run.last > self.limit.get() {
-                        run = self.past_limit(last, run, now_ms)?;
+                        run = match self.past_limit(last, run, now_ms) {
+                            Err(Stopped::At { .. }) if !again => {
+                                again = true;
+                                continue;
+                            }
+                            other => other?,
+                        };
                     }
                     if cursor.advance(last, run.last) {
                         if run.rolled_back {
                             self.saw_rollback(last);
                         }
+                        self.has_taken();
                         return Ok(run);
                     }
                     #[cfg(feature = "std")]
@@ -544,17 +569,17 @@ impl<C: Clock> Snowflake<C> {
     /// What may be taken of a run that is free and lies past the limit: a first run begins as in a fresh tick; and what
     /// keeps it from being taken, if anything does.
     #[cold]
-    #[cfg_attr(not(feature = "std"), expect(unused_variables, reason = "there are no state files"))]
     fn past_limit(&self, last: u64, run: Run, now_ms: i64) -> Result<Run, Stopped> {
         if let Some(over) = self.over() {
             return Err(over);
         }
         let mut run = run;
         if !self.limit.has_started() {
-            if self.cursor().began_at(last) {
+            if last < self.floor() {
+                let stopped = |stop| Stopped::At { stop, now_ms };
+                run = self.rule.first_run(self.rule.step(self.floor(), now_ms, 1).map_err(stopped)?);
+            } else if self.cursor().began_at(last) {
                 run = self.rule.first_run(run);
-            } else {
-                self.limit.start(self.live_limit());
             }
         }
         let limit = self.live_limit().load(Ordering::Acquire);
@@ -583,6 +608,7 @@ impl<C: Clock> Snowflake<C> {
             }
             // This very run, so that it goes on even where the clock has passed the new bound meanwhile.
             if self.cursor().advance(last, run.last) {
+                self.has_taken();
                 return Ok(run);
             }
             match self.take(wanted, self.clock.unix_ms()) {
@@ -714,13 +740,6 @@ impl<C> Snowflake<C> {
             #[cfg(feature = "std")]
             Stopped::AtBound { .. } => return Detail::Exhausted { retry_after_ms: 0 }.into(),
         };
-        #[cfg(feature = "std")]
-        if let (CursorRef::OfHost(file), Stop::Backwards { .. } | Stop::Ended) = (&self.cursor, stop) {
-            // `reset_state` may have put another file in its place.
-            if let Err(fault) = file.check_place() {
-                return file.refusal(fault);
-            }
-        }
         match stop {
             Stop::OutOfRange => self.layout.out_of_range(now_ms.into()),
             Stop::Ended => Detail::LayoutEnded { ends_at_ms: self.layout.ends_at_ms() }.into(),
