@@ -375,3 +375,25 @@ fn baidu_has_run_out_and_says_so() {
     let ids = builder(12).layout(Layout::parse("baidu").unwrap()).build().unwrap();
     assert_eq!(ids.next_id().unwrap_err().code(), ErrorCode::TimeOutOfRange);
 }
+
+#[test]
+fn close_ends_the_calls_that_wait() {
+    let now = AtomicI64::new(1_700_000_000_000);
+    let clock = || Ok(now.load(Ordering::Relaxed));
+    let layout = "timestamp:40|worker:1|sequence:1@0/60s";
+    let ids =
+        Snowflake::builder().layout(layout).node(0).max_wait_ms(u32::MAX).build_with_clock(clock).unwrap();
+    ids.next_ids(2).unwrap();
+    thread::scope(|scope| {
+        // One of them leads, and the others wait for it.
+        let waiting = [(); 3].map(|()| scope.spawn(|| ids.next_id()));
+        while ids.stats().unwrap().waits < 3 {
+            thread::yield_now();
+        }
+        ids.close();
+        for call in waiting {
+            assert_eq!(call.join().unwrap().unwrap_err().code(), ErrorCode::Closed);
+        }
+    });
+    assert_eq!(ids.stats().unwrap_err().code(), ErrorCode::Closed);
+}
