@@ -397,3 +397,32 @@ fn close_ends_the_calls_that_wait() {
     });
     assert_eq!(ids.stats().unwrap_err().code(), ErrorCode::Closed);
 }
+
+#[test]
+fn a_call_inside_a_waiting_call_does_not_wait_for_it() {
+    /// As a signal's handler does: in the middle of a wait, it takes an ID itself.
+    struct Handler<'a>(&'a Snowflake, Option<u64>);
+
+    impl Wait for Handler<'_> {
+        type Error = Error;
+
+        fn elapsed(&mut self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn pause(&mut self, _: Duration) -> Result<(), Error> {
+            if self.1.is_none() {
+                self.1 = Some(self.0.next_id()?);
+            }
+            Ok(())
+        }
+    }
+
+    let ids = builder(13).layout("yitter").max_wait_ms(60_000).build().unwrap();
+    let mut handler = Handler(&ids, None);
+    let mut last = 0;
+    while handler.1.is_none() {
+        last = ids.next_id_with(&mut handler).unwrap();
+    }
+    assert!(last > handler.1.unwrap());
+}

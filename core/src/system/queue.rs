@@ -6,6 +6,7 @@
 //! longest ago.
 
 use core::cell::Cell;
+use core::marker::PhantomData;
 use core::time::Duration;
 use portable_atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
@@ -43,6 +44,8 @@ static TURNS: AtomicU64 = AtomicU64::new(1);
 
 std::thread_local! {
     static LED: Cell<u64> = const { Cell::new(0) };
+    /// How many calls of this thread wait: one inside the other, where a signal's handler or a clock takes IDs itself.
+    static WAITING: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A waiting call.
@@ -88,22 +91,31 @@ fn first_of(places: &BTreeMap<Order, Arc<Place>>, key: Key) -> Option<&Arc<Place
 pub(crate) struct Turn {
     queue: &'static Queue,
     place: Arc<Place>,
+    /// Inside another call of its thread: it must not wait for that one to lead.
+    is_inner: bool,
+    /// It counts in its thread's `WAITING`.
+    _of_thread: PhantomData<*const ()>,
 }
 
 impl Turn {
     /// A call that wants so many slots joins those that wait for the same `key`.
     pub(crate) fn join(key: Key, wanted: u64) -> Self {
+        let outer = WAITING.try_with(|waiting| waiting.replace(waiting.get() + 1)).unwrap_or(0);
         let queue = Process::current().queue();
         let led = LED.try_with(Cell::get).unwrap_or(0);
         let order = Order { key, led, came: TURNS.fetch_add(1, Ordering::Relaxed) };
         let state = Mutex::new(State::Waiting);
         let place = Arc::new(Place { order, wanted, state, changed: Condvar::new() });
         queue.places().insert(order, Arc::clone(&place));
-        Self { queue, place }
+        Self { queue, place, is_inner: outer > 0, _of_thread: PhantomData }
     }
 
     /// Whether this call is to wait for the clock, and the others for it.
     pub(crate) fn leads(&self) -> bool {
+        self.is_inner || self.is_first()
+    }
+
+    fn is_first(&self) -> bool {
         first_of(&self.queue.places(), self.place.order.key)
             .is_some_and(|first| Arc::ptr_eq(first, &self.place))
     }
@@ -146,6 +158,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        let _ = WAITING.try_with(|waiting| waiting.set(waiting.get() - 1));
         *self.place.state() = State::Left;
         let mut places = self.queue.places();
         places.remove(&self.place.order);
@@ -264,7 +277,7 @@ mod tests {
     fn the_first_to_come_leads_and_serves_all_that_wait() {
         let turns = [1, 5, 1].map(|wanted| Turn::join(KEY, wanted));
         let other = Turn::join((2, 2), 1);
-        assert_eq!([&turns[0], &turns[1], &turns[2], &other].map(Turn::leads), [true, false, false, true]);
+        assert_eq!([&turns[0], &turns[1], &turns[2], &other].map(Turn::is_first), [true, false, false, true]);
         let others = turns[0].others();
         assert_eq!(others.wanted(), 6);
         let late = Turn::join(KEY, 1);
@@ -273,7 +286,7 @@ mod tests {
         assert_eq!(turns[2].given(), Some(run(106, 106)));
         assert_eq!((late.given(), other.given()), (None, None));
         drop(turns);
-        assert!(late.leads());
+        assert!(late.is_first());
     }
 
     #[test]
@@ -284,11 +297,11 @@ mod tests {
         assert_eq!((turns[1].given(), turns[2].given()), (Some(run(8, 8)), None));
         let [first, second, third] = turns;
         drop((first, second));
-        assert!(third.leads());
+        assert!(third.is_first());
         // This thread has led before, and others have not.
         let again = Turn::join(key, 1);
-        let never = std::thread::spawn(move || Turn::join(key, 1)).join().unwrap();
-        assert!(never.place.order < again.place.order);
+        let order = again.place.order;
+        std::thread::spawn(move || assert!(Turn::join(key, 1).place.order < order)).join().unwrap();
     }
 
     #[test]
@@ -301,6 +314,6 @@ mod tests {
         assert_eq!(others.share(run(7, 8)), run(7, 7));
         assert_eq!(stays.given(), Some(run(8, 8)));
         drop(leader);
-        assert!(!stays.leads());
+        assert!(!stays.is_first());
     }
 }
