@@ -28,8 +28,10 @@ pub const MAX_BATCH: u64 = 1 << 24;
 /// A generator of unique, time-ordered 64-bit IDs.
 ///
 /// Shared by reference between threads, without a lock ([`into_local`](Self::into_local) makes one for a single owner,
-/// which is faster). Two Snowflakes of one process whose IDs could be equal
-/// share one cursor, so neither repeats the other's; one with a caller's own clock is on its own.
+/// which is faster). Two Snowflakes of one process share one cursor, so that neither repeats the other's IDs, if they have
+/// the same epoch and tick, the same places and widths of timestamp and sequence, and the same node bits, whatever their
+/// layouts are called. Layouts that split the bits differently are separate systems, whose IDs may be equal. A Snowflake on a
+/// caller's own clock has a cursor of its own.
 ///
 /// ```
 /// use polyflake::Snowflake;
@@ -118,8 +120,8 @@ impl Options {
         Ok(Snowflake::new(&resolved, rule, CursorRef::Own(Cursor::new(0)), made_in, clock))
     }
 
-    /// A Snowflake on a built-in clock. Where this process already has one whose IDs could be equal, it shares
-    /// that one's cursor.
+    /// A Snowflake on a built-in clock. It shares its cursor with those that this process already has with the same epoch,
+    /// tick, places and widths of timestamp and sequence, and node bits.
     ///
     /// A cursor that is new counts the tick it is made in, and `max_ahead_ms` more, as used up, so that a
     /// process that restarts within a tick repeats nothing: the first ID may wait for the next tick.
@@ -129,8 +131,8 @@ impl Options {
     /// in another state file, or in none), `forked` for a node that the parent had before a fork without a state
     /// file, or `state_file`.
     ///
-    /// With a state file it waits until nothing that was issued through it before can repeat: for at most a second
-    /// after a reboot, for at most a tick where the file is new, and else not at all.
+    /// With a state file it waits until nothing that was issued through it before can repeat: for at most a second and a
+    /// tick, where the file is new, after a reboot, and where another file was put in its place; otherwise not at all.
     #[cfg(feature = "std")]
     pub fn build(&self) -> Result<Snowflake, Error> {
         self.build_on(StdTime, |clock| clock)

@@ -279,7 +279,7 @@ fn a_thread_that_loses_the_processor_looks_once_more_before_it_gives_up() {
         Ok::<_, ClockError>(now_ms)
     };
     let layout = "timestamp:41|worker:1|sequence:1@0/1ms";
-    let ids = Snowflake::builder().layout(layout).node(0).build_with_clock(clock).unwrap();
+    let ids = Snowflake::builder().layout(layout).node(0).max_wait_ms(11).build_with_clock(clock).unwrap();
     let next = || ids.next_id_with(&mut Held(&real_ms));
     let taken = [next().unwrap(), next().unwrap(), next().unwrap()];
     assert_eq!(ids.decode(taken[2]).unwrap().ticks(), 1_050);

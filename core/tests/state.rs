@@ -869,3 +869,31 @@ fn a_clock_that_fails_while_a_file_is_opened_fails_the_opening() {
         assert_eq!(readings.get(), fails_at + 1, "it is not asked again");
     }
 }
+
+#[test]
+fn the_first_id_of_a_new_file_spreads() {
+    const FILES: u64 = 24;
+    let folder = Folder::new();
+    let first = |n: u64| {
+        // Nodes of their own, which no other test uses, and all the same sequence.
+        let layout = "timestamp:41|worker:10|sequence:12@1767225600000/1ms";
+        let options = builder(60, &folder.0.join(n.to_string())).layout(layout).max_wait_ms(60_000);
+        let taken = in_child(|| {
+            let ids = options.build().unwrap();
+            ids.decode(ids.next_id().unwrap()).unwrap().sequence().to_ne_bytes()
+        });
+        u64::from_ne_bytes(taken) % 16
+    };
+    let residues: HashSet<u64> = std::thread::scope(|scope| {
+        let children: Vec<_> = (0..FILES)
+            .map(|n| {
+                // So that they do not all begin in one tick.
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                scope.spawn(move || first(n))
+            })
+            .collect();
+        children.into_iter().map(|child| child.join().unwrap()).collect()
+    });
+    // 24 drawn at random have fewer than six residues of 16 in one run of a million.
+    assert!(residues.len() >= 6, "{residues:?}");
+}

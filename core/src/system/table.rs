@@ -1,4 +1,5 @@
-//! One cursor per node and process: Snowflakes whose IDs could be equal find the same one.
+//! One cursor per node and process: Snowflakes with the same epoch, tick, places of timestamp and sequence, and node bits
+//! find the same one.
 
 use core::ptr;
 use core::sync::atomic::Ordering;
