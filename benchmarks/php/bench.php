@@ -56,8 +56,8 @@ $room = Core::room('polyflake_snowflake *');
 $number = Core::room('uint64_t');
 $detail = Core::detail();
 $options = $ffi->polyflake_options_new();
-$ffi->polyflake_options_set_detailed($options, 'node', '7', $detail);
-$ffi->polyflake_snowflake_new_detailed($options, $detail, $room);
+$ffi->polyflake_options_set($options, 'node', '7', $detail);
+$ffi->polyflake_snowflake_new($options, $room, $detail);
 $snowflake = $room[0];
 
 /**
@@ -110,7 +110,7 @@ $emptyCalls = static function () use ($ffi): array {
 $callsAsOfNextId = static function () use ($ffi, $snowflake, $detail, $number): array {
     $taken = [];
     for ($n = 0; $n < BATCH; $n++) {
-        $taken[] = $ffi->polyflake_snowflake_node($snowflake, $detail, $number);
+        $taken[] = $ffi->polyflake_snowflake_node($snowflake, $number, $detail);
     }
     return $taken;
 };

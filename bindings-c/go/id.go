@@ -41,7 +41,7 @@ const (
 func ParseID(text, format string) (ID, error) {
 	detail := newDetail()
 	var id C.uint64_t
-	status := C.polyflake_id_read(cText(text), cText(format), &detail, &id)
+	status := C.polyflake_id_read(cText(text), cText(format), &id, &detail)
 	return ID(id), check(status, &detail)
 }
 
@@ -49,7 +49,7 @@ func ParseID(text, format string) (ID, error) {
 func (id ID) Format(format string) (string, error) {
 	var text [C.POLYFLAKE_ID_TEXT_SIZE]C.char
 	detail := newDetail()
-	status := C.polyflake_id_write(C.uint64_t(id), cText(format), &detail, &text[0], C.size_t(len(text)))
+	status := C.polyflake_id_write(C.uint64_t(id), cText(format), &text[0], C.size_t(len(text)), &detail)
 	return goText(text[:]), check(status, &detail)
 }
 

@@ -72,7 +72,7 @@ type Field struct {
 func ParseLayout(text string) (Layout, error) {
 	var c *C.polyflake_layout
 	detail := newDetail()
-	if err := check(C.polyflake_layout_parse(cText(text), &detail, &c), &detail); err != nil {
+	if err := check(C.polyflake_layout_parse(cText(text), &c, &detail), &detail); err != nil {
 		return Layout{}, err
 	}
 	data, err := newLayoutData(c)
@@ -100,13 +100,13 @@ func newLayoutData(c *C.polyflake_layout) (*layoutData, error) {
 	}
 	data := &layoutData{c: c, text: text}
 	info := C.polyflake_layout_info{size: C.sizeof_polyflake_layout_info}
-	if err := check(C.polyflake_layout_properties(c, &detail, &info), &detail); err != nil {
+	if err := check(C.polyflake_layout_properties(c, &info, &detail), &detail); err != nil {
 		return nil, err
 	}
 	data.info = info
 	for n := range info.field_count {
 		field := C.polyflake_field{size: C.sizeof_polyflake_field}
-		if err := check(C.polyflake_layout_field(c, C.size_t(n), &detail, &field), &detail); err != nil {
+		if err := check(C.polyflake_layout_field(c, C.size_t(n), &field, &detail), &detail); err != nil {
 			return nil, err
 		}
 		data.fields = append(data.fields, Field{
@@ -123,7 +123,7 @@ func newLayoutData(c *C.polyflake_layout) (*layoutData, error) {
 func layoutText(c *C.polyflake_layout) (string, error) {
 	var text [C.POLYFLAKE_LAYOUT_TEXT_SIZE]C.char
 	detail := newDetail()
-	err := check(C.polyflake_layout_text(c, &detail, &text[0], C.size_t(len(text))), &detail)
+	err := check(C.polyflake_layout_text(c, &text[0], C.size_t(len(text)), &detail), &detail)
 	return goText(text[:]), err
 }
 
@@ -258,7 +258,7 @@ func (l Layout) NodeBits() int {
 func (l Layout) Decode(id ID) (Decoded, error) {
 	detail := newDetail()
 	c := C.polyflake_decoded{size: C.sizeof_polyflake_decoded}
-	err := check(C.polyflake_layout_decode(l.c(), C.uint64_t(id), &detail, &c), &detail)
+	err := check(C.polyflake_layout_decode(l.c(), C.uint64_t(id), &c, &detail), &detail)
 	runtime.KeepAlive(l.data)
 	if err != nil {
 		return Decoded{}, err
@@ -330,7 +330,7 @@ func (l Layout) MinID(t time.Time) (ID, error) {
 	}
 	detail := newDetail()
 	var id C.uint64_t
-	status := C.polyflake_layout_min_id(l.c(), C.int64_t(ms), C.uint32_t(nanoseconds), &detail, &id)
+	status := C.polyflake_layout_min_id(l.c(), C.int64_t(ms), C.uint32_t(nanoseconds), &id, &detail)
 	runtime.KeepAlive(l.data)
 	return ID(id), check(status, &detail)
 }
@@ -343,7 +343,7 @@ func (l Layout) MaxID(t time.Time) (ID, error) {
 	}
 	detail := newDetail()
 	var id C.uint64_t
-	status := C.polyflake_layout_max_id(l.c(), C.int64_t(ms), C.uint32_t(nanoseconds), &detail, &id)
+	status := C.polyflake_layout_max_id(l.c(), C.int64_t(ms), C.uint32_t(nanoseconds), &id, &detail)
 	runtime.KeepAlive(l.data)
 	return ID(id), check(status, &detail)
 }

@@ -40,7 +40,7 @@ func Set(name, value string) Option {
 			return notPath(ErrInvalidOption, value)
 		}
 		detail := newDetail()
-		return check(C.polyflake_options_set_detailed(s.options, cText(name), cText(value), &detail), &detail)
+		return check(C.polyflake_options_set(s.options, cText(name), cText(value), &detail), &detail)
 	}
 }
 

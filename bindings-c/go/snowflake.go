@@ -114,7 +114,7 @@ func wrap(c *C.polyflake_snowflake) (*Snowflake, error) {
 	}
 	detail := newDetail()
 	var node C.uint64_t
-	if err := check(C.polyflake_snowflake_node(c, &detail, &node), &detail); err != nil {
+	if err := check(C.polyflake_snowflake_node(c, &node, &detail), &detail); err != nil {
 		return nil, err
 	}
 	made := &Snowflake{layout: layout, node: uint64(node)}

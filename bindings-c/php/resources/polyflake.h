@@ -66,32 +66,20 @@ typedef struct polyflake_stats {
 } polyflake_stats;
 
 unsigned int polyflake_abi_version(void);
-polyflake_status polyflake_layout_parse(
-    const char *text, struct polyflake_detail *detail, struct polyflake_layout **layout);
+polyflake_status polyflake_layout_parse(const char *text, struct polyflake_layout **layout, struct polyflake_detail *detail);
 void polyflake_layout_free(struct polyflake_layout *layout);
-polyflake_status polyflake_layout_text(
-    const struct polyflake_layout *layout, struct polyflake_detail *detail, char *text, size_t capacity);
-polyflake_status polyflake_layout_properties(
-    const struct polyflake_layout *layout, struct polyflake_detail *detail, struct polyflake_layout_info *info);
-polyflake_status polyflake_layout_field(
-    const struct polyflake_layout *layout, size_t index, struct polyflake_detail *detail,
-    struct polyflake_field *field);
-polyflake_status polyflake_layout_decode(
-    const struct polyflake_layout *layout, uint64_t id, struct polyflake_detail *detail,
-    struct polyflake_decoded *decoded);
+polyflake_status polyflake_layout_text(const struct polyflake_layout *layout, char *text, size_t capacity, struct polyflake_detail *detail);
+polyflake_status polyflake_layout_properties(const struct polyflake_layout *layout, struct polyflake_layout_info *info, struct polyflake_detail *detail);
+polyflake_status polyflake_layout_field(const struct polyflake_layout *layout, size_t index, struct polyflake_field *field, struct polyflake_detail *detail);
+polyflake_status polyflake_layout_decode(const struct polyflake_layout *layout, uint64_t id, struct polyflake_decoded *decoded, struct polyflake_detail *detail);
 polyflake_status polyflake_layout_compose(
     const struct polyflake_layout *layout, int64_t unix_ms, const char *node, uint64_t sequence,
     struct polyflake_detail *detail, uint64_t *id);
-polyflake_status polyflake_layout_min_id(
-    const struct polyflake_layout *layout, int64_t unix_ms, uint32_t nanoseconds, struct polyflake_detail *detail,
-    uint64_t *id);
-polyflake_status polyflake_layout_max_id(
-    const struct polyflake_layout *layout, int64_t unix_ms, uint32_t nanoseconds, struct polyflake_detail *detail,
-    uint64_t *id);
+polyflake_status polyflake_layout_min_id(const struct polyflake_layout *layout, int64_t unix_ms, uint32_t nanoseconds, uint64_t *id, struct polyflake_detail *detail);
+polyflake_status polyflake_layout_max_id(const struct polyflake_layout *layout, int64_t unix_ms, uint32_t nanoseconds, uint64_t *id, struct polyflake_detail *detail);
 struct polyflake_options *polyflake_options_new(void);
 void polyflake_options_free(struct polyflake_options *options);
-polyflake_status polyflake_options_set_detailed(
-    struct polyflake_options *options, const char *name, const char *value, struct polyflake_detail *detail);
+polyflake_status polyflake_options_set(struct polyflake_options *options, const char *name, const char *value, struct polyflake_detail *detail);
 polyflake_status polyflake_options_set_node_field(
     struct polyflake_options *options, const char *field, const char *value, struct polyflake_detail *detail);
 polyflake_status polyflake_options_set_layout(
@@ -99,24 +87,16 @@ polyflake_status polyflake_options_set_layout(
 polyflake_status polyflake_options_set_clock(
     struct polyflake_options *options, polyflake_clock clock, void *user, struct polyflake_detail *detail);
 polyflake_status polyflake_reset_state(const char *path, struct polyflake_detail *detail);
-polyflake_status polyflake_snowflake_new_detailed(
-    const struct polyflake_options *options, struct polyflake_detail *detail, struct polyflake_snowflake **snowflake);
+polyflake_status polyflake_snowflake_new(const struct polyflake_options *options, struct polyflake_snowflake **snowflake, struct polyflake_detail *detail);
 void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
-polyflake_status polyflake_next_id_detailed(
-    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, uint64_t *id);
-polyflake_status polyflake_try_next_id(
-    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, uint64_t *id);
-polyflake_status polyflake_next_ids(
-    const struct polyflake_snowflake *snowflake, size_t n, struct polyflake_detail *detail, uint64_t *ids);
+polyflake_status polyflake_next_id(const struct polyflake_snowflake *snowflake, uint64_t *id, struct polyflake_detail *detail);
+polyflake_status polyflake_try_next_id(const struct polyflake_snowflake *snowflake, uint64_t *id, struct polyflake_detail *detail);
+polyflake_status polyflake_fill(const struct polyflake_snowflake *snowflake, size_t n, uint64_t *ids, struct polyflake_detail *detail);
 const struct polyflake_layout *polyflake_snowflake_layout(const struct polyflake_snowflake *snowflake);
-polyflake_status polyflake_snowflake_node(
-    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, uint64_t *node);
-polyflake_status polyflake_snowflake_stats(
-    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, struct polyflake_stats *stats);
+polyflake_status polyflake_snowflake_node(const struct polyflake_snowflake *snowflake, uint64_t *node, struct polyflake_detail *detail);
+polyflake_status polyflake_snowflake_stats(const struct polyflake_snowflake *snowflake, struct polyflake_stats *stats, struct polyflake_detail *detail);
 const char *polyflake_status_name(polyflake_status status);
-polyflake_status polyflake_id_write(
-    uint64_t id, const char *format, struct polyflake_detail *detail, char *text, size_t capacity);
-polyflake_status polyflake_id_read(
-    const char *text, const char *format, struct polyflake_detail *detail, uint64_t *id);
+polyflake_status polyflake_id_write(uint64_t id, const char *format, char *text, size_t capacity, struct polyflake_detail *detail);
+polyflake_status polyflake_id_read(const char *text, const char *format, uint64_t *id, struct polyflake_detail *detail);
 size_t polyflake_preset_count(void);
 const char *polyflake_preset_name(size_t index);

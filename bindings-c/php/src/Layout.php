@@ -113,7 +113,7 @@ final class Layout implements Stringable
     {
         $room = Core::struct('polyflake_decoded');
         $detail = Core::detail();
-        $status = Library::ffi()->polyflake_layout_decode($this->pointer(), Core::bits($id), $detail, $room);
+        $status = Library::ffi()->polyflake_layout_decode($this->pointer(), Core::bits($id), $room, $detail);
         Core::check($status, $detail);
         $decoded = $room[0];
         $fields = [];
@@ -165,7 +165,7 @@ final class Layout implements Stringable
         [$ms, $nanoseconds] = Core::instant($time);
         $id = Core::room('uint64_t');
         $detail = Core::detail();
-        $status = Library::ffi()->polyflake_layout_min_id($this->pointer(), $ms, $nanoseconds, $detail, $id);
+        $status = Library::ffi()->polyflake_layout_min_id($this->pointer(), $ms, $nanoseconds, $id, $detail);
         Core::check($status, $detail);
         return Core::number($id[0]);
     }
@@ -182,7 +182,7 @@ final class Layout implements Stringable
         [$ms, $nanoseconds] = Core::instant($time);
         $id = Core::room('uint64_t');
         $detail = Core::detail();
-        $status = Library::ffi()->polyflake_layout_max_id($this->pointer(), $ms, $nanoseconds, $detail, $id);
+        $status = Library::ffi()->polyflake_layout_max_id($this->pointer(), $ms, $nanoseconds, $id, $detail);
         Core::check($status, $detail);
         return Core::number($id[0]);
     }
@@ -248,7 +248,7 @@ final class Layout implements Stringable
     {
         $text = Core::room('char', self::TEXT_SIZE);
         $detail = Core::detail();
-        Core::check(Library::ffi()->polyflake_layout_text($pointer, $detail, $text, self::TEXT_SIZE), $detail);
+        Core::check(Library::ffi()->polyflake_layout_text($pointer, $text, self::TEXT_SIZE, $detail), $detail);
         return FFI::string($text);
     }
 
@@ -256,7 +256,7 @@ final class Layout implements Stringable
     {
         $room = Core::struct('polyflake_layout_info');
         $detail = Core::detail();
-        Core::check(Library::ffi()->polyflake_layout_properties($pointer, $detail, $room), $detail);
+        Core::check(Library::ffi()->polyflake_layout_properties($pointer, $room, $detail), $detail);
         $info = $room[0];
         $this->epochMs = $info->epoch_ms;
         $this->tickMs = $info->tick_ms;
@@ -282,7 +282,7 @@ final class Layout implements Stringable
         $field = $room[0];
         $fields = [];
         for ($index = 0; $index < $count; $index++) {
-            Core::check(Library::ffi()->polyflake_layout_field($pointer, $index, $detail, $room), $detail);
+            Core::check(Library::ffi()->polyflake_layout_field($pointer, $index, $room, $detail), $detail);
             $name = FFI::string($field->name);
             $fields[] = new Field($name, $field->bits, $field->shift, $field->mask, $field->is_node === 1);
         }

@@ -97,7 +97,7 @@ final class Snowflake implements IteratorAggregate
             foreach ($texts as $name => $value) {
                 if ($value !== null) {
                     $value = Core::text((string) $value);
-                    $this->check($this->ffi->polyflake_options_set_detailed($options, $name, $value, $this->detail));
+                    $this->check($this->ffi->polyflake_options_set($options, $name, $value, $this->detail));
                 }
             }
             foreach ($fields as $field => $value) {
@@ -114,7 +114,7 @@ final class Snowflake implements IteratorAggregate
                 $this->check($this->ffi->polyflake_options_set_clock($options, $function, null, $this->detail));
             }
             $room = Core::room('polyflake_snowflake *');
-            $this->check($this->ffi->polyflake_snowflake_new_detailed($options, $this->detail, $room));
+            $this->check($this->ffi->polyflake_snowflake_new($options, $room, $this->detail));
             $this->pointer = $room[0];
         } finally {
             $this->ffi->polyflake_options_free($options);
@@ -123,7 +123,7 @@ final class Snowflake implements IteratorAggregate
             }
         }
         $this->layout = Layout::fromPointer($this->ffi->polyflake_snowflake_layout($this->pointer));
-        $this->check($this->ffi->polyflake_snowflake_node($this->pointer, $this->detail, $this->id));
+        $this->check($this->ffi->polyflake_snowflake_node($this->pointer, $this->id, $this->detail));
         $this->node = $this->id[0];
     }
 
@@ -153,7 +153,7 @@ final class Snowflake implements IteratorAggregate
     {
         // As take(), which it does not call for speed.
         do {
-            $status = $this->ffi->polyflake_next_id_detailed($this->pointer, $this->detail, $this->id);
+            $status = $this->ffi->polyflake_next_id($this->pointer, $this->id, $this->detail);
             $id = $this->id[0];
             $this->id[0] = 0;
         } while ($id === 0 && $status === 0);
@@ -196,7 +196,7 @@ final class Snowflake implements IteratorAggregate
     {
         // The library checks $n before anything else: room is needed for what it may write alone.
         $room = $n > 0 && $n <= self::LONGEST_BATCH ? $this->ffi->new("uint64_t[$n]") : null;
-        $status = $this->ffi->polyflake_next_ids($this->pointer, $n, $this->detail, $room);
+        $status = $this->ffi->polyflake_fill($this->pointer, $n, $room, $this->detail);
         if ($status !== 0) {
             throw $this->failure($status, 0);
         }
@@ -240,7 +240,7 @@ final class Snowflake implements IteratorAggregate
     public function stats(): Stats
     {
         $room = Core::struct('polyflake_stats');
-        $status = $this->ffi->polyflake_snowflake_stats($this->pointer, $this->detail, $room);
+        $status = $this->ffi->polyflake_snowflake_stats($this->pointer, $room, $this->detail);
         if ($status !== 0) {
             throw $this->failure($status, 0);
         }

@@ -85,7 +85,7 @@ final class Core
         $bits = self::room('uint64_t');
         $detail = self::detail();
         self::check(
-            Library::ffi()->polyflake_id_read(self::text($text), self::text($format), $detail, $bits),
+            Library::ffi()->polyflake_id_read(self::text($text), self::text($format), $bits, $detail),
             $detail,
         );
         return $bits[0];
@@ -94,7 +94,7 @@ final class Core
     public static function write(int $bits, string $format, CData $detail): string
     {
         $text = self::room('char', self::ID_TEXT_SIZE);
-        $status = Library::ffi()->polyflake_id_write($bits, self::text($format), $detail, $text, self::ID_TEXT_SIZE);
+        $status = Library::ffi()->polyflake_id_write($bits, self::text($format), $text, self::ID_TEXT_SIZE, $detail);
         self::check($status, $detail);
         return FFI::string($text);
     }
