@@ -66,12 +66,6 @@ polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake) {
   return result;
 }
 
-polyflake_go_failure *polyflake_go_next_ids(uintptr_t snowflake, size_t n, uint64_t *ids) {
-  polyflake_detail detail;
-  begin(&detail);
-  return end(polyflake_fill((const polyflake_snowflake *)snowflake, n, ids, &detail), &detail);
-}
-
 polyflake_go_failure *polyflake_go_fill(uintptr_t snowflake, size_t n, uint64_t *ids) {
   polyflake_detail detail;
   begin(&detail);
@@ -82,6 +76,10 @@ polyflake_go_failure *polyflake_go_stats(uintptr_t snowflake, polyflake_stats *s
   polyflake_detail detail;
   begin(&detail);
   return end(polyflake_snowflake_stats((const polyflake_snowflake *)snowflake, stats, &detail), &detail);
+}
+
+void polyflake_go_close(uintptr_t snowflake) {
+  polyflake_snowflake_close((const polyflake_snowflake *)snowflake);
 }
 
 polyflake_status polyflake_go_set_clock(polyflake_options *options, uintptr_t clock, polyflake_detail *detail) {

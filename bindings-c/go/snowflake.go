@@ -12,6 +12,8 @@ package polyflake
 // #cgo pkg-config: polyflake
 // #cgo noescape polyflake_snowflake_node
 // #cgo nocallback polyflake_snowflake_node
+// #cgo noescape polyflake_check_batch
+// #cgo nocallback polyflake_check_batch
 // #include "shim.h"
 import "C"
 
@@ -33,6 +35,9 @@ func init() {
 	}
 }
 
+// MaxBatch is the most IDs that [Snowflake.NextIDs] gives at once; [Snowflake.Fill] has no such bound.
+const MaxBatch = C.POLYFLAKE_MAX_BATCH
+
 // Version is the version of the library, such as "0.1.0".
 func Version() string {
 	return C.GoString(C.polyflake_version())
@@ -51,7 +56,7 @@ type Snowflake struct {
 }
 
 // generator owns the C object. Nothing frees that but the collector, once no Snowflake and no call refers to the
-// generator: so Close cannot race a call, and an ID pays nothing for it.
+// generator: so a call still inside never uses what Close has freed, and an ID pays nothing for it.
 type generator struct {
 	c C.uintptr_t // the polyflake_snowflake's address; see shim.h
 	// A cleanup needs an object that shares no memory with others, as those without a pointer of Go's would.
@@ -63,13 +68,15 @@ type generator struct {
 //	polyflake.New(polyflake.NodeFields(map[string]uint64{"datacenter": 1, "worker": 7}))
 //	polyflake.New(polyflake.WithLayout("sonyflake2"), polyflake.Node(7), polyflake.MaxAhead(50*time.Millisecond))
 //
-// On a built-in clock, Snowflakes of one process whose IDs could be equal share one cursor, so that none repeats
-// another's; the first ID of a new cursor may wait for the next tick.
+// On a built-in clock, the Snowflakes of a process share one cursor, so that none repeats another's IDs, where their
+// epoch, their tick, the places and widths of timestamp and sequence, and their node's bits in their place are the same,
+// whatever the layouts are called. The first ID of a new cursor may wait for the next tick. Layouts that split the bits
+// in other ways are as two systems: nothing keeps their IDs apart.
 //
 // It gives [ErrInvalidLayout], [ErrUnknownLayout], [ErrInvalidNode], or [ErrInvalidOption], also where [MaxAhead] or
 // [MaxBackward] differ from those that a shared cursor was made with, or that cursor stands in another state file, or
-// in none. With [State] it also gives [ErrStateFile], or [ErrClockFailed] for a clock of the caller's, and may take up
-// to a second where the machine was started anew within that time.
+// in none. With [State] it also gives [ErrStateFile], or [ErrClockFailed] for a clock of the caller's, and takes about a
+// second where the file is new, or the machine was started within that time.
 func New(options ...Option) (*Snowflake, error) {
 	s := settings{options: C.polyflake_options_new()}
 	defer C.polyflake_options_free(s.options)
@@ -166,26 +173,19 @@ func (s *Snowflake) TryNextID() (ID, error) {
 	return ID(result.id), nil
 }
 
-// NextIDs gives the next n IDs, 1 to 16777216, in order: far faster than as many calls of [Snowflake.NextID]. It waits
+// NextIDs gives the next n IDs, 1 to [MaxBatch], in order: far faster than as many calls of [Snowflake.NextID]. It waits
 // for at most [MaxWait] of real time between two runs of them. An error part-way loses the IDs it had taken, and
 // never repeats them.
 //
 // Its errors are those of NextID, and [ErrInvalidOption] for another n.
 func (s *Snowflake) NextIDs(n int) ([]ID, error) {
-	g := s.generator.Load()
-	if g == nil {
-		return nil, errClosed()
+	detail := newDetail()
+	if err := check(C.polyflake_check_batch(C.int64_t(n), &detail), &detail); err != nil {
+		return nil, err
 	}
-	// The library refuses any other n, and no memory is taken for it.
-	const most = 1 << 24
-	var ids []ID
-	if n > 0 && n <= most {
-		ids = make([]ID, n)
-	}
-	failure := C.polyflake_go_next_ids(g.c, C.size_t(n), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ids))))
-	runtime.KeepAlive(g)
-	if failure != nil {
-		return nil, failed(failure)
+	ids := make([]ID, n)
+	if err := s.Fill(ids); err != nil {
+		return nil, err
 	}
 	return ids, nil
 }
@@ -267,10 +267,14 @@ func (s *Snowflake) Stats() (Stats, error) {
 	return stats, nil
 }
 
-// Close marks the Snowflake closed: calls that begin later give [ErrClosed], those that run finish. What it owns is
-// freed when the last of them has, at the next collection of garbage; so is a Snowflake that is never closed and no
-// longer referred to. It never fails, and a second Close does nothing.
+// Close ends the Snowflake: from here on every call for an ID or its stats gives [ErrClosed], calls that wait end with
+// it, and a call that has its IDs already returns them. Other Snowflakes of the node go on. What it owns is freed when
+// the last call has returned, at the next collection of garbage; so is a Snowflake that is never closed and no longer
+// referred to. Close never fails and does not wait, and a second one does nothing.
 func (s *Snowflake) Close() error {
-	s.generator.Store(nil)
+	if g := s.generator.Swap(nil); g != nil {
+		C.polyflake_go_close(g.c)
+		runtime.KeepAlive(g)
+	}
 	return nil
 }

@@ -305,8 +305,13 @@ static void *wait_until_closed(void *user) {
 static void closed_amid_waits(void) {
   begin("four threads", "wait, and end with the Snowflake's close");
   /* A new cursor takes the tick in which it is made for used up. */
-  polyflake_snowflake *snowflake =
-      snowflake_of("timestamp:8|node:4|sequence:1@0/3155760000s", "1", NULL, NULL);
+  polyflake_options *options = polyflake_options_new();
+  polyflake_snowflake *snowflake = NULL;
+  polyflake_options_set(options, "layout", "timestamp:8|node:4|sequence:1@0/3155760000s", NULL);
+  polyflake_options_set(options, "node", "1", NULL);
+  polyflake_options_set(options, "max_wait_ms", "20000", NULL);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake, NULL));
+  polyflake_options_free(options);
   struct task tasks[THREADS];
   polyflake_stats stats;
   stats.size = sizeof stats;
