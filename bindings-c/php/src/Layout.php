@@ -26,8 +26,6 @@ use WeakMap;
  */
 final class Layout implements Stringable
 {
-    private const TEXT_SIZE = 352;
-
     /** The layout's text, which parses back. */
     public readonly string $text;
     /** The instant of tick 0, in Unix ms. */
@@ -145,11 +143,17 @@ final class Layout implements Stringable
     public function compose(DateTimeInterface|int $time, int|array|string|null $node, int $sequence): int|string
     {
         [$ms] = Core::instant($time);
+        $ffi = Library::ffi();
         $id = Core::room('uint64_t');
         $detail = Core::detail();
-        $node = Core::node($node);
-        $status = Library::ffi()->polyflake_layout_compose($this->pointer(), $ms, $node, $sequence, $detail, $id);
-        Core::check($status, $detail);
+        $options = $ffi->polyflake_options_new();
+        try {
+            Core::check($ffi->polyflake_options_set_layout($options, $this->pointer(), $detail), $detail);
+            Core::setNode($options, $node, $detail);
+            Core::check($ffi->polyflake_options_compose($options, $ms, $sequence, $id, $detail), $detail);
+        } finally {
+            $ffi->polyflake_options_free($options);
+        }
         return Core::number($id[0]);
     }
 
@@ -246,9 +250,10 @@ final class Layout implements Stringable
 
     private static function textOf(CData $pointer): string
     {
-        $text = Core::room('char', self::TEXT_SIZE);
+        $size = Library::ffi()->POLYFLAKE_LAYOUT_TEXT_SIZE;
+        $text = Core::room('char', $size);
         $detail = Core::detail();
-        Core::check(Library::ffi()->polyflake_layout_text($pointer, $text, self::TEXT_SIZE, $detail), $detail);
+        Core::check(Library::ffi()->polyflake_layout_text($pointer, $text, $size, $detail), $detail);
         return FFI::string($text);
     }
 
