@@ -58,6 +58,10 @@ polyflake_go_id polyflake_go_next_id(uintptr_t snowflake) {
   return result;
 }
 
+uint64_t polyflake_go_next_id_or_zero(uintptr_t snowflake) {
+  return polyflake_next_id_or_zero((const polyflake_snowflake *)snowflake);
+}
+
 polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake) {
   polyflake_detail detail;
   begin(&detail);

@@ -29,6 +29,7 @@ typedef struct {
 polyflake_go_snowflake polyflake_go_new(const polyflake_options *options);
 
 polyflake_go_id polyflake_go_next_id(uintptr_t snowflake);
+uint64_t polyflake_go_next_id_or_zero(uintptr_t snowflake); /* for a built-in clock alone */
 polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake);
 
 /* NULL where it worked. */

@@ -14,6 +14,7 @@ package polyflake
 // #cgo nocallback polyflake_snowflake_node
 // #cgo noescape polyflake_check_batch
 // #cgo nocallback polyflake_check_batch
+// #cgo nocallback polyflake_go_next_id_or_zero
 // #include "shim.h"
 import "C"
 
@@ -58,7 +59,8 @@ type Snowflake struct {
 // generator owns the C object. Nothing frees that but the collector, once no Snowflake and no call refers to the
 // generator: so a call still inside never uses what Close has freed, and an ID pays nothing for it.
 type generator struct {
-	c C.uintptr_t // the polyflake_snowflake's address; see shim.h
+	c           C.uintptr_t // the polyflake_snowflake's address; see shim.h
+	hasOwnClock bool
 	// A cleanup needs an object that shares no memory with others, as those without a pointer of Go's would.
 	layout Layout
 }
@@ -101,7 +103,7 @@ func New(options ...Option) (*Snowflake, error) {
 		return nil, failed(result.failure)
 	}
 	owned.snowflake = result.snowflake
-	made, err := wrap(owned.snowflake)
+	made, err := wrap(owned.snowflake, s.clock != nil)
 	if err != nil {
 		owned.free()
 		return nil, err
@@ -110,7 +112,7 @@ func New(options ...Option) (*Snowflake, error) {
 	return made, nil
 }
 
-func wrap(c *C.polyflake_snowflake) (*Snowflake, error) {
+func wrap(c *C.polyflake_snowflake, hasOwnClock bool) (*Snowflake, error) {
 	text, err := layoutText(C.polyflake_snowflake_layout(c))
 	if err != nil {
 		return nil, err
@@ -125,7 +127,7 @@ func wrap(c *C.polyflake_snowflake) (*Snowflake, error) {
 		return nil, err
 	}
 	made := &Snowflake{layout: layout, node: uint64(node)}
-	made.generator.Store(&generator{C.uintptr_t(uintptr(unsafe.Pointer(c))), layout})
+	made.generator.Store(&generator{C.uintptr_t(uintptr(unsafe.Pointer(c))), hasOwnClock, layout})
 	return made, nil
 }
 
@@ -151,6 +153,15 @@ func (s *Snowflake) NextID() (ID, error) {
 	if g == nil {
 		return 0, errClosed()
 	}
+	if !g.hasOwnClock {
+		id := C.polyflake_go_next_id_or_zero(g.c)
+		runtime.KeepAlive(g)
+		if id == 0 {
+			return s.TryNextID() // says why, and does not wait a second time; there may be an ID by now
+		}
+		return ID(id), nil
+	}
+	// What the clock fails with must not be lost with a first call that only says 0.
 	result := C.polyflake_go_next_id(g.c)
 	runtime.KeepAlive(g)
 	if result.failure != nil {
