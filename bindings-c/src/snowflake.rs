@@ -201,12 +201,13 @@ unsafe fn fill(snowflake: *const polyflake_snowflake, n: usize, ids: *mut u64) -
     if n > isize::MAX as usize / size_of::<u64>() {
         return Err(Failure::Misuse("n is more than memory holds"));
     }
-    if n == 0 {
-        return Ok(());
-    }
-    // SAFETY: the caller gives an array of n IDs that nothing else uses meanwhile; any bytes are a u64, and none
-    // is read before it is written.
-    let ids = unsafe { core::slice::from_raw_parts_mut(ids, n) };
+    let ids = if n == 0 {
+        &mut []
+    } else {
+        // SAFETY: the caller gives an array of n IDs that nothing else uses meanwhile; any bytes are a u64, and none
+        // is read before it is written.
+        unsafe { core::slice::from_raw_parts_mut(ids, n) }
+    };
     Ok(with!(snowflake, flake => flake.fill(ids))?)
 }
 
