@@ -14,11 +14,12 @@ use crate::decode::Decoded;
 use crate::error::StateFault;
 use crate::error::{Detail, Error};
 use crate::layout::{Layout, ones};
+use crate::limit::Limit;
 use crate::number::Number;
 use crate::options::{Options, Resolved};
+use crate::system::Process;
 #[cfg(feature = "std")]
-use crate::system::{Generation, StateFile};
-#[cfg(feature = "std")]
+use crate::system::StateFile;
 use portable_atomic::{AtomicU64, Ordering};
 
 /// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
@@ -50,20 +51,15 @@ pub struct Snowflake<C = BuiltinClock> {
     max_wait_ms: u32,
     max_backward_ms: u32,
     cursor: CursorRef,
-    /// The last slot that may be taken: any, until `close`.
-    #[cfg(feature = "std")]
-    limit: AtomicU64,
+    limit: Limit,
+    made_in: &'static Process,
     clock: C,
     layout: Layout,
     node: u64,
 }
 
 enum CursorRef {
-    Own {
-        cursor: Cursor,
-        #[cfg(feature = "std")]
-        made_in: Generation,
-    },
+    Own(Cursor),
     #[cfg(feature = "alloc")]
     OfProcess(&'static Cursor),
     #[cfg(feature = "std")]
@@ -117,16 +113,13 @@ impl Options {
     pub fn build_with_clock<C: Clock>(&self, clock: C) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
         let rule = resolved.rule();
+        // Before the clock is read, which may fork.
+        let made_in = Process::current();
         #[cfg(feature = "std")]
-        if let Some(cursor) = resolved.host_cursor(&rule, &clock, || Ok(0))? {
-            return Ok(Snowflake::new(&resolved, rule, cursor, clock));
+        if let Some(cursor) = resolved.host_cursor(&rule, &clock)? {
+            return Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock));
         }
-        let cursor = CursorRef::Own {
-            cursor: Cursor::new(0),
-            #[cfg(feature = "std")]
-            made_in: Generation::of_this_process(),
-        };
-        Ok(Snowflake::new(&resolved, rule, cursor, clock))
+        Ok(Snowflake::new(&resolved, rule, CursorRef::Own(Cursor::new(0)), made_in, clock))
     }
 
     /// A Snowflake on a built-in clock. Where this process already has one whose IDs could be equal, it shares
@@ -157,15 +150,14 @@ impl Options {
     ) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
         let rule = resolved.rule();
+        let made_in = Process::current();
         let clock = wrap(BuiltinClock::new(&resolved, source));
         #[cfg(feature = "std")]
-        if let Some(cursor) =
-            resolved.host_cursor(&rule, &clock, || Ok(rule.used_up_to(clock.unix_ms_uncached()?)))?
-        {
-            return Ok(Snowflake::new(&resolved, rule, cursor, clock));
+        if let Some(cursor) = resolved.host_cursor(&rule, &clock)? {
+            return Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock));
         }
         let cursor = crate::system::process_cursor(&resolved, &rule, &clock)?;
-        Ok(Snowflake::new(&resolved, rule, CursorRef::OfProcess(cursor), clock))
+        Ok(Snowflake::new(&resolved, rule, CursorRef::OfProcess(cursor), made_in, clock))
     }
 }
 
@@ -175,23 +167,24 @@ impl Resolved {
         Rule::new(&self.layout, self.node, backward_ms, ahead_ms, self.sequence_start)
     }
 
-    /// The cursor in the state file, if one is given. A new file's starts at `first`.
+    /// The cursor in the state file, if one is given.
     #[cfg(feature = "std")]
-    fn host_cursor(
-        &self,
-        rule: &Rule,
-        clock: &impl Clock,
-        first: impl FnOnce() -> Result<u64, Error>,
-    ) -> Result<Option<CursorRef>, Error> {
+    fn host_cursor(&self, rule: &Rule, clock: &impl Clock) -> Result<Option<CursorRef>, Error> {
         let Some(path) = &self.state else { return Ok(None) };
-        let file = crate::system::host_cursor(self, path, rule, clock, first()?)?;
+        let file = crate::system::host_cursor(self, path, rule, clock)?;
         Ok(Some(CursorRef::OfHost(file)))
     }
 }
 
 impl<C> Snowflake<C> {
-    fn new(from: &Resolved, rule: Rule, cursor: CursorRef, clock: C) -> Self {
+    fn new(from: &Resolved, rule: Rule, cursor: CursorRef, made_in: &'static Process, clock: C) -> Self {
         let layout = from.layout;
+        let limit = match cursor {
+            // A caller's clock may be at any tick, and there is none before it that was used up.
+            CursorRef::Own(_) => Limit::of(made_in.limit()),
+            #[cfg(feature = "alloc")]
+            _ => Limit::not_started(),
+        };
         Self {
             rule,
             placed_node: layout.place_node(from.node),
@@ -201,20 +194,27 @@ impl<C> Snowflake<C> {
             max_wait_ms: from.max_wait_ms,
             max_backward_ms: from.max_backward_ms,
             cursor,
-            #[cfg(feature = "std")]
-            limit: AtomicU64::new(u64::MAX),
+            limit,
+            made_in,
             clock,
             layout,
             node: from.node,
         }
     }
 
-    /// Ends this Snowflake: from here on it refuses with `closed`, in threads that wait too. Others on the same
-    /// cursor go on, and the cursor itself, with its state file, stays with the process. Dropping one has no effect
-    /// beyond it either.
-    #[cfg(feature = "std")]
+    /// Ends this Snowflake: from here on every call fails with `closed`, and so do calls that are waiting. A call that
+    /// already has its slots returns them. Others on the same cursor go on, and the cursor itself, with its state file,
+    /// stays with the process. Dropping one has no effect beyond it either.
+    ///
+    /// ```
+    /// use polyflake::{ErrorCode, Snowflake};
+    /// let ids = Snowflake::builder().node(7).build()?;
+    /// ids.close();
+    /// assert_eq!(ids.next_id().unwrap_err().code(), ErrorCode::Closed);
+    /// # Ok::<(), polyflake::Error>(())
+    /// ```
     pub fn close(&self) {
-        self.limit.store(0, Ordering::Relaxed);
+        self.limit.close();
     }
 
     /// The layout.
@@ -240,15 +240,7 @@ impl<C> Snowflake<C> {
     #[inline]
     pub(crate) fn cursor(&self) -> &Cursor {
         match &self.cursor {
-            #[cfg(not(feature = "std"))]
-            CursorRef::Own { cursor } => cursor,
-            #[cfg(feature = "std")]
-            CursorRef::Own { cursor, made_in } => {
-                if *made_in != Generation::now() {
-                    cursor.disown();
-                }
-                cursor
-            }
+            CursorRef::Own(cursor) => cursor,
             #[cfg(feature = "alloc")]
             CursorRef::OfProcess(cursor) => cursor,
             #[cfg(feature = "std")]
@@ -256,26 +248,46 @@ impl<C> Snowflake<C> {
         }
     }
 
-    /// The last slot that may be taken without asking [`past_limit`](Self::past_limit).
-    #[cfg(feature = "std")]
+    /// The word that holds the limit once the first ID was issued.
+    fn live_limit(&self) -> &'static AtomicU64 {
+        match self.cursor {
+            #[cfg(feature = "std")]
+            CursorRef::OfHost(file) => file.limit(),
+            _ => self.made_in.limit(),
+        }
+    }
+
+    /// Up to which slot somebody else may have issued.
+    fn floor(&self) -> u64 {
+        match self.cursor {
+            #[cfg(feature = "std")]
+            CursorRef::OfHost(file) => file.floor(),
+            _ => 0,
+        }
+    }
+
+    /// After slots were taken: from the first ones on the limit is the cursor's, and the cursor is past the floor.
     #[inline]
-    fn limit(&self) -> u64 {
-        let limit = self.limit.load(Ordering::Relaxed);
-        match &self.cursor {
-            CursorRef::OfHost(file) => limit.min(file.limit()),
-            _ => limit,
+    fn has_taken(&self) {
+        if !self.limit.has_started() {
+            #[cfg(feature = "std")]
+            if let CursorRef::OfHost(file) = self.cursor {
+                file.has_begun();
+            }
+            self.limit.start(self.live_limit());
         }
     }
 
     /// What keeps this Snowflake from issuing, whatever the time is.
     fn over(&self) -> Option<Stopped> {
-        #[cfg(feature = "std")]
-        match &self.cursor {
-            _ if self.limit.load(Ordering::Relaxed) == 0 => return Some(Stopped::Closed),
-            CursorRef::OfHost(_) => return None,
-            _ => {}
+        if self.limit.is_closed() {
+            return Some(Stopped::Closed);
         }
-        self.cursor().is_disowned().then_some(Stopped::Forked)
+        #[cfg(feature = "std")]
+        if let CursorRef::OfHost(_) = self.cursor {
+            return None;
+        }
+        (!self.made_in.is_alive()).then_some(Stopped::Forked)
     }
 
     #[inline(always)]
@@ -332,7 +344,18 @@ impl<C: Clock> Snowflake<C> {
     /// ```
     #[inline(always)]
     pub fn poll_next_id(&self) -> Result<u64, Blocked> {
-        match self.take(1) {
+        let now_ms = self.clock.unix_ms();
+        if let Ok(now_ms) = now_ms {
+            let cursor = self.cursor();
+            let last = cursor.load();
+            if let Some(slot) = self.rule.next_in_tick(last, now_ms) {
+                // After the clock, which may be the caller's and fork.
+                if slot <= self.limit.get() && cursor.advance(last, slot) {
+                    return Ok(self.id_of(slot));
+                }
+            }
+        }
+        match self.take(1, now_ms) {
             Ok(run) => Ok(self.id_of(run.first)),
             Err(stopped) => Err(Blocked { stopped, filled: 0 }),
         }
@@ -340,13 +363,18 @@ impl<C: Clock> Snowflake<C> {
 
     /// Up to `wanted` slots, all in one piece, for a caller who issues them itself.
     pub(crate) fn poll_slots(&self, wanted: u64) -> Result<Run, Blocked> {
-        self.take(wanted).map_err(|stopped| Blocked { stopped, filled: 0 })
+        self.take(wanted, self.clock.unix_ms()).map_err(|stopped| Blocked { stopped, filled: 0 })
     }
 
-    /// The slot that the rule gives who was at `last`, if any, taking none.
+    /// The run that the rule gives after `last`, if any, taking none.
+    pub(crate) fn step_from(&self, last: u64, now_ms: i64) -> Option<Run> {
+        self.rule.step(last, now_ms, 1).ok()
+    }
+
+    /// The slot after `last`, if it lies in the clock's own tick.
     #[inline(always)]
-    pub(crate) fn step_from(&self, last: u64, uncached: bool) -> Option<Run> {
-        self.rule.step(last, self.now_ms(uncached).ok()?, 1).ok()
+    pub(crate) fn next_in_tick(&self, last: u64, now_ms: i64) -> Option<u64> {
+        self.rule.next_in_tick(last, now_ms)
     }
 
     /// Goes on with a call that was blocked, without waiting: what [`try_next_id`](Self::try_next_id) does after
@@ -381,7 +409,7 @@ impl<C: Clock> Snowflake<C> {
     pub fn poll_fill(&self, ids: &mut [u64]) -> Result<(), Blocked> {
         let mut filled = 0;
         while let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match self.take(rest.len() as u64) {
+            match self.take(rest.len() as u64, self.clock.unix_ms()) {
                 Ok(run) => filled += self.write(run, rest),
                 Err(stopped) => return Err(Blocked { stopped, filled }),
             }
@@ -482,36 +510,44 @@ impl<C: Clock> Snowflake<C> {
         })
     }
 
-    /// Takes up to `wanted` slots, all in one piece.
-    #[cfg_attr(feature = "std", inline(always))]
-    fn take(&self, wanted: u64) -> Result<Run, Stopped> {
+    /// Takes up to `wanted` slots, all in one piece, by the whole rule. `now_ms` is the clock's reading for this call.
+    #[inline(never)]
+    fn take(&self, wanted: u64, now_ms: Result<i64, ClockError>) -> Result<Run, Stopped> {
         let cursor = self.cursor();
-        // Once a call: where it has moved on meanwhile, `past_limit` says so.
-        #[cfg(feature = "std")]
-        let limit = self.limit();
         // The clock first, so that the cursor's line is this thread's for as short as can be. But another thread may come
         // between the two with a later reading, and a reading may have been kept: so what looks like a step back, or like
         // a reason to refuse or to wait, is looked at once more, with the clock read anew and after the cursor.
-        let mut now_ms = self.now_ms(false)?;
+        let mut now_ms = now_ms.map_err(Stopped::Clock)?;
         let mut again = false;
         loop {
             let last = cursor.load();
             if again {
-                now_ms = self.now_ms(true)?;
+                now_ms = self.clock.unix_ms_uncached().map_err(Stopped::Clock)?;
             }
             match self.rule.step(last, now_ms, wanted) {
                 Ok(Run { rolled_back: true, .. }) | Err(_) if !again && !cfg!(mutant = "one_look") => {
                     again = true;
-                }
-                Ok(run) => {
                     #[cfg(feature = "std")]
-                    if run.last > limit {
-                        self.past_limit(limit, last, run, now_ms)?;
+                    if let CursorRef::OfHost(file) = self.cursor {
+                        file.still_in_place().map_err(Stopped::State)?;
+                    }
+                }
+                Ok(mut run) => {
+                    // After the clock, which may be the caller's and fork.
+                    if run.last > self.limit.get() {
+                        run = match self.past_limit(last, run, now_ms) {
+                            Err(Stopped::At { .. }) if !again => {
+                                again = true;
+                                continue;
+                            }
+                            other => other?,
+                        };
                     }
                     if cursor.advance(last, run.last) {
                         if run.rolled_back {
                             self.saw_rollback(last);
                         }
+                        self.has_taken();
                         return Ok(run);
                     }
                     #[cfg(feature = "std")]
@@ -530,16 +566,34 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// What keeps a run that is free from being taken at once: `close`, or the bound of a state file.
-    #[cfg(feature = "std")]
+    /// What may be taken of a run that is free and lies past the limit: a first run begins as in a fresh tick; and what
+    /// keeps it from being taken, if anything does.
     #[cold]
-    fn past_limit(&self, limit: u64, last: u64, run: Run, now_ms: i64) -> Result<(), Stopped> {
-        match (self.over(), &self.cursor) {
-            (Some(over), _) => Err(over),
-            (None, CursorRef::OfHost(file)) if !file.may_pass(run.last, limit) => {
+    fn past_limit(&self, last: u64, run: Run, now_ms: i64) -> Result<Run, Stopped> {
+        if let Some(over) = self.over() {
+            return Err(over);
+        }
+        let mut run = run;
+        if !self.limit.has_started() {
+            if last < self.floor() {
+                let stopped = |stop| Stopped::At { stop, now_ms };
+                run = self.rule.first_run(self.rule.step(self.floor(), now_ms, 1).map_err(stopped)?);
+            } else if self.cursor().began_at(last) {
+                run = self.rule.first_run(run);
+            }
+        }
+        let limit = self.live_limit().load(Ordering::Acquire);
+        if run.last <= limit {
+            return Ok(run);
+        }
+        match self.cursor {
+            #[cfg(feature = "std")]
+            CursorRef::OfHost(file) if !file.may_pass(run.last, limit) => {
                 Err(Stopped::AtBound { last, run, now_ms })
             }
-            _ => Ok(()),
+            #[cfg(feature = "std")]
+            CursorRef::OfHost(_) => Ok(run),
+            _ => Err(Stopped::Forked),
         }
     }
 
@@ -549,11 +603,15 @@ impl<C: Clock> Snowflake<C> {
         let mut stopped = stopped;
         while let Stopped::AtBound { last, run, now_ms } = stopped {
             self.move_bound(run, now_ms).map_err(Stopped::State)?;
+            if let Some(over) = self.over() {
+                return Err(over);
+            }
             // This very run, so that it goes on even where the clock has passed the new bound meanwhile.
             if self.cursor().advance(last, run.last) {
+                self.has_taken();
                 return Ok(run);
             }
-            match self.take(wanted) {
+            match self.take(wanted, self.clock.unix_ms()) {
                 Ok(run) => return Ok(run),
                 Err(again) => stopped = again,
             }
@@ -567,12 +625,6 @@ impl<C: Clock> Snowflake<C> {
             CursorRef::OfHost(file) => file.move_bound(&self.rule, run.last, now_ms),
             _ => Ok(()),
         }
-    }
-
-    #[inline(always)]
-    fn now_ms(&self, uncached: bool) -> Result<i64, Stopped> {
-        let ms = if uncached { self.clock.unix_ms_uncached() } else { self.clock.unix_ms() };
-        ms.map_err(Stopped::Clock)
     }
 
     /// Takes up to `wanted` slots once there are some, or gives up when the time is up.
@@ -591,7 +643,7 @@ impl<C: Clock> Snowflake<C> {
             // Before the clock is read once more: a thread that loses the processor after that has not yet seen what the
             // time brought.
             so_far = Some(wait.elapsed().saturating_sub(since));
-            let taken = self.take(wanted);
+            let taken = self.take(wanted, self.clock.unix_ms());
             #[cfg(feature = "std")]
             let taken = taken.or_else(|stopped| self.past_bound(wanted, stopped));
             match taken {
@@ -638,7 +690,6 @@ enum Stopped {
     },
     Clock(ClockError),
     Forked,
-    #[cfg(feature = "std")]
     Closed,
     #[cfg(feature = "std")]
     State(StateFault),
@@ -683,20 +734,12 @@ impl<C> Snowflake<C> {
             Stopped::At { stop, now_ms } => (stop, now_ms),
             Stopped::Clock(error) => return error.into(),
             Stopped::Forked => return Detail::Forked.into(),
-            #[cfg(feature = "std")]
             Stopped::Closed => return Detail::Closed.into(),
             #[cfg(feature = "std")]
             Stopped::State(fault) => return self.state_refusal(fault),
             #[cfg(feature = "std")]
             Stopped::AtBound { .. } => return Detail::Exhausted { retry_after_ms: 0 }.into(),
         };
-        #[cfg(feature = "std")]
-        if let (CursorRef::OfHost(file), Stop::Backwards { .. } | Stop::Ended) = (&self.cursor, stop) {
-            // `reset_state` may have put another file in its place.
-            if let Err(fault) = file.check_place() {
-                return file.refusal(fault);
-            }
-        }
         match stop {
             Stop::OutOfRange => self.layout.out_of_range(now_ms.into()),
             Stop::Ended => Detail::LayoutEnded { ends_at_ms: self.layout.ends_at_ms() }.into(),

@@ -3,14 +3,12 @@
 use core::fmt;
 
 use crate::clock::{BuiltinClock, Clock};
-use crate::cursor::Run;
 use crate::decode::Decoded;
 use crate::error::Error;
 use crate::generator::{Blocked, Snowflake, Stats, Wait};
 use crate::layout::Layout;
 use crate::number::Number;
-#[cfg(feature = "std")]
-use crate::system::Generation;
+use crate::system::Process;
 
 /// How many slots are taken at once, of ticks that have many.
 const SLOTS: u64 = 64;
@@ -39,8 +37,7 @@ pub struct LocalSnowflake<C = BuiltinClock> {
     issued: u64,
     /// The last slot taken: where the cursor stands, until others move it.
     taken: u64,
-    #[cfg(feature = "std")]
-    taken_in: Generation,
+    taken_in: &'static Process,
     /// How many are taken at once: at most a quarter of a tick, so that those of IDs issued slowly do not reach its end.
     /// The next tick's would begin at 0, and not spread.
     at_once: u64,
@@ -54,8 +51,7 @@ impl<C> Snowflake<C> {
             ids: self,
             issued: 0,
             taken: 0,
-            #[cfg(feature = "std")]
-            taken_in: Generation::now(),
+            taken_in: Process::current(),
         }
     }
 }
@@ -77,20 +73,14 @@ impl<C> LocalSnowflake<C> {
     }
 
     /// Ends this Snowflake, as [`Snowflake::close`] does.
-    #[cfg(feature = "std")]
     pub fn close(&mut self) {
         self.ids.close();
         self.issued = self.taken;
     }
 
-    /// Whether there are slots left that are taken and not issued. Those of a parent are not a child's, and those below
-    /// another Snowflake's IDs would come too late.
+    /// Whether there are slots left that are taken and not issued. Those below another Snowflake's IDs would come too late.
     #[inline(always)]
     fn has_slots(&self) -> bool {
-        #[cfg(feature = "std")]
-        if self.taken_in != Generation::now() {
-            return false;
-        }
         self.issued < self.taken && self.ids.cursor().load() == self.taken
     }
 }
@@ -100,35 +90,52 @@ impl<C: Clock> LocalSnowflake<C> {
     #[inline(always)]
     fn poll_next_id(&mut self) -> Result<u64, Blocked> {
         if self.has_slots() {
-            match self.ids.step_from(self.issued, false) {
-                Some(run) if run.rolled_back => return self.look_again(),
-                Some(run) if run.first == self.issued + 1 => return Ok(self.issue(run)),
-                // A later tick.
-                Some(_) => {}
-                None => return self.look_again(),
+            if let Ok(now_ms) = self.ids.clock().unix_ms() {
+                match self.ids.next_in_tick(self.issued, now_ms) {
+                    Some(slot) if self.may_issue(slot) => return Ok(self.issue(slot)),
+                    _ => return self.by_the_whole_rule(now_ms),
+                }
             }
         }
         self.take()
     }
 
-    /// As [`Snowflake`] does where the clock seems to have stepped back, or there seems to be no slot.
     #[cold]
+    fn by_the_whole_rule(&mut self, now_ms: i64) -> Result<u64, Blocked> {
+        match self.ids.step_from(self.issued, now_ms) {
+            Some(run) if run.rolled_back => self.look_again(),
+            Some(run) if self.may_issue(run.first) => Ok(self.issue(run.first)),
+            // A later tick, or the slots are a parent's.
+            Some(_) => self.take(),
+            None => self.look_again(),
+        }
+    }
+
+    /// As [`Snowflake`] does where the clock seems to have stepped back, or there seems to be no slot.
     fn look_again(&mut self) -> Result<u64, Blocked> {
-        match self.ids.step_from(self.issued, true) {
-            Some(run) if run.first == self.issued + 1 => {
+        let now_ms = self.ids.clock().unix_ms_uncached().ok();
+        match now_ms.and_then(|now_ms| self.ids.step_from(self.issued, now_ms)) {
+            Some(run) if self.may_issue(run.first) => {
                 if run.rolled_back {
                     self.ids.saw_rollback(self.issued);
                 }
-                Ok(self.issue(run))
+                Ok(self.issue(run.first))
             }
             _ => self.take(),
         }
     }
 
+    /// Whether a slot is the next of those that are taken, by this process. Asked after the clock, which may be the
+    /// caller's and fork.
     #[inline(always)]
-    fn issue(&mut self, run: Run) -> u64 {
-        self.issued = run.first;
-        self.ids.id_of(run.first)
+    fn may_issue(&self, slot: u64) -> bool {
+        slot == self.issued + 1 && self.taken_in.is_alive()
+    }
+
+    #[inline(always)]
+    fn issue(&mut self, slot: u64) -> u64 {
+        self.issued = slot;
+        self.ids.id_of(slot)
     }
 
     /// The first of more slots.
@@ -136,11 +143,8 @@ impl<C: Clock> LocalSnowflake<C> {
     fn take(&mut self) -> Result<u64, Blocked> {
         let run = self.ids.poll_slots(self.at_once)?;
         self.taken = run.last;
-        #[cfg(feature = "std")]
-        {
-            self.taken_in = Generation::now();
-        }
-        Ok(self.issue(run))
+        self.taken_in = Process::current();
+        Ok(self.issue(run.first))
     }
 
     /// The next ID, or an error at once where there is none yet, as [`Snowflake::try_next_id`].

@@ -1,6 +1,7 @@
 //! Where there are no state files: elsewhere than on Unix, and on machines without 64-bit atomics, where a cursor
 //! would need a lock that every process shares.
 
+use portable_atomic::AtomicU64;
 use std::path::Path;
 
 use super::table::Key;
@@ -14,7 +15,7 @@ use crate::options::Resolved;
 pub(crate) enum StateFile {}
 
 impl StateFile {
-    pub(crate) fn open(path: &Path, _: &Key, _: &Resolved, _: u64) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, _: &Key, _: &Resolved, _: &Rule, _: &impl Clock) -> Result<Self, Error> {
         Err(Error::state(path, StateFault::NoPlatform))
     }
 
@@ -22,7 +23,7 @@ impl StateFile {
         match *self {}
     }
 
-    pub(crate) fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> &'static AtomicU64 {
         match *self {}
     }
 
@@ -34,7 +35,7 @@ impl StateFile {
         match *self {}
     }
 
-    pub(crate) fn check_place(&self) -> Result<(), StateFault> {
+    pub(crate) fn still_in_place(&self) -> Result<(), StateFault> {
         match *self {}
     }
 
@@ -58,11 +59,19 @@ impl StateFile {
         match *self {}
     }
 
+    pub(crate) fn floor(&self) -> u64 {
+        match *self {}
+    }
+
+    pub(crate) fn has_begun(&self) {
+        match *self {}
+    }
+
     pub(crate) fn was_reset(&self) -> bool {
         match *self {}
     }
 
-    pub(crate) fn begin(&self, _: &Rule, _: &impl Clock) -> Result<(), Error> {
+    pub(crate) fn begin(&mut self, _: &Rule, _: &impl Clock) -> Result<(), Error> {
         match *self {}
     }
 }
