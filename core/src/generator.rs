@@ -17,9 +17,9 @@ use crate::layout::{Layout, ones};
 use crate::limit::Limit;
 use crate::number::Number;
 use crate::options::{Options, Resolved};
-use crate::system::Process;
 #[cfg(feature = "std")]
 use crate::system::StateFile;
+use crate::system::{Process, Turn};
 use portable_atomic::{AtomicU64, Ordering};
 
 /// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
@@ -77,10 +77,6 @@ pub trait Wait {
 
     /// Lets about `pause` go by, or says why the call must end.
     fn pause(&mut self, pause: Duration) -> Result<(), Self::Error>;
-
-    /// The wait has ended with an ID. Threads that wait for the same tick may be many: without giving way to
-    /// them here, the first one on the processor uses the tick up, and the others starve.
-    fn resumed(&mut self) {}
 }
 
 /// What an operator may want to graph, from [`Snowflake::stats`]. Counted since the cursor was made, by all
@@ -630,30 +626,59 @@ impl<C: Clock> Snowflake<C> {
     /// Takes up to `wanted` slots once there are some, or gives up when the time is up.
     fn take_later<W: Wait>(&self, wanted: u64, blocked: Blocked, wait: &mut W) -> Result<Run, W::Error> {
         let mut blocked = blocked;
-        let (mut since, mut so_far) = (None, None);
         #[cfg(feature = "std")]
         match self.past_bound(wanted, blocked.stopped) {
             Ok(run) => return Ok(run),
             Err(stopped) => blocked = Blocked { stopped, filled: 0 },
         }
+        let (mut since, mut so_far) = (None, None);
+        let turn = Turn::join(self.waits_for(), wanted);
         loop {
-            let pause = self.pause_after(&blocked, so_far)?;
+            let pause = match self.pause_after(&blocked, so_far) {
+                Ok(pause) => pause,
+                // It may have been given some since it last looked.
+                Err(error) => return turn.given().ok_or(error.into()),
+            };
             let since = *since.get_or_insert_with(|| wait.elapsed());
-            wait.pause(pause)?;
+            if turn.leads() {
+                wait.pause(pause.min(Turn::longest_pause()))?;
+            } else {
+                turn.wait();
+                // What may interrupt it.
+                wait.pause(Duration::ZERO)?;
+            }
             // Before the clock is read once more: a thread that loses the processor after that has not yet seen what the
             // time brought.
             so_far = Some(wait.elapsed().saturating_sub(since));
-            let taken = self.take(wanted, self.clock.unix_ms());
-            #[cfg(feature = "std")]
-            let taken = taken.or_else(|stopped| self.past_bound(wanted, stopped));
+            if let Some(run) = turn.given() {
+                return Ok(run);
+            }
+            let taken = match self.over() {
+                Some(over) => Err(over),
+                None if turn.leads() => self.take_for_all(wanted, &turn),
+                None => Err(blocked.stopped),
+            };
             match taken {
-                Ok(run) => {
-                    wait.resumed();
-                    return Ok(run);
-                }
+                Ok(run) => return Ok(run),
                 Err(stopped) => blocked = Blocked { stopped, filled: 0 },
             }
         }
+    }
+
+    /// Takes slots for a call that leads, and for those that wait for it.
+    fn take_for_all(&self, wanted: u64, turn: &Turn) -> Result<Run, Stopped> {
+        let others = turn.others();
+        let wanted = wanted.saturating_add(others.wanted());
+        let taken = self.take(wanted, self.clock.unix_ms());
+        #[cfg(feature = "std")]
+        let taken = taken.or_else(|stopped| self.past_bound(wanted, stopped));
+        taken.map(|run| others.share(run))
+    }
+
+    /// What a call waits for: the cursor, by the system's clock or by another.
+    fn waits_for(&self) -> (usize, usize) {
+        let clock = if self.clock.is_of_the_system() { 0 } else { core::ptr::from_ref(self).addr() };
+        (core::ptr::from_ref(self.cursor()).addr(), clock)
     }
 }
 
