@@ -162,7 +162,7 @@ func TestCloseAmidABatch(t *testing.T) {
 func TestCloseEndsWaits(t *testing.T) {
 	// A new cursor takes the current tick, a hundred years, for used up.
 	ids := must(polyflake.New(polyflake.WithLayout("timestamp:8|node:4|sequence:1@0/3155760000s"), polyflake.Node(2),
-		polyflake.MaxWait(20*time.Second)))
+		polyflake.MaxWait(24*time.Hour)))
 	errs := make(chan error)
 	calls := []func() error{
 		func() error { _, err := ids.NextID(); return err },
