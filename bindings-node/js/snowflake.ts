@@ -1,7 +1,7 @@
 import type { Generator } from "./backend.js";
 import { core } from "./backend.js";
 import type { Integer, Node } from "./convert.js";
-import { integer, nodeTexts, reading, text, wrongType } from "./convert.js";
+import { integer, nodeTexts, path as pathText, reading, text, wrongType } from "./convert.js";
 import { refusal } from "./errors.js";
 import type { Decoded } from "./layout.js";
 import { Layout } from "./layout.js";
@@ -283,7 +283,7 @@ Object.defineProperty(Snowflake.prototype, dispose, {
  * @throws {PolyflakeError} `STATE_FILE`, also where there is none.
  */
 export function resetState(path: string): void {
-  core().resetState(text(path, "path"));
+  core().resetState(pathText(path, "path", "STATE_FILE"));
 }
 
 function batchSize(n: Integer): number {
@@ -315,7 +315,7 @@ function generator(options: SnowflakeOptions): Generator {
   if (clock !== undefined && typeof clock !== "function") {
     texts.push("clock", text(clock, "clock", '"system", "steady" or a function'));
   }
-  if (state !== undefined) texts.push("state", text(state, "state"));
+  if (state !== undefined) texts.push("state", pathText(state, "state", "INVALID_OPTION"));
   const nodes = node === undefined ? undefined : nodeTexts(node);
   return core().snowflake(texts, nodes, typeof clock === "function" ? reading(clock) : undefined);
 }

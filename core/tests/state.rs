@@ -4,7 +4,9 @@
 mod common;
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -194,14 +196,36 @@ fn a_claim_that_does_not_fit_an_earlier_one_is_refused() {
 #[test]
 fn a_path_that_is_none_is_refused_when_it_is_set() {
     let mut options = Options::default();
-    for path in ["", "caf\u{FFFD}"] {
-        let error = options.set("state", path).unwrap_err();
+    for error in [options.set("state", "").unwrap_err(), options.set_os("state", OsStr::new("")).unwrap_err()]
+    {
         assert_eq!(error.code(), ErrorCode::InvalidOption);
         assert!(error.to_string().contains("state is `"), "{error}");
     }
     assert_eq!(builder(5, Path::new("")).build().unwrap_err().code(), ErrorCode::InvalidOption);
     options.set("state", "a\0b").unwrap();
     assert!(refusal(&options.node(5)).contains("the path is not valid"));
+}
+
+#[test]
+fn a_path_of_any_bytes_is_taken_as_it_is() {
+    let folder = Folder::new();
+    // U+FFFD is a letter as any other; 0xff is in no text in UTF-8, and 4 files are 4 files.
+    for (node, name) in
+        [(61, &b"caf\xc3\xa9"[..]), (62, b"caf\xff"), (63, b"caf\xef\xbf\xbd"), (64, b"caf\xfe")]
+    {
+        let path = folder.file().with_file_name(OsStr::from_bytes(name));
+        let mut options = Snowflake::builder().node(node);
+        options.set_os("state", path.as_os_str()).unwrap();
+        assert_eq!(options.build().unwrap().node(), node);
+        assert!(path.exists());
+        reset_state(&path).unwrap();
+    }
+    let mut options = Options::default();
+    options.set_os("max_wait_ms", OsStr::new("5")).unwrap();
+    for name in ["max_wait_ms", "sequence"] {
+        let error = options.set_os(name, OsStr::from_bytes(b"5\xff")).unwrap_err();
+        assert!(error.code() == ErrorCode::InvalidOption && error.to_string().contains(name), "{error}");
+    }
 }
 
 #[test]
