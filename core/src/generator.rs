@@ -406,6 +406,9 @@ impl<C: Clock> Snowflake<C> {
     /// Fills `ids`, or as many of them as [`Blocked::filled`] says; [`fill_after`](Self::fill_after) goes on.
     pub fn poll_fill(&self, ids: &mut [u64]) -> Result<(), Blocked> {
         let mut filled = 0;
+        if let (true, Some(stopped)) = (ids.is_empty(), self.over()) {
+            return Err(Blocked { stopped, filled });
+        }
         while let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             match self.take(rest.len() as u64, self.clock.unix_ms()) {
                 Ok(run) => filled += self.write(run, rest),
@@ -429,10 +432,10 @@ impl<C: Clock> Snowflake<C> {
         let mut filled = 0;
         loop {
             filled += blocked.filled;
-            let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) else { return Ok(()) };
+            let rest = ids.get_mut(filled..).unwrap_or_default();
             let run = self.take_later(rest.len() as u64, blocked, wait)?;
             filled += self.write(run, rest);
-            let Some(rest) = ids.get_mut(filled..) else { return Ok(()) };
+            let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) else { return Ok(()) };
             match self.poll_fill(rest) {
                 Ok(()) => return Ok(()),
                 Err(again) => blocked = again,
@@ -515,12 +518,16 @@ impl<C: Clock> Snowflake<C> {
         // The clock first, so that the cursor's line is this thread's for as short as can be. But another thread may come
         // between the two with a later reading, and a reading may have been kept: so what looks like a step back, or like
         // a reason to refuse or to wait, is looked at once more, with the clock read anew and after the cursor.
-        let mut now_ms = now_ms.map_err(Stopped::Clock)?;
+        let read = |now_ms: Result<i64, ClockError>| {
+            // After `close` there is nothing else to say.
+            now_ms.map_err(|error| self.over().unwrap_or(Stopped::Clock(error)))
+        };
+        let mut now_ms = read(now_ms)?;
         let mut again = false;
         loop {
             let last = cursor.load();
             if again {
-                now_ms = self.clock.unix_ms_uncached().map_err(Stopped::Clock)?;
+                now_ms = read(self.clock.unix_ms_uncached())?;
             }
             match self.rule.step(last, now_ms, wanted) {
                 Ok(Run { rolled_back: true, .. }) | Err(_) if !again && !cfg!(mutant = "one_look") => {
