@@ -20,8 +20,17 @@ help: ## this list
 demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four threads
 	$(PYTHON) demo/demo.py
 
+# The parts of `make test`, in order. What several of them need is named first, to be timed apart.
+TESTS := $(VENV)/ready test-reference test-rust test-models test-instructions test-fuzz test-no-std test-msrv \
+  $(VENV)/installed test-python c-prefix test-c test-go test-php node-package test-node test-browser test-probes test-readme
+
 .PHONY: test
-test: test-reference test-rust test-models test-instructions test-fuzz test-miri test-no-std test-msrv test-python test-c test-go test-php test-node test-browser test-probes test-readme ## builds and tests everything there is
+test: ## builds and tests everything there is, and says what each part took
+	+tools/timed $(TESTS)
+
+.PHONY: test-release
+test-release: ## what a release needs besides, and is long: Miri, the soak, fuzzing, random cases by the ten thousand
+	+tools/timed test-miri soak test-fuzz-longer test-python-longer
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the vectors are what the reference makes
@@ -50,9 +59,12 @@ instructions: tools-ready ## makes the counts in core/benches/instructions.txt a
 	tools/instructions --bless
 
 .PHONY: test-fuzz
-test-fuzz: tools-ready # the fuzz targets on their corpora, and five seconds each on from there
+test-fuzz: tools-ready # the fuzz targets on their corpora
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz cargo test -q --locked --manifest-path fuzz/Cargo.toml
-	tools/fuzz 5
+
+.PHONY: test-fuzz-longer
+test-fuzz-longer: tools-ready # a minute each on from there
+	tools/fuzz 60
 
 .PHONY: test-miri
 test-miri: tools-ready
@@ -75,6 +87,10 @@ test-python: $(VENV)/installed # the package as installed, its types, and its st
 	cd bindings-python && $(CURDIR)/$(PYTEST) tests
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy.stubtest polyflake
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy --strict python
+
+.PHONY: test-python-longer
+test-python-longer: $(VENV)/installed
+	cd bindings-python && POLYFLAKE_PROPERTY_CASES=20000 $(CURDIR)/$(PYTEST) tests/test_property.py
 
 # C, Go and PHP use the library as installed, in a prefix of the build's own.
 C_PREFIX := $(CARGO_TARGET_DIR)/prefix
