@@ -121,37 +121,46 @@ def missing(language: str, situation: str) -> str | None:
 
 
 Outcomes = dict[str, dict[str, Any]]
+Running = dict[str, Future[Outcomes]]
 
 
 def outcomes_of(*arguments: str) -> Outcomes:
     """What run.py says in JSON, by situation."""
     answer = subprocess.run(
-        [sys.executable, HERE / "run.py", "--json", *arguments], capture_output=True, text=True
+        [sys.executable, HERE / "run.py", "--json", "--timeout", "300", *arguments],
+        capture_output=True,
+        text=True,
     )
     assert answer.stdout, answer.stderr
     (outcomes,) = json.loads(answer.stdout).values()
     return {outcome["situation"]: outcome for outcome in outcomes}
 
 
+# With a state file, processes share a node: what was refused is issued.
+WITH_STATE = ["fork", "fork-new", "prefork-one-node", "restart", "restart-1ms", "rollback-5s"]
+
+
 @pytest.fixture(scope="session")
-def ours() -> Any:
-    """What each language gave, three at a time: a rollback mostly sleeps."""
-    with ThreadPoolExecutor(3) as pool:
-        running: dict[str, Future[Outcomes]] = {
-            language: pool.submit(outcomes_of, "--language", language, "--scale", str(SCALE))
-            for language, command in run.LANGUAGES.items()
-            if shutil.which(command[0])
-        }
-        yield running
+def all_ours() -> Any:
+    """What each language gives, without a state file and with one, several at a time: a rollback
+    mostly sleeps."""
+    scale = ["--scale", str(SCALE)]
+    state = ["--option", "state={folder}/state", *(f"--only={name}" for name in WITH_STATE)]
+    languages = [name for name, command in run.LANGUAGES.items() if shutil.which(command[0])]
+    with ThreadPoolExecutor(6) as pool:
+        yield [
+            {name: pool.submit(outcomes_of, "--language", name, *options) for name in languages}
+            for options in (scale, scale + state)
+        ]
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("language", run.LANGUAGES)
-def test_ours(language: str, situation: str, ours: dict[str, Future[Outcomes]]) -> None:
+def test_ours(language: str, situation: str, all_ours: list[Running]) -> None:
     if tool := missing(language, situation):
         pytest.skip(f"needs {tool}")
     expected = EXPECTED[language][situation]
-    outcome = ours[language].result()[situation]
+    outcome = all_ours[0][language].result()[situation]
     if isinstance(expected, str):
         assert outcome["verdict"] == "unsupported", outcome
         assert expected in outcome["detail"]
@@ -168,32 +177,13 @@ def check(outcome: dict[str, Any], expected: Expected) -> None:
     assert fewest <= outcome["ids"] <= fewest + expected.more
 
 
-# With a state file, processes share a node: what was refused is issued.
-WITH_STATE = ["fork", "fork-new", "prefork-one-node", "restart", "restart-1ms", "rollback-5s"]
-
-
-@pytest.fixture(scope="session")
-def ours_with_state() -> Any:
-    options = ["--scale", str(SCALE), "--option", "state={folder}/state"]
-    options += [f"--only={situation}" for situation in WITH_STATE]
-    with ThreadPoolExecutor(3) as pool:
-        running: dict[str, Future[Outcomes]] = {
-            language: pool.submit(outcomes_of, "--language", language, *options)
-            for language, command in run.LANGUAGES.items()
-            if shutil.which(command[0])
-        }
-        yield running
-
-
 @pytest.mark.parametrize("situation", WITH_STATE)
 @pytest.mark.parametrize("language", run.LANGUAGES)
-def test_ours_with_a_state_file(
-    language: str, situation: str, ours_with_state: dict[str, Future[Outcomes]]
-) -> None:
+def test_ours_with_a_state_file(language: str, situation: str, all_ours: list[Running]) -> None:
     if tool := missing(language, situation):
         pytest.skip(f"needs {tool}")
     expected = EXPECTED[language][situation]
-    outcome = ours_with_state[language].result()[situation]
+    outcome = all_ours[1][language].result()[situation]
     if isinstance(expected, str) and expected != NO_STATE:
         assert outcome["verdict"] == "unsupported", outcome
         return
