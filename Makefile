@@ -1,6 +1,10 @@
 # Polyflake: `make help` lists what there is.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
+ifdef POLYFLAKE_TIMES # under tools/timed
+SHELL := $(CURDIR)/tools/timed-shell
+.SHELLFLAGS = $@ -euo pipefail -c
+endif
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
@@ -20,17 +24,18 @@ help: ## this list
 demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four threads
 	$(PYTHON) demo/demo.py
 
-# The parts of `make test`, in order. What several of them need is named first, to be timed apart.
-TESTS := $(VENV)/ready test-reference test-rust test-models test-instructions test-fuzz test-no-std test-msrv \
-  $(VENV)/installed test-python c-prefix test-c test-go test-php node-package test-node test-browser test-probes test-readme
+# Two at a time, since half of them keep one processor busy; those that cargo builds in one folder are kept apart, and
+# short ones come last. What a part prints comes as one block when it has ended.
+TESTS := test-rust test-python test-reference test-models test-c test-node test-go test-php test-browser test-probes \
+  test-instructions test-fuzz test-no-std test-msrv test-readme
 
 .PHONY: test
 test: ## builds and tests everything there is, and says what each part took
-	+tools/timed $(TESTS)
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
 .PHONY: test-release
 test-release: ## what a release needs besides, and is long: Miri, the soak, fuzzing, random cases by the ten thousand
-	+tools/timed test-miri soak test-fuzz-longer test-python-longer
+	+@tools/timed $(MAKE) --no-print-directory test-miri soak test-fuzz-longer test-python-longer
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the vectors are what the reference makes
