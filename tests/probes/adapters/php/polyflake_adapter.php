@@ -96,7 +96,7 @@ function prefork(Probe $probe): int
     if (shell_exec('command -v cgi-fcgi') === null) {
         unsupported('needs cgi-fcgi (Debian\'s package libfcgi-bin)');
     }
-    $folder = sys_get_temp_dir() . '/probe-fpm-' . getmypid();
+    $folder = sys_get_temp_dir() . '/' . uniqid('probe-fpm-' . getmypid() . '-');
     mkdir($folder);
     $environment = "env[PROBE_FOLDER] = $folder\nenv[PROBE] = \"" . implode(' ', $probe->arguments) . '"';
     foreach (['POLYFLAKE_PHP', 'POLYFLAKE_LIBRARY', 'LD_LIBRARY_PATH'] as $name) {
