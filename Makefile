@@ -24,10 +24,10 @@ help: ## this list
 demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four threads
 	$(PYTHON) demo/demo.py
 
-# Two at a time, since half of them keep one processor busy; those that cargo builds in one folder are kept apart, and
-# short ones come last. What a part prints comes as one block when it has ended.
-TESTS := test-rust test-python test-reference test-models test-c test-node test-go test-php test-browser test-probes \
-  test-instructions test-fuzz test-no-std test-msrv test-readme
+# Two at a time, since half of them keep one processor busy, and the long ones first. What a part prints comes as one
+# block when it has ended.
+TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-instructions \
+  test-fuzz test-no-std test-msrv test-reference test-readme
 
 .PHONY: test
 test: ## builds and tests everything there is, and says what each part took
