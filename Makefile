@@ -1,6 +1,10 @@
 # Polyflake: `make help` lists what there is.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
+ifdef POLYFLAKE_TIMES # under tools/timed
+SHELL := $(CURDIR)/tools/timed-shell
+.SHELLFLAGS = $@ -euo pipefail -c
+endif
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
@@ -20,8 +24,18 @@ help: ## this list
 demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four threads
 	$(PYTHON) demo/demo.py
 
+# Two at a time, since half of them keep one processor busy, and the long ones first. What a part prints comes as one
+# block when it has ended.
+TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-instructions \
+  test-fuzz test-no-std test-msrv test-reference test-readme
+
 .PHONY: test
-test: test-reference test-rust test-models test-instructions test-fuzz test-miri test-no-std test-msrv test-python test-c test-go test-php test-node test-browser test-probes test-readme ## builds and tests everything there is
+test: ## builds and tests everything there is, and says what each part took
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
+
+.PHONY: test-release
+test-release: ## what a release needs besides, and is long: Miri, the soak, fuzzing, random cases by the ten thousand
+	+@tools/timed $(MAKE) --no-print-directory test-miri soak test-fuzz-longer test-python-longer
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the vectors are what the reference makes
@@ -51,9 +65,12 @@ instructions: tools-ready ## makes the counts in core/benches/instructions.txt a
 	tools/instructions --bless
 
 .PHONY: test-fuzz
-test-fuzz: tools-ready # the fuzz targets on their corpora, and five seconds each on from there
+test-fuzz: tools-ready # the fuzz targets on their corpora
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz cargo test -q --locked --manifest-path fuzz/Cargo.toml
-	tools/fuzz 5
+
+.PHONY: test-fuzz-longer
+test-fuzz-longer: tools-ready # a minute each on from there
+	tools/fuzz 60
 
 .PHONY: test-miri
 test-miri: tools-ready
@@ -76,6 +93,10 @@ test-python: $(VENV)/installed # the package as installed, its types, and its st
 	cd bindings-python && $(CURDIR)/$(PYTEST) tests
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy.stubtest polyflake
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy --strict python
+
+.PHONY: test-python-longer
+test-python-longer: $(VENV)/installed
+	cd bindings-python && POLYFLAKE_PROPERTY_CASES=20000 $(CURDIR)/$(PYTEST) tests/test_property.py
 
 # C, Go and PHP use the library as installed, in a prefix of the build's own.
 C_PREFIX := $(CARGO_TARGET_DIR)/prefix

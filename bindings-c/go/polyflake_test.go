@@ -73,7 +73,7 @@ func TestWaitingHoldsNoProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	// A new cursor takes the current tick, a hundred years, for used up.
 	ids := must(polyflake.New(polyflake.WithLayout("timestamp:8|node:4|sequence:1@0/3155760000s"), polyflake.Node(1),
-		polyflake.MaxWait(200*time.Millisecond)))
+		polyflake.MaxWait(time.Second)))
 	var others atomic.Int64
 	done := make(chan struct{})
 	go func() {
@@ -211,7 +211,7 @@ func TestClosed(t *testing.T) {
 // collected waits for the collector to find an object dead, and fails where it does not.
 func collected(t *testing.T, dead <-chan struct{}) {
 	t.Helper()
-	for range 200 {
+	for range 3000 {
 		runtime.GC()
 		select {
 		case <-dead:
@@ -306,7 +306,7 @@ func TestLayoutsAreForgotten(t *testing.T) {
 	for n := range 1000 {
 		must(polyflake.ParseLayout(fmt.Sprintf("timestamp:41|worker:10|sequence:12@1%d/1s", n)))
 	}
-	for range 200 {
+	for range 3000 {
 		runtime.GC()
 		// Other tests' layouts may still be there.
 		if polyflake.LayoutsHeld() < 500 {

@@ -566,7 +566,7 @@ describe("shared cursors", () => {
         `${bound} is 5`,
         "already",
       );
-      assert.ok(new Snowflake({ node, maxWaitMs: 30, sequenceStart: "zero" }).nextId() > 0n);
+      assert.ok(new Snowflake({ node, maxWaitMs: 60_000, sequenceStart: "zero" }).nextId() > 0n);
     });
   }
 

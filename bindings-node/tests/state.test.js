@@ -60,7 +60,7 @@ test("processes at once and one after the other share a node", { skip: !isNative
   const state = join(folder, "shared");
   const program = `
     import { Snowflake } from "polyflake";
-    const ids = new Snowflake({ node: 7, state: ${JSON.stringify(state)}, maxWaitMs: 1000 });
+    const ids = new Snowflake({ node: 7, state: ${JSON.stringify(state)}, maxWaitMs: 60_000 });
     const out = [];
     for (let n = 0; n < 20; n++) out.push(...ids.nextIds(500), ids.nextId());
     console.log(out.join("\\n"));`;

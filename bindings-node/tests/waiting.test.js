@@ -31,7 +31,7 @@ function usedUp(clock, options) {
 
 for (const [name, call] of Object.entries(CALLS)) {
   describe(name, () => {
-    for (const options of [{}, { maxWaitMs: 0 }, { maxWaitMs: 60 }]) {
+    for (const options of [{ maxWaitMs: 0 }, { maxWaitMs: 60 }]) {
       test(`a clock that stands still ends in exhaustion: ${JSON.stringify(options)}`, async () => {
         const ids = usedUp(() => T, options);
         const error = await refusedInTime(() => call(ids), "SEQUENCE_EXHAUSTED");
@@ -167,15 +167,15 @@ describe("a long wait", () => {
   };
 
   test("a batch goes on as long as it makes progress, longer than maxWaitMs as a whole", () => {
-    const ids = usedUp(slow(), { maxWaitMs: 150 });
-    assertRising(ids.nextIds(200 * 4096));
-    assert.ok(ids.stats.waits * 5 * 0.2 > 150, `${ids.stats.waits} waits`);
+    const ids = usedUp(slow(), { maxWaitMs: 1000 });
+    assertRising(ids.nextIds(1100 * 4096));
+    assert.ok(ids.stats.waits * 5 * 0.2 > 1000, `${ids.stats.waits} waits`);
   });
 
   test("and so does nextIdsAsync", async () => {
-    const ids = usedUp(slow(), { maxWaitMs: 300 });
-    assertRising(await ids.nextIdsAsync(70 * 4096));
-    assert.ok(ids.stats.waits * 5 > 300, `${ids.stats.waits} waits`);
+    const ids = usedUp(slow(), { maxWaitMs: 1000 });
+    assertRising(await ids.nextIdsAsync(220 * 4096));
+    assert.ok(ids.stats.waits * 5 > 1000, `${ids.stats.waits} waits`);
   });
 
   for (const name of ["nextIdAsync", "nextIdsAsync"]) {
@@ -262,7 +262,7 @@ function run(stubs, code) {
     execFileSync(process.execPath, ["-e", script], {
       cwd: import.meta.dirname,
       encoding: "utf8",
-      timeout: 20_000,
+      timeout: 300_000,
     }),
   );
 }

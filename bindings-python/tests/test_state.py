@@ -1,5 +1,6 @@
 """State files: one node for all processes of a host."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -58,7 +59,7 @@ def test_a_process_killed_at_once_leaves_it_usable(tmp_path: Path) -> None:
     state = tmp_path / "state"
     program = (
         "import os, signal, sys\nfrom polyflake import Snowflake\n"
-        f"ids = Snowflake(node=602, state={str(state)!r})\n"
+        f"ids = Snowflake(node=602, state={str(state)!r}, max_wait_ms=60_000)\n"
         "print(ids.next_ids(5000)[-1], flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -68,7 +69,7 @@ def test_a_process_killed_at_once_leaves_it_usable(tmp_path: Path) -> None:
         assert ran.returncode == -9, ran.stderr
         assert int(ran.stdout) > last
         last = int(ran.stdout)
-    assert Snowflake(node=602, state=state).next_id() > last
+    assert Snowflake(node=602, state=state, max_wait_ms=60_000).next_id() > last
 
 
 def test_after_close_it_raises_closed(tmp_path: Path) -> None:
@@ -127,7 +128,9 @@ def test_a_node_is_with_a_file_or_without(tmp_path: Path) -> None:
 
 def test_a_cursor_far_ahead_is_refused_until_it_is_reset(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    ahead = Snowflake(node=608, state=state, clock=lambda: 3_471_292_800_000)
+    # It moves on with every reading: a new file's first ID may have to wait for it.
+    clock = itertools.count(3_471_292_800_000, 100).__next__
+    ahead = Snowflake(node=608, state=state, clock=clock, max_wait_ms=60_000)
     ahead.next_id()
     with pytest.raises(StateFileError, match=r"ms ahead of the clock; .*reset_state"):
         Snowflake(node=608, state=state)
@@ -140,9 +143,12 @@ def test_a_cursor_far_ahead_is_refused_until_it_is_reset(tmp_path: Path) -> None
 
 
 def test_a_callers_clock_with_a_file_goes_on_where_it_was(tmp_path: Path) -> None:
-    now = 1_700_000_000_000
     state = tmp_path / "state"
-    first = Snowflake(node=609, state=state, clock=lambda: now).next_id()
+    # It moves on with every reading: a new file's first ID may have to wait for it.
+    clock = itertools.count(1_700_000_000_000, 100).__next__
+    made = Snowflake(node=609, state=state, clock=clock, max_wait_ms=60_000)
+    first = made.next_id()
+    now = made.decode(first).timestamp_ms
     assert Snowflake(node=609, state=state, clock=lambda: now - 500).next_id() == first + 1
 
 

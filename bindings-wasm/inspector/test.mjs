@@ -61,7 +61,7 @@ const VIEWS = {
   "node-refused": "#generate?node=datacenter:1,worker:99",
 };
 
-describe("inspector", { timeout: 300_000 }, () => {
+describe("inspector", { timeout: 1_800_000 }, () => {
   let served;
   let browser;
   let context;
@@ -96,7 +96,7 @@ describe("inspector", { timeout: 300_000 }, () => {
   async function go(hash, from = served.address) {
     await page?.close();
     page = await context.newPage();
-    page.setDefaultTimeout(10_000);
+    page.setDefaultTimeout(120_000);
     page.on("console", (message) => {
       if (["error", "warning"].includes(message.type())) complaints.push(message.text());
     });

@@ -53,6 +53,13 @@ FAKETIME = (
 )
 
 
+# A tenth of a hundred IDs would say little.
+FEWEST = 100
+# A generator may keep its reading of the clock for a ms, into which a step of the clock then falls:
+# more IDs than two of its ticks have room for.
+FEWEST_STEPPED = 10_000
+
+
 class Situation(NamedTuple):
     """A row of the table: what the adapter is asked for, `parts` times `n` IDs in all."""
 
@@ -61,6 +68,10 @@ class Situation(NamedTuple):
     parts: int
     n: int
     arguments: tuple[str, ...] = ()
+    fewest: int = FEWEST
+
+    def scaled(self, scale: float) -> int:
+        return max(self.fewest, round(self.n * scale))
 
 
 SITUATIONS = (
@@ -71,7 +82,7 @@ SITUATIONS = (
     Situation("prefork", "prefork", 4, 20_000),
     Situation("prefork-one-node", "prefork-one-node", 4, 20_000),
     Situation("rollback-5ms", "rollback", 2, 20_000, ("behind_ms=5",)),
-    Situation("rollback-5s", "rollback", 2, 20_000, ("behind_ms=5000",)),
+    Situation("rollback-5s", "rollback", 2, 20_000, ("behind_ms=5000",), FEWEST_STEPPED),
     Situation("exhaustion", "exhaustion", 1, 50_000),
     Situation("restart", "restart", 2, 1_000_000, ("tick_ms=1",)),
     Situation("restart-1ms", "restart", 8, 100, ("tick_ms=1",)),
@@ -80,8 +91,6 @@ SITUATIONS = (
     Situation("per-call", "per-call", 1, 50_000),
 )
 NAMES = [situation.name for situation in SITUATIONS]
-# A tenth of a hundred IDs would say little.
-FEWEST = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -280,7 +289,7 @@ def judge(situation: Situation, n: int, ended: Sequence[Ended]) -> Outcome:
 def probe(
     command: Sequence[str], situation: Situation, scale: float, options: Sequence[str], limit: float
 ) -> Outcome:
-    n = max(FEWEST, round(situation.n * scale))
+    n = situation.scaled(scale)
     with tempfile.TemporaryDirectory(prefix="probe-") as name:
         folder = Path(name)
         asked = [situation.asked, f"n={n}", f"parts={situation.parts}", *situation.arguments]

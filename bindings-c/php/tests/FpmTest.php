@@ -40,14 +40,12 @@ final class FpmTest extends TestCase
             'ffi.preload' => dirname(__DIR__) . '/resources/polyflake.h',
             'ffi.enable' => 'preload',
         ]);
-        $nodes = $this->serve();
-        self::assertCount(self::WORKERS, $nodes);
+        $nodes = $this->serveUntil(static fn (array $nodes): bool => count($nodes) === self::WORKERS);
         // A worker that is killed: its successor takes over its number, and repeats nothing.
         $killed = array_key_first($nodes);
         self::assertTrue(posix_kill($killed, 9));
-        $later = $this->serve();
+        $later = $this->serveUntil(static fn (array $later): bool => in_array($nodes[$killed], $later, true));
         self::assertArrayNotHasKey($killed, $later);
-        self::assertContains($nodes[$killed], $later);
     }
 
     public function testClassesPreloaded(): void
@@ -74,12 +72,12 @@ final class FpmTest extends TestCase
     public function testAllWorkersShareANodeByAStateFile(): void
     {
         $this->start(['ffi.enable' => 'true']);
-        $served = $this->answers(__DIR__ . '/scripts/fpm-state.php');
-        self::assertGreaterThan(1, count($served));
+        $serve = fn (): array => $this->answers(__DIR__ . '/scripts/fpm-state.php');
+        $served = $this->serveUntil(static fn (array $served): bool => count($served) > 1, $serve);
         self::assertSame([3], array_values(array_unique($served)));
         // A worker that is killed: its successor goes on.
         self::assertTrue(posix_kill(array_key_first($served), 9));
-        self::assertSame([3], array_values(array_unique($this->answers(__DIR__ . '/scripts/fpm-state.php'))));
+        self::assertSame([3], array_values(array_unique($serve())));
     }
 
     /** @var array<string, int> every ID that was seen, in all of a test's rounds */
@@ -95,6 +93,22 @@ final class FpmTest extends TestCase
         foreach ($nodes as $node) {
             self::assertSame(3, $node >> 5);
         }
+        return $nodes;
+    }
+
+    /**
+     * Serves again while a busy machine leaves the requests to some of the workers.
+     *
+     * @param callable(array<int, int>): bool $done
+     * @return array<int, int> as serve()
+     */
+    private function serveUntil(callable $done, ?callable $serve = null): array
+    {
+        $nodes = [];
+        for ($round = 0; $round < 20 && !$done($nodes); $round++) {
+            $nodes = $serve === null ? $this->serve() : $serve();
+        }
+        self::assertTrue($done($nodes), (string) json_encode($nodes));
         return $nodes;
     }
 

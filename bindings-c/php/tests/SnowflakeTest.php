@@ -55,7 +55,7 @@ final class SnowflakeTest extends TestCase
 
     public function testAllCallsCountOnInOneOrder(): void
     {
-        $ids = new Snowflake(node: 903, maxWaitMs: 1000);
+        $ids = new Snowflake(node: 903, maxWaitMs: 60_000);
         $all = [];
         for ($round = 0; $round < 200; $round++) {
             $all[] = $ids->nextId();
@@ -76,8 +76,8 @@ final class SnowflakeTest extends TestCase
 
     public function testSnowflakesOfOneNodeShareACursor(): void
     {
-        $one = new Snowflake(node: 904, maxWaitMs: 1000);
-        $other = new Snowflake(node: ['worker' => 904], layout: 'leaf', maxWaitMs: 1000);
+        $one = new Snowflake(node: 904, maxWaitMs: 60_000);
+        $other = new Snowflake(node: ['worker' => 904], layout: 'leaf', maxWaitMs: 60_000);
         $all = [];
         for ($round = 0; $round < 1000; $round++) {
             $all[] = $one->nextId();

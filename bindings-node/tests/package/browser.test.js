@@ -55,7 +55,7 @@ async function open(url) {
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
   await page.goto(url);
-  await page.waitForFunction(() => window.ready, undefined, { timeout: 10_000 }).catch(() => {});
+  await page.waitForFunction(() => window.ready, undefined, { timeout: 120_000 }).catch(() => {});
   assert.deepEqual(
     errors.filter((error) => !error.includes("favicon") && !error.includes("404")),
     [],

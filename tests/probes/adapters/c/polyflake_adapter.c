@@ -90,26 +90,28 @@ static void *take_all(void *user) {
   return NULL;
 }
 
+/* In one write, since other processes may print to the same file. */
+static void print(int file, const char *text, size_t size) {
+  if (write(file, text, size) != (ssize_t)size) {
+    perror("write");
+    exit(1);
+  }
+}
+
 static int refuse(polyflake_status status) {
-  dprintf(STDERR_FILENO, "refused: %s\n", polyflake_status_name(status));
+  char line[64];
+  int size = snprintf(line, sizeof line, "refused: %s\n", polyflake_status_name(status));
+  print(STDERR_FILENO, line, (size_t)size);
   return REFUSED;
 }
 
-/* Prints in one write, since other processes may print to the same file. */
 static int finish(const struct part *part) {
   char *text = room(part->taken + 1, POLYFLAKE_ID_TEXT_SIZE + 1);
-  size_t size = 0, written = 0;
+  size_t size = 0;
   for (size_t i = 0; i < part->taken; i++) {
     size += (size_t)sprintf(text + size, "%" PRIu64 "\n", part->ids[i]);
   }
-  while (written < size) {
-    ssize_t now = write(STDOUT_FILENO, text + written, size - written);
-    if (now < 0) {
-      perror("write");
-      exit(1);
-    }
-    written += (size_t)now;
-  }
+  print(STDOUT_FILENO, text, size);
   free(text);
   return part->status == POLYFLAKE_OK ? DONE : refuse(part->status);
 }

@@ -9,10 +9,14 @@ declare(strict_types=1);
 require __DIR__ . '/probe.php';
 
 $probe = new Probe(explode(' ', (string) getenv('PROBE')));
-$left = $probe->n * $probe->parts - ((int) $_SERVER['QUERY_STRING'] - 1) * Probe::IDS_PER_REQUEST;
-$part = (new Part())->take($probe->build(...), min($left, Probe::IDS_PER_REQUEST));
-// What else a request does: meanwhile other workers answer others.
-usleep(20_000);
+$left = $probe->n * $probe->parts - ((int) $_SERVER['QUERY_STRING'] - 1) * $probe->idsPerRequest();
+// A worker holds its first request until each has one: else the first would answer all.
+$folder = getenv('PROBE_FOLDER');
+touch("$folder/worker-" . getmypid());
+while (count(glob("$folder/worker-*") ?: []) < $probe->parts) {
+    usleep(1000);
+}
+$part = (new Part())->take($probe->build(...), min($left, $probe->idsPerRequest()));
 
 header('Content-Type: application/json');
-echo json_encode(['process' => getmypid(), 'ids' => $part->ids, 'refused' => $part->refused]);
+echo json_encode(['ids' => $part->ids, 'refused' => $part->refused]);

@@ -16,7 +16,6 @@ require __DIR__ . '/../../../../bindings-c/php/examples/fpm/WorkerSlot.php';
 /** What the runner asks for, and the generator's options that it was given. */
 final class Probe
 {
-    public const IDS_PER_REQUEST = 500;
     private const LAYOUTS = [1 => 'twitter', 10 => 'sonyflake', 1000 => 'cosid-second'];
 
     public readonly string $situation;
@@ -43,6 +42,12 @@ final class Probe
         // PHP cannot close the gate, a descriptor by its number: the next process goes on at this one's end.
         unset($given['n'], $given['parts'], $given['behind_ms'], $given['tick_ms'], $given['gate']);
         $this->options = $given;
+    }
+
+    /** Few enough that each worker of a server has one. */
+    public function idsPerRequest(): int
+    {
+        return min(500, $this->n);
     }
 
     public function build(): Snowflake

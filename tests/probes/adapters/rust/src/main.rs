@@ -96,7 +96,7 @@ impl Part {
         }
     }
 
-    /// In one write, since other processes may print to the same file.
+    /// In one write, since other processes may print to the same file: so with all that is printed.
     fn finish(&self) -> io::Result<i32> {
         let mut text = String::with_capacity(21 * self.ids.len());
         for id in &self.ids {
@@ -107,13 +107,18 @@ impl Part {
     }
 }
 
+/// In one write, which `eprintln!` is not.
+fn say(line: &str) {
+    io::stderr().write_all(line.as_bytes()).expect("stderr is a file");
+}
+
 fn refuse(error: &Error) -> i32 {
-    eprintln!("refused: {}", error.code().name());
+    say(&format!("refused: {}\n", error.code().name()));
     REFUSED
 }
 
 fn unsupported(why: &str) -> i32 {
-    eprintln!("{why}");
+    say(&format!("{why}\n"));
     UNSUPPORTED
 }
 
