@@ -1,11 +1,10 @@
 //! IDs as text, and the names of the presets.
 
-use core::ffi::{CStr, c_char};
-use std::ffi::CString;
-use std::sync::OnceLock;
+use core::ffi::c_char;
 
 use polyflake::{Format, Number, PRESETS};
 
+use crate::layout::POLYFLAKE_NAME_SIZE;
 use crate::status::{Failure, given_text, guard, output, polyflake_detail, polyflake_status};
 
 /// Room for the longest text of an ID and its NUL.
@@ -83,11 +82,26 @@ pub extern "C" fn polyflake_preset_count() -> usize {
 /// The name of the preset number index, counted from 0; NULL past the last. Static.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_preset_name(index: usize) -> *const c_char {
-    static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
-    let names =
-        NAMES.get_or_init(|| PRESETS.iter().filter_map(|preset| CString::new(preset.name).ok()).collect());
-    names.get(index).map_or(core::ptr::null(), |name| CStr::as_ptr(name))
+    PRESET_NAMES.get(index).map_or(core::ptr::null(), |name| name.as_ptr().cast())
 }
+
+/// The core's names, each with the NUL that C wants. Made by the compiler: a child that is forked while another thread makes
+/// them would wait for it for ever.
+static PRESET_NAMES: [[u8; POLYFLAKE_NAME_SIZE]; PRESETS.len()] = {
+    let mut names = [[0; POLYFLAKE_NAME_SIZE]; PRESETS.len()];
+    let mut n = 0;
+    while n < names.len() {
+        let name = PRESETS[n].name.as_bytes();
+        assert!(name.len() < POLYFLAKE_NAME_SIZE);
+        let mut at = 0;
+        while at < name.len() {
+            names[n][at] = name[at];
+            at += 1;
+        }
+        n += 1;
+    }
+    names
+};
 
 /// Writes a text and its NUL.
 ///

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { THREADS = 4, BATCH = 1000 };
 
@@ -336,6 +337,61 @@ static void closed_amid_waits(void) {
   polyflake_snowflake_free(snowflake);
 }
 
+enum { MANY = 32, SECONDS = 2 };
+
+struct asking {
+  pthread_t thread;
+  const polyflake_snowflake *snowflake;
+  struct timespec end;
+  size_t got;
+  polyflake_status status;
+};
+
+static int is_over(const struct timespec *end) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec > end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec >= end->tv_nsec);
+}
+
+static void *ask(void *user) {
+  struct asking *asking = user;
+  uint64_t id;
+  while (asking->status == POLYFLAKE_OK && !is_over(&asking->end)) {
+    asking->status = polyflake_next_id(asking->snowflake, &id, NULL);
+    asking->got++;
+  }
+  return NULL;
+}
+
+/* However many threads ask for more than a layout can give, no call fails and no thread starves. */
+static void over_asked(const char *layout) {
+  static struct asking asking[MANY];
+  polyflake_options *options = polyflake_options_new();
+  polyflake_snowflake *snowflake = NULL;
+  size_t all = 0, least = SIZE_MAX;
+  begin("over-asked", layout);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", layout, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "60", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake, NULL));
+  polyflake_options_free(options);
+  for (size_t n = 0; n < MANY; n++) {
+    asking[n] = (struct asking){.snowflake = snowflake};
+    clock_gettime(CLOCK_MONOTONIC, &asking[n].end);
+    asking[n].end.tv_sec += SECONDS;
+    if (pthread_create(&asking[n].thread, NULL, ask, &asking[n]) != 0) {
+      give_up("no thread");
+    }
+  }
+  for (size_t n = 0; n < MANY; n++) {
+    pthread_join(asking[n].thread, NULL);
+    CHECK_STATUS(POLYFLAKE_OK, asking[n].status);
+    all += asking[n].got;
+    least = asking[n].got < least ? asking[n].got : least;
+  }
+  CHECK(least * 4 >= all / MANY);
+  polyflake_snowflake_free(snowflake);
+}
+
 int main(int argc, char **argv) {
   size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 500000;
   int64_t readings = 0;
@@ -350,5 +406,11 @@ int main(int argc, char **argv) {
   one_layout(n / 10);
   shared_cursor();
   closed_amid_waits();
+  /* Where threads run side by side: valgrind runs one at a time, and is given few IDs. */
+  if (n >= 100000) {
+    over_asked("twitter");
+    over_asked("sonyflake");
+    over_asked("yitter");
+  }
   return finish(9);
 }

@@ -1,0 +1,45 @@
+package polyflake_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	polyflake "github.com/polyflake/polyflake/bindings-c/go"
+)
+
+// TestNoGoroutineStarves: however many goroutines ask for more than a layout can give, no call fails and each gets its
+// share.
+func TestNoGoroutineStarves(t *testing.T) {
+	const goroutines = 32
+	for _, layout := range []string{"twitter", "sonyflake", "yitter"} {
+		t.Run(layout, func(t *testing.T) {
+			ids := must(polyflake.New(polyflake.WithLayout(layout), polyflake.Node(60)))
+			end := time.Now().Add(2 * time.Second)
+			var got [goroutines]int
+			var asking sync.WaitGroup
+			for n := range goroutines {
+				asking.Add(1)
+				go func() {
+					defer asking.Done()
+					for time.Now().Before(end) {
+						if _, err := ids.NextID(); err != nil {
+							t.Error(err)
+							return
+						}
+						got[n]++
+					}
+				}()
+			}
+			asking.Wait()
+			all, least := 0, got[0]
+			for _, n := range got {
+				all += n
+				least = min(least, n)
+			}
+			if least*4 < all/goroutines {
+				t.Errorf("a goroutine got %d of an even %d", least, all/goroutines)
+			}
+		})
+	}
+}
