@@ -143,6 +143,14 @@ pub(crate) fn wrong_type(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> P
     PyTypeError::new_err(format!("{what} must be {takes}, not {class}"))
 }
 
+/// Looks up what this module takes from Python's.
+pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    INDEX.import(py, "operator", "index")?;
+    timedelta(py)?;
+    epoch(py)?;
+    Ok(())
+}
+
 fn datetime(py: Python<'_>) -> PyResult<&Py<PyAny>> {
     static DATETIME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     DATETIME.get_or_try_init(py, || Ok(py.import("datetime")?.getattr("datetime")?.unbind()))

@@ -60,6 +60,9 @@ mod _polyflake {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // Now, and not at their first use: a child that is forked in the middle of that would wait for it for ever.
+        super::convert::prepare(module.py())?;
+        super::errors::class(module.py(), polyflake::ErrorCode::Internal)?;
         let presets = polyflake::PRESETS.iter().map(|preset| preset.name);
         module.add("PRESETS", PyTuple::new(module.py(), presets)?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
