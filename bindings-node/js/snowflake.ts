@@ -248,14 +248,14 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
       // A clock that stands still must not let the wait go on for ever. Some runtimes' timers are early.
       const waitedMs =
         since === undefined ? undefined : Math.max(monotonicMs() - since, pauses * SHORTEST_PAUSE_MS);
-      const [filled, pauseMs] = this.#generator.fillSome(ids, from, waitedMs);
+      const [filled, pauseMs, work] = this.#generator.fillSome(ids, from, waitedMs);
       if (filled === ids.length) return;
       if (filled > from || since === undefined) {
         since = monotonicMs();
         pauses = 0;
       }
       from = filled;
-      await new Promise((resume) => setTimeout(resume, pauseMs));
+      await (work ?? new Promise((resume) => setTimeout(resume, pauseMs)));
       pauses += 1;
     }
   }
