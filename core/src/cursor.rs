@@ -4,9 +4,9 @@
 //! cursor as arguments and does no I/O.
 
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
-use portable_atomic::{AtomicU8, AtomicU64, Ordering};
+use portable_atomic::{AtomicU64, Ordering};
 
 use crate::layout::{Layout, ones};
 use crate::options::SequenceStart;
@@ -22,9 +22,8 @@ pub(crate) struct Cursor {
     pub(crate) rollbacks: AtomicU64,
     /// The tick in which the last of `rollbacks` was seen, so that one step back counts once.
     rollback_tick: AtomicU64,
+    /// Where it began: nothing was taken while it is still there.
     pub(crate) first: AtomicU64,
-    /// It is the parent's: this process is a child that was forked since.
-    disowned: AtomicU8,
 }
 
 impl Cursor {
@@ -35,19 +34,7 @@ impl Cursor {
             rollbacks: AtomicU64::new(0),
             rollback_tick: AtomicU64::new(u64::MAX),
             first: AtomicU64::new(first),
-            disowned: AtomicU8::new(0),
         }
-    }
-
-    /// Leaves nothing to take, so that the path of an ID need not ask whose the cursor is.
-    #[cfg(feature = "std")]
-    pub(crate) fn disown(&self) {
-        self.disowned.store(1, Ordering::Release);
-        self.use_up();
-    }
-
-    pub(crate) fn is_disowned(&self) -> bool {
-        self.disowned.load(Ordering::Acquire) != 0
     }
 
     /// The last slot taken. Acquire: who looks twice reads the clock after it.
@@ -68,14 +55,20 @@ impl Cursor {
 
     /// Whether any slot was taken since the cursor was made.
     pub(crate) fn has_issued(&self) -> bool {
-        self.load() != self.first.load(Ordering::Relaxed)
+        !self.began_at(self.load())
     }
 
-    /// Goes on from `slot`, as if nothing had been issued yet. Another cursor that stands further on stays there.
+    /// Whether a cursor that is at `last` has issued nothing yet.
+    pub(crate) fn began_at(&self, last: u64) -> bool {
+        last == self.first.load(Ordering::Relaxed)
+    }
+
+    /// Goes on from `slot`, as if nothing had been issued yet. A cursor that is further on stays there.
     #[cfg(feature = "std")]
     pub(crate) fn begin_at(&self, slot: u64) {
-        self.first.store(slot, Ordering::Relaxed);
-        self.slot.fetch_max(slot, Ordering::AcqRel);
+        if self.slot.fetch_max(slot, Ordering::AcqRel) < slot {
+            self.first.store(slot, Ordering::Relaxed);
+        }
     }
 
     /// Leaves nothing to take.
@@ -175,7 +168,15 @@ impl Rule {
         Ok(Run { first, last: end.min(first.saturating_add(want - 1)), rolled_back })
     }
 
+    /// The run of a cursor that has issued nothing yet, where the rule allows `run`: it begins in the same tick, and as in
+    /// a fresh one.
+    pub(crate) fn first_run(&self, run: Run) -> Run {
+        let first = self.fresh(self.tick_of(run.first)).max(run.first);
+        Run { first, last: first.saturating_add(run.last - run.first).min(self.end_of_tick(first)), ..run }
+    }
+
     /// The tick of an instant, if the layout reaches it.
+    #[cfg(feature = "alloc")]
     #[inline(always)]
     pub(crate) fn tick_at(&self, now_ms: i64) -> Option<u64> {
         self.tick_near(0, now_ms)
@@ -230,7 +231,6 @@ impl Rule {
     }
 
     /// The last slot of a slot's tick.
-    #[cfg(feature = "std")]
     pub(crate) const fn end_of_tick(&self, slot: u64) -> u64 {
         slot | ones(self.sequence_bits)
     }

@@ -143,7 +143,6 @@ impl Error {
             Detail::OtherClaim { .. } => ErrorCode::InvalidOption,
             #[cfg(feature = "std")]
             Detail::State { .. } => ErrorCode::StateFile,
-            #[cfg(feature = "std")]
             Detail::Closed => ErrorCode::Closed,
             Detail::IdTooWide { .. } | Detail::Text(_) => ErrorCode::InvalidId,
             Detail::Time { .. } | Detail::NoTickAfter { .. } | Detail::LayoutEnded { .. } => {
@@ -297,7 +296,6 @@ pub(crate) enum Detail {
         path: PathWord,
         fault: StateFault,
     },
-    #[cfg(feature = "std")]
     Closed,
 }
 

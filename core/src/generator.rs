@@ -14,11 +14,12 @@ use crate::decode::Decoded;
 use crate::error::StateFault;
 use crate::error::{Detail, Error};
 use crate::layout::{Layout, ones};
+use crate::limit::Limit;
 use crate::number::Number;
 use crate::options::{Options, Resolved};
+use crate::system::Process;
 #[cfg(feature = "std")]
-use crate::system::{Generation, StateFile};
-#[cfg(feature = "std")]
+use crate::system::StateFile;
 use portable_atomic::{AtomicU64, Ordering};
 
 /// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
@@ -50,20 +51,15 @@ pub struct Snowflake<C = BuiltinClock> {
     max_wait_ms: u32,
     max_backward_ms: u32,
     cursor: CursorRef,
-    /// The last slot that may be taken: any, until `close`.
-    #[cfg(feature = "std")]
-    limit: AtomicU64,
+    limit: Limit,
+    made_in: &'static Process,
     clock: C,
     layout: Layout,
     node: u64,
 }
 
 enum CursorRef {
-    Own {
-        cursor: Cursor,
-        #[cfg(feature = "std")]
-        made_in: Generation,
-    },
+    Own(Cursor),
     #[cfg(feature = "alloc")]
     OfProcess(&'static Cursor),
     #[cfg(feature = "std")]
@@ -117,16 +113,13 @@ impl Options {
     pub fn build_with_clock<C: Clock>(&self, clock: C) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
         let rule = resolved.rule();
+        // Before the clock is read, which may fork.
+        let made_in = Process::current();
         #[cfg(feature = "std")]
         if let Some(cursor) = resolved.host_cursor(&rule, &clock, || Ok(0))? {
-            return Ok(Snowflake::new(&resolved, rule, cursor, clock));
+            return Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock));
         }
-        let cursor = CursorRef::Own {
-            cursor: Cursor::new(0),
-            #[cfg(feature = "std")]
-            made_in: Generation::of_this_process(),
-        };
-        Ok(Snowflake::new(&resolved, rule, cursor, clock))
+        Ok(Snowflake::new(&resolved, rule, CursorRef::Own(Cursor::new(0)), made_in, clock))
     }
 
     /// A Snowflake on a built-in clock. Where this process already has one whose IDs could be equal, it shares
@@ -157,15 +150,16 @@ impl Options {
     ) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
         let rule = resolved.rule();
+        let made_in = Process::current();
         let clock = wrap(BuiltinClock::new(&resolved, source));
         #[cfg(feature = "std")]
         if let Some(cursor) =
             resolved.host_cursor(&rule, &clock, || Ok(rule.used_up_to(clock.unix_ms_uncached()?)))?
         {
-            return Ok(Snowflake::new(&resolved, rule, cursor, clock));
+            return Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock));
         }
         let cursor = crate::system::process_cursor(&resolved, &rule, &clock)?;
-        Ok(Snowflake::new(&resolved, rule, CursorRef::OfProcess(cursor), clock))
+        Ok(Snowflake::new(&resolved, rule, CursorRef::OfProcess(cursor), made_in, clock))
     }
 }
 
@@ -190,8 +184,14 @@ impl Resolved {
 }
 
 impl<C> Snowflake<C> {
-    fn new(from: &Resolved, rule: Rule, cursor: CursorRef, clock: C) -> Self {
+    fn new(from: &Resolved, rule: Rule, cursor: CursorRef, made_in: &'static Process, clock: C) -> Self {
         let layout = from.layout;
+        let limit = match cursor {
+            // A caller's clock may be at any tick, and there is none before it that was used up.
+            CursorRef::Own(_) => Limit::of(made_in.limit()),
+            #[cfg(feature = "alloc")]
+            _ => Limit::not_started(),
+        };
         Self {
             rule,
             placed_node: layout.place_node(from.node),
@@ -201,20 +201,27 @@ impl<C> Snowflake<C> {
             max_wait_ms: from.max_wait_ms,
             max_backward_ms: from.max_backward_ms,
             cursor,
-            #[cfg(feature = "std")]
-            limit: AtomicU64::new(u64::MAX),
+            limit,
+            made_in,
             clock,
             layout,
             node: from.node,
         }
     }
 
-    /// Ends this Snowflake: from here on it refuses with `closed`, in threads that wait too. Others on the same
-    /// cursor go on, and the cursor itself, with its state file, stays with the process. Dropping one has no effect
-    /// beyond it either.
-    #[cfg(feature = "std")]
+    /// Ends this Snowflake: from here on every call fails with `closed`, and so do calls that are waiting. A call that
+    /// already has its slots returns them. Others on the same cursor go on, and the cursor itself, with its state file,
+    /// stays with the process. Dropping one has no effect beyond it either.
+    ///
+    /// ```
+    /// use polyflake::{ErrorCode, Snowflake};
+    /// let ids = Snowflake::builder().node(7).build()?;
+    /// ids.close();
+    /// assert_eq!(ids.next_id().unwrap_err().code(), ErrorCode::Closed);
+    /// # Ok::<(), polyflake::Error>(())
+    /// ```
     pub fn close(&self) {
-        self.limit.store(0, Ordering::Relaxed);
+        self.limit.close();
     }
 
     /// The layout.
@@ -240,15 +247,7 @@ impl<C> Snowflake<C> {
     #[inline]
     pub(crate) fn cursor(&self) -> &Cursor {
         match &self.cursor {
-            #[cfg(not(feature = "std"))]
-            CursorRef::Own { cursor } => cursor,
-            #[cfg(feature = "std")]
-            CursorRef::Own { cursor, made_in } => {
-                if *made_in != Generation::now() {
-                    cursor.disown();
-                }
-                cursor
-            }
+            CursorRef::Own(cursor) => cursor,
             #[cfg(feature = "alloc")]
             CursorRef::OfProcess(cursor) => cursor,
             #[cfg(feature = "std")]
@@ -256,26 +255,25 @@ impl<C> Snowflake<C> {
         }
     }
 
-    /// The last slot that may be taken without asking [`past_limit`](Self::past_limit).
-    #[cfg(feature = "std")]
-    #[inline]
-    fn limit(&self) -> u64 {
-        let limit = self.limit.load(Ordering::Relaxed);
-        match &self.cursor {
-            CursorRef::OfHost(file) => limit.min(file.limit()),
-            _ => limit,
+    /// The word that holds the limit once the first ID was issued.
+    fn live_limit(&self) -> &'static AtomicU64 {
+        match self.cursor {
+            #[cfg(feature = "std")]
+            CursorRef::OfHost(file) => file.limit(),
+            _ => self.made_in.limit(),
         }
     }
 
     /// What keeps this Snowflake from issuing, whatever the time is.
     fn over(&self) -> Option<Stopped> {
-        #[cfg(feature = "std")]
-        match &self.cursor {
-            _ if self.limit.load(Ordering::Relaxed) == 0 => return Some(Stopped::Closed),
-            CursorRef::OfHost(_) => return None,
-            _ => {}
+        if self.limit.is_closed() {
+            return Some(Stopped::Closed);
         }
-        self.cursor().is_disowned().then_some(Stopped::Forked)
+        #[cfg(feature = "std")]
+        if let CursorRef::OfHost(_) = self.cursor {
+            return None;
+        }
+        (!self.made_in.is_alive()).then_some(Stopped::Forked)
     }
 
     #[inline(always)]
@@ -499,9 +497,6 @@ impl<C: Clock> Snowflake<C> {
     #[cfg_attr(feature = "std", inline(always))]
     fn take(&self, wanted: u64) -> Result<Run, Stopped> {
         let cursor = self.cursor();
-        // Once a call: where it has moved on meanwhile, `past_limit` says so.
-        #[cfg(feature = "std")]
-        let limit = self.limit();
         // The clock first, so that the cursor's line is this thread's for as short as can be. But another thread may come
         // between the two with a later reading, and a reading may have been kept: so what looks like a step back, or like
         // a reason to refuse or to wait, is looked at once more, with the clock read anew and after the cursor.
@@ -516,10 +511,10 @@ impl<C: Clock> Snowflake<C> {
                 Ok(Run { rolled_back: true, .. }) | Err(_) if !again && !cfg!(mutant = "one_look") => {
                     again = true;
                 }
-                Ok(run) => {
-                    #[cfg(feature = "std")]
-                    if run.last > limit {
-                        self.past_limit(limit, last, run, now_ms)?;
+                Ok(mut run) => {
+                    // After the clock, which may be the caller's and fork.
+                    if run.last > self.limit.get() {
+                        run = self.past_limit(last, run, now_ms)?;
                     }
                     if cursor.advance(last, run.last) {
                         if run.rolled_back {
@@ -543,16 +538,34 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// What keeps a run that is free from being taken at once: `close`, or the bound of a state file.
-    #[cfg(feature = "std")]
+    /// What may be taken of a run that is free and lies past the limit: a first run begins as in a fresh tick; and what
+    /// keeps it from being taken, if anything does.
     #[cold]
-    fn past_limit(&self, limit: u64, last: u64, run: Run, now_ms: i64) -> Result<(), Stopped> {
-        match (self.over(), &self.cursor) {
-            (Some(over), _) => Err(over),
-            (None, CursorRef::OfHost(file)) if !file.may_pass(run.last, limit) => {
+    #[cfg_attr(not(feature = "std"), expect(unused_variables, reason = "there are no state files"))]
+    fn past_limit(&self, last: u64, run: Run, now_ms: i64) -> Result<Run, Stopped> {
+        if let Some(over) = self.over() {
+            return Err(over);
+        }
+        let mut run = run;
+        if !self.limit.has_started() {
+            if self.cursor().began_at(last) {
+                run = self.rule.first_run(run);
+            } else {
+                self.limit.start(self.live_limit());
+            }
+        }
+        let limit = self.live_limit().load(Ordering::Acquire);
+        if run.last <= limit {
+            return Ok(run);
+        }
+        match self.cursor {
+            #[cfg(feature = "std")]
+            CursorRef::OfHost(file) if !file.may_pass(run.last, limit) => {
                 Err(Stopped::AtBound { last, run, now_ms })
             }
-            _ => Ok(()),
+            #[cfg(feature = "std")]
+            CursorRef::OfHost(_) => Ok(run),
+            _ => Err(Stopped::Forked),
         }
     }
 
@@ -562,6 +575,9 @@ impl<C: Clock> Snowflake<C> {
         let mut stopped = stopped;
         while let Stopped::AtBound { last, run, now_ms } = stopped {
             self.move_bound(run, now_ms).map_err(Stopped::State)?;
+            if let Some(over) = self.over() {
+                return Err(over);
+            }
             // This very run, so that it goes on even where the clock has passed the new bound meanwhile.
             if self.cursor().advance(last, run.last) {
                 return Ok(run);
@@ -670,7 +686,6 @@ enum Stopped {
     },
     Clock(ClockError),
     Forked,
-    #[cfg(feature = "std")]
     Closed,
     #[cfg(feature = "std")]
     State(StateFault),
@@ -715,7 +730,6 @@ impl<C> Snowflake<C> {
             Stopped::At { stop, now_ms } => (stop, now_ms),
             Stopped::Clock(error) => return error.into(),
             Stopped::Forked => return Detail::Forked.into(),
-            #[cfg(feature = "std")]
             Stopped::Closed => return Detail::Closed.into(),
             #[cfg(feature = "std")]
             Stopped::State(fault) => return self.state_refusal(fault),

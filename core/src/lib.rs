@@ -60,6 +60,7 @@ mod decode;
 mod error;
 mod generator;
 mod layout;
+mod limit;
 mod local;
 mod message;
 mod number;
@@ -67,7 +68,6 @@ mod options;
 mod presets;
 #[cfg(feature = "serde")]
 pub mod serde_id;
-#[cfg(feature = "alloc")]
 mod system;
 mod text;
 

@@ -9,8 +9,7 @@ use crate::error::Error;
 use crate::generator::{Blocked, Snowflake, Stats, Wait};
 use crate::layout::Layout;
 use crate::number::Number;
-#[cfg(feature = "std")]
-use crate::system::Generation;
+use crate::system::Process;
 
 /// How many slots are taken at once, of ticks that have many.
 const SLOTS: u64 = 64;
@@ -39,8 +38,7 @@ pub struct LocalSnowflake<C = BuiltinClock> {
     issued: u64,
     /// The last slot taken: where the cursor stands, until others move it.
     taken: u64,
-    #[cfg(feature = "std")]
-    taken_in: Generation,
+    taken_in: &'static Process,
     /// How many are taken at once: at most a quarter of a tick, so that those of IDs issued slowly do not reach its end.
     /// The next tick's would begin at 0, and not spread.
     at_once: u64,
@@ -54,8 +52,7 @@ impl<C> Snowflake<C> {
             ids: self,
             issued: 0,
             taken: 0,
-            #[cfg(feature = "std")]
-            taken_in: Generation::now(),
+            taken_in: Process::current(),
         }
     }
 }
@@ -77,20 +74,14 @@ impl<C> LocalSnowflake<C> {
     }
 
     /// Ends this Snowflake, as [`Snowflake::close`] does.
-    #[cfg(feature = "std")]
     pub fn close(&mut self) {
         self.ids.close();
         self.issued = self.taken;
     }
 
-    /// Whether there are slots left that are taken and not issued. Those of a parent are not a child's, and those below
-    /// another Snowflake's IDs would come too late.
+    /// Whether there are slots left that are taken and not issued. Those below another Snowflake's IDs would come too late.
     #[inline(always)]
     fn has_slots(&self) -> bool {
-        #[cfg(feature = "std")]
-        if self.taken_in != Generation::now() {
-            return false;
-        }
         self.issued < self.taken && self.ids.cursor().load() == self.taken
     }
 }
@@ -102,8 +93,8 @@ impl<C: Clock> LocalSnowflake<C> {
         if self.has_slots() {
             match self.ids.step_from(self.issued, false) {
                 Some(run) if run.rolled_back => return self.look_again(),
-                Some(run) if run.first == self.issued + 1 => return Ok(self.issue(run)),
-                // A later tick.
+                Some(run) if self.may_issue(run) => return Ok(self.issue(run)),
+                // A later tick, or the slots are a parent's.
                 Some(_) => {}
                 None => return self.look_again(),
             }
@@ -115,7 +106,7 @@ impl<C: Clock> LocalSnowflake<C> {
     #[cold]
     fn look_again(&mut self) -> Result<u64, Blocked> {
         match self.ids.step_from(self.issued, true) {
-            Some(run) if run.first == self.issued + 1 => {
+            Some(run) if self.may_issue(run) => {
                 if run.rolled_back {
                     self.ids.saw_rollback(self.issued);
                 }
@@ -123,6 +114,13 @@ impl<C: Clock> LocalSnowflake<C> {
             }
             _ => self.take(),
         }
+    }
+
+    /// Whether a run begins with the next slot that is taken, by this process. Asked after the clock, which may be the
+    /// caller's and fork.
+    #[inline(always)]
+    fn may_issue(&self, run: Run) -> bool {
+        run.first == self.issued + 1 && self.taken_in.is_alive()
     }
 
     #[inline(always)]
@@ -136,10 +134,7 @@ impl<C: Clock> LocalSnowflake<C> {
     fn take(&mut self) -> Result<u64, Blocked> {
         let run = self.ids.poll_slots(self.at_once)?;
         self.taken = run.last;
-        #[cfg(feature = "std")]
-        {
-            self.taken_in = Generation::now();
-        }
+        self.taken_in = Process::current();
         Ok(self.issue(run))
     }
 

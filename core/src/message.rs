@@ -143,7 +143,6 @@ impl Words<'_, '_> {
              cursor; give every Snowflake of this node that file as %",
             &[path, &Name(options::STATE)],
         ),
-        #[cfg(feature = "std")]
         Detail::Closed => self.say("this Snowflake was closed, and issues nothing more; build another", &[]),
         // What has faults of its own.
         _ => self.say("", &[]),

@@ -33,7 +33,7 @@ pub(crate) const NAMES: &[&str] = &[
 ];
 
 /// What a wait adds to a tick by default, for the clock and the scheduler to be late.
-const WAIT_MARGIN_MS: u64 = 10;
+const WAIT_MARGIN_MS: u64 = 1000;
 
 /// A node: a whole number for all node bits, or a value for each node field.
 ///
@@ -191,7 +191,7 @@ impl FromStr for SequenceStart {
 /// | `node` | none: it must be given | a number for all node bits, or one for each node field |
 /// | `max_backward_ms` | 1000 | how far the clock may step back and IDs still be issued |
 /// | `max_ahead_ms` | 0 | how far IDs may run ahead of the clock to serve a burst |
-/// | `max_wait_ms` | a tick + 10 | the longest `next_id` waits, and a batch between two of its runs |
+/// | `max_wait_ms` | a tick + 1000 | the longest `next_id` waits, and a batch between two of its runs |
 /// | `sequence_start` | `spread` | the first sequence number of a fresh tick, or `zero` |
 /// | `clock` | `system` | the wall clock, or `steady` |
 /// | `state` | none | a file through which all processes of this host share the node (`std`, Unix) |

@@ -1,6 +1,7 @@
 //! Where there are no state files: elsewhere than on Unix, and on machines without 64-bit atomics, where a cursor
 //! would need a lock that every process shares.
 
+use portable_atomic::AtomicU64;
 use std::path::Path;
 
 use super::table::Key;
@@ -22,7 +23,7 @@ impl StateFile {
         match *self {}
     }
 
-    pub(crate) fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> &'static AtomicU64 {
         match *self {}
     }
 

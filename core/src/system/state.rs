@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use std::vec::Vec;
 
+use super::Process;
 use super::table::Key;
 use crate::clock::{Clock, StdTime, SystemClock};
 use crate::cursor::{Cursor, Rule, ms_until};
@@ -53,11 +54,12 @@ const VERSION: u32 = 1;
 /// Where the live half begins: a cache line of its own.
 const LIVE: usize = Head::LEN;
 
-/// The live half. Any bytes are one.
+/// The live half. Every bit pattern is valid.
 #[derive(Debug)]
 #[repr(C)]
 struct Live {
     cursor: Cursor,
+    unused: AtomicU64,
     /// Whoever issues past this sees to it that `synced` moves on.
     soft: AtomicU64,
     /// Nothing is issued past this: so much of `written` is known to be on disk.
@@ -185,10 +187,9 @@ impl StateFile {
         &self.live().cursor
     }
 
-    /// Up to which slot there is nothing to do but to take it.
-    #[inline]
-    pub(crate) fn limit(&self) -> u64 {
-        self.live().soft.load(Ordering::Acquire)
+    /// The word that says up to which slot there is nothing to do but to take it.
+    pub(crate) fn limit(&'static self) -> &'static AtomicU64 {
+        &self.live().soft
     }
 
     /// Whether slots up to `to`, past the limit that was `seen`, may be taken all the same: the bound allows it, and
@@ -201,6 +202,8 @@ impl StateFile {
 
     /// Moves the bound past `to`, on disk first. Any number of processes may do this at once.
     pub(crate) fn move_bound(&self, rule: &Rule, to: u64, now_ms: i64) -> Result<(), StateFault> {
+        // This process may be a child by now, of which nobody has taken notice.
+        Process::current();
         let live = self.live();
         if let Err(fault) = self.check_place() {
             if fault == StateFault::Gone {

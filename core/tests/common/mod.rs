@@ -5,6 +5,16 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Runs `child` in a fork and gives the bytes that it returns.
 pub(crate) fn in_child<const N: usize>(child: impl FnOnce() -> [u8; N]) -> [u8; N] {
+    // SAFETY: the child calls nothing that another thread of the parent could have left half done: glibc makes
+    // its allocator whole again, and it leaves by `_exit`.
+    in_child_of(|| unsafe { libc::fork() }, child)
+}
+
+/// The same, in a child that `fork` makes.
+pub(crate) fn in_child_of<const N: usize>(
+    fork: impl FnOnce() -> libc::pid_t,
+    child: impl FnOnce() -> [u8; N],
+) -> [u8; N] {
     use std::io::{Read, Write};
     let mut ends = [0; 2];
     // SAFETY: two descriptors are written, and owned from there on.
@@ -15,9 +25,7 @@ pub(crate) fn in_child<const N: usize>(child: impl FnOnce() -> [u8; N]) -> [u8; 
             std::fs::File::from(OwnedFd::from_raw_fd(ends[1])),
         )
     };
-    // SAFETY: the child calls nothing that another thread of the parent could have left half done: glibc makes
-    // its allocator whole again, and it leaves by `_exit`.
-    match unsafe { libc::fork() } {
+    match fork() {
         -1 => panic!("fork failed"),
         0 => {
             let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child))

@@ -1,0 +1,63 @@
+//! The last slot that a Snowflake may take on the path of an ID, without asking anybody.
+
+use portable_atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// A pointer to the word that holds the limit, so that one comparison on the path of an ID serves for everything that
+/// ends it: the first ID, which is taken differently; `close`; a fork; the bound of a state file.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    word: AtomicPtr<AtomicU64>,
+}
+
+/// Below every slot, and never written: only their addresses tell them apart.
+static NOT_STARTED: AtomicU64 = AtomicU64::new(0);
+static CLOSED: AtomicU64 = AtomicU64::new(0);
+
+impl Limit {
+    /// The limit of a Snowflake whose first ID is still to come.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn not_started() -> Self {
+        Self::of(&NOT_STARTED)
+    }
+
+    pub(crate) fn of(word: &'static AtomicU64) -> Self {
+        Self { word: AtomicPtr::new(address(word)) }
+    }
+
+    /// The last slot that may be taken without asking.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> u64 {
+        let word = self.word.load(Ordering::Acquire);
+        // SAFETY: it only ever points to words that live as long as the process.
+        #[allow(unsafe_code)]
+        unsafe { &*word }.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn has_started(&self) -> bool {
+        self.word.load(Ordering::Acquire) != address(&NOT_STARTED)
+    }
+
+    /// From here on the limit is in `word`, if it has not started yet.
+    pub(crate) fn start(&self, word: &'static AtomicU64) {
+        // Not if it was closed meanwhile.
+        let _ = self.word.compare_exchange(
+            address(&NOT_STARTED),
+            address(word),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+    }
+
+    /// From here on it lies below every slot.
+    pub(crate) fn close(&self) {
+        self.word.store(address(&CLOSED), Ordering::Release);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.word.load(Ordering::Acquire) == address(&CLOSED)
+    }
+}
+
+const fn address(word: &'static AtomicU64) -> *mut AtomicU64 {
+    core::ptr::from_ref(word).cast_mut()
+}

@@ -1,0 +1,119 @@
+//! This process, told apart from the children that it forks, without a system call for an ID.
+//!
+//! A word says that the process is alive. In a child it reads 0: the kernel wipes the page it lies in, however the
+//! child was made, and where the kernel does not know how to, a handler of `fork` stores the 0. So what was made in the
+//! parent is refused in the child, and nothing of the parent's is touched.
+
+use core::ptr;
+use core::sync::atomic::AtomicPtr;
+
+use portable_atomic::{AtomicU64, Ordering};
+use std::boxed::Box;
+
+/// A process, or what a child has inherited of its parent's.
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// `u64::MAX`, and 0 in every child: the limit of all that is issued only by the process that made it.
+    alive: &'static AtomicU64,
+}
+
+/// The newest one, in this process or a parent of it. No lock: a fork in the middle of anything leaves it whole.
+static CURRENT: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
+
+impl Process {
+    /// This process, whose children are noticed from here on.
+    pub(crate) fn current() -> &'static Self {
+        notice_forks();
+        let mut newest = CURRENT.load(Ordering::Acquire);
+        loop {
+            // SAFETY: only what was leaked below is ever stored there.
+            #[allow(unsafe_code)]
+            if let Some(process) = unsafe { newest.as_ref() }.filter(|process| process.is_alive()) {
+                return process;
+            }
+            if !newest.is_null() {
+                after_fork();
+            }
+            // A thread that is overtaken here leaks a page, once a process.
+            let made = ptr::from_mut(Box::leak(Box::new(Self { alive: alive_word() })));
+            match CURRENT.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => newest = made,
+                Err(other) => newest = other,
+            }
+        }
+    }
+
+    /// Whether this still is the process that it was made in.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Acquire) != 0
+    }
+
+    /// The limit of what only this process issues: every slot, and in its children none.
+    pub(crate) fn limit(&self) -> &'static AtomicU64 {
+        self.alive
+    }
+}
+
+/// In a child, before it has threads of its own: no other one is reading the clock.
+fn after_fork() {
+    super::time::KEPT.after_fork();
+}
+
+/// A word that holds `u64::MAX`, and 0 in every child.
+fn alive_word() -> &'static AtomicU64 {
+    let word = wiped_word().unwrap_or_else(|| Box::leak(Box::new(AtomicU64::new(0))));
+    word.store(u64::MAX, Ordering::Release);
+    word
+}
+
+/// A word in a page that the kernel wipes in children: those of `_Fork` and of a bare `clone` too, which run no handlers.
+/// `None` where the kernel cannot (Linux can from 4.14 on).
+#[cfg(all(any(target_os = "linux", target_os = "android"), target_has_atomic = "64", not(miri)))]
+fn wiped_word() -> Option<&'static AtomicU64> {
+    let page = memmap2::MmapOptions::new().len(size_of::<AtomicU64>()).map_anon().ok()?;
+    let page = Box::leak(Box::new(memmap2::MmapRaw::from(page)));
+    // SAFETY: the page was mapped just now, is nobody else's, and is never unmapped; an atomic word is zeros at first.
+    #[allow(unsafe_code, clippy::cast_ptr_alignment)]
+    unsafe {
+        let wiped = libc::madvise(page.as_mut_ptr().cast(), page.len(), libc::MADV_WIPEONFORK);
+        (wiped == 0).then(|| &*page.as_mut_ptr().cast::<AtomicU64>())
+    }
+}
+
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), target_has_atomic = "64", not(miri))))]
+fn wiped_word() -> Option<&'static AtomicU64> {
+    None
+}
+
+#[cfg(unix)]
+fn notice_forks() {
+    use core::sync::atomic::AtomicBool;
+
+    static NOTICED: AtomicBool = AtomicBool::new(false);
+
+    // It stores only to atomics, in the child's own copy of the memory.
+    extern "C" fn in_child() {
+        // SAFETY: as in `Process::current`.
+        #[allow(unsafe_code)]
+        if let Some(parent) = unsafe { CURRENT.load(Ordering::Acquire).as_ref() } {
+            parent.alive.store(0, Ordering::Release);
+        }
+        after_fork();
+    }
+
+    // Miri has no `fork`.
+    if !NOTICED.load(Ordering::Acquire) && !cfg!(miri) {
+        // Two threads may both come here: a handler that runs twice does no harm, and one that is not there yet
+        // when a Snowflake is, would.
+        // SAFETY: the handler is async-signal-safe and is never unloaded: the shared library of the C ABI is linked so,
+        // and Python unloads no extension module.
+        #[allow(unsafe_code)]
+        let refused = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        // It is refused only for want of memory; the next Snowflake tries again.
+        NOTICED.store(refused == 0, Ordering::Release);
+    }
+}
+
+/// Where there is no `fork`, there is nothing to notice.
+#[cfg(not(unix))]
+fn notice_forks() {}
