@@ -12,7 +12,7 @@ type PolyflakeErrorCode = "INVALID_LAYOUT" | "UNKNOWN_LAYOUT" | "INVALID_NODE" |
 /**
  * A refusal. `code` says which; the message names the value and what would fit.
  *
- * A value of the wrong *type* (a boolean, an object) is a `TypeError` instead.
+ * A value of the wrong *type* (a boolean, an object, a Number that is no safe integer) is a `TypeError` instead.
  *
  * @example
  * ```js
@@ -306,7 +306,8 @@ declare class Snowflake implements IterableIterator<bigint, never, undefined> {
     /**
      * The next ID as a Number, for layouts of at most 53 bits (`js-safe`).
      *
-     * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` where the layout is wider.
+     * @throws {RangeError} where the layout is wider.
+     * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
      */
     nextIdNumber(): number;
     /**

@@ -2,7 +2,6 @@ import type { Generator } from "./backend.js";
 import { core } from "./backend.js";
 import type { Integer, Node } from "./convert.js";
 import { integer, nodeTexts, reading, text, wrongType } from "./convert.js";
-import { refusal } from "./errors.js";
 import type { Decoded } from "./layout.js";
 import { Layout } from "./layout.js";
 import type { Format } from "./text.js";
@@ -136,13 +135,13 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
   /**
    * The next ID as a Number, for layouts of at most 53 bits (`js-safe`).
    *
-   * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` where the layout is wider.
+   * @throws {RangeError} where the layout is wider.
+   * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
    */
   nextIdNumber(): number {
     const { totalBits } = this.layout;
-    if (totalBits > 53) {
-      throw refusal(
-        "INVALID_OPTION",
+    if (!Number.isSafeInteger(2 ** totalBits - 1)) {
+      throw new RangeError(
         `the layout has ${totalBits} bits, and a Number holds 53: use nextId or nextIdString, or the layout js-safe`,
       );
     }
@@ -288,7 +287,7 @@ export function resetState(path: string): void {
 
 function batchSize(n: Integer): number {
   if (n !== lastChecked) {
-    lastSize = core().batchSize(integer(n, "n", "INVALID_OPTION"));
+    lastSize = core().batchSize(integer(n, "n"));
     lastChecked = n;
   }
   return lastSize;
@@ -307,7 +306,7 @@ function generator(options: SnowflakeOptions): Generator {
     texts.push("layout", name);
   }
   for (const [name, value] of Object.entries({ maxBackwardMs, maxAheadMs, maxWaitMs })) {
-    if (value !== undefined) texts.push(name, integer(value, name, "INVALID_OPTION"));
+    if (value !== undefined) texts.push(name, integer(value, name));
   }
   if (sequenceStart !== undefined) {
     texts.push("sequenceStart", text(sequenceStart, "sequenceStart", '"spread" or "zero"'));
