@@ -36,10 +36,7 @@ export function text(value: string, what: string, takes = "a string"): string {
 export function nodeTexts(node: Node): NodeTexts {
   if (typeof node !== "object" || node === null) return integer(node, "node");
   if (Array.isArray(node)) throw wrongType(node, "node", "a whole number or an object of field to number");
-  return Object.entries(node).flatMap(([name, value]) => [
-    name,
-    integer(value, `node field ${name}`),
-  ]);
+  return Object.entries(node).flatMap(([name, value]) => [name, integer(value, `node field ${name}`)]);
 }
 
 /** Unix ms as text. */

@@ -32,7 +32,7 @@ export interface SnowflakeOptions {
   maxAheadMs?: Integer | undefined;
   /**
    * The longest that `nextId` waits, and a batch between two of its runs, in ms, 0 to 4294967295. Default: a
-   * tick + 10.
+   * tick + 1000.
    */
   maxWaitMs?: Integer | undefined;
   /**
@@ -47,7 +47,8 @@ export interface SnowflakeOptions {
   clock?: "system" | "steady" | (() => number | bigint) | undefined;
   /**
    * The path of a file through which all processes of this host share the node: `cluster` and PM2 workers, cron jobs,
-   * restarts. It is made where there is none. In Node's native build alone.
+   * restarts. It is made where there is none: that takes a second, in which the thread is blocked, and a clock of the
+   * caller's must move on by more than that before there are IDs. In Node's native build alone.
    */
   state?: string | undefined;
 }
@@ -82,6 +83,7 @@ export interface Stats {
  * console.log(ids.decode(id).fields.worker); // 7
  * ```
  */
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: what disposes of it is defined below the class.
 export class Snowflake implements IterableIterator<bigint, never, undefined> {
   readonly #generator: Generator;
   readonly #nextId: () => bigint;
@@ -263,6 +265,18 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
 // Programs ask for batches of one size over and over.
 let lastChecked: Integer | undefined;
 let lastSize = 0;
+
+declare global {
+  // For users whose `lib` is older than `esnext.disposable`, as @types/node declares it.
+  interface SymbolConstructor {
+    readonly dispose: unique symbol;
+  }
+}
+
+export interface Snowflake {
+  /** {@link Snowflake.close}, at the end of a `using` declaration's block. */
+  [Symbol.dispose](): void;
+}
 
 // Runtimes before `using` have no such symbol; TypeScript's and others' helpers then look for this one.
 const dispose: typeof Symbol.dispose =

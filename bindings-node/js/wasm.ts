@@ -55,13 +55,11 @@ export function wasmBackend(module: WebAssembly.Module, alone?: string): Backend
 /** Refuses what the module never comes to see. */
 const refuse = settled(glue.refuse);
 
-const newGenerator = settled(
-  (options: string[], node: NodeTexts | undefined, clock: Reading | undefined) => {
-    const made = new glue.Generator(options, node, clock);
-    // One that was refused has none.
-    return host.failure ? { made, layout: "", node: 0 } : { made, layout: made.layout, node: made.node };
-  },
-);
+const newGenerator = settled((options: string[], node: NodeTexts | undefined, clock: Reading | undefined) => {
+  const made = new glue.Generator(options, node, clock);
+  // One that was refused has none.
+  return host.failure ? { made, layout: "", node: 0 } : { made, layout: made.layout, node: made.node };
+});
 
 function generator(...given: Parameters<typeof newGenerator>): Generator {
   const { made, layout, node } = newGenerator(...given);
