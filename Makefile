@@ -36,6 +36,7 @@ test-rust: tools-ready
 .PHONY: soak
 soak: tools-ready ## 200 rounds of processes that share a state file and are killed at random instants
 	cargo test --locked -p polyflake --test crash -- --ignored --exact --nocapture two_hundred_rounds_repeat_nothing
+	cargo test --locked -p polyflake --test fairness -- --ignored --nocapture
 
 .PHONY: test-models
 test-models: tools-ready # every interleaving of threads on a cursor, and mutants that must fail

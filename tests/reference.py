@@ -417,7 +417,7 @@ class Options:
         defaults = {
             "max_backward_ms": 1000,
             "max_ahead_ms": 0,
-            "max_wait_ms": min(layout.tick_ms + 10, LARGEST_MS_OPTION),
+            "max_wait_ms": min(layout.tick_ms + 1000, LARGEST_MS_OPTION),
         }
         ms = {name: given.get(name, default) for name, default in defaults.items()}
         for name, value in ms.items():

@@ -267,7 +267,7 @@ def test_options() -> None:
         other = Snowflake(node=1, clock=lambda: 1767225600000, sequence_start=start).next_id()  # type: ignore[arg-type]
         assert (one == other) is same
 
-    assert given["max_wait_ms"] == "a tick + 10"
+    assert given["max_wait_ms"] == "a tick + 1000"
     match = re.search(r"The three in ms take 0 to (\d+)", README)
     assert match is not None
     largest = int(match[1])

@@ -84,19 +84,19 @@ static void must(polyflake_status status) {
 static polyflake_snowflake *snowflake(const char *layout) {
   polyflake_options *options = polyflake_options_new();
   polyflake_snowflake *ids;
-  must(polyflake_options_set(options, "layout", layout));
-  must(polyflake_options_set(options, "node", "1"));
+  must(polyflake_options_set(options, "layout", layout, NULL));
+  must(polyflake_options_set(options, "node", "1", NULL));
   /* Waiting is unfair: on a busy machine one of two threads may wait long for the other, and must not give
    * up. */
-  must(polyflake_options_set(options, "max_wait_ms", "600000"));
-  must(polyflake_snowflake_new(options, &ids));
+  must(polyflake_options_set(options, "max_wait_ms", "600000", NULL));
+  must(polyflake_snowflake_new(options, &ids, NULL));
   polyflake_options_free(options);
   return ids;
 }
 
 INLINE uint64_t next_id(const polyflake_snowflake *ids) {
   uint64_t id;
-  must(polyflake_next_id(ids, &id));
+  must(polyflake_next_id(ids, &id, NULL));
   return id;
 }
 
@@ -109,15 +109,15 @@ INLINE uint64_t wide_id(void) {
 }
 
 INLINE void twitter_fill(uint64_t *ids) {
-  must(polyflake_fill(twitter, BATCH, NULL, ids));
+  must(polyflake_fill(twitter, BATCH, ids, NULL));
 }
 
 INLINE void wide_fill(uint64_t *ids) {
-  must(polyflake_fill(wide, BATCH, NULL, ids));
+  must(polyflake_fill(wide, BATCH, ids, NULL));
 }
 
 INLINE void wider_fill(uint64_t *ids) {
-  must(polyflake_fill(wider, BATCH, NULL, ids));
+  must(polyflake_fill(wider, BATCH, ids, NULL));
 }
 
 static struct {
@@ -417,13 +417,13 @@ static void take_textbook(uint64_t *ids, size_t n) {
   }
 }
 static void take_batch(uint64_t *ids, size_t n) {
-  must(polyflake_fill(twitter, n, NULL, ids));
+  must(polyflake_fill(twitter, n, ids, NULL));
 }
 static void take_wide_batch(uint64_t *ids, size_t n) {
-  must(polyflake_fill(wide, n, NULL, ids));
+  must(polyflake_fill(wide, n, ids, NULL));
 }
 static void take_wider_batch(uint64_t *ids, size_t n) {
-  must(polyflake_fill(wider, n, NULL, ids));
+  must(polyflake_fill(wider, n, ids, NULL));
 }
 
 /* The tables. */

@@ -10,7 +10,7 @@ static void empty(void) {}
 // IDs by a call each, without Go in between: what an ID costs in the library.
 static int next_ids_one_by_one(const polyflake_snowflake *snowflake, size_t n, uint64_t *ids) {
   for (size_t i = 0; i < n; i++) {
-    if (polyflake_next_id(snowflake, &ids[i]) != POLYFLAKE_OK) return 1;
+    if (polyflake_next_id(snowflake, &ids[i], NULL) != POLYFLAKE_OK) return 1;
   }
   return 0;
 }
@@ -18,8 +18,8 @@ static int next_ids_one_by_one(const polyflake_snowflake *snowflake, size_t n, u
 static polyflake_snowflake *new_snowflake(char *node) {
   polyflake_options *options = polyflake_options_new();
   polyflake_snowflake *snowflake = NULL;
-  if (polyflake_options_set(options, "node", node) == POLYFLAKE_OK) {
-    polyflake_snowflake_new(options, &snowflake);
+  if (polyflake_options_set(options, "node", node, NULL) == POLYFLAKE_OK) {
+    polyflake_snowflake_new(options, &snowflake, NULL);
   }
   polyflake_options_free(options);
   return snowflake;

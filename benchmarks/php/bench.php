@@ -50,14 +50,13 @@ $ids = new Snowflake(node: 7);
 $manifest = (string) file_get_contents(__DIR__ . '/../../Cargo.toml');
 $version = preg_match('/^version = "(.+)"/m', $manifest, $match) === 1 ? $match[1] : '';
 
-// A C call as nextId() makes it, with two structs and a number behind pointers, that does next to nothing.
+// A C call as nextId() makes it, with a struct behind a pointer, that does next to nothing.
 $ffi = Library::ffi();
 $room = Core::room('polyflake_snowflake *');
-$number = Core::room('uint64_t');
 $detail = Core::detail();
 $options = $ffi->polyflake_options_new();
-$ffi->polyflake_options_set_detailed($options, 'node', '7', $detail);
-$ffi->polyflake_snowflake_new_detailed($options, $detail, $room);
+Core::set($options, 'node', '7', $detail);
+Core::check($ffi->polyflake_snowflake_new($options, $room, $detail), $detail);
 $snowflake = $room[0];
 
 /**
@@ -107,10 +106,10 @@ $emptyCalls = static function () use ($ffi): array {
     }
     return $taken;
 };
-$callsAsOfNextId = static function () use ($ffi, $snowflake, $detail, $number): array {
+$callsAsOfNextId = static function () use ($ffi, $snowflake): array {
     $taken = [];
     for ($n = 0; $n < BATCH; $n++) {
-        $taken[] = $ffi->polyflake_snowflake_node($snowflake, $detail, $number);
+        $taken[] = $ffi->polyflake_snowflake_close($snowflake);
     }
     return $taken;
 };

@@ -19,7 +19,7 @@ static void show(const polyflake_snowflake *ids) {
   polyflake_detail detail;
   uint64_t id;
   detail.size = sizeof detail;
-  polyflake_status status = polyflake_next_id_detailed(ids, &detail, &id);
+  polyflake_status status = polyflake_next_id(ids, &id, &detail);
   if (status == POLYFLAKE_OK) {
     printf("%" PRIu64 "\n", id);
   } else {
@@ -31,10 +31,10 @@ int main(void) {
   struct hand_clock clock = {INT64_C(1656432460105), 0};
   polyflake_options *options = polyflake_options_new();
   polyflake_snowflake *ids = NULL;
-  if (polyflake_options_set(options, "node", "378") != POLYFLAKE_OK ||
-      polyflake_options_set(options, "sequence_start", "zero") != POLYFLAKE_OK ||
+  if (polyflake_options_set(options, "node", "378", NULL) != POLYFLAKE_OK ||
+      polyflake_options_set(options, "sequence_start", "zero", NULL) != POLYFLAKE_OK ||
       polyflake_options_set_clock(options, read_hand_clock, &clock, NULL) != POLYFLAKE_OK ||
-      polyflake_snowflake_new(options, &ids) != POLYFLAKE_OK) {
+      polyflake_snowflake_new(options, &ids, NULL) != POLYFLAKE_OK) {
     return EXIT_FAILURE;
   }
   polyflake_options_free(options);

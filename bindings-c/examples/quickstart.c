@@ -15,14 +15,14 @@ int main(void) {
   polyflake_options *options = polyflake_options_new();
   polyflake_snowflake *ids;
   uint64_t id;
-  must(polyflake_options_set(options, "node", "datacenter=1,worker=7"));
-  must(polyflake_snowflake_new(options, &ids));
-  must(polyflake_next_id(ids, &id));
+  must(polyflake_options_set(options, "node", "datacenter=1,worker=7", NULL));
+  must(polyflake_snowflake_new(options, &ids, NULL));
+  must(polyflake_next_id(ids, &id, NULL));
   printf("%" PRIu64 "\n", id);
 
   polyflake_decoded decoded;
   decoded.size = sizeof decoded;
-  must(polyflake_layout_decode(polyflake_snowflake_layout(ids), id, NULL, &decoded));
+  must(polyflake_layout_decode(polyflake_snowflake_layout(ids), id, &decoded, NULL));
   printf(
       "issued at %" PRIu64 " ms, by node %" PRIu64 " (datacenter %" PRIu64 ", worker %" PRIu64
       "), number %" PRIu64 " of its tick\n",

@@ -11,13 +11,13 @@ int main(void) {
   polyflake_layout *layout = NULL;
   uint64_t first, last;
   detail.size = sizeof detail;
-  polyflake_status status = polyflake_layout_parse("twitter", &detail, &layout);
+  polyflake_status status = polyflake_layout_parse("twitter", &layout, &detail);
   if (status == POLYFLAKE_OK) {
-    status = polyflake_layout_min_id(layout, from_ms, 0, &detail, &first);
+    status = polyflake_layout_min_id(layout, from_ms, 0, &first, &detail);
   }
   if (status == POLYFLAKE_OK) {
     /* The last ID before the hour's end. */
-    status = polyflake_layout_max_id(layout, until_ms - 1, 0, &detail, &last);
+    status = polyflake_layout_max_id(layout, until_ms - 1, 0, &last, &detail);
   }
   if (status == POLYFLAKE_OK) {
     printf("SELECT * FROM orders WHERE id BETWEEN %" PRIu64 " AND %" PRIu64 " ORDER BY id;\n", first, last);

@@ -44,7 +44,7 @@ func polyflakeReadGoClock(handle C.uintptr_t, unixMs *C.int64_t) (failure C.uint
 func unixTime(t time.Time) (ms int64, nanoseconds uint32, err error) {
 	ms = t.UnixMilli()
 	if time.UnixMilli(ms).Unix() != t.Unix() { // it wrapped
-		return 0, 0, newError(ErrTimeOutOfRange, "time_out_of_range: the time is no 64-bit number of Unix milliseconds")
+		return 0, 0, newError(ErrTimeOutOfRange, ErrTimeOutOfRange.words()+": "+t.String())
 	}
 	return ms, uint32(t.Nanosecond() % int(time.Millisecond)), nil
 }

@@ -19,37 +19,37 @@ type Code int32
 
 const (
 	// ErrInvalidLayout is a layout that cannot work.
-	ErrInvalidLayout Code = 1
+	ErrInvalidLayout Code = C.POLYFLAKE_INVALID_LAYOUT
 	// ErrUnknownLayout says that no preset has that name; the message lists near ones.
-	ErrUnknownLayout Code = 2
+	ErrUnknownLayout Code = C.POLYFLAKE_UNKNOWN_LAYOUT
 	// ErrInvalidNode is a node field missing, unknown or out of range.
-	ErrInvalidNode Code = 3
+	ErrInvalidNode Code = C.POLYFLAKE_INVALID_NODE
 	// ErrInvalidOption is any other option's value or name.
-	ErrInvalidOption Code = 4
+	ErrInvalidOption Code = C.POLYFLAKE_INVALID_OPTION
 	// ErrInvalidID is an ID outside its layout, or a text that is no ID.
-	ErrInvalidID Code = 5
+	ErrInvalidID Code = C.POLYFLAKE_INVALID_ID
 	// ErrTimeOutOfRange is an instant before the layout's epoch or past its end.
-	ErrTimeOutOfRange Code = 6
+	ErrTimeOutOfRange Code = C.POLYFLAKE_TIME_OUT_OF_RANGE
 	// ErrClockMovedBackwards says that the clock stands further back than [MaxBackward] allows. Nothing was issued; it
 	// recovers by itself when the clock has caught up.
-	ErrClockMovedBackwards Code = 7
+	ErrClockMovedBackwards Code = C.POLYFLAKE_CLOCK_MOVED_BACKWARDS
 	// ErrSequenceExhausted says that no ID came free within the time the call may wait.
-	ErrSequenceExhausted Code = 8
+	ErrSequenceExhausted Code = C.POLYFLAKE_SEQUENCE_EXHAUSTED
 	// ErrForked is a Snowflake used in a child of the process that made it.
-	ErrForked Code = 9
+	ErrForked Code = C.POLYFLAKE_FORKED
 	// ErrClockFailed says that the caller's clock returned an error, which [errors.Is] and [errors.As] find too.
-	ErrClockFailed Code = 10
+	ErrClockFailed Code = C.POLYFLAKE_CLOCK_FAILED
 	// ErrStateFile is a state file that cannot be opened, made or synced, is damaged or of another layout or node, was
 	// renamed, deleted or replaced, or is far ahead of the clock; see [State].
-	ErrStateFile Code = 11
+	ErrStateFile Code = C.POLYFLAKE_STATE_FILE
 	// ErrLeaseUnavailable says that no worker is free, or the store cannot be reached.
-	ErrLeaseUnavailable Code = 12
+	ErrLeaseUnavailable Code = C.POLYFLAKE_LEASE_UNAVAILABLE
 	// ErrLeaseLost says that the lease ran out; nothing more is issued on it.
-	ErrLeaseLost Code = 13
-	// ErrClosed is a Snowflake used after its Close.
-	ErrClosed Code = 14
+	ErrLeaseLost Code = C.POLYFLAKE_LEASE_LOST
+	// ErrClosed is a Snowflake used after its Close, or closed while the call waited.
+	ErrClosed Code = C.POLYFLAKE_CLOSED
 	// ErrInternal is a bug in Polyflake, never the caller's fault.
-	ErrInternal Code = 99
+	ErrInternal Code = C.POLYFLAKE_INTERNAL
 )
 
 // Name is the error's permanent name, such as "clock_moved_backwards".
@@ -59,11 +59,11 @@ func (c Code) Name() string {
 
 // Error says what the code means, without any value.
 func (c Code) Error() string {
-	return "polyflake: " + c.Name() + ": " + c.message()
+	return "polyflake: " + c.words()
 }
 
-func (c Code) message() string {
-	return C.GoString(C.polyflake_status_message(C.polyflake_status(c)))
+func (c Code) words() string {
+	return c.Name() + ": " + C.GoString(C.polyflake_status_message(C.polyflake_status(c)))
 }
 
 // Error is every error that Polyflake decides on, for [errors.As]. A value of a wrong type, which only
@@ -122,7 +122,7 @@ func newError(code Code, message string) *Error {
 }
 
 func errClosed() error {
-	return newError(ErrClosed, ErrClosed.Name()+": "+ErrClosed.message())
+	return newError(ErrClosed, ErrClosed.words())
 }
 
 func newDetail() C.polyflake_detail {

@@ -4,6 +4,8 @@ package polyflake
 // #cgo nocallback polyflake_id_write
 // #cgo noescape polyflake_id_read
 // #cgo nocallback polyflake_id_read
+// #cgo noescape polyflake_id_signed
+// #cgo nocallback polyflake_id_signed
 // #include <polyflake.h>
 import "C"
 
@@ -11,7 +13,6 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
 )
 
@@ -41,7 +42,7 @@ const (
 func ParseID(text, format string) (ID, error) {
 	detail := newDetail()
 	var id C.uint64_t
-	status := C.polyflake_id_read(cText(text), cText(format), &detail, &id)
+	status := C.polyflake_id_read(cText(text), cText(format), &id, &detail)
 	return ID(id), check(status, &detail)
 }
 
@@ -49,7 +50,7 @@ func ParseID(text, format string) (ID, error) {
 func (id ID) Format(format string) (string, error) {
 	var text [C.POLYFLAKE_ID_TEXT_SIZE]C.char
 	detail := newDetail()
-	status := C.polyflake_id_write(C.uint64_t(id), cText(format), &detail, &text[0], C.size_t(len(text)))
+	status := C.polyflake_id_write(C.uint64_t(id), cText(format), &text[0], C.size_t(len(text)), &detail)
 	return goText(text[:]), check(status, &detail)
 }
 
@@ -91,13 +92,15 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 }
 
 // Value gives the ID as an int64, for a database's BIGINT. An ID with the top bit set, which layouts of 64 bits have
-// late in their time, is refused with [ErrInvalidID]: as a negative number it would sort before all others.
+// late in their time, is refused with [ErrInvalidID]: as a negative
+// number it would sort before all others. Store its String instead.
 func (id ID) Value() (driver.Value, error) {
-	if id > math.MaxInt64 {
-		return nil, newError(ErrInvalidID,
-			fmt.Sprintf("invalid_id: %d is over 63 bits and fits no BIGINT; store its String instead", id))
+	detail := newDetail()
+	var number C.int64_t
+	if err := check(C.polyflake_id_signed(C.uint64_t(id), &number, &detail), &detail); err != nil {
+		return nil, err
 	}
-	return int64(id), nil
+	return int64(number), nil
 }
 
 // Scan reads an ID from a database's BIGINT, or from decimal digits. A negative number gives [ErrInvalidID]; NULL is

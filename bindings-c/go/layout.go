@@ -10,8 +10,8 @@ package polyflake
 // #cgo nocallback polyflake_layout_field
 // #cgo noescape polyflake_layout_decode
 // #cgo nocallback polyflake_layout_decode
-// #cgo noescape polyflake_layout_compose
-// #cgo nocallback polyflake_layout_compose
+// #cgo noescape polyflake_options_compose
+// #cgo nocallback polyflake_options_compose
 // #cgo noescape polyflake_layout_min_id
 // #cgo nocallback polyflake_layout_min_id
 // #cgo noescape polyflake_layout_max_id
@@ -21,10 +21,8 @@ import "C"
 
 import (
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -72,7 +70,7 @@ type Field struct {
 func ParseLayout(text string) (Layout, error) {
 	var c *C.polyflake_layout
 	detail := newDetail()
-	if err := check(C.polyflake_layout_parse(cText(text), &detail, &c), &detail); err != nil {
+	if err := check(C.polyflake_layout_parse(cText(text), &c, &detail), &detail); err != nil {
 		return Layout{}, err
 	}
 	data, err := newLayoutData(c)
@@ -100,13 +98,13 @@ func newLayoutData(c *C.polyflake_layout) (*layoutData, error) {
 	}
 	data := &layoutData{c: c, text: text}
 	info := C.polyflake_layout_info{size: C.sizeof_polyflake_layout_info}
-	if err := check(C.polyflake_layout_properties(c, &detail, &info), &detail); err != nil {
+	if err := check(C.polyflake_layout_properties(c, &info, &detail), &detail); err != nil {
 		return nil, err
 	}
 	data.info = info
 	for n := range info.field_count {
 		field := C.polyflake_field{size: C.sizeof_polyflake_field}
-		if err := check(C.polyflake_layout_field(c, C.size_t(n), &detail, &field), &detail); err != nil {
+		if err := check(C.polyflake_layout_field(c, C.size_t(n), &field, &detail), &detail); err != nil {
 			return nil, err
 		}
 		data.fields = append(data.fields, Field{
@@ -123,7 +121,7 @@ func newLayoutData(c *C.polyflake_layout) (*layoutData, error) {
 func layoutText(c *C.polyflake_layout) (string, error) {
 	var text [C.POLYFLAKE_LAYOUT_TEXT_SIZE]C.char
 	detail := newDetail()
-	err := check(C.polyflake_layout_text(c, &detail, &text[0], C.size_t(len(text))), &detail)
+	err := check(C.polyflake_layout_text(c, &text[0], C.size_t(len(text)), &detail), &detail)
 	return goText(text[:]), err
 }
 
@@ -258,7 +256,7 @@ func (l Layout) NodeBits() int {
 func (l Layout) Decode(id ID) (Decoded, error) {
 	detail := newDetail()
 	c := C.polyflake_decoded{size: C.sizeof_polyflake_decoded}
-	err := check(C.polyflake_layout_decode(l.c(), C.uint64_t(id), &detail, &c), &detail)
+	err := check(C.polyflake_layout_decode(l.c(), C.uint64_t(id), &c, &detail), &detail)
 	runtime.KeepAlive(l.data)
 	if err != nil {
 		return Decoded{}, err
@@ -284,37 +282,29 @@ func (l Layout) Decode(id ID) (Decoded, error) {
 // It gives [ErrTimeOutOfRange], [ErrInvalidNode], or [ErrInvalidOption] for the sequence. A layout without node
 // fields takes node 0.
 func (l Layout) Compose(t time.Time, node, sequence uint64) (ID, error) {
-	return l.compose(t, cText(strconv.FormatUint(node, 10)), sequence)
+	return l.compose(t, Node(node), sequence)
 }
 
 // ComposeFields is [Layout.Compose] with the node field by field.
 func (l Layout) ComposeFields(t time.Time, node map[string]uint64, sequence uint64) (ID, error) {
-	if len(node) == 0 {
-		return l.compose(t, nil, sequence)
-	}
-	return l.compose(t, cText(nodeText(node)), sequence)
+	return l.compose(t, NodeFields(node), sequence)
 }
 
-// nodeText is a node as text, "datacenter=1,worker=7". A name with a separator in it must not pass for two fields, so
-// that separator becomes a character that no name has.
-func nodeText(node map[string]uint64) string {
-	var pairs []string
-	for _, name := range slices.Sorted(maps.Keys(node)) {
-		shown := strings.NewReplacer("=", "\uFFFD", ",", "\uFFFD").Replace(name)
-		pairs = append(pairs, fmt.Sprintf("%s=%d", shown, node[name]))
-	}
-	return strings.Join(pairs, ",")
-}
-
-func (l Layout) compose(t time.Time, node *C.char, sequence uint64) (ID, error) {
+func (l Layout) compose(t time.Time, node Option, sequence uint64) (ID, error) {
 	ms, _, err := unixTime(t)
 	if err != nil {
 		return 0, err
 	}
+	s := settings{options: C.polyflake_options_new()}
+	defer C.polyflake_options_free(s.options)
+	for _, option := range []Option{WithLayout(l), node} {
+		if err := option(&s); err != nil {
+			return 0, err
+		}
+	}
 	detail := newDetail()
 	var id C.uint64_t
-	status := C.polyflake_layout_compose(l.c(), C.int64_t(ms), node, C.uint64_t(sequence), &detail, &id)
-	runtime.KeepAlive(l.data)
+	status := C.polyflake_options_compose(s.options, C.int64_t(ms), C.uint64_t(sequence), &id, &detail)
 	return ID(id), check(status, &detail)
 }
 
@@ -330,7 +320,7 @@ func (l Layout) MinID(t time.Time) (ID, error) {
 	}
 	detail := newDetail()
 	var id C.uint64_t
-	status := C.polyflake_layout_min_id(l.c(), C.int64_t(ms), C.uint32_t(nanoseconds), &detail, &id)
+	status := C.polyflake_layout_min_id(l.c(), C.int64_t(ms), C.uint32_t(nanoseconds), &id, &detail)
 	runtime.KeepAlive(l.data)
 	return ID(id), check(status, &detail)
 }
@@ -343,7 +333,7 @@ func (l Layout) MaxID(t time.Time) (ID, error) {
 	}
 	detail := newDetail()
 	var id C.uint64_t
-	status := C.polyflake_layout_max_id(l.c(), C.int64_t(ms), C.uint32_t(nanoseconds), &detail, &id)
+	status := C.polyflake_layout_max_id(l.c(), C.int64_t(ms), C.uint32_t(nanoseconds), &id, &detail)
 	runtime.KeepAlive(l.data)
 	return ID(id), check(status, &detail)
 }

@@ -1,7 +1,7 @@
 package polyflake
 
-// #cgo noescape polyflake_options_set_detailed
-// #cgo nocallback polyflake_options_set_detailed
+// #cgo noescape polyflake_options_set_bytes
+// #cgo nocallback polyflake_options_set_bytes
 // #cgo noescape polyflake_options_set_node_field
 // #cgo nocallback polyflake_options_set_node_field
 // #cgo noescape polyflake_options_set_layout
@@ -16,9 +16,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Option is one of the options of [New]. One that is given twice takes the later value.
@@ -36,11 +34,9 @@ type settings struct {
 //	polyflake.Set("node", "datacenter=1,worker=7")
 func Set(name, value string) Option {
 	return func(s *settings) error {
-		if name == "state" && !isPath(value) {
-			return notPath(ErrInvalidOption, value)
-		}
 		detail := newDetail()
-		return check(C.polyflake_options_set_detailed(s.options, cText(name), cText(value), &detail), &detail)
+		text, length := cBytes(value)
+		return check(C.polyflake_options_set_bytes(s.options, cText(name), text, length, &detail), &detail)
 	}
 }
 
@@ -105,7 +101,7 @@ func MaxAhead(d time.Duration) Option {
 }
 
 // MaxWait (max_wait_ms) is the longest that [Snowflake.NextID] waits, and a batch between two of its runs, in real
-// time. Whole milliseconds, a tick + 10 ms where it is not given; 0 never waits.
+// time. Whole milliseconds, a tick + 1 s where it is not given; 0 never waits.
 func MaxWait(d time.Duration) Option {
 	return Set("max_wait_ms", milliseconds(d))
 }
@@ -127,14 +123,16 @@ func SteadyClock() Option {
 	return Set("clock", "steady")
 }
 
-// State gives the path of a file, in UTF-8, through which all processes of this host that name it share the node, at
+// State gives the path of a file, any bytes, through which all processes of this host that name it share the node, at
 // once or one after the other: a restart goes on after the last ID, and so does one after a process was killed. The
 // file is made where there is none; it lies on a local file system, best by an absolute path. All Snowflakes of a node
 // in a process name the same file or none.
 //
 // [New] then gives [ErrStateFile] where the file cannot be used: one of another layout or node, a damaged one, or one
 // whose cursor stands more than a minute ahead of the clock, for which see [ResetState]. It is never overwritten. An ID
-// gives [ErrStateFile] where the file was renamed, deleted or replaced.
+// gives [ErrStateFile] where the file was renamed, deleted or replaced. Making a new file takes about a second, for its
+// cursor starts above all that a holder of an older one may still issue; with a [Clock] of the caller's, that clock must
+// have moved on by as much before there are IDs.
 //
 //	polyflake.New(polyflake.Node(7), polyflake.State("/var/lib/app/polyflake.state"))
 func State(path string) Option {
@@ -148,21 +146,9 @@ func State(path string) Option {
 //
 // It gives [ErrStateFile], also where there is no such file.
 func ResetState(path string) error {
-	if !isPath(path) {
-		return notPath(ErrStateFile, path)
-	}
 	detail := newDetail()
-	return check(C.polyflake_reset_state(cText(path), &detail), &detail)
-}
-
-// isPath is false for what the library would not read as it stands, and so could take for another file's name.
-func isPath(path string) bool {
-	return utf8.ValidString(path) && !strings.Contains(path, "\x00")
-}
-
-func notPath(code Code, path string) error {
-	return newError(code, code.Name()+": state is "+strconv.QuoteToASCII(path)+
-		"; it must be a path in UTF-8 without a NUL")
+	text, length := cBytes(path)
+	return check(C.polyflake_reset_state(text, length, &detail), &detail)
 }
 
 // Clock gives the Snowflake a clock of the caller's own, which counts whatever built-in one is named before or after

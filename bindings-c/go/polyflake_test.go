@@ -153,11 +153,32 @@ func TestCloseAmidABatch(t *testing.T) {
 	}
 	ids = must(polyflake.New(polyflake.WithLayout("timestamp:50|node:4|sequence:1@0/1ms"), polyflake.Node(1),
 		polyflake.MaxWait(time.Minute), polyflake.Clock(closing)))
-	for _, id := range must(ids.NextIDs(10)) { // the call that runs finishes
-		equal(t, "the node", must(ids.Decode(id)).Node, 1)
-	}
-	_, err := ids.NextID()
+	_, err := ids.NextIDs(10) // which is more than one tick's
 	refused(t, err, "closed")
+	_, err = ids.NextID()
+	refused(t, err, "closed")
+}
+
+func TestCloseEndsWaits(t *testing.T) {
+	// A new cursor takes the current tick, a hundred years, for used up.
+	ids := must(polyflake.New(polyflake.WithLayout("timestamp:8|node:4|sequence:1@0/3155760000s"), polyflake.Node(2),
+		polyflake.MaxWait(24*time.Hour)))
+	errs := make(chan error)
+	calls := []func() error{
+		func() error { _, err := ids.NextID(); return err },
+		func() error { _, err := ids.NextIDs(3); return err },
+		func() error { return ids.Fill(make([]polyflake.ID, 3)) },
+	}
+	for _, call := range calls {
+		go func() { errs <- call() }()
+	}
+	for must(ids.Stats()).Waits < uint64(len(calls)) {
+		runtime.Gosched()
+	}
+	must(0, ids.Close())
+	for range calls {
+		refused(t, <-errs, "closed")
+	}
 }
 
 func TestClosed(t *testing.T) {
@@ -333,7 +354,9 @@ func TestClockOutOfReach(t *testing.T) {
 		_, maxErr := layout.MaxID(now)
 		_, composeErr := layout.Compose(now, 0, 0)
 		for _, err := range []error{minErr, maxErr, composeErr} {
-			refused(t, err, "time_out_of_range")
+			if e := refused(t, err, "time_out_of_range"); !strings.HasSuffix(e.Message, ": "+now.String()) {
+				t.Errorf("got %v", err)
+			}
 		}
 	}
 }
@@ -533,9 +556,11 @@ func TestMisuse(t *testing.T) {
 	refused(t, err, "invalid_option")
 
 	ids := must(polyflake.New(fixed(), polyflake.Node(1)))
-	for _, n := range []int{0, -1, 1<<24 + 1, math.MinInt, math.MaxInt} {
+	for _, n := range []int{0, -1, polyflake.MaxBatch + 1, math.MinInt, math.MaxInt} {
 		batch, err := ids.NextIDs(n)
-		refused(t, err, "invalid_option")
+		if e := refused(t, err, "invalid_option"); !strings.Contains(e.Message, fmt.Sprintf("n is %d; it takes", n)) {
+			t.Errorf("got %v", err)
+		}
 		equal(t, "the length", len(batch), 0)
 	}
 	equal(t, "Fill(nil)", ids.Fill(nil), nil)

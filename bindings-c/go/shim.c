@@ -46,7 +46,7 @@ polyflake_go_snowflake polyflake_go_new(const polyflake_options *options) {
   polyflake_detail detail;
   begin(&detail);
   polyflake_go_snowflake result = {NULL, NULL};
-  result.failure = end(polyflake_snowflake_new_detailed(options, &detail, &result.snowflake), &detail);
+  result.failure = end(polyflake_snowflake_new(options, &result.snowflake, &detail), &detail);
   return result;
 }
 
@@ -54,34 +54,36 @@ polyflake_go_id polyflake_go_next_id(uintptr_t snowflake) {
   polyflake_detail detail;
   begin(&detail);
   polyflake_go_id result = {0, NULL};
-  result.failure = end(polyflake_next_id_detailed((const polyflake_snowflake *)snowflake, &detail, &result.id), &detail);
+  result.failure = end(polyflake_next_id((const polyflake_snowflake *)snowflake, &result.id, &detail), &detail);
   return result;
+}
+
+uint64_t polyflake_go_next_id_or_zero(uintptr_t snowflake) {
+  return polyflake_next_id_or_zero((const polyflake_snowflake *)snowflake);
 }
 
 polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake) {
   polyflake_detail detail;
   begin(&detail);
   polyflake_go_id result = {0, NULL};
-  result.failure = end(polyflake_try_next_id((const polyflake_snowflake *)snowflake, &detail, &result.id), &detail);
+  result.failure = end(polyflake_try_next_id((const polyflake_snowflake *)snowflake, &result.id, &detail), &detail);
   return result;
-}
-
-polyflake_go_failure *polyflake_go_next_ids(uintptr_t snowflake, size_t n, uint64_t *ids) {
-  polyflake_detail detail;
-  begin(&detail);
-  return end(polyflake_next_ids((const polyflake_snowflake *)snowflake, n, &detail, ids), &detail);
 }
 
 polyflake_go_failure *polyflake_go_fill(uintptr_t snowflake, size_t n, uint64_t *ids) {
   polyflake_detail detail;
   begin(&detail);
-  return end(polyflake_fill((const polyflake_snowflake *)snowflake, n, &detail, ids), &detail);
+  return end(polyflake_fill((const polyflake_snowflake *)snowflake, n, ids, &detail), &detail);
 }
 
 polyflake_go_failure *polyflake_go_stats(uintptr_t snowflake, polyflake_stats *stats) {
   polyflake_detail detail;
   begin(&detail);
-  return end(polyflake_snowflake_stats((const polyflake_snowflake *)snowflake, &detail, stats), &detail);
+  return end(polyflake_snowflake_stats((const polyflake_snowflake *)snowflake, stats, &detail), &detail);
+}
+
+void polyflake_go_close(uintptr_t snowflake) {
+  polyflake_snowflake_close((const polyflake_snowflake *)snowflake);
 }
 
 polyflake_status polyflake_go_set_clock(polyflake_options *options, uintptr_t clock, polyflake_detail *detail) {

@@ -29,12 +29,14 @@ typedef struct {
 polyflake_go_snowflake polyflake_go_new(const polyflake_options *options);
 
 polyflake_go_id polyflake_go_next_id(uintptr_t snowflake);
+uint64_t polyflake_go_next_id_or_zero(uintptr_t snowflake); /* for a built-in clock alone */
 polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake);
 
 /* NULL where it worked. */
-polyflake_go_failure *polyflake_go_next_ids(uintptr_t snowflake, size_t n, uint64_t *ids);
 polyflake_go_failure *polyflake_go_fill(uintptr_t snowflake, size_t n, uint64_t *ids);
 polyflake_go_failure *polyflake_go_stats(uintptr_t snowflake, polyflake_stats *stats);
+
+void polyflake_go_close(uintptr_t snowflake);
 
 /* Makes the Go clock behind a cgo.Handle the options' clock. */
 polyflake_status polyflake_go_set_clock(polyflake_options *options, uintptr_t clock, polyflake_detail *detail);

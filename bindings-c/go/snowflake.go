@@ -12,6 +12,9 @@ package polyflake
 // #cgo pkg-config: polyflake
 // #cgo noescape polyflake_snowflake_node
 // #cgo nocallback polyflake_snowflake_node
+// #cgo noescape polyflake_check_batch
+// #cgo nocallback polyflake_check_batch
+// #cgo nocallback polyflake_go_next_id_or_zero
 // #include "shim.h"
 import "C"
 
@@ -33,6 +36,9 @@ func init() {
 	}
 }
 
+// MaxBatch is the most IDs that [Snowflake.NextIDs] gives at once; [Snowflake.Fill] has no such bound.
+const MaxBatch = C.POLYFLAKE_MAX_BATCH
+
 // Version is the version of the library, such as "0.1.0".
 func Version() string {
 	return C.GoString(C.polyflake_version())
@@ -51,9 +57,10 @@ type Snowflake struct {
 }
 
 // generator owns the C object. Nothing frees that but the collector, once no Snowflake and no call refers to the
-// generator: so Close cannot race a call, and an ID pays nothing for it.
+// generator: so a call still inside never uses what Close has freed, and an ID pays nothing for it.
 type generator struct {
-	c C.uintptr_t // the polyflake_snowflake's address; see shim.h
+	c           C.uintptr_t // the polyflake_snowflake's address; see shim.h
+	hasOwnClock bool
 	// A cleanup needs an object that shares no memory with others, as those without a pointer of Go's would.
 	layout Layout
 }
@@ -63,13 +70,15 @@ type generator struct {
 //	polyflake.New(polyflake.NodeFields(map[string]uint64{"datacenter": 1, "worker": 7}))
 //	polyflake.New(polyflake.WithLayout("sonyflake2"), polyflake.Node(7), polyflake.MaxAhead(50*time.Millisecond))
 //
-// On a built-in clock, Snowflakes of one process whose IDs could be equal share one cursor, so that none repeats
-// another's; the first ID of a new cursor may wait for the next tick.
+// On a built-in clock, the Snowflakes of a process share one cursor, so that none repeats another's IDs, where their
+// epoch, their tick, the places and widths of timestamp and sequence, and their node's bits in their place are the same,
+// whatever the layouts are called. The first ID of a new cursor may wait for the next tick. Layouts that split the bits
+// in other ways are as two systems: nothing keeps their IDs apart.
 //
 // It gives [ErrInvalidLayout], [ErrUnknownLayout], [ErrInvalidNode], or [ErrInvalidOption], also where [MaxAhead] or
 // [MaxBackward] differ from those that a shared cursor was made with, or that cursor stands in another state file, or
-// in none. With [State] it also gives [ErrStateFile], or [ErrClockFailed] for a clock of the caller's, and may take up
-// to a second where the machine was started anew within that time.
+// in none. With [State] it also gives [ErrStateFile], or [ErrClockFailed] for a clock of the caller's, and takes about a
+// second where the file is new, or the machine was started within that time.
 func New(options ...Option) (*Snowflake, error) {
 	s := settings{options: C.polyflake_options_new()}
 	defer C.polyflake_options_free(s.options)
@@ -94,7 +103,7 @@ func New(options ...Option) (*Snowflake, error) {
 		return nil, failed(result.failure)
 	}
 	owned.snowflake = result.snowflake
-	made, err := wrap(owned.snowflake)
+	made, err := wrap(owned.snowflake, s.clock != nil)
 	if err != nil {
 		owned.free()
 		return nil, err
@@ -103,7 +112,7 @@ func New(options ...Option) (*Snowflake, error) {
 	return made, nil
 }
 
-func wrap(c *C.polyflake_snowflake) (*Snowflake, error) {
+func wrap(c *C.polyflake_snowflake, hasOwnClock bool) (*Snowflake, error) {
 	text, err := layoutText(C.polyflake_snowflake_layout(c))
 	if err != nil {
 		return nil, err
@@ -114,11 +123,11 @@ func wrap(c *C.polyflake_snowflake) (*Snowflake, error) {
 	}
 	detail := newDetail()
 	var node C.uint64_t
-	if err := check(C.polyflake_snowflake_node(c, &detail, &node), &detail); err != nil {
+	if err := check(C.polyflake_snowflake_node(c, &node, &detail), &detail); err != nil {
 		return nil, err
 	}
 	made := &Snowflake{layout: layout, node: uint64(node)}
-	made.generator.Store(&generator{C.uintptr_t(uintptr(unsafe.Pointer(c))), layout})
+	made.generator.Store(&generator{C.uintptr_t(uintptr(unsafe.Pointer(c))), hasOwnClock, layout})
 	return made, nil
 }
 
@@ -144,6 +153,15 @@ func (s *Snowflake) NextID() (ID, error) {
 	if g == nil {
 		return 0, errClosed()
 	}
+	if !g.hasOwnClock {
+		id := C.polyflake_go_next_id_or_zero(g.c)
+		runtime.KeepAlive(g)
+		if id == 0 {
+			return s.TryNextID() // says why, and does not wait a second time; there may be an ID by now
+		}
+		return ID(id), nil
+	}
+	// What the clock fails with must not be lost with a first call that only says 0.
 	result := C.polyflake_go_next_id(g.c)
 	runtime.KeepAlive(g)
 	if result.failure != nil {
@@ -166,26 +184,19 @@ func (s *Snowflake) TryNextID() (ID, error) {
 	return ID(result.id), nil
 }
 
-// NextIDs gives the next n IDs, 1 to 16777216, in order: far faster than as many calls of [Snowflake.NextID]. It waits
+// NextIDs gives the next n IDs, 1 to [MaxBatch], in order: far faster than as many calls of [Snowflake.NextID]. It waits
 // for at most [MaxWait] of real time between two runs of them. An error part-way loses the IDs it had taken, and
 // never repeats them.
 //
 // Its errors are those of NextID, and [ErrInvalidOption] for another n.
 func (s *Snowflake) NextIDs(n int) ([]ID, error) {
-	g := s.generator.Load()
-	if g == nil {
-		return nil, errClosed()
+	detail := newDetail()
+	if err := check(C.polyflake_check_batch(C.int64_t(n), &detail), &detail); err != nil {
+		return nil, err
 	}
-	// The library refuses any other n, and no memory is taken for it.
-	const most = 1 << 24
-	var ids []ID
-	if n > 0 && n <= most {
-		ids = make([]ID, n)
-	}
-	failure := C.polyflake_go_next_ids(g.c, C.size_t(n), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ids))))
-	runtime.KeepAlive(g)
-	if failure != nil {
-		return nil, failed(failure)
+	ids := make([]ID, n)
+	if err := s.Fill(ids); err != nil {
+		return nil, err
 	}
 	return ids, nil
 }
@@ -267,10 +278,14 @@ func (s *Snowflake) Stats() (Stats, error) {
 	return stats, nil
 }
 
-// Close marks the Snowflake closed: calls that begin later give [ErrClosed], those that run finish. What it owns is
-// freed when the last of them has, at the next collection of garbage; so is a Snowflake that is never closed and no
-// longer referred to. It never fails, and a second Close does nothing.
+// Close ends the Snowflake: from here on every call for an ID or its stats gives [ErrClosed], calls that wait end with
+// it, and a call that has its IDs already returns them. Other Snowflakes of the node go on. What it owns is freed when
+// the last call has returned, at the next collection of garbage; so is a Snowflake that is never closed and no longer
+// referred to. Close never fails and does not wait, and a second one does nothing.
 func (s *Snowflake) Close() error {
-	s.generator.Store(nil)
+	if g := s.generator.Swap(nil); g != nil {
+		C.polyflake_go_close(g.c)
+		runtime.KeepAlive(g)
+	}
 	return nil
 }

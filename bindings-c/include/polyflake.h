@@ -1,16 +1,16 @@
 /* Polyflake: 64-bit, time-ordered, unique IDs (Snowflakes).
  *
  *   polyflake_options *o = polyflake_options_new();
- *   polyflake_options_set(o, "node", "7");
+ *   polyflake_options_set(o, "node", "7", NULL);
  *   polyflake_snowflake *ids;
- *   polyflake_status s = polyflake_snowflake_new(o, &ids);
+ *   polyflake_status s = polyflake_snowflake_new(o, &ids, NULL);
  *   uint64_t id;
- *   if (s == POLYFLAKE_OK) s = polyflake_next_id(ids, &id);
+ *   if (s == POLYFLAKE_OK) s = polyflake_next_id(ids, &id, NULL);
  *
- * Every call returns a status, POLYFLAKE_OK (0) or one of the permanent numbers below, and writes its
- * outputs, which come last, only where it returns POLYFLAKE_OK. Every pointer is checked: one that is NULL
- * and may not be gives POLYFLAKE_INVALID_OPTION. Where a call takes a polyflake_detail, NULL stands for none;
- * otherwise set its size first.
+ * Every call that can fail returns a status, POLYFLAKE_OK (0) or one of the permanent numbers below, and takes its
+ * arguments in one order: the object, the inputs, the outputs, and last a polyflake_detail for what is wrong, with its
+ * size set, or NULL for none. Outputs are written only where it returns POLYFLAKE_OK. Every pointer is checked: one
+ * that is NULL and may not be gives POLYFLAKE_INVALID_OPTION.
  *
  * Texts are UTF-8 and end in a NUL; they are read during the call and never kept. What a _new or _parse
  * function gives is the caller's, who gives it back to the _free function of its kind, once; NULL is fine
@@ -62,6 +62,11 @@
  * The most node fields of a layout.
  */
 #define POLYFLAKE_MAX_NODE_FIELDS 8
+
+/**
+ * The most IDs that a language whose call makes the array itself gives at once; see polyflake_check_batch.
+ */
+#define POLYFLAKE_MAX_BATCH 16777216
 
 /**
  * Room for the longest text of an ID and its NUL.
@@ -342,7 +347,7 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_LEASE_LOST 13
 
 /**
- * Used after close.
+ * Used after polyflake_snowflake_close.
  */
 #define POLYFLAKE_CLOSED 14
 
@@ -370,11 +375,11 @@ const char *polyflake_version(void);
  * "timestamp:41|worker:10|sequence:12@1288834974657/1ms" (the epoch in Unix ms, the tick as Nms or Ns). Free it
  * with polyflake_layout_free.
  *
- * POLYFLAKE_INVALID_LAYOUT or POLYFLAKE_UNKNOWN_LAYOUT; detail may be NULL.
+ * POLYFLAKE_INVALID_LAYOUT or POLYFLAKE_UNKNOWN_LAYOUT.
  */
 polyflake_status polyflake_layout_parse(const char *text,
-                                        struct polyflake_detail *detail,
-                                        struct polyflake_layout **layout);
+                                        struct polyflake_layout **layout,
+                                        struct polyflake_detail *detail);
 
 /**
  * Frees what polyflake_layout_parse gave. NULL is fine.
@@ -383,85 +388,68 @@ void polyflake_layout_free(struct polyflake_layout *layout);
 
 /**
  * Writes the layout's text, which parses back, with its NUL into the capacity bytes at text;
- * POLYFLAKE_LAYOUT_TEXT_SIZE are always enough. Too few: POLYFLAKE_INVALID_OPTION; detail may be NULL.
+ * POLYFLAKE_LAYOUT_TEXT_SIZE are always enough. Too few: POLYFLAKE_INVALID_OPTION.
  */
 polyflake_status polyflake_layout_text(const struct polyflake_layout *layout,
-                                       struct polyflake_detail *detail,
                                        char *text,
-                                       size_t capacity);
+                                       size_t capacity,
+                                       struct polyflake_detail *detail);
 
 /**
- * The layout's properties; set info->size first. detail may be NULL.
+ * The layout's properties; set info->size first.
  */
 polyflake_status polyflake_layout_properties(const struct polyflake_layout *layout,
-                                             struct polyflake_detail *detail,
-                                             struct polyflake_layout_info *info);
+                                             struct polyflake_layout_info *info,
+                                             struct polyflake_detail *detail);
 
 /**
  * The field number index, counted from 0 at the highest bit; set field->size first. Past the last field:
- * POLYFLAKE_INVALID_OPTION; detail may be NULL.
+ * POLYFLAKE_INVALID_OPTION.
  */
 polyflake_status polyflake_layout_field(const struct polyflake_layout *layout,
                                         size_t index,
-                                        struct polyflake_detail *detail,
-                                        struct polyflake_field *field);
+                                        struct polyflake_field *field,
+                                        struct polyflake_detail *detail);
 
 /**
- * Takes an ID apart; set decoded->size first. POLYFLAKE_INVALID_ID for one with bits above the layout's;
- * detail may be NULL.
+ * Takes an ID apart; set decoded->size first. POLYFLAKE_INVALID_ID for one with bits above the layout's.
  */
 polyflake_status polyflake_layout_decode(const struct polyflake_layout *layout,
                                          uint64_t id,
-                                         struct polyflake_detail *detail,
-                                         struct polyflake_decoded *decoded);
+                                         struct polyflake_decoded *decoded,
+                                         struct polyflake_detail *detail);
 
 /**
  * The value of the node field of that name in an ID. POLYFLAKE_INVALID_ID for an ID outside the layout,
- * POLYFLAKE_INVALID_OPTION where the layout has no such node field; detail may be NULL.
+ * POLYFLAKE_INVALID_OPTION where the layout has no such node field.
  */
 polyflake_status polyflake_layout_decode_field(const struct polyflake_layout *layout,
                                                uint64_t id,
                                                const char *name,
-                                               struct polyflake_detail *detail,
-                                               uint64_t *value);
-
-/**
- * The ID of an instant (Unix ms, rounded down to its tick), a node ("7", "datacenter=1,worker=7", or NULL for a
- * layout without node fields) and a sequence number. Nothing keeps it from repeating an ID that was issued.
- *
- * POLYFLAKE_TIME_OUT_OF_RANGE, POLYFLAKE_INVALID_NODE, or POLYFLAKE_INVALID_OPTION for the sequence; detail may
- * be NULL.
- */
-polyflake_status polyflake_layout_compose(const struct polyflake_layout *layout,
-                                          int64_t unix_ms,
-                                          const char *node,
-                                          uint64_t sequence,
-                                          struct polyflake_detail *detail,
-                                          uint64_t *id);
+                                               uint64_t *value,
+                                               struct polyflake_detail *detail);
 
 /**
  * The lowest ID at or after an instant: Unix ms, and the nanoseconds after them (0 to 999999; more carry over).
  *
- * POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp;
- * detail may be NULL.
+ * POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp.
  */
 polyflake_status polyflake_layout_min_id(const struct polyflake_layout *layout,
                                          int64_t unix_ms,
                                          uint32_t nanoseconds,
-                                         struct polyflake_detail *detail,
-                                         uint64_t *id);
+                                         uint64_t *id,
+                                         struct polyflake_detail *detail);
 
 /**
  * The highest ID at or before an instant: Unix ms, and the nanoseconds after them (0 to 999999; more carry over).
  *
- * POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp;
- * detail may be NULL.
+ * POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp.
  */
 polyflake_status polyflake_layout_max_id(const struct polyflake_layout *layout,
                                          int64_t unix_ms,
                                          uint32_t nanoseconds,
-                                         struct polyflake_detail *detail,
-                                         uint64_t *id);
+                                         uint64_t *id,
+                                         struct polyflake_detail *detail);
 
 /**
  * New options, at their defaults; only the node has none. Free them with polyflake_options_free. Never NULL.
@@ -478,32 +466,39 @@ void polyflake_options_free(struct polyflake_options *options);
  *
  * layout           a preset's name or a layout's text; "twitter" by default
  * node             "7", or "datacenter=1,worker=7"; required unless the layout has no node field
- * max_backward_ms  how far the clock may step back and IDs still be issued; "1000"
- * max_ahead_ms     how far IDs may run ahead of the clock to serve a burst; "0"
- * max_wait_ms      the longest polyflake_next_id waits; a tick + 10
- * sequence_start   "spread" or "zero"
- * clock            "system" or "steady", in place of what polyflake_options_set_clock gave
- * state            the path, in UTF-8, of a file through which all processes of this host share the node
+ * max_backward_ms  how many ms the clock may step back and IDs still be issued; "1000" by default
+ * max_ahead_ms     how many ms IDs may run ahead of the clock to serve a burst; "0" by default
+ * max_wait_ms      the longest that polyflake_next_id waits, and a batch between two of its runs, in ms of real
+ *                  time; a tick + 1000 by default, "0" never waits
+ * sequence_start   "spread" (the default) or "zero": the first sequence number of a fresh tick
+ * clock            "system" (the default) or "steady", in place of what polyflake_options_set_clock gave
+ * state            the path of a file through which all processes of this host share the node, in any bytes;
+ *                  none by default
+ *
+ * Those in ms take 0 to 4294967295.
  *
  * POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION leaves the options as they
  * were; a node is checked when the Snowflake is made.
  */
 polyflake_status polyflake_options_set(struct polyflake_options *options,
                                        const char *name,
-                                       const char *value);
+                                       const char *value,
+                                       struct polyflake_detail *detail);
 
 /**
- * polyflake_options_set, with what is wrong in detail (NULL for none).
+ * polyflake_options_set with a value of length bytes, for languages whose texts may hold a NUL: one in a value is
+ * refused, and does not end it.
  */
-polyflake_status polyflake_options_set_detailed(struct polyflake_options *options,
-                                                const char *name,
-                                                const char *value,
-                                                struct polyflake_detail *detail);
+polyflake_status polyflake_options_set_bytes(struct polyflake_options *options,
+                                             const char *name,
+                                             const char *value,
+                                             size_t length,
+                                             struct polyflake_detail *detail);
 
 /**
- * Sets one field of the node, such as "worker" to "7": for callers that hold the fields apart. A whole node set
- * before goes; a field set twice is POLYFLAKE_INVALID_NODE. It is checked when the Snowflake is made; detail may
- * be NULL.
+ * Sets one field of the node, such as "worker" to "7", for callers that hold the fields apart: no text has to be
+ * put together. A whole node set before goes. The node is checked when the Snowflake is made, and a field that was
+ * set twice refused then.
  */
 polyflake_status polyflake_options_set_node_field(struct polyflake_options *options,
                                                   const char *field,
@@ -511,7 +506,7 @@ polyflake_status polyflake_options_set_node_field(struct polyflake_options *opti
                                                   struct polyflake_detail *detail);
 
 /**
- * Sets the layout to one that is parsed already, which is copied; detail may be NULL.
+ * Sets the layout to one that is parsed already, which is copied.
  */
 polyflake_status polyflake_options_set_layout(struct polyflake_options *options,
                                               const struct polyflake_layout *layout,
@@ -519,9 +514,8 @@ polyflake_status polyflake_options_set_layout(struct polyflake_options *options,
 
 /**
  * Gives the Snowflake the caller's own clock, in place of a built-in one; it then has a cursor of its own, or that
- * of a state file.
- * user must stay valid as long as any Snowflake made from these options. A NULL clock goes back to the
- * built-in one; detail may be NULL.
+ * of a state file. user must stay valid as long as any Snowflake made from these options. A NULL clock goes back to
+ * the built-in one.
  */
 polyflake_status polyflake_options_set_clock(struct polyflake_options *options,
                                              polyflake_clock clock,
@@ -529,39 +523,63 @@ polyflake_status polyflake_options_set_clock(struct polyflake_options *options,
                                              struct polyflake_detail *detail);
 
 /**
+ * The ID of an instant (Unix ms, rounded down to its tick) and a sequence number by the layout and the node of these
+ * options; their other options do not count. For moving rows into an ID space, and for tests: nothing keeps it from
+ * repeating an ID that was issued.
+ *
+ * POLYFLAKE_TIME_OUT_OF_RANGE, POLYFLAKE_INVALID_NODE, or POLYFLAKE_INVALID_OPTION for a sequence number that the
+ * layout has no room for.
+ */
+polyflake_status polyflake_options_compose(const struct polyflake_options *options,
+                                           int64_t unix_ms,
+                                           uint64_t sequence,
+                                           uint64_t *id,
+                                           struct polyflake_detail *detail);
+
+/**
  * Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that was
  * wrong has moved a cursor far into the future. Stop the processes that use the file first: those that go on are
  * refused with POLYFLAKE_STATE_FILE until they restart. The risk: IDs that were issued ahead of the clock are issued
  * again when the clock gets there. A file whose cursor is not ahead of the clock is left as it is.
  *
- * POLYFLAKE_STATE_FILE, also where there is none; detail may be NULL.
+ * path has length bytes, which need not be UTF-8. POLYFLAKE_STATE_FILE, also where there is no such file.
  */
 polyflake_status polyflake_reset_state(const char *path,
+                                       size_t length,
                                        struct polyflake_detail *detail);
 
 /**
- * A Snowflake from options, which are copied. On a built-in clock, Snowflakes of one process whose IDs could be
- * equal share one cursor, so that none repeats another's; the first ID of a new cursor may wait for the next
- * tick. Free it with polyflake_snowflake_free.
+ * A Snowflake from options, which are copied. Free it with polyflake_snowflake_free.
+ *
+ * On a built-in clock, the Snowflakes of a process share one cursor, so that none repeats another's IDs, where their
+ * epoch, their tick, the places and widths of timestamp and sequence, and their node's bits in their place are the
+ * same, whatever the layouts are called. The first ID of a new cursor may wait for the next tick. Layouts that split
+ * the bits in other ways are as two systems: nothing keeps their IDs apart.
+ *
+ * With a state file, the cursor is the file's, for all processes that name it. A new file takes about a second, for it
+ * starts above all that a holder of an older one may still issue; so does one after a reboot within a second. With a
+ * clock of the caller's that clock must have moved on by as much before there are IDs.
  *
  * POLYFLAKE_INVALID_NODE, or POLYFLAKE_INVALID_OPTION (also where max_ahead_ms or max_backward_ms differ from
  * those that a shared cursor was made with, or that cursor stands in another state file, or in none),
- * POLYFLAKE_FORKED for a node that the parent had before a fork without a state file, or POLYFLAKE_STATE_FILE. With a
- * state file it may take up to a second, where the machine was started anew within that time.
+ * POLYFLAKE_FORKED for a node that the parent had before a fork without a state file, POLYFLAKE_STATE_FILE, or
+ * POLYFLAKE_CLOCK_FAILED from the caller's clock, which a state file has it read.
  */
 polyflake_status polyflake_snowflake_new(const struct polyflake_options *options,
-                                         struct polyflake_snowflake **snowflake);
+                                         struct polyflake_snowflake **snowflake,
+                                         struct polyflake_detail *detail);
 
 /**
- * polyflake_snowflake_new, with what is wrong in detail (NULL for none).
+ * Ends a Snowflake: from here on every call for an ID or its stats is POLYFLAKE_CLOSED, calls that wait in other
+ * threads end with it, and a call that has its IDs already returns them. Others on the same cursor go on. Closing
+ * again does nothing. NULL is fine. It frees nothing: call polyflake_snowflake_free when no thread is in a call any
+ * more.
  */
-polyflake_status polyflake_snowflake_new_detailed(const struct polyflake_options *options,
-                                                  struct polyflake_detail *detail,
-                                                  struct polyflake_snowflake **snowflake);
+void polyflake_snowflake_close(const struct polyflake_snowflake *snowflake);
 
 /**
- * Frees a Snowflake that no thread uses any more. Its cursor stays with the process, with its state file if it has
- * one. NULL is fine.
+ * Frees a Snowflake that no thread uses any more, closed or not. Its cursor stays with the process, with its state
+ * file if it has one. NULL is fine.
  */
 void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
 
@@ -570,44 +588,45 @@ void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
  *
  * POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS where that was not enough (a step back past
  * max_backward_ms does not wait), POLYFLAKE_TIME_OUT_OF_RANGE, POLYFLAKE_CLOCK_FAILED, POLYFLAKE_FORKED in a child of
- * the process that made it without a state file, or POLYFLAKE_STATE_FILE.
+ * the process that made it without a state file, POLYFLAKE_STATE_FILE, or POLYFLAKE_CLOSED.
  */
 polyflake_status polyflake_next_id(const struct polyflake_snowflake *snowflake,
-                                   uint64_t *id);
+                                   uint64_t *id,
+                                   struct polyflake_detail *detail);
 
 /**
- * polyflake_next_id, with what is wrong in detail (NULL for none).
+ * The next ID itself, for languages to which an output is dear: as polyflake_next_id, but 0, which is never an ID, in
+ * place of a status. Then ask polyflake_next_id why; or polyflake_try_next_id, which does not wait a second time.
+ * Either may also give an ID, if there is one meanwhile.
  */
-polyflake_status polyflake_next_id_detailed(const struct polyflake_snowflake *snowflake,
-                                            struct polyflake_detail *detail,
-                                            uint64_t *id);
+uint64_t polyflake_next_id_or_zero(const struct polyflake_snowflake *snowflake);
 
 /**
- * The next ID, or the status of polyflake_next_id at once where there is none yet; detail may be NULL.
+ * The next ID, or the status of polyflake_next_id at once where there is none yet.
  */
 polyflake_status polyflake_try_next_id(const struct polyflake_snowflake *snowflake,
-                                       struct polyflake_detail *detail,
-                                       uint64_t *id);
+                                       uint64_t *id,
+                                       struct polyflake_detail *detail);
 
 /**
- * The next n IDs, 1 to 16777216, into the array at ids. Waits for at most max_wait_ms of real time between two
- * runs of them. Where it does not return POLYFLAKE_OK, the array's content means nothing, and IDs may be lost
- * but never come again.
+ * The next n IDs into the array at ids, each greater than the one before: many times faster an ID than single calls.
+ * Any n, 0 too, for which ids may be NULL. Waits for at most max_wait_ms of real time between two runs of them. Where
+ * it does not return POLYFLAKE_OK, the array's content means nothing, and IDs may be lost but never come again.
  *
- * As polyflake_next_id, and POLYFLAKE_INVALID_OPTION for another n; detail may be NULL.
- */
-polyflake_status polyflake_next_ids(const struct polyflake_snowflake *snowflake,
-                                    size_t n,
-                                    struct polyflake_detail *detail,
-                                    uint64_t *ids);
-
-/**
- * polyflake_next_ids for an array of any length, an empty one too.
+ * As polyflake_next_id, and POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2 bytes.
  */
 polyflake_status polyflake_fill(const struct polyflake_snowflake *snowflake,
                                 size_t n,
-                                struct polyflake_detail *detail,
-                                uint64_t *ids);
+                                uint64_t *ids,
+                                struct polyflake_detail *detail);
+
+/**
+ * Whether a batch may have n IDs: for a language whose call makes the array itself, to ask before it takes the memory.
+ *
+ * POLYFLAKE_INVALID_OPTION for an n that is not 1 to POLYFLAKE_MAX_BATCH.
+ */
+polyflake_status polyflake_check_batch(int64_t n,
+                                       struct polyflake_detail *detail);
 
 /**
  * The layout, which lives as long as the Snowflake and is not to be freed; NULL for NULL.
@@ -615,19 +634,20 @@ polyflake_status polyflake_fill(const struct polyflake_snowflake *snowflake,
 const struct polyflake_layout *polyflake_snowflake_layout(const struct polyflake_snowflake *snowflake);
 
 /**
- * All node fields joined, from the highest to the lowest; detail may be NULL.
+ * All node fields joined, from the highest to the lowest. A closed Snowflake has it too.
  */
 polyflake_status polyflake_snowflake_node(const struct polyflake_snowflake *snowflake,
-                                          struct polyflake_detail *detail,
-                                          uint64_t *node);
+                                          uint64_t *node,
+                                          struct polyflake_detail *detail);
 
 /**
  * Waits, lead and rollbacks, for an operator's graphs; set stats->size first. Reads the clock once.
- * POLYFLAKE_CLOCK_FAILED; detail may be NULL.
+ *
+ * POLYFLAKE_CLOCK_FAILED, POLYFLAKE_FORKED or POLYFLAKE_CLOSED.
  */
 polyflake_status polyflake_snowflake_stats(const struct polyflake_snowflake *snowflake,
-                                           struct polyflake_detail *detail,
-                                           struct polyflake_stats *stats);
+                                           struct polyflake_stats *stats,
+                                           struct polyflake_detail *detail);
 
 /**
  * The permanent name of a status, such as "invalid_layout"; "ok" for POLYFLAKE_OK, "unknown" for a number
@@ -645,24 +665,33 @@ const char *polyflake_status_message(polyflake_status status);
  * is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin's) or "base62" (11 digits);
  * base32 and base62 sort as the IDs do.
  *
- * POLYFLAKE_INVALID_OPTION for another format or too little room; detail may be NULL.
+ * POLYFLAKE_INVALID_OPTION for another format or too little room.
  */
 polyflake_status polyflake_id_write(uint64_t id,
                                     const char *format,
-                                    struct polyflake_detail *detail,
                                     char *text,
-                                    size_t capacity);
+                                    size_t capacity,
+                                    struct polyflake_detail *detail);
 
 /**
  * Reads an ID that polyflake_id_write or another program wrote; hex, base32 and base36 in both cases.
  *
  * POLYFLAKE_INVALID_ID, whose message names the position, for a foreign character or a number over 64 bits,
- * POLYFLAKE_INVALID_OPTION for another format; detail may be NULL.
+ * POLYFLAKE_INVALID_OPTION for another format.
  */
 polyflake_status polyflake_id_read(const char *text,
                                    const char *format,
-                                   struct polyflake_detail *detail,
-                                   uint64_t *id);
+                                   uint64_t *id,
+                                   struct polyflake_detail *detail);
+
+/**
+ * The ID as a signed integer, as a database's BIGINT and languages without unsigned ones hold it.
+ *
+ * POLYFLAKE_INVALID_ID for one above 2^63 - 1, which only layouts of 64 bits have, late in their time.
+ */
+polyflake_status polyflake_id_signed(uint64_t id,
+                                     int64_t *number,
+                                     struct polyflake_detail *detail);
 
 /**
  * How many presets there are.

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_uint};
 
-use polyflake::{Layout, MAX_NODE_FIELDS, Node, UnixTime};
+use polyflake::{Layout, MAX_NODE_FIELDS, UnixTime};
 
 use crate::status::{
     Failure, copy_text, given, given_text, guard, length_with, output, polyflake_detail, polyflake_status,
@@ -99,12 +99,12 @@ pub struct polyflake_decoded {
 /// "timestamp:41|worker:10|sequence:12@1288834974657/1ms" (the epoch in Unix ms, the tick as Nms or Ns). Free it
 /// with polyflake_layout_free.
 ///
-/// POLYFLAKE_INVALID_LAYOUT or POLYFLAKE_UNKNOWN_LAYOUT; detail may be NULL.
+/// POLYFLAKE_INVALID_LAYOUT or POLYFLAKE_UNKNOWN_LAYOUT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_parse(
     text: *const c_char,
-    detail: *mut polyflake_detail,
     layout: *mut *mut polyflake_layout,
+    detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
@@ -125,13 +125,13 @@ pub unsafe extern "C" fn polyflake_layout_free(layout: *mut polyflake_layout) {
 }
 
 /// Writes the layout's text, which parses back, with its NUL into the capacity bytes at text;
-/// POLYFLAKE_LAYOUT_TEXT_SIZE are always enough. Too few: POLYFLAKE_INVALID_OPTION; detail may be NULL.
+/// POLYFLAKE_LAYOUT_TEXT_SIZE are always enough. Too few: POLYFLAKE_INVALID_OPTION.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_text(
     layout: *const polyflake_layout,
-    detail: *mut polyflake_detail,
     text: *mut c_char,
     capacity: usize,
+    detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
@@ -139,12 +139,12 @@ pub unsafe extern "C" fn polyflake_layout_text(
     })
 }
 
-/// The layout's properties; set info->size first. detail may be NULL.
+/// The layout's properties; set info->size first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_properties(
     layout: *const polyflake_layout,
-    detail: *mut polyflake_detail,
     info: *mut polyflake_layout_info,
+    detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
@@ -170,13 +170,13 @@ pub unsafe extern "C" fn polyflake_layout_properties(
 }
 
 /// The field number index, counted from 0 at the highest bit; set field->size first. Past the last field:
-/// POLYFLAKE_INVALID_OPTION; detail may be NULL.
+/// POLYFLAKE_INVALID_OPTION.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_field(
     layout: *const polyflake_layout,
     index: usize,
-    detail: *mut polyflake_detail,
     field: *mut polyflake_field,
+    detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
@@ -199,14 +199,13 @@ pub unsafe extern "C" fn polyflake_layout_field(
     })
 }
 
-/// Takes an ID apart; set decoded->size first. POLYFLAKE_INVALID_ID for one with bits above the layout's;
-/// detail may be NULL.
+/// Takes an ID apart; set decoded->size first. POLYFLAKE_INVALID_ID for one with bits above the layout's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_decode(
     layout: *const polyflake_layout,
     id: u64,
-    detail: *mut polyflake_detail,
     decoded: *mut polyflake_decoded,
+    detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
@@ -232,14 +231,14 @@ pub unsafe extern "C" fn polyflake_layout_decode(
 }
 
 /// The value of the node field of that name in an ID. POLYFLAKE_INVALID_ID for an ID outside the layout,
-/// POLYFLAKE_INVALID_OPTION where the layout has no such node field; detail may be NULL.
+/// POLYFLAKE_INVALID_OPTION where the layout has no such node field.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_decode_field(
     layout: *const polyflake_layout,
     id: u64,
     name: *const c_char,
-    detail: *mut polyflake_detail,
     value: *mut u64,
+    detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
@@ -258,45 +257,16 @@ pub unsafe extern "C" fn polyflake_layout_decode_field(
     })
 }
 
-/// The ID of an instant (Unix ms, rounded down to its tick), a node ("7", "datacenter=1,worker=7", or NULL for a
-/// layout without node fields) and a sequence number. Nothing keeps it from repeating an ID that was issued.
-///
-/// POLYFLAKE_TIME_OUT_OF_RANGE, POLYFLAKE_INVALID_NODE, or POLYFLAKE_INVALID_OPTION for the sequence; detail may
-/// be NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn polyflake_layout_compose(
-    layout: *const polyflake_layout,
-    unix_ms: i64,
-    node: *const c_char,
-    sequence: u64,
-    detail: *mut polyflake_detail,
-    id: *mut u64,
-) -> polyflake_status {
-    guard(detail, || {
-        // SAFETY: as the header asks.
-        let (layout, id) = unsafe { (&given(layout, "layout is NULL")?.0, output(id, "id is NULL")?) };
-        let node = if node.is_null() {
-            Node::NO_FIELDS
-        } else {
-            // SAFETY: as the header asks.
-            Node::parse(&unsafe { given_text(node, "node is NULL")? })
-        };
-        id.write(layout.compose(UnixTime::from_ms(unix_ms), node, sequence)?);
-        Ok(())
-    })
-}
-
 /// The lowest ID at or after an instant: Unix ms, and the nanoseconds after them (0 to 999999; more carry over).
 ///
-/// POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp;
-/// detail may be NULL.
+/// POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_min_id(
     layout: *const polyflake_layout,
     unix_ms: i64,
     nanoseconds: u32,
-    detail: *mut polyflake_detail,
     id: *mut u64,
+    detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
@@ -308,15 +278,14 @@ pub unsafe extern "C" fn polyflake_layout_min_id(
 
 /// The highest ID at or before an instant: Unix ms, and the nanoseconds after them (0 to 999999; more carry over).
 ///
-/// POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp;
-/// detail may be NULL.
+/// POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_max_id(
     layout: *const polyflake_layout,
     unix_ms: i64,
     nanoseconds: u32,
-    detail: *mut polyflake_detail,
     id: *mut u64,
+    detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.

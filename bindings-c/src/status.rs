@@ -36,7 +36,7 @@ pub const POLYFLAKE_STATE_FILE: polyflake_status = 11;
 pub const POLYFLAKE_LEASE_UNAVAILABLE: polyflake_status = 12;
 /// The lease ran out; nothing more is issued on it.
 pub const POLYFLAKE_LEASE_LOST: polyflake_status = 13;
-/// Used after close.
+/// Used after polyflake_snowflake_close.
 pub const POLYFLAKE_CLOSED: polyflake_status = 14;
 /// A caught panic: a bug in Polyflake.
 pub const POLYFLAKE_INTERNAL: polyflake_status = 99;
@@ -197,20 +197,51 @@ pub(crate) unsafe fn output<'a, T>(
     unsafe { pointer.cast::<core::mem::MaybeUninit<T>>().as_mut() }.ok_or(Failure::Misuse(what))
 }
 
-/// A text that the caller must not leave NULL. Bytes that are no UTF-8 come out as U+FFFD, which no parser of
-/// the core takes.
+/// Bytes up to a NUL, which the caller must not leave NULL.
 ///
 /// # Safety
 /// It is NULL, or points to bytes that end in a NUL.
-pub(crate) unsafe fn given_text<'a>(
+pub(crate) unsafe fn given_bytes<'a>(
     pointer: *const c_char,
     what: &'static str,
-) -> Result<std::borrow::Cow<'a, str>, Failure> {
+) -> Result<&'a [u8], Failure> {
     if pointer.is_null() {
         return Err(Failure::Misuse(what));
     }
     // SAFETY: as the caller promises.
-    Ok(unsafe { CStr::from_ptr(pointer) }.to_string_lossy())
+    Ok(unsafe { CStr::from_ptr(pointer) }.to_bytes())
+}
+
+/// Bytes of a length, which the caller must not leave NULL.
+///
+/// # Safety
+/// It is NULL, or points to this many bytes.
+pub(crate) unsafe fn given_counted<'a>(
+    pointer: *const c_char,
+    length: usize,
+    what: &'static str,
+) -> Result<&'a [u8], Failure> {
+    if pointer.is_null() {
+        return Err(Failure::Misuse(what));
+    }
+    if length > isize::MAX as usize {
+        return Err(Failure::Misuse("length is more than memory holds"));
+    }
+    // SAFETY: as the caller promises.
+    Ok(unsafe { core::slice::from_raw_parts(pointer.cast(), length) })
+}
+
+/// A text that the caller must not leave NULL, for a parser of the core, all of which take ASCII alone: so they refuse
+/// what is not UTF-8 too, each with its own error, and show U+FFFD in its place.
+///
+/// # Safety
+/// As `given_bytes`.
+pub(crate) unsafe fn given_text<'a>(
+    pointer: *const c_char,
+    what: &'static str,
+) -> Result<std::borrow::Cow<'a, str>, Failure> {
+    // SAFETY: as the caller promises.
+    Ok(String::from_utf8_lossy(unsafe { given_bytes(pointer, what)? }))
 }
 
 /// Writes a struct that begins with its size, which the caller has set and keeps: as much of it as the caller's has
@@ -308,7 +339,7 @@ mod tests {
             size: size_of::<polyflake_detail>(),
             behind_ms: 1,
             retry_after_ms: 1,
-            message: [0; 496],
+            message: [0; MESSAGE_SIZE],
         };
         let status = guard(&raw mut detail, || panic!("on purpose"));
         assert_eq!(status, POLYFLAKE_INTERNAL);

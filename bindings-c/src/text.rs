@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char};
 use std::ffi::CString;
 use std::sync::OnceLock;
 
-use polyflake::{Format, PRESETS};
+use polyflake::{Format, Number, PRESETS};
 
 use crate::status::{Failure, given_text, guard, output, polyflake_detail, polyflake_status};
 
@@ -15,14 +15,14 @@ pub const POLYFLAKE_ID_TEXT_SIZE: usize = 21;
 /// is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin's) or "base62" (11 digits);
 /// base32 and base62 sort as the IDs do.
 ///
-/// POLYFLAKE_INVALID_OPTION for another format or too little room; detail may be NULL.
+/// POLYFLAKE_INVALID_OPTION for another format or too little room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_id_write(
     id: u64,
     format: *const c_char,
-    detail: *mut polyflake_detail,
     text: *mut c_char,
     capacity: usize,
+    detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
@@ -35,13 +35,13 @@ pub unsafe extern "C" fn polyflake_id_write(
 /// Reads an ID that polyflake_id_write or another program wrote; hex, base32 and base36 in both cases.
 ///
 /// POLYFLAKE_INVALID_ID, whose message names the position, for a foreign character or a number over 64 bits,
-/// POLYFLAKE_INVALID_OPTION for another format; detail may be NULL.
+/// POLYFLAKE_INVALID_OPTION for another format.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_id_read(
     text: *const c_char,
     format: *const c_char,
-    detail: *mut polyflake_detail,
     id: *mut u64,
+    detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header asks.
@@ -53,6 +53,23 @@ pub unsafe extern "C" fn polyflake_id_read(
             )
         };
         id.write(format.parse::<Format>()?.read(&text)?);
+        Ok(())
+    })
+}
+
+/// The ID as a signed integer, as a database's BIGINT and languages without unsigned ones hold it.
+///
+/// POLYFLAKE_INVALID_ID for one above 2^63 - 1, which only layouts of 64 bits have, late in their time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn polyflake_id_signed(
+    id: u64,
+    number: *mut i64,
+    detail: *mut polyflake_detail,
+) -> polyflake_status {
+    guard(detail, || {
+        // SAFETY: as the header asks.
+        let number = unsafe { output(number, "number is NULL")? };
+        number.write(Number::from(id).to_signed_id()?);
         Ok(())
     })
 }

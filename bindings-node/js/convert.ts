@@ -33,6 +33,13 @@ export function text(value: string, what: string, takes = "a string"): string {
   return value;
 }
 
+/** A path. Half a surrogate pair has no bytes in UTF-8: U+FFFD in its place would name another file. */
+export function path(value: string, what: string): string {
+  const given = text(value, what);
+  if (!/\p{Surrogate}/u.test(given)) return given;
+  throw new TypeError(`${what} is ${JSON.stringify(given)}; it takes a path without half a surrogate pair`);
+}
+
 export function nodeTexts(node: Node): NodeTexts {
   if (typeof node !== "object" || node === null) return integer(node, "node");
   if (Array.isArray(node)) throw wrongType(node, "node", "a whole number or an object of field to number");

@@ -1,7 +1,7 @@
 import type { Generator } from "./backend.js";
 import { core } from "./backend.js";
 import type { Integer, Node } from "./convert.js";
-import { integer, nodeTexts, reading, text, wrongType } from "./convert.js";
+import { integer, nodeTexts, path as pathOf, reading, text, wrongType } from "./convert.js";
 import type { Decoded } from "./layout.js";
 import { Layout } from "./layout.js";
 import type { Format } from "./text.js";
@@ -296,7 +296,7 @@ Object.defineProperty(Snowflake.prototype, dispose, {
  * @throws {PolyflakeError} `STATE_FILE`, also where there is none.
  */
 export function resetState(path: string): void {
-  core().resetState(text(path, "path"));
+  core().resetState(pathOf(path, "path"));
 }
 
 function batchSize(n: Integer): number {
@@ -328,7 +328,7 @@ function generator(options: SnowflakeOptions): Generator {
   if (clock !== undefined && typeof clock !== "function") {
     texts.push("clock", text(clock, "clock", '"system", "steady" or a function'));
   }
-  if (state !== undefined) texts.push("state", text(state, "state"));
+  if (state !== undefined) texts.push("state", pathOf(state, "state"));
   const nodes = node === undefined ? undefined : nodeTexts(node);
   return core().snowflake(texts, nodes, typeof clock === "function" ? reading(clock) : undefined);
 }

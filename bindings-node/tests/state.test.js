@@ -56,6 +56,9 @@ test("what disposes of a Snowflake closes it", () => {
 
 test("the path is a string", () => {
   assert.throws(() => new Snowflake({ node: 1, state: 7 }), TypeError);
+  // With U+FFFD in its place it would be another file.
+  assert.throws(() => new Snowflake({ node: 1, state: "half\ud83d" }), TypeError);
+  assert.throws(() => resetState("half\ud83d"), TypeError);
   assert.throws(() => resetState(7), TypeError);
 });
 

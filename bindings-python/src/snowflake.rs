@@ -21,7 +21,7 @@ const LARGE_BATCH: usize = 16 * 1024;
 ///     field; no other process may use the same node at the same time.
 /// max_backward_ms: how far the clock may step back and IDs still be issued. Default: 1000.
 /// max_ahead_ms: how far IDs may run ahead of the clock to serve a burst. Default: 0.
-/// max_wait_ms: the longest next_id waits, and a batch between two of its runs. Default: a tick + 10.
+/// max_wait_ms: the longest next_id waits, and a batch between two of its runs. Default: a tick + 1000.
 /// sequence_start: "spread" (the default) or "zero": the first sequence number of a fresh tick.
 /// clock: "system" (the default), "steady", or a callable that returns an int of Unix ms.
 /// state: the path of a file through which all processes of this host share the node. It is made where there is

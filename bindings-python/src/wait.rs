@@ -13,12 +13,12 @@ const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 /// Waits in a thread that has released the interpreter.
 pub(crate) struct Detached {
     thread: ThreadWait,
-    since_signals: Duration,
+    heard_at: Duration,
 }
 
 impl Detached {
     pub(crate) const fn new() -> Self {
-        Self { thread: ThreadWait::new(), since_signals: Duration::ZERO }
+        Self { thread: ThreadWait::new(), heard_at: Duration::ZERO }
     }
 }
 
@@ -40,11 +40,10 @@ impl Wait for Detached {
 
     fn pause(&mut self, pause: Duration) -> Result<(), Raised> {
         // A longer pause is cut short; the clock is read again in any case.
-        let pause = pause.min(SIGNALS_EVERY);
-        self.thread.pause(pause)?;
-        self.since_signals += pause;
-        if self.since_signals >= SIGNALS_EVERY {
-            self.since_signals = Duration::ZERO;
+        self.thread.pause(pause.min(SIGNALS_EVERY))?;
+        let elapsed = self.thread.elapsed();
+        if elapsed.saturating_sub(self.heard_at) >= SIGNALS_EVERY {
+            self.heard_at = elapsed;
             #[expect(
                 clippy::redundant_closure_for_method_calls,
                 reason = "the method's lifetime is too narrow"
@@ -52,9 +51,5 @@ impl Wait for Detached {
             Python::attach(|py| py.check_signals()).map_err(Raised)?;
         }
         Ok(())
-    }
-
-    fn resumed(&mut self) {
-        self.thread.resumed();
     }
 }

@@ -58,6 +58,12 @@ pub trait Clock {
         // The first of these ms may be all but over.
         Duration::from_millis(whole_ms.saturating_sub(1)).max(Duration::from_micros(200))
     }
+
+    /// Whether it is the system's clock, which is the same for all that have one.
+    #[doc(hidden)]
+    fn is_of_the_system(&self) -> bool {
+        false
+    }
 }
 
 impl<F: Fn() -> Result<i64, ClockError>> Clock for F {
@@ -191,6 +197,10 @@ impl<S: TimeSource> Clock for BuiltinClock<S> {
             Self::System(clock) => clock.until(now_ms, target_ms),
             Self::Steady(clock) => clock.until(now_ms, target_ms),
         }
+    }
+
+    fn is_of_the_system(&self) -> bool {
+        matches!(self, Self::System(_))
     }
 }
 

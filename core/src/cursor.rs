@@ -63,14 +63,6 @@ impl Cursor {
         last == self.first.load(Ordering::Relaxed)
     }
 
-    /// Goes on from `slot`, as if nothing had been issued yet. A cursor that is further on stays there.
-    #[cfg(feature = "std")]
-    pub(crate) fn begin_at(&self, slot: u64) {
-        if self.slot.fetch_max(slot, Ordering::AcqRel) < slot {
-            self.first.store(slot, Ordering::Relaxed);
-        }
-    }
-
     /// Leaves nothing to take.
     #[cfg(feature = "std")]
     pub(crate) fn use_up(&self) {
@@ -90,6 +82,7 @@ pub(crate) struct Rule {
     epoch_ms: u64,
     tick_ms: u64,
     last_tick: u64,
+    last_slot: u64,
     sequence_bits: u32,
     ahead: u64,
     back: u64,
@@ -131,6 +124,7 @@ impl Rule {
             epoch_ms: layout.epoch_ms(),
             tick_ms: layout.tick_ms(),
             last_tick: ones(layout.timestamp_bits()),
+            last_slot: ones(layout.timestamp_bits() + layout.sequence_bits()),
             sequence_bits: layout.sequence_bits(),
             ahead: u64::from(ahead_ms) / layout.tick_ms(),
             back: u64::from(backward_ms).div_ceil(layout.tick_ms()),
@@ -166,6 +160,17 @@ impl Rule {
         // The rule holds for every slot up to the end of the furthest tick it allows.
         let end = horizon.max(tick).min(self.last_tick) << self.sequence_bits | ones(self.sequence_bits);
         Ok(Run { first, last: end.min(first.saturating_add(want - 1)), rolled_back })
+    }
+
+    /// The slot after `last`, if it lies in the clock's own tick: then [`step`](Self::step) gives it too, whatever the
+    /// options are.
+    #[inline(always)]
+    pub(crate) fn next_in_tick(&self, last: u64, now_ms: i64) -> Option<u64> {
+        let next = last.checked_add(1)?;
+        let start_ms = self.tick_of(next).wrapping_mul(self.tick_ms).wrapping_add(self.epoch_ms);
+        let since_ms = u64::try_from(now_ms).ok()?.wrapping_sub(start_ms);
+        // Up to the last slot, nothing above has wrapped.
+        (since_ms < self.tick_ms && next <= self.last_slot).then_some(next)
     }
 
     /// The run of a cursor that has issued nothing yet, where the rule allows `run`: it begins in the same tick, and as in

@@ -17,9 +17,9 @@ use crate::layout::{Layout, ones};
 use crate::limit::Limit;
 use crate::number::Number;
 use crate::options::{Options, Resolved};
-use crate::system::Process;
 #[cfg(feature = "std")]
 use crate::system::StateFile;
+use crate::system::{Process, Turn};
 use portable_atomic::{AtomicU64, Ordering};
 
 /// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
@@ -28,8 +28,10 @@ pub const MAX_BATCH: u64 = 1 << 24;
 /// A generator of unique, time-ordered 64-bit IDs.
 ///
 /// Shared by reference between threads, without a lock ([`into_local`](Self::into_local) makes one for a single owner,
-/// which is faster). Two Snowflakes of one process whose IDs could be equal
-/// share one cursor, so neither repeats the other's; one with a caller's own clock is on its own.
+/// which is faster). Two Snowflakes of one process share one cursor, so that neither repeats the other's IDs, if they have
+/// the same epoch and tick, the same places and widths of timestamp and sequence, and the same node bits, whatever their
+/// layouts are called. Layouts that split the bits differently are separate systems, whose IDs may be equal. A Snowflake on a
+/// caller's own clock has a cursor of its own.
 ///
 /// ```
 /// use polyflake::Snowflake;
@@ -77,10 +79,6 @@ pub trait Wait {
 
     /// Lets about `pause` go by, or says why the call must end.
     fn pause(&mut self, pause: Duration) -> Result<(), Self::Error>;
-
-    /// The wait has ended with an ID. Threads that wait for the same tick may be many: without giving way to
-    /// them here, the first one on the processor uses the tick up, and the others starve.
-    fn resumed(&mut self) {}
 }
 
 /// What an operator may want to graph, from [`Snowflake::stats`]. Counted since the cursor was made, by all
@@ -116,14 +114,14 @@ impl Options {
         // Before the clock is read, which may fork.
         let made_in = Process::current();
         #[cfg(feature = "std")]
-        if let Some(cursor) = resolved.host_cursor(&rule, &clock, || Ok(0))? {
+        if let Some(cursor) = resolved.host_cursor(&rule, &clock)? {
             return Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock));
         }
         Ok(Snowflake::new(&resolved, rule, CursorRef::Own(Cursor::new(0)), made_in, clock))
     }
 
-    /// A Snowflake on a built-in clock. Where this process already has one whose IDs could be equal, it shares
-    /// that one's cursor.
+    /// A Snowflake on a built-in clock. It shares its cursor with those that this process already has with the same epoch,
+    /// tick, places and widths of timestamp and sequence, and node bits.
     ///
     /// A cursor that is new counts the tick it is made in, and `max_ahead_ms` more, as used up, so that a
     /// process that restarts within a tick repeats nothing: the first ID may wait for the next tick.
@@ -133,8 +131,8 @@ impl Options {
     /// in another state file, or in none), `forked` for a node that the parent had before a fork without a state
     /// file, or `state_file`.
     ///
-    /// With a state file it waits until nothing that was issued through it before can repeat: for at most a second
-    /// after a reboot, for at most a tick where the file is new, and else not at all.
+    /// With a state file it waits until nothing that was issued through it before can repeat: for at most a second and a
+    /// tick, where the file is new, after a reboot, and where another file was put in its place; otherwise not at all.
     #[cfg(feature = "std")]
     pub fn build(&self) -> Result<Snowflake, Error> {
         self.build_on(StdTime, |clock| clock)
@@ -153,9 +151,7 @@ impl Options {
         let made_in = Process::current();
         let clock = wrap(BuiltinClock::new(&resolved, source));
         #[cfg(feature = "std")]
-        if let Some(cursor) =
-            resolved.host_cursor(&rule, &clock, || Ok(rule.used_up_to(clock.unix_ms_uncached()?)))?
-        {
+        if let Some(cursor) = resolved.host_cursor(&rule, &clock)? {
             return Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock));
         }
         let cursor = crate::system::process_cursor(&resolved, &rule, &clock)?;
@@ -169,16 +165,11 @@ impl Resolved {
         Rule::new(&self.layout, self.node, backward_ms, ahead_ms, self.sequence_start)
     }
 
-    /// The cursor in the state file, if one is given. A new file's starts at `first`.
+    /// The cursor in the state file, if one is given.
     #[cfg(feature = "std")]
-    fn host_cursor(
-        &self,
-        rule: &Rule,
-        clock: &impl Clock,
-        first: impl FnOnce() -> Result<u64, Error>,
-    ) -> Result<Option<CursorRef>, Error> {
+    fn host_cursor(&self, rule: &Rule, clock: &impl Clock) -> Result<Option<CursorRef>, Error> {
         let Some(path) = &self.state else { return Ok(None) };
-        let file = crate::system::host_cursor(self, path, rule, clock, first()?)?;
+        let file = crate::system::host_cursor(self, path, rule, clock)?;
         Ok(Some(CursorRef::OfHost(file)))
     }
 }
@@ -264,6 +255,27 @@ impl<C> Snowflake<C> {
         }
     }
 
+    /// Up to which slot somebody else may have issued.
+    fn floor(&self) -> u64 {
+        match self.cursor {
+            #[cfg(feature = "std")]
+            CursorRef::OfHost(file) => file.floor(),
+            _ => 0,
+        }
+    }
+
+    /// After slots were taken: from the first ones on the limit is the cursor's, and the cursor is past the floor.
+    #[inline]
+    fn has_taken(&self) {
+        if !self.limit.has_started() {
+            #[cfg(feature = "std")]
+            if let CursorRef::OfHost(file) = self.cursor {
+                file.has_begun();
+            }
+            self.limit.start(self.live_limit());
+        }
+    }
+
     /// What keeps this Snowflake from issuing, whatever the time is.
     fn over(&self) -> Option<Stopped> {
         if self.limit.is_closed() {
@@ -330,7 +342,18 @@ impl<C: Clock> Snowflake<C> {
     /// ```
     #[inline(always)]
     pub fn poll_next_id(&self) -> Result<u64, Blocked> {
-        match self.take(1) {
+        let now_ms = self.clock.unix_ms();
+        if let Ok(now_ms) = now_ms {
+            let cursor = self.cursor();
+            let last = cursor.load();
+            if let Some(slot) = self.rule.next_in_tick(last, now_ms) {
+                // After the clock, which may be the caller's and fork.
+                if slot <= self.limit.get() && cursor.advance(last, slot) {
+                    return Ok(self.id_of(slot));
+                }
+            }
+        }
+        match self.take(1, now_ms) {
             Ok(run) => Ok(self.id_of(run.first)),
             Err(stopped) => Err(Blocked { stopped, filled: 0 }),
         }
@@ -338,13 +361,18 @@ impl<C: Clock> Snowflake<C> {
 
     /// Up to `wanted` slots, all in one piece, for a caller who issues them itself.
     pub(crate) fn poll_slots(&self, wanted: u64) -> Result<Run, Blocked> {
-        self.take(wanted).map_err(|stopped| Blocked { stopped, filled: 0 })
+        self.take(wanted, self.clock.unix_ms()).map_err(|stopped| Blocked { stopped, filled: 0 })
     }
 
-    /// The slot that the rule gives who was at `last`, if any, taking none.
+    /// The run that the rule gives after `last`, if any, taking none.
+    pub(crate) fn step_from(&self, last: u64, now_ms: i64) -> Option<Run> {
+        self.rule.step(last, now_ms, 1).ok()
+    }
+
+    /// The slot after `last`, if it lies in the clock's own tick.
     #[inline(always)]
-    pub(crate) fn step_from(&self, last: u64, uncached: bool) -> Option<Run> {
-        self.rule.step(last, self.now_ms(uncached).ok()?, 1).ok()
+    pub(crate) fn next_in_tick(&self, last: u64, now_ms: i64) -> Option<u64> {
+        self.rule.next_in_tick(last, now_ms)
     }
 
     /// Goes on with a call that was blocked, without waiting: what [`try_next_id`](Self::try_next_id) does after
@@ -379,7 +407,7 @@ impl<C: Clock> Snowflake<C> {
     pub fn poll_fill(&self, ids: &mut [u64]) -> Result<(), Blocked> {
         let mut filled = 0;
         while let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match self.take(rest.len() as u64) {
+            match self.take(rest.len() as u64, self.clock.unix_ms()) {
                 Ok(run) => filled += self.write(run, rest),
                 Err(stopped) => return Err(Blocked { stopped, filled }),
             }
@@ -493,33 +521,44 @@ impl<C: Clock> Snowflake<C> {
         })
     }
 
-    /// Takes up to `wanted` slots, all in one piece.
-    #[cfg_attr(feature = "std", inline(always))]
-    fn take(&self, wanted: u64) -> Result<Run, Stopped> {
+    /// Takes up to `wanted` slots, all in one piece, by the whole rule. `now_ms` is the clock's reading for this call.
+    #[inline(never)]
+    fn take(&self, wanted: u64, now_ms: Result<i64, ClockError>) -> Result<Run, Stopped> {
         let cursor = self.cursor();
         // The clock first, so that the cursor's line is this thread's for as short as can be. But another thread may come
         // between the two with a later reading, and a reading may have been kept: so what looks like a step back, or like
         // a reason to refuse or to wait, is looked at once more, with the clock read anew and after the cursor.
-        let mut now_ms = self.now_ms(false)?;
+        let mut now_ms = now_ms.map_err(Stopped::Clock)?;
         let mut again = false;
         loop {
             let last = cursor.load();
             if again {
-                now_ms = self.now_ms(true)?;
+                now_ms = self.clock.unix_ms_uncached().map_err(Stopped::Clock)?;
             }
             match self.rule.step(last, now_ms, wanted) {
                 Ok(Run { rolled_back: true, .. }) | Err(_) if !again && !cfg!(mutant = "one_look") => {
                     again = true;
+                    #[cfg(feature = "std")]
+                    if let CursorRef::OfHost(file) = self.cursor {
+                        file.still_in_place().map_err(Stopped::State)?;
+                    }
                 }
                 Ok(mut run) => {
                     // After the clock, which may be the caller's and fork.
                     if run.last > self.limit.get() {
-                        run = self.past_limit(last, run, now_ms)?;
+                        run = match self.past_limit(last, run, now_ms) {
+                            Err(Stopped::At { .. }) if !again => {
+                                again = true;
+                                continue;
+                            }
+                            other => other?,
+                        };
                     }
                     if cursor.advance(last, run.last) {
                         if run.rolled_back {
                             self.saw_rollback(last);
                         }
+                        self.has_taken();
                         return Ok(run);
                     }
                     #[cfg(feature = "std")]
@@ -541,17 +580,17 @@ impl<C: Clock> Snowflake<C> {
     /// What may be taken of a run that is free and lies past the limit: a first run begins as in a fresh tick; and what
     /// keeps it from being taken, if anything does.
     #[cold]
-    #[cfg_attr(not(feature = "std"), expect(unused_variables, reason = "there are no state files"))]
     fn past_limit(&self, last: u64, run: Run, now_ms: i64) -> Result<Run, Stopped> {
         if let Some(over) = self.over() {
             return Err(over);
         }
         let mut run = run;
         if !self.limit.has_started() {
-            if self.cursor().began_at(last) {
+            if last < self.floor() {
+                let stopped = |stop| Stopped::At { stop, now_ms };
+                run = self.rule.first_run(self.rule.step(self.floor(), now_ms, 1).map_err(stopped)?);
+            } else if self.cursor().began_at(last) {
                 run = self.rule.first_run(run);
-            } else {
-                self.limit.start(self.live_limit());
             }
         }
         let limit = self.live_limit().load(Ordering::Acquire);
@@ -580,9 +619,10 @@ impl<C: Clock> Snowflake<C> {
             }
             // This very run, so that it goes on even where the clock has passed the new bound meanwhile.
             if self.cursor().advance(last, run.last) {
+                self.has_taken();
                 return Ok(run);
             }
-            match self.take(wanted) {
+            match self.take(wanted, self.clock.unix_ms()) {
                 Ok(run) => return Ok(run),
                 Err(again) => stopped = again,
             }
@@ -598,39 +638,62 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    #[inline(always)]
-    fn now_ms(&self, uncached: bool) -> Result<i64, Stopped> {
-        let ms = if uncached { self.clock.unix_ms_uncached() } else { self.clock.unix_ms() };
-        ms.map_err(Stopped::Clock)
-    }
-
     /// Takes up to `wanted` slots once there are some, or gives up when the time is up.
     fn take_later<W: Wait>(&self, wanted: u64, blocked: Blocked, wait: &mut W) -> Result<Run, W::Error> {
         let mut blocked = blocked;
-        let (mut since, mut so_far) = (None, None);
         #[cfg(feature = "std")]
         match self.past_bound(wanted, blocked.stopped) {
             Ok(run) => return Ok(run),
             Err(stopped) => blocked = Blocked { stopped, filled: 0 },
         }
+        let (mut since, mut so_far) = (None, None);
+        let turn = Turn::join(self.waits_for(), wanted);
         loop {
-            let pause = self.pause_after(&blocked, so_far)?;
+            let pause = match self.pause_after(&blocked, so_far) {
+                Ok(pause) => pause,
+                // It may have been given some since it last looked.
+                Err(error) => return turn.given().ok_or(error.into()),
+            };
             let since = *since.get_or_insert_with(|| wait.elapsed());
-            wait.pause(pause)?;
+            if turn.leads() {
+                wait.pause(pause.min(Turn::longest_pause()))?;
+            } else {
+                turn.wait();
+                // What may interrupt it.
+                wait.pause(Duration::ZERO)?;
+            }
             // Before the clock is read once more: a thread that loses the processor after that has not yet seen what the
             // time brought.
             so_far = Some(wait.elapsed().saturating_sub(since));
-            let taken = self.take(wanted);
-            #[cfg(feature = "std")]
-            let taken = taken.or_else(|stopped| self.past_bound(wanted, stopped));
+            if let Some(run) = turn.given() {
+                return Ok(run);
+            }
+            let taken = match self.over() {
+                Some(over) => Err(over),
+                None if turn.leads() => self.take_for_all(wanted, &turn),
+                None => Err(blocked.stopped),
+            };
             match taken {
-                Ok(run) => {
-                    wait.resumed();
-                    return Ok(run);
-                }
+                Ok(run) => return Ok(run),
                 Err(stopped) => blocked = Blocked { stopped, filled: 0 },
             }
         }
+    }
+
+    /// Takes slots for a call that leads, and for those that wait for it.
+    fn take_for_all(&self, wanted: u64, turn: &Turn) -> Result<Run, Stopped> {
+        let others = turn.others();
+        let wanted = wanted.saturating_add(others.wanted());
+        let taken = self.take(wanted, self.clock.unix_ms());
+        #[cfg(feature = "std")]
+        let taken = taken.or_else(|stopped| self.past_bound(wanted, stopped));
+        taken.map(|run| others.share(run))
+    }
+
+    /// What a call waits for: the cursor, by the system's clock or by another.
+    fn waits_for(&self) -> (usize, usize) {
+        let clock = if self.clock.is_of_the_system() { 0 } else { core::ptr::from_ref(self).addr() };
+        (core::ptr::from_ref(self.cursor()).addr(), clock)
     }
 }
 
@@ -736,13 +799,6 @@ impl<C> Snowflake<C> {
             #[cfg(feature = "std")]
             Stopped::AtBound { .. } => return Detail::Exhausted { retry_after_ms: 0 }.into(),
         };
-        #[cfg(feature = "std")]
-        if let (CursorRef::OfHost(file), Stop::Backwards { .. } | Stop::Ended) = (&self.cursor, stop) {
-            // `reset_state` may have put another file in its place.
-            if let Err(fault) = file.check_place() {
-                return file.refusal(fault);
-            }
-        }
         match stop {
             Stop::OutOfRange => self.layout.out_of_range(now_ms.into()),
             Stop::Ended => Detail::LayoutEnded { ends_at_ms: self.layout.ends_at_ms() }.into(),

@@ -3,7 +3,6 @@
 use core::fmt;
 
 use crate::clock::{BuiltinClock, Clock};
-use crate::cursor::Run;
 use crate::decode::Decoded;
 use crate::error::Error;
 use crate::generator::{Blocked, Snowflake, Stats, Wait};
@@ -91,42 +90,52 @@ impl<C: Clock> LocalSnowflake<C> {
     #[inline(always)]
     fn poll_next_id(&mut self) -> Result<u64, Blocked> {
         if self.has_slots() {
-            match self.ids.step_from(self.issued, false) {
-                Some(run) if run.rolled_back => return self.look_again(),
-                Some(run) if self.may_issue(run) => return Ok(self.issue(run)),
-                // A later tick, or the slots are a parent's.
-                Some(_) => {}
-                None => return self.look_again(),
+            if let Ok(now_ms) = self.ids.clock().unix_ms() {
+                match self.ids.next_in_tick(self.issued, now_ms) {
+                    Some(slot) if self.may_issue(slot) => return Ok(self.issue(slot)),
+                    _ => return self.by_the_whole_rule(now_ms),
+                }
             }
         }
         self.take()
     }
 
-    /// As [`Snowflake`] does where the clock seems to have stepped back, or there seems to be no slot.
     #[cold]
+    fn by_the_whole_rule(&mut self, now_ms: i64) -> Result<u64, Blocked> {
+        match self.ids.step_from(self.issued, now_ms) {
+            Some(run) if run.rolled_back => self.look_again(),
+            Some(run) if self.may_issue(run.first) => Ok(self.issue(run.first)),
+            // A later tick, or the slots are a parent's.
+            Some(_) => self.take(),
+            None => self.look_again(),
+        }
+    }
+
+    /// As [`Snowflake`] does where the clock seems to have stepped back, or there seems to be no slot.
     fn look_again(&mut self) -> Result<u64, Blocked> {
-        match self.ids.step_from(self.issued, true) {
-            Some(run) if self.may_issue(run) => {
+        let now_ms = self.ids.clock().unix_ms_uncached().ok();
+        match now_ms.and_then(|now_ms| self.ids.step_from(self.issued, now_ms)) {
+            Some(run) if self.may_issue(run.first) => {
                 if run.rolled_back {
                     self.ids.saw_rollback(self.issued);
                 }
-                Ok(self.issue(run))
+                Ok(self.issue(run.first))
             }
             _ => self.take(),
         }
     }
 
-    /// Whether a run begins with the next slot that is taken, by this process. Asked after the clock, which may be the
+    /// Whether a slot is the next of those that are taken, by this process. Asked after the clock, which may be the
     /// caller's and fork.
     #[inline(always)]
-    fn may_issue(&self, run: Run) -> bool {
-        run.first == self.issued + 1 && self.taken_in.is_alive()
+    fn may_issue(&self, slot: u64) -> bool {
+        slot == self.issued + 1 && self.taken_in.is_alive()
     }
 
     #[inline(always)]
-    fn issue(&mut self, run: Run) -> u64 {
-        self.issued = run.first;
-        self.ids.id_of(run.first)
+    fn issue(&mut self, slot: u64) -> u64 {
+        self.issued = slot;
+        self.ids.id_of(slot)
     }
 
     /// The first of more slots.
@@ -135,7 +144,7 @@ impl<C: Clock> LocalSnowflake<C> {
         let run = self.ids.poll_slots(self.at_once)?;
         self.taken = run.last;
         self.taken_in = Process::current();
-        Ok(self.issue(run))
+        Ok(self.issue(run.first))
     }
 
     /// The next ID, or an error at once where there is none yet, as [`Snowflake::try_next_id`].

@@ -239,6 +239,12 @@ impl Number {
         self.to_u64().ok_or_else(|| Detail::IdTooWide { id: self, bits: 64 }.into())
     }
 
+    /// The number as an ID of up to 63 bits, as signed 64-bit integers hold it: a database's `BIGINT`, or PHP's `int`.
+    /// Refuses with `invalid_id`.
+    pub fn to_signed_id(self) -> Result<i64, Error> {
+        self.to_i64().filter(|id| *id >= 0).ok_or_else(|| Detail::IdTooWide { id: self, bits: 63 }.into())
+    }
+
     /// The number, if it lies from -2^63 to 2^63-1.
     pub const fn to_i64(self) -> Option<i64> {
         match self.0 {
@@ -312,6 +318,14 @@ mod tests {
         assert_eq!(Number::parse("-9223372036854775808").to_i64(), Some(i64::MIN));
         assert_eq!(Number::parse("9223372036854775808").to_i64(), None);
         assert_eq!(Number::from(-1_i32).to_u64(), None);
+        assert_eq!(Number::from(i64::MAX).to_signed_id(), Ok(i64::MAX));
+        for (id, says) in [
+            (Number::from(1_u64 << 63), "ID 9223372036854775808 does not fit 63 bits"),
+            (Number::from(-1), "ID -1"),
+        ] {
+            let refused = id.to_signed_id().unwrap_err().to_string();
+            assert!(refused.starts_with("invalid_id: ") && refused.contains(says), "{refused}");
+        }
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use core::str::FromStr;
 
 use crate::clock::ClockName;
+use crate::decode::UnixTime;
 use crate::error::{Detail, Error, NodeFault, Word};
 use crate::layout::{Layout, MAX_NODE_FIELDS, split};
 use crate::message::camel_case;
 use crate::number::Number;
 #[cfg(feature = "std")]
-use std::path::PathBuf;
+use std::{ffi::OsStr, path::PathBuf};
 
 const LAYOUT: &str = "layout";
 const NODE: &str = "node";
@@ -259,17 +260,22 @@ impl Options {
             MAX_WAIT_MS => self.max_wait_ms = Some(ms(MAX_WAIT_MS, Number::parse(value))?),
             SEQUENCE_START => self.sequence_start = value.parse()?,
             CLOCK => self.clock = value.parse()?,
-            // A binding puts U+FFFD where it was given no UTF-8.
-            #[cfg(feature = "std")]
-            STATE if value.contains('\u{FFFD}') => {
-                let value = Word::new(value.as_bytes());
-                return Err(Detail::Option { option: STATE, value, fits: "a path in UTF-8" }.into());
-            }
             #[cfg(feature = "std")]
             STATE => self.state = Some(state_path(value.into())?),
             _ => return Err(Detail::UnknownOption { name: Word::new(name.as_bytes()) }.into()),
         }
         Ok(())
+    }
+
+    /// [`set`](Self::set) with a value that need not be UTF-8, as the path of a state file. Another option refuses a
+    /// value that is not, and shows U+FFFD in its place.
+    #[cfg(feature = "std")]
+    pub fn set_os(&mut self, name: &str, value: &OsStr) -> Result<(), Error> {
+        if name == STATE {
+            self.state = Some(state_path(value.into())?);
+            return Ok(());
+        }
+        self.set(name, &value.to_string_lossy())
     }
 
     /// [`set`](Self::set), with the option's name in camelCase (`maxWaitMs`), for JavaScript.
@@ -358,6 +364,17 @@ impl Options {
             Err(error) => self.refuse(error),
         }
         self
+    }
+
+    /// The ID of an instant (rounded down to its tick) and a sequence number by these options' layout and node, as
+    /// [`Layout::compose`] gives it: for callers that set the node's fields one by one.
+    ///
+    /// Refuses as [`Layout::compose`] does, and with what a chained setter refused.
+    pub fn compose(&self, time: impl Into<UnixTime>, sequence: impl Into<Number>) -> Result<u64, Error> {
+        if let Some(error) = self.refused {
+            return Err(error);
+        }
+        self.layout.compose(time, self.node.unwrap_or(Node::NO_FIELDS), sequence)
     }
 
     fn refuse(&mut self, error: Error) {

@@ -100,12 +100,13 @@ fn rounds(count: u64) {
     for _ in 0..count {
         let start = Instant::now();
         let running: Vec<_> = (0..PROCESSES).map(|_| start_process(&folder)).collect();
-        let lasts = Duration::from_millis(random.below(400));
+        // A new file, and one after a power loss, keeps everybody waiting for a second.
+        let lasts = Duration::from_millis(random.below(1200));
         // What the disk may hold: every page that was ever there, if nothing newer is known to be on it.
         let mut pages = Vec::new();
         while start.elapsed() < lasts {
             pages.extend(fs::read(&state).ok());
-            if random.below(20) == 0 {
+            if random.below(60) == 0 {
                 // A random walk within a minute, past which a file is refused.
                 step_ms = (step_ms + i64::try_from(random.below(1601)).unwrap() - 800).clamp(-15_000, 15_000);
                 clock.write_all_at(&step_ms.to_ne_bytes(), 0).unwrap();
@@ -121,7 +122,7 @@ fn rounds(count: u64) {
             if let Ok(now) = fs::read(&state) {
                 let synced = word(&now, SYNCED);
                 let mut page = pages.into_iter().find(|page| word(page, WRITTEN) >= synced).unwrap_or(now);
-                page[BOOT] ^= 1;
+                page[BOOT] = page[BOOT].wrapping_add(1);
                 fs::write(&state, page).unwrap();
                 power_losses += 1;
             }

@@ -174,7 +174,8 @@ fn children_that_run_no_handler_of_forks_are_noticed() {
         return;
     }
     // SAFETY: as `fork`; the child only takes IDs, which needs no lock and no memory.
-    let clone = || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t };
+    let clone = || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    let clone = || libc::pid_t::try_from(clone()).unwrap();
     let fork = || {
         // SAFETY: the name ends in a NUL; where there is such a function, it is POSIX's.
         unsafe {

@@ -279,7 +279,7 @@ fn a_thread_that_loses_the_processor_looks_once_more_before_it_gives_up() {
         Ok::<_, ClockError>(now_ms)
     };
     let layout = "timestamp:41|worker:1|sequence:1@0/1ms";
-    let ids = Snowflake::builder().layout(layout).node(0).build_with_clock(clock).unwrap();
+    let ids = Snowflake::builder().layout(layout).node(0).max_wait_ms(11).build_with_clock(clock).unwrap();
     let next = || ids.next_id_with(&mut Held(&real_ms));
     let taken = [next().unwrap(), next().unwrap(), next().unwrap()];
     assert_eq!(ids.decode(taken[2]).unwrap().ticks(), 1_050);
@@ -374,4 +374,55 @@ fn the_steady_clock_issues() {
 fn baidu_has_run_out_and_says_so() {
     let ids = builder(12).layout(Layout::parse("baidu").unwrap()).build().unwrap();
     assert_eq!(ids.next_id().unwrap_err().code(), ErrorCode::TimeOutOfRange);
+}
+
+#[test]
+fn close_ends_the_calls_that_wait() {
+    let now = AtomicI64::new(1_700_000_000_000);
+    let clock = || Ok(now.load(Ordering::Relaxed));
+    let layout = "timestamp:40|worker:1|sequence:1@0/60s";
+    let ids =
+        Snowflake::builder().layout(layout).node(0).max_wait_ms(u32::MAX).build_with_clock(clock).unwrap();
+    ids.next_ids(2).unwrap();
+    thread::scope(|scope| {
+        // One of them leads, and the others wait for it.
+        let waiting = [(); 3].map(|()| scope.spawn(|| ids.next_id()));
+        while ids.stats().unwrap().waits < 3 {
+            thread::yield_now();
+        }
+        ids.close();
+        for call in waiting {
+            assert_eq!(call.join().unwrap().unwrap_err().code(), ErrorCode::Closed);
+        }
+    });
+    assert_eq!(ids.stats().unwrap_err().code(), ErrorCode::Closed);
+}
+
+#[test]
+fn a_call_inside_a_waiting_call_does_not_wait_for_it() {
+    /// As a signal's handler does: in the middle of a wait, it takes an ID itself.
+    struct Handler<'a>(&'a Snowflake, Option<u64>);
+
+    impl Wait for Handler<'_> {
+        type Error = Error;
+
+        fn elapsed(&mut self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn pause(&mut self, _: Duration) -> Result<(), Error> {
+            if self.1.is_none() {
+                self.1 = Some(self.0.next_id()?);
+            }
+            Ok(())
+        }
+    }
+
+    let ids = builder(13).layout("yitter").max_wait_ms(60_000).build().unwrap();
+    let mut handler = Handler(&ids, None);
+    let mut last = 0;
+    while handler.1.is_none() {
+        last = ids.next_id_with(&mut handler).unwrap();
+    }
+    assert!(last > handler.1.unwrap());
 }

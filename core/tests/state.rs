@@ -4,7 +4,9 @@
 mod common;
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +24,7 @@ const STATE_FILE: u8 = ErrorCode::StateFile as u8;
 /// Where the words of a state file stand that these tests read and change.
 mod at {
     pub(crate) const CURSOR: u64 = 64;
+    pub(crate) const ROLLBACKS: u64 = 80;
     pub(crate) const SOFT: u64 = 112;
     pub(crate) const SYNCED: u64 = 120;
     pub(crate) const WRITTEN: u64 = 128;
@@ -65,7 +68,7 @@ fn set_word(path: &Path, at: u64, value: u64) {
 
 /// What the file looks like after a reboot.
 fn reboot(path: &Path) {
-    set_word(path, at::BOOT, word(path, at::BOOT) ^ 1);
+    set_word(path, at::BOOT, word(path, at::BOOT).wrapping_add(1));
 }
 
 /// A clock that the test moves.
@@ -80,7 +83,17 @@ impl Moved {
     fn add(&self, ms: i64) {
         self.0.fetch_add(ms, Ordering::Relaxed);
     }
+
+    /// A Snowflake on this clock and a new file, which begins a second ahead: the clock is then past that.
+    fn make(&self, options: &Options) -> Snowflake<Self> {
+        let ids = options.build_with_clock(self.clone()).unwrap();
+        self.add(NEW_FILE_MS);
+        ids
+    }
 }
+
+/// By how many ms a new file's first tick lies ahead of the clock, where ticks have 1 ms.
+const NEW_FILE_MS: i64 = 1001;
 
 impl Clock for Moved {
     fn unix_ms(&self) -> Result<i64, ClockError> {
@@ -183,14 +196,36 @@ fn a_claim_that_does_not_fit_an_earlier_one_is_refused() {
 #[test]
 fn a_path_that_is_none_is_refused_when_it_is_set() {
     let mut options = Options::default();
-    for path in ["", "caf\u{FFFD}"] {
-        let error = options.set("state", path).unwrap_err();
+    for error in [options.set("state", "").unwrap_err(), options.set_os("state", OsStr::new("")).unwrap_err()]
+    {
         assert_eq!(error.code(), ErrorCode::InvalidOption);
         assert!(error.to_string().contains("state is `"), "{error}");
     }
     assert_eq!(builder(5, Path::new("")).build().unwrap_err().code(), ErrorCode::InvalidOption);
     options.set("state", "a\0b").unwrap();
     assert!(refusal(&options.node(5)).contains("the path is not valid"));
+}
+
+#[test]
+fn a_path_of_any_bytes_is_taken_as_it_is() {
+    let folder = Folder::new();
+    // U+FFFD is a letter as any other; 0xff is in no text in UTF-8, and 4 files are 4 files.
+    for (node, name) in
+        [(61, &b"caf\xc3\xa9"[..]), (62, b"caf\xff"), (63, b"caf\xef\xbf\xbd"), (64, b"caf\xfe")]
+    {
+        let path = folder.file().with_file_name(OsStr::from_bytes(name));
+        let mut options = Snowflake::builder().node(node);
+        options.set_os("state", path.as_os_str()).unwrap();
+        assert_eq!(options.build().unwrap().node(), node);
+        assert!(path.exists());
+        reset_state(&path).unwrap();
+    }
+    let mut options = Options::default();
+    options.set_os("max_wait_ms", OsStr::new("5")).unwrap();
+    for name in ["max_wait_ms", "sequence"] {
+        let error = options.set_os(name, OsStr::from_bytes(b"5\xff")).unwrap_err();
+        assert!(error.code() == ErrorCode::InvalidOption && error.to_string().contains(name), "{error}");
+    }
 }
 
 #[test]
@@ -367,7 +402,7 @@ fn a_full_file_system_is_an_error_when_the_file_is_made_and_none_later() {
         assert!(message.contains("could not be created (No space left on device"), "{message}");
         fs::remove_file(mount.join("before")).unwrap();
         let clock = Moved::new();
-        let ids = builder(14, &path).build_with_clock(clock.clone()).unwrap();
+        let ids = clock.make(&builder(14, &path));
         fill("after");
         for _ in 0..100 {
             ids.next_id().unwrap();
@@ -382,10 +417,12 @@ fn a_full_file_system_is_an_error_when_the_file_is_made_and_none_later() {
 #[test]
 fn a_child_does_not_repeat_what_its_parent_had_taken_for_itself() {
     let folder = Folder::new();
-    // A tick that outlasts the test, or nearly.
-    let layout = "timestamp:38|worker:6|sequence:20@0/60s";
-    let options = Snowflake::builder().layout(layout).node(21).state(folder.file()).max_wait_ms(120_000);
-    let mut ids = options.build_with_clock(|| Ok(1_700_000_000_000)).unwrap().into_local();
+    let layout = "timestamp:38|worker:6|sequence:20@0/1s";
+    let clock = Moved::new();
+    let options = Snowflake::builder().layout(layout).node(21).state(folder.file());
+    let ids = clock.make(&options);
+    clock.add(1000);
+    let mut ids = ids.into_local();
     let first = ids.next_id().unwrap();
     let taken = in_child(|| ids.next_id().unwrap().to_ne_bytes());
     let (child, next) = (u64::from_ne_bytes(taken), ids.next_id().unwrap());
@@ -448,8 +485,9 @@ fn a_node_that_the_parent_had_without_a_file_stays_the_parents() {
 
 #[test]
 fn two_creators_at_once_make_one_file() {
+    const ROUNDS: usize = 5;
     let folder = Folder::new();
-    for round in 0..20 {
+    for round in 0..ROUNDS {
         let path = folder.0.join(round.to_string());
         let issued: Vec<u64> = std::thread::scope(|scope| {
             let children: Vec<_> = (0..4)
@@ -468,7 +506,7 @@ fn two_creators_at_once_make_one_file() {
         });
         assert_eq!(issued.iter().collect::<HashSet<_>>().len(), issued.len());
     }
-    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 20, "nothing else is left behind");
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), ROUNDS, "nothing else is left behind");
 }
 
 #[test]
@@ -483,10 +521,11 @@ fn a_restart_with_the_clock_set_back_keeps_to_the_rules() {
             ids.next_id().map_or(0, |id| id).to_ne_bytes()
         }))
     };
-    let first = after(0);
-    assert_eq!(after(-500), first + 1, "tolerated: the same tick");
-    assert_eq!(after(-5000), 0, "refused");
-    assert!(after(1) > first + 1);
+    Moved::new().make(&builder(23, &path));
+    let first = after(NEW_FILE_MS);
+    assert_eq!(after(NEW_FILE_MS - 500), first + 1, "tolerated: the same tick");
+    assert_eq!(after(NEW_FILE_MS - 5000), 0, "refused");
+    assert!(after(NEW_FILE_MS + 1) > first + 1);
 }
 
 #[test]
@@ -503,7 +542,7 @@ fn a_file_that_loses_its_name_or_place_stops_issuing() {
     for (node, change) in (24..).zip(changes) {
         let path = folder.0.join(node.to_string());
         let clock = Moved::new();
-        let ids = builder(node, &path).build_with_clock(clock.clone()).unwrap();
+        let ids = clock.make(&builder(node, &path));
         let first = ids.next_id().unwrap();
         let hidden = path.with_extension("hidden");
         fs::hard_link(&path, &hidden).unwrap();
@@ -527,7 +566,7 @@ fn the_bound_is_ahead_of_every_id_and_moves_twice_a_second() {
     let folder = Folder::new();
     let path = folder.file();
     let clock = Moved::new();
-    let ids = builder(27, &path).build_with_clock(clock.clone()).unwrap();
+    let ids = clock.make(&builder(27, &path));
     for _ in 0..10_000 {
         let slot = ids.next_id().map(|_| word(&path, at::CURSOR)).unwrap();
         assert!(slot <= word(&path, at::SYNCED) && word(&path, at::SYNCED) <= word(&path, at::WRITTEN));
@@ -542,7 +581,8 @@ fn a_batch_past_the_bound_moves_it() {
     let folder = Folder::new();
     let path = folder.file();
     let clock = Moved::new();
-    let ids = builder(28, &path).max_ahead_ms(5000).build_with_clock(clock.clone()).unwrap();
+    let ids = clock.make(&builder(28, &path).max_ahead_ms(5000));
+    clock.add(5000);
     let batch = ids.next_ids(4096 * 4000).unwrap();
     assert!(batch.is_sorted_by(|a, b| a < b));
     assert!(word(&path, at::CURSOR) <= word(&path, at::SYNCED));
@@ -561,7 +601,6 @@ fn after_a_reboot_it_goes_on_above_the_bound() {
     // Opening waits: without that, the first ID would have to wait for longer than it may.
     let (id, slot) = {
         let ids = builder(29, &path).build().unwrap();
-        assert_eq!(ids.stats().unwrap().last_issued_ms, None);
         (ids.next_id().unwrap(), word(&path, at::CURSOR))
     };
     assert!(id > last && slot > bound);
@@ -573,7 +612,7 @@ fn after_a_power_loss_nothing_repeats_however_old_the_page() {
     let path = folder.file();
     let mut all = HashSet::new();
     let mut now = 0;
-    for round in 0..10_u64 {
+    for round in 0..6_u64 {
         // Each process issues for a while, and keeps what the disk last got.
         let issued: [u8; 800 * 8] = in_child(|| {
             let clock = Moved::new();
@@ -612,12 +651,14 @@ fn a_cursor_far_ahead_of_the_clock_is_refused_until_it_is_reset() {
     let path = folder.file();
     let in_2080 = 3_471_292_800_000;
     in_child(|| {
-        [code(builder(31, &path).build_with_clock(move || Ok(in_2080)).and_then(|ids| ids.next_id()))]
+        let clock = Moved::new();
+        clock.add(in_2080 - START);
+        [code(clock.make(&builder(31, &path)).next_id())]
     });
     let message = refusal(&builder(31, &path));
     assert!(message.contains(" ms ahead of the clock; ") && message.contains("reset_state"), "{message}");
     // A minute is not far.
-    let near = builder(31, &path).build_with_clock(move || Ok(in_2080 - 59_000)).unwrap();
+    let near = builder(31, &path).build_with_clock(move || Ok(in_2080 - 58_000)).unwrap();
     assert_eq!(near.next_id().unwrap_err().code(), ErrorCode::ClockMovedBackwards);
 
     reset_state(&path).unwrap();
@@ -650,7 +691,10 @@ fn a_longer_lead_that_the_options_allow_is_not_far() {
         let [code] = in_child(|| {
             let clock = Moved::new();
             clock.add(ms);
-            let ids = options(builder(node, &path.with_extension(node.to_string()))).build_with_clock(clock);
+            let options = options(builder(node, &path.with_extension(node.to_string())));
+            let ids = options.build_with_clock(clock.clone());
+            // A new file begins a second and max_ahead_ms ahead.
+            clock.add(if ms == 0 { NEW_FILE_MS + 600_000 } else { 0 });
             [code(ids.and_then(|ids| ids.next_id()))]
         });
         code
@@ -660,8 +704,8 @@ fn a_longer_lead_that_the_options_allow_is_not_far() {
         (33, |options| options.max_ahead_ms(600_000)),
     ] {
         assert_eq!(open(node, 0, options), 0);
-        assert_eq!(open(node, -300_000, options), 0);
-        assert_eq!(open(node, -900_000, options), STATE_FILE);
+        assert_eq!(open(node, 300_000, options), 0);
+        assert_eq!(open(node, -300_000, options), STATE_FILE);
     }
 }
 
@@ -697,11 +741,183 @@ fn a_file_is_found_from_another_folder() {
     let codes = in_child(|| {
         std::env::set_current_dir(&folder.0).unwrap();
         let clock = Moved::new();
-        let ids = builder(36, Path::new("polyflake.state")).build_with_clock(clock.clone()).unwrap();
+        let ids = clock.make(&builder(36, Path::new("polyflake.state")));
         std::env::set_current_dir("/").unwrap();
         clock.add(5000);
         [code(ids.next_id())]
     });
     assert_eq!(codes, [0]);
     assert!(path.exists());
+}
+
+/// Issues in a process of its own until it is refused, and gives its last ID and the code of the refusal. `ready` is a file
+/// that it makes when it has its first ID.
+fn issue_until_refused(options: &Options, ready: &Path, pause: std::time::Duration) -> (u64, u8) {
+    let outcome: [u8; 9] = in_child(|| {
+        let ids = options.build().unwrap();
+        let mut last = ids.next_id().unwrap();
+        fs::write(ready, b"").unwrap();
+        let refused = loop {
+            match ids.next_id() {
+                Ok(id) => {
+                    assert!(id > last);
+                    last = id;
+                }
+                Err(error) => break error,
+            }
+            std::thread::sleep(pause);
+        };
+        let mut outcome = [u8::try_from(refused.code().number()).unwrap(); 9];
+        outcome[..8].copy_from_slice(&last.to_ne_bytes());
+        outcome
+    });
+    (u64::from_ne_bytes(outcome[..8].try_into().unwrap()), outcome[8])
+}
+
+fn wait_for_file(path: &Path) {
+    while !path.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_file_in_the_place_of_one_in_use_begins_above_all_that_is_still_issued() {
+    // Full load, where a process notices at the end of a tick; and one ID now and then, where it looks twice a second.
+    let layouts = ["timestamp:41|worker:10|sequence:4@1577203200000/1ms", "cosid"];
+    let pauses = [0, 1].map(std::time::Duration::from_millis);
+    let delete = |path: &Path| fs::remove_file(path).unwrap();
+    let put_back = |path: &Path| fs::rename(path.with_extension("copy"), path).unwrap();
+    let changes: [&(dyn Fn(&Path) + Sync); 2] = [&delete, &put_back];
+    for (node, (n, change)) in (40..).zip([0, 1].into_iter().flat_map(|n| changes.map(|change| (n, change))))
+    {
+        let folder = Folder::new();
+        let (path, ready) = (folder.file(), folder.0.join("ready"));
+        let options = builder(node, &path).layout(layouts[n]).max_wait_ms(60_000);
+        let ((last, refused), first) = std::thread::scope(|scope| {
+            let old = scope.spawn(|| issue_until_refused(&options, &ready, pauses[n]));
+            wait_for_file(&ready);
+            fs::copy(&path, path.with_extension("copy")).unwrap();
+            // In the middle of what it may issue without looking.
+            let syncs = word(&path, at::SYNCS);
+            while word(&path, at::SYNCS) == syncs {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            change(&path);
+            let first = in_child(|| options.build().unwrap().next_id().unwrap().to_ne_bytes());
+            (old.join().unwrap(), u64::from_ne_bytes(first))
+        });
+        assert_eq!(refused, STATE_FILE);
+        assert!(first > last, "{first} is not above {last}");
+    }
+}
+
+#[test]
+fn opening_a_file_of_another_boot_disturbs_nobody() {
+    let folder = Folder::new();
+    let (path, ready, stop) = (folder.file(), folder.0.join("ready"), folder.0.join("stop"));
+    // None of it in this process, whose children would have the file open.
+    let options = builder(50, &path).max_wait_ms(60_000);
+    let opened = std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            in_child(|| {
+                let ids = options.build().unwrap();
+                let mut last = 0;
+                while !stop.exists() {
+                    let id = ids.next_id().unwrap();
+                    assert!(id > last);
+                    last = id;
+                    fs::write(&ready, b"").unwrap();
+                }
+                []
+            })
+        });
+        wait_for_file(&ready);
+        // As in a container with a boot ID of its own, and where there are none.
+        let opened = [7, 0].map(|boot| {
+            set_word(&path, at::BOOT, boot);
+            let [opened] = in_child(|| [code(options.build().and_then(|ids| ids.next_id()))]);
+            (opened, word(&path, at::BOOT) == boot)
+        });
+        fs::write(&stop, b"").unwrap();
+        running.join().unwrap();
+        opened
+    });
+    assert_eq!(word(&path, at::ROLLBACKS), 0);
+    assert_eq!(opened, [(0, false); 2], "the next to open it need not wait");
+}
+
+#[test]
+fn two_that_open_a_file_after_a_reboot_do_not_disturb_each_other() {
+    const EACH: usize = 2000;
+    let folder = Folder::new();
+    let path = folder.file();
+    let options = builder(51, &path).max_wait_ms(60_000);
+    in_child(|| [code(options.build().and_then(|ids| ids.next_id()))]);
+    let bound = word(&path, at::WRITTEN);
+    reboot(&path);
+    let issued: Vec<[u8; (EACH + 1) * 8]> = std::thread::scope(|scope| {
+        let open = || {
+            in_child(|| {
+                let ids = options.build().unwrap();
+                let mut issued: Vec<u64> = ids.iter().take(EACH).map(Result::unwrap).collect();
+                issued.push(ids.stats().unwrap().rollbacks);
+                issued.iter().flat_map(|id| id.to_ne_bytes()).collect::<Vec<_>>().try_into().unwrap()
+            })
+        };
+        let both = [scope.spawn(open), scope.spawn(open)];
+        both.map(|child| child.join().unwrap()).into()
+    });
+    let mut all = HashSet::new();
+    for bytes in &issued {
+        let mut words: Vec<u64> =
+            bytes.chunks_exact(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap())).collect();
+        assert_eq!(words.pop(), Some(0), "no step back was seen");
+        assert!(words.into_iter().all(|id| all.insert(id)));
+    }
+    assert!(word(&path, at::CURSOR) > bound);
+}
+
+#[test]
+fn a_clock_that_fails_while_a_file_is_opened_fails_the_opening() {
+    let folder = Folder::new();
+    for fails_at in 0..4 {
+        let readings = std::cell::Cell::new(0);
+        let clock = || {
+            readings.set(readings.get() + 1);
+            if readings.get() > fails_at { Err(ClockError::new("interrupted")) } else { Ok(START) }
+        };
+        // Of a new file: when it is made, when it is opened, and while its first tick is waited for.
+        let path = folder.0.join(fails_at.to_string());
+        let error = builder(52, &path).build_with_clock(clock).unwrap_err();
+        assert_eq!(error.to_string(), "clock_failed: interrupted");
+        assert_eq!(readings.get(), fails_at + 1, "it is not asked again");
+    }
+}
+
+#[test]
+fn the_first_id_of_a_new_file_spreads() {
+    const FILES: u64 = 24;
+    let folder = Folder::new();
+    let first = |n: u64| {
+        // Nodes of their own, which no other test uses, and all the same sequence.
+        let layout = "timestamp:41|worker:10|sequence:12@1767225600000/1ms";
+        let options = builder(60, &folder.0.join(n.to_string())).layout(layout).max_wait_ms(60_000);
+        let taken = in_child(|| {
+            let ids = options.build().unwrap();
+            ids.decode(ids.next_id().unwrap()).unwrap().sequence().to_ne_bytes()
+        });
+        u64::from_ne_bytes(taken) % 16
+    };
+    let residues: HashSet<u64> = std::thread::scope(|scope| {
+        let children: Vec<_> = (0..FILES)
+            .map(|n| {
+                // So that they do not all begin in one tick.
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                scope.spawn(move || first(n))
+            })
+            .collect();
+        children.into_iter().map(|child| child.join().unwrap()).collect()
+    });
+    // 24 drawn at random have fewer than six residues of 16 in one run of a million.
+    assert!(residues.len() >= 6, "{residues:?}");
 }

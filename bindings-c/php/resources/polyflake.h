@@ -2,8 +2,8 @@
 #define FFI_LIB "libpolyflake.so.0"
 
 /* What this package calls of libpolyflake: ../../include/polyflake.h, where it is documented, without what the
- * parser of PHP's FFI cannot read (preprocessor lines; the sizes of arrays stand as numbers). Every declaration
- * here stands there too: tests/HeaderTest.php checks it.
+ * parser of PHP's FFI cannot read (preprocessor lines; the sizes of arrays stand as numbers, and other macros in an
+ * enum). Everything here stands there too: tests/HeaderTest.php checks it.
  *
  * The two lines above are for ffi.preload, which takes this file: see README.md. */
 
@@ -11,6 +11,14 @@ typedef struct polyflake_layout polyflake_layout;
 typedef struct polyflake_options polyflake_options;
 typedef struct polyflake_snowflake polyflake_snowflake;
 typedef int32_t polyflake_status;
+
+enum {
+  POLYFLAKE_OK = 0,
+  POLYFLAKE_TIME_OUT_OF_RANGE = 6,
+  POLYFLAKE_CLOSED = 14,
+  POLYFLAKE_LAYOUT_TEXT_SIZE = 352,
+  POLYFLAKE_ID_TEXT_SIZE = 21
+};
 
 typedef struct polyflake_detail {
   size_t size;
@@ -67,56 +75,62 @@ typedef struct polyflake_stats {
 
 unsigned int polyflake_abi_version(void);
 polyflake_status polyflake_layout_parse(
-    const char *text, struct polyflake_detail *detail, struct polyflake_layout **layout);
+    const char *text, struct polyflake_layout **layout, struct polyflake_detail *detail);
 void polyflake_layout_free(struct polyflake_layout *layout);
 polyflake_status polyflake_layout_text(
-    const struct polyflake_layout *layout, struct polyflake_detail *detail, char *text, size_t capacity);
+    const struct polyflake_layout *layout, char *text, size_t capacity, struct polyflake_detail *detail);
 polyflake_status polyflake_layout_properties(
-    const struct polyflake_layout *layout, struct polyflake_detail *detail, struct polyflake_layout_info *info);
+    const struct polyflake_layout *layout, struct polyflake_layout_info *info, struct polyflake_detail *detail);
 polyflake_status polyflake_layout_field(
-    const struct polyflake_layout *layout, size_t index, struct polyflake_detail *detail,
-    struct polyflake_field *field);
+    const struct polyflake_layout *layout, size_t index, struct polyflake_field *field,
+    struct polyflake_detail *detail);
 polyflake_status polyflake_layout_decode(
-    const struct polyflake_layout *layout, uint64_t id, struct polyflake_detail *detail,
-    struct polyflake_decoded *decoded);
-polyflake_status polyflake_layout_compose(
-    const struct polyflake_layout *layout, int64_t unix_ms, const char *node, uint64_t sequence,
-    struct polyflake_detail *detail, uint64_t *id);
+    const struct polyflake_layout *layout, uint64_t id, struct polyflake_decoded *decoded,
+    struct polyflake_detail *detail);
 polyflake_status polyflake_layout_min_id(
-    const struct polyflake_layout *layout, int64_t unix_ms, uint32_t nanoseconds, struct polyflake_detail *detail,
-    uint64_t *id);
+    const struct polyflake_layout *layout, int64_t unix_ms, uint32_t nanoseconds, uint64_t *id,
+    struct polyflake_detail *detail);
 polyflake_status polyflake_layout_max_id(
-    const struct polyflake_layout *layout, int64_t unix_ms, uint32_t nanoseconds, struct polyflake_detail *detail,
-    uint64_t *id);
+    const struct polyflake_layout *layout, int64_t unix_ms, uint32_t nanoseconds, uint64_t *id,
+    struct polyflake_detail *detail);
 struct polyflake_options *polyflake_options_new(void);
 void polyflake_options_free(struct polyflake_options *options);
-polyflake_status polyflake_options_set_detailed(
-    struct polyflake_options *options, const char *name, const char *value, struct polyflake_detail *detail);
+polyflake_status polyflake_options_set_bytes(
+    struct polyflake_options *options, const char *name, const char *value, size_t length,
+    struct polyflake_detail *detail);
 polyflake_status polyflake_options_set_node_field(
     struct polyflake_options *options, const char *field, const char *value, struct polyflake_detail *detail);
 polyflake_status polyflake_options_set_layout(
     struct polyflake_options *options, const struct polyflake_layout *layout, struct polyflake_detail *detail);
 polyflake_status polyflake_options_set_clock(
     struct polyflake_options *options, polyflake_clock clock, void *user, struct polyflake_detail *detail);
-polyflake_status polyflake_reset_state(const char *path, struct polyflake_detail *detail);
-polyflake_status polyflake_snowflake_new_detailed(
-    const struct polyflake_options *options, struct polyflake_detail *detail, struct polyflake_snowflake **snowflake);
+polyflake_status polyflake_options_compose(
+    const struct polyflake_options *options, int64_t unix_ms, uint64_t sequence, uint64_t *id,
+    struct polyflake_detail *detail);
+polyflake_status polyflake_reset_state(const char *path, size_t length, struct polyflake_detail *detail);
+polyflake_status polyflake_snowflake_new(
+    const struct polyflake_options *options, struct polyflake_snowflake **snowflake, struct polyflake_detail *detail);
+void polyflake_snowflake_close(const struct polyflake_snowflake *snowflake);
 void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
-polyflake_status polyflake_next_id_detailed(
-    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, uint64_t *id);
+polyflake_status polyflake_next_id(
+    const struct polyflake_snowflake *snowflake, uint64_t *id, struct polyflake_detail *detail);
+uint64_t polyflake_next_id_or_zero(const struct polyflake_snowflake *snowflake);
 polyflake_status polyflake_try_next_id(
-    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, uint64_t *id);
-polyflake_status polyflake_next_ids(
-    const struct polyflake_snowflake *snowflake, size_t n, struct polyflake_detail *detail, uint64_t *ids);
+    const struct polyflake_snowflake *snowflake, uint64_t *id, struct polyflake_detail *detail);
+polyflake_status polyflake_fill(
+    const struct polyflake_snowflake *snowflake, size_t n, uint64_t *ids, struct polyflake_detail *detail);
+polyflake_status polyflake_check_batch(int64_t n, struct polyflake_detail *detail);
 const struct polyflake_layout *polyflake_snowflake_layout(const struct polyflake_snowflake *snowflake);
 polyflake_status polyflake_snowflake_node(
-    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, uint64_t *node);
+    const struct polyflake_snowflake *snowflake, uint64_t *node, struct polyflake_detail *detail);
 polyflake_status polyflake_snowflake_stats(
-    const struct polyflake_snowflake *snowflake, struct polyflake_detail *detail, struct polyflake_stats *stats);
+    const struct polyflake_snowflake *snowflake, struct polyflake_stats *stats, struct polyflake_detail *detail);
 const char *polyflake_status_name(polyflake_status status);
+const char *polyflake_status_message(polyflake_status status);
 polyflake_status polyflake_id_write(
-    uint64_t id, const char *format, struct polyflake_detail *detail, char *text, size_t capacity);
+    uint64_t id, const char *format, char *text, size_t capacity, struct polyflake_detail *detail);
 polyflake_status polyflake_id_read(
-    const char *text, const char *format, struct polyflake_detail *detail, uint64_t *id);
+    const char *text, const char *format, uint64_t *id, struct polyflake_detail *detail);
+polyflake_status polyflake_id_signed(uint64_t id, int64_t *number, struct polyflake_detail *detail);
 size_t polyflake_preset_count(void);
 const char *polyflake_preset_name(size_t index);

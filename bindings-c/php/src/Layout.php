@@ -26,8 +26,6 @@ use WeakMap;
  */
 final class Layout implements Stringable
 {
-    private const TEXT_SIZE = 352;
-
     /** The layout's text, which parses back. */
     public readonly string $text;
     /** The instant of tick 0, in Unix ms. */
@@ -113,7 +111,7 @@ final class Layout implements Stringable
     {
         $room = Core::struct('polyflake_decoded');
         $detail = Core::detail();
-        $status = Library::ffi()->polyflake_layout_decode($this->pointer(), Core::bits($id), $detail, $room);
+        $status = Library::ffi()->polyflake_layout_decode($this->pointer(), Core::bits($id), $room, $detail);
         Core::check($status, $detail);
         $decoded = $room[0];
         $fields = [];
@@ -145,11 +143,17 @@ final class Layout implements Stringable
     public function compose(DateTimeInterface|int $time, int|array|string|null $node, int $sequence): int|string
     {
         [$ms] = Core::instant($time);
+        $ffi = Library::ffi();
         $id = Core::room('uint64_t');
         $detail = Core::detail();
-        $node = Core::node($node);
-        $status = Library::ffi()->polyflake_layout_compose($this->pointer(), $ms, $node, $sequence, $detail, $id);
-        Core::check($status, $detail);
+        $options = $ffi->polyflake_options_new();
+        try {
+            Core::check($ffi->polyflake_options_set_layout($options, $this->pointer(), $detail), $detail);
+            Core::setNode($options, $node, $detail);
+            Core::check($ffi->polyflake_options_compose($options, $ms, $sequence, $id, $detail), $detail);
+        } finally {
+            $ffi->polyflake_options_free($options);
+        }
         return Core::number($id[0]);
     }
 
@@ -165,7 +169,7 @@ final class Layout implements Stringable
         [$ms, $nanoseconds] = Core::instant($time);
         $id = Core::room('uint64_t');
         $detail = Core::detail();
-        $status = Library::ffi()->polyflake_layout_min_id($this->pointer(), $ms, $nanoseconds, $detail, $id);
+        $status = Library::ffi()->polyflake_layout_min_id($this->pointer(), $ms, $nanoseconds, $id, $detail);
         Core::check($status, $detail);
         return Core::number($id[0]);
     }
@@ -182,7 +186,7 @@ final class Layout implements Stringable
         [$ms, $nanoseconds] = Core::instant($time);
         $id = Core::room('uint64_t');
         $detail = Core::detail();
-        $status = Library::ffi()->polyflake_layout_max_id($this->pointer(), $ms, $nanoseconds, $detail, $id);
+        $status = Library::ffi()->polyflake_layout_max_id($this->pointer(), $ms, $nanoseconds, $id, $detail);
         Core::check($status, $detail);
         return Core::number($id[0]);
     }
@@ -246,9 +250,10 @@ final class Layout implements Stringable
 
     private static function textOf(CData $pointer): string
     {
-        $text = Core::room('char', self::TEXT_SIZE);
+        $size = Library::ffi()->POLYFLAKE_LAYOUT_TEXT_SIZE;
+        $text = Core::room('char', $size);
         $detail = Core::detail();
-        Core::check(Library::ffi()->polyflake_layout_text($pointer, $detail, $text, self::TEXT_SIZE), $detail);
+        Core::check(Library::ffi()->polyflake_layout_text($pointer, $text, $size, $detail), $detail);
         return FFI::string($text);
     }
 
@@ -256,7 +261,7 @@ final class Layout implements Stringable
     {
         $room = Core::struct('polyflake_layout_info');
         $detail = Core::detail();
-        Core::check(Library::ffi()->polyflake_layout_properties($pointer, $detail, $room), $detail);
+        Core::check(Library::ffi()->polyflake_layout_properties($pointer, $room, $detail), $detail);
         $info = $room[0];
         $this->epochMs = $info->epoch_ms;
         $this->tickMs = $info->tick_ms;
@@ -282,7 +287,7 @@ final class Layout implements Stringable
         $field = $room[0];
         $fields = [];
         for ($index = 0; $index < $count; $index++) {
-            Core::check(Library::ffi()->polyflake_layout_field($pointer, $index, $detail, $room), $detail);
+            Core::check(Library::ffi()->polyflake_layout_field($pointer, $index, $room, $detail), $detail);
             $name = FFI::string($field->name);
             $fields[] = new Field($name, $field->bits, $field->shift, $field->mask, $field->is_node === 1);
         }

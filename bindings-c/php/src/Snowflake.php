@@ -9,7 +9,6 @@ use FFI\CData;
 use Generator;
 use IteratorAggregate;
 use LogicException;
-use Polyflake\Exception\ClosedException;
 use Polyflake\Exception\PolyflakeException;
 use Polyflake\Internal\ClockTrampoline;
 use Polyflake\Internal\Core;
@@ -22,17 +21,16 @@ use Polyflake\Internal\Library;
  *     $ids = new Snowflake(node: 7);
  *     $id = $ids->nextId();
  *
- * All Snowflakes of one process with a built-in clock whose IDs could be equal share one cursor, across requests too,
- * so none repeats another's ID. Processes must have nodes of their own, or one state file: README.md says how under
- * php-fpm.
+ * On a built-in clock, the Snowflakes of a process share one cursor, across requests too, so that none repeats
+ * another's IDs, where their epoch, their tick, the places and widths of timestamp and sequence, and their node's bits
+ * in their place are the same, whatever the layouts are called. Layouts that split the bits in other ways are as two
+ * systems: nothing keeps their IDs apart. Processes must have nodes of their own, or one state file: README.md says
+ * how under php-fpm.
  *
  * @implements IteratorAggregate<int, int>
  */
 final class Snowflake implements IteratorAggregate
 {
-    /** The longest batch that the library gives. */
-    private const LONGEST_BATCH = 1 << 24;
-
     private FFI $ffi;
     /** Null once it is freed. */
     private ?CData $pointer = null;
@@ -53,14 +51,14 @@ final class Snowflake implements IteratorAggregate
      * @param ?int $maxBackwardMs how many ms the clock may step back and IDs still be issued, by counting on in the
      *     last tick; 1000 by default, 0 refuses every step back
      * @param ?int $maxAheadMs how many ms IDs may run ahead of the clock to serve a burst; 0 by default
-     * @param ?int $maxWaitMs how many ms nextId() waits at most, and nextIds() between two of its runs; a tick and 10
-     *     ms by default
+     * @param ?int $maxWaitMs how many ms nextId() waits at most, and nextIds() between two of its runs; a tick and
+     *     1000 ms by default
      * @param ?string $sequenceStart the first sequence of a fresh tick: "spread" (the default) so that IDs issued
      *     slowly do not all end in the same bits, or "zero"
      * @param string|callable(): int|null $clock "system" (the default), "steady", or a function that returns Unix ms.
      *     A text is always a built-in clock: of a function's name make time(...). See README.md
-     * @param ?string $state the path, in UTF-8, of a file through which all processes of this host share the node. It
-     *     is made where there is none
+     * @param ?string $state the path of a file through which all processes of this host share the node. It is made
+     *     where there is none, which takes about a second
      * @throws Exception\InvalidLayoutException|Exception\UnknownLayoutException|Exception\InvalidNodeException
      * @throws Exception\InvalidOptionException for another option's value, and where maxBackwardMs or maxAheadMs differ
      *     from those that a shared cursor was made with, or that cursor stands in another state file, or in none
@@ -83,7 +81,6 @@ final class Snowflake implements IteratorAggregate
         $this->detail = Core::detail();
         $texts = [
             'layout' => is_string($layout) ? $layout : null,
-            'node' => is_array($node) ? null : $node,
             'max_backward_ms' => $maxBackwardMs,
             'max_ahead_ms' => $maxAheadMs,
             'max_wait_ms' => $maxWaitMs,
@@ -91,19 +88,14 @@ final class Snowflake implements IteratorAggregate
             'clock' => is_string($clock) ? $clock : null,
             'state' => $state,
         ];
-        $fields = is_array($node) ? Core::nodeFields($node) : [];
         $options = $this->ffi->polyflake_options_new();
         try {
             foreach ($texts as $name => $value) {
                 if ($value !== null) {
-                    $value = Core::text((string) $value);
-                    $this->check($this->ffi->polyflake_options_set_detailed($options, $name, $value, $this->detail));
+                    Core::set($options, $name, (string) $value, $this->detail);
                 }
             }
-            foreach ($fields as $field => $value) {
-                $field = (string) $field;
-                $this->check($this->ffi->polyflake_options_set_node_field($options, $field, $value, $this->detail));
-            }
+            Core::setNode($options, $node, $this->detail);
             if ($layout instanceof Layout) {
                 $pointer = $layout->pointer();
                 $this->check($this->ffi->polyflake_options_set_layout($options, $pointer, $this->detail));
@@ -114,7 +106,7 @@ final class Snowflake implements IteratorAggregate
                 $this->check($this->ffi->polyflake_options_set_clock($options, $function, null, $this->detail));
             }
             $room = Core::room('polyflake_snowflake *');
-            $this->check($this->ffi->polyflake_snowflake_new_detailed($options, $this->detail, $room));
+            $this->check($this->ffi->polyflake_snowflake_new($options, $room, $this->detail));
             $this->pointer = $room[0];
         } finally {
             $this->ffi->polyflake_options_free($options);
@@ -123,7 +115,7 @@ final class Snowflake implements IteratorAggregate
             }
         }
         $this->layout = Layout::fromPointer($this->ffi->polyflake_snowflake_layout($this->pointer));
-        $this->check($this->ffi->polyflake_snowflake_node($this->pointer, $this->detail, $this->id));
+        $this->check($this->ffi->polyflake_snowflake_node($this->pointer, $this->id, $this->detail));
         $this->node = $this->id[0];
     }
 
@@ -137,6 +129,15 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
+     * Ends this Snowflake: from here on every call for an ID or its stats throws ClosedException. Others on the same
+     * node or state file go on. Closing again does nothing.
+     */
+    public function close(): void
+    {
+        $this->ffi->polyflake_snowflake_close($this->pointer);
+    }
+
+    /**
      * The next ID. Waits, for at most maxWaitMs of real time, where the tick's sequence is used up.
      *
      * @throws Exception\SequenceExhaustedException where that was not enough
@@ -146,18 +147,23 @@ final class Snowflake implements IteratorAggregate
      * @throws Exception\ClockFailedException where the caller's clock threw: that is getPrevious()
      * @throws Exception\ForkedException in a child of the process that made it without a state file
      * @throws Exception\StateFileException where the state file was renamed, deleted or replaced, or cannot be written
+     * @throws Exception\ClosedException after close()
      * @throws Exception\InvalidIdException where the ID's top bit is set, which only a layout of 64 bits has:
      *     nextIdString() gives such IDs
      */
     public function nextId(): int
     {
-        // As take(), which it does not call for speed.
-        do {
-            $status = $this->ffi->polyflake_next_id_detailed($this->pointer, $this->detail, $this->id);
-            $id = $this->id[0];
-            $this->id[0] = 0;
-        } while ($id === 0 && $status === 0);
-        return $status === 0 && $id > 0 ? $id : throw $this->failure($status, $id);
+        if ($this->clock !== null) {
+            // What it throws must not be lost with a first call that only says 0.
+            [$status, $id] = $this->take('polyflake_next_id');
+            return $status === 0 && $id > 0 ? $id : throw $this->failure($status, $id);
+        }
+        $id = $this->ffi->polyflake_next_id_or_zero($this->pointer);
+        if ($id > 0) {
+            return $id;
+        }
+        // Asked why without a second wait; there may be an ID by now.
+        return $id === 0 ? $this->tryNextId() : throw $this->failure(0, $id);
     }
 
     /**
@@ -180,7 +186,7 @@ final class Snowflake implements IteratorAggregate
      */
     public function nextIdString(string $format = 'decimal'): string
     {
-        [$status, $id] = $this->take('polyflake_next_id_detailed');
+        [$status, $id] = $this->take('polyflake_next_id');
         return $status === 0 ? Core::write($id, $format, $this->detail) : throw $this->failure($status, $id);
     }
 
@@ -194,9 +200,9 @@ final class Snowflake implements IteratorAggregate
      */
     public function nextIds(int $n): array
     {
-        // The library checks $n before anything else: room is needed for what it may write alone.
-        $room = $n > 0 && $n <= self::LONGEST_BATCH ? $this->ffi->new("uint64_t[$n]") : null;
-        $status = $this->ffi->polyflake_next_ids($this->pointer, $n, $this->detail, $room);
+        $this->check($this->ffi->polyflake_check_batch($n, $this->detail));
+        $room = $this->ffi->new("uint64_t[$n]");
+        $status = $this->ffi->polyflake_fill($this->pointer, $n, $room, $this->detail);
         if ($status !== 0) {
             throw $this->failure($status, 0);
         }
@@ -236,11 +242,12 @@ final class Snowflake implements IteratorAggregate
      * Waits, lead and rollbacks, for an operator's graphs. Reads the clock once.
      *
      * @throws Exception\ClockFailedException where the caller's clock threw: that is getPrevious()
+     * @throws Exception\ClosedException after close()
      */
     public function stats(): Stats
     {
         $room = Core::struct('polyflake_stats');
-        $status = $this->ffi->polyflake_snowflake_stats($this->pointer, $this->detail, $room);
+        $status = $this->ffi->polyflake_snowflake_stats($this->pointer, $room, $this->detail);
         if ($status !== 0) {
             throw $this->failure($status, 0);
         }
@@ -279,7 +286,7 @@ final class Snowflake implements IteratorAggregate
     public static function resetState(string $path): void
     {
         $detail = Core::detail();
-        Core::check(Library::ffi()->polyflake_reset_state(Core::text($path), $detail), $detail);
+        Core::check(Library::ffi()->polyflake_reset_state($path, strlen($path), $detail), $detail);
     }
 
     public function __clone()
@@ -317,7 +324,7 @@ final class Snowflake implements IteratorAggregate
     private function take(string $function): array
     {
         do {
-            $status = $this->ffi->$function($this->pointer, $this->detail, $this->id);
+            $status = $this->ffi->$function($this->pointer, $this->id, $this->detail);
             $id = $this->id[0];
             $this->id[0] = 0;
         } while ($id === 0 && $status === 0);
@@ -332,11 +339,11 @@ final class Snowflake implements IteratorAggregate
     private function failure(int $status, int $id): \Throwable
     {
         if ($status === 0) {
-            return Core::tooLarge($id, 'nextIdString() gives such IDs');
+            return Core::tooLarge($id, $this->detail);
         }
         if ($this->pointer === null) {
-            $code = array_search(ClosedException::class, Failure::CLASSES, true);
-            return Failure::make($code, "closed: PHP has destroyed this Snowflake already, as at the end of a request");
+            // PHP has destroyed it already, as at the end of a request.
+            return Failure::inWords($this->ffi->POLYFLAKE_CLOSED);
         }
         return Failure::of($status, $this->detail, $this->clock?->thrown());
     }

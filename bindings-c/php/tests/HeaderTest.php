@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Polyflake\Tests;
 
 use PHPUnit\Framework\TestCase;
+use Polyflake\Exception\PolyflakeException;
 use Polyflake\Internal\Failure;
 use Polyflake\Internal\Library;
 
@@ -53,18 +54,26 @@ final class HeaderTest extends TestCase
     {
         $macros = self::macros();
         self::assertSame((int) $macros['POLYFLAKE_ABI_VERSION'], Library::ABI_VERSION);
-        $numbers = [];
-        foreach (Failure::CLASSES as $number => $class) {
-            $words = (string) preg_replace('/Exception$|^.*\\\\/', '', $class);
-            $name = (string) preg_replace('/(?<!^)(?=[A-Z])/', '_', $words);
-            $numbers['POLYFLAKE_' . strtoupper($name)] = $number;
+        preg_match_all('/^  (POLYFLAKE_\w+) = (\d+)/m', (string) file_get_contents(self::OURS), $ours);
+        self::assertNotEmpty($ours[1]);
+        foreach (array_combine($ours[1], $ours[2]) as $name => $number) {
+            self::assertSame($macros[$name] ?? null, $number, $name);
+            self::assertSame((int) $number, Library::ffi()->$name);
         }
-        $statuses = array_diff_key($macros, array_flip(['POLYFLAKE_OK']));
-        $statuses = array_filter($statuses, static fn (string $name): bool => preg_match(
-            '/_(VERSION|VERSION_\w+|SIZE|FIELDS|H)$/',
-            $name,
-        ) === 0, ARRAY_FILTER_USE_KEY);
-        self::assertEquals($statuses, $numbers);
+    }
+
+    public function testEveryErrorHasItsException(): void
+    {
+        $classes = [PolyflakeException::class];
+        foreach (self::macros() as $macro => $number) {
+            $name = Library::ffi()->polyflake_status_name((int) $number);
+            if ($name === strtolower(substr($macro, strlen('POLYFLAKE_'))) && $name !== 'ok') {
+                $classes[] = Failure::class($name);
+            }
+        }
+        $files = array_map(basename(...), (array) glob(__DIR__ . '/../src/Exception/*Exception.php'));
+        $named = array_map(fn (string $class): string => substr((string) strrchr($class, '\\'), 1) . '.php', $classes);
+        self::assertEqualsCanonicalizing($files, $named);
     }
 
     /**
@@ -96,7 +105,9 @@ final class HeaderTest extends TestCase
         foreach ($tokens[0] as $token) {
             $declaration[] = $token;
             $depth += ['{' => 1, '}' => -1][$token] ?? 0;
-            if ($token === ';' && $depth === 0) {
+            if ($token === ';' && $depth === 0 && $declaration[0] === 'enum') {
+                $declaration = []; // macros there
+            } elseif ($token === ';' && $depth === 0) {
                 $declarations[] = implode(' ', $declaration);
                 $declaration = [];
             }

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Polyflake\Tests;
 
 use PHPUnit\Framework\TestCase;
+use Polyflake\Internal\Failure;
+use Polyflake\Internal\Library;
 
 /**
  * The programs of README.md, each as it stands there.
@@ -34,9 +36,12 @@ final class ReadmeTest extends TestCase
     public function testTheErrorsAreThoseThereAre(): void
     {
         $readme = (string) file_get_contents(__DIR__ . '/../README.md');
-        preg_match_all('/^\| (\d+) \| `\w+` \| `(\w+)` \| `(\w+)` \|$/m', $readme, $rows);
-        $classes = array_map(static fn (string $name): string => "Polyflake\\Exception\\$name", $rows[2]);
-        self::assertSame(\Polyflake\Internal\Failure::CLASSES, array_combine($rows[1], $classes));
-        self::assertSame($rows[3], array_map(get_parent_class(...), $classes));
+        preg_match_all('/^\| (\d+) \| `(\w+)` \| `(\w+)` \| `(\w+)` \|$/m', $readme, $rows);
+        $names = array_map(fn (string $n): string => Library::ffi()->polyflake_status_name((int) $n), $rows[1]);
+        self::assertSame($names, $rows[2]);
+        $classes = array_map(Failure::class(...), $names);
+        self::assertSame(array_map(fn (string $name): string => "Polyflake\\Exception\\$name", $rows[3]), $classes);
+        self::assertCount(count((array) glob(__DIR__ . '/../src/Exception/*Exception.php')) - 1, $classes);
+        self::assertSame($rows[4], array_map(get_parent_class(...), $classes));
     }
 }

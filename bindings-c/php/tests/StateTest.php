@@ -61,8 +61,10 @@ final class StateTest extends TestCase
 
     public function testAClockOfTheCallersGoesOnWhereItWas(): void
     {
-        $first = (new Snowflake(node: 931, clock: static fn (): int => self::MS, state: $this->state))->nextId();
-        $later = new Snowflake(node: 931, clock: static fn (): int => self::MS - 500, state: $this->state);
+        $at = fn (int $ms) => new Snowflake(node: 931, clock: static fn (): int => $ms, state: $this->state);
+        $at(self::MS); // a new file's cursor begins about a second ahead
+        $first = $at(self::MS + 10_000)->nextId();
+        $later = $at(self::MS + 9_500);
         self::assertSame($first + 1, $later->nextId());
     }
 
@@ -94,10 +96,21 @@ final class StateTest extends TestCase
         $this->assertThrows(StateFileException::class, 'could not be created', $make($missing));
         $this->assertThrows(InvalidOptionException::class, 'state is ``', $make(''));
         // A NUL must not cut it short.
-        foreach (["$this->state\0", "$this->state\0.txt", "$this->state\xff"] as $path) {
-            $this->assertThrows(InvalidOptionException::class, 'UTF-8', $make($path));
+        foreach (["$this->state\0", "$this->state\0.txt"] as $path) {
+            $this->assertThrows(StateFileException::class, 'the path is not valid', $make($path));
         }
         self::assertSame(['.', '..'], scandir($this->folder->path));
+    }
+
+    public function testAPathIsBytes(): void
+    {
+        foreach (["caf\xff", "caf\u{FFFD}", 'caf␀'] as $number => $name) {
+            $path = "{$this->folder->path}/$name";
+            self::assertSame(937 + $number, (new Snowflake(node: 937 + $number, state: $path))->node());
+            self::assertFileExists($path);
+            Snowflake::resetState($path);
+        }
+        self::assertCount(2 + 3, (array) scandir($this->folder->path));
     }
 
     public function testANodeIsWithAFileOrWithout(): void
@@ -112,7 +125,9 @@ final class StateTest extends TestCase
 
     public function testACursorFarAheadIsRefusedUntilItIsReset(): void
     {
-        $ahead = new Snowflake(node: 936, clock: static fn (): int => 3471292800000, state: $this->state);
+        $at = fn (int $ms) => new Snowflake(node: 936, clock: static fn (): int => $ms, state: $this->state);
+        $at(3471292800000); // a new file's cursor begins about a second ahead
+        $ahead = $at(3471292810000);
         $ahead->nextId();
         $make = fn () => new Snowflake(node: 936, state: $this->state);
         $this->assertThrows(StateFileException::class, 'reset_state', $make);

@@ -30,14 +30,14 @@ static int says_nothing(void *user, int64_t *unix_ms) {
 
 static polyflake_options *options_with_clock(struct clock_answer *clock) {
   polyflake_options *options = polyflake_options_new();
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "7"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "7", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, answer, clock, NULL));
   return options;
 }
 
 static polyflake_snowflake *made_from(polyflake_options *options) {
   polyflake_snowflake *snowflake = NULL;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake, NULL));
   if (!snowflake) {
     give_up("no Snowflake");
   }
@@ -53,7 +53,7 @@ static polyflake_snowflake *snowflake_with_clock(struct clock_answer *clock) {
 
 static polyflake_layout *parsed(const char *text) {
   polyflake_layout *layout = NULL;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_parse(text, NULL, &layout));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_parse(text, &layout, NULL));
   if (!layout) {
     give_up("no layout");
   }
@@ -110,39 +110,33 @@ static void null_layouts(void) {
   decoded.size = sizeof decoded;
   fill_with_sentinel(text, sizeof text);
 
-  CHECK_NULL("text", polyflake_layout_parse(NULL, &detail, &none));
-  CHECK_NULL("layout", polyflake_layout_parse("twitter", &detail, NULL));
-  CHECK_NULL("layout", polyflake_layout_text(NULL, &detail, text, sizeof text));
-  CHECK_NULL("text", polyflake_layout_text(layout, &detail, NULL, sizeof text));
-  CHECK_NULL("layout", polyflake_layout_properties(NULL, &detail, &info));
-  CHECK_NULL("struct", polyflake_layout_properties(layout, &detail, NULL));
-  CHECK_NULL("layout", polyflake_layout_field(NULL, 0, &detail, &field));
-  CHECK_NULL("struct", polyflake_layout_field(layout, 0, &detail, NULL));
-  CHECK_NULL("layout", polyflake_layout_decode(NULL, 1, &detail, &decoded));
-  CHECK_NULL("struct", polyflake_layout_decode(layout, 1, &detail, NULL));
-  CHECK_NULL("layout", polyflake_layout_decode_field(NULL, 1, "worker", &detail, &id));
-  CHECK_NULL("name", polyflake_layout_decode_field(layout, 1, NULL, &detail, &id));
-  CHECK_NULL("value", polyflake_layout_decode_field(layout, 1, "worker", &detail, NULL));
-  CHECK_NULL("layout", polyflake_layout_compose(NULL, NOW, "7", 0, &detail, &id));
-  CHECK_NULL("id", polyflake_layout_compose(layout, NOW, "7", 0, &detail, NULL));
-  CHECK_NULL("layout", polyflake_layout_min_id(NULL, NOW, 0, &detail, &id));
-  CHECK_NULL("id", polyflake_layout_min_id(layout, NOW, 0, &detail, NULL));
-  CHECK_NULL("layout", polyflake_layout_max_id(NULL, NOW, 0, &detail, &id));
-  CHECK_NULL("id", polyflake_layout_max_id(layout, NOW, 0, &detail, NULL));
+  CHECK_NULL("text", polyflake_layout_parse(NULL, &none, &detail));
+  CHECK_NULL("layout", polyflake_layout_parse("twitter", NULL, &detail));
+  CHECK_NULL("layout", polyflake_layout_text(NULL, text, sizeof text, &detail));
+  CHECK_NULL("text", polyflake_layout_text(layout, NULL, sizeof text, &detail));
+  CHECK_NULL("layout", polyflake_layout_properties(NULL, &info, &detail));
+  CHECK_NULL("struct", polyflake_layout_properties(layout, NULL, &detail));
+  CHECK_NULL("layout", polyflake_layout_field(NULL, 0, &field, &detail));
+  CHECK_NULL("struct", polyflake_layout_field(layout, 0, NULL, &detail));
+  CHECK_NULL("layout", polyflake_layout_decode(NULL, 1, &decoded, &detail));
+  CHECK_NULL("struct", polyflake_layout_decode(layout, 1, NULL, &detail));
+  CHECK_NULL("layout", polyflake_layout_decode_field(NULL, 1, "worker", &id, &detail));
+  CHECK_NULL("name", polyflake_layout_decode_field(layout, 1, NULL, &id, &detail));
+  CHECK_NULL("value", polyflake_layout_decode_field(layout, 1, "worker", NULL, &detail));
+  CHECK_NULL("layout", polyflake_layout_min_id(NULL, NOW, 0, &id, &detail));
+  CHECK_NULL("id", polyflake_layout_min_id(layout, NOW, 0, NULL, &detail));
+  CHECK_NULL("layout", polyflake_layout_max_id(NULL, NOW, 0, &id, &detail));
+  CHECK_NULL("id", polyflake_layout_max_id(layout, NOW, 0, NULL, &detail));
 
-  CHECK_NULL_BARE(polyflake_layout_parse(NULL, NULL, &none));
+  CHECK_NULL_BARE(polyflake_layout_parse(NULL, &none, NULL));
   CHECK_NULL_BARE(polyflake_layout_parse(NULL, NULL, NULL));
-  CHECK_NULL_BARE(polyflake_layout_text(NULL, NULL, NULL, 0));
+  CHECK_NULL_BARE(polyflake_layout_text(NULL, NULL, 0, NULL));
   CHECK_NULL_BARE(polyflake_layout_properties(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_layout_field(NULL, 0, NULL, NULL));
   CHECK_NULL_BARE(polyflake_layout_decode(NULL, 1, NULL, NULL));
   CHECK_NULL_BARE(polyflake_layout_decode_field(NULL, 1, NULL, NULL, NULL));
-  CHECK_NULL_BARE(polyflake_layout_compose(NULL, NOW, NULL, 0, NULL, NULL));
   CHECK_NULL_BARE(polyflake_layout_min_id(NULL, NOW, 0, NULL, NULL));
   CHECK_NULL_BARE(polyflake_layout_max_id(NULL, NOW, 0, NULL, NULL));
-
-  begin("NULL", "a node of NULL stands for none, which this layout does not take");
-  CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_layout_compose(layout, NOW, NULL, 0, NULL, &id));
 
   begin("NULL", "no layout call wrote an output");
   CHECK(none == NULL);
@@ -154,9 +148,9 @@ static void null_layouts(void) {
 static void null_options(void) {
   polyflake_options *options = polyflake_options_new();
   polyflake_layout *layout = parsed("twitter");
-  CHECK_NULL("options", polyflake_options_set_detailed(NULL, "node", "7", &detail));
-  CHECK_NULL("name", polyflake_options_set_detailed(options, NULL, "7", &detail));
-  CHECK_NULL("value", polyflake_options_set_detailed(options, "node", NULL, &detail));
+  CHECK_NULL("options", polyflake_options_set(NULL, "node", "7", &detail));
+  CHECK_NULL("name", polyflake_options_set(options, NULL, "7", &detail));
+  CHECK_NULL("value", polyflake_options_set(options, "node", NULL, &detail));
   CHECK_NULL("options", polyflake_options_set_node_field(NULL, "worker", "7", &detail));
   CHECK_NULL("field", polyflake_options_set_node_field(options, NULL, "7", &detail));
   CHECK_NULL("value", polyflake_options_set_node_field(options, "worker", NULL, &detail));
@@ -164,16 +158,24 @@ static void null_options(void) {
   CHECK_NULL("layout", polyflake_options_set_layout(options, NULL, &detail));
   CHECK_NULL("options", polyflake_options_set_clock(NULL, answer, NULL, &detail));
 
-  CHECK_NULL_BARE(polyflake_options_set(NULL, "node", "7"));
-  CHECK_NULL_BARE(polyflake_options_set(options, NULL, "7"));
-  CHECK_NULL_BARE(polyflake_options_set(options, "node", NULL));
-  CHECK_NULL_BARE(polyflake_options_set(NULL, NULL, NULL));
-  CHECK_NULL_BARE(polyflake_options_set_detailed(NULL, NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_options_set(NULL, "node", "7", NULL));
+  CHECK_NULL_BARE(polyflake_options_set(options, NULL, "7", NULL));
+  CHECK_NULL_BARE(polyflake_options_set(options, "node", NULL, NULL));
+  CHECK_NULL_BARE(polyflake_options_set(NULL, NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_options_set_node_field(NULL, NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_options_set_layout(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_options_set_clock(NULL, NULL, NULL, NULL));
-  CHECK_NULL("path", polyflake_reset_state(NULL, &detail));
-  CHECK_NULL_BARE(polyflake_reset_state(NULL, NULL));
+  CHECK_NULL("options", polyflake_options_set_bytes(NULL, "node", "7", 1, &detail));
+  CHECK_NULL("name", polyflake_options_set_bytes(options, NULL, "7", 1, &detail));
+  CHECK_NULL("value", polyflake_options_set_bytes(options, "node", NULL, 0, &detail));
+  CHECK_NULL_BARE(polyflake_options_set_bytes(NULL, NULL, NULL, 0, NULL));
+  uint64_t id = SENTINEL_ID;
+  CHECK_NULL("options", polyflake_options_compose(NULL, NOW, 0, &id, &detail));
+  CHECK_NULL("id", polyflake_options_compose(options, NOW, 0, NULL, &detail));
+  CHECK_NULL_BARE(polyflake_options_compose(NULL, NOW, 0, NULL, NULL));
+  CHECK_NUMBER(SENTINEL_ID, id);
+  CHECK_NULL("path", polyflake_reset_state(NULL, 0, &detail));
+  CHECK_NULL_BARE(polyflake_reset_state(NULL, 0, NULL));
   polyflake_layout_free(layout);
   polyflake_options_free(options);
 }
@@ -187,32 +189,27 @@ static void null_snowflakes(void) {
   stats.size = sizeof stats;
   fill_with_sentinel(ids, sizeof ids);
 
-  CHECK_NULL("options", polyflake_snowflake_new_detailed(NULL, &detail, &none));
-  CHECK_NULL("snowflake", polyflake_snowflake_new_detailed(options, &detail, NULL));
-  CHECK_NULL("snowflake", polyflake_next_id_detailed(NULL, &detail, &id));
-  CHECK_NULL("id", polyflake_next_id_detailed(snowflake, &detail, NULL));
-  CHECK_NULL("snowflake", polyflake_try_next_id(NULL, &detail, &id));
-  CHECK_NULL("id", polyflake_try_next_id(snowflake, &detail, NULL));
-  CHECK_NULL("snowflake", polyflake_next_ids(NULL, 4, &detail, ids));
-  CHECK_NULL("ids", polyflake_next_ids(snowflake, 4, &detail, NULL));
-  CHECK_NULL("snowflake", polyflake_fill(NULL, 4, &detail, ids));
-  CHECK_NULL("snowflake", polyflake_fill(NULL, 0, &detail, NULL));
-  CHECK_NULL("ids", polyflake_fill(snowflake, 4, &detail, NULL));
-  CHECK_NULL("snowflake", polyflake_snowflake_node(NULL, &detail, &id));
-  CHECK_NULL("node", polyflake_snowflake_node(snowflake, &detail, NULL));
-  CHECK_NULL("snowflake", polyflake_snowflake_stats(NULL, &detail, &stats));
-  CHECK_NULL("struct", polyflake_snowflake_stats(snowflake, &detail, NULL));
+  CHECK_NULL("options", polyflake_snowflake_new(NULL, &none, &detail));
+  CHECK_NULL("snowflake", polyflake_snowflake_new(options, NULL, &detail));
+  CHECK_NULL("snowflake", polyflake_next_id(NULL, &id, &detail));
+  CHECK_NULL("id", polyflake_next_id(snowflake, NULL, &detail));
+  CHECK_NULL("snowflake", polyflake_try_next_id(NULL, &id, &detail));
+  CHECK_NULL("id", polyflake_try_next_id(snowflake, NULL, &detail));
+  CHECK_NULL("snowflake", polyflake_fill(NULL, 4, ids, &detail));
+  CHECK_NULL("ids", polyflake_fill(snowflake, 4, NULL, &detail));
+  CHECK_NULL("snowflake", polyflake_fill(NULL, 0, NULL, &detail));
+  CHECK_NULL("snowflake", polyflake_snowflake_node(NULL, &id, &detail));
+  CHECK_NULL("node", polyflake_snowflake_node(snowflake, NULL, &detail));
+  CHECK_NULL("snowflake", polyflake_snowflake_stats(NULL, &stats, &detail));
+  CHECK_NULL("struct", polyflake_snowflake_stats(snowflake, NULL, &detail));
 
-  CHECK_NULL_BARE(polyflake_snowflake_new(NULL, &none));
-  CHECK_NULL_BARE(polyflake_snowflake_new(options, NULL));
-  CHECK_NULL_BARE(polyflake_snowflake_new(NULL, NULL));
-  CHECK_NULL_BARE(polyflake_snowflake_new_detailed(NULL, NULL, NULL));
-  CHECK_NULL_BARE(polyflake_next_id(NULL, &id));
-  CHECK_NULL_BARE(polyflake_next_id(snowflake, NULL));
-  CHECK_NULL_BARE(polyflake_next_id(NULL, NULL));
-  CHECK_NULL_BARE(polyflake_next_id_detailed(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_snowflake_new(NULL, &none, NULL));
+  CHECK_NULL_BARE(polyflake_snowflake_new(options, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_snowflake_new(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_next_id(NULL, &id, NULL));
+  CHECK_NULL_BARE(polyflake_next_id(snowflake, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_next_id(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_try_next_id(NULL, NULL, NULL));
-  CHECK_NULL_BARE(polyflake_next_ids(NULL, 4, NULL, NULL));
   CHECK_NULL_BARE(polyflake_fill(NULL, 4, NULL, NULL));
   CHECK_NULL_BARE(polyflake_snowflake_node(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_snowflake_stats(NULL, NULL, NULL));
@@ -224,7 +221,7 @@ static void null_snowflakes(void) {
   CHECK(polyflake_snowflake_layout(NULL) == NULL);
 
   begin("NULL", "no refused call took an ID");
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_stats(snowflake, NULL, &stats));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_stats(snowflake, &stats, NULL));
   CHECK(stats.last_issued_ms == -1);
   polyflake_snowflake_free(snowflake);
   polyflake_options_free(options);
@@ -234,12 +231,20 @@ static void null_texts(void) {
   char text[POLYFLAKE_ID_TEXT_SIZE];
   uint64_t id = SENTINEL_ID;
   fill_with_sentinel(text, sizeof text);
-  CHECK_NULL("format", polyflake_id_write(1, NULL, &detail, text, sizeof text));
-  CHECK_NULL("text", polyflake_id_write(1, "hex", &detail, NULL, sizeof text));
-  CHECK_NULL("text", polyflake_id_read(NULL, "hex", &detail, &id));
-  CHECK_NULL("format", polyflake_id_read("1", NULL, &detail, &id));
-  CHECK_NULL("id", polyflake_id_read("1", "hex", &detail, NULL));
-  CHECK_NULL_BARE(polyflake_id_write(1, NULL, NULL, NULL, 0));
+  CHECK_NULL("format", polyflake_id_write(1, NULL, text, sizeof text, &detail));
+  CHECK_NULL("text", polyflake_id_write(1, "hex", NULL, sizeof text, &detail));
+  CHECK_NULL("text", polyflake_id_read(NULL, "hex", &id, &detail));
+  CHECK_NULL("format", polyflake_id_read("1", NULL, &id, &detail));
+  CHECK_NULL("id", polyflake_id_read("1", "hex", NULL, &detail));
+  int64_t number = 5;
+  CHECK_NULL("number", polyflake_id_signed(1, NULL, &detail));
+  CHECK_NULL_BARE(polyflake_id_signed(UINT64_MAX, NULL, NULL));
+  begin("signed IDs", "up to 63 bits");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_id_signed(INT64_MAX, &number, NULL));
+  CHECK(number == INT64_MAX);
+  CHECK_STATUS(POLYFLAKE_INVALID_ID, polyflake_id_signed((uint64_t)INT64_MAX + 1, &number, NULL));
+  CHECK(number == INT64_MAX);
+  CHECK_NULL_BARE(polyflake_id_write(1, NULL, NULL, 0, NULL));
   CHECK_NULL_BARE(polyflake_id_read(NULL, NULL, NULL, NULL));
   begin("NULL", "no text call wrote an output");
   CHECK(is_sentinel(text, sizeof text));
@@ -247,7 +252,9 @@ static void null_texts(void) {
 }
 
 static void null_frees(void) {
-  begin("NULL", "every _free takes it");
+  begin("NULL", "every _free and the _close take it; there is no ID of it");
+  polyflake_snowflake_close(NULL);
+  CHECK_NUMBER(0, polyflake_next_id_or_zero(NULL));
   polyflake_layout_free(NULL);
   polyflake_options_free(NULL);
   polyflake_snowflake_free(NULL);
@@ -272,22 +279,22 @@ struct subjects {
 
 static polyflake_status
 fill_info(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
-  return polyflake_layout_properties(of->layout, detail, &out->info);
+  return polyflake_layout_properties(of->layout, &out->info, detail);
 }
 
 static polyflake_status
 fill_field(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
-  return polyflake_layout_field(of->layout, 1, detail, &out->field);
+  return polyflake_layout_field(of->layout, 1, &out->field, detail);
 }
 
 static polyflake_status
 fill_decoded(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
-  return polyflake_layout_decode(of->layout, UINT64_C(1541815603606036480), detail, &out->decoded);
+  return polyflake_layout_decode(of->layout, UINT64_C(1541815603606036480), &out->decoded, detail);
 }
 
 static polyflake_status
 fill_stats(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
-  return polyflake_snowflake_stats(of->snowflake, detail, &out->stats);
+  return polyflake_snowflake_stats(of->snowflake, &out->stats, detail);
 }
 
 static void sized_structs(void) {
@@ -343,7 +350,7 @@ static void details(void) {
     polyflake_detail detail = fresh_detail(), before;
     detail.size = too_small[n];
     before = detail;
-    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse("twiter", &detail, &layout));
+    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse("twiter", &layout, &detail));
     CHECK(memcmp(&before, &detail, sizeof detail) == 0);
   }
 
@@ -354,7 +361,7 @@ static void details(void) {
   } large;
   fill_with_sentinel(&large, sizeof large);
   large.detail.size = sizeof large;
-  CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse("twiter", &large.detail, &layout));
+  CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse("twiter", &layout, &large.detail));
   CHECK_NUMBER(sizeof large, large.detail.size);
   CHECK(strstr(large.detail.message, "twitter") != NULL);
   CHECK(is_sentinel(&large.bytes[sizeof large.detail], sizeof large - sizeof large.detail));
@@ -368,14 +375,14 @@ static void details(void) {
       memcpy(value + n, "\xc3\xa9", 3);
     }
     polyflake_detail detail = fresh_detail();
-    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse(value, &detail, &layout));
+    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse(value, &layout, &detail));
     CHECK(memchr(detail.message, '\0', sizeof detail.message) != NULL);
     CHECK(is_utf8(detail.message));
   }
 
   begin("detail", "one that succeeds leaves it alone");
   polyflake_detail detail = fresh_detail();
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_parse("twitter", &detail, &layout));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_parse("twitter", &layout, &detail));
   CHECK(is_untouched(&detail));
   polyflake_layout_free(layout);
 }
@@ -384,7 +391,7 @@ static void details(void) {
 
 static uint64_t node_of(const polyflake_snowflake *snowflake) {
   uint64_t node = SENTINEL_ID;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_node(snowflake, NULL, &node));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_node(snowflake, &node, NULL));
   return node;
 }
 
@@ -398,28 +405,28 @@ static void options_twice(void) {
   struct clock_answer clock = {NOW, 0, 0};
   polyflake_options *options = options_with_clock(&clock);
   begin("options", "one set twice has its last value");
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "8"));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "8", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9", NULL));
   check_node(9, options);
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", "leaf"));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", "twitter"));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "datacenter=1,worker=7"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", "leaf", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", "twitter", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "datacenter=1,worker=7", NULL));
   check_node(39, options);
 
   begin("options", "a node field takes the place of a whole node, and a whole node of the fields");
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "datacenter", "1", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "worker", "2", NULL));
   check_node(34, options);
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9", NULL));
   check_node(9, options);
 
   begin("options", "a refused value leaves the one before");
-  CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_options_set(options, "layout", "twiter"));
-  CHECK_STATUS(POLYFLAKE_INVALID_LAYOUT, polyflake_options_set(options, "layout", "a:1@0/1ms"));
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "max_wait_ms", "-1"));
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "clock", "sundial"));
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "sequence_start", "one"));
+  CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_options_set(options, "layout", "twiter", NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_LAYOUT, polyflake_options_set(options, "layout", "a:1@0/1ms", NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "max_wait_ms", "-1", NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "clock", "sundial", NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "sequence_start", "one", NULL));
   check_node(9, options);
   polyflake_options_free(options);
 }
@@ -433,38 +440,94 @@ static void state_files(void) {
   uint64_t second = 0;
 
   begin("state files", "a path that is none");
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "state", ""));
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "state", "\xff"));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "state", "", NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set_bytes(options, "state", "x", 0, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_bytes(options, "state", "/tmp/\0x", 7, NULL));
+  polyflake_snowflake *none = NULL;
+  CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_snowflake_new(options, &none, NULL));
+  CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_reset_state("/tmp/\0x", 7, NULL));
 
   begin("state files", "what is no state file is refused, and left as it is");
   int file = mkstemp(path);
   CHECK(file >= 0);
   close(file);
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "state", path));
-  polyflake_snowflake *none = NULL;
-  CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_snowflake_new_detailed(options, &detail, &none));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "state", path, NULL));
+  CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_snowflake_new(options, &none, &detail));
   CHECK(none == NULL);
   CHECK(strstr(detail.message, "is no state file, or only a part of one: it has 0 bytes") != NULL);
-  CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_reset_state(path, NULL));
+  CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_reset_state(path, strlen(path), NULL));
   CHECK_NUMBER(0, (uint64_t)unlink(path));
 
   begin("state files", "one cursor for all that name it, which outlives them");
   polyflake_snowflake *snowflake = made_from(options);
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &first));
+  clock.unix_ms += 10000; /* past what the new file's cursor begins at */
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &first, NULL));
   polyflake_snowflake_free(snowflake);
   snowflake = made_from(options);
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &second));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &second, NULL));
   CHECK_NUMBER(first + 1, second);
   polyflake_snowflake_free(snowflake);
 
   begin("state files", "a cursor that is not ahead of the clock is not set back");
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_reset_state(path, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_reset_state(path, strlen(path), NULL));
   snowflake = made_from(options);
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &first));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &first, NULL));
   CHECK_NUMBER(second + 1, first);
   polyflake_snowflake_free(snowflake);
   polyflake_options_free(options);
   unlink(path);
+}
+
+/* A path is bytes: with a letter of no encoding, and with U+FFFD, which stands for none. */
+static void state_paths(void) {
+  static const char *const names[] = {"caf\xff", "caf\xef\xbf\xbd"};
+  begin("state files", "a path of any bytes is taken as it is");
+  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+    char path[] = "/tmp/polyflake-XXXXXX/12345678", node[2] = {(char)('1' + n), '\0'};
+    char *folder_end = strrchr(path, '/');
+    *folder_end = '\0';
+    CHECK(mkdtemp(path) == path);
+    char folder[sizeof path];
+    strcpy(folder, path);
+    *folder_end = '/';
+    strcpy(folder_end + 1, names[n]);
+    polyflake_options *options = polyflake_options_new();
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", node, NULL));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "state", path, NULL));
+    polyflake_snowflake_free(made_from(options));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_reset_state(path, strlen(path), NULL));
+    polyflake_options_free(options);
+    CHECK_NUMBER(0, (uint64_t)unlink(path));
+    CHECK_NUMBER(0, (uint64_t)rmdir(folder));
+  }
+}
+
+static void composed(void) {
+  uint64_t id = SENTINEL_ID;
+  polyflake_options *options = polyflake_options_new();
+  begin("composing", "the options' layout and node, whole or by its fields");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "378", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_compose(options, NOW, 0, &id, NULL));
+  CHECK_NUMBER(UINT64_C(1541815603606036480), id);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "worker", "26", NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_options_compose(options, NOW, 0, &id, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "datacenter", "11", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_compose(options, NOW, 1, &id, NULL));
+  CHECK_NUMBER(UINT64_C(1541815603606036481), id);
+
+  begin("composing", "a field's name brings no fields of its own");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "1", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "datacenter=1,worker", "7", NULL));
+  polyflake_detail detail = fresh_detail();
+  CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_options_compose(options, NOW, 0, &id, &detail));
+  CHECK(strstr(detail.message, "`datacenter=1,worker`") != NULL);
+
+  begin("composing", "what has no place");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "1", NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_compose(options, NOW, 4096, &id, NULL));
+  CHECK_STATUS(POLYFLAKE_TIME_OUT_OF_RANGE, polyflake_options_compose(options, -1, 0, &id, NULL));
+  CHECK_NUMBER(UINT64_C(1541815603606036481), id);
+  polyflake_options_free(options);
 }
 
 static void options_unknown(void) {
@@ -473,13 +536,13 @@ static void options_unknown(void) {
   begin("options", "a name that is none");
   for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
     polyflake_detail detail = fresh_detail();
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set_detailed(options, names[n], "7", &detail));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, names[n], "7", &detail));
     CHECK(strstr(detail.message, "max_wait_ms") != NULL);
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, names[n], "7"));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, names[n], "7", NULL));
   }
   begin("options", "without a node there is no Snowflake");
   polyflake_snowflake *none = NULL;
-  CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new(options, &none));
+  CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new(options, &none, NULL));
   CHECK(none == NULL);
   polyflake_options_free(options);
 }
@@ -495,13 +558,13 @@ static void lifetimes(void) {
   polyflake_options_free(options);
   uint64_t id = SENTINEL_ID, same = SENTINEL_ID;
   char text[POLYFLAKE_LAYOUT_TEXT_SIZE];
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(first, &id));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(first, &id, NULL));
   polyflake_snowflake_free(first);
   /* With the caller's clock each has a cursor of its own. */
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(second, &same));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(second, &same, NULL));
   CHECK_NUMBER(id, same);
   CHECK_STATUS(
-      POLYFLAKE_OK, polyflake_layout_text(polyflake_snowflake_layout(second), NULL, text, sizeof text)
+      POLYFLAKE_OK, polyflake_layout_text(polyflake_snowflake_layout(second), text, sizeof text, NULL)
   );
   CHECK_TEXT("timestamp:39|sequence:8|machine:16@1409529600000/10ms", text);
   polyflake_snowflake_free(second);
@@ -523,37 +586,37 @@ static void invalid_utf8(void) {
     fill_with_sentinel(room, sizeof room);
 
     begin("no UTF-8", "as a layout, an option's name, an option's value");
-    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse(text, &detail, &none));
+    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse(text, &none, &detail));
     CHECK(is_utf8(detail.message));
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set_detailed(options, text, "7", &detail));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, text, "7", &detail));
     CHECK(is_utf8(detail.message));
-    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_options_set(options, "layout", text));
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "max_wait_ms", text));
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "clock", text));
+    CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_options_set(options, "layout", text, NULL));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "max_wait_ms", text, NULL));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "clock", text, NULL));
 
     begin("no UTF-8", "as a node, its field, its value");
-    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", text));
-    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new_detailed(options, &detail, &no_snowflake));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", text, NULL));
+    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new(options, &no_snowflake, &detail));
     CHECK(is_utf8(detail.message));
-    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "datacenter=1,worker=2"));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "datacenter=1,worker=2", NULL));
     CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, text, "7", NULL));
-    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new_detailed(options, &detail, &no_snowflake));
+    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new(options, &no_snowflake, &detail));
     CHECK(is_utf8(detail.message));
-    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "7"));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "7", NULL));
     CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "datacenter", "7", NULL));
     CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "worker", text, NULL));
-    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new_detailed(options, &detail, &no_snowflake));
+    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new(options, &no_snowflake, &detail));
     CHECK(is_utf8(detail.message));
-    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_layout_compose(layout, NOW, text, 0, &detail, &id));
+    CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_options_compose(options, NOW, 0, &id, &detail));
     CHECK(is_utf8(detail.message));
 
     begin("no UTF-8", "as an ID, a format, a field's name");
-    CHECK_STATUS(POLYFLAKE_INVALID_ID, polyflake_id_read(text, "decimal", &detail, &id));
+    CHECK_STATUS(POLYFLAKE_INVALID_ID, polyflake_id_read(text, "decimal", &id, &detail));
     CHECK(is_utf8(detail.message));
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_read("1", text, &detail, &id));
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_write(1, text, &detail, room, sizeof room));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_read("1", text, &id, &detail));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_write(1, text, room, sizeof room, &detail));
     CHECK(is_utf8(detail.message));
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, text, &detail, &id));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, text, &id, &detail));
 
     begin("no UTF-8", "nothing was written");
     CHECK(none == NULL && no_snowflake == NULL);
@@ -575,17 +638,17 @@ static void capacities(void) {
   begin("capacity", "a layout's text and its NUL");
   for (size_t capacity = 0; capacity < sizeof longest; capacity++) {
     fill_with_sentinel(text, sizeof text);
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_text(layout, NULL, text, capacity));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_text(layout, text, capacity, NULL));
     CHECK(is_sentinel(text, sizeof text));
   }
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_text(layout, NULL, text, sizeof longest));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_text(layout, text, sizeof longest, NULL));
   CHECK_TEXT(longest, text);
   CHECK(is_sentinel(text + sizeof longest, sizeof text - sizeof longest));
 
   begin("capacity", "a field's name of 24 bytes and its NUL");
   polyflake_field field;
   field.size = sizeof field;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_field(layout, 0, NULL, &field));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_field(layout, 0, &field, NULL));
   CHECK_TEXT("abcdefghijklmnopqrstuvw0", field.name);
   polyflake_layout_free(layout);
 
@@ -594,10 +657,10 @@ static void capacities(void) {
   CHECK_NUMBER(POLYFLAKE_ID_TEXT_SIZE, sizeof decimal);
   for (size_t capacity = 0; capacity < sizeof decimal; capacity++) {
     fill_with_sentinel(text, sizeof text);
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_write(UINT64_MAX, "decimal", NULL, text, capacity));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_write(UINT64_MAX, "decimal", text, capacity, NULL));
     CHECK(is_sentinel(text, sizeof text));
   }
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_id_write(UINT64_MAX, "decimal", NULL, text, sizeof decimal));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_id_write(UINT64_MAX, "decimal", text, sizeof decimal, NULL));
   CHECK_TEXT(decimal, text);
 }
 
@@ -607,28 +670,28 @@ static void out_of_range(void) {
   fill_with_sentinel(&field, sizeof field);
   field.size = sizeof field;
   begin("out of range", "a field's index");
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_field(layout, 4, NULL, &field));
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_field(layout, SIZE_MAX, NULL, &field));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_field(layout, 4, &field, NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_field(layout, SIZE_MAX, &field, NULL));
   CHECK(is_sentinel(&field.mask, sizeof field - offsetof(polyflake_field, mask)));
 
   begin("out of range", "a field that is none of the node's");
   uint64_t value = SENTINEL_ID;
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, "shard", NULL, &value));
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, "", NULL, &value));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, "shard", &value, NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, "", &value, NULL));
   CHECK_STATUS(
-      POLYFLAKE_INVALID_ID, polyflake_layout_decode_field(layout, UINT64_MAX, "worker", NULL, &value)
+      POLYFLAKE_INVALID_ID, polyflake_layout_decode_field(layout, UINT64_MAX, "worker", &value, NULL)
   );
   CHECK_NUMBER(SENTINEL_ID, value);
 
   begin("out of range", "the nanoseconds of an instant round up to the next ID, down to the last");
   uint64_t at = 0, after = 0;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_min_id(layout, NOW, 0, NULL, &at));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_min_id(layout, NOW, 1, NULL, &after));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_min_id(layout, NOW, 0, &at, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_min_id(layout, NOW, 1, &after, NULL));
   CHECK_NUMBER(UINT64_C(1) << 22, after - at);
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_min_id(layout, NOW, 999999, NULL, &after));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_min_id(layout, NOW, 999999, &after, NULL));
   CHECK_NUMBER(UINT64_C(1) << 22, after - at);
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_max_id(layout, NOW, 0, NULL, &at));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_max_id(layout, NOW, 999999, NULL, &after));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_max_id(layout, NOW, 0, &at, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_max_id(layout, NOW, 999999, &after, NULL));
   CHECK_NUMBER(at, after);
   polyflake_layout_free(layout);
 
@@ -642,35 +705,88 @@ static void out_of_range(void) {
 /* ---- batches ---- */
 
 static void batches(void) {
-  static const size_t refused[] = {0, 16777217, SIZE_MAX / 8, SIZE_MAX / 8 + 1, SIZE_MAX};
+  static const int64_t refused[] = {0, -1, POLYFLAKE_MAX_BATCH + 1, INT64_MAX, INT64_MIN};
   struct clock_answer clock = {NOW, 1, 0};
   polyflake_snowflake *snowflake = snowflake_with_clock(&clock);
   uint64_t ids[8];
-  begin("batches", "an n that polyflake_next_ids does not take");
+  begin("batches", "an n that polyflake_check_batch does not take");
   for (size_t n = 0; n < sizeof refused / sizeof *refused; n++) {
     polyflake_detail detail = fresh_detail();
-    fill_with_sentinel(ids, sizeof ids);
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_next_ids(snowflake, refused[n], &detail, ids));
-    CHECK(is_sentinel(ids, sizeof ids));
-    CHECK(strncmp(detail.message, "invalid_option: ", 16) == 0);
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_check_batch(refused[n], &detail));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_check_batch(refused[n], NULL));
+    CHECK(strstr(detail.message, "16777216") != NULL);
   }
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_check_batch(1, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_check_batch(POLYFLAKE_MAX_BATCH, NULL));
 
   begin("batches", "polyflake_fill with 0 does nothing, an array or none");
+  fill_with_sentinel(ids, sizeof ids);
   CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 0, NULL, NULL));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 0, NULL, ids));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 0, ids, NULL));
   CHECK(is_sentinel(ids, sizeof ids));
 
   begin("batches", "polyflake_fill with more than memory holds");
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_fill(snowflake, SIZE_MAX, NULL, ids));
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_fill(snowflake, SIZE_MAX / 8, NULL, ids));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_fill(snowflake, SIZE_MAX, ids, NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_fill(snowflake, SIZE_MAX / 8, ids, NULL));
   CHECK(is_sentinel(ids, sizeof ids));
 
   begin("batches", "exactly n IDs are written");
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 3, NULL, ids));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 3, ids, NULL));
   CHECK(ids[0] < ids[1] && ids[1] < ids[2] && ids[3] == SENTINEL_ID);
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_ids(snowflake, 1, NULL, ids));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 1, ids, NULL));
   CHECK(ids[0] > ids[2] && ids[3] == SENTINEL_ID);
+
+  begin("batches", "polyflake_next_id_or_zero is one of them by itself");
+  CHECK(polyflake_next_id_or_zero(snowflake) > ids[0]);
+  clock.result = 1;
+  CHECK_NUMBER(0, polyflake_next_id_or_zero(snowflake));
   polyflake_snowflake_free(snowflake);
+}
+
+/* ---- closing ---- */
+
+static void check_closed(polyflake_snowflake *snowflake, uint64_t node) {
+  uint64_t id = SENTINEL_ID, ids[4];
+  polyflake_stats stats;
+  stats.size = sizeof stats;
+  polyflake_detail detail = fresh_detail();
+  fill_with_sentinel(ids, sizeof ids);
+  for (int twice = 0; twice < 2; twice++) {
+    polyflake_snowflake_close(snowflake);
+    CHECK_STATUS(POLYFLAKE_CLOSED, polyflake_next_id(snowflake, &id, &detail));
+    CHECK(strncmp(detail.message, "closed: ", 8) == 0);
+    CHECK_STATUS(POLYFLAKE_CLOSED, polyflake_try_next_id(snowflake, &id, NULL));
+    CHECK_STATUS(POLYFLAKE_CLOSED, polyflake_fill(snowflake, 4, ids, NULL));
+    CHECK_STATUS(POLYFLAKE_CLOSED, polyflake_snowflake_stats(snowflake, &stats, NULL));
+    CHECK_NUMBER(0, polyflake_next_id_or_zero(snowflake));
+  }
+  CHECK_NUMBER(SENTINEL_ID, id);
+  CHECK(is_sentinel(ids, sizeof ids));
+  /* What it is made of is still there. */
+  CHECK_NUMBER(node, node_of(snowflake));
+  CHECK(polyflake_snowflake_layout(snowflake) != NULL);
+  polyflake_snowflake_free(snowflake);
+}
+
+static void closes(void) {
+  struct clock_answer clock = {NOW, 0, 0};
+  uint64_t id;
+  begin("closing", "every call after it is closed: a clock of the caller's");
+  polyflake_snowflake *snowflake = snowflake_with_clock(&clock);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id, NULL));
+  check_closed(snowflake, 7);
+
+  begin("closing", "every call after it is closed: one that never gave an ID");
+  check_closed(snowflake_with_clock(&clock), 7);
+
+  begin("closing", "every call after it is closed: a built-in clock, whose cursor goes on");
+  polyflake_options *options = polyflake_options_new();
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "43", NULL));
+  polyflake_snowflake *other = made_from(options);
+  check_closed(made_from(options), 43);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(other, &id, NULL));
+  polyflake_snowflake_free(other);
+  polyflake_options_free(options);
 }
 
 /* ---- clocks ---- */
@@ -680,27 +796,27 @@ static void check_clock(const char *name, struct clock_answer clock, polyflake_s
   polyflake_snowflake *snowflake = snowflake_with_clock(&clock);
   uint64_t id = SENTINEL_ID, ids[4];
   begin("clocks", name);
-  CHECK_STATUS(expected, polyflake_next_id(snowflake, &id));
+  CHECK_STATUS(expected, polyflake_next_id(snowflake, &id, NULL));
   polyflake_detail detail = fresh_detail();
-  CHECK_STATUS(expected, polyflake_next_id_detailed(snowflake, &detail, &id));
+  CHECK_STATUS(expected, polyflake_next_id(snowflake, &id, &detail));
   CHECK(
       strncmp(detail.message, polyflake_status_name(expected), strlen(polyflake_status_name(expected))) == 0
   );
-  CHECK_STATUS(expected, polyflake_try_next_id(snowflake, NULL, &id));
-  CHECK_STATUS(expected, polyflake_next_ids(snowflake, 4, NULL, ids));
-  CHECK_STATUS(expected, polyflake_fill(snowflake, 4, NULL, ids));
+  CHECK_STATUS(expected, polyflake_try_next_id(snowflake, &id, NULL));
+  CHECK_STATUS(expected, polyflake_fill(snowflake, 4, ids, NULL));
+  CHECK_STATUS(expected, polyflake_fill(snowflake, 4, ids, NULL));
   CHECK_NUMBER(SENTINEL_ID, id);
   if (expected == POLYFLAKE_CLOCK_FAILED) {
     polyflake_stats stats;
     fill_with_sentinel(&stats, sizeof stats);
     stats.size = sizeof stats;
-    CHECK_STATUS(expected, polyflake_snowflake_stats(snowflake, NULL, &stats));
+    CHECK_STATUS(expected, polyflake_snowflake_stats(snowflake, &stats, NULL));
     CHECK(is_sentinel(&stats.waits, sizeof stats - offsetof(polyflake_stats, waits)));
   }
   /* It recovers with the clock. */
   clock.unix_ms = NOW;
   clock.step = clock.result = 0;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id, NULL));
   CHECK(id != SENTINEL_ID);
   polyflake_snowflake_free(snowflake);
 }
@@ -717,19 +833,19 @@ static void clocks(void) {
 
   begin("clocks", "one that writes nothing has said 1970, which is before the epoch");
   polyflake_options *options = polyflake_options_new();
-  polyflake_options_set(options, "node", "7");
+  polyflake_options_set(options, "node", "7", NULL);
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, says_nothing, NULL, NULL));
   polyflake_snowflake *snowflake = made_from(options);
   uint64_t id = SENTINEL_ID;
-  CHECK_STATUS(POLYFLAKE_TIME_OUT_OF_RANGE, polyflake_next_id(snowflake, &id));
+  CHECK_STATUS(POLYFLAKE_TIME_OUT_OF_RANGE, polyflake_next_id(snowflake, &id, NULL));
   CHECK_NUMBER(SENTINEL_ID, id);
   polyflake_snowflake_free(snowflake);
 
   begin("clocks", "a NULL clock goes back to the built-in one");
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "41"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "41", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, NULL, NULL, NULL));
   snowflake = made_from(options);
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id, NULL));
   polyflake_snowflake_free(snowflake);
   polyflake_options_free(options);
 
@@ -737,20 +853,20 @@ static void clocks(void) {
   struct clock_answer clock = {NOW, 0, 0};
   options = options_with_clock(&clock);
   CHECK_STATUS(
-      POLYFLAKE_OK, polyflake_options_set(options, "layout", "timestamp:41|worker:4|sequence:2@0/1ms")
+      POLYFLAKE_OK, polyflake_options_set(options, "layout", "timestamp:41|worker:4|sequence:2@0/1ms", NULL)
   );
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_wait_ms", "2"));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "sequence_start", "zero"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_wait_ms", "2", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "sequence_start", "zero", NULL));
   snowflake = made_from(options);
   uint64_t ids[4];
   polyflake_detail detail = fresh_detail();
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_ids(snowflake, 4, NULL, ids));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 4, ids, NULL));
   id = SENTINEL_ID;
-  CHECK_STATUS(POLYFLAKE_SEQUENCE_EXHAUSTED, polyflake_next_id_detailed(snowflake, &detail, &id));
+  CHECK_STATUS(POLYFLAKE_SEQUENCE_EXHAUSTED, polyflake_next_id(snowflake, &id, &detail));
   CHECK_NUMBER(1, detail.retry_after_ms);
   CHECK_NUMBER(0, detail.behind_ms);
   clock.step = -1;
-  CHECK_STATUS(POLYFLAKE_CLOCK_MOVED_BACKWARDS, polyflake_next_ids(snowflake, 4, &detail, ids));
+  CHECK_STATUS(POLYFLAKE_CLOCK_MOVED_BACKWARDS, polyflake_fill(snowflake, 4, ids, &detail));
   CHECK(detail.behind_ms > 0 && detail.retry_after_ms > detail.behind_ms);
   CHECK_NUMBER(SENTINEL_ID, id);
   polyflake_snowflake_free(snowflake);
@@ -762,13 +878,13 @@ static void clocks(void) {
 /* What a child of this process gets, as its exit status: 0, or which of its calls was not refused. */
 static int in_child(const polyflake_snowflake *snowflake) {
   uint64_t id = SENTINEL_ID, ids[4];
-  if (polyflake_next_id(snowflake, &id) != POLYFLAKE_FORKED) {
+  if (polyflake_next_id(snowflake, &id, NULL) != POLYFLAKE_FORKED) {
     return 1;
   }
-  if (polyflake_try_next_id(snowflake, NULL, &id) != POLYFLAKE_FORKED) {
+  if (polyflake_try_next_id(snowflake, &id, NULL) != POLYFLAKE_FORKED) {
     return 2;
   }
-  if (polyflake_next_ids(snowflake, 4, NULL, ids) != POLYFLAKE_FORKED) {
+  if (polyflake_fill(snowflake, 4, ids, NULL) != POLYFLAKE_FORKED) {
     return 3;
   }
   return id == SENTINEL_ID ? 0 : 4;
@@ -786,14 +902,14 @@ static void check_fork(const char *name, polyflake_snowflake *snowflake) {
   CHECK(child > 0 && waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status));
   CHECK_NUMBER(0, (uint64_t)WEXITSTATUS(status));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id, NULL));
   polyflake_snowflake_free(snowflake);
 }
 
 static void forks(void) {
   struct clock_answer clock = {NOW, 0, 0};
   polyflake_options *options = polyflake_options_new();
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "42"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "42", NULL));
   check_fork("a built-in clock", made_from(options));
   polyflake_options_free(options);
   check_fork("the caller's clock", snowflake_with_clock(&clock));
@@ -864,15 +980,18 @@ int main(void) {
   details();
   options_twice();
   state_files();
+  state_paths();
+  composed();
   options_unknown();
   lifetimes();
   invalid_utf8();
   capacities();
   out_of_range();
   batches();
+  closes();
   clocks();
   forks();
   statuses();
   versions();
-  return finish(145);
+  return finish(155);
 }

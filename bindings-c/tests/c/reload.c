@@ -9,10 +9,12 @@ struct library {
   void *handle;
   polyflake_options *(*options_new)(void);
   void (*options_free)(polyflake_options *options);
-  polyflake_status (*options_set)(polyflake_options *options, const char *name, const char *value);
-  polyflake_status (*snowflake_new)(const polyflake_options *options, polyflake_snowflake **snowflake);
+  polyflake_status (*options_set
+  )(polyflake_options *options, const char *name, const char *value, polyflake_detail *detail);
+  polyflake_status (*snowflake_new
+  )(const polyflake_options *options, polyflake_snowflake **snowflake, polyflake_detail *detail);
   void (*snowflake_free)(polyflake_snowflake *snowflake);
-  polyflake_status (*next_id)(const polyflake_snowflake *snowflake, uint64_t *id);
+  polyflake_status (*next_id)(const polyflake_snowflake *snowflake, uint64_t *id, polyflake_detail *detail);
   const char *(*status_name)(polyflake_status status);
 };
 
@@ -50,10 +52,10 @@ static void load(void) {
 static polyflake_status make(const char *clock, const char *max_ahead_ms, polyflake_snowflake **snowflake) {
   polyflake_options *options = library.options_new();
   /* A node for each clock: it is the node that has the cursor. */
-  CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "node", clock[1] == 'y' ? "31" : "32"));
-  CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "clock", clock));
-  CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "max_ahead_ms", max_ahead_ms));
-  polyflake_status status = library.snowflake_new(options, snowflake);
+  CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "node", clock[1] == 'y' ? "31" : "32", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "clock", clock, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "max_ahead_ms", max_ahead_ms, NULL));
+  polyflake_status status = library.snowflake_new(options, snowflake, NULL);
   library.options_free(options);
   return status;
 }
@@ -67,7 +69,7 @@ static uint64_t loaded_once(const char *clock) {
   if (!snowflake) {
     give_up("no Snowflake");
   }
-  CHECK_STATUS(POLYFLAKE_OK, library.next_id(snowflake, &id));
+  CHECK_STATUS(POLYFLAKE_OK, library.next_id(snowflake, &id, NULL));
   library.snowflake_free(snowflake);
   CHECK_NUMBER(0, (uint64_t)dlclose(library.handle));
   return id;

@@ -36,8 +36,8 @@ static void *take(void *user) {
     size_t left = task->n - done;
     size_t now = done < task->n / 2 ? 1 : left < BATCH ? left : BATCH;
     uint64_t before = __atomic_load_n(&greatest, __ATOMIC_SEQ_CST);
-    task->status = now == 1 ? polyflake_next_id(task->snowflake, &task->ids[done])
-                            : polyflake_next_ids(task->snowflake, now, NULL, &task->ids[done]);
+    task->status = now == 1 ? polyflake_next_id(task->snowflake, &task->ids[done], NULL)
+                            : polyflake_fill(task->snowflake, now, &task->ids[done], NULL);
     if (task->status == POLYFLAKE_OK) {
       task->out_of_order += task->ids[done] <= before;
       returned(task->ids[done + now - 1]);
@@ -51,12 +51,12 @@ static polyflake_snowflake *
 snowflake_of(const char *layout, const char *node, polyflake_clock clock, void *user) {
   polyflake_options *options = polyflake_options_new();
   polyflake_snowflake *snowflake = NULL;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", layout));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", node));
-  /* Waiting is unfair: on a busy machine one thread may wait long for the others. */
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_wait_ms", "600000"));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", layout, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", node, NULL));
+  /* On a busy machine a thread may wait long. */
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_wait_ms", "600000", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, clock, user, NULL));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake, NULL));
   polyflake_options_free(options);
   if (!snowflake) {
     give_up("no Snowflake");
@@ -68,7 +68,7 @@ snowflake_of(const char *layout, const char *node, polyflake_clock clock, void *
 static int within_capacity(uint64_t *ids, size_t n, const polyflake_snowflake *snowflake) {
   polyflake_layout_info info;
   info.size = sizeof info;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_properties(polyflake_snowflake_layout(snowflake), NULL, &info));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_properties(polyflake_snowflake_layout(snowflake), &info, NULL));
   CHECK(!has_repeats(ids, n));
   uint64_t in_tick = 0;
   for (size_t i = 0; i < n; i++) {
@@ -147,8 +147,8 @@ static void shared_cursor(void) {
   for (int round = 0; round < 100; round++) {
     uint64_t from_kept = 0, from_new = 0;
     polyflake_snowflake *made = snowflake_of(round % 2 ? "twitter" : "leaf", "23", NULL, NULL);
-    CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(kept, &from_kept));
-    CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(made, &from_new));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(kept, &from_kept, NULL));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(made, &from_new, NULL));
     CHECK(last < from_kept && from_kept < from_new);
     last = from_new;
     polyflake_snowflake_free(made);
@@ -158,9 +158,9 @@ static void shared_cursor(void) {
   begin("one thread", "other bounds on a cursor that stands are refused");
   polyflake_options *options = polyflake_options_new();
   polyflake_snowflake *refused = NULL;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "23"));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_ahead_ms", "1"));
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_snowflake_new(options, &refused));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "23", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_ahead_ms", "1", NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_snowflake_new(options, &refused, NULL));
   CHECK(refused == NULL);
   polyflake_options_free(options);
 }
@@ -170,12 +170,12 @@ static void *make_and_take(void *user) {
   for (size_t i = 0; i < task->n && task->status == POLYFLAKE_OK; i++) {
     polyflake_options *options = polyflake_options_new();
     polyflake_snowflake *snowflake = NULL;
-    polyflake_options_set(options, "node", "24");
-    polyflake_options_set(options, "max_wait_ms", "600000");
-    task->status = polyflake_snowflake_new(options, &snowflake);
+    polyflake_options_set(options, "node", "24", NULL);
+    polyflake_options_set(options, "max_wait_ms", "600000", NULL);
+    task->status = polyflake_snowflake_new(options, &snowflake, NULL);
     polyflake_options_free(options);
     if (task->status == POLYFLAKE_OK) {
-      task->status = polyflake_next_id(snowflake, &task->ids[i]);
+      task->status = polyflake_next_id(snowflake, &task->ids[i], NULL);
     }
     polyflake_snowflake_free(snowflake);
   }
@@ -217,12 +217,12 @@ static void *make_at_once(void *user) {
     polyflake_options *options = polyflake_options_new();
     polyflake_snowflake *snowflake = NULL;
     snprintf(node, sizeof node, "%d", FIRST_RACED_NODE + n);
-    polyflake_options_set(options, "node", node);
-    polyflake_options_set(options, "max_wait_ms", "600000");
+    polyflake_options_set(options, "node", node, NULL);
+    polyflake_options_set(options, "max_wait_ms", "600000", NULL);
     pthread_barrier_wait(&starting_line);
-    polyflake_status status = polyflake_snowflake_new(options, &snowflake);
+    polyflake_status status = polyflake_snowflake_new(options, &snowflake, NULL);
     if (status == POLYFLAKE_OK) {
-      status = polyflake_next_id(snowflake, &task->ids[n]);
+      status = polyflake_next_id(snowflake, &task->ids[n], NULL);
     }
     if (status != POLYFLAKE_OK) {
       task->status = status;
@@ -259,7 +259,7 @@ static void *decode_all(void *user) {
   for (uint64_t id = 1; id <= task->n && task->status == POLYFLAKE_OK; id++) {
     polyflake_decoded decoded;
     decoded.size = sizeof decoded;
-    task->status = polyflake_layout_decode(layout, id << 22 | 7, NULL, &decoded);
+    task->status = polyflake_layout_decode(layout, id << 22 | 7, &decoded, NULL);
     task->out_of_order += decoded.ticks != id || decoded.sequence != 7;
   }
   return NULL;
@@ -285,6 +285,57 @@ static void one_layout(size_t n) {
   polyflake_snowflake_free(snowflake);
 }
 
+/* Waits for a tick of a hundred years, until it is closed. */
+static void *wait_until_closed(void *user) {
+  struct task *task = user;
+  uint64_t ids[2];
+  switch (task->n) {
+  case 0:
+    task->status = polyflake_next_id(task->snowflake, ids, NULL);
+    break;
+  case 1:
+    task->status = polyflake_fill(task->snowflake, 2, ids, NULL);
+    break;
+  default:
+    task->status = polyflake_next_id_or_zero(task->snowflake) == 0 ? POLYFLAKE_CLOSED : POLYFLAKE_OK;
+  }
+  return NULL;
+}
+
+static void closed_amid_waits(void) {
+  begin("four threads", "wait, and end with the Snowflake's close");
+  /* A new cursor takes the tick in which it is made for used up. */
+  polyflake_options *options = polyflake_options_new();
+  polyflake_snowflake *snowflake = NULL;
+  polyflake_options_set(options, "layout", "timestamp:8|node:4|sequence:1@0/3155760000s", NULL);
+  polyflake_options_set(options, "node", "1", NULL);
+  polyflake_options_set(options, "max_wait_ms", "20000", NULL);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake, NULL));
+  polyflake_options_free(options);
+  struct task tasks[THREADS];
+  polyflake_stats stats;
+  stats.size = sizeof stats;
+  memset(tasks, 0, sizeof tasks);
+  for (size_t t = 0; t < THREADS; t++) {
+    tasks[t].snowflake = snowflake;
+    tasks[t].n = t;
+    if (pthread_create(&tasks[t].thread, NULL, wait_until_closed, &tasks[t]) != 0) {
+      give_up("no thread");
+    }
+  }
+  do {
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_stats(snowflake, &stats, NULL));
+  } while (stats.waits < THREADS);
+  polyflake_snowflake_close(snowflake);
+  for (size_t t = 0; t < THREADS; t++) {
+    pthread_join(tasks[t].thread, NULL);
+    CHECK_STATUS(POLYFLAKE_CLOSED, tasks[t].status);
+  }
+  uint64_t id;
+  CHECK_STATUS(POLYFLAKE_CLOSED, polyflake_next_id(snowflake, &id, NULL));
+  polyflake_snowflake_free(snowflake);
+}
+
 int main(int argc, char **argv) {
   size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 500000;
   int64_t readings = 0;
@@ -298,5 +349,6 @@ int main(int argc, char **argv) {
   made_by_each_thread(n / 10);
   one_layout(n / 10);
   shared_cursor();
-  return finish(8);
+  closed_amid_waits();
+  return finish(9);
 }

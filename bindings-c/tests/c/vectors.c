@@ -105,7 +105,7 @@ static void check_refused(const cJSON *expected, polyflake_status status, const 
 
 static polyflake_layout *layout_of(const char *given) {
   polyflake_layout *layout = NULL;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_parse(given, NULL, &layout));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_parse(given, &layout, NULL));
   if (!layout) {
     give_up(given);
   }
@@ -114,13 +114,13 @@ static polyflake_layout *layout_of(const char *given) {
 
 static void check_layout_text(const char *expected, const polyflake_layout *layout) {
   char written[POLYFLAKE_LAYOUT_TEXT_SIZE];
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_text(layout, NULL, written, sizeof written));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_text(layout, written, sizeof written, NULL));
   CHECK_TEXT(expected, written);
 }
 
 static void check_properties(const cJSON *expected, const polyflake_layout *layout) {
   polyflake_layout_info info = {sizeof info, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_properties(layout, NULL, &info));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_properties(layout, &info, NULL));
   CHECK_NUMBER(number(expected, "epoch_ms"), info.epoch_ms);
   CHECK_NUMBER(number(expected, "tick_ms"), info.tick_ms);
   CHECK_NUMBER(number(expected, "ends_at_ms"), info.ends_at_ms);
@@ -139,7 +139,7 @@ static void check_properties(const cJSON *expected, const polyflake_layout *layo
   cJSON_ArrayForEach(expected_field, fields) {
     const char *name = text(expected_field, "name");
     polyflake_field field = {sizeof field, 0, 0, 0, 2, ""};
-    CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_field(layout, index++, NULL, &field));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_field(layout, index++, &field, NULL));
     CHECK_TEXT(name, field.name);
     CHECK_NUMBER(small(expected_field, "bits"), field.bits);
     CHECK_NUMBER(small(expected_field, "shift"), field.shift);
@@ -147,7 +147,7 @@ static void check_properties(const cJSON *expected, const polyflake_layout *layo
     CHECK_NUMBER(strcmp(name, "timestamp") != 0 && strcmp(name, "sequence") != 0, field.is_node);
   }
   polyflake_field none = {sizeof none, 0, 0, 0, 0, ""};
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_field(layout, index, NULL, &none));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_field(layout, index, &none, NULL));
 }
 
 static void run_error(const cJSON *error) {
@@ -199,7 +199,7 @@ static void run_layout(const cJSON *expected) {
 static void run_layout_refused(const cJSON *refusal) {
   polyflake_detail detail = fresh_detail();
   polyflake_layout *layout = NULL;
-  polyflake_status status = polyflake_layout_parse(text(refusal, "given"), &detail, &layout);
+  polyflake_status status = polyflake_layout_parse(text(refusal, "given"), &layout, &detail);
   check_refused(refusal, status, &detail);
   CHECK(layout == NULL);
 }
@@ -210,7 +210,7 @@ static void run_decode(const cJSON *expected) {
   polyflake_decoded decoded;
   fill_with_sentinel(&decoded, sizeof decoded);
   decoded.size = sizeof decoded;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_decode(layout, id, NULL, &decoded));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_decode(layout, id, &decoded, NULL));
   CHECK_NUMBER(id, decoded.id);
   CHECK_NUMBER(number(expected, "timestamp_ms"), decoded.timestamp_ms);
   CHECK_NUMBER(number(expected, "ticks"), decoded.ticks);
@@ -222,13 +222,13 @@ static void run_decode(const cJSON *expected) {
   /* By index, in the order of the layout's node fields; and by name. */
   uint64_t node_fields = 0;
   polyflake_field field = {sizeof field, 0, 0, 0, 0, ""};
-  for (size_t n = 0; polyflake_layout_field(layout, n, NULL, &field) == POLYFLAKE_OK; n++) {
+  for (size_t n = 0; polyflake_layout_field(layout, n, &field, NULL) == POLYFLAKE_OK; n++) {
     if (!field.is_node) {
       continue;
     }
     uint64_t value = number(fields, field.name), by_name = SENTINEL_ID;
     CHECK_NUMBER(value, decoded.fields[node_fields]);
-    CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_decode_field(layout, id, field.name, NULL, &by_name));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_decode_field(layout, id, field.name, &by_name, NULL));
     CHECK_NUMBER(value, by_name);
     node_fields++;
   }
@@ -250,44 +250,42 @@ static void run_decode_refused(const cJSON *refusal) {
   polyflake_decoded decoded;
   fill_with_sentinel(&decoded, sizeof decoded);
   decoded.size = sizeof decoded;
-  check_refused(refusal, polyflake_layout_decode(layout, id, &detail, &decoded), &detail);
+  check_refused(refusal, polyflake_layout_decode(layout, id, &decoded, &detail), &detail);
   CHECK(is_sentinel(&decoded.id, sizeof decoded - offsetof(polyflake_decoded, id)));
   polyflake_layout_free(layout);
 }
 
-/* "7", or {"datacenter": "1", "worker": "7"} as "datacenter=1,worker=7"; NULL for null and {}. */
-static const char *node_text(const cJSON *node, char *room, size_t size) {
+static polyflake_status set_node(polyflake_options *options, const cJSON *node, polyflake_detail *detail) {
   if (cJSON_IsString(node)) {
-    return node->valuestring;
+    return polyflake_options_set(options, "node", node->valuestring, detail);
   }
-  if (cJSON_IsNull(node) || !node->child) {
-    return NULL;
-  }
-  size_t length = 0;
   const cJSON *field;
   cJSON_ArrayForEach(field, node) {
-    const char *comma = length ? "," : "";
-    length += (size_t)snprintf(room + length, size - length, "%s%s=%s", comma, field->string, text_of(field));
-    if (length >= size) {
-      give_up("a node is too long for the test");
+    polyflake_status status =
+        polyflake_options_set_node_field(options, field->string, text_of(field), detail);
+    if (status != POLYFLAKE_OK) {
+      return status;
     }
   }
-  return room;
+  return POLYFLAKE_OK;
+}
+
+static polyflake_status
+compose(const cJSON *of, int64_t unix_ms, uint64_t sequence, uint64_t *id, polyflake_detail *detail) {
+  polyflake_layout *layout = layout_of(text(of, "layout"));
+  polyflake_options *options = polyflake_options_new();
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_layout(options, layout, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, set_node(options, member(of, "node"), NULL));
+  polyflake_status status = polyflake_options_compose(options, unix_ms, sequence, id, detail);
+  polyflake_options_free(options);
+  polyflake_layout_free(layout);
+  return status;
 }
 
 static void run_compose(const cJSON *expected) {
-  polyflake_layout *layout = layout_of(text(expected, "layout"));
-  char room[256];
-  const char *node = node_text(member(expected, "node"), room, sizeof room);
-  uint64_t id = SENTINEL_ID;
-  CHECK_STATUS(
-      POLYFLAKE_OK,
-      polyflake_layout_compose(
-          layout, time_ms(expected, "time_ms"), node, number(expected, "sequence"), NULL, &id
-      )
-  );
+  uint64_t id = SENTINEL_ID, sequence = number(expected, "sequence");
+  CHECK_STATUS(POLYFLAKE_OK, compose(expected, time_ms(expected, "time_ms"), sequence, &id, NULL));
   CHECK_NUMBER(number(expected, "id"), id);
-  polyflake_layout_free(layout);
 }
 
 static void run_compose_refused(const cJSON *refusal) {
@@ -298,23 +296,19 @@ static void run_compose_refused(const cJSON *refusal) {
     pass_over();
     return;
   }
-  polyflake_layout *layout = layout_of(text(refusal, "layout"));
-  char room[256];
-  const char *node = node_text(member(refusal, "node"), room, sizeof room);
   polyflake_detail detail = fresh_detail();
   uint64_t id = SENTINEL_ID;
-  check_refused(refusal, polyflake_layout_compose(layout, unix_ms, node, sequence, &detail, &id), &detail);
+  check_refused(refusal, compose(refusal, unix_ms, sequence, &id, &detail), &detail);
   CHECK_NUMBER(SENTINEL_ID, id);
-  polyflake_layout_free(layout);
 }
 
 typedef polyflake_status
-bound(const polyflake_layout *layout, int64_t unix_ms, uint32_t ns, polyflake_detail *detail, uint64_t *id);
+bound(const polyflake_layout *layout, int64_t unix_ms, uint32_t ns, uint64_t *id, polyflake_detail *detail);
 
 static void check_bound(const cJSON *expected, bound *call, const polyflake_layout *layout, int64_t unix_ms) {
   polyflake_detail detail = fresh_detail();
   uint64_t id = SENTINEL_ID;
-  polyflake_status status = call(layout, unix_ms, 0, &detail, &id);
+  polyflake_status status = call(layout, unix_ms, 0, &id, &detail);
   if (cJSON_IsString(expected)) {
     uint64_t expected_id;
     CHECK(express_unsigned(text_of(expected), &expected_id));
@@ -350,16 +344,16 @@ static void run_text(const cJSON *expected) {
     }
     char written[POLYFLAKE_ID_TEXT_SIZE];
     uint64_t read = ~id;
-    CHECK_STATUS(POLYFLAKE_OK, polyflake_id_write(id, format->string, NULL, written, sizeof written));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_id_write(id, format->string, written, sizeof written, NULL));
     CHECK_TEXT(text_of(format), written);
-    CHECK_STATUS(POLYFLAKE_OK, polyflake_id_read(text_of(format), format->string, NULL, &read));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_id_read(text_of(format), format->string, &read, NULL));
     CHECK_NUMBER(id, read);
   }
 }
 
 static void run_text_read(const cJSON *expected) {
   uint64_t id = SENTINEL_ID;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_id_read(text(expected, "text"), text(expected, "format"), NULL, &id));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_id_read(text(expected, "text"), text(expected, "format"), &id, NULL));
   CHECK_NUMBER(number(expected, "id"), id);
 }
 
@@ -380,7 +374,7 @@ static int names_position(const char *message, const cJSON *position) {
 static void run_text_refused(const cJSON *refusal) {
   polyflake_detail detail = fresh_detail();
   uint64_t id = SENTINEL_ID;
-  polyflake_status status = polyflake_id_read(text(refusal, "text"), text(refusal, "format"), &detail, &id);
+  polyflake_status status = polyflake_id_read(text(refusal, "text"), text(refusal, "format"), &id, &detail);
   check_refused(refusal, status, &detail);
   CHECK_NUMBER(SENTINEL_ID, id);
   const cJSON *position = member(refusal, "position");
@@ -410,21 +404,6 @@ static int read_held_clock(void *user, int64_t *unix_ms) {
   return 0;
 }
 
-static polyflake_status set_node(polyflake_options *options, const cJSON *node, polyflake_detail *detail) {
-  if (cJSON_IsString(node)) {
-    return polyflake_options_set_detailed(options, "node", node->valuestring, detail);
-  }
-  const cJSON *field;
-  cJSON_ArrayForEach(field, node) {
-    polyflake_status status =
-        polyflake_options_set_node_field(options, field->string, text_of(field), detail);
-    if (status != POLYFLAKE_OK) {
-      return status;
-    }
-  }
-  return POLYFLAKE_OK;
-}
-
 /* The first status that is not OK, of setting the options and of making the Snowflake from them. */
 static polyflake_status build(
     const cJSON *texts, struct held_clock *clock, polyflake_detail *detail, polyflake_snowflake **snowflake
@@ -437,8 +416,7 @@ static polyflake_status build(
       status = set_node(options, option, detail);
     } else {
       int is_node = strcmp(option->string, "node_text") == 0;
-      status =
-          polyflake_options_set_detailed(options, is_node ? "node" : option->string, text_of(option), detail);
+      status = polyflake_options_set(options, is_node ? "node" : option->string, text_of(option), detail);
     }
     if (status != POLYFLAKE_OK) {
       break;
@@ -448,7 +426,7 @@ static polyflake_status build(
     status = polyflake_options_set_clock(options, read_held_clock, clock, detail);
   }
   if (status == POLYFLAKE_OK) {
-    status = polyflake_snowflake_new_detailed(options, detail, snowflake);
+    status = polyflake_snowflake_new(options, snowflake, detail);
   }
   polyflake_options_free(options);
   return status;
@@ -466,7 +444,7 @@ static void run_options(const cJSON *expected) {
   CHECK_STATUS(POLYFLAKE_OK, build(member(expected, "options"), &clock, &detail, &snowflake));
   CHECK(is_untouched(&detail));
   uint64_t node = SENTINEL_ID;
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_node(snowflake, NULL, &node));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_node(snowflake, &node, NULL));
   CHECK_NUMBER(number(expected, "node"), node);
   check_layout_text(text(expected, "layout"), polyflake_snowflake_layout(snowflake));
   polyflake_snowflake_free(snowflake);
@@ -493,8 +471,8 @@ static void run_single(const cJSON *step, const polyflake_snowflake *snowflake) 
   polyflake_detail detail = fresh_detail();
   uint64_t id = SENTINEL_ID;
   polyflake_status status = strcmp(text(step, "call"), "try_next_id") == 0
-                                ? polyflake_try_next_id(snowflake, &detail, &id)
-                                : polyflake_next_id_detailed(snowflake, &detail, &id);
+                                ? polyflake_try_next_id(snowflake, &id, &detail)
+                                : polyflake_next_id(snowflake, &id, &detail);
   if (member(step, "error")) {
     check_refused(step, status, &detail);
     CHECK_NUMBER(SENTINEL_ID, id);
@@ -529,25 +507,28 @@ static void check_batch(const cJSON *step, const uint64_t *ids, size_t n) {
 static unsigned long steps_passed_over;
 
 static void run_batch(const cJSON *step, const polyflake_snowflake *snowflake) {
-  uint64_t n;
-  if (!express_unsigned(text(step, "n"), &n) || n > SIZE_MAX) {
+  int64_t n;
+  if (!express_signed(text(step, "n"), &n)) {
     steps_passed_over++;
     return;
   }
-  /* An n that is out of range is refused before the array is looked at. */
-  size_t room = n > 0 && n <= 16777216 ? (size_t)n : 1;
+  polyflake_detail detail = fresh_detail();
+  polyflake_status status = polyflake_check_batch(n, &detail);
+  if (status != POLYFLAKE_OK) {
+    check_refused(step, status, &detail);
+    return;
+  }
+  size_t room = (size_t)n;
   uint64_t *ids = malloc(room * sizeof *ids);
   if (!ids) {
     give_up("no memory");
   }
-  fill_with_sentinel(ids, room * sizeof *ids);
-  polyflake_detail detail = fresh_detail();
-  polyflake_status status = polyflake_next_ids(snowflake, (size_t)n, &detail, ids);
+  status = polyflake_fill(snowflake, room, ids, &detail);
   if (member(step, "error")) {
     check_refused(step, status, &detail);
   } else {
     CHECK_STATUS(POLYFLAKE_OK, status);
-    check_batch(step, ids, (size_t)n);
+    check_batch(step, ids, room);
     CHECK(is_untouched(&detail));
   }
   free(ids);

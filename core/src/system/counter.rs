@@ -28,7 +28,7 @@ impl Counter for Processor {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod processor {
     use core::arch::x86_64::{__cpuid, _rdtsc};
-    use std::sync::OnceLock;
+    use core::sync::atomic::{AtomicU8, Ordering};
 
     /// Bit 8 of EDX says that the time-stamp counter is invariant: AMD64 Architecture Programmer's Manual, volume 3,
     /// function `8000_0007h`; Intel 64 Software Developer's Manual, volume 3, "Invariant TSC".
@@ -54,9 +54,17 @@ mod processor {
     /// By half a GHz, for not every processor tells its rate: the slowest that make the promise have 600 MHz. One of
     /// 6 GHz then reads the wall clock about a hundred times a ms, which is one call of a thousand.
     pub(super) fn least_in(ns: u64) -> u64 {
-        // A virtual machine may take tens of us to answer.
-        static PROMISED: OnceLock<bool> = OnceLock::new();
-        if *PROMISED.get_or_init(promises) { ns / 2 } else { 0 }
+        const PROMISED: u8 = 1;
+        const NOT_PROMISED: u8 = 2;
+        // Kept, for a virtual machine may take tens of us to answer. Not a `OnceLock`: one that a fork copies while another
+        // thread initializes it would block the child for ever. Threads that come here at once all ask.
+        static ANSWER: AtomicU8 = AtomicU8::new(0);
+        let mut answer = ANSWER.load(Ordering::Relaxed);
+        if answer == 0 {
+            answer = if promises() { PROMISED } else { NOT_PROMISED };
+            ANSWER.store(answer, Ordering::Relaxed);
+        }
+        if answer == PROMISED { ns / 2 } else { 0 }
     }
 }
 

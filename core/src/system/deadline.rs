@@ -59,10 +59,13 @@ impl Deadline {
     /// The wall clock's ms, read anew.
     #[cold]
     pub(super) fn renew(&self, counter: &impl Counter, wall_ns: impl FnOnce() -> i64) -> i64 {
+        if counter.least_in(1000) == 0 {
+            // Nothing is promised, so that nothing is kept: threads share no cache line for it.
+            return wall_ns().div_euclid(NS_PER_MS);
+        }
         // Before the clock is read, so that a thread that pauses here puts nothing old in the place of something new.
         let is_mine = !self.renewing.swap(true, Ordering::Acquire) || cfg!(mutant = "two_renew");
-        // Where nothing is promised the counter is not read.
-        let start = if counter.least_in(1000) == 0 { 0 } else { counter.now() };
+        let start = counter.now();
         let wall_ns = wall_ns();
         let ms = wall_ns.div_euclid(NS_PER_MS);
         if is_mine {
@@ -255,6 +258,8 @@ mod tests {
         for ns in [5_000_000, 5_999_999, 6_000_000, 4_000_000, -1] {
             assert_eq!(kept.unix_ms(&None, || ns), ns.div_euclid(NS_PER_MS));
         }
+        // Nor is anything written, which other threads would have to fetch.
+        assert_eq!(kept.kept.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -10,6 +10,11 @@ mod process;
 #[cfg(not(feature = "std"))]
 #[path = "no_process.rs"]
 mod process;
+#[cfg(feature = "std")]
+mod queue;
+#[cfg(not(feature = "std"))]
+#[path = "no_queue.rs"]
+mod queue;
 #[cfg(all(feature = "std", unix, target_has_atomic = "64"))]
 mod state;
 #[cfg(all(feature = "std", not(all(unix, target_has_atomic = "64"))))]
@@ -23,6 +28,7 @@ mod time;
 mod wait;
 
 pub(crate) use process::Process;
+pub(crate) use queue::Turn;
 #[cfg(feature = "std")]
 pub(crate) use state::StateFile;
 #[cfg(feature = "std")]

@@ -15,7 +15,7 @@ use crate::options::Resolved;
 pub(crate) enum StateFile {}
 
 impl StateFile {
-    pub(crate) fn open(path: &Path, _: &Key, _: &Resolved, _: u64) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, _: &Key, _: &Resolved, _: &Rule, _: &impl Clock) -> Result<Self, Error> {
         Err(Error::state(path, StateFault::NoPlatform))
     }
 
@@ -35,7 +35,7 @@ impl StateFile {
         match *self {}
     }
 
-    pub(crate) fn check_place(&self) -> Result<(), StateFault> {
+    pub(crate) fn still_in_place(&self) -> Result<(), StateFault> {
         match *self {}
     }
 
@@ -59,11 +59,19 @@ impl StateFile {
         match *self {}
     }
 
+    pub(crate) fn floor(&self) -> u64 {
+        match *self {}
+    }
+
+    pub(crate) fn has_begun(&self) {
+        match *self {}
+    }
+
     pub(crate) fn was_reset(&self) -> bool {
         match *self {}
     }
 
-    pub(crate) fn begin(&self, _: &Rule, _: &impl Clock) -> Result<(), Error> {
+    pub(crate) fn begin(&mut self, _: &Rule, _: &impl Clock) -> Result<(), Error> {
         match *self {}
     }
 }

@@ -10,11 +10,14 @@ use core::sync::atomic::AtomicPtr;
 use portable_atomic::{AtomicU64, Ordering};
 use std::boxed::Box;
 
+use super::queue::Queue;
+
 /// A process, or what a child has inherited of its parent's.
 #[derive(Debug)]
 pub(crate) struct Process {
     /// `u64::MAX`, and 0 in every child: the limit of all that is issued only by the process that made it.
     alive: &'static AtomicU64,
+    queue: Queue,
 }
 
 /// The newest one, in this process or a parent of it. No lock: a fork in the middle of anything leaves it whole.
@@ -35,7 +38,8 @@ impl Process {
                 after_fork();
             }
             // A thread that is overtaken here leaks a page, once a process.
-            let made = ptr::from_mut(Box::leak(Box::new(Self { alive: alive_word() })));
+            let made =
+                ptr::from_mut(Box::leak(Box::new(Self { alive: alive_word(), queue: Queue::default() })));
             match CURRENT.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => newest = made,
                 Err(other) => newest = other,
@@ -46,6 +50,11 @@ impl Process {
     /// Whether this still is the process that it was made in.
     pub(crate) fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Acquire) != 0
+    }
+
+    /// The calls of this process that wait.
+    pub(super) fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     /// The limit of what only this process issues: every slot, and in its children none.

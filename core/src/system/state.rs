@@ -15,6 +15,10 @@
 //!
 //! What is issued lies at or below `synced`, and `synced` at or below a `written` that was on disk before. So after
 //! a power loss the file's `written` is above all that was issued, however old the rest of the file is.
+//!
+//! A file can lose its name, or another can take it, while a process has it open. A process looks before it moves the
+//! bound, and the bound is at most [`AHEAD_MS`] ahead of the clock: so a new file, or one that was put in its place,
+//! begins that far ahead, and waits for the clock to get there.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering;
@@ -59,7 +63,8 @@ const LIVE: usize = Head::LEN;
 #[repr(C)]
 struct Live {
     cursor: Cursor,
-    unused: AtomicU64,
+    /// Which file this is ([`Identity::word`]): a copy that is put in its place says something else.
+    place: AtomicU64,
     /// Whoever issues past this sees to it that `synced` moves on.
     soft: AtomicU64,
     /// Nothing is issued past this: so much of `written` is known to be on disk.
@@ -93,6 +98,9 @@ pub(crate) struct StateFile {
     /// Absolute, for the folder may change.
     path: PathBuf,
     identity: Identity,
+    boot: Option<u64>,
+    /// What this process does not issue below, for somebody else may have: the bound before a reboot, or of another file.
+    floor: u64,
 }
 
 /// What tells a file from one that has taken its name.
@@ -106,11 +114,22 @@ impl Identity {
     fn of(metadata: &fs::Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
     }
+
+    /// A word that differs from another file's, and is not 0.
+    const fn word(&self) -> u64 {
+        self.inode ^ self.device.rotate_right(20) | 1 << 63
+    }
 }
 
 impl StateFile {
-    /// Opens or makes the state file of these options. A new one's cursor starts at `first`.
-    pub(super) fn open(path: &Path, key: &Key, options: &Resolved, first: u64) -> Result<Self, Error> {
+    /// Opens or makes the state file of these options.
+    pub(super) fn open(
+        path: &Path,
+        key: &Key,
+        options: &Resolved,
+        rule: &Rule,
+        clock: &impl Clock,
+    ) -> Result<Self, Error> {
         let refuse = |fault| Error::state(path, fault);
         let path = std::path::absolute(path).map_err(|error| refuse(StateFault::os(OPENED, &error)))?;
         let head =
@@ -121,6 +140,9 @@ impl StateFile {
             match Self::map(&path).and_then(|file| file.check_place().map(|()| file)) {
                 Ok(file) => break file,
                 Err(StateFault::Os { errno: libc::ENOENT, .. }) if !last => {
+                    // The clock is read now that the file is missing: whoever still has one that was deleted found it in
+                    // its place before, and issues nothing past its own reading then and `AHEAD_MS`.
+                    let first = rule.used_up_to(clock.unix_ms_uncached()?.saturating_add(AHEAD_MS));
                     create(&path, &head, first).map_err(refuse)?;
                 }
                 // Another has taken its name meanwhile: that one, then.
@@ -155,7 +177,8 @@ impl StateFile {
         let head = Head::read(&bytes)?;
         let map =
             MmapOptions::new().len(SIZE).map_raw(&file).map_err(|error| StateFault::os("mapped", &error))?;
-        let file = Self { map, head, path: path.to_path_buf(), identity: Identity::of(&metadata) };
+        let identity = Identity::of(&metadata);
+        let file = Self { map, head, path: path.to_path_buf(), identity, boot: boot_id(), floor: 0 };
         // Twice, for other processes move them meanwhile.
         if !file.live().is_in_order() && !file.live().is_in_order() {
             return Err(StateFault::Damaged);
@@ -207,9 +230,7 @@ impl StateFile {
         let live = self.live();
         if let Err(fault) = self.check_place() {
             if fault == StateFault::Gone {
-                // For all that have this file open: another may issue the same IDs now.
-                live.soft.store(0, Ordering::Release);
-                live.synced.store(0, Ordering::Release);
+                self.stop();
             }
             return Err(fault);
         }
@@ -229,6 +250,22 @@ impl StateFile {
         live.synced.fetch_max(bound, Ordering::AcqRel);
         live.soft.fetch_max(soft, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Whether the file has not lost its place, which is looked at whenever the clock seems to have stepped back, or a tick
+    /// is used up.
+    pub(crate) fn still_in_place(&self) -> Result<(), StateFault> {
+        if self.check_place() == Err(StateFault::Gone) {
+            self.stop();
+            return Err(StateFault::Gone);
+        }
+        Ok(())
+    }
+
+    /// Ends issuing for all that have this file open: another may issue the same IDs now.
+    fn stop(&self) {
+        self.live().soft.store(0, Ordering::Release);
+        self.live().synced.store(0, Ordering::Release);
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -262,28 +299,45 @@ impl StateFile {
         Error::state(&self.path, fault)
     }
 
-    /// Makes a file that was just opened ready to issue from: after a reboot it goes on above the bound. Where nothing
-    /// was issued since then, or since the file was made, it waits until the clock has passed what may have been.
-    pub(super) fn begin(&self, rule: &Rule, clock: &impl Clock) -> Result<(), Error> {
+    /// Makes a file that was just opened ready to issue from. Of another boot, of another place, or where nothing was issued
+    /// yet, it waits until the clock has passed what somebody else may have issued. The cursor is not moved before that,
+    /// for others may be issuing from it.
+    pub(super) fn begin(&mut self, rule: &Rule, clock: &impl Clock) -> Result<(), Error> {
         let live = self.live();
-        let (boot, of_cursor) = (boot_id(), live.boot.load(Ordering::Acquire));
-        if boot.is_none_or(|boot| boot != of_cursor) {
-            live.cursor.begin_at(live.written.load(Ordering::Acquire));
-            // Last: who is killed before has this done again by the next.
-            let boot = boot.unwrap_or_default();
-            let _ = live.boot.compare_exchange(of_cursor, boot, Ordering::AcqRel, Ordering::Relaxed);
-        }
         let now_ms = clock.unix_ms_uncached()?;
-        self.check_lead(rule, now_ms)?;
-        if !live.cursor.has_issued() {
-            wait_for(rule, clock, now_ms, live.cursor.load());
+        let (mut floor, written) = (0, live.written.load(Ordering::Acquire));
+        if self.boot.is_none_or(|boot| boot != live.boot.load(Ordering::Acquire)) {
+            floor = written;
         }
+        if self.identity.word() != live.place.load(Ordering::Acquire) {
+            floor = rule.used_up_to(now_ms.saturating_add(AHEAD_MS)).max(written);
+        }
+        let last = live.cursor.load();
+        self.check_lead_of(rule, last.max(floor), now_ms)?;
+        wait_for(rule, clock, now_ms, if live.cursor.began_at(last) { last.max(floor) } else { floor })?;
+        self.floor = floor;
         Ok(())
+    }
+
+    /// Up to which slot this process issues nothing.
+    pub(crate) fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// The cursor is past the floor, so that whoever opens the file next need not wait.
+    pub(crate) fn has_begun(&self) {
+        let live = self.live();
+        live.place.store(self.identity.word(), Ordering::Release);
+        live.boot.store(self.boot.unwrap_or_default(), Ordering::Release);
     }
 
     /// Refuses a cursor that is far ahead of the clock.
     pub(super) fn check_lead(&self, rule: &Rule, now_ms: i64) -> Result<(), Error> {
-        let lead_ms = rule.lead_ms(self.cursor().load(), now_ms);
+        self.check_lead_of(rule, self.cursor().load(), now_ms)
+    }
+
+    fn check_lead_of(&self, rule: &Rule, slot: u64, now_ms: i64) -> Result<(), Error> {
+        let lead_ms = rule.lead_ms(slot, now_ms);
         if lead_ms > MAX_LEAD_MS.max(self.head.max_backward_ms.into()) {
             return Err(self.refusal(StateFault::FarAhead { lead_ms }));
         }
@@ -296,23 +350,24 @@ impl StateFile {
     }
 }
 
-/// Waits until the clock has passed a slot's tick, or as long as it would take: a clock that stands still must not
+/// Waits until the clock has passed a slot's tick, or as long as it would take: a clock that does not move must not
 /// hang this. A clock that was set back is for the rule to judge.
-fn wait_for(rule: &Rule, clock: &impl Clock, now_ms: i64, slot: u64) {
+fn wait_for(rule: &Rule, clock: &impl Clock, now_ms: i64, slot: u64) -> Result<(), Error> {
     let target_ms = rule.passed_at_ms(slot);
     let longest_ms = ms_until(now_ms, target_ms);
     if longest_ms > AHEAD_MS.unsigned_abs() + rule.tick_ms() {
-        return;
+        return Ok(());
     }
     let (start, longest) = (Instant::now(), core::time::Duration::from_millis(longest_ms));
     let target_ms = i64::try_from(target_ms).unwrap_or(i64::MAX);
     while let Some(left) = longest.checked_sub(start.elapsed()) {
-        match clock.unix_ms_uncached() {
-            Ok(now_ms) if now_ms < target_ms => std::thread::sleep(clock.until(now_ms, target_ms).min(left)),
-            // An error of the clock comes again with the first ID.
-            _ => return,
+        let now_ms = clock.unix_ms_uncached()?;
+        if now_ms >= target_ms {
+            break;
         }
+        std::thread::sleep(clock.until(now_ms, target_ms).min(left));
     }
+    Ok(())
 }
 
 const OPENED: &str = "opened";
@@ -428,8 +483,14 @@ impl Unnamed {
         page.resize(SIZE, 0);
         let slots =
             [offset_of!(Cursor, slot), offset_of!(Cursor, first)].map(|at| offset_of!(Live, cursor) + at);
-        for at in [slots[0], slots[1], offset_of!(Live, written)] {
-            page.splice(LIVE + at..LIVE + at + 8, first.to_ne_bytes());
+        let place = Identity::of(&file.metadata().map_err(created)?).word();
+        for (at, word) in [
+            (slots[0], first),
+            (slots[1], first),
+            (offset_of!(Live, written), first),
+            (offset_of!(Live, place), place),
+        ] {
+            page.splice(LIVE + at..LIVE + at + 8, word.to_ne_bytes());
         }
         // All of its bytes are written and synced: the disk has its blocks before anything is stored through a
         // mapping, where a full disk would be no error but a SIGBUS.
@@ -537,6 +598,7 @@ pub fn reset_state_with_clock(path: impl AsRef<Path>, clock: &impl Clock) -> Res
         let replaced = fs::rename(&made.path, &absolute).and_then(|()| sync_folder(&absolute));
         replaced.map_err(|error| refuse(StateFault::os("replaced", &error)))?;
         old.cursor().use_up();
+        old.stop();
         return Ok(());
     }
 }
@@ -571,6 +633,7 @@ mod tests {
         let clock = || Ok::<_, ClockError>(now.get());
         let options = Snowflake::builder().node(1).state(folder.join("state"));
         let ids = options.build_with_clock(clock).unwrap();
+        now.set(now.get() + super::AHEAD_MS + 1);
         let mut last = ids.next_id().unwrap();
         SYNC_FAILS.set(true);
         let start_ms = now.get();

@@ -1,4 +1,5 @@
-//! One cursor per node and process: Snowflakes whose IDs could be equal find the same one.
+//! One cursor per node and process: Snowflakes with the same epoch, tick, places of timestamp and sequence, and node bits
+//! find the same one.
 
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -106,20 +107,18 @@ pub(crate) fn process_cursor(
     }
 }
 
-/// The state file of these options, opened if this process has not opened it yet. A new one's cursor starts at
-/// `first`.
+/// The state file of these options, opened if this process has not opened it yet.
 #[cfg(feature = "std")]
 pub(crate) fn host_cursor(
     options: &Resolved,
     path: &Path,
     rule: &Rule,
     clock: &impl Clock,
-    first: u64,
 ) -> Result<&'static StateFile, Error> {
     let key = Key::of(options);
     // Refused before it is claimed: it may be another file that is named next.
     let make = || {
-        let file = StateFile::open(path, &key, options, first)?;
+        let mut file = StateFile::open(path, &key, options, rule, clock)?;
         file.begin(rule, clock)?;
         Ok(Claim::Host(file))
     };

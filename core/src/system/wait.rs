@@ -46,8 +46,4 @@ impl Wait for ThreadWait {
         }
         Ok(())
     }
-
-    fn resumed(&mut self) {
-        std::thread::yield_now();
-    }
 }

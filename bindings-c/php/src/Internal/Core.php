@@ -10,7 +10,6 @@ use DateTimeZone;
 use FFI;
 use FFI\CData;
 use FFI\CType;
-use Polyflake\Exception\InvalidIdException;
 use Throwable;
 use TypeError;
 
@@ -22,7 +21,6 @@ use TypeError;
 final class Core
 {
     private const NANOSECONDS_PER_MICROSECOND = 1000;
-    private const ID_TEXT_SIZE = 21;
 
     /**
      * C types, parsed once: it is faster, and PHP 8.2 leaks those of pointers.
@@ -64,12 +62,45 @@ final class Core
     }
 
     /**
-     * A text that C reads up to its NUL. One inside it must not cut it short, so it becomes a character that, as C's
-     * bytes that are no UTF-8, no parser takes.
+     * A text that C reads up to its NUL. One within would cut it short and let the rest pass unread, so it becomes the
+     * symbol for it, which no parser of the library takes.
      */
     public static function text(string $text): string
     {
-        return str_replace("\0", "\u{FFFD}", $text);
+        return str_replace("\0", '␀', $text);
+    }
+
+    /**
+     * Sets an option: of a value C is told the length.
+     */
+    public static function set(CData $options, string $name, string $value, CData $detail): void
+    {
+        $status = Library::ffi()->polyflake_options_set_bytes($options, $name, $value, strlen($value), $detail);
+        self::check($status, $detail);
+    }
+
+    /**
+     * Sets the node, whole or by its fields; null and no fields leave it unset.
+     *
+     * @param int|array<mixed>|string|null $node
+     */
+    public static function setNode(CData $options, int|array|string|null $node, CData $detail): void
+    {
+        if (!is_array($node)) {
+            if ($node !== null) {
+                self::set($options, 'node', (string) $node, $detail);
+            }
+            return;
+        }
+        foreach ($node as $field => $value) {
+            if (!is_int($value)) {
+                $type = get_debug_type($value);
+                throw new TypeError("node field '$field' must be of type int, $type given");
+            }
+            $field = self::text((string) $field);
+            $status = Library::ffi()->polyflake_options_set_node_field($options, $field, (string) $value, $detail);
+            self::check($status, $detail);
+        }
     }
 
     /**
@@ -85,7 +116,7 @@ final class Core
         $bits = self::room('uint64_t');
         $detail = self::detail();
         self::check(
-            Library::ffi()->polyflake_id_read(self::text($text), self::text($format), $detail, $bits),
+            Library::ffi()->polyflake_id_read(self::text($text), self::text($format), $bits, $detail),
             $detail,
         );
         return $bits[0];
@@ -93,8 +124,9 @@ final class Core
 
     public static function write(int $bits, string $format, CData $detail): string
     {
-        $text = self::room('char', self::ID_TEXT_SIZE);
-        $status = Library::ffi()->polyflake_id_write($bits, self::text($format), $detail, $text, self::ID_TEXT_SIZE);
+        $size = Library::ffi()->POLYFLAKE_ID_TEXT_SIZE;
+        $text = self::room('char', $size);
+        $status = Library::ffi()->polyflake_id_write($bits, self::text($format), $text, $size, $detail);
         self::check($status, $detail);
         return FFI::string($text);
     }
@@ -110,48 +142,10 @@ final class Core
     /**
      * Why 64 bits are no int: those of an ID with its top bit set.
      */
-    public static function tooLarge(int $bits, string $instead): Throwable
+    public static function tooLarge(int $bits, CData $detail): Throwable
     {
-        $code = array_search(InvalidIdException::class, Failure::CLASSES, true);
-        $message = sprintf("invalid_id: %u is more than PHP's int holds (%d); %s", $bits, PHP_INT_MAX, $instead);
-        return Failure::make($code, $message);
-    }
-
-    /**
-     * A node as a text, or null for none.
-     *
-     * @param int|array<string, int>|string|null $node
-     */
-    public static function node(int|array|string|null $node): ?string
-    {
-        if (!is_array($node)) {
-            return $node === null ? null : self::text((string) $node);
-        }
-        $parts = [];
-        foreach (self::nodeFields($node) as $field => $value) {
-            // A name must not bring fields of its own into the text.
-            $parts[] = str_replace(['=', ','], "\u{FFFD}", (string) $field) . "=$value";
-        }
-        return $parts === [] ? null : implode(',', $parts);
-    }
-
-    /**
-     * A node's fields as texts.
-     *
-     * @param array<mixed> $node
-     * @return array<string>
-     */
-    public static function nodeFields(array $node): array
-    {
-        $fields = [];
-        foreach ($node as $field => $value) {
-            if (!is_int($value)) {
-                $type = get_debug_type($value);
-                throw new TypeError("node field '$field' must be of type int, $type given");
-            }
-            $fields[self::text((string) $field)] = (string) $value;
-        }
-        return $fields;
+        $status = Library::ffi()->polyflake_id_signed($bits, self::room('int64_t'), $detail);
+        return Failure::of($status, $detail);
     }
 
     /**
@@ -167,7 +161,7 @@ final class Core
         $microseconds = (int) $time->format('u');
         $ms = $time->getTimestamp() * 1000 + intdiv($microseconds, 1000);
         if (!is_int($ms)) {
-            throw Failure::make(6, 'time_out_of_range: ' . $time->format('c') . ' is past what 64-bit Unix ms hold');
+            throw Failure::inWords(Library::ffi()->POLYFLAKE_TIME_OUT_OF_RANGE, $time->format('c'));
         }
         return [$ms, $microseconds % 1000 * self::NANOSECONDS_PER_MICROSECOND];
     }

@@ -6,22 +6,8 @@ namespace Polyflake\Internal;
 
 use FFI;
 use FFI\CData;
-use Polyflake\Exception\ClockFailedException;
-use Polyflake\Exception\ClockMovedBackwardsException;
-use Polyflake\Exception\ClosedException;
-use Polyflake\Exception\ForkedException;
 use Polyflake\Exception\InternalException;
-use Polyflake\Exception\InvalidIdException;
-use Polyflake\Exception\InvalidLayoutException;
-use Polyflake\Exception\InvalidNodeException;
-use Polyflake\Exception\InvalidOptionException;
-use Polyflake\Exception\LeaseLostException;
-use Polyflake\Exception\LeaseUnavailableException;
 use Polyflake\Exception\PolyflakeException;
-use Polyflake\Exception\SequenceExhaustedException;
-use Polyflake\Exception\StateFileException;
-use Polyflake\Exception\TimeOutOfRangeException;
-use Polyflake\Exception\UnknownLayoutException;
 use Throwable;
 
 /**
@@ -31,25 +17,6 @@ use Throwable;
  */
 final class Failure
 {
-    /** The exceptions, by the errors' permanent numbers. */
-    public const CLASSES = [
-        1 => InvalidLayoutException::class,
-        2 => UnknownLayoutException::class,
-        3 => InvalidNodeException::class,
-        4 => InvalidOptionException::class,
-        5 => InvalidIdException::class,
-        6 => TimeOutOfRangeException::class,
-        7 => ClockMovedBackwardsException::class,
-        8 => SequenceExhaustedException::class,
-        9 => ForkedException::class,
-        10 => ClockFailedException::class,
-        11 => StateFileException::class,
-        12 => LeaseUnavailableException::class,
-        13 => LeaseLostException::class,
-        14 => ClosedException::class,
-        99 => InternalException::class,
-    ];
-
     public static function of(int $status, CData $detail, ?Throwable $previous = null): PolyflakeException
     {
         return self::make(
@@ -62,17 +29,38 @@ final class Failure
     }
 
     /**
-     * For the few refusals that are PHP's own.
+     * In the library's words for a status, for what cannot be asked of it.
      */
-    public static function make(
+    public static function inWords(int $status, string $value = ''): PolyflakeException
+    {
+        $words = array_filter([
+            Library::ffi()->polyflake_status_name($status),
+            Library::ffi()->polyflake_status_message($status),
+            $value,
+        ]);
+        return self::make($status, implode(': ', $words), 0, 0, null);
+    }
+
+    /**
+     * The exception that is named as the error is.
+     *
+     * @return class-string<PolyflakeException>
+     */
+    public static function class(string $name): string
+    {
+        $class = 'Polyflake\Exception\\' . str_replace('_', '', ucwords($name, '_')) . 'Exception';
+        return is_subclass_of($class, PolyflakeException::class) ? $class : InternalException::class;
+    }
+
+    private static function make(
         int $status,
         string $message,
-        int $behindMs = 0,
-        int $retryAfterMs = 0,
-        ?Throwable $previous = null,
+        int $behindMs,
+        int $retryAfterMs,
+        ?Throwable $previous,
     ): PolyflakeException {
-        $class = self::CLASSES[$status] ?? InternalException::class;
         $name = Library::ffi()->polyflake_status_name($status);
+        $class = self::class($name);
         return new $class($message, $status, $name, $behindMs, $retryAfterMs, $previous);
     }
 }

@@ -20,7 +20,7 @@ final class LayoutPointer
     {
         $room = Core::room('polyflake_layout *');
         $detail = Core::detail();
-        Core::check(Library::ffi()->polyflake_layout_parse(Core::text($layout), $detail, $room), $detail);
+        Core::check(Library::ffi()->polyflake_layout_parse(Core::text($layout), $room, $detail), $detail);
         $this->pointer = $room[0];
     }
 

@@ -47,23 +47,23 @@ static const char *layout(void) {
 /* Builds a generator for node 7, with the options of the command line. */
 static polyflake_status build(polyflake_snowflake **snowflake) {
   polyflake_options *options = polyflake_options_new();
-  polyflake_status status = polyflake_options_set(options, "layout", layout());
+  polyflake_status status = polyflake_options_set(options, "layout", layout(), NULL);
   if (status == POLYFLAKE_OK) {
-    status = polyflake_options_set(options, "node", "7");
+    status = polyflake_options_set(options, "node", "7", NULL);
   }
   if (status == POLYFLAKE_OK) { /* a busy machine may keep a thread from its turn for long */
-    status = polyflake_options_set(options, "max_wait_ms", "60000");
+    status = polyflake_options_set(options, "max_wait_ms", "60000", NULL);
   }
   for (char **argument = arguments; *argument != NULL && status == POLYFLAKE_OK; argument++) {
     char *value = strchr(*argument, '=');
     if (value != NULL && **argument != '=') {
       *value = '\0';
-      status = polyflake_options_set(options, *argument, value + 1);
+      status = polyflake_options_set(options, *argument, value + 1, NULL);
       *value = '=';
     }
   }
   if (status == POLYFLAKE_OK) {
-    status = polyflake_snowflake_new(options, snowflake);
+    status = polyflake_snowflake_new(options, snowflake, NULL);
   }
   polyflake_options_free(options);
   return status;
@@ -76,7 +76,7 @@ static struct part part_of(polyflake_snowflake *snowflake, size_t capacity) {
 
 static void take(struct part *part, size_t count) {
   while (count-- > 0 && part->status == POLYFLAKE_OK) {
-    part->status = polyflake_next_id(part->snowflake, &part->ids[part->taken]);
+    part->status = polyflake_next_id(part->snowflake, &part->ids[part->taken], NULL);
     part->taken += part->status == POLYFLAKE_OK;
   }
 }

@@ -1,0 +1,44 @@
+"""However many threads ask for more than a layout can give, no call fails and no thread starves."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from polyflake import Snowflake
+
+THREADS = 32
+SECONDS = 2
+
+
+@pytest.mark.parametrize("layout", ["twitter", "sonyflake", "yitter"])
+@pytest.mark.parametrize("batch", [1, 100])
+def test_no_thread_starves(layout: str, batch: int) -> None:
+    ids = Snowflake(layout=layout, node=60)
+    got = [0] * THREADS
+    failed: list[Exception] = []
+    start = threading.Barrier(THREADS)
+
+    def ask(thread: int) -> None:
+        start.wait()
+        end = time.monotonic() + SECONDS
+        try:
+            while time.monotonic() < end:
+                if batch == 1:
+                    ids.next_id()
+                else:
+                    ids.next_ids(batch)
+                got[thread] += batch
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    # Of what the interpreter lets it ask for, which is not even.
+    even = sum(got) / THREADS
+    assert min(got) * 4 >= even, sorted(got)

@@ -1,0 +1,63 @@
+//! The first use of a clock in a process, amid forks. A file of its own, so that no other test uses a clock before.
+#![cfg(all(unix, not(loom), not(miri)))]
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::in_child;
+use polyflake::{Clock, SteadyClock, SystemClock};
+
+/// A child that hangs is ended by its alarm, after so many seconds. One that does not is never that slow.
+const ALARM: u32 = 60;
+
+const ROUNDS: u32 = 1000;
+
+fn read_the_clocks() {
+    let steady: SteadyClock = SteadyClock::new(1000);
+    assert!(SystemClock::<polyflake::StdTime>::default().unix_ms().is_ok() && steady.unix_ms().is_ok());
+}
+
+#[test]
+fn a_fork_amid_the_first_use_of_a_clock_hangs_no_child() {
+    for round in 0..ROUNDS {
+        // A process that has not used a clock yet.
+        let [lived] = in_child(|| {
+            let (ready, go) = (AtomicBool::new(false), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    ready.store(true, Ordering::Release);
+                    while !go.load(Ordering::Acquire) {
+                        std::hint::spin_loop();
+                    }
+                    read_the_clocks();
+                });
+                while !ready.load(Ordering::Acquire) {
+                    std::hint::spin_loop();
+                }
+                go.store(true, Ordering::Release);
+                // In some rounds the fork comes while the other thread is in the middle of it.
+                for _ in 0..round % 100 {
+                    std::hint::spin_loop();
+                }
+                // SAFETY: the child only reads clocks, for which no lock may be needed.
+                match unsafe { libc::fork() } {
+                    0 => {
+                        // SAFETY: a plain system call.
+                        unsafe { libc::alarm(ALARM) };
+                        read_the_clocks();
+                        // SAFETY: it returns to nobody.
+                        unsafe { libc::_exit(0) }
+                    }
+                    pid => {
+                        let mut status = 0;
+                        // SAFETY: the child is ours.
+                        let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+                        [u8::from(waited == pid && status == 0)]
+                    }
+                }
+            })
+        });
+        assert_eq!(lived, 1, "the child of round {round} was ended by its alarm");
+    }
+}
