@@ -12,7 +12,7 @@ type PolyflakeErrorCode = "INVALID_LAYOUT" | "UNKNOWN_LAYOUT" | "INVALID_NODE" |
 /**
  * A refusal. `code` says which; the message names the value and what would fit.
  *
- * A value of the wrong *type* (a boolean, an object) is a `TypeError` instead.
+ * A value of the wrong *type* (a boolean, an object, a Number that is no safe integer) is a `TypeError` instead.
  *
  * @example
  * ```js
@@ -226,7 +226,7 @@ interface SnowflakeOptions {
     maxAheadMs?: Integer | undefined;
     /**
      * The longest that `nextId` waits, and a batch between two of its runs, in ms, 0 to 4294967295. Default: a
-     * tick + 10.
+     * tick + 1000.
      */
     maxWaitMs?: Integer | undefined;
     /**
@@ -241,7 +241,8 @@ interface SnowflakeOptions {
     clock?: "system" | "steady" | (() => number | bigint) | undefined;
     /**
      * The path of a file through which all processes of this host share the node: `cluster` and PM2 workers, cron jobs,
-     * restarts. It is made where there is none. In Node's native build alone.
+     * restarts. It is made where there is none: that takes a second, in which the thread is blocked, and a clock of the
+     * caller's must move on by more than that before there are IDs. In Node's native build alone.
      */
     state?: string | undefined;
 }
@@ -255,6 +256,11 @@ interface Stats {
     readonly leadMs: number;
     /** The start of the last ID's tick, in Unix ms; `null` before the first ID. */
     readonly lastIssuedMs: bigint | null;
+}
+declare global {
+    interface SymbolConstructor {
+        readonly dispose: unique symbol;
+    }
 }
 /**
  * A generator of unique, time-ordered 64-bit IDs, and an iterator of them that never ends.
@@ -306,7 +312,8 @@ declare class Snowflake implements IterableIterator<bigint, never, undefined> {
     /**
      * The next ID as a Number, for layouts of at most 53 bits (`js-safe`).
      *
-     * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` where the layout is wider.
+     * @throws {RangeError} where the layout is wider.
+     * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
      */
     nextIdNumber(): number;
     /**
@@ -353,6 +360,10 @@ declare class Snowflake implements IterableIterator<bigint, never, undefined> {
     /** An iterator's step: the next ID, as {@link Snowflake.nextId} gives it; never done. */
     next(): IteratorYieldResult<bigint>;
     [Symbol.iterator](): this;
+}
+interface Snowflake {
+    /** {@link Snowflake.close}, at the end of a `using` declaration's block. */
+    [Symbol.dispose](): void;
 }
 /**
  * Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that was

@@ -64,13 +64,14 @@ export interface Generator {
   nextIds(n: number): BigUint64Array;
   /**
    * Fills `ids` from index `from` on, without waiting: gives how far it came, and after how many ms to go on
-   * (0 where all are there). `waitedMs`: how long the call has waited since it last took an ID, if it has.
+   * (0 where all are there), or after which work on the disk, done on another thread. `waitedMs`: how long the call
+   * has waited since it last took an ID, if it has.
    */
   fillSome(
     ids: BigUint64Array,
     from: number,
     waitedMs: number | undefined,
-  ): [filled: number, pauseMs: number];
+  ): [filled: number, pauseMs: number, work?: Promise<void> | null];
   /** `fillSome` to its end on a thread of its own, where there are threads. */
   nextIdsOnThread?(n: number): Promise<BigUint64Array>;
   stats(): StatsParts;

@@ -1,6 +1,6 @@
 // JavaScript's values as the texts the core parses.
 import type { NodeTexts, Reading } from "./backend.js";
-import { clockThrew, refusal } from "./errors.js";
+import { clockThrew } from "./errors.js";
 
 /** A whole number: a bigint, a Number that is a safe integer, or a text of decimal digits. */
 export type Integer = bigint | number | string;
@@ -11,18 +11,15 @@ export type Instant = Date | bigint | number;
 /** A node: a whole number for all node bits, or one for each node field. */
 export type Node = Integer | Readonly<Record<string, Integer>>;
 
-type Code = "INVALID_ID" | "INVALID_NODE" | "INVALID_OPTION";
-
-/** A whole number as text. The core says what fits; a Number that has lost digits does not get there. */
-export function integer(value: Integer, what: string, code: Code): string {
+/** A whole number as text. The core says what fits; a Number that may have lost digits does not get there. */
+export function integer(value: Integer, what: string): string {
   switch (typeof value) {
     case "bigint":
     case "string":
       return String(value);
     case "number":
       if (Number.isSafeInteger(value)) return String(value);
-      throw refusal(
-        code,
+      throw new TypeError(
         `${what} is ${value}, a Number that is no safe integer (-(2^53 - 1) to 2^53 - 1, without a fraction): ` +
           "past that, Numbers lose digits; give a bigint or a decimal string",
       );
@@ -37,19 +34,16 @@ export function text(value: string, what: string, takes = "a string"): string {
 }
 
 /** A path. Half a surrogate pair has no bytes in UTF-8: U+FFFD in its place would name another file. */
-export function path(value: string, what: string, code: "INVALID_OPTION" | "STATE_FILE"): string {
+export function path(value: string, what: string): string {
   const given = text(value, what);
   if (!/\p{Surrogate}/u.test(given)) return given;
-  throw refusal(code, `${what} is ${JSON.stringify(given)}; it takes a path without half a surrogate pair`);
+  throw new TypeError(`${what} is ${JSON.stringify(given)}; it takes a path without half a surrogate pair`);
 }
 
 export function nodeTexts(node: Node): NodeTexts {
-  if (typeof node !== "object" || node === null) return integer(node, "node", "INVALID_NODE");
+  if (typeof node !== "object" || node === null) return integer(node, "node");
   if (Array.isArray(node)) throw wrongType(node, "node", "a whole number or an object of field to number");
-  return Object.entries(node).flatMap(([name, value]) => [
-    name,
-    integer(value, `node field ${name}`, "INVALID_NODE"),
-  ]);
+  return Object.entries(node).flatMap(([name, value]) => [name, integer(value, `node field ${name}`)]);
 }
 
 /** Unix ms as text. */
@@ -58,7 +52,7 @@ export function unixMs(time: Instant): string {
   if (typeof ms !== "number" && typeof ms !== "bigint") {
     throw wrongType(ms, "time", "a Date, or Unix ms as a Number or a bigint");
   }
-  return integer(ms, "time", "INVALID_OPTION");
+  return integer(ms, "time");
 }
 
 /** A Date, or null past the year 275760, where Date ends. */

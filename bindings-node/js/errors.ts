@@ -19,7 +19,7 @@ export type PolyflakeErrorCode =
 /**
  * A refusal. `code` says which; the message names the value and what would fit.
  *
- * A value of the wrong *type* (a boolean, an object) is a `TypeError` instead.
+ * A value of the wrong *type* (a boolean, an object, a Number that is no safe integer) is a `TypeError` instead.
  *
  * @example
  * ```js
@@ -62,21 +62,6 @@ export class PolyflakeError extends Error {
     if (behindMs !== undefined) this.behindMs = behindMs;
     if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs;
   }
-}
-
-// The refusals that JavaScript itself makes: of what the core, or its WebAssembly build, never sees.
-const NUMBERS = {
-  INVALID_NODE: 3,
-  INVALID_OPTION: 4,
-  INVALID_ID: 5,
-  STATE_FILE: 11,
-  CLOSED: 14,
-  INTERNAL: 99,
-} as const;
-
-export function refusal(code: keyof typeof NUMBERS, message: string, cause?: unknown): PolyflakeError {
-  const options = cause === undefined ? undefined : { cause };
-  return new PolyflakeError(NUMBERS[code], code, `${code.toLowerCase()}: ${message}`, options);
 }
 
 let thrown: { value: unknown } | undefined;

@@ -15,14 +15,21 @@ export function readClock(clock: Reading): bigint | undefined {
   return clock();
 }
 
-/** Why the call that runs is refused: the arguments of its error, which is made where the call ends, near the caller. */
-export let failure: Parameters<typeof coreError> | undefined;
+/** The arguments of a refusal's error, which is made where the call ends, near the caller. */
+export type Refusal = Parameters<typeof coreError>;
 
-export function failed(...refusal: Parameters<typeof coreError>): void {
+/** Why the call that runs is refused. */
+export let failure: Refusal | undefined;
+
+export function failed(...refusal: Refusal): void {
   failure = refusal;
 }
 
-export function takeFailure(refusal: Parameters<typeof coreError>): PolyflakeError {
+export function dropFailure(): void {
+  failure = undefined;
+}
+
+export function takeFailure(refusal: Refusal): PolyflakeError {
   failure = undefined;
   return coreError(...refusal);
 }

@@ -51,7 +51,7 @@ export class Layout {
    * @throws {PolyflakeError} `INVALID_ID` for what is no ID of this layout.
    */
   decode(id: Integer): Decoded {
-    core().decode(this.#parts.text, integer(id, "id", "INVALID_ID"), decodedValues);
+    core().decode(this.#parts.text, integer(id, "id"), decodedValues);
     return new Decoded(this, decodedValues);
   }
 
@@ -64,7 +64,7 @@ export class Layout {
    */
   compose(time: Instant, node: Node | null, sequence: Integer): bigint {
     const nodes = node === null ? [] : nodeTexts(node);
-    const sequences = integer(sequence, "sequence", "INVALID_OPTION");
+    const sequences = integer(sequence, "sequence");
     return core().compose(this.#parts.text, unixMs(time), nodes, sequences);
   }
 
@@ -203,10 +203,10 @@ function parts(layout: string | LayoutFields): LayoutParts {
       throw wrongType(pair, "a field", "a pair of a name and a width");
     }
     const [name, bits] = pair;
-    return [text(name, "a field's name"), integer(bits, `the width of field ${name}`, "INVALID_OPTION")];
+    return [text(name, "a field's name"), integer(bits, `the width of field ${name}`)];
   });
-  const epoch = integer(epochMs, "epochMs", "INVALID_OPTION");
-  return core().layoutOf(texts, epoch, integer(tickMs, "tickMs", "INVALID_OPTION"));
+  const epoch = integer(epochMs, "epochMs");
+  return core().layoutOf(texts, epoch, integer(tickMs, "tickMs"));
 }
 
 // What an ID decodes to: five values and at most eight node fields'.

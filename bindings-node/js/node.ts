@@ -4,7 +4,6 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import { type Backend, connect } from "./backend.js";
-import { refusal } from "./errors.js";
 import { type Addon, nativeBackend } from "./native.js";
 import { wasmBackend } from "./wasm.js";
 
@@ -34,17 +33,11 @@ connect(() => {
 });
 
 function fallback(why: string): Backend {
-  const wasm = wasmBackend(new WebAssembly.Module(readFileSync(join(__dirname, "polyflake.wasm"))));
-  if (isMainThread) return wasm;
-  return {
-    ...wasm,
-    snowflake(options, node, clock) {
-      if (clock) return wasm.snowflake(options, node, clock);
-      throw refusal(
-        "INVALID_OPTION",
-        `${why}, and the WebAssembly build does not share its cursor with the process's other threads, so that ` +
-          "IDs could repeat: make IDs on the main thread, or give each thread a clock and a node of its own",
-      );
-    },
-  };
+  const wasm = new WebAssembly.Module(readFileSync(join(__dirname, "polyflake.wasm")));
+  if (isMainThread) return wasmBackend(wasm);
+  return wasmBackend(
+    wasm,
+    `${why}, and the WebAssembly build does not share its cursor with the process's other threads, so that IDs could ` +
+      "repeat: make IDs on the main thread, or give each thread a clock and a node of its own",
+  );
 }

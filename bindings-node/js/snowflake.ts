@@ -1,8 +1,7 @@
 import type { Generator } from "./backend.js";
 import { core } from "./backend.js";
 import type { Integer, Node } from "./convert.js";
-import { integer, nodeTexts, path as pathText, reading, text, wrongType } from "./convert.js";
-import { refusal } from "./errors.js";
+import { integer, nodeTexts, path as pathOf, reading, text, wrongType } from "./convert.js";
 import type { Decoded } from "./layout.js";
 import { Layout } from "./layout.js";
 import type { Format } from "./text.js";
@@ -33,7 +32,7 @@ export interface SnowflakeOptions {
   maxAheadMs?: Integer | undefined;
   /**
    * The longest that `nextId` waits, and a batch between two of its runs, in ms, 0 to 4294967295. Default: a
-   * tick + 10.
+   * tick + 1000.
    */
   maxWaitMs?: Integer | undefined;
   /**
@@ -48,7 +47,8 @@ export interface SnowflakeOptions {
   clock?: "system" | "steady" | (() => number | bigint) | undefined;
   /**
    * The path of a file through which all processes of this host share the node: `cluster` and PM2 workers, cron jobs,
-   * restarts. It is made where there is none. In Node's native build alone.
+   * restarts. It is made where there is none: that takes a second, in which the thread is blocked, and a clock of the
+   * caller's must move on by more than that before there are IDs. In Node's native build alone.
    */
   state?: string | undefined;
 }
@@ -83,6 +83,7 @@ export interface Stats {
  * console.log(ids.decode(id).fields.worker); // 7
  * ```
  */
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: what disposes of it is defined below the class.
 export class Snowflake implements IterableIterator<bigint, never, undefined> {
   readonly #generator: Generator;
   readonly #nextId: () => bigint;
@@ -136,13 +137,13 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
   /**
    * The next ID as a Number, for layouts of at most 53 bits (`js-safe`).
    *
-   * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` where the layout is wider.
+   * @throws {RangeError} where the layout is wider.
+   * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
    */
   nextIdNumber(): number {
     const { totalBits } = this.layout;
-    if (totalBits > 53) {
-      throw refusal(
-        "INVALID_OPTION",
+    if (!Number.isSafeInteger(2 ** totalBits - 1)) {
+      throw new RangeError(
         `the layout has ${totalBits} bits, and a Number holds 53: use nextId or nextIdString, or the layout js-safe`,
       );
     }
@@ -248,14 +249,14 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
       // A clock that stands still must not let the wait go on for ever. Some runtimes' timers are early.
       const waitedMs =
         since === undefined ? undefined : Math.max(monotonicMs() - since, pauses * SHORTEST_PAUSE_MS);
-      const [filled, pauseMs] = this.#generator.fillSome(ids, from, waitedMs);
+      const [filled, pauseMs, work] = this.#generator.fillSome(ids, from, waitedMs);
       if (filled === ids.length) return;
       if (filled > from || since === undefined) {
         since = monotonicMs();
         pauses = 0;
       }
       from = filled;
-      await new Promise((resume) => setTimeout(resume, pauseMs));
+      await (work ?? new Promise((resume) => setTimeout(resume, pauseMs)));
       pauses += 1;
     }
   }
@@ -264,6 +265,18 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
 // Programs ask for batches of one size over and over.
 let lastChecked: Integer | undefined;
 let lastSize = 0;
+
+declare global {
+  // For users whose `lib` is older than `esnext.disposable`, as @types/node declares it.
+  interface SymbolConstructor {
+    readonly dispose: unique symbol;
+  }
+}
+
+export interface Snowflake {
+  /** {@link Snowflake.close}, at the end of a `using` declaration's block. */
+  [Symbol.dispose](): void;
+}
 
 // Runtimes before `using` have no such symbol; TypeScript's and others' helpers then look for this one.
 const dispose: typeof Symbol.dispose =
@@ -283,12 +296,12 @@ Object.defineProperty(Snowflake.prototype, dispose, {
  * @throws {PolyflakeError} `STATE_FILE`, also where there is none.
  */
 export function resetState(path: string): void {
-  core().resetState(pathText(path, "path", "STATE_FILE"));
+  core().resetState(pathOf(path, "path"));
 }
 
 function batchSize(n: Integer): number {
   if (n !== lastChecked) {
-    lastSize = core().batchSize(integer(n, "n", "INVALID_OPTION"));
+    lastSize = core().batchSize(integer(n, "n"));
     lastChecked = n;
   }
   return lastSize;
@@ -307,7 +320,7 @@ function generator(options: SnowflakeOptions): Generator {
     texts.push("layout", name);
   }
   for (const [name, value] of Object.entries({ maxBackwardMs, maxAheadMs, maxWaitMs })) {
-    if (value !== undefined) texts.push(name, integer(value, name, "INVALID_OPTION"));
+    if (value !== undefined) texts.push(name, integer(value, name));
   }
   if (sequenceStart !== undefined) {
     texts.push("sequenceStart", text(sequenceStart, "sequenceStart", '"spread" or "zero"'));
@@ -315,7 +328,7 @@ function generator(options: SnowflakeOptions): Generator {
   if (clock !== undefined && typeof clock !== "function") {
     texts.push("clock", text(clock, "clock", '"system", "steady" or a function'));
   }
-  if (state !== undefined) texts.push("state", pathText(state, "state", "INVALID_OPTION"));
+  if (state !== undefined) texts.push("state", pathOf(state, "state"));
   const nodes = node === undefined ? undefined : nodeTexts(node);
   return core().snowflake(texts, nodes, typeof clock === "function" ? reading(clock) : undefined);
 }

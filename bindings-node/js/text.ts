@@ -21,7 +21,7 @@ export type Format = "decimal" | "hex" | "base32" | "base36" | "base58" | "base6
  * ```
  */
 export function formatId(id: Integer, format: Format = "decimal"): string {
-  return core().formatId(integer(id, "id", "INVALID_ID"), text(format, "format"));
+  return core().formatId(integer(id, "id"), text(format, "format"));
 }
 
 /**

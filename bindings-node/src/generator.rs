@@ -9,7 +9,7 @@ use std::time::Duration;
 use napi::bindgen_prelude::*;
 use napi::{JsError, check_status, sys};
 use napi_derive::napi;
-use polyflake::{BuiltinClock, Clock, ClockError, Number, Options, Snowflake};
+use polyflake::{BoundMove, BuiltinClock, Clock, ClockError, Number, Options, Snowflake};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, number, run};
 use crate::layout::{NodeTexts, node_of, pairs};
@@ -56,7 +56,7 @@ pub(crate) fn snowflake<'env>(
     match clock {
         None => {
             let ids = run(env, &core_error, || options()?.build())?;
-            let flake = Arc::new(Flake { ids, core_error: core_error.create_ref()? });
+            let flake = Arc::new(Flake { ids, core_error: Arc::new(core_error.create_ref()?) });
             let mut generator = generator(env, &flake, id)?;
             add(env, &mut generator, "nextIdsOnThread", move |call| {
                 Ok(AsyncTask::new(Batch { flake: Arc::clone(&flake), size: call.get(0)? }))
@@ -67,7 +67,7 @@ pub(crate) fn snowflake<'env>(
             let clock = CallersClock { env: *env, read: clock.create_ref()? };
             let ids = run(env, &core_error, || options()?.build_with_clock(clock))?;
             #[expect(clippy::arc_with_non_send_sync, reason = "shared as the others are, on one thread")]
-            let flake = Arc::new(Flake { ids, core_error: core_error.create_ref()? });
+            let flake = Arc::new(Flake { ids, core_error: Arc::new(core_error.create_ref()?) });
             generator(env, &flake, id)
         }
     }
@@ -112,7 +112,7 @@ fn add<R: ToNapiValue>(
 /// What a generator's functions share.
 struct Flake<C> {
     ids: Snowflake<C>,
-    core_error: CoreErrorRef,
+    core_error: Arc<CoreErrorRef>,
 }
 
 impl<C> Flake<C> {
@@ -122,8 +122,12 @@ impl<C> Flake<C> {
     }
 
     fn refusal(&self, env: &Env, failure: Failure) -> Error {
-        self.core_error.borrow_back(env).map_or_else(|error| error, |made| failure.into_js(env, &made))
+        refusal(&self.core_error, env, failure)
     }
+}
+
+fn refusal(core_error: &CoreErrorRef, env: &Env, failure: Failure) -> Error {
+    core_error.borrow_back(env).map_or_else(|error| error, |made| failure.into_js(env, &made))
 }
 
 /// `nextId` and `fillNew`, by hand: they write IDs where JavaScript reads them, and return nothing. That is the
@@ -256,28 +260,34 @@ impl<C: Clock> Flake<C> {
         Ok(())
     }
 
-    /// How far the array is filled, and after how many ms to go on.
-    fn fill_some(&self, call: &FunctionCallContext<'_>) -> Result<(u32, f64)> {
+    /// How far the array is filled, and after how many ms to go on, or after which work on the disk.
+    fn fill_some(&self, call: &FunctionCallContext<'_>) -> Result<(u32, f64, Option<AsyncTask<DiskWork>>)> {
         let from = call.get::<u32>(1)?;
         let waited_ms = call.get::<Option<f64>>(2)?;
         let mut chunk = [0; CHUNK];
         let mut at = from as usize;
         let mut left = call.get::<BigUint64ArraySlice<'_>>(0)?.len().saturating_sub(at);
-        let mut pause = None;
-        while left > 0 && pause.is_none() {
+        let (mut pause, mut work) = (None, None);
+        while left > 0 && pause.is_none() && work.is_none() {
             let part = &mut chunk[..left.min(CHUNK)];
             let filled = self.run(call.env, || {
                 let Err(blocked) = self.ids.poll_fill(part) else { return Ok(part.len()) };
-                let nothing_yet = at == from as usize && blocked.filled() == 0;
-                let waited =
-                    waited_ms.filter(|_| nothing_yet).map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1e3));
-                pause = Some(self.ids.pause_after(&blocked, waited)?);
+                work = self.ids.bound_move(&blocked);
+                if work.is_none() {
+                    let nothing_yet = at == from as usize && blocked.filled() == 0;
+                    let waited = waited_ms.filter(|_| nothing_yet);
+                    let waited = waited.map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1e3));
+                    pause = Some(self.ids.pause_after(&blocked, waited)?);
+                }
                 Ok(blocked.filled())
             })?;
             left = copy(&part[..filled], call, at)?;
             at += filled;
         }
-        Ok((u32::try_from(at).unwrap_or(u32::MAX), pause.unwrap_or_default().as_secs_f64() * 1e3))
+        let work = work.map(|bound_move| {
+            AsyncTask::new(DiskWork { bound_move, core_error: Arc::clone(&self.core_error) })
+        });
+        Ok((u32::try_from(at).unwrap_or(u32::MAX), pause.unwrap_or_default().as_secs_f64() * 1e3, work))
     }
 
     fn stats(&self, env: &Env) -> Result<StatsParts> {
@@ -318,6 +328,25 @@ impl Task for Batch {
 
     fn resolve(&mut self, env: Env, output: Self::Output) -> Result<BigUint64Array> {
         output.map(BigUint64Array::new).map_err(|failure| self.flake.refusal(&env, failure))
+    }
+}
+
+/// What a call waits for that needs the disk, on a thread of libuv's pool.
+struct DiskWork {
+    bound_move: BoundMove,
+    core_error: Arc<CoreErrorRef>,
+}
+
+impl Task for DiskWork {
+    type Output = std::result::Result<(), Failure>;
+    type JsValue = ();
+
+    fn compute(&mut self) -> Result<Self::Output> {
+        Ok(catch(|| self.bound_move.run()))
+    }
+
+    fn resolve(&mut self, env: Env, output: Self::Output) -> Result<()> {
+        output.map_err(|failure| refusal(&self.core_error, &env, failure))
     }
 }
 

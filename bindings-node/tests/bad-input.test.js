@@ -20,16 +20,14 @@ function typeError(call, ...says) {
 }
 
 describe("integers", () => {
-  // What takes one; the code of one out of range; what stands in the message; the code of a Number with no digits
-  // to rely on; the first and the last that fit.
+  // What takes one; the code of one out of range; what stands in the message; the first and the last that fit.
   const PLACES = [
-    ["node", (value) => build({ node: value }), "INVALID_NODE", "node is", "INVALID_NODE", 0, 1023],
+    ["node", (value) => build({ node: value }), "INVALID_NODE", "node is", 0, 1023],
     [
       "a node field",
       (value) => build({ node: { datacenter: 1, worker: value } }),
       "INVALID_NODE",
       "node field worker is",
-      "INVALID_NODE",
       0,
       31,
     ],
@@ -38,55 +36,21 @@ describe("integers", () => {
       (value) => build({ [name]: value }),
       "INVALID_OPTION",
       `${name} is`,
-      "INVALID_OPTION",
       0,
       LONGEST,
     ]),
-    [
-      "n",
-      (value) => build({ layout: ROOMIEST }).nextIds(value),
-      "INVALID_OPTION",
-      "n is",
-      "INVALID_OPTION",
-      1,
-      2 ** 24,
-    ],
-    [
-      "Snowflake.decode",
-      (value) => build().decode(value),
-      "INVALID_ID",
-      "ID",
-      "INVALID_ID",
-      0,
-      2n ** 63n - 1n,
-    ],
-    ["Layout.decode", (value) => TWITTER.decode(value), "INVALID_ID", "ID", "INVALID_ID", 0, 2n ** 63n - 1n],
-    ["formatId", (value) => formatId(value), "INVALID_ID", "ID", "INVALID_ID", 0, 2n ** 64n - 1n],
-    [
-      "compose's node",
-      (value) => TWITTER.compose(T, value, 0),
-      "INVALID_NODE",
-      "node is",
-      "INVALID_NODE",
-      0,
-      1023,
-    ],
-    [
-      "compose's sequence",
-      (value) => TWITTER.compose(T, 1, value),
-      "INVALID_OPTION",
-      "sequence is",
-      "INVALID_OPTION",
-      0,
-      4095,
-    ],
-    ["a width", sequenceOf, "INVALID_LAYOUT", "", "INVALID_OPTION", 1, 23],
+    ["n", (value) => build({ layout: ROOMIEST }).nextIds(value), "INVALID_OPTION", "n is", 1, 2 ** 24],
+    ["Snowflake.decode", (value) => build().decode(value), "INVALID_ID", "ID", 0, 2n ** 63n - 1n],
+    ["Layout.decode", (value) => TWITTER.decode(value), "INVALID_ID", "ID", 0, 2n ** 63n - 1n],
+    ["formatId", (value) => formatId(value), "INVALID_ID", "ID", 0, 2n ** 64n - 1n],
+    ["compose's node", (value) => TWITTER.compose(T, value, 0), "INVALID_NODE", "node is", 0, 1023],
+    ["compose's sequence", (value) => TWITTER.compose(T, 1, value), "INVALID_OPTION", "sequence is", 0, 4095],
+    ["a width", sequenceOf, "INVALID_LAYOUT", "", 1, 23],
     [
       "epochMs",
       (value) => new Layout({ fields: { timestamp: 41, sequence: 12 }, epochMs: value }),
       "INVALID_LAYOUT",
       "epoch",
-      "INVALID_OPTION",
       0,
       2n ** 63n - 2n ** 41n,
     ],
@@ -95,7 +59,6 @@ describe("integers", () => {
       (value) => new Layout({ fields: { timestamp: 41, sequence: 12 }, epochMs: 0, tickMs: value }),
       "INVALID_LAYOUT",
       "tick",
-      "INVALID_OPTION",
       1,
       2 ** 22,
     ],
@@ -117,10 +80,10 @@ describe("integers", () => {
     });
   }
 
-  for (const [place, call, , , code] of PLACES) {
-    test(`${place}: a Number that is no safe integer is refused with the reason`, () => {
+  for (const [place, call] of PLACES) {
+    test(`${place}: a Number that is no safe integer is a TypeError with the reason`, () => {
       for (const value of [1.5, -0.5, Number.NaN, Infinity, -Infinity, 2 ** 53, -(2 ** 53), 1e300, 5e-324]) {
-        refused(() => call(value), code, `is ${value}`, "safe integer", "decimal string");
+        typeError(() => call(value), `is ${value}`, "safe integer", "decimal string");
       }
     });
   }
@@ -168,7 +131,7 @@ describe("integers", () => {
     });
   }
 
-  for (const [place, call, code, , , first, last] of PLACES) {
+  for (const [place, call, code, , first, last] of PLACES) {
     test(`${place}: the first and the last that fit`, () => {
       for (const past of [BigInt(first) - 1n, BigInt(last) + 1n]) refused(() => call(past), code);
       call(first);
@@ -182,7 +145,7 @@ describe("integers", () => {
         typeError(() => call(value), "time must be", "Date");
       }
       for (const value of [1.5, Number.NaN, Infinity, 2 ** 53, new Date(Number.NaN)]) {
-        refused(() => call(value), "INVALID_OPTION", "time is", "safe integer");
+        typeError(() => call(value), "time is", "safe integer");
       }
       for (const value of [0, -1, 1288834974656, 3487858230209, -(2n ** 63n), 2n ** 64n, new Date(0)]) {
         const shown = String(value instanceof Date ? value.getTime() : value);

@@ -55,6 +55,10 @@ impl Generator {
         }))
     }
 
+    pub fn close(&self) {
+        self.ids().close();
+    }
+
     pub fn stats(&self) -> JsValue {
         settle(self.ids().stats().map(|stats| {
             let (waits, rollbacks) = (host::number(stats.waits), host::number(stats.rollbacks));

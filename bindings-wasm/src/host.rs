@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::time::Duration;
 
 use js_sys::BigUint64Array;
-use polyflake::{BuiltinClock, Clock, ClockError, Error, TimeSource, Wait};
+use polyflake::{BuiltinClock, Clock, ClockError, Error, ErrorCode, TimeSource, Wait};
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen(module = "polyflake/host")]
@@ -65,6 +65,16 @@ fn refuse(error: &Error) {
     let message = text(&mut |out| error.write_camel_case(out));
     let (behind_ms, retry_after_ms) = (error.behind_ms().map(number), error.retry_after_ms().map(number));
     failed(code.number(), code.name(), &message, behind_ms, retry_after_ms);
+}
+
+/// A refusal of the host's: with the core's number and, unless the host says why, its words.
+#[wasm_bindgen(js_name = refuse)]
+pub fn refuse_with(code: &str, why: &str) {
+    let known = ErrorCode::ALL.into_iter().find(|known| known.name() == code);
+    let code = known.unwrap_or(ErrorCode::Internal);
+    let why = if why.is_empty() { code.message() } else { why };
+    let message = text(&mut |out| [code.name(), ": ", why].into_iter().for_each(out));
+    failed(code.number(), code.name(), &message, None, None);
 }
 
 /// Where pieces of a text go.

@@ -492,6 +492,19 @@ impl<C: Clock> Snowflake<C> {
         Ok(self.clock.until(now_ms, retry_at_ms).min(left))
     }
 
+    /// The work on the disk that a call waits for which stopped at a state file's bound, for another thread to do; after
+    /// it the call polls again. [`pause_after`](Self::pause_after) would do it itself.
+    #[cfg(feature = "std")]
+    #[doc(hidden)]
+    pub fn bound_move(&self, blocked: &Blocked) -> Option<BoundMove> {
+        match (&self.cursor, blocked.stopped) {
+            (CursorRef::OfHost(file), Stopped::AtBound { run, now_ms, .. }) => {
+                Some(BoundMove { file, rule: self.rule, to: run.last, now_ms })
+            }
+            _ => None,
+        }
+    }
+
     /// Waits, lead and rollbacks, for an operator's graphs. Reads the clock once; refuses with `clock_failed`
     /// or `forked`.
     pub fn stats(&self) -> Result<Stats, Error> {
@@ -712,6 +725,25 @@ impl Blocked {
     /// How many IDs of a batch were written before.
     pub const fn filled(&self) -> usize {
         self.filled
+    }
+}
+
+/// From [`Snowflake::bound_move`].
+#[cfg(feature = "std")]
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct BoundMove {
+    file: &'static StateFile,
+    rule: Rule,
+    to: u64,
+    now_ms: i64,
+}
+
+#[cfg(feature = "std")]
+impl BoundMove {
+    /// Moves the bound, on disk first. Refuses with `state_file`.
+    pub fn run(self) -> Result<(), Error> {
+        self.file.move_bound(&self.rule, self.to, self.now_ms).map_err(|fault| self.file.refusal(fault))
     }
 }
 

@@ -74,9 +74,9 @@ mod text;
 pub use clock::{BuiltinClock, Clock, ClockError, ClockName, StdTime, SteadyClock, SystemClock, TimeSource};
 pub use decode::{Decoded, UnixTime};
 pub use error::{CamelCase, Error, ErrorCode};
-#[cfg(feature = "std")]
-pub use generator::Iter;
 pub use generator::{Blocked, MAX_BATCH, Snowflake, Stats, Wait, batch_size};
+#[cfg(feature = "std")]
+pub use generator::{BoundMove, Iter};
 pub use layout::{Field, Layout, MAX_NODE_FIELDS};
 pub use local::LocalSnowflake;
 pub use number::Number;

@@ -654,8 +654,11 @@ mod tests {
         // An event loop's way to wait.
         let blocked = ids.poll_next_id().unwrap_err();
         assert_eq!(ids.pause_after(&blocked, None), Err(error));
+        let bound_move = ids.bound_move(&blocked).unwrap();
+        assert_eq!(bound_move.run(), Err(error));
         SYNC_FAILS.set(false);
-        up(ids.next_id()).unwrap();
+        bound_move.run().unwrap();
+        assert!(ids.poll_next_id().is_ok());
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -1,0 +1,81 @@
+// JavaScript's stack may end anywhere, amid a call of ours too: that call throws a RangeError, and later ones go on.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { formatId, Layout, PolyflakeError, Snowflake } from "polyflake";
+import { assertRising, each, ROOMY, T } from "./support.js";
+
+const TEXT = "timestamp:41|worker:10|sequence:12@1288834974657/1ms";
+
+/** What `call` throws where next to no stack is left, and then ever more, a few bytes at a time. */
+function thrownAtTheEnd(call) {
+  const thrown = [];
+  let left;
+  // Nothing is called where an error is caught: there may be no room for it.
+  const dive = (...padding) => {
+    try {
+      dive(...padding);
+    } catch {
+      // The end.
+    }
+    if (left === 0) return;
+    left -= 1;
+    try {
+      call();
+    } catch (error) {
+      thrown[thrown.length] = error;
+    }
+  };
+  // Compiled before, for that takes more room.
+  call();
+  for (let pad = 0; pad < 100; pad += 1) {
+    left = 100;
+    dive(...Array(pad % 8));
+  }
+  return thrown;
+}
+
+describe("a call that JavaScript's stack has no room for", () => {
+  const ids = new Snowflake({ layout: ROOMY, node: 1, clock: () => T, maxWaitMs: 0 });
+  const issued = [];
+  const clock = () => T + issued.length;
+  const followed = new Snowflake({ layout: ROOMY, node: 2, clock });
+  const array = new BigUint64Array(513);
+  const misspelt = () => {
+    try {
+      new Layout("twiter");
+    } catch (error) {
+      if (!(error instanceof PolyflakeError) || error.code !== "UNKNOWN_LAYOUT") throw error;
+    }
+  };
+  each(
+    test,
+    "throws a RangeError, and harms no other",
+    [
+      ["nextId", () => issued.push(ids.nextId())],
+      ["tryNextId", () => issued.push(ids.tryNextId())],
+      ["fill", () => ids.fill(array)],
+      ["nextIds", () => issued.push(...ids.nextIds(3))],
+      ["stats", () => ids.stats],
+      ["a clock of the caller's", () => followed.nextId()],
+      ["new Snowflake", () => new Snowflake({ node: { datacenter: 1, worker: 2 }, clock: () => T }).nextId()],
+      ["new Layout", () => new Layout(TEXT)],
+      ["decode", () => new Layout("twitter").decode(1541815603606036480n)],
+      ["compose", () => new Layout("discord").compose(T, { worker: 1, process: 2 }, 3)],
+      ["formatId", () => formatId(1541815603606036480n, "base58")],
+      ["a refusal", misspelt],
+    ],
+    (call) => {
+      const thrown = thrownAtTheEnd(call);
+      assert.ok(thrown.length > 0);
+      for (const error of thrown) if (!(error instanceof RangeError)) throw error;
+      for (let n = 0; n < 3; n += 1) {
+        call();
+        issued.push(ids.nextId(), ...ids.nextIds(1000));
+        assert.equal(formatId(255n, "hex"), "ff");
+        assert.equal(new Layout(TEXT).toString(), TEXT);
+        assert.equal(new Snowflake({ node: 5, clock: () => T }).node, 5);
+      }
+      assertRising(issued);
+    },
+  );
+});

@@ -1,0 +1,9 @@
+// Where TypeScript knows `using`, and the package is required.
+import polyflake = require("polyflake");
+
+{
+  using ids = new polyflake.Snowflake({ node: 7 });
+  ids.nextId();
+}
+declare function takes<T>(value: T): void;
+takes<Disposable>(new polyflake.Snowflake({ node: 7 }));
