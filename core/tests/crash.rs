@@ -90,6 +90,8 @@ fn rounds(count: u64) {
     println!("POLYFLAKE_SEED={seed}");
     let mut random = Random(seed);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-{}-{count}", std::process::id()));
+    // What a failed run of a process with this ID has left.
+    let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     let state = folder.join("state");
     let clock =

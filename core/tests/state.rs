@@ -40,6 +40,8 @@ impl Folder {
         static COUNT: AtomicI64 = AtomicI64::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{}-{n}", std::process::id()));
+        // What a failed run of a process with this ID has left.
+        let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
