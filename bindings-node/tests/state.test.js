@@ -98,8 +98,8 @@ test("a file that is damaged, replaced or another node's is refused", { skip: !i
   resetState(`${state}-away`);
 });
 
-/** Clocks, as code. The caller's own moves on with each reading: opening a new file waits for more than a second of it. */
-const CLOCKS = { "the system's": '"system"', "a caller's": "() => (now += 10)" };
+/** Clocks, as code. */
+const CLOCKS = { "the system's": '"system"', "a caller's": "() => Date.now()" };
 const isLinux = process.platform === "linux";
 
 for (const [whose, clock] of Object.entries(CLOCKS)) {
@@ -115,7 +115,6 @@ for (const [whose, clock] of Object.entries(CLOCKS)) {
         import { readFileSync, truncateSync } from "node:fs";
         import { setImmediate as turn } from "node:timers/promises";
         import { Snowflake } from "polyflake";
-        let now = Date.now();
         const ids = new Snowflake({ node: 11, state: ${JSON.stringify(name)}, clock: ${clock}, maxWaitMs: 60_000 });
         /** The threads that sync while \`call\` is called, until there were some. */
         const syncing = async (call) => {
@@ -145,7 +144,6 @@ for (const [whose, clock] of Object.entries(CLOCKS)) {
         import { rmSync } from "node:fs";
         import { setTimeout as pause } from "node:timers/promises";
         import { PolyflakeError, Snowflake } from "polyflake";
-        let now = Date.now();
         const ids = new Snowflake({ node: 12, state: ${JSON.stringify(state)}, clock: ${clock}, maxWaitMs: 60_000 });
         await ids.${call};
         rmSync(${JSON.stringify(state)});

@@ -1,4 +1,5 @@
-// Preloaded into a process, it notes which thread syncs a file: a line with the thread's ID in the file SYNCS.
+// Preloaded into a process, it notes which thread syncs a file: a line with the
+// thread's ID in the file SYNCS.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +10,9 @@
 static void note(void) {
   const char *path = getenv("SYNCS");
   int file = path ? open(path, O_WRONLY | O_APPEND | O_CREAT, 0600) : -1;
-  if (file < 0 || dprintf(file, "%ld\n", syscall(SYS_gettid)) < 0 || close(file) < 0) abort();
+  if (file < 0 || dprintf(file, "%ld\n", syscall(SYS_gettid)) < 0 ||
+      close(file) < 0)
+    abort();
 }
 
 int msync(void *address, size_t length, int flags) {
