@@ -8,9 +8,13 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 use core::time::Duration;
+#[cfg(loom)]
+use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 use portable_atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+#[cfg(not(loom))]
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::vec::Vec;
 
 use super::Process;
@@ -60,6 +64,8 @@ struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting,
+    /// The one that led has left, and this one is the next.
+    ToLead,
     Given(Run),
     Left,
 }
@@ -93,21 +99,33 @@ pub(crate) struct Turn {
     place: Arc<Place>,
     /// Inside another call of its thread: it must not wait for that one to lead.
     is_inner: bool,
-    /// It counts in its thread's `WAITING`.
-    _of_thread: PhantomData<*const ()>,
+    _counted: Counted,
+}
+
+/// Counts in its thread's `WAITING`.
+#[derive(Debug)]
+struct Counted(PhantomData<*const ()>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let _ = WAITING.try_with(|waiting| waiting.set(waiting.get() - 1));
+    }
 }
 
 impl Turn {
     /// A call that wants so many slots joins those that wait for the same `key`.
     pub(crate) fn join(key: Key, wanted: u64) -> Self {
+        Self::join_queue(Process::current().queue(), key, wanted)
+    }
+
+    fn join_queue(queue: &'static Queue, key: Key, wanted: u64) -> Self {
         let outer = WAITING.try_with(|waiting| waiting.replace(waiting.get() + 1)).unwrap_or(0);
-        let queue = Process::current().queue();
         let led = LED.try_with(Cell::get).unwrap_or(0);
         let order = Order { key, led, came: TURNS.fetch_add(1, Ordering::Relaxed) };
         let state = Mutex::new(State::Waiting);
         let place = Arc::new(Place { order, wanted, state, changed: Condvar::new() });
         queue.places().insert(order, Arc::clone(&place));
-        Self { queue, place, is_inner: outer > 0, _of_thread: PhantomData }
+        Self { queue, place, is_inner: outer > 0, _counted: Counted(PhantomData) }
     }
 
     /// Whether this call is to wait for the clock, and the others for it.
@@ -127,9 +145,13 @@ impl Turn {
 
     /// Waits until there are slots for this call, until it leads, or for a while.
     pub(crate) fn wait(&self) {
-        let state = self.place.state();
+        let mut state = self.place.state();
         if *state == State::Waiting {
-            drop(self.place.changed.wait_timeout(state, LOOK_EVERY));
+            let waited = self.place.changed.wait_timeout(state, LOOK_EVERY);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if *state == State::ToLead {
+            *state = State::Waiting;
         }
     }
 
@@ -158,14 +180,16 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let _ = WAITING.try_with(|waiting| waiting.set(waiting.get() - 1));
         *self.place.state() = State::Left;
         let mut places = self.queue.places();
         places.remove(&self.place.order);
         if let Some(first) = first_of(&places, self.place.order.key) {
-            // Under the lock of its state, without which it may be about to wait.
-            let _state = first.state();
-            first.changed.notify_one();
+            let mut state = first.state();
+            // It may have looked whether it leads, and not be waiting yet.
+            if *state == State::Waiting && !cfg!(mutant = "silent_leave") {
+                *state = State::ToLead;
+                first.changed.notify_one();
+            }
         }
     }
 }
@@ -204,9 +228,11 @@ impl Others<'_> {
             let theirs = Run { first: last + 1, last: last + share, ..run };
             last = theirs.last;
             let mut state = place.state();
-            if *state == State::Waiting {
+            if *state != State::Left {
                 *state = State::Given(theirs);
-                place.changed.notify_one();
+                if !cfg!(mutant = "silent_gift") {
+                    place.changed.notify_one();
+                }
             }
             false
         });
@@ -245,7 +271,53 @@ impl Drop for Others<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::sync::atomic::AtomicU64;
+    use loom::thread;
+    use std::boxed::Box;
+
+    /// Calls that wait until a leader has slots for them, with no clock that would wake them: whoever is not told waits for
+    /// ever. Each tick has two slots.
+    #[test]
+    fn calls_that_wait_are_all_served_and_get_slots_of_their_own() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(|| {
+            let queue: &'static Queue = Box::leak(Box::default());
+            let next = Arc::new(AtomicU64::new(0));
+            let call = move |next: Arc<AtomicU64>| {
+                let turn = Turn::join_queue(queue, (1, 1), 1);
+                loop {
+                    if let Some(run) = turn.given() {
+                        return run.first;
+                    }
+                    if turn.is_first() {
+                        let others = turn.others();
+                        let count = (others.wanted() + 1).min(2);
+                        let first = next.fetch_add(count, Ordering::AcqRel);
+                        let run = Run { first, last: first + count - 1, rolled_back: false };
+                        return others.share(run).first;
+                    }
+                    turn.wait();
+                }
+            };
+            let threads = [(); 2].map(|()| {
+                let next = Arc::clone(&next);
+                thread::spawn(move || call(next))
+            });
+            let mut slots = [call(next); 3];
+            for (slot, thread) in slots.iter_mut().zip(threads) {
+                *slot = thread.join().unwrap();
+            }
+            slots.sort_unstable();
+            assert!(slots.is_sorted_by(|a, b| a < b), "{slots:?}");
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::vec;
