@@ -71,6 +71,11 @@ export interface Stats {
  * JSON has no bigint, and a Number loses digits past 2^53: send IDs as strings ({@link Snowflake.nextIdString}),
  * or use the layout `js-safe`, whose IDs fit a Number ({@link Snowflake.nextIdNumber}).
  *
+ * On a built-in clock, the Snowflakes of a process share one cursor, so that none repeats another's IDs, if they have the
+ * same epoch and tick, the same places and widths of timestamp and sequence, and the same node bits: those of its worker
+ * threads too, in the native build. Layouts that split the bits differently are separate systems, whose IDs may be equal.
+ * One with a clock of the caller's has a cursor of its own.
+ *
  * @throws {PolyflakeError} `INVALID_LAYOUT`, `UNKNOWN_LAYOUT`, `INVALID_NODE` or `INVALID_OPTION` (also where
  * `maxAheadMs` or `maxBackwardMs` differ from those this process already uses for the same layout and node).
  *

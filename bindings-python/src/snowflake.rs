@@ -27,6 +27,10 @@ const LARGE_BATCH: usize = 16 * 1024;
 /// state: the path of a file through which all processes of this host share the node. It is made where there is
 ///     none. A Snowflake made before a fork then goes on in the children.
 ///
+/// On a built-in clock, the Snowflakes of a process share one cursor, so that none repeats another's IDs, if they have the
+/// same epoch and tick, the same places and widths of timestamp and sequence, and the same node bits. Layouts that split the
+/// bits differently are separate systems, whose IDs may be equal. One with a clock of the caller's has a cursor of its own.
+///
 /// Raises InvalidLayoutError, UnknownLayoutError, InvalidNodeError, InvalidOptionError, StateFileError, or
 /// ForkedError for a node that the parent had before a fork without a state file.
 ///

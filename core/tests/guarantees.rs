@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use polyflake::{ClockError, ClockName, Error, ErrorCode, Layout, Snowflake, Wait};
+use polyflake::{ClockError, ClockName, Error, ErrorCode, Layout, SequenceStart, Snowflake, Wait};
 
 /// Every test has nodes of its own: a process has one cursor for a node.
 fn builder(node: u64) -> polyflake::Options {
@@ -429,4 +429,14 @@ fn a_call_inside_a_waiting_call_does_not_wait_for_it() {
         last = ids.next_id_with(&mut handler).unwrap();
     }
     assert!(last > handler.1.unwrap());
+}
+
+#[test]
+fn layouts_that_split_the_bits_differently_are_separate_systems() {
+    // As the README says: nothing keeps these two apart.
+    let issued = |layout: &str, node: u64| {
+        let options = Snowflake::builder().layout(layout).node(node).sequence_start(SequenceStart::Zero);
+        options.build_with_clock(|| Ok(1_700_000_000_000)).unwrap().next_ids(1000).unwrap()
+    };
+    assert_eq!(issued("twitter", 1), issued("business", 4));
 }
