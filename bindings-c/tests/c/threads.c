@@ -342,7 +342,7 @@ enum { MANY = 32 };
 struct asking {
   pthread_t thread;
   const polyflake_snowflake *snowflake;
-  struct timespec end;
+  const struct timespec *end;
   size_t got;
   polyflake_status status;
 };
@@ -356,7 +356,7 @@ static int is_over(const struct timespec *end) {
 static void *ask(void *user) {
   struct asking *asking = user;
   uint64_t id;
-  while (asking->status == POLYFLAKE_OK && !is_over(&asking->end)) {
+  while (asking->status == POLYFLAKE_OK && !is_over(asking->end)) {
     asking->status = polyflake_next_id(asking->snowflake, &id, NULL);
     asking->got++;
   }
@@ -364,8 +364,9 @@ static void *ask(void *user) {
 }
 
 /* However many threads ask for more than a layout can give, no call fails and no thread starves. */
-static void over_asked(const char *layout, int seconds) {
+static void over_asked(const char *layout, size_t ids_per_second, int seconds) {
   static struct asking asking[MANY];
+  struct timespec end;
   polyflake_options *options = polyflake_options_new();
   polyflake_snowflake *snowflake = NULL;
   size_t all = 0, least = SIZE_MAX;
@@ -374,10 +375,10 @@ static void over_asked(const char *layout, int seconds) {
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "60", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake, NULL));
   polyflake_options_free(options);
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  end.tv_sec += seconds;
   for (size_t n = 0; n < MANY; n++) {
-    asking[n] = (struct asking){.snowflake = snowflake};
-    clock_gettime(CLOCK_MONOTONIC, &asking[n].end);
-    asking[n].end.tv_sec += seconds;
+    asking[n] = (struct asking){.snowflake = snowflake, .end = &end};
     if (pthread_create(&asking[n].thread, NULL, ask, &asking[n]) != 0) {
       give_up("no thread");
     }
@@ -388,7 +389,11 @@ static void over_asked(const char *layout, int seconds) {
     all += asking[n].got;
     least = asking[n].got < least ? asking[n].got : least;
   }
-  CHECK(least * 4 >= all / MANY);
+  CHECK(least > 0);
+  /* On a busy machine threads that are not running ask for nothing. */
+  if (all >= ids_per_second * (size_t)seconds / 10 * 9) {
+    CHECK(least * 4 >= all / MANY);
+  }
   polyflake_snowflake_free(snowflake);
 }
 
@@ -409,9 +414,9 @@ int main(int argc, char **argv) {
   /* Where threads run side by side: valgrind runs one at a time, and is given few IDs. */
   if (n >= 100000) {
     /* A thousand ticks: whoever runs first in a tick gets most of it, which evens out over many. */
-    over_asked("twitter", 1);
-    over_asked("sonyflake", 10);
-    over_asked("yitter", 1);
+    over_asked("twitter", 4096000, 1);
+    over_asked("sonyflake", 25600, 10);
+    over_asked("yitter", 64000, 1);
   }
   return finish(9);
 }
