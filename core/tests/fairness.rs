@@ -19,7 +19,7 @@ fn ask(node: u64, layout: &str, batch: usize, lasts: Duration) -> (Vec<usize>, b
             .map(|_| {
                 scope.spawn(|| {
                     let (mut got, mut ids_of_call) = (0, vec![0; batch]);
-                    while Instant::now() < end {
+                    while got == 0 || Instant::now() < end {
                         if batch == 1 {
                             ids.next_id().unwrap();
                         } else {
@@ -47,7 +47,6 @@ fn over_ask(seconds: u64) {
             let even = got.iter().sum::<usize>() / THREADS;
             let (least, most) = (got.iter().min().unwrap(), got.iter().max().unwrap());
             println!("{layout}, {batch} a call: {even} IDs a thread, from {least} to {most}");
-            assert!(*least > 0, "{layout}: {got:?}");
             assert!(!over_asked || least * 4 >= even, "{layout}: {got:?}");
         }
     }
