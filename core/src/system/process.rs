@@ -34,15 +34,20 @@ impl Process {
             if let Some(process) = unsafe { newest.as_ref() }.filter(|process| process.is_alive()) {
                 return process;
             }
-            if !newest.is_null() {
+            let is_child = !newest.is_null();
+            if is_child {
                 after_fork();
             }
-            // A thread that is overtaken here leaks a page, once a process.
-            let made =
-                ptr::from_mut(Box::leak(Box::new(Self { alive: alive_word(), queue: Queue::default() })));
+            let made = Self { alive: alive_word(is_child), queue: Queue::default() };
+            let made = Box::into_raw(Box::new(made));
             match CURRENT.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => newest = made,
-                Err(other) => newest = other,
+                Err(other) => {
+                    // SAFETY: the exchange failed, so that this function alone knows it. (Its page stays mapped.)
+                    #[allow(unsafe_code)]
+                    drop(unsafe { Box::from_raw(made) });
+                    newest = other;
+                }
             }
         }
     }
@@ -69,8 +74,11 @@ fn after_fork() {
 }
 
 /// A word that holds `u64::MAX`, and 0 in every child.
-fn alive_word() -> &'static AtomicU64 {
-    let word = wiped_word().unwrap_or_else(|| Box::leak(Box::new(AtomicU64::new(0))));
+fn alive_word(is_child: bool) -> &'static AtomicU64 {
+    static OF_FIRST: AtomicU64 = AtomicU64::new(0);
+    let word = wiped_word();
+    // Where a handler of forks stores the 0, a child has a word of its own: its parent's must stay 0.
+    let word = word.unwrap_or_else(|| if is_child { Box::leak(Box::default()) } else { &OF_FIRST });
     word.store(u64::MAX, Ordering::Release);
     word
 }
