@@ -94,6 +94,7 @@ impl Clock for &Held {
 /// Time that goes by in pauses alone: with the clock, or past it.
 struct Pauses<'a> {
     clock: &'a Held,
+    tick_ms: i128,
     moves: bool,
     elapsed: Duration,
 }
@@ -108,8 +109,10 @@ impl Wait for Pauses<'_> {
     fn pause(&mut self, pause: Duration) -> Result<(), Error> {
         assert!(!pause.is_zero());
         if self.moves {
-            self.clock.to(self.clock.ms() + pause.as_micros().div_ceil(1000) as i128);
-            self.elapsed += pause;
+            // A pause may last longer than asked. Were it not for that, a tick of weeks would take millions of them.
+            let pause_ms = i128::max(pause.as_micros().div_ceil(1000) as i128, self.tick_ms / 4);
+            self.clock.to(self.clock.ms() + pause_ms);
+            self.elapsed += Duration::from_millis(pause_ms as u64);
         } else {
             self.elapsed += Duration::from_millis(u32::MAX.into());
         }
@@ -191,7 +194,8 @@ impl<'a> Checked<'a> {
                 }
             },
             Some(moves) => {
-                let mut wait = Pauses { clock: self.clock, moves, elapsed: Duration::ZERO };
+                let mut wait =
+                    Pauses { clock: self.clock, tick_ms: self.tick_ms, moves, elapsed: Duration::ZERO };
                 let outcome = self.ids.fill_with(&mut batch, &mut wait);
                 // Those before an error are lost, and which they were is nobody's to see; 0 stands for the others.
                 batch.retain(|id| outcome.is_ok() || *id != 0);
