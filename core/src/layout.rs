@@ -6,6 +6,10 @@ use core::str::FromStr;
 use crate::error::{Error, FieldNames, LayoutFault, Word, refuse};
 use crate::number::{Number, at, display, parse_digits, put, write_u64};
 
+pub(crate) mod presets;
+
+pub use presets::{PRESETS, Preset};
+
 /// The most node fields a layout may have.
 pub const MAX_NODE_FIELDS: usize = 8;
 const MAX_FIELDS: usize = MAX_NODE_FIELDS + 2;
@@ -272,7 +276,7 @@ impl Layout {
     /// ```
     pub const fn parse(text: &str) -> Result<Self, Error> {
         let (_, stop, _) = split(text.as_bytes(), b":|@/");
-        if stop.is_none() { crate::presets::find(text) } else { Self::parse_text(text.as_bytes()) }
+        if stop.is_none() { crate::layout::presets::find(text) } else { Self::parse_text(text.as_bytes()) }
     }
 
     pub(crate) const fn parse_text(mut rest: &[u8]) -> Result<Self, Error> {
@@ -436,7 +440,7 @@ impl Layout {
 impl Default for Layout {
     /// The `twitter` preset.
     fn default() -> Self {
-        crate::presets::TWITTER
+        crate::layout::presets::TWITTER
     }
 }
 

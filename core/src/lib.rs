@@ -55,33 +55,29 @@ extern crate alloc;
 extern crate std;
 
 mod clock;
-mod cursor;
 mod decode;
 mod error;
-mod generator;
 mod layout;
 mod limit;
-mod local;
 mod message;
 mod number;
 mod options;
-mod presets;
+mod rule;
 #[cfg(feature = "serde")]
 pub mod serde_id;
+mod snowflake;
 mod system;
 mod text;
 
 pub use clock::{BuiltinClock, Clock, ClockError, ClockName, StdTime, SteadyClock, SystemClock, TimeSource};
 pub use decode::{Decoded, UnixTime};
 pub use error::{CamelCase, Error, ErrorCode};
-pub use generator::{Blocked, MAX_BATCH, Snowflake, Stats, Wait, batch_size};
-#[cfg(feature = "std")]
-pub use generator::{BoundMove, Iter};
-pub use layout::{Field, Layout, MAX_NODE_FIELDS};
-pub use local::LocalSnowflake;
+pub use layout::{Field, Layout, MAX_NODE_FIELDS, PRESETS, Preset};
 pub use number::Number;
 pub use options::{Node, Options, SequenceStart};
-pub use presets::{PRESETS, Preset};
+pub use snowflake::{Blocked, LocalSnowflake, MAX_BATCH, Snowflake, Stats, Wait, batch_size};
+#[cfg(feature = "std")]
+pub use snowflake::{BoundMove, Iter};
 #[cfg(feature = "std")]
 pub use system::{ThreadWait, reset_state, reset_state_with_clock};
 pub use text::{Format, Text};

@@ -390,7 +390,7 @@ impl Value for Options {
 impl Value for Presets<'_> {
     fn write(&self, out: &mut Out<'_>, naming: Naming) {
         let mut any = false;
-        for near in crate::presets::near(self.0) {
+        for near in crate::layout::presets::near(self.0) {
             out(if any { ", " } else { "did you mean " });
             out(near);
             any = true;
@@ -400,7 +400,7 @@ impl Value for Presets<'_> {
         } else {
             out("there are ");
             // No preset's name has a `_`, so that both namings write it alike.
-            list(out, crate::presets::PRESETS.iter().map(|preset| preset.name), naming);
+            list(out, crate::layout::presets::PRESETS.iter().map(|preset| preset.name), naming);
         }
     }
 }

@@ -2,9 +2,9 @@
 //! process, for which a heap is enough.
 
 #[cfg(feature = "std")]
-mod counter;
+mod cached_clock;
 #[cfg(feature = "std")]
-mod deadline;
+mod counter;
 #[cfg(feature = "std")]
 mod process;
 #[cfg(not(feature = "std"))]
@@ -15,29 +15,29 @@ mod queue;
 #[cfg(not(feature = "std"))]
 #[path = "no_queue.rs"]
 mod queue;
-#[cfg(all(feature = "std", unix, target_has_atomic = "64"))]
-mod state;
-#[cfg(all(feature = "std", not(all(unix, target_has_atomic = "64"))))]
-#[path = "no_state.rs"]
-mod state;
 #[cfg(feature = "alloc")]
-mod table;
+mod registry;
+#[cfg(all(feature = "std", unix, target_has_atomic = "64"))]
+mod state_file;
+#[cfg(all(feature = "std", not(all(unix, target_has_atomic = "64"))))]
+#[path = "no_state_file.rs"]
+mod state_file;
+#[cfg(feature = "std")]
+mod thread_wait;
 #[cfg(feature = "std")]
 mod time;
-#[cfg(feature = "std")]
-mod wait;
 
 pub(crate) use process::Process;
 pub(crate) use queue::Turn;
 #[cfg(feature = "std")]
-pub(crate) use state::StateFile;
-#[cfg(feature = "std")]
-pub use state::{reset_state, reset_state_with_clock};
-#[cfg(feature = "std")]
-pub(crate) use table::host_cursor;
+pub(crate) use registry::host_cursor;
 #[cfg(feature = "alloc")]
-pub(crate) use table::process_cursor;
+pub(crate) use registry::process_cursor;
+#[cfg(feature = "std")]
+pub(crate) use state_file::StateFile;
+#[cfg(feature = "std")]
+pub use state_file::{reset_state, reset_state_with_clock};
+#[cfg(feature = "std")]
+pub use thread_wait::ThreadWait;
 #[cfg(feature = "std")]
 pub use time::StdTime;
-#[cfg(feature = "std")]
-pub use wait::ThreadWait;

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::cursor::Run;
+use crate::rule::Run;
 
 pub(crate) type Key = (usize, usize);
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::vec::Vec;
 
 use super::Process;
-use crate::cursor::Run;
+use crate::rule::Run;
 
 /// How long a call may not notice that it was closed or interrupted.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

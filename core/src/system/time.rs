@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::cached_clock::CachedClock;
 use super::counter::Processor;
-use super::deadline::Deadline;
 use crate::clock::TimeSource;
 
 /// The operating system's time, as `std` gives it.
@@ -63,9 +63,9 @@ fn monotonic_ns() -> i64 {
 
 /// One for all Snowflakes.
 #[cfg(not(loom))]
-pub(super) static KEPT: Deadline = Deadline::new();
+pub(super) static KEPT: CachedClock = CachedClock::new();
 #[cfg(loom)]
-loom::lazy_static! { pub(super) static ref KEPT: Deadline = Deadline::new(); }
+loom::lazy_static! { pub(super) static ref KEPT: CachedClock = CachedClock::new(); }
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,6 @@ use crate::clock::StdTime;
 #[cfg(feature = "alloc")]
 use crate::clock::TimeSource;
 use crate::clock::{BuiltinClock, Clock, ClockError};
-use crate::cursor::{Cursor, Rule, Run, Stop, ms_until};
 use crate::decode::Decoded;
 #[cfg(feature = "std")]
 use crate::error::StateFault;
@@ -17,10 +16,15 @@ use crate::layout::{Layout, ones};
 use crate::limit::Limit;
 use crate::number::Number;
 use crate::options::{Options, Resolved};
+use crate::rule::{Cursor, Rule, Run, Stop, ms_until};
 #[cfg(feature = "std")]
 use crate::system::StateFile;
 use crate::system::{Process, Turn};
 use portable_atomic::{AtomicU64, Ordering};
+
+mod local;
+
+pub use local::LocalSnowflake;
 
 /// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
 pub const MAX_BATCH: u64 = 1 << 24;

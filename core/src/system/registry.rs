@@ -11,11 +11,11 @@ use loom::sync::atomic::AtomicPtr;
 use portable_atomic::AtomicPtr;
 
 use crate::clock::Clock;
-use crate::cursor::{Cursor, Rule};
 #[cfg(feature = "std")]
 use crate::error::path_word;
 use crate::error::{Detail, Error};
 use crate::options::Resolved;
+use crate::rule::{Cursor, Rule};
 #[cfg(feature = "std")]
 use std::path::Path;
 

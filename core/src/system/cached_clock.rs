@@ -21,7 +21,7 @@ const WINDOW: u64 = (1 << WINDOW_BITS) - 1;
 /// The last reading of the wall clock, on a cache line of its own.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Deadline {
+pub(super) struct CachedClock {
     /// The count just before the reading.
     start: AtomicU64,
     /// The Unix ms that it gave, and below that the window: the counts from `start` in which it stands. 0 for none.
@@ -30,7 +30,7 @@ pub(super) struct Deadline {
     renewing: AtomicBool,
 }
 
-impl Deadline {
+impl CachedClock {
     #[cfg(not(loom))]
     pub(super) const fn new() -> Self {
         Self { start: AtomicU64::new(0), kept: AtomicU64::new(0), renewing: AtomicBool::new(false) }
@@ -123,10 +123,10 @@ mod models {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);
         builder.check(|| {
-            let shared = Arc::new((Time(AtomicU64::new(5_950_000)), Deadline::new()));
-            let read = |(time, deadline): &(Time, Deadline)| {
+            let shared = Arc::new((Time(AtomicU64::new(5_950_000)), CachedClock::new()));
+            let read = |(time, cached): &(Time, CachedClock)| {
                 let before_ms = time.wall_ms();
-                let given_ms = deadline.unix_ms(time, || time.wall_ns());
+                let given_ms = cached.unix_ms(time, || time.wall_ns());
                 assert!((before_ms..=time.wall_ms()).contains(&given_ms));
             };
             let theirs = Arc::clone(&shared);
@@ -160,11 +160,11 @@ mod tests {
         counts: Cell<u64>,
         /// How often the wall clock was read.
         readings: Cell<u32>,
-        kept: Deadline,
+        kept: CachedClock,
         node: u32,
     }
 
-    impl Default for Deadline {
+    impl Default for CachedClock {
         fn default() -> Self {
             Self::new()
         }
@@ -254,7 +254,7 @@ mod tests {
                 0
             }
         }
-        let kept = Deadline::new();
+        let kept = CachedClock::new();
         for ns in [5_000_000, 5_999_999, 6_000_000, 4_000_000, -1] {
             assert_eq!(kept.unix_ms(&None, || ns), ns.div_euclid(NS_PER_MS));
             // Nor is anything written, which other threads would have to fetch.

@@ -36,12 +36,12 @@ use std::time::Instant;
 use std::vec::Vec;
 
 use super::Process;
-use super::table::Key;
+use super::registry::Key;
 use crate::clock::{Clock, StdTime, SystemClock};
-use crate::cursor::{Cursor, Rule, ms_until};
 use crate::error::{Detail, Error, StateFault};
 use crate::layout::ones;
 use crate::options::Resolved;
+use crate::rule::{Cursor, Rule, ms_until};
 
 /// How far ahead of the clock the bound is written.
 const AHEAD_MS: i64 = 1000;

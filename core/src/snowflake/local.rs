@@ -5,9 +5,9 @@ use core::fmt;
 use crate::clock::{BuiltinClock, Clock};
 use crate::decode::Decoded;
 use crate::error::Error;
-use crate::generator::{Blocked, Snowflake, Stats, Wait};
 use crate::layout::Layout;
 use crate::number::Number;
+use crate::snowflake::{Blocked, Snowflake, Stats, Wait};
 use crate::system::Process;
 
 /// How many slots are taken at once, of ticks that have many.

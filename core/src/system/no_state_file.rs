@@ -4,11 +4,11 @@
 use portable_atomic::AtomicU64;
 use std::path::Path;
 
-use super::table::Key;
+use super::registry::Key;
 use crate::clock::Clock;
-use crate::cursor::{Cursor, Rule};
 use crate::error::{Error, StateFault};
 use crate::options::Resolved;
+use crate::rule::{Cursor, Rule};
 
 /// There is none.
 #[derive(Debug)]
