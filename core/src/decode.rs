@@ -2,15 +2,15 @@
 
 use core::fmt;
 
-use crate::error::{Detail, Error, LayoutFault, Word, refuse};
+use crate::error::{Error, error};
 use crate::layout::{Field, Layout, ones};
+use crate::node::Node;
 use crate::number::Number;
-use crate::options::Node;
 
-/// An instant: whole Unix milliseconds, and whether any part of a millisecond stands after them.
+/// An instant: whole Unix milliseconds, and whether a part of a millisecond follows.
 ///
-/// Made from Unix ms, µs or ns, or from a [`std::time::SystemTime`] by `into`. Instants that do not fit are
-/// refused, with their value, where they are used.
+/// Made from Unix ms, µs or ns, or from a [`std::time::SystemTime`] by `into`. An instant that does not
+/// fit is an error, which names it, where it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UnixTime {
     floor_ms: Number,
@@ -137,19 +137,25 @@ impl fmt::Debug for Decoded {
 }
 
 impl Layout {
-    /// Takes an ID apart. Refuses one with bits above the layout's with `invalid_id`.
+    /// Takes an ID apart.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_id` if the ID has bits above the layout's.
     pub fn decode(&self, id: impl Into<Number>) -> Result<Decoded, Error> {
         let given = id.into();
         match given.to_u64() {
             Some(id) if id <= ones(self.total_bits()) => Ok(Decoded { id, layout: *self }),
-            _ => Err(Detail::IdTooWide { id: given, bits: self.total_bits() }.into()),
+            _ => Err(given.too_wide(self.total_bits())),
         }
     }
 
     /// The ID of an instant (rounded down to its tick), a node and a sequence number: for moving rows into an
     /// ID space, and for tests. Nothing keeps it from repeating an ID that was issued.
     ///
-    /// Refuses with `time_out_of_range`, `invalid_node`, or `invalid_option` for the sequence.
+    /// # Errors
+    ///
+    /// `time_out_of_range`, `invalid_node`, or `invalid_option` for the sequence.
     ///
     /// ```
     /// use polyflake::{Layout, UnixTime};
@@ -167,19 +173,16 @@ impl Layout {
         let node = node.into().resolve(self)?;
         let given = sequence.into();
         let max = self.sequence().max();
-        let sequence = given.to_u64().filter(|sequence| *sequence <= max).ok_or(Detail::OptionRange {
-            option: "sequence",
-            value: given,
-            min: 0,
-            max,
-        })?;
+        let sequence = given.in_range("sequence", 0, max)?;
         Ok(self.join(ticks, self.place_node(node), sequence))
     }
 
     /// The lowest ID at or after an instant: the lower end of a range of time.
     ///
-    /// Refuses with `time_out_of_range`, and with `invalid_layout` where a node field stands above the
-    /// timestamp, for then no range of IDs holds a span of time.
+    /// # Errors
+    ///
+    /// `time_out_of_range`, or `invalid_layout` if a node field is above the timestamp: then no range of IDs holds a
+    /// span of time.
     ///
     /// ```
     /// use polyflake::{Layout, UnixTime};
@@ -193,8 +196,11 @@ impl Layout {
         Ok(self.join(self.ticks_at(time.into(), true)?, 0, 0))
     }
 
-    /// The highest ID at or before an instant: the upper end of a range of time. Refuses as
-    /// [`min_id`](Self::min_id) does.
+    /// The highest ID at or before an instant: the upper end of a range of time.
+    ///
+    /// # Errors
+    ///
+    /// As for [`min_id`](Self::min_id).
     pub fn max_id(&self, time: impl Into<UnixTime>) -> Result<u64, Error> {
         self.needs_time_order()?;
         let ticks = self.ticks_at(time.into(), false)?;
@@ -212,37 +218,55 @@ impl Layout {
     }
 
     pub(crate) fn out_of_range(&self, unix_ms: Number) -> Error {
-        Detail::Time { unix_ms, epoch_ms: self.epoch_ms(), ends_at_ms: self.ends_at_ms() }.into()
+        out_of_range(unix_ms, self.epoch_ms(), self.ends_at_ms())
     }
 
     /// The tick that an instant lies in, or the first that does not begin before it.
     fn ticks_at(&self, time: UnixTime, round_up: bool) -> Result<u64, Error> {
-        let refused = || self.out_of_range(time.floor_ms);
+        let out_of_range = || self.out_of_range(time.floor_ms);
         let after = time.floor_ms.to_u64().and_then(|ms| ms.checked_sub(self.epoch_ms()));
-        let after = after.ok_or_else(refused)?;
+        let after = after.ok_or_else(out_of_range)?;
         let (mut ticks, rest) = (after / self.tick_ms(), after % self.tick_ms());
         let last_tick = self.timestamp().max();
         if ticks > last_tick {
-            return Err(refused());
+            return Err(out_of_range());
         }
         if round_up && (rest > 0 || time.has_fraction) {
             ticks += 1;
         }
         if ticks > last_tick {
             let last_ms = self.epoch_ms() + last_tick * self.tick_ms();
-            return Err(Detail::NoTickAfter { unix_ms: time.floor_ms, last_ms }.into());
+            return Err(error!(
+                TimeOutOfRange,
+                "no tick begins at or after % (Unix ms); the layout's last begins at %",
+                Given(time.floor_ms.word()),
+                Number(last_ms)
+            ));
         }
         Ok(ticks)
     }
 
     fn needs_time_order(&self) -> Result<(), Error> {
         match self.node_fields().find(|field| field.shift() > self.timestamp_shift()) {
-            Some(field) => {
-                refuse(LayoutFault::NodeAboveTimestamp { field: Word::new(field.name().as_bytes()) })
-            }
+            Some(field) => Err(error!(
+                InvalidLayout,
+                "IDs of this layout do not sort by time, because node field % is above the timestamp: no range of IDs \
+                 holds a span of time",
+                Text(field.name())
+            )),
             None => Ok(()),
         }
     }
+}
+
+pub(crate) fn out_of_range(unix_ms: Number, epoch_ms: u64, ends_at_ms: u64) -> Error {
+    error!(
+        TimeOutOfRange,
+        "% (Unix ms) is outside the layout's time, from its epoch % to its end %",
+        Given(unix_ms.word()),
+        Number(epoch_ms),
+        Number(ends_at_ms)
+    )
 }
 
 #[cfg(test)]

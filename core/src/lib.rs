@@ -47,6 +47,8 @@
 // The path of an ID. Out of line its functions return through memory: 50 ns an ID and not 42, and 107 and not 78 in
 // WebAssembly.
 #![allow(clippy::inline_always)]
+// Without `std`, some helpers are not used.
+#![cfg_attr(not(feature = "std"), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "alloc")]
@@ -55,32 +57,45 @@ extern crate alloc;
 extern crate std;
 
 mod clock;
+mod cursor;
 mod decode;
 mod error;
 mod layout;
 mod limit;
-mod message;
+mod node;
 mod number;
 mod options;
+#[cfg(feature = "alloc")]
+mod registry;
 mod rule;
 #[cfg(feature = "serde")]
 pub mod serde_id;
 mod snowflake;
+#[cfg(feature = "std")]
+mod system;
+#[cfg(not(feature = "std"))]
+#[path = "no_system.rs"]
 mod system;
 mod text;
+mod wait;
+mod word;
 
-pub use clock::{BuiltinClock, Clock, ClockError, ClockName, StdTime, SteadyClock, SystemClock, TimeSource};
+pub use clock::{BuiltinClock, Clock, ClockError, ClockName, SteadyClock, SystemClock, TimeSource};
 pub use decode::{Decoded, UnixTime};
 pub use error::{CamelCase, Error, ErrorCode};
 pub use layout::{Field, Layout, MAX_NODE_FIELDS, PRESETS, Preset};
+pub use node::Node;
 pub use number::Number;
-pub use options::{Node, Options, SequenceStart};
-pub use snowflake::{Blocked, LocalSnowflake, MAX_BATCH, Snowflake, Stats, Wait, batch_size};
+pub use options::Options;
+pub use rule::SequenceStart;
 #[cfg(feature = "std")]
-pub use snowflake::{BoundMove, Iter};
+pub use snowflake::Iter;
+pub use snowflake::{Blocked, BoundMove, LocalSnowflake, MAX_BATCH, Snowflake, Stats, batch_size};
+pub use system::StdTime;
 #[cfg(feature = "std")]
 pub use system::{ThreadWait, reset_state, reset_state_with_clock};
 pub use text::{Format, Text};
+pub use wait::Wait;
 
 /// The README's Rust examples, run as doctests.
 #[cfg(doctest)]

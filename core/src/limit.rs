@@ -1,6 +1,8 @@
-//! The last slot that a Snowflake may take on the path of an ID, without asking anybody.
+//! The last slot that a Snowflake may take on the path of an ID without looking further.
 
 use portable_atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use crate::error::{Error, error};
 
 /// A pointer to the word that holds the limit, so that one comparison on the path of an ID serves for everything that
 /// ends it: the first ID, which is taken differently; `close`; a fork; the bound of a state file.
@@ -15,7 +17,6 @@ static CLOSED: AtomicU64 = AtomicU64::new(0);
 
 impl Limit {
     /// The limit of a Snowflake whose first ID is still to come.
-    #[cfg(feature = "alloc")]
     pub(crate) fn not_started() -> Self {
         Self::of(&NOT_STARTED)
     }
@@ -24,7 +25,7 @@ impl Limit {
         Self { word: AtomicPtr::new(address(word)) }
     }
 
-    /// The last slot that may be taken without asking.
+    /// The last slot that may be taken without looking further.
     #[inline(always)]
     pub(crate) fn get(&self) -> u64 {
         let word = self.word.load(Ordering::Acquire);
@@ -60,4 +61,16 @@ impl Limit {
 
 const fn address(word: &'static AtomicU64) -> *mut AtomicU64 {
     core::ptr::from_ref(word).cast_mut()
+}
+
+/// The error of what the parent of this process had.
+pub(crate) fn forked() -> Error {
+    const OR_STATE: &str =
+        if cfg!(feature = "std") { ", or give both the same state file from the first on" } else { "" };
+    error!(
+        Forked,
+        "the parent process had this Snowflake, or one for the same IDs, before it forked, and two processes that share a \
+         node repeat IDs; build one after the fork, with a node that is this process's own%",
+        Text(OR_STATE)
+    )
 }

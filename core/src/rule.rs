@@ -1,82 +1,72 @@
-//! One word of state: the last slot taken, and the rule by which the next ones are.
+//! The rule by which slots are taken.
 //!
-//! A slot is `tick << sequence_bits | sequence`. [`Rule::step`] is the whole algorithm: it takes the time and the
-//! cursor as arguments and does no I/O.
+//! A slot is `tick << sequence_bits | sequence`. [`Rule::step`] is the whole algorithm: it takes the last slot taken and
+//! the time as arguments, and does no I/O.
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU64, Ordering};
-#[cfg(not(loom))]
-use portable_atomic::{AtomicU64, Ordering};
+use core::str::FromStr;
 
+use crate::error::{Error, error};
 use crate::layout::{Layout, ones};
-use crate::options::SequenceStart;
 
-/// The last slot taken. It only ever grows.
-///
-/// It may stand in a state file: its form is fixed, and any bytes are one.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Cursor {
-    pub(crate) slot: AtomicU64,
-    pub(crate) waits: AtomicU64,
-    pub(crate) rollbacks: AtomicU64,
-    /// The tick in which the last of `rollbacks` was seen, so that one step back counts once.
-    rollback_tick: AtomicU64,
-    /// Where it began: nothing was taken while it is still there.
-    pub(crate) first: AtomicU64,
+/// The first sequence number of a fresh tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum SequenceStart {
+    /// `zero`.
+    Zero,
+    /// `spread`: differs from tick to tick within the lower quarter of the sequence's range, so that IDs issued
+    /// slowly do not all end in the same bits and `id % n` shards evenly.
+    #[default]
+    Spread,
 }
 
-impl Cursor {
-    pub(crate) fn new(first: u64) -> Self {
-        Self {
-            slot: AtomicU64::new(first),
-            waits: AtomicU64::new(0),
-            rollbacks: AtomicU64::new(0),
-            rollback_tick: AtomicU64::new(u64::MAX),
-            first: AtomicU64::new(first),
-        }
-    }
+impl FromStr for SequenceStart {
+    type Err = Error;
 
-    /// The last slot taken. Acquire: who looks twice reads the clock after it.
-    #[inline]
-    pub(crate) fn load(&self) -> u64 {
-        self.slot.load(if cfg!(mutant = "relaxed") { Ordering::Relaxed } else { Ordering::Acquire })
-    }
-
-    /// Takes all slots up to `to`, if `from` is still the last one taken.
-    #[inline]
-    pub(crate) fn advance(&self, from: u64, to: u64) -> bool {
-        if cfg!(mutant = "store") {
-            self.slot.store(to, Ordering::Release);
-            return true;
-        }
-        self.slot.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
-
-    /// Whether any slot was taken since the cursor was made.
-    pub(crate) fn has_issued(&self) -> bool {
-        !self.began_at(self.load())
-    }
-
-    /// Whether a cursor that is at `last` has issued nothing yet.
-    pub(crate) fn began_at(&self, last: u64) -> bool {
-        last == self.first.load(Ordering::Relaxed)
-    }
-
-    /// Leaves nothing to take.
-    #[cfg(feature = "std")]
-    pub(crate) fn use_up(&self) {
-        self.slot.store(u64::MAX, Ordering::Release);
-    }
-
-    pub(crate) fn saw_rollback(&self, last_tick: u64) {
-        if self.rollback_tick.swap(last_tick, Ordering::Relaxed) != last_tick {
-            self.rollbacks.fetch_add(1, Ordering::Relaxed);
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "zero" => Ok(Self::Zero),
+            "spread" => Ok(Self::Spread),
+            _ => Err(error!(
+                InvalidOption,
+                "sequence_start is `%`; it takes zero or spread",
+                Bytes(name.as_bytes())
+            )),
         }
     }
 }
 
-/// What decides a step, in ticks: all that shapes a generator but its node's bits.
+/// How far IDs may be from the clock. They belong to the cursor: all that share one have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) max_backward_ms: u32,
+    pub(crate) max_ahead_ms: u32,
+}
+
+impl Bounds {
+    /// An error for bounds other than the `first`, with which the cursor was made.
+    pub(crate) fn check_same(self, first: Self) -> Result<(), Error> {
+        for (option, value, first) in [
+            ("max_backward_ms", self.max_backward_ms, first.max_backward_ms),
+            ("max_ahead_ms", self.max_ahead_ms, first.max_ahead_ms),
+        ] {
+            if value != first {
+                return Err(error!(
+                    InvalidOption,
+                    "% is %, but IDs of this layout and node are already issued with % %: one node has one cursor, and \
+                     its bounds are the first's",
+                    Option(option),
+                    Number(value.into()),
+                    Option(option),
+                    Number(first.into())
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What decides a step, in ticks: everything about a Snowflake but its node's bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     epoch_ms: u64,
@@ -113,21 +103,15 @@ pub(crate) enum Stop {
 }
 
 impl Rule {
-    pub(crate) fn new(
-        layout: &Layout,
-        node: u64,
-        backward_ms: u32,
-        ahead_ms: u32,
-        start: SequenceStart,
-    ) -> Self {
+    pub(crate) fn new(layout: &Layout, node: u64, bounds: Bounds, start: SequenceStart) -> Self {
         Self {
             epoch_ms: layout.epoch_ms(),
             tick_ms: layout.tick_ms(),
             last_tick: ones(layout.timestamp_bits()),
             last_slot: ones(layout.timestamp_bits() + layout.sequence_bits()),
             sequence_bits: layout.sequence_bits(),
-            ahead: u64::from(ahead_ms) / layout.tick_ms(),
-            back: u64::from(backward_ms).div_ceil(layout.tick_ms()),
+            ahead: u64::from(bounds.max_ahead_ms) / layout.tick_ms(),
+            back: u64::from(bounds.max_backward_ms).div_ceil(layout.tick_ms()),
             start,
             node,
         }
@@ -181,7 +165,6 @@ impl Rule {
     }
 
     /// The tick of an instant, if the layout reaches it.
-    #[cfg(feature = "alloc")]
     #[inline(always)]
     pub(crate) fn tick_at(&self, now_ms: i64) -> Option<u64> {
         self.tick_near(0, now_ms)
@@ -217,7 +200,6 @@ impl Rule {
 
     /// The cursor of a node whose ticks up to `now_ms`, and `ahead` more, may have been used by a process
     /// before this one.
-    #[cfg(feature = "alloc")]
     #[inline(never)]
     pub(crate) fn used_up_to(&self, now_ms: i64) -> u64 {
         match self.tick_at(now_ms) {
@@ -230,7 +212,6 @@ impl Rule {
         }
     }
 
-    #[cfg(feature = "std")]
     pub(crate) const fn tick_ms(&self) -> u64 {
         self.tick_ms
     }
@@ -241,13 +222,11 @@ impl Rule {
     }
 
     /// By how much a slot lies further ahead of the clock than `max_ahead_ms` explains.
-    #[cfg(feature = "std")]
     pub(crate) fn lead_ms(&self, slot: u64, now_ms: i64) -> u64 {
         self.behind_ms(self.tick_of(slot), now_ms)
     }
 
     /// When the tick after a slot's can be issued in, in Unix ms.
-    #[cfg(feature = "std")]
     pub(crate) fn passed_at_ms(&self, slot: u64) -> u64 {
         self.start_ms(self.tick_of(slot).saturating_add(1).saturating_sub(self.ahead))
     }

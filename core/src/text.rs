@@ -4,7 +4,8 @@ use core::fmt;
 use core::ops::Deref;
 use core::str::FromStr;
 
-use crate::error::{Detail, Error, TextFault, Word};
+use crate::error::{Error, error};
+use crate::word::OwnedWord;
 
 /// A way to write an ID as text.
 ///
@@ -108,23 +109,50 @@ impl Format {
         text
     }
 
-    /// Reads an ID. Refuses with `invalid_id` and the position (counted from 1) of the first character that is
-    /// no digit, that is one too many, or that takes the number past 64 bits.
+    /// Reads an ID.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_id`, with the position (counted from 1) of the first character that is not a digit, is one too many,
+    /// or takes the number past 64 bits.
     pub fn read(self, text: &str) -> Result<u64, Error> {
         let base = self.alphabet().len() as u64;
         let mut id = 0_u64;
         for (index, character) in text.chars().enumerate() {
             let position = index + 1;
             let Some(digit) = self.digit(character) else {
-                return Err(Detail::Text(TextFault::Foreign { character, position, format: self }).into());
+                return Err(error!(
+                    InvalidId,
+                    "`%` at position % is not a % digit; the digits are %",
+                    Given(escaped(character)),
+                    Number(position as u64),
+                    Text(self.name()),
+                    Text(self.alphabet())
+                ));
             };
             if position > self.max_len() {
-                return Err(Detail::Text(TextFault::TooLong { position, format: self }).into());
+                return Err(error!(
+                    InvalidId,
+                    "a % ID has at most % characters; there is another at position %",
+                    Text(self.name()),
+                    Number(self.max_len() as u64),
+                    Number(position as u64)
+                ));
             }
             let next = id.checked_mul(base).and_then(|id| id.checked_add(digit));
-            id = next.ok_or(Detail::Text(TextFault::Overflow { position, format: self }))?;
+            id = next.ok_or_else(|| {
+                error!(
+                    InvalidId,
+                    "the % ID passes 64 bits (18446744073709551615) at position %",
+                    Text(self.name()),
+                    Number(position as u64)
+                )
+            })?;
         }
-        if text.is_empty() { Err(Detail::Text(TextFault::Empty { format: self }).into()) } else { Ok(id) }
+        if text.is_empty() {
+            return Err(error!(InvalidId, "an empty text is not a % ID", Text(self.name())));
+        }
+        Ok(id)
     }
 
     fn digit(self, character: char) -> Option<u64> {
@@ -150,15 +178,28 @@ impl fmt::Display for Format {
 impl FromStr for Format {
     type Err = Error;
 
-    /// Reads the format's name. Refuses with `invalid_option`.
+    /// Reads the format's name. Any other name is `invalid_option`.
     fn from_str(name: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
-            Error::from(Detail::Option {
-                option: "format",
-                value: Word::new(name.as_bytes()),
-                fits: "decimal, hex, base32, base36, base58 or base62",
-            })
+            error!(
+                InvalidOption,
+                "format is `%`; it takes decimal, hex, base32, base36, base58 or base62",
+                Bytes(name.as_bytes())
+            )
         })
+    }
+}
+
+/// A character as it is if it can be told from others, else as its number, such as `\u{200b}`.
+fn escaped(character: char) -> OwnedWord {
+    if character.is_ascii_graphic() || character == ' ' {
+        OwnedWord::new(character.encode_utf8(&mut [0; 4]).as_bytes())
+    } else {
+        let mut escaped = OwnedWord::EMPTY;
+        character
+            .escape_unicode()
+            .for_each(|letter| escaped.push(letter.encode_utf8(&mut [0; 4]).as_bytes()));
+        escaped
     }
 }
 

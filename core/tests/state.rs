@@ -262,7 +262,7 @@ fn what_is_no_whole_state_file_is_refused_and_left_alone() {
         message
     };
     for len in [0, 1, 63, 64, 512, 4095] {
-        assert!(refused(&whole[..len]).contains(&format!("only a part of one: it has {len} bytes")));
+        assert!(refused(&whole[..len]).contains(&format!("only part of one: it has {len} bytes")));
     }
     assert!(refused(&[&whole[..], b"x"].concat()).contains("it has 4097 bytes"));
     assert!(refused(&[b'x'; 4096]).contains("is no state file"));
@@ -271,7 +271,7 @@ fn what_is_no_whole_state_file_is_refused_and_left_alone() {
         let mut bytes = whole.clone();
         bytes[n] ^= 1;
         let message = refused(&bytes);
-        let says = if n < 8 { "is no state file: it begins differently" } else { "is damaged" };
+        let says = if n < 8 { "is not a state file: it begins differently" } else { "is damaged" };
         assert!(message.contains(says), "byte {n}: {message}");
     }
     // The bounds out of order.
@@ -291,7 +291,7 @@ fn what_is_no_whole_state_file_is_refused_and_left_alone() {
     newer[8..16].copy_from_slice(&version);
     let checksum = u64::from(crc32(&newer[..56]));
     newer[56..64].copy_from_slice(&checksum.to_ne_bytes());
-    assert!(refused(&newer).contains("has the format 2"));
+    assert!(refused(&newer).contains("has format 2"));
 }
 
 /// As in the reference: a checksum that the library did not compute.
@@ -315,7 +315,7 @@ fn places_that_cannot_hold_one_are_refused() {
     let name = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
     // SAFETY: the name ends in a NUL.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-    assert!(refusal(&builder(10, &pipe)).contains("is no regular file"));
+    assert!(refusal(&builder(10, &pipe)).contains("is not a regular file"));
     if cfg!(target_os = "linux") {
         let proc = refusal(&builder(10, Path::new("/proc/self/comm")));
         assert!(proc.contains("file system (type 40864)"), "{proc}");

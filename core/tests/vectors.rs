@@ -68,7 +68,7 @@ fn node_of(value: &Value) -> Node {
         Value::Object(fields) => fields.iter().fold(Node::NO_FIELDS, |node, (name, value)| {
             node.with_field(name, Number::parse(value.as_str().unwrap()))
         }),
-        other => panic!("{other} is no node"),
+        other => panic!("{other} is not a node"),
     }
 }
 

@@ -1,7 +1,10 @@
 //! The layouts of the field, by name.
 
-use crate::error::{Error, unknown_layout};
-use crate::layout::{Layout, same};
+use core::str::FromStr;
+
+use crate::error::{Error, error};
+use crate::layout::{Layout, same, split};
+use crate::word::{OwnedWord, at, put};
 
 /// A layout of the field and the name it goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,48 +16,103 @@ pub struct Preset {
     pub layout: Layout,
 }
 
+/// The presets and the list of their names, from one table.
+macro_rules! presets {
+    ($default:literal => $default_text:literal, $($name:literal => $text:literal,)*) => {
+        const DEFAULT: Preset = preset($default, $default_text);
+
+        /// Every preset, the default first.
+        ///
+        /// ```
+        /// assert_eq!(polyflake::PRESETS[0].name, "twitter");
+        /// for preset in &polyflake::PRESETS {
+        ///     println!("{} {}", preset.name, preset.layout);
+        /// }
+        /// ```
+        pub static PRESETS: [Preset; 1 + [$($name),*].len()] = [DEFAULT, $(preset($name, $text)),*];
+
+        /// The message for a name that no preset's is near to.
+        const UNKNOWN: &str = concat!("no preset is called `%`; there are ", $default, $(", ", $name),*);
+    };
+}
+
 // A preset that does not parse fails the build.
 #[expect(clippy::panic, reason = "evaluated by the compiler only")]
 const fn preset(name: &'static str, text: &'static str) -> Preset {
     match Layout::parse_text(text.as_bytes()) {
         Ok(layout) => Preset { name, layout },
-        Err(_) => panic!("a preset's text is no layout"),
+        Err(_) => panic!("a preset's text is not a layout"),
     }
 }
 
-const DEFAULT: Preset = preset("twitter", "timestamp:41|datacenter:5|worker:5|sequence:12@1288834974657/1ms");
-pub(crate) const TWITTER: Layout = DEFAULT.layout;
+presets! {
+    "twitter" => "timestamp:41|datacenter:5|worker:5|sequence:12@1288834974657/1ms",
+    "discord" => "timestamp:42|worker:5|process:5|sequence:12@1420070400000/1ms",
+    "leaf" => "timestamp:41|worker:10|sequence:12@1288834974657/1ms",
+    "shardingsphere" => "timestamp:41|worker:10|sequence:12@1477929600000/1ms",
+    "baidu" => "timestamp:28|worker:22|sequence:13@1463673600000/1s",
+    "sonyflake" => "timestamp:39|sequence:8|machine:16@1409529600000/10ms",
+    "sonyflake2" => "timestamp:39|sequence:8|machine:16@1735689600000/10ms",
+    "easyswoole" => "timestamp:41|datacenter:5|worker:5|sequence:12@1508945092000/1ms",
+    "instagram" => "timestamp:41|shard:13|sequence:10@1314220021721/1ms",
+    "mastodon" => "timestamp:48|sequence:16@0/1ms",
+    "tsid" => "timestamp:42|node:10|sequence:12@1577836800000/1ms",
+    "yitter" => "timestamp:41|worker:6|sequence:6@1582136402000/1ms",
+    "cosid" => "timestamp:41|machine:10|sequence:12@1577203200000/1ms",
+    "cosid-second" => "timestamp:31|machine:10|sequence:22@1577203200000/1s",
+    "pgedge" => "timestamp:41|node:10|sequence:12@1672531200000/1ms",
+    "seata" => "worker:10|timestamp:41|sequence:12@1588435200000/1ms",
+    "business" => "timestamp:41|idc:6|business:6|sequence:10@1288834974657/1ms",
+    "js-safe" => "timestamp:41|worker:4|sequence:8@1735689600000/1ms",
+}
 
-/// Every preset, the default first.
-///
-/// ```
-/// assert_eq!(polyflake::PRESETS[0].name, "twitter");
-/// for preset in &polyflake::PRESETS {
-///     println!("{} {}", preset.name, preset.layout);
-/// }
-/// ```
-pub static PRESETS: [Preset; 18] = [
-    DEFAULT,
-    preset("discord", "timestamp:42|worker:5|process:5|sequence:12@1420070400000/1ms"),
-    preset("leaf", "timestamp:41|worker:10|sequence:12@1288834974657/1ms"),
-    preset("shardingsphere", "timestamp:41|worker:10|sequence:12@1477929600000/1ms"),
-    preset("baidu", "timestamp:28|worker:22|sequence:13@1463673600000/1s"),
-    preset("sonyflake", "timestamp:39|sequence:8|machine:16@1409529600000/10ms"),
-    preset("sonyflake2", "timestamp:39|sequence:8|machine:16@1735689600000/10ms"),
-    preset("easyswoole", "timestamp:41|datacenter:5|worker:5|sequence:12@1508945092000/1ms"),
-    preset("instagram", "timestamp:41|shard:13|sequence:10@1314220021721/1ms"),
-    preset("mastodon", "timestamp:48|sequence:16@0/1ms"),
-    preset("tsid", "timestamp:42|node:10|sequence:12@1577836800000/1ms"),
-    preset("yitter", "timestamp:41|worker:6|sequence:6@1582136402000/1ms"),
-    preset("cosid", "timestamp:41|machine:10|sequence:12@1577203200000/1ms"),
-    preset("cosid-second", "timestamp:31|machine:10|sequence:22@1577203200000/1s"),
-    preset("pgedge", "timestamp:41|node:10|sequence:12@1672531200000/1ms"),
-    preset("seata", "worker:10|timestamp:41|sequence:12@1588435200000/1ms"),
-    preset("business", "timestamp:41|idc:6|business:6|sequence:10@1288834974657/1ms"),
-    preset("js-safe", "timestamp:41|worker:4|sequence:8@1735689600000/1ms"),
-];
+impl Layout {
+    /// A layout from a preset's name (see [`PRESETS`](crate::PRESETS)) or from a text
+    /// `FIELD:BITS|FIELD:BITS@EPOCH/TICK`.
+    ///
+    /// EPOCH is in Unix ms, TICK is `Nms` or `Ns`. A text with any of `:|@/` is a layout text, any other a
+    /// preset's name.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_layout` or `unknown_layout`.
+    ///
+    /// ```
+    /// use polyflake::Layout;
+    /// let layout = Layout::parse("timestamp:41|shard:13|sequence:10@1314220021721/1ms")?;
+    /// assert_eq!(layout, Layout::parse("instagram")?);
+    /// # Ok::<(), polyflake::Error>(())
+    /// ```
+    pub const fn parse(text: &str) -> Result<Self, Error> {
+        let (_, stop, _) = split(text.as_bytes(), b":|@/");
+        if stop.is_none() { find(text) } else { Self::parse_text(text.as_bytes()) }
+    }
+}
 
-pub(crate) const fn find(name: &str) -> Result<Layout, Error> {
+impl Default for Layout {
+    /// The `twitter` preset.
+    fn default() -> Self {
+        DEFAULT.layout
+    }
+}
+
+impl FromStr for Layout {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<&str> for Layout {
+    type Error = Error;
+
+    fn try_from(text: &str) -> Result<Self, Error> {
+        Self::parse(text)
+    }
+}
+
+const fn find(name: &str) -> Result<Layout, Error> {
     let mut presets: &[Preset] = &PRESETS;
     while let Some((preset, rest)) = presets.split_first() {
         if same(preset.name.as_bytes(), name.as_bytes()) {
@@ -62,42 +120,81 @@ pub(crate) const fn find(name: &str) -> Result<Layout, Error> {
         }
         presets = rest;
     }
-    Err(unknown_layout(name))
+    let name = name.as_bytes();
+    if let Some(names) = near(name) {
+        let names = names.word();
+        return Err(error!(
+            UnknownLayout,
+            "no preset is called `%`; did you mean %?",
+            Bytes(name),
+            Word(names)
+        ));
+    }
+    Err(error!(UnknownLayout, UNKNOWN, Bytes(name)))
 }
 
 /// The presets' names that a reader could have meant by `name`.
-pub(crate) fn near(name: &[u8]) -> impl Iterator<Item = &'static str> {
-    PRESETS.iter().map(|preset| preset.name).filter(move |preset| {
-        let preset = preset.as_bytes();
-        let starts_alike = name.len() >= 3
-            && (preset.len() >= name.len()
-                && preset.iter().zip(name).all(|(a, b)| a.eq_ignore_ascii_case(b)));
-        starts_alike || edits(preset, name) <= 2
-    })
+const fn near(name: &[u8]) -> Option<OwnedWord<52>> {
+    let mut names = OwnedWord::EMPTY;
+    let mut any = false;
+    let mut presets: &[Preset] = &PRESETS;
+    while let Some((preset, rest)) = presets.split_first() {
+        let preset = preset.name.as_bytes();
+        if starts_with(preset, name) || edits(preset, name) <= 2 {
+            names.push(if any { b", " } else { b"" });
+            names.push(preset);
+            any = true;
+        }
+        presets = rest;
+    }
+    if any { Some(names) } else { None }
 }
 
-/// How many letters must be changed, added or left out to make one word of the other (Levenshtein), the case
-/// apart; many where `b` is longer than any preset.
-fn edits(a: &[u8], b: &[u8]) -> usize {
+/// Whether a preset's name starts with `name`, of three letters at least, in either case.
+const fn starts_with(preset: &[u8], name: &[u8]) -> bool {
+    match preset.split_at_checked(name.len()) {
+        Some((start, _)) => name.len() >= 3 && edits(start, name) == 0,
+        None => false,
+    }
+}
+
+/// How many letters must be changed, added or left out to make one word of the other (Levenshtein), in either case;
+/// many where `b` is longer than any preset.
+const fn edits(a: &[u8], b: &[u8]) -> usize {
     const LONGEST: usize = 24;
     if b.len() > LONGEST {
         return LONGEST;
     }
-    let mut row: [usize; LONGEST + 1] = core::array::from_fn(|n| n);
-    for (n, x) in a.iter().enumerate() {
-        let mut diagonal = n;
-        let mut left = n + 1;
-        if let Some(first) = row.first_mut() {
-            *first = left;
-        }
-        for (cell, y) in row.iter_mut().skip(1).zip(b) {
-            let changed = diagonal + usize::from(!x.eq_ignore_ascii_case(y));
-            diagonal = *cell;
-            left = changed.min(left + 1).min(*cell + 1);
-            *cell = left;
+    // The distances between the start of `a` so far and each start of `b`.
+    let mut row = [0; LONGEST + 1];
+    let mut length = 0;
+    while length <= LONGEST {
+        put(&mut row, length, length);
+        length += 1;
+    }
+    let mut m = 0;
+    while let Some(x) = at(a, m) {
+        let mut diagonal = m;
+        m += 1;
+        put(&mut row, 0, m);
+        let mut left = m;
+        let mut n = 0;
+        while let (Some(y), Some(above)) = (at(b, n), at(&row, n + 1)) {
+            n += 1;
+            left = min(diagonal + !x.eq_ignore_ascii_case(&y) as usize, min(left, above) + 1);
+            diagonal = above;
+            put(&mut row, n, left);
         }
     }
-    row.get(b.len()).copied().unwrap_or(LONGEST)
+    match at(&row, b.len()) {
+        Some(edits) => edits,
+        None => LONGEST,
+    }
+}
+
+/// `usize::min`, for `const fn`.
+const fn min(a: usize, b: usize) -> usize {
+    if a < b { a } else { b }
 }
 
 #[cfg(test)]

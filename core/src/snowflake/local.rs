@@ -7,19 +7,20 @@ use crate::decode::Decoded;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::number::Number;
-use crate::snowflake::{Blocked, Snowflake, Stats, Wait};
+use crate::snowflake::take::Blocked;
+use crate::snowflake::{Snowflake, Stats};
 use crate::system::Process;
+use crate::wait::Wait;
 
 /// How many slots are taken at once, of ticks that have many.
 const SLOTS: u64 = 64;
 
-/// A [`Snowflake`] of one owner: the same IDs by the same rule, faster, for who has it `&mut`. Made by
-/// [`Snowflake::into_local`].
+/// A [`Snowflake`] of one owner: the same IDs by the same rule, without a compare-and-swap for each because it takes
+/// `&mut self`. Made by [`Snowflake::into_local`].
 ///
-/// It reads the clock for each ID, but takes slots from the cursor up to 64 at a time. Other Snowflakes may be on the same
-/// cursor: nothing repeats, and each ID is still greater than all whose calls returned before. But whenever one of them
-/// has issued an ID, or this one is dropped, what is left of them is lost; and `sequence_exhausted`, or a wait, comes
-/// the sooner.
+/// It reads the clock for each ID, but takes slots from the cursor up to 64 at a time. Other Snowflakes may share the
+/// cursor: nothing repeats, and each ID is still greater than all whose calls returned before. But when one of them issues
+/// an ID, or this one is dropped, the slots that are left are lost, so that `sequence_exhausted` or a wait comes earlier.
 ///
 /// ```
 /// use polyflake::Snowflake;
@@ -35,7 +36,7 @@ pub struct LocalSnowflake<C = BuiltinClock> {
     ids: Snowflake<C>,
     /// The last slot issued.
     issued: u64,
-    /// The last slot taken: where the cursor stands, until others move it.
+    /// The last slot taken: the cursor, until others move it.
     taken: u64,
     taken_in: &'static Process,
     /// How many are taken at once: at most a quarter of a tick, so that those of IDs issued slowly do not reach its end.
@@ -44,7 +45,7 @@ pub struct LocalSnowflake<C = BuiltinClock> {
 }
 
 impl<C> Snowflake<C> {
-    /// Makes it a Snowflake of one owner, which is faster.
+    /// Makes it a Snowflake of one owner, which saves the compare-and-swap for most IDs.
     pub fn into_local(self) -> LocalSnowflake<C> {
         LocalSnowflake {
             at_once: SLOTS.min(self.layout().ids_per_tick() / 4).max(1),
@@ -67,7 +68,7 @@ impl<C> LocalSnowflake<C> {
         self.ids.node()
     }
 
-    /// Takes an ID apart by this Snowflake's layout. Refuses with `invalid_id`.
+    /// Takes an ID apart by this Snowflake's layout, as [`Snowflake::decode`].
     pub fn decode(&self, id: impl Into<Number>) -> Result<Decoded, Error> {
         self.ids.decode(id)
     }
@@ -91,7 +92,7 @@ impl<C: Clock> LocalSnowflake<C> {
     fn poll_next_id(&mut self) -> Result<u64, Blocked> {
         if self.has_slots() {
             if let Ok(now_ms) = self.ids.clock().unix_ms() {
-                match self.ids.next_in_tick(self.issued, now_ms) {
+                match self.ids.rule.next_in_tick(self.issued, now_ms) {
                     Some(slot) if self.may_issue(slot) => return Ok(self.issue(slot)),
                     _ => return self.by_the_whole_rule(now_ms),
                 }
@@ -102,10 +103,10 @@ impl<C: Clock> LocalSnowflake<C> {
 
     #[cold]
     fn by_the_whole_rule(&mut self, now_ms: i64) -> Result<u64, Blocked> {
-        match self.ids.step_from(self.issued, now_ms) {
+        match self.ids.rule.step(self.issued, now_ms, 1).ok() {
             Some(run) if run.rolled_back => self.look_again(),
             Some(run) if self.may_issue(run.first) => Ok(self.issue(run.first)),
-            // A later tick, or the slots are a parent's.
+            // A later tick, or the parent's slots.
             Some(_) => self.take(),
             None => self.look_again(),
         }
@@ -114,7 +115,7 @@ impl<C: Clock> LocalSnowflake<C> {
     /// As [`Snowflake`] does where the clock seems to have stepped back, or there seems to be no slot.
     fn look_again(&mut self) -> Result<u64, Blocked> {
         let now_ms = self.ids.clock().unix_ms_uncached().ok();
-        match now_ms.and_then(|now_ms| self.ids.step_from(self.issued, now_ms)) {
+        match now_ms.and_then(|now_ms| self.ids.rule.step(self.issued, now_ms, 1).ok()) {
             Some(run) if self.may_issue(run.first) => {
                 if run.rolled_back {
                     self.ids.saw_rollback(self.issued);
@@ -141,7 +142,8 @@ impl<C: Clock> LocalSnowflake<C> {
     /// The first of more slots.
     #[cold]
     fn take(&mut self) -> Result<u64, Blocked> {
-        let run = self.ids.poll_slots(self.at_once)?;
+        let taken = self.ids.take(self.at_once, self.ids.clock.unix_ms());
+        let run = taken.map_err(|stopped| Blocked { stopped, filled: 0 })?;
         self.taken = run.last;
         self.taken_in = Process::current();
         Ok(self.issue(run.first))

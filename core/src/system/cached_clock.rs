@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::counter::Counter;
-use crate::clock::NS_PER_MS;
+use crate::clock::source::NS_PER_MS;
 
 /// The window's bits in `kept`: a million counts, for a ms of the fastest counter that is used as it is.
 const WINDOW_BITS: u32 = 20;

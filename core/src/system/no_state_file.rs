@@ -1,24 +1,22 @@
-//! Where there are no state files: elsewhere than on Unix, and on machines without 64-bit atomics, where a cursor
-//! would need a lock that every process shares.
+//! The stand-in where there are no state files: without an operating system, on systems other than Unix, and on machines
+//! without 64-bit atomics, where a cursor would need a lock that every process shares.
 
 use portable_atomic::AtomicU64;
-use std::path::Path;
 
-use super::registry::Key;
 use crate::clock::Clock;
-use crate::error::{Error, StateFault};
-use crate::options::Resolved;
-use crate::rule::{Cursor, Rule};
+use crate::cursor::Cursor;
+use crate::error::Error;
+use crate::rule::{Bounds, Rule};
 
 /// There is none.
 #[derive(Debug)]
 pub(crate) enum StateFile {}
 
-impl StateFile {
-    pub(crate) fn open(path: &Path, _: &Key, _: &Resolved, _: &Rule, _: &impl Clock) -> Result<Self, Error> {
-        Err(Error::state(path, StateFault::NoPlatform))
-    }
+/// There is none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum StateFault {}
 
+impl StateFile {
     pub(crate) fn cursor(&self) -> &Cursor {
         match *self {}
     }
@@ -39,19 +37,15 @@ impl StateFile {
         match *self {}
     }
 
-    pub(crate) fn is_at(&self, _: &Path) -> Result<bool, Error> {
+    pub(crate) fn check_bounds(&self, _: Bounds) -> Result<(), Error> {
         match *self {}
     }
 
-    pub(crate) fn same_bounds(&self, _: &Resolved) -> Result<(), Error> {
+    pub(crate) fn is_other(&self) -> Error {
         match *self {}
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        match *self {}
-    }
-
-    pub(crate) fn refusal(&self, _: StateFault) -> Error {
+    pub(crate) fn error_of(&self, _: StateFault) -> Error {
         match *self {}
     }
 
@@ -76,12 +70,44 @@ impl StateFile {
     }
 }
 
-/// Sets a state file's cursor back: `state_file`, for this platform has none.
-pub fn reset_state(path: impl AsRef<Path>) -> Result<(), Error> {
-    Err(Error::state(path.as_ref(), StateFault::NoPlatform))
-}
+#[cfg(feature = "std")]
+mod without_files {
+    use std::path::Path;
 
-/// Sets a state file's cursor back to a clock of the caller's: `state_file`, for this platform has none.
-pub fn reset_state_with_clock(path: impl AsRef<Path>, _: &impl Clock) -> Result<(), Error> {
-    Err(Error::state(path.as_ref(), StateFault::NoPlatform))
+    use super::StateFile;
+    use crate::clock::Clock;
+    use crate::error::{Error, error};
+    use crate::layout::Key;
+    use crate::rule::{Bounds, Rule};
+    use crate::word::Word;
+
+    impl StateFile {
+        pub(crate) fn open(path: &Path, _: &Key, _: Bounds, _: &Rule, _: &impl Clock) -> Result<Self, Error> {
+            Err(no_state_file(path))
+        }
+
+        pub(crate) fn is_at(&self, _: &Path) -> Result<bool, Error> {
+            match *self {}
+        }
+    }
+
+    /// Sets a state file's cursor back: `state_file`, because this platform has none.
+    pub fn reset_state(path: impl AsRef<Path>) -> Result<(), Error> {
+        Err(no_state_file(path.as_ref()))
+    }
+
+    /// Sets a state file's cursor back to a clock of the caller's: `state_file`, because this platform has none.
+    pub fn reset_state_with_clock(path: impl AsRef<Path>, _: &impl Clock) -> Result<(), Error> {
+        Err(no_state_file(path.as_ref()))
+    }
+
+    fn no_state_file(path: &Path) -> Error {
+        error!(
+            StateFile,
+            "`%` cannot be a state file: this platform has none; give each process its own node instead",
+            Word(Word::path(path))
+        )
+    }
 }
+#[cfg(feature = "std")]
+pub use without_files::{reset_state, reset_state_with_clock};

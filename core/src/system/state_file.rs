@@ -35,13 +35,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use std::vec::Vec;
 
-use super::Process;
-use super::registry::Key;
-use crate::clock::{Clock, StdTime, SystemClock};
-use crate::error::{Detail, Error, StateFault};
-use crate::layout::ones;
-use crate::options::Resolved;
-use crate::rule::{Cursor, Rule, ms_until};
+use super::{Process, StdTime};
+use crate::clock::{Clock, SystemClock};
+use crate::cursor::Cursor;
+use crate::decode::out_of_range;
+use crate::error::{Error, error};
+use crate::layout::{Key, ones};
+use crate::rule::{Bounds, Rule, ms_until};
+use crate::word::Word;
 
 /// How far ahead of the clock the bound is written.
 const AHEAD_MS: i64 = 1000;
@@ -103,6 +104,125 @@ pub(crate) struct StateFile {
     floor: u64,
 }
 
+/// What is wrong with a state file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StateFault {
+    /// What the operating system said to an action.
+    Os {
+        action: &'static str,
+        errno: i32,
+    },
+    NotAFile,
+    FileSystem {
+        kind: u64,
+    },
+    Size {
+        len: u64,
+    },
+    Foreign,
+    ByteOrder,
+    Version {
+        version: u32,
+    },
+    Damaged,
+    OtherKey {
+        epoch_ms: u64,
+        tick_ms: u64,
+        placed_node: u64,
+    },
+    FarAhead {
+        lead_ms: u64,
+    },
+    Gone,
+}
+
+impl StateFault {
+    fn os(action: &'static str, error: &io::Error) -> Self {
+        // An error without a number is the standard library's: a path with a NUL.
+        Self::Os { action, errno: error.raw_os_error().unwrap_or(0) }
+    }
+
+    fn error(self, path: &Path) -> Error {
+        let path = Word::path(path);
+        match self {
+            Self::Os { action, errno } => error!(
+                StateFile,
+                "the state file `%` could not be % (%); its folder must exist and have room, and this process must be \
+                 able to read and write it",
+                Word(path),
+                Text(action),
+                Os(errno)
+            ),
+            Self::NotAFile => {
+                error!(
+                    StateFile,
+                    "`%` is not a regular file, so it cannot be a state file; name another",
+                    Word(path)
+                )
+            }
+            Self::FileSystem { kind } => error!(
+                StateFile,
+                "the state file `%` would be on a file system (type %) that is not known to show a mapping to all \
+                 processes alike, as network and FUSE file systems do not; put it on a local one, such as ext4, XFS, Btrfs \
+                 or tmpfs",
+                Word(path),
+                Number(kind)
+            ),
+            Self::Size { len } => error!(
+                StateFile,
+                "`%` is not a state file, or only part of one: it has % bytes, not 4096; name another, or restore it",
+                Word(path),
+                Number(len)
+            ),
+            Self::Foreign => error!(
+                StateFile,
+                "`%` is not a state file: it begins differently; it was left as it is; name another",
+                Word(path)
+            ),
+            Self::ByteOrder => error!(
+                StateFile,
+                "the state file `%` was made on a machine of the other byte order; name another",
+                Word(path)
+            ),
+            Self::Version { version } => error!(
+                StateFile,
+                "the state file `%` has format %, and this version of Polyflake knows 1; use the version that made it",
+                Word(path),
+                Number(version.into())
+            ),
+            Self::Damaged => error!(
+                StateFile,
+                "the state file `%` is damaged; delete it once the clock has passed every ID that was issued with it: a \
+                 new one then begins at the clock",
+                Word(path)
+            ),
+            Self::OtherKey { epoch_ms, tick_ms, placed_node } => error!(
+                StateFile,
+                "the state file `%` belongs to another layout or node (epoch %, tick % ms, node bits in their place %); \
+                 each needs its own file: name another",
+                Word(path),
+                Number(epoch_ms),
+                Number(tick_ms),
+                Number(placed_node)
+            ),
+            Self::FarAhead { lead_ms } => error!(
+                StateFile,
+                "the cursor in the state file `%` is % ms ahead of the clock; set the clock right if it is behind; if it \
+                 was ahead once, reset_state sets the cursor back, and IDs that were issued ahead of the clock are then issued \
+                 again when it gets there",
+                Word(path),
+                Number(lead_ms)
+            ),
+            Self::Gone => error!(
+                StateFile,
+                "the state file `%` was renamed, deleted or replaced while in use, and another process may issue the same \
+                 IDs now; put it back, or restart every process that uses it",
+                Word(path)
+            ),
+        }
+    }
+}
+
 /// What tells a file from one that has taken its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
@@ -123,17 +243,16 @@ impl Identity {
 
 impl StateFile {
     /// Opens or makes the state file of these options.
-    pub(super) fn open(
+    pub(crate) fn open(
         path: &Path,
         key: &Key,
-        options: &Resolved,
+        bounds: Bounds,
         rule: &Rule,
         clock: &impl Clock,
     ) -> Result<Self, Error> {
-        let refuse = |fault| Error::state(path, fault);
+        let refuse = |fault: StateFault| fault.error(path);
         let path = std::path::absolute(path).map_err(|error| refuse(StateFault::os(OPENED, &error)))?;
-        let head =
-            Head { key: *key, max_backward_ms: options.max_backward_ms, max_ahead_ms: options.max_ahead_ms };
+        let head = Head { key: *key, bounds };
         let mut tries = 0..TRIES;
         let file = loop {
             let last = tries.next().is_none();
@@ -154,7 +273,7 @@ impl StateFile {
             let Key { epoch_ms, tick_ms, placed_node, .. } = file.head.key;
             return Err(refuse(StateFault::OtherKey { epoch_ms, tick_ms, placed_node }));
         }
-        file.same_bounds(options)?;
+        file.check_bounds(bounds)?;
         Ok(file)
     }
 
@@ -166,7 +285,7 @@ impl StateFile {
         let file = file.map_err(opened)?;
         let metadata = file.metadata().map_err(opened)?;
         if !metadata.is_file() {
-            return Err(StateFault::NoFile);
+            return Err(StateFault::NotAFile);
         }
         check_file_system(&file)?;
         if metadata.len() != SIZE as u64 {
@@ -186,13 +305,19 @@ impl StateFile {
         Ok(file)
     }
 
-    /// Refuses bounds other than those that the file was made with.
-    pub(super) fn same_bounds(&self, options: &Resolved) -> Result<(), Error> {
-        options.same_bounds(self.head.max_backward_ms, self.head.max_ahead_ms)
+    /// An error for bounds other than those that the file was made with.
+    pub(crate) fn check_bounds(&self, bounds: Bounds) -> Result<(), Error> {
+        bounds.check_same(self.head.bounds)
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// The error for a Snowflake whose cursor is in this file, and which names another file, or none.
+    pub(crate) fn is_other(&self) -> Error {
+        error!(
+            InvalidOption,
+            "this process already issues IDs for this layout and node with the state file `%`: one node has one cursor; \
+             give every Snowflake of this node that file as state",
+            Word(Word::path(&self.path))
+        )
     }
 
     fn live(&self) -> &Live {
@@ -215,8 +340,8 @@ impl StateFile {
         &self.live().soft
     }
 
-    /// Whether slots up to `to`, past the limit that was `seen`, may be taken all the same: the bound allows it, and
-    /// somebody else is about to move it on. Who gets a no must see to that.
+    /// Whether slots up to `to`, past the limit that was `seen`, may be taken all the same: the bound allows it, and another
+    /// caller is about to advance it. A caller that gets `false` must advance the bound.
     pub(crate) fn may_pass(&self, to: u64, seen: u64) -> bool {
         let synced = self.live().synced.load(Ordering::Acquire);
         to <= synced
@@ -287,22 +412,22 @@ impl StateFile {
     }
 
     /// Whether a path leads to this file. It is an error where its own no longer does.
-    pub(super) fn is_at(&self, path: &Path) -> Result<bool, Error> {
+    pub(crate) fn is_at(&self, path: &Path) -> Result<bool, Error> {
         let there = fs::metadata(path).is_ok_and(|there| Identity::of(&there) == self.identity);
         if !there {
-            self.check_place().map_err(|fault| self.refusal(fault))?;
+            self.check_place().map_err(|fault| self.error_of(fault))?;
         }
         Ok(there)
     }
 
-    pub(crate) fn refusal(&self, fault: StateFault) -> Error {
-        Error::state(&self.path, fault)
+    pub(crate) fn error_of(&self, fault: StateFault) -> Error {
+        fault.error(&self.path)
     }
 
     /// Makes a file that was just opened ready to issue from. Of another boot, of another place, or where nothing was issued
     /// yet, it waits until the clock has passed what somebody else may have issued. The cursor is not moved before that,
     /// for others may be issuing from it.
-    pub(super) fn begin(&mut self, rule: &Rule, clock: &impl Clock) -> Result<(), Error> {
+    pub(crate) fn begin(&mut self, rule: &Rule, clock: &impl Clock) -> Result<(), Error> {
         let live = self.live();
         let now_ms = clock.unix_ms_uncached()?;
         let (mut floor, written) = (0, live.written.load(Ordering::Acquire));
@@ -332,20 +457,20 @@ impl StateFile {
     }
 
     /// Refuses a cursor that is far ahead of the clock.
-    pub(super) fn check_lead(&self, rule: &Rule, now_ms: i64) -> Result<(), Error> {
+    pub(crate) fn check_lead(&self, rule: &Rule, now_ms: i64) -> Result<(), Error> {
         self.check_lead_of(rule, self.cursor().load(), now_ms)
     }
 
     fn check_lead_of(&self, rule: &Rule, slot: u64, now_ms: i64) -> Result<(), Error> {
         let lead_ms = rule.lead_ms(slot, now_ms);
-        if lead_ms > MAX_LEAD_MS.max(self.head.max_backward_ms.into()) {
-            return Err(self.refusal(StateFault::FarAhead { lead_ms }));
+        if lead_ms > MAX_LEAD_MS.max(self.head.bounds.max_backward_ms.into()) {
+            return Err(self.error_of(StateFault::FarAhead { lead_ms }));
         }
         Ok(())
     }
 
     /// Whether `reset_state` has put another file in its place, so that nothing comes of this one any more.
-    pub(super) fn was_reset(&self) -> bool {
+    pub(crate) fn was_reset(&self) -> bool {
         self.cursor().load() == u64::MAX && self.check_place() == Err(StateFault::Gone)
     }
 }
@@ -377,8 +502,7 @@ const CREATED: &str = "created";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head {
     key: Key,
-    max_backward_ms: u32,
-    max_ahead_ms: u32,
+    bounds: Bounds,
 }
 
 impl Head {
@@ -387,7 +511,8 @@ impl Head {
 
     fn bytes(&self) -> Vec<u8> {
         let Key { epoch_ms, tick_ms, placed_node, bits } = self.key;
-        let bounds = u64::from(self.max_backward_ms) << 32 | u64::from(self.max_ahead_ms);
+        let Bounds { max_backward_ms, max_ahead_ms } = self.bounds;
+        let bounds = u64::from(max_backward_ms) << 32 | u64::from(max_ahead_ms);
         let order_and_version = u64::from(BYTE_ORDER) << 32 | u64::from(VERSION);
         let words =
             [u64::from_ne_bytes(MAGIC), order_and_version, epoch_ms, tick_ms, placed_node, bits, bounds];
@@ -422,7 +547,7 @@ impl Head {
         if tick_ms == 0 || timestamp_bits + sequence_bits > 64 {
             return Err(StateFault::Damaged);
         }
-        Ok(Self { key, max_backward_ms, max_ahead_ms })
+        Ok(Self { key, bounds: Bounds { max_backward_ms, max_ahead_ms } })
     }
 
     /// The last slot that may have been taken when the clock stood at `now_ms`.
@@ -432,8 +557,8 @@ impl Head {
         let last_tick = ones(timestamp_bits);
         let after = u64::try_from(now_ms).ok().and_then(|now_ms| now_ms.checked_sub(epoch_ms));
         let ends_at_ms = epoch_ms.saturating_add(last_tick.saturating_mul(tick_ms));
-        let after = after.ok_or(Detail::Time { unix_ms: now_ms.into(), epoch_ms, ends_at_ms })?;
-        let tick = (after / tick_ms + u64::from(self.max_ahead_ms) / tick_ms).min(last_tick);
+        let after = after.ok_or_else(|| out_of_range(now_ms.into(), epoch_ms, ends_at_ms))?;
+        let tick = (after / tick_ms + u64::from(self.bounds.max_ahead_ms) / tick_ms).min(last_tick);
         Ok(tick.checked_shl(sequence_bits).unwrap_or(0) | ones(sequence_bits))
     }
 }
@@ -578,7 +703,7 @@ pub fn reset_state(path: impl AsRef<Path>) -> Result<(), Error> {
 /// [`reset_state`] to a clock of the caller's. Refuses with `clock_failed` too.
 pub fn reset_state_with_clock(path: impl AsRef<Path>, clock: &impl Clock) -> Result<(), Error> {
     let path = path.as_ref();
-    let refuse = |fault| Error::state(path, fault);
+    let refuse = |fault: StateFault| fault.error(path);
     let opened = |error| refuse(StateFault::os(OPENED, &error));
     let absolute = std::path::absolute(path).map_err(opened)?;
     loop {

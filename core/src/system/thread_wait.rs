@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use crate::error::Error;
-use crate::snowflake::Wait;
+use crate::wait::Wait;
 
 /// How late a sleep may end: timers' slack (50 µs on Linux) and the way back to the processor.
 const SPIN: Duration = Duration::from_micros(100);

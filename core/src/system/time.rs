@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::cached_clock::CachedClock;
 use super::counter::Processor;
-use crate::clock::TimeSource;
+use crate::clock::source::TimeSource;
 
 /// The operating system's time, as `std` gives it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_kept_reading_is_the_wall_clocks_ms() {
-        let wall_ms = || StdTime.wall_ns().div_euclid(crate::clock::NS_PER_MS);
+        let wall_ms = || StdTime.wall_ns().div_euclid(crate::clock::source::NS_PER_MS);
         // Some dozen turns of the ms.
         for _ in 0..if cfg!(miri) { 100 } else { 500_000 } {
             let before = wall_ms();

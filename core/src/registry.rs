@@ -11,44 +11,14 @@ use loom::sync::atomic::AtomicPtr;
 use portable_atomic::AtomicPtr;
 
 use crate::clock::Clock;
-#[cfg(feature = "std")]
-use crate::error::path_word;
-use crate::error::{Detail, Error};
-use crate::options::Resolved;
-use crate::rule::{Cursor, Rule};
-#[cfg(feature = "std")]
-use std::path::Path;
+use crate::cursor::Cursor;
+use crate::error::Error;
+use crate::layout::Key;
+use crate::limit;
+use crate::rule::{Bounds, Rule};
+use crate::system::{Process, StateFile};
 
-use super::Process;
-#[cfg(feature = "std")]
-use super::StateFile;
-
-/// What shapes the bits of an ID. Layouts that differ in their fields' names only, or in how the node's bits
-/// are divided, make equal IDs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key {
-    pub(super) epoch_ms: u64,
-    pub(super) tick_ms: u64,
-    pub(super) placed_node: u64,
-    /// A byte each, from the lowest: the timestamp's width and shift, and the sequence's.
-    pub(super) bits: u64,
-}
-
-impl Key {
-    fn of(options: &Resolved) -> Self {
-        let layout = &options.layout;
-        let timestamp = layout.timestamp_bits() | layout.timestamp_shift() << 8;
-        let sequence = layout.sequence_bits() | layout.sequence_shift() << 8;
-        Self {
-            epoch_ms: layout.epoch_ms(),
-            tick_ms: layout.tick_ms(),
-            placed_node: layout.place_node(options.node),
-            bits: u64::from(timestamp | sequence << 16),
-        }
-    }
-}
-
-/// Two cache lines of its own, as processors fetch them by pairs: cursors of two nodes do not slow each other down.
+/// Aligned to two cache lines, because processors fetch them in pairs: cursors of two nodes do not slow each other down.
 #[repr(align(128))]
 struct Entry {
     key: Key,
@@ -57,15 +27,9 @@ struct Entry {
     next: AtomicPtr<Entry>,
 }
 
-/// Where a key's cursor stands: one place for as long as the process lives.
+/// Where a key's cursor is: one place for as long as the process lives.
 enum Claim {
-    Process {
-        cursor: Cursor,
-        max_backward_ms: u32,
-        max_ahead_ms: u32,
-        made_in: &'static Process,
-    },
-    #[cfg(feature = "std")]
+    Process { cursor: Cursor, bounds: Bounds, made_in: &'static Process },
     Host(StateFile),
 }
 
@@ -86,50 +50,53 @@ fn entries(newest: *const Entry) -> impl Iterator<Item = &'static Entry> {
     core::iter::successors(entry(newest), move |last| entry(last.next.load(Ordering::Acquire)))
 }
 
-/// The cursor of these options' IDs, made if this process has none yet.
+/// The cursor of a key, made if this process has none yet.
 pub(crate) fn process_cursor(
-    options: &Resolved,
+    key: &Key,
+    bounds: Bounds,
     rule: &Rule,
     clock: &impl Clock,
 ) -> Result<&'static Cursor, Error> {
     let make = || {
         let cursor = Cursor::new(rule.used_up_to(clock.unix_ms_uncached()?));
-        let (max_backward_ms, max_ahead_ms) = (options.max_backward_ms, options.max_ahead_ms);
-        Ok(Claim::Process { cursor, max_backward_ms, max_ahead_ms, made_in: Process::current() })
+        Ok(Claim::Process { cursor, bounds, made_in: Process::current() })
     };
-    match claim(&Key::of(options), make)? {
-        Claim::Process { cursor, max_backward_ms, max_ahead_ms, .. } => {
-            options.same_bounds(*max_backward_ms, *max_ahead_ms)?;
+    match claim(key, make)? {
+        Claim::Process { cursor, bounds: first, .. } => {
+            bounds.check_same(*first)?;
             Ok(cursor)
         }
-        #[cfg(feature = "std")]
-        Claim::Host(file) => Err(Detail::OtherClaim { file: Some(path_word(file.path())) }.into()),
+        Claim::Host(file) => Err(file.is_other()),
     }
 }
 
-/// The state file of these options, opened if this process has not opened it yet.
+/// The state file of a key, opened if this process has not opened it yet.
 #[cfg(feature = "std")]
-pub(crate) fn host_cursor(
-    options: &Resolved,
-    path: &Path,
+pub(crate) fn state_file(
+    key: &Key,
+    bounds: Bounds,
+    path: &std::path::Path,
     rule: &Rule,
     clock: &impl Clock,
 ) -> Result<&'static StateFile, Error> {
-    let key = Key::of(options);
-    // Refused before it is claimed: it may be another file that is named next.
+    // It is claimed only once it is open: another file may be named next.
     let make = || {
-        let mut file = StateFile::open(path, &key, options, rule, clock)?;
+        let mut file = StateFile::open(path, key, bounds, rule, clock)?;
         file.begin(rule, clock)?;
         Ok(Claim::Host(file))
     };
-    match claim(&key, make)? {
-        Claim::Process { .. } => Err(Detail::OtherClaim { file: None }.into()),
+    match claim(key, make)? {
+        Claim::Process { .. } => Err(crate::error::error!(
+            InvalidOption,
+            "state is given, but this process already issues IDs for this layout and node without one: one node has one \
+             cursor; give every Snowflake of this node the same state file, from the first on"
+        )),
         Claim::Host(file) if file.is_at(path)? => {
-            file.same_bounds(options)?;
+            file.check_bounds(bounds)?;
             file.check_lead(rule, clock.unix_ms_uncached()?)?;
             Ok(file)
         }
-        Claim::Host(file) => Err(Detail::OtherClaim { file: Some(path_word(file.path())) }.into()),
+        Claim::Host(file) => Err(file.is_other()),
     }
 }
 
@@ -144,8 +111,7 @@ fn claim(key: &Key, first: impl FnOnce() -> Result<Claim, Error>) -> Result<&'st
     #[allow(unsafe_code)]
     let entry: &'static Entry = unsafe { &*made };
     while let Err(now) = NEWEST.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
-        // Another thread was faster, and may have made what is wanted here. (The mutants, here and elsewhere, are
-        // there to show that core/tests/models.rs notices.)
+        // Another thread was faster, and may have made what is wanted here.
         let same_key = |theirs: &&Entry| theirs.holds(key) && !cfg!(mutant = "second_cursor");
         if let Some(theirs) = entries(now).find(same_key) {
             // SAFETY: the exchange has never succeeded, so that this function alone knows the entry.
@@ -166,7 +132,6 @@ impl Entry {
     fn holds(&self, key: &Key) -> bool {
         let is_over = match &self.claim {
             Claim::Process { .. } => false,
-            #[cfg(feature = "std")]
             Claim::Host(file) => self.key == *key && file.was_reset(),
         };
         self.key == *key && !is_over
@@ -174,7 +139,7 @@ impl Entry {
 
     fn claim(&'static self) -> Result<&'static Claim, Error> {
         if matches!(&self.claim, Claim::Process { made_in, .. } if !made_in.is_alive()) {
-            return Err(Detail::Forked.into());
+            return Err(limit::forked());
         }
         Ok(&self.claim)
     }
@@ -183,7 +148,8 @@ impl Entry {
 #[cfg(all(test, unix, feature = "std"))]
 mod tests {
     use super::*;
-    use crate::Snowflake;
+    use crate::layout::Layout;
+    use crate::rule::SequenceStart;
     use std::collections::HashSet;
     use std::thread;
     use std::vec::Vec;
@@ -194,9 +160,11 @@ mod tests {
 
     /// Where the node's cursor is.
     fn cursor(node: u64) -> Result<usize, Error> {
-        let options = Snowflake::builder().layout("leaf").node(node).resolve()?;
-        let rule = Rule::new(&options.layout, node, 0, 0, options.sequence_start);
-        process_cursor(&options, &rule, &|| Ok(1_700_000_000_000)).map(|cursor| ptr::from_ref(cursor).addr())
+        let layout = Layout::parse("leaf")?;
+        let bounds = Bounds { max_backward_ms: 0, max_ahead_ms: 0 };
+        let rule = Rule::new(&layout, node, bounds, SequenceStart::Zero);
+        process_cursor(&Key::of(&layout, node), bounds, &rule, &|| Ok(1_700_000_000_000))
+            .map(|cursor| ptr::from_ref(cursor).addr())
     }
 
     #[test]

@@ -1,0 +1,107 @@
+//! The clocks that Polyflake brings.
+
+use core::str::FromStr;
+use core::time::Duration;
+
+use crate::clock::source::{TimeSource, ns_until};
+use crate::clock::steady::SteadyClock;
+use crate::clock::{Clock, ClockError};
+use crate::error::{Error, error};
+use crate::system::StdTime;
+
+/// The name of a built-in clock, as the option `clock` takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum ClockName {
+    /// `system`: the wall clock.
+    #[default]
+    System,
+    /// `steady`: the wall clock while it moves forward; while it stands behind what was already seen, monotonic
+    /// time at half rate until the wall clock has caught up.
+    Steady,
+}
+
+impl FromStr for ClockName {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "system" => Ok(Self::System),
+            "steady" => Ok(Self::Steady),
+            _ => {
+                Err(error!(InvalidOption, "clock is `%`; it takes system or steady", Bytes(name.as_bytes())))
+            }
+        }
+    }
+}
+
+/// The clock of a Snowflake that was given none of its own.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuiltinClock<S = StdTime> {
+    /// The wall clock.
+    System(SystemClock<S>),
+    /// The wall clock without its steps back.
+    Steady(SteadyClock<S>),
+}
+
+impl<S> BuiltinClock<S> {
+    pub(crate) const fn new(name: ClockName, max_backward_ms: u32, source: S) -> Self {
+        match name {
+            ClockName::System => Self::System(SystemClock(source)),
+            ClockName::Steady => Self::Steady(SteadyClock::on(source, max_backward_ms)),
+        }
+    }
+}
+
+impl<S: TimeSource> Clock for BuiltinClock<S> {
+    #[inline(always)]
+    fn unix_ms(&self) -> Result<i64, ClockError> {
+        match self {
+            Self::System(clock) => clock.unix_ms(),
+            Self::Steady(clock) => clock.unix_ms(),
+        }
+    }
+
+    fn unix_ms_uncached(&self) -> Result<i64, ClockError> {
+        match self {
+            Self::System(clock) => clock.unix_ms_uncached(),
+            Self::Steady(clock) => clock.unix_ms_uncached(),
+        }
+    }
+
+    fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
+        match self {
+            Self::System(clock) => clock.until(now_ms, target_ms),
+            Self::Steady(clock) => clock.until(now_ms, target_ms),
+        }
+    }
+
+    fn is_of_the_system(&self) -> bool {
+        matches!(self, Self::System(_))
+    }
+}
+
+/// The wall clock (`CLOCK_REALTIME` and its like). It can step, forwards and back; it goes on while the machine
+/// is suspended.
+///
+/// Within a ms it is read again only once the processor's counter of time says that the ms may be over, where the
+/// processor promises that the counter keeps its rate (x86-64 with an invariant TSC, `AArch64`): a step of the clock is
+/// noticed within a ms.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock<S = StdTime>(S);
+
+impl<S: TimeSource> Clock for SystemClock<S> {
+    #[inline(always)]
+    fn unix_ms(&self) -> Result<i64, ClockError> {
+        Ok(self.0.wall_ms())
+    }
+
+    fn unix_ms_uncached(&self) -> Result<i64, ClockError> {
+        Ok(self.0.wall_ms_uncached())
+    }
+
+    fn until(&self, _: i64, target_ms: i64) -> Duration {
+        ns_until(self.0.wall_ns(), target_ms)
+    }
+}

@@ -1,0 +1,95 @@
+//! The stand-in for `system` where there is no operating system: one process without children, threads or files.
+
+use core::time::Duration;
+
+use portable_atomic::AtomicU64;
+
+use crate::clock::TimeSource;
+use crate::rule::Run;
+
+#[path = "system/no_state_file.rs"]
+mod state_file;
+
+pub(crate) use state_file::{StateFault, StateFile};
+
+/// The operating system's time, which needs the `std` feature.
+#[derive(Debug)]
+pub enum StdTime {}
+
+impl TimeSource for StdTime {
+    fn wall_ns(&self) -> i64 {
+        match *self {}
+    }
+
+    fn monotonic_ns(&self) -> i64 {
+        match *self {}
+    }
+}
+
+/// The path of a state file: there is none.
+#[derive(Debug, Clone)]
+pub(crate) enum StatePath {}
+
+/// The only process.
+#[derive(Debug)]
+pub(crate) struct Process;
+
+#[expect(clippy::unused_self, reason = "as where there are children")]
+impl Process {
+    pub(crate) fn current() -> &'static Self {
+        &Self
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        true
+    }
+
+    pub(crate) fn limit(&self) -> &'static AtomicU64 {
+        static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+        &LIMIT
+    }
+}
+
+/// The only call that waits.
+#[derive(Debug)]
+pub(crate) struct Turn;
+
+#[expect(clippy::unused_self, reason = "as where there are threads")]
+impl Turn {
+    pub(crate) const fn join(_: (usize, usize), _: u64) -> Self {
+        Self
+    }
+
+    pub(crate) const fn leads(&self) -> bool {
+        true
+    }
+
+    pub(crate) const fn longest_pause() -> Duration {
+        Duration::MAX
+    }
+
+    pub(crate) const fn wait(&self) {}
+
+    pub(crate) const fn given(&self) -> Option<Run> {
+        None
+    }
+
+    pub(crate) const fn others(&self) -> Others {
+        Others
+    }
+}
+
+/// The other calls that wait: none.
+#[derive(Debug)]
+pub(crate) struct Others;
+
+#[expect(clippy::unused_self, reason = "as where there are threads")]
+impl Others {
+    pub(crate) const fn wanted(&self) -> u64 {
+        0
+    }
+
+    pub(crate) const fn share(self, run: Run) -> Run {
+        run
+    }
+}

@@ -1,0 +1,97 @@
+//! Many IDs at once, in runs of slots.
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::layout::ones;
+use crate::number::Number;
+use crate::rule::Run;
+use crate::snowflake::Snowflake;
+use crate::snowflake::take::Blocked;
+use crate::wait::Wait;
+
+/// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
+pub const MAX_BATCH: u64 = 1 << 24;
+
+/// The `n` of a batch, 1 to [`MAX_BATCH`].
+///
+/// # Errors
+///
+/// `invalid_option` for any other.
+pub fn batch_size(n: impl Into<Number>) -> Result<usize, Error> {
+    let n = n.into().in_range("n", 1, MAX_BATCH)?;
+    // No supported target has fewer than 32 bits.
+    Ok(usize::try_from(n).unwrap_or(usize::MAX))
+}
+
+impl<C: Clock> Snowflake<C> {
+    /// Fills `ids`, or as many of them as [`Blocked::filled`] says; [`fill_after`](Self::fill_after) goes on.
+    #[doc(hidden)]
+    pub fn poll_fill(&self, ids: &mut [u64]) -> Result<(), Blocked> {
+        let mut filled = 0;
+        if let (true, Some(stopped)) = (ids.is_empty(), self.over()) {
+            return Err(Blocked { stopped, filled });
+        }
+        while let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match self.take(rest.len() as u64, self.clock.unix_ms()) {
+                Ok(run) => filled += self.write(run, rest),
+                Err(stopped) => return Err(Blocked { stopped, filled }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills the rest of `ids` after [`poll_fill`](Self::poll_fill) was blocked, waiting at most `max_wait_ms` of
+    /// real time between two runs. An error part-way loses the IDs already written: they are not issued again.
+    ///
+    /// Refuses as [`next_id`](Self::next_id) does, or with what interrupted the wait.
+    #[doc(hidden)]
+    pub fn fill_after<W: Wait>(
+        &self,
+        ids: &mut [u64],
+        blocked: Blocked,
+        wait: &mut W,
+    ) -> Result<(), W::Error> {
+        let mut blocked = blocked;
+        let mut filled = 0;
+        loop {
+            filled += blocked.filled;
+            let rest = ids.get_mut(filled..).unwrap_or_default();
+            let run = self.take_later(rest.len() as u64, blocked, wait)?;
+            filled += self.write(run, rest);
+            let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) else { return Ok(()) };
+            match self.poll_fill(rest) {
+                Ok(()) => return Ok(()),
+                Err(again) => blocked = again,
+            }
+        }
+    }
+
+    /// Fills `ids`, waiting in the caller's way; see [`fill_after`](Self::fill_after).
+    pub fn fill_with<W: Wait>(&self, ids: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
+        self.poll_fill(ids).or_else(|blocked| self.fill_after(ids, blocked, wait))
+    }
+}
+
+impl<C> Snowflake<C> {
+    /// Writes the IDs of a run, which has no more of them than `ids` takes, and says how many.
+    fn write(&self, run: Run, ids: &mut [u64]) -> usize {
+        let count = usize::try_from(run.last - run.first).map_or(usize::MAX, |more| more.saturating_add(1));
+        let mut rest = ids.get_mut(..count).unwrap_or_default();
+        let mut slot = run.first;
+        while !rest.is_empty() {
+            // Within a tick only the sequence changes, so that the loop below is an addition an ID.
+            let left = ones(self.sequence_bits) - (slot & ones(self.sequence_bits));
+            let in_tick = usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1));
+            let (tick, others) = rest.split_at_mut(in_tick.min(rest.len()));
+            let mut next = self.id_of(slot);
+            for id in tick.iter_mut() {
+                *id = next;
+                // Past the last one it may wrap.
+                next = next.wrapping_add(1 << self.sequence_shift);
+            }
+            slot = slot.wrapping_add(tick.len() as u64);
+            rest = others;
+        }
+        count
+    }
+}

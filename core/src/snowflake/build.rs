@@ -1,0 +1,119 @@
+//! A Snowflake from its options: which clock it reads, and which cursor it shares.
+
+use crate::clock::Clock;
+#[cfg(feature = "alloc")]
+use crate::clock::{BuiltinClock, TimeSource};
+use crate::cursor::Cursor;
+use crate::error::Error;
+use crate::limit::Limit;
+use crate::options::{Options, Resolved};
+use crate::rule::Rule;
+use crate::snowflake::{CursorRef, Snowflake};
+use crate::system::Process;
+
+impl Options {
+    /// A Snowflake on the caller's clock, with its own cursor or that of a state file.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_layout`, `unknown_layout`, `invalid_node` or `invalid_option`; with a state file also those of `build`,
+    /// and `clock_failed`.
+    pub fn build_with_clock<C: Clock>(&self, clock: C) -> Result<Snowflake<C>, Error> {
+        let resolved = self.resolve()?;
+        let rule = resolved.rule();
+        // Before the clock is read, which may fork.
+        let made_in = Process::current();
+        let cursor = host_cursor(&resolved, &rule, &clock)?.unwrap_or_else(|| CursorRef::Own(Cursor::new(0)));
+        Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock))
+    }
+
+    /// A Snowflake on a built-in clock. It shares its cursor with those of this process that have the same epoch, tick,
+    /// places and widths of timestamp and sequence, and node bits.
+    ///
+    /// A new cursor counts the tick it is made in, and `max_ahead_ms` more, as used up, so that a process that restarts
+    /// within a tick repeats nothing: the first ID may wait for the next tick.
+    ///
+    /// With a state file it waits until nothing that was issued through the file before can repeat: for at most a second
+    /// and a tick if the file is new, after a reboot, and if another file was put in its place; otherwise not at all.
+    ///
+    /// # Errors
+    ///
+    /// - `invalid_layout`, `unknown_layout` or `invalid_node`.
+    /// - `invalid_option`, also if `max_ahead_ms` or `max_backward_ms` differ from those that the shared cursor was made
+    ///   with, or if that cursor is in another state file, or in none.
+    /// - `forked` for a node that the parent had before a fork, without a state file.
+    /// - `state_file` if the file cannot be opened or belongs to another layout or node.
+    #[cfg(feature = "std")]
+    pub fn build(&self) -> Result<Snowflake, Error> {
+        self.build_on(crate::system::StdTime, |clock| clock)
+    }
+
+    /// `build` on the time of a platform without `std`. `wrap` turns the clock into the caller's type, which may have
+    /// other kinds of clocks too.
+    ///
+    /// # Errors
+    ///
+    /// Those of `build`.
+    #[cfg(feature = "alloc")]
+    pub fn build_on<S: TimeSource, C: Clock>(
+        &self,
+        source: S,
+        wrap: impl FnOnce(BuiltinClock<S>) -> C,
+    ) -> Result<Snowflake<C>, Error> {
+        let resolved = self.resolve()?;
+        let rule = resolved.rule();
+        let made_in = Process::current();
+        let clock = wrap(BuiltinClock::new(resolved.clock, resolved.bounds.max_backward_ms, source));
+        let cursor = match host_cursor(&resolved, &rule, &clock)? {
+            Some(cursor) => cursor,
+            None => CursorRef::OfProcess(crate::registry::process_cursor(
+                &resolved.key(),
+                resolved.bounds,
+                &rule,
+                &clock,
+            )?),
+        };
+        Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock))
+    }
+}
+
+/// The cursor in the state file, if one is given.
+#[cfg(feature = "std")]
+fn host_cursor(options: &Resolved, rule: &Rule, clock: &impl Clock) -> Result<Option<CursorRef>, Error> {
+    let Some(path) = &options.state else { return Ok(None) };
+    let file = crate::registry::state_file(&options.key(), options.bounds, path, rule, clock)?;
+    Ok(Some(CursorRef::OfHost(file)))
+}
+
+/// There are no state files without `std`.
+#[cfg(not(feature = "std"))]
+#[expect(clippy::unnecessary_wraps, reason = "as where there are")]
+fn host_cursor(_: &Resolved, _: &Rule, _: &impl Clock) -> Result<Option<CursorRef>, Error> {
+    Ok(None)
+}
+
+impl<C> Snowflake<C> {
+    fn new(from: &Resolved, rule: Rule, cursor: CursorRef, made_in: &'static Process, clock: C) -> Self {
+        let layout = from.layout;
+        let limit = match cursor {
+            // A caller's clock may be at any tick, and there is none before it that was used up.
+            CursorRef::Own(_) => Limit::of(made_in.limit()),
+            _ => Limit::not_started(),
+        };
+        Self {
+            rule,
+            placed_node: layout.place_node(from.node),
+            timestamp_shift: layout.timestamp_shift(),
+            sequence_shift: layout.sequence_shift(),
+            sequence_bits: layout.sequence_bits(),
+            max_wait_ms: from.max_wait_ms,
+            max_backward_ms: from.bounds.max_backward_ms,
+            cursor,
+            limit,
+            made_in,
+            clock,
+            layout,
+            node: from.node,
+        }
+    }
+}

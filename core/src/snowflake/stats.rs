@@ -1,0 +1,58 @@
+//! What an operator may want to graph.
+
+use core::sync::atomic::Ordering;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::rule::ms_until;
+use crate::snowflake::Snowflake;
+
+/// What an operator may want to graph, from [`Snowflake::stats`]. Counted since the cursor was made, by all
+/// Snowflakes that share it, on slow paths only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Stats {
+    /// How often a call found no free slot and waited or gave up.
+    pub waits: u64,
+    /// How many steps back of the clock were seen, tolerated or refused.
+    pub rollbacks: u64,
+    /// By how many ms the last tick taken lies ahead of the clock; 0 where it does not.
+    pub lead_ms: u64,
+    /// The start of the last ID's tick, in Unix ms; `None` before the first ID.
+    pub last_issued_ms: Option<u64>,
+}
+
+impl<C: Clock> Snowflake<C> {
+    /// Waits, lead and rollbacks, for an operator's graphs. Reads the clock once.
+    ///
+    /// # Errors
+    ///
+    /// `clock_failed`, `forked` or `closed`.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let cursor = self.cursor();
+        if let Some(over) = self.over() {
+            return Err(self.error_of(over));
+        }
+        let tick = self.rule.tick_of(cursor.load());
+        let start_ms = self.rule.start_ms(tick);
+        let now_ms = self.clock.unix_ms_uncached()?;
+        let has_issued = cursor.has_issued();
+        Ok(Stats {
+            waits: cursor.waits.load(Ordering::Relaxed),
+            rollbacks: cursor.rollbacks.load(Ordering::Relaxed),
+            lead_ms: if has_issued { ms_until(now_ms, start_ms) } else { 0 },
+            last_issued_ms: has_issued.then_some(start_ms),
+        })
+    }
+}
+
+impl<C> Snowflake<C> {
+    pub(super) fn count_wait(&self) {
+        self.cursor().waits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[cold]
+    pub(super) fn saw_rollback(&self, last: u64) {
+        self.cursor().saw_rollback(self.rule.tick_of(last));
+    }
+}

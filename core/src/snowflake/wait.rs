@@ -1,0 +1,175 @@
+//! Calls that find no slot: waiting for the clock, in a thread or in an event loop.
+
+use core::time::Duration;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::rule::{Rule, Run, Stop};
+use crate::snowflake::Snowflake;
+use crate::snowflake::take::{Blocked, Stopped};
+use crate::system::{StateFile, Turn};
+use crate::wait::Wait;
+
+impl<C: Clock> Snowflake<C> {
+    /// The next ID, waiting in the caller's way, for at most `max_wait_ms` of real time.
+    ///
+    /// # Errors
+    ///
+    /// Those of `next_id`, or what interrupted the wait.
+    #[inline]
+    pub fn next_id_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
+        self.poll_next_id().or_else(|blocked| self.next_id_after(blocked, wait))
+    }
+
+    /// Continues a call that was blocked, without waiting: what [`try_next_id`](Self::try_next_id) does after
+    /// [`poll_next_id`](Self::poll_next_id). It may take as long as a disk does to sync a state file.
+    #[doc(hidden)]
+    #[cold]
+    pub fn try_next_id_after(&self, blocked: Blocked) -> Result<u64, Error> {
+        match self.past_bound(1, blocked.stopped) {
+            Ok(run) => Ok(self.id_of(run.first)),
+            Err(stopped) => Err(self.give_up(stopped)),
+        }
+    }
+
+    /// Continues a call that was blocked, waiting at most `max_wait_ms` of real time.
+    #[doc(hidden)]
+    #[cold]
+    pub fn next_id_after<W: Wait>(&self, blocked: Blocked, wait: &mut W) -> Result<u64, W::Error> {
+        self.take_later(1, blocked, wait).map(|run| self.id_of(run.first))
+    }
+
+    /// Takes up to `wanted` slots once there are some, or gives up when the time is up.
+    pub(super) fn take_later<W: Wait>(
+        &self,
+        wanted: u64,
+        blocked: Blocked,
+        wait: &mut W,
+    ) -> Result<Run, W::Error> {
+        let mut blocked = match self.past_bound(wanted, blocked.stopped) {
+            Ok(run) => return Ok(run),
+            Err(stopped) => Blocked { stopped, filled: 0 },
+        };
+        let (mut since, mut so_far) = (None, None);
+        let turn = Turn::join(self.waits_for(), wanted);
+        loop {
+            let pause = match self.pause_after(&blocked, so_far) {
+                Ok(pause) => pause,
+                // It may have been given some since it last looked.
+                Err(error) => return turn.given().ok_or(error.into()),
+            };
+            let since = *since.get_or_insert_with(|| wait.elapsed());
+            if turn.leads() {
+                wait.pause(pause.min(Turn::longest_pause()))?;
+            } else {
+                turn.wait();
+                // What may interrupt it.
+                wait.pause(Duration::ZERO)?;
+            }
+            // Before the clock is read once more: a thread that loses the processor after that has not yet seen what the
+            // time brought.
+            so_far = Some(wait.elapsed().saturating_sub(since));
+            if let Some(run) = turn.given() {
+                return Ok(run);
+            }
+            let taken = match self.over() {
+                Some(over) => Err(over),
+                None if turn.leads() => self.take_for_all(wanted, &turn),
+                None => Err(blocked.stopped),
+            };
+            match taken {
+                Ok(run) => return Ok(run),
+                Err(stopped) => blocked = Blocked { stopped, filled: 0 },
+            }
+        }
+    }
+
+    /// Takes slots for a call that leads, and for those that wait for it.
+    fn take_for_all(&self, wanted: u64, turn: &Turn) -> Result<Run, Stopped> {
+        let others = turn.others();
+        let wanted = wanted.saturating_add(others.wanted());
+        let taken = self.take(wanted, self.clock.unix_ms());
+        let taken = taken.or_else(|stopped| self.past_bound(wanted, stopped));
+        taken.map(|run| others.share(run))
+    }
+
+    /// What a call waits for: the cursor, by the system's clock or by another.
+    fn waits_for(&self) -> (usize, usize) {
+        let clock = if self.clock.is_of_the_system() { 0 } else { core::ptr::from_ref(self).addr() };
+        (core::ptr::from_ref(self.cursor()).addr(), clock)
+    }
+
+    /// How long a blocked call should pause before it polls again. For callers that wait without blocking (an event
+    /// loop). `waited` is the real time since the call last took a slot, or `None` if it has not paused since.
+    ///
+    /// # Errors
+    ///
+    /// Those of `next_id`, if waiting does not help or `max_wait_ms` is over.
+    ///
+    /// ```
+    /// use polyflake::Snowflake;
+    /// let ids = Snowflake::builder().node(7).build()?;
+    /// let mut waiting = None;
+    /// let id = loop {
+    ///     match ids.poll_next_id() {
+    ///         Ok(id) => break id,
+    ///         Err(blocked) => {
+    ///             let since = waiting.map(|since: std::time::Instant| since.elapsed());
+    ///             let pause = ids.pause_after(&blocked, since)?;
+    ///             waiting.get_or_insert_with(std::time::Instant::now);
+    ///             std::thread::sleep(pause); // or the event loop's own timer
+    ///         }
+    ///     }
+    /// };
+    /// # Ok::<(), polyflake::Error>(())
+    /// ```
+    #[doc(hidden)]
+    pub fn pause_after(&self, blocked: &Blocked, waited: Option<Duration>) -> Result<Duration, Error> {
+        if let Stopped::AtBound { run, now_ms, .. } = blocked.stopped {
+            self.move_bound(run, now_ms).map_err(|fault| self.error_of(Stopped::State(fault)))?;
+            return Ok(Duration::ZERO);
+        }
+        let Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } = blocked.stopped else {
+            return Err(self.error_of(blocked.stopped));
+        };
+        if waited.is_none() {
+            self.count_wait();
+        }
+        let longest = Duration::from_millis(self.max_wait_ms.into());
+        let left = longest.saturating_sub(waited.unwrap_or_default());
+        if left.is_zero() {
+            return Err(self.error_of(blocked.stopped));
+        }
+        let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
+        Ok(self.clock.until(now_ms, retry_at_ms).min(left))
+    }
+
+    /// The disk write that a call which stopped at a state file's bound waits for, to be done on another thread; then the
+    /// call polls again. [`pause_after`](Self::pause_after) would do it on this one.
+    #[doc(hidden)]
+    pub fn bound_move(&self, blocked: &Blocked) -> Option<BoundMove> {
+        let Stopped::AtBound { run, now_ms, .. } = blocked.stopped else { return None };
+        self.state_file().map(|file| BoundMove { file, rule: self.rule, to: run.last, now_ms })
+    }
+}
+
+/// From [`Snowflake::bound_move`].
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct BoundMove {
+    file: &'static StateFile,
+    rule: Rule,
+    to: u64,
+    now_ms: i64,
+}
+
+impl BoundMove {
+    /// Moves the bound, on disk first.
+    ///
+    /// # Errors
+    ///
+    /// `state_file`.
+    pub fn run(self) -> Result<(), Error> {
+        self.file.move_bound(&self.rule, self.to, self.now_ms).map_err(|fault| self.file.error_of(fault))
+    }
+}

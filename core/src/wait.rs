@@ -1,0 +1,19 @@
+//! How a call waits for the clock.
+
+use core::time::Duration;
+
+use crate::error::Error;
+
+/// How a call waits for the clock: real time, and a pause. With `std` there is [`ThreadWait`](crate::ThreadWait); an
+/// interpreter that must see to signals, or a system without threads, brings its own.
+pub trait Wait {
+    /// What ends a call: Polyflake's error, or whatever interrupts a pause.
+    type Error: From<Error>;
+
+    /// Real time since the first call of this method: monotonic, whatever the wall clock does.
+    fn elapsed(&mut self) -> Duration;
+
+    /// Lets about `pause` go by, or says why the call must end. A pause of zero only asks for that: the call waits for
+    /// others that wait for the same cursor.
+    fn pause(&mut self, pause: Duration) -> Result<(), Self::Error>;
+}

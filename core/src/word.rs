@@ -1,0 +1,282 @@
+//! Pieces of text that a message shows: a caller's words, cut where they are long, and numbers.
+
+use core::fmt;
+
+/// A piece of text. Where it was longer, it ends in `…` when it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Word<'a> {
+    bytes: &'a [u8],
+    is_cut: bool,
+}
+
+impl<'a> Word<'a> {
+    /// The most bytes of a caller's word that a message shows.
+    pub(crate) const MAX: usize = 40;
+    /// The most bytes of a path.
+    #[cfg(feature = "std")]
+    const MAX_PATH: usize = 68;
+
+    /// A caller's text.
+    pub(crate) const fn new(text: &'a [u8]) -> Self {
+        Self::cut(text, Self::MAX)
+    }
+
+    /// A text of ours, of any length.
+    pub(crate) const fn whole(text: &'a str) -> Self {
+        Self { bytes: text.as_bytes(), is_cut: false }
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn path(path: &'a std::path::Path) -> Self {
+        Self::cut(path.as_os_str().as_encoded_bytes(), Self::MAX_PATH)
+    }
+
+    const fn cut(text: &'a [u8], max: usize) -> Self {
+        match text.split_at_checked(max) {
+            Some((bytes, rest)) => Self { bytes, is_cut: !rest.is_empty() },
+            None => Self { bytes: text, is_cut: false },
+        }
+    }
+
+    pub(crate) const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// A piece of a text that was cut before.
+    pub(crate) const fn piece(bytes: &'a [u8], is_cut: bool) -> Self {
+        Self { bytes, is_cut }
+    }
+
+    /// As text: what is not UTF-8 as U+FFFD, and control characters as their numbers.
+    pub(crate) fn write_to(&self, out: &mut Out<'_>) {
+        let mut rest = self.bytes;
+        while !rest.is_empty() {
+            let (valid, length) = match core::str::from_utf8(rest) {
+                Ok(text) => (text, rest.len()),
+                Err(error) => {
+                    let (valid, _) = rest.split_at_checked(error.valid_up_to()).unwrap_or_default();
+                    let text = core::str::from_utf8(valid).unwrap_or_default();
+                    (text, error.error_len().map_or(rest.len(), |invalid| valid.len() + invalid))
+                }
+            };
+            for character in valid.chars() {
+                if character.is_control() {
+                    character.escape_unicode().for_each(|letter| write_character(out, letter));
+                } else {
+                    write_character(out, character);
+                }
+            }
+            let has_invalid = length > valid.len();
+            rest = rest.get(length..).unwrap_or_default();
+            // A character cut in two at the end is part of what `…` stands for.
+            if has_invalid && !(self.is_cut && rest.is_empty()) {
+                write_character(out, char::REPLACEMENT_CHARACTER);
+            }
+        }
+        if self.is_cut {
+            out("…");
+        }
+    }
+}
+
+/// A word of at most `N` bytes that outlives the caller's text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct OwnedWord<const N: usize = { Word::MAX }> {
+    bytes: [u8; N],
+    len: u8,
+    is_cut: bool,
+}
+
+impl<const N: usize> OwnedWord<N> {
+    pub(crate) const EMPTY: Self = Self { bytes: [0; N], len: 0, is_cut: false };
+
+    pub(crate) const fn new(text: &[u8]) -> Self {
+        let mut word = Self::EMPTY;
+        word.push(text);
+        word
+    }
+
+    pub(crate) const fn push(&mut self, text: &[u8]) {
+        let (len, is_cut) = copy(&mut self.bytes, self.len as usize, text);
+        self.len = narrow(len);
+        self.is_cut |= is_cut;
+    }
+
+    pub(crate) const fn word(&self) -> Word<'_> {
+        match self.bytes.split_at_checked(self.len as usize) {
+            Some((bytes, _)) => Word { bytes, is_cut: self.is_cut },
+            None => Word { bytes: &[], is_cut: false },
+        }
+    }
+
+    /// Whether it is all of this text.
+    pub(crate) fn is(&self, text: &[u8]) -> bool {
+        self.word() == Word { bytes: text, is_cut: false }
+    }
+}
+
+impl<const N: usize> fmt::Write for OwnedWord<N> {
+    /// Cuts, and never fails.
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl<const N: usize> fmt::Debug for OwnedWord<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        display(f, |out| self.word().write_to(out))
+    }
+}
+
+/// A number in decimal digits, for `const fn`.
+pub(crate) struct Digits {
+    bytes: [u8; Self::MAX],
+    start: usize,
+}
+
+impl Digits {
+    const MAX: usize = 20;
+
+    pub(crate) const fn of(mut number: u64) -> Self {
+        let mut digits = Self { bytes: [0; Self::MAX], start: Self::MAX };
+        while digits.start == Self::MAX || number > 0 {
+            digits.start -= 1;
+            put(&mut digits.bytes, digits.start, b'0' + (number % 10) as u8);
+            number /= 10;
+        }
+        digits
+    }
+
+    /// The digits, after a sign.
+    pub(crate) const fn owned(&self, sign: &str) -> OwnedWord {
+        let mut word = OwnedWord::new(sign.as_bytes());
+        word.push(self.word().bytes);
+        word
+    }
+
+    const fn word(&self) -> Word<'_> {
+        match self.bytes.split_at_checked(self.start) {
+            Some((_, bytes)) => Word { bytes, is_cut: false },
+            None => Word { bytes: &[], is_cut: false },
+        }
+    }
+}
+
+/// Where pieces of a text go, one after the other.
+pub(crate) type Out<'a> = dyn FnMut(&str) + 'a;
+
+/// A `Display` from pieces of text.
+pub(crate) fn display(f: &mut fmt::Formatter<'_>, write: impl FnOnce(&mut Out<'_>)) -> fmt::Result {
+    let mut outcome = Ok(());
+    write(&mut |piece| {
+        if outcome.is_ok() {
+            outcome = f.write_str(piece);
+        }
+    });
+    outcome
+}
+
+pub(crate) fn write_character(out: &mut Out<'_>, character: char) {
+    out(character.encode_utf8(&mut [0; 4]));
+}
+
+pub(crate) fn write_u64(out: &mut Out<'_>, number: u64) {
+    Digits::of(number).word().write_to(out);
+}
+
+/// Writes text with the names of options in it (`max_wait_ms`) as JavaScript has them (`maxWaitMs`).
+pub(crate) fn write_camel_case(out: &mut Out<'_>, text: &str) {
+    camel_case(text).for_each(|letter| write_character(out, letter));
+}
+
+/// The characters of a text, with `max_wait_ms` as `maxWaitMs`.
+pub(crate) fn camel_case(text: &str) -> impl Iterator<Item = char> {
+    let mut last = ' ';
+    text.chars().filter_map(move |character| {
+        let before = core::mem::replace(&mut last, character);
+        match (before, character) {
+            ('_', _) => Some(character.to_ascii_uppercase()),
+            // Between words it is a character as any other.
+            (_, '_') if before.is_ascii_lowercase() => None,
+            _ => Some(character),
+        }
+    })
+}
+
+/// Copies text into `bytes` from `start` on, as far as there is room: gives where it ends, and whether it was cut.
+pub(crate) const fn copy(bytes: &mut [u8], start: usize, mut text: &[u8]) -> (usize, bool) {
+    let mut end = start;
+    while let Some((byte, rest)) = text.split_first() {
+        if end == bytes.len() {
+            return (end, true);
+        }
+        put(bytes, end, *byte);
+        end += 1;
+        text = rest;
+    }
+    (end, false)
+}
+
+/// A length within an array of fewer than 256 bytes.
+#[expect(clippy::cast_possible_truncation, reason = "the arrays are shorter")]
+pub(crate) const fn narrow(length: usize) -> u8 {
+    length as u8
+}
+
+/// `slots[index] = value`, for `const fn`, where `get_mut` cannot be called yet. Past the end it does nothing.
+pub(crate) const fn put<T: Copy>(slots: &mut [T], index: usize, value: T) {
+    if let Some((_, rest)) = slots.split_at_mut_checked(index) {
+        if let Some(slot) = rest.first_mut() {
+            *slot = value;
+        }
+    }
+}
+
+/// `slots[index]`, for `const fn`.
+pub(crate) const fn at<T: Copy>(slots: &[T], index: usize) -> Option<T> {
+    match slots.split_at_checked(index) {
+        Some((_, rest)) => rest.first().copied(),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::String;
+
+    fn shown(word: Word<'_>) -> String {
+        let mut text = String::new();
+        word.write_to(&mut |piece| text.push_str(piece));
+        text
+    }
+
+    #[test]
+    fn long_words_are_cut_and_say_so() {
+        assert_eq!(shown(Word::cut("aaaaéb".as_bytes(), 5)), "aaaa…");
+        assert_eq!(shown(Word::cut(b"aaaaa", 5)), "aaaaa");
+        assert_eq!(shown(Word::new(b"a\xffb")), "a\u{fffd}b");
+        assert_eq!(shown(Word::new(b"a\nb")), "a\\u{a}b");
+        let long = "x".repeat(100);
+        assert_eq!(shown(<OwnedWord>::new(long.as_bytes()).word()), shown(Word::new(long.as_bytes())));
+    }
+
+    #[test]
+    fn names_of_options_are_in_camel_case() {
+        let camel_case = |text| camel_case(text).collect::<String>();
+        assert_eq!(camel_case("max_wait_ms, node"), "maxWaitMs, node");
+        assert_eq!(camel_case("a-z, 0-9, _ and -"), "a-z, 0-9, _ and -");
+    }
+
+    #[test]
+    fn numbers_have_all_their_digits() {
+        for number in [0, 7, 10, 1_000_000, u64::MAX] {
+            assert_eq!(shown(Digits::of(number).word()), std::format!("{number}"));
+        }
+    }
+}
