@@ -34,16 +34,12 @@ impl Cursor {
     /// The last slot taken. Acquire, because a caller that looks twice reads the clock after it.
     #[inline]
     pub(crate) fn load(&self) -> u64 {
-        self.slot.load(if cfg!(mutant = "relaxed") { Ordering::Relaxed } else { Ordering::Acquire })
+        self.slot.load(Ordering::Acquire)
     }
 
     /// Takes all slots up to `to`, if `from` is still the last one taken.
     #[inline]
     pub(crate) fn advance(&self, from: u64, to: u64) -> bool {
-        if cfg!(mutant = "store") {
-            self.slot.store(to, Ordering::Release);
-            return true;
-        }
         self.slot.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 

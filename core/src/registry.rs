@@ -112,16 +112,13 @@ fn claim(key: &Key, first: impl FnOnce() -> Result<Claim, Error>) -> Result<&'st
     let entry: &'static Entry = unsafe { &*made };
     while let Err(now) = NEWEST.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
         // Another thread was faster, and may have made what is wanted here.
-        let same_key = |theirs: &&Entry| theirs.holds(key) && !cfg!(mutant = "second_cursor");
-        if let Some(theirs) = entries(now).find(same_key) {
+        if let Some(theirs) = entries(now).find(|theirs| theirs.holds(key)) {
             // SAFETY: the exchange has never succeeded, so that this function alone knows the entry.
             #[allow(unsafe_code)]
             drop(unsafe { Box::from_raw(made) });
             return theirs.claim();
         }
-        if !cfg!(mutant = "lost_cursor") {
-            entry.next.store(now, Ordering::Release);
-        }
+        entry.next.store(now, Ordering::Release);
         newest = now;
     }
     Ok(&entry.claim)

@@ -124,11 +124,10 @@ impl Rule {
         let last_tick = last >> self.sequence_bits;
         let now = self.tick_near(last_tick, now_ms).ok_or(Stop::OutOfRange)?;
         let horizon = now.saturating_add(self.ahead);
-        if last_tick.saturating_sub(horizon) > self.back && !cfg!(mutant = "any_step_back") {
+        if last_tick.saturating_sub(horizon) > self.back {
             return Err(self.backwards(last, now_ms));
         }
         let first = match last.checked_add(1) {
-            Some(_) if cfg!(mutant = "back_with_the_clock") && last_tick > now => self.fresh(now),
             Some(next) if self.tick_of(next) >= now => next,
             Some(_) => self.fresh(now),
             None => return Err(Stop::Ended),
@@ -138,7 +137,7 @@ impl Rule {
             return Err(Stop::Ended);
         }
         let rolled_back = last_tick > horizon;
-        if tick > horizon && tick != last_tick && !cfg!(mutant = "past_the_clock") {
+        if tick > horizon && tick != last_tick {
             return Err(self.blocked(last, tick, now_ms));
         }
         // The rule holds for every slot up to the end of the furthest tick it allows.

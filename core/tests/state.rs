@@ -265,7 +265,7 @@ fn what_is_no_whole_state_file_is_refused_and_left_alone() {
         assert!(refused(&whole[..len]).contains(&format!("only part of one: it has {len} bytes")));
     }
     assert!(refused(&[&whole[..], b"x"].concat()).contains("it has 4097 bytes"));
-    assert!(refused(&[b'x'; 4096]).contains("is no state file"));
+    assert!(refused(&[b'x'; 4096]).contains("is not a state file"));
     // Each byte of the head, with its lowest bit changed.
     for n in 0..64 {
         let mut bytes = whole.clone();

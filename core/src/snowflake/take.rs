@@ -61,7 +61,7 @@ impl<C: Clock> Snowflake<C> {
                 now_ms = read(self.clock.unix_ms_uncached())?;
             }
             match self.rule.step(last, now_ms, wanted) {
-                Ok(Run { rolled_back: true, .. }) | Err(_) if !again && !cfg!(mutant = "one_look") => {
+                Ok(Run { rolled_back: true, .. }) | Err(_) if !again => {
                     again = true;
                     if let Some(file) = self.state_file() {
                         file.still_in_place().map_err(Stopped::State)?;

@@ -64,16 +64,13 @@ impl CachedClock {
             return wall_ns().div_euclid(NS_PER_MS);
         }
         // Before the clock is read, so that a thread that pauses here puts nothing old in the place of something new.
-        let is_mine = !self.renewing.swap(true, Ordering::Acquire) || cfg!(mutant = "two_renew");
+        let is_mine = !self.renewing.swap(true, Ordering::Acquire);
         let start = counter.now();
         let wall_ns = wall_ns();
         let ms = wall_ns.div_euclid(NS_PER_MS);
         if is_mine {
             let left_ns = NS_PER_MS - wall_ns.rem_euclid(NS_PER_MS);
             let window = counter.least_in(left_ns.unsigned_abs()).min(WINDOW);
-            if cfg!(mutant = "start_first") {
-                self.start.store(start, Ordering::Release);
-            }
             // Before 1970 nothing is kept.
             self.kept.store(u64::try_from(ms).map_or(0, |ms| ms << WINDOW_BITS | window), Ordering::Release);
             self.start.store(start, Ordering::Release);
