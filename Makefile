@@ -152,8 +152,8 @@ test-probes: $(VENV)/installed c-prefix node-package # duplicates by threads, fo
 	$(C_ENVIRONMENT) $(PYTEST) tests/probes
 
 .PHONY: test-docs
-test-docs: $(VENV)/installed c-prefix node-package
-	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py
+test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links of README.md and docs/
+	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py
 
 .PHONY: bench
 bench: $(VENV)/installed c-prefix node-package ## ours beside other packages in one run, into docs/benchmarks

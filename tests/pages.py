@@ -58,13 +58,17 @@ class Page:
 
     @cached_property
     def inline(self) -> list[Token]:
-        """What stands within paragraphs, headings and cells: text, code, links."""
+        """What is within paragraphs, headings and cells: text, code, links."""
         return [child for token in self.tokens for child in token.children or []]
 
     @cached_property
     def blocks(self) -> list[Block]:
         fences = [token for token in self.tokens if token.type == "fence"]
-        return [Block(self, token.map[0] + 1, token.info.strip(), token.content) for token in fences if token.map]
+        return [
+            Block(self, token.map[0] + 1, token.info.strip(), token.content)
+            for token in fences
+            if token.map
+        ]
 
     @cached_property
     def has_indented_code(self) -> bool:
@@ -121,4 +125,6 @@ def every_page() -> list[Page]:
 
 
 README = page("README.md")
-GUIDE = sorted((found for found in every_page() if found.path.is_relative_to(ROOT / "docs")), key=str)
+GUIDE = sorted(
+    (found for found in every_page() if found.path.is_relative_to(ROOT / "docs")), key=str
+)

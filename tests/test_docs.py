@@ -1,8 +1,8 @@
 """The code in README.md and in docs/ runs, and prints what its comments say.
 
-A comment behind a statement that prints, on the same line, is the line that it prints. Code without a `main`, where the
-language wants one, is put into one. /var/lib/app is a folder of the test's own. What cannot run here says so, in the
-word after its language: `not-run`. Shell commands are not run.
+A comment after a statement that prints, on the same line, is the line that it prints. Where the
+language wants a `main`, code without one is wrapped. /var/lib/app is a temporary folder. Code that
+cannot run here says so in the word after its language: `not-run`. Shell commands are not run.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tomllib
@@ -18,7 +19,6 @@ from json import loads
 from pathlib import Path
 
 import pytest
-import sqlite3
 from pages import GUIDE, README, ROOT, Block, Page
 from polyflake import Layout
 
@@ -62,8 +62,12 @@ def code(block: Block, folder: Path) -> str:
 
 
 def check(block: Block, printed: str) -> None:
-    """What it promises is printed, each line of it, in its order."""
-    promised = [match[1] for line in block.text.splitlines() if (match := re.fullmatch(PRINTS[block.language], line))]
+    """The program prints what its comments say, in their order."""
+    promised = [
+        match[1]
+        for line in block.text.splitlines()
+        if (match := re.fullmatch(PRINTS[block.language], line))
+    ]
     lines = iter(printed.splitlines())
     assert [line for line in promised if line not in lines] == [], printed
     if not promised and block.page == README:
@@ -155,14 +159,15 @@ def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if (minor := re.match(r"go1\.(\d+)", version)) and int(minor[1]) < 24:
         pytest.skip(f"{version.strip()} is too old")
     (folder / "go.mod").write_text(
-        f"module example\n\ngo 1.24\n\nrequire {GO_MODULE} v0.0.0\nreplace {GO_MODULE} => {ROOT / 'bindings-c/go'}\n",
+        f"module example\n\ngo 1.24\n\nrequire {GO_MODULE} v0.0.0\n"
+        f"replace {GO_MODULE} => {ROOT / 'bindings-c/go'}\n",
         encoding="utf-8",
     )
     for block in of("go"):
         text = code(block, folder)
         if "package main" not in text:
-            imports = f'import (\n"fmt"\n"log"\npolyflake "{GO_MODULE}"\n)\n'
-            text = f"package main\n{imports}var _, _ = fmt.Println, log.Fatal\nfunc main() {{\n{text}}}\n"
+            head = f'package main\nimport (\n"fmt"\n"log"\npolyflake "{GO_MODULE}"\n)\n'
+            text = f"{head}var _, _ = fmt.Println, log.Fatal\nfunc main() {{\n{text}}}\n"
         (folder / name(block)).mkdir()
         (folder / name(block) / "main.go").write_text(text, encoding="utf-8")
     (folder / "bin").mkdir()
@@ -206,11 +211,13 @@ def test_rust(block: Block, rust_programs: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_every_block_is_known(page: Page) -> None:
-    """The core's doctests run README.md's Rust, and would take any block without a name for Rust."""
+    """rustdoc, which runs README.md too, takes a block without a language for Rust."""
     for block in page.blocks:
         words = block.info.split()
         assert words, f"{block} does not say its language"
-        assert words[0] in NOT_CODE | PRINTS.keys() | {"sql"}, f"{block}: nothing here runs {words[0]}"
+        assert words[0] in NOT_CODE | PRINTS.keys() | {"sql"}, (
+            f"{block}: nothing here runs {words[0]}"
+        )
         assert words[1:] in ([], ["not-run"]), str(block)
         if words[0] == "toml":
             tomllib.loads(block.text)

@@ -8,7 +8,10 @@ import pytest
 from pages import GUIDE, ROOT, Page, every_page, page
 
 # Where a published page links to what it does not bring along.
-REPOSITORY = ("https://github.com/polyflake/polyflake/blob/main/", "https://github.com/polyflake/polyflake/tree/main/")
+REPOSITORY = (
+    "https://github.com/polyflake/polyflake/blob/main/",
+    "https://github.com/polyflake/polyflake/tree/main/",
+)
 
 
 def broken(on: Page, link: str) -> bool:
@@ -33,9 +36,22 @@ def test_links(on: Page) -> None:
 
 def test_a_broken_link_is_noticed() -> None:
     readme = page("README.md")
-    for link in ("nowhere.md", "docs", "docs/errors.md", "docs/errors.md#errors", "#install", "https://example.org/no"):
+    for link in (
+        "nowhere.md",
+        "docs",
+        "docs/errors.md",
+        "docs/errors.md#errors",
+        "#install",
+        "https://example.org/no",
+    ):
         assert broken(readme, link) is (link == "nowhere.md")
-    for link in ("#nowhere", "docs/errors.md#nowhere", "docs/nowhere.md#errors", f"{REPOSITORY[0]}nowhere.md", "LICENSE#a"):
+    for link in (
+        "#nowhere",
+        "docs/errors.md#nowhere",
+        "docs/nowhere.md#errors",
+        f"{REPOSITORY[0]}nowhere.md",
+        "LICENSE#a",
+    ):
         assert broken(readme, link)
 
 
@@ -47,12 +63,13 @@ def test_the_guides_contents() -> None:
 
 
 def test_links_of_the_guide_stay_in_it() -> None:
-    """A book is published without the rest of the repository. benchmarks/report.py makes the benchmarks' page."""
+    """A book does not have the rest of the repository. The benchmarks' page is generated."""
     docs = ROOT / "docs"
     for on in GUIDE:
         outside = [
             link
             for link in on.links
-            if "://" not in link and not (on.path.parent / link.partition("#")[0]).resolve().is_relative_to(docs)
+            if "://" not in link
+            and not (on.path.parent / link.partition("#")[0]).resolve().is_relative_to(docs)
         ]
         assert outside == [] or str(on) == "docs/benchmarks/README.md", f"{on}: {outside}"
