@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -112,8 +112,10 @@ class Page:
         return found[0]
 
 
-def page(path: str) -> Page:
-    return Page(ROOT / path)
+@cache
+def page(path: str | Path) -> Page:
+    """The one at a path from the root, or an absolute one. Parsed once."""
+    return Page((ROOT / path).resolve())
 
 
 def every_page() -> list[Page]:
@@ -121,7 +123,7 @@ def every_page() -> list[Page]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     paths = (ROOT / name for name in listed.stdout.splitlines())
-    return [Page(path) for path in sorted(paths) if path.exists()]
+    return [page(path) for path in sorted(paths) if path.exists()]
 
 
 README = page("README.md")

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from pages import GUIDE, ROOT, Page, every_page, page
 
-# Where a published page links to what it does not bring along.
-REPOSITORY = (
-    "https://github.com/polyflake/polyflake/blob/main/",
-    "https://github.com/polyflake/polyflake/tree/main/",
-)
+# How a page that is published by itself links to the rest of the repository.
+REPOSITORY = "https://github.com/polyflake/polyflake"
+
+
+def target(on: Page, link: str) -> tuple[Path, str] | None:
+    """The file that a link leads to, and the heading in it; None for another site."""
+    place, _, anchor = link.partition("#")
+    if place == REPOSITORY:
+        return ROOT / "README.md", "" if anchor == "readme" else anchor
+    for prefix in (f"{REPOSITORY}/blob/main/", f"{REPOSITORY}/tree/main/"):
+        if place.startswith(prefix):
+            return ROOT / unquote(place.removeprefix(prefix)), anchor
+    if "://" in link or link.startswith("mailto:"):
+        return None
+    return (on.path.parent / unquote(place) if place else on.path), anchor
 
 
 def broken(on: Page, link: str) -> bool:
-    place, _, anchor = link.partition("#")
-    for prefix in REPOSITORY:
-        if link.startswith(prefix):
-            path = ROOT / unquote(place.removeprefix(prefix))
-            break
-    else:
-        if "://" in link or link.startswith("mailto:"):
-            return False
-        path = (on.path.parent / unquote(place)).resolve() if place else on.path
+    found = target(on, link)
+    if found is None:
+        return False
+    path, anchor = found
     if not path.exists():
         return True
-    return bool(anchor) and (path.suffix != ".md" or anchor not in Page(path).anchors)
+    return bool(anchor) and (path.suffix != ".md" or anchor not in page(path).anchors)
 
 
 @pytest.mark.parametrize("on", every_page(), ids=str)
@@ -37,19 +43,22 @@ def test_links(on: Page) -> None:
 def test_a_broken_link_is_noticed() -> None:
     readme = page("README.md")
     for link in (
-        "nowhere.md",
         "docs",
         "docs/errors.md",
         "docs/errors.md#errors",
         "#install",
         "https://example.org/no",
+        f"{REPOSITORY}#install",
+        f"{REPOSITORY}/tree/main/docs",
     ):
-        assert broken(readme, link) is (link == "nowhere.md")
+        assert not broken(readme, link)
     for link in (
+        "nowhere.md",
         "#nowhere",
         "docs/errors.md#nowhere",
         "docs/nowhere.md#errors",
-        f"{REPOSITORY[0]}nowhere.md",
+        f"{REPOSITORY}#nowhere",
+        f"{REPOSITORY}/blob/main/nowhere.md",
         "LICENSE#a",
     ):
         assert broken(readme, link)
@@ -66,10 +75,7 @@ def test_links_of_the_guide_stay_in_it() -> None:
     """A book does not have the rest of the repository. The benchmarks' page is generated."""
     docs = ROOT / "docs"
     for on in GUIDE:
-        outside = [
-            link
-            for link in on.links
-            if "://" not in link
-            and not (on.path.parent / link.partition("#")[0]).resolve().is_relative_to(docs)
-        ]
+        relative = [link for link in on.links if "://" not in link]
+        paths = [(on.path.parent / link.partition("#")[0]).resolve() for link in relative]
+        outside = [path for path in paths if not path.is_relative_to(docs)]
         assert outside == [] or str(on) == "docs/benchmarks/README.md", f"{on}: {outside}"
