@@ -27,7 +27,7 @@ demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four 
 # Two at a time, since half of them keep one processor busy, and the long ones first. What a part prints comes as one
 # block when it has ended.
 TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-instructions \
-  test-fuzz test-no-std test-msrv test-reference test-readme
+  test-fuzz test-no-std test-msrv test-reference test-docs
 
 .PHONY: test
 test: ## builds and tests everything there is, and says what each part took
@@ -151,9 +151,9 @@ test-probes: $(VENV)/installed c-prefix node-package # duplicates by threads, fo
 	$(C_ENVIRONMENT) tests/probes/build
 	$(C_ENVIRONMENT) $(PYTEST) tests/probes
 
-.PHONY: test-readme
-test-readme: $(VENV)/installed c-prefix node-package
-	$(C_ENVIRONMENT) $(PYTEST) tests/test_readme.py
+.PHONY: test-docs
+test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links of README.md and docs/
+	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py
 
 .PHONY: bench
 bench: $(VENV)/installed c-prefix node-package ## ours beside other packages in one run, into docs/benchmarks

@@ -1,0 +1,236 @@
+"""The code in README.md and in docs/ runs, and prints what its comments say.
+
+A comment after a statement that prints, on the same line, is the line that it prints. Where the
+language wants a `main`, code without one is wrapped. /var/lib/app is a temporary folder. Code that
+cannot run here says so in the word after its language: `not-run`. Shell commands are not run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tomllib
+from datetime import UTC, datetime, timedelta
+from json import loads
+from pathlib import Path
+
+import pytest
+from pages import GUIDE, README, ROOT, Block, Page
+from polyflake import Layout
+
+PAGES = [README, *GUIDE]
+# Its program is one for tests/probes/test_probes.py to run.
+RUN_ELSEWHERE = ["docs/probes.md"]
+NOT_CODE = {"text", "sh", "toml", "yaml", "json", "ini", "hcl", "dockerfile"}
+# A statement that prints, and the comment behind it.
+PRINTS = {
+    "python": r"\s*print\(.*\)\s+# (.*)",
+    "rust": r"\s*println!\(.*\);\s+// (.*)",
+    "c": r"\s*printf\(.*\);\s+/\* (.*) \*/",
+    "go": r"\s*fmt\.Println\(.*\)\s+// (.*)",
+    "js": r"\s*console\.log\(.*\);\s+// (.*)",
+    "php": r"\s*echo .*;\s+// (.*)",
+}
+GO_MODULE = "github.com/polyflake/polyflake/bindings-c/go"
+
+
+def of(language: str) -> list[Block]:
+    return [
+        block
+        for page in PAGES
+        for block in page.blocks
+        if block.info == language and str(page) not in RUN_ELSEWHERE
+    ]
+
+
+def examples(language: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("block", of(language), ids=str)
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def code(block: Block, folder: Path) -> str:
+    return block.text.replace("/var/lib/app", str(folder))
+
+
+def check(block: Block, printed: str) -> None:
+    """The program prints what its comments say, in their order."""
+    promised = [
+        match[1]
+        for line in block.text.splitlines()
+        if (match := re.fullmatch(PRINTS[block.language], line))
+    ]
+    lines = iter(printed.splitlines())
+    assert [line for line in promised if line not in lines] == [], printed
+    if not promised and block.page == README:
+        # The first ID in every language.
+        assert Layout("twitter").decode(int(printed.rstrip("n\n"))).node == 7
+
+
+def needs(command: str) -> None:
+    """The Makefile gives the C library's prefix; without a language, its examples are not run."""
+    if "PREFIX" not in os.environ or shutil.which(command) is None:
+        pytest.skip(f"no {command}, or no C library in $PREFIX")
+
+
+def make_orders(path: Path) -> list[int]:
+    """A table as ShardingSphere would have left it: two nodes, a row every second or so."""
+    layout = Layout("shardingsphere")
+    orders = {}
+    created = datetime.now(UTC) - timedelta(days=30)
+    for n in range(1500):
+        created += timedelta(milliseconds=977)
+        orders[layout.compose(created, (3, 4)[n % 2], n % 3)] = created + timedelta(milliseconds=40)
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, created_at TEXT)")
+        rows = [(id_, created.isoformat()) for id_, created in orders.items()]
+        db.executemany("INSERT INTO orders VALUES (?, ?)", rows)
+    db.close()
+    return [3, 4]
+
+
+@examples("python")
+def test_python(block: Block, tmp_path: Path) -> None:
+    if "orders.db" in block.text:
+        make_orders(tmp_path / "orders.db")
+    (tmp_path / "example.py").write_text(code(block, tmp_path), encoding="utf-8")
+    check(block, run(sys.executable, "example.py", cwd=tmp_path))
+
+
+@examples("sql")
+def test_sql(block: Block, tmp_path: Path) -> None:
+    nodes = make_orders(tmp_path / "orders.db")
+    db = sqlite3.connect(tmp_path / "orders.db")
+    rows = db.execute(block.text).fetchall()
+    db.close()
+    if "AS node" in block.text:
+        assert rows == [(node,) for node in nodes]
+
+
+@examples("js")
+def test_js(block: Block, tmp_path: Path) -> None:
+    package = ROOT / "bindings-node"
+    if shutil.which("node") is None or not (package / "dist").exists():
+        pytest.skip("no node, or bindings-node is not built")
+    # Where the package finds itself by its name.
+    check(block, run("node", "--input-type=module", "--eval", code(block, tmp_path), cwd=package))
+
+
+@examples("php")
+def test_php(block: Block, tmp_path: Path) -> None:
+    needs("php")
+    autoload = f"<?php require {str(ROOT / 'bindings-c/php/autoload.php')!r};\n"
+    (tmp_path / "example.php").write_text(autoload + code(block, tmp_path), encoding="utf-8")
+    check(block, run("php", "example.php", cwd=tmp_path))
+
+
+@examples("c")
+def test_c(block: Block, tmp_path: Path) -> None:
+    needs("cc")
+    text = code(block, tmp_path)
+    if "int main(" not in text:
+        head = "#include <inttypes.h>\n#include <polyflake.h>\n#include <stdio.h>\n"
+        text = f"{head}int main(void) {{\n{text}return 0;\n}}\n"
+    (tmp_path / "example.c").write_text(text, encoding="utf-8")
+    flags = run("pkg-config", "--cflags", "--libs", "polyflake", cwd=tmp_path).split()
+    warnings = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+    run("cc", *warnings, "example.c", "-o", "example", *flags, cwd=tmp_path)
+    check(block, run(tmp_path / "example", cwd=tmp_path))
+
+
+def name(block: Block) -> str:
+    return re.sub(r"\W", "_", str(block)).lower()
+
+
+@pytest.fixture(scope="session")
+def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of them in one module: built once, beside each other."""
+    needs("go")
+    folder = tmp_path_factory.mktemp("go")
+    version = run("go", "env", "GOVERSION", cwd=folder)
+    if (minor := re.match(r"go1\.(\d+)", version)) and int(minor[1]) < 24:
+        pytest.skip(f"{version.strip()} is too old")
+    (folder / "go.mod").write_text(
+        f"module example\n\ngo 1.24\n\nrequire {GO_MODULE} v0.0.0\n"
+        f"replace {GO_MODULE} => {ROOT / 'bindings-c/go'}\n",
+        encoding="utf-8",
+    )
+    for block in of("go"):
+        text = code(block, folder)
+        if "package main" not in text:
+            head = f'package main\nimport (\n"fmt"\n"log"\npolyflake "{GO_MODULE}"\n)\n'
+            text = f"{head}var _, _ = fmt.Println, log.Fatal\nfunc main() {{\n{text}}}\n"
+        (folder / name(block)).mkdir()
+        (folder / name(block) / "main.go").write_text(text, encoding="utf-8")
+    (folder / "bin").mkdir()
+    run("go", "build", "-o", "bin/", "./...", cwd=folder)
+    return folder
+
+
+@examples("go")
+def test_go(block: Block, go_programs: Path, tmp_path: Path) -> None:
+    check(block, run(go_programs / "bin" / name(block), cwd=tmp_path))
+
+
+@pytest.fixture(scope="session")
+def rust_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of them in one crate, with the versions that Cargo.lock pins."""
+    folder = tmp_path_factory.mktemp("rust")
+    shutil.copy(ROOT / "Cargo.lock", folder)
+    (folder / "Cargo.toml").write_text(
+        "[package]\nname = 'docs-examples'\nversion = '0.0.0'\nedition = '2024'\n\n"
+        "[workspace]\n\n[profile.dev]\ndebug = false\n\n[dependencies]\n"
+        f"polyflake = {{ path = '{ROOT / 'core'}', features = ['serde'] }}\n"
+        "serde = { version = '1', features = ['derive'] }\nserde_json = '1'\n",
+        encoding="utf-8",
+    )
+    programs = folder / "src/bin"
+    programs.mkdir(parents=True)
+    for block in of("rust"):
+        text = code(block, folder)
+        if "fn main(" not in text:
+            text = f"fn main() -> Result<(), Box<dyn std::error::Error>> {{\n{text}Ok(())\n}}\n"
+        (programs / f"{name(block)}.rs").write_text(text, encoding="utf-8")
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    run("cargo", "build", "-q", "--bins", "--target-dir", target / "docs", cwd=folder)
+    return target / "docs/debug"
+
+
+@examples("rust")
+def test_rust(block: Block, rust_programs: Path, tmp_path: Path) -> None:
+    check(block, run(rust_programs / name(block), cwd=tmp_path))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_block_is_known(page: Page) -> None:
+    """rustdoc, which runs README.md too, takes a block without a language for Rust."""
+    for block in page.blocks:
+        words = block.info.split()
+        assert words, f"{block} does not say its language"
+        assert words[0] in NOT_CODE | PRINTS.keys() | {"sql"}, (
+            f"{block}: nothing here runs {words[0]}"
+        )
+        assert words[1:] in ([], ["not-run"]), str(block)
+        if words[0] == "toml":
+            tomllib.loads(block.text)
+        if words[0] == "json":
+            loads(block.text)
+    assert page != README or not page.has_indented_code
+
+
+def test_there_are_examples_in_every_language() -> None:
+    for language in [*PRINTS, "sql"]:
+        assert of(language), language
+    assert {block.language for block in README.blocks} >= PRINTS.keys()
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.text.splitlines()) <= 200
