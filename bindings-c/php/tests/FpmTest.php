@@ -171,11 +171,13 @@ final class FpmTest extends TestCase
         $output = ['file', "$path/log", 'a'];
         $command = [$fpm, '-F', '-y', "$path/fpm.conf", ...$options];
         $this->fpm = proc_open($command, [1 => $output, 2 => $output], $pipes) ?: null;
-        for ($waits = 0; !file_exists("$path/socket"); $waits++) {
+        // The socket's file is there a moment before the server listens.
+        for ($waits = 0; !$client = @stream_socket_client("unix://$path/socket"); $waits++) {
             $status = proc_get_status($this->fpm);
             self::assertTrue($status['running'] && $waits < 3000, 'php-fpm did not start: ' . $this->log());
             usleep(10_000);
         }
+        fclose($client);
     }
 
     /**

@@ -118,12 +118,14 @@ function prefork(Probe $probe): int
     $command = [$fpm, '-F', '-y', "$folder/fpm.conf", '-d', 'ffi.enable=true', ...$root];
     $server = proc_open($command, [1 => $log, 2 => $log], $pipes) ?: exit(1);
     try {
-        while (!file_exists("$folder/socket")) {
+        // The socket's file is there a moment before the server listens.
+        while (!$client = @stream_socket_client("unix://$folder/socket")) {
             if (!proc_get_status($server)['running']) {
                 throw new RuntimeException('php-fpm did not start: ' . file_get_contents("$folder/log"));
             }
             usleep(10_000);
         }
+        fclose($client);
         return finish(...ask($probe, $folder));
     } finally {
         proc_terminate($server);

@@ -253,7 +253,7 @@ def prefork(_: Build, probe: Probe) -> int:
             cwd=folder,
         )
         try:
-            while not Path(address).exists():
+            while not listens(address):
                 if server.poll() is not None:
                     raise ChildProcessError("gunicorn did not start")
                 time.sleep(0.01)
@@ -261,6 +261,16 @@ def prefork(_: Build, probe: Probe) -> int:
         finally:
             server.terminate()
             server.wait()
+
+
+def listens(address: str) -> bool:
+    """The socket's file is there a moment before the server listens."""
+    with socket(AF_UNIX, SOCK_STREAM) as client:
+        try:
+            client.connect(address)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+    return True
 
 
 def ask(address: str, probe: Probe) -> list[Part]:
