@@ -205,7 +205,6 @@ def test_files_and_commands_exist() -> None:
     assert sorted(commands - targets) == []
 
 
-@pytest.mark.skipif(
     not (ROOT / "core/src/rule.rs").exists(), reason="the core's files have other names yet"
 )
 def test_files_of_the_core_exist() -> None:

@@ -15,7 +15,7 @@ pub use steady::SteadyClock;
 
 /// A source of time. Closures that return `Result<i64, ClockError>` are clocks.
 ///
-/// A clock may stand still, jump and go back: [`Snowflake`](crate::Snowflake) never repeats an ID for it. It is
+/// A clock may stop, jump and go back: [`Snowflake`](crate::Snowflake) never repeats an ID because of it. It is
 /// read at least once a call, and no lock is held while it runs.
 ///
 /// ```
@@ -29,8 +29,8 @@ pub trait Clock {
     /// The time now, in Unix ms (milliseconds since 1970-01-01T00:00Z, leap seconds not counted).
     fn unix_ms(&self) -> Result<i64, ClockError>;
 
-    /// The same, for a clock that keeps a reading for a while: read anew, after all that the caller did before. A call
-    /// asks for it before it refuses, waits, or takes the clock to have stepped back.
+    /// The same, read again and after everything the caller did before, for a clock that caches its reading. A call asks
+    /// for it before it fails, waits, or decides that the clock has stepped back.
     fn unix_ms_uncached(&self) -> Result<i64, ClockError> {
         self.unix_ms()
     }

@@ -11,7 +11,7 @@
 //!
 //! An ID's path through the crate: [`Options`] → [`Layout`] → [`Clock`] → cursor → ID, and back through
 //! [`Layout::decode`]. A [`Snowflake`] is shared; a [`LocalSnowflake`] is faster, and has one owner. The core is `no_std` and never allocates on the path of an ID; what needs an operating
-//! system (the built-in clocks, waiting, one cursor per node and process, state files) stands behind the `std` feature,
+//! system (the built-in clocks, waiting, one cursor per node and process, state files) is behind the `std` feature,
 //! which is on by default.
 //!
 //! # Guarantees
@@ -22,7 +22,7 @@
 //! - The time in an ID was the clock's during the call, or lies ahead of it by at most `max_ahead_ms` plus a
 //!   tolerated step back. A step of the system clock shows within a ms ([`SystemClock`]).
 //! - No ID lies before the epoch or past the layout's end; nothing is masked, wrapped or silently replaced.
-//! - After `fork`, a Snowflake that the child inherited refuses with `forked`, and so does a new one for a node
+//! - After `fork`, a Snowflake that the child inherited fails with `forked`, and so does a new one for a node
 //!   that the parent had.
 //! - With a state file ([`Options::state`], `std` and Unix), all this holds across the processes of a host that name
 //!   it: forks, which it makes safe, `kill -9`, restarts, reboots and power loss.

@@ -113,7 +113,7 @@ fn claim(key: &Key, first: impl FnOnce() -> Result<Claim, Error>) -> Result<&'st
     while let Err(now) = NEWEST.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
         // Another thread was faster, and may have made what is wanted here.
         if let Some(theirs) = entries(now).find(|theirs| theirs.holds(key)) {
-            // SAFETY: the exchange has never succeeded, so that this function alone knows the entry.
+            // SAFETY: the exchange has never succeeded, so only this function knows the entry.
             #[allow(unsafe_code)]
             drop(unsafe { Box::from_raw(made) });
             return theirs.claim();

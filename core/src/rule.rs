@@ -92,11 +92,11 @@ pub(crate) struct Run {
 /// Why no slot can be taken now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The clock stands before the epoch or past the last tick.
+    /// The clock is before the epoch or past the last tick.
     OutOfRange,
     /// The next slot would lie past the last tick.
     Ended,
-    /// The clock stands further back than is tolerated.
+    /// The clock is further back than is tolerated.
     Backwards { behind_ms: u64, retry_at_ms: u64 },
     /// A slot comes free when the clock reaches `retry_at_ms`. `behind_ms`: the clock has stepped back.
     Blocked { behind_ms: Option<u64>, retry_at_ms: u64 },
@@ -117,7 +117,7 @@ impl Rule {
         }
     }
 
-    /// The slots that a caller who wants `want` (at least 1) may take, if the cursor was at `last` before the
+    /// The slots that a caller that wants `want` (at least 1) may take, if the cursor was at `last` before the
     /// clock gave `now_ms`.
     #[inline(always)]
     pub(crate) fn step(&self, last: u64, now_ms: i64, want: u64) -> Result<Run, Stop> {
@@ -262,7 +262,7 @@ impl Rule {
         Stop::Blocked { behind_ms: (behind_ms > 0).then_some(behind_ms), retry_at_ms }
     }
 
-    /// How far the clock stands before the first tick in which `last_tick` is no step back.
+    /// How far the clock is before the first tick in which `last_tick` is not a step back.
     fn behind_ms(&self, last_tick: u64, now_ms: i64) -> u64 {
         ms_until(now_ms, self.start_ms(last_tick.saturating_sub(self.ahead)))
     }

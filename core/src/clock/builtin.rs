@@ -16,7 +16,7 @@ pub enum ClockName {
     /// `system`: the wall clock.
     #[default]
     System,
-    /// `steady`: the wall clock while it moves forward; while it stands behind what was already seen, monotonic
+    /// `steady`: the wall clock while it moves forward; while it is behind what was already seen, monotonic
     /// time at half rate until the wall clock has caught up.
     Steady,
 }
@@ -35,7 +35,7 @@ impl FromStr for ClockName {
     }
 }
 
-/// The clock of a Snowflake that was given none of its own.
+/// The clock of a Snowflake that was not given one.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuiltinClock<S = StdTime> {
@@ -82,7 +82,7 @@ impl<S: TimeSource> Clock for BuiltinClock<S> {
     }
 }
 
-/// The wall clock (`CLOCK_REALTIME` and its like). It can step, forwards and back; it goes on while the machine
+/// The wall clock (`CLOCK_REALTIME` and its like). It can step, forwards and back; it continues while the machine
 /// is suspended.
 ///
 /// Within a ms it is read again only once the processor's counter of time says that the ms may be over, where the

@@ -13,14 +13,14 @@ pub trait TimeSource {
     /// Nanoseconds since some fixed moment, whatever the wall clock does.
     fn monotonic_ns(&self) -> i64;
 
-    /// The wall clock, in Unix ms. A reading may be kept for as long as the wall clock stands in the same ms, or for a
-    /// ms if it steps meanwhile.
+    /// The wall clock, in Unix ms. A reading may be cached until the wall clock reaches the next ms, or for a ms if it
+    /// steps meanwhile.
     #[inline]
     fn wall_ms(&self) -> i64 {
         self.wall_ns().div_euclid(NS_PER_MS)
     }
 
-    /// The wall clock, in Unix ms, read anew.
+    /// The wall clock, in Unix ms, not cached.
     fn wall_ms_uncached(&self) -> i64 {
         self.wall_ms()
     }

@@ -9,12 +9,12 @@ use crate::clock::source::{NS_PER_MS, TimeSource, ns_until};
 use crate::clock::{Clock, ClockError};
 use crate::system::StdTime;
 
-/// The wall clock while it moves forward. While it stands behind what was already seen, monotonic time at half
+/// The wall clock while it moves forward. While it is behind what was already seen, monotonic time at half
 /// rate from there, until the wall clock has caught up: no step back shows, if it is within the bound given to
 /// [`new`](Self::new). A wall clock further back than that is given as it is, from there on.
 ///
-/// Monotonic time (`CLOCK_MONOTONIC` and its like) stands still while the machine is suspended and the wall
-/// clock does not, so that after a suspend the wall clock catches up the sooner.
+/// Monotonic time (`CLOCK_MONOTONIC` and its like) stops while the machine is suspended and the wall clock does not,
+/// so that the wall clock catches up earlier after a suspend.
 ///
 /// ```
 /// use polyflake::{Clock, SteadyClock};
@@ -83,8 +83,8 @@ impl Slew {
         let anchor = self.anchor_ns.fetch_max(wall_anchor, Ordering::AcqRel);
         let floor = anchor.saturating_add(half);
         if floor.saturating_sub(wall_ns) > self.max_backward_ns {
-            // Not to be hidden: what was seen is forgotten, and the cursor alone decides. Should another thread
-            // have moved the anchor meanwhile, the next reading does this.
+            // Not to be hidden: forget what was seen, and leave it to the cursor. If another thread has moved the anchor
+            // meanwhile, the next reading does this.
             let _ = self.anchor_ns.compare_exchange(anchor, wall_anchor, Ordering::AcqRel, Ordering::Relaxed);
             return wall_ns;
         }

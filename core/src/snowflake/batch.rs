@@ -9,7 +9,7 @@ use crate::snowflake::Snowflake;
 use crate::snowflake::take::Blocked;
 use crate::wait::Wait;
 
-/// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound of its own.
+/// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound.
 pub const MAX_BATCH: u64 = 1 << 24;
 
 /// The `n` of a batch, 1 to [`MAX_BATCH`].
@@ -24,7 +24,7 @@ pub fn batch_size(n: impl Into<Number>) -> Result<usize, Error> {
 }
 
 impl<C: Clock> Snowflake<C> {
-    /// Fills `ids`, or as many of them as [`Blocked::filled`] says; [`fill_after`](Self::fill_after) goes on.
+    /// Fills `ids`, or as many of them as [`Blocked::filled`] says; [`fill_after`](Self::fill_after) continues.
     #[doc(hidden)]
     pub fn poll_fill(&self, ids: &mut [u64]) -> Result<(), Blocked> {
         let mut filled = 0;
@@ -42,8 +42,6 @@ impl<C: Clock> Snowflake<C> {
 
     /// Fills the rest of `ids` after [`poll_fill`](Self::poll_fill) was blocked, waiting at most `max_wait_ms` of
     /// real time between two runs. An error part-way loses the IDs already written: they are not issued again.
-    ///
-    /// Refuses as [`next_id`](Self::next_id) does, or with what interrupted the wait.
     #[doc(hidden)]
     pub fn fill_after<W: Wait>(
         &self,

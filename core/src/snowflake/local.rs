@@ -87,7 +87,7 @@ impl<C> LocalSnowflake<C> {
 }
 
 impl<C: Clock> LocalSnowflake<C> {
-    /// The next ID, or what [`next_id_after`](Snowflake::next_id_after) needs to go on, as [`Snowflake::poll_next_id`].
+    /// The next ID, or what [`next_id_after`](Snowflake::next_id_after) needs to continue, as [`Snowflake::poll_next_id`].
     #[inline(always)]
     fn poll_next_id(&mut self) -> Result<u64, Blocked> {
         if self.has_slots() {

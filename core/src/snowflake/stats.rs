@@ -14,7 +14,7 @@ use crate::snowflake::Snowflake;
 pub struct Stats {
     /// How often a call found no free slot and waited or gave up.
     pub waits: u64,
-    /// How many steps back of the clock were seen, tolerated or refused.
+    /// How many steps back of the clock were seen, whether tolerated or not.
     pub rollbacks: u64,
     /// By how many ms the last tick taken lies ahead of the clock; 0 where it does not.
     pub lead_ms: u64,

@@ -1,10 +1,10 @@
-//! The wall clock's ms, kept from one reading to the next for as long as the processor's counter says that it still
-//! stands: 10 ns, where a reading takes 25.
+//! The wall clock's ms, cached for as long as the processor's counter says that the ms is not over: 10 ns, where a reading
+//! takes 25.
 //!
 //! A reading of the wall clock tells how much of its ms is left. Until the counter has gone on by that much, the ms is
 //! the same. Then the wall clock is read again, so that a step of it shows within a ms, and a counter that jumps leads
 //! to a reading too. What the counter cannot tell, it need not: a call that finds the wall clock behind, or a tick used
-//! up, reads the wall clock before it refuses or waits (`Clock::unix_ms_uncached`).
+//! up, reads the wall clock before it fails or waits (`Clock::unix_ms_uncached`).
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,13 +18,13 @@ use crate::clock::source::NS_PER_MS;
 const WINDOW_BITS: u32 = 20;
 const WINDOW: u64 = (1 << WINDOW_BITS) - 1;
 
-/// The last reading of the wall clock, on a cache line of its own.
+/// The last reading of the wall clock, on a separate cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct CachedClock {
     /// The count just before the reading.
     start: AtomicU64,
-    /// The Unix ms that it gave, and below that the window: the counts from `start` in which it stands. 0 for none.
+    /// The Unix ms that it gave, and below that the window: for how many counts from `start` it is valid. 0 for none.
     kept: AtomicU64,
     /// A thread is reading the wall clock for the others.
     renewing: AtomicBool,
@@ -44,7 +44,7 @@ impl CachedClock {
     /// The wall clock's ms.
     ///
     /// The two words may be of two readings, but never an earlier one's ms with a later one's start: `renew` stores the
-    /// start last, and here it is loaded first. With an earlier one's start, the window only ends sooner.
+    /// start last, and here it is loaded first. With an earlier one's start, the window only ends earlier.
     #[inline(always)]
     pub(super) fn unix_ms(&self, counter: &impl Counter, wall_ns: impl FnOnce() -> i64) -> i64 {
         let start = self.start.load(Ordering::Acquire);
@@ -56,14 +56,14 @@ impl CachedClock {
         self.renew(counter, wall_ns)
     }
 
-    /// The wall clock's ms, read anew.
+    /// The wall clock's ms, not cached.
     #[cold]
     pub(super) fn renew(&self, counter: &impl Counter, wall_ns: impl FnOnce() -> i64) -> i64 {
         if counter.least_in(1000) == 0 {
-            // Nothing is promised, so that nothing is kept: threads share no cache line for it.
+            // Nothing is promised, so nothing is cached, and threads share no cache line for it.
             return wall_ns().div_euclid(NS_PER_MS);
         }
-        // Before the clock is read, so that a thread that pauses here puts nothing old in the place of something new.
+        // Before the clock is read, so that a thread that pauses here does not replace a new reading by an old one.
         let is_mine = !self.renewing.swap(true, Ordering::Acquire);
         let start = counter.now();
         let wall_ns = wall_ns();
@@ -199,7 +199,7 @@ mod tests {
 
     impl Machine {
         fn at(ms: i64) -> Self {
-            // Each has a cursor of its own.
+            // Each has another cursor.
             static NODES: AtomicU32 = AtomicU32::new(0);
             let node = NODES.fetch_add(1, Ordering::Relaxed);
             Self { wall_ns: Cell::new(ms * NS_PER_MS), node, ..Self::default() }
@@ -296,7 +296,7 @@ mod tests {
         let ids = machine.ids(0);
         machine.advance(NS_PER_MS);
         assert_eq!(ms_of(&ids).unwrap(), 5_000_001);
-        // The clock steps on, and another thread sees it first: that is no step back for those who have the old reading.
+        // The clock steps on, and another thread sees it first: that is not a step back for threads with the old reading.
         machine.advance_wall(10_000 * NS_PER_MS);
         let other = machine.ids(0);
         machine.kept.kept.store(0, Ordering::Relaxed);
@@ -304,7 +304,7 @@ mod tests {
         machine.kept.kept.store((5_000_001 << WINDOW_BITS) + 400_000, Ordering::Relaxed);
         assert_eq!(ms_of(&ids).unwrap(), 5_010_001);
         assert_eq!(ids.stats().unwrap().rollbacks, 0);
-        // A real one is refused as soon as it is noticed.
+        // A real one fails as soon as it is noticed.
         machine.advance_wall(-5_000 * NS_PER_MS);
         machine.advance_counter(500_000);
         assert_eq!(ms_of(&ids).unwrap_err().code(), ErrorCode::ClockMovedBackwards);
@@ -319,7 +319,7 @@ mod tests {
         Time(i64),
         StepWall(i64),
         JumpCounter(u64),
-        /// The counter stands still for so long.
+        /// The counter stops for so long.
         StopCounter(i64),
     }
 

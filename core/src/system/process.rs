@@ -2,7 +2,7 @@
 //!
 //! A word says that the process is alive. In a child it reads 0: the kernel wipes the page it lies in, however the
 //! child was made, and where the kernel does not know how to, a handler of `fork` stores the 0. So what was made in the
-//! parent is refused in the child, and nothing of the parent's is touched.
+//! parent fails in the child, and the parent's memory is not touched.
 
 use core::ptr;
 use core::sync::atomic::AtomicPtr;
@@ -43,7 +43,7 @@ impl Process {
             match CURRENT.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => newest = made,
                 Err(other) => {
-                    // SAFETY: the exchange failed, so that this function alone knows it. (Its page stays mapped.)
+                    // SAFETY: the exchange failed, so only this function knows it. (Its page stays mapped.)
                     #[allow(unsafe_code)]
                     drop(unsafe { Box::from_raw(made) });
                     newest = other;
@@ -68,7 +68,7 @@ impl Process {
     }
 }
 
-/// In a child, before it has threads of its own: no other one is reading the clock.
+/// In a child, before it starts threads: no other thread is reading the clock.
 fn after_fork() {
     super::time::KEPT.after_fork();
 }
@@ -77,7 +77,7 @@ fn after_fork() {
 fn alive_word(is_child: bool) -> &'static AtomicU64 {
     static OF_FIRST: AtomicU64 = AtomicU64::new(0);
     let word = wiped_word();
-    // Where a handler of forks stores the 0, a child has a word of its own: its parent's must stay 0.
+    // Where a handler of forks stores the 0, a child needs another word: its parent's must stay 0.
     let word = word.unwrap_or_else(|| if is_child { Box::leak(Box::default()) } else { &OF_FIRST });
     word.store(u64::MAX, Ordering::Release);
     word
@@ -89,7 +89,7 @@ fn alive_word(is_child: bool) -> &'static AtomicU64 {
 fn wiped_word() -> Option<&'static AtomicU64> {
     let page = memmap2::MmapOptions::new().len(size_of::<AtomicU64>()).map_anon().ok()?;
     let page = Box::leak(Box::new(memmap2::MmapRaw::from(page)));
-    // SAFETY: the page was mapped just now, is nobody else's, and is never unmapped; an atomic word is zeros at first.
+    // SAFETY: the page was mapped just now, only for this, and is never unmapped; an atomic word starts as zeros.
     #[allow(unsafe_code, clippy::cast_ptr_alignment)]
     unsafe {
         let wiped = libc::madvise(page.as_mut_ptr().cast(), page.len(), libc::MADV_WIPEONFORK);
@@ -126,7 +126,7 @@ fn notice_forks() {
         // and Python unloads no extension module.
         #[allow(unsafe_code)]
         let refused = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        // It is refused only for want of memory; the next Snowflake tries again.
+        // It fails only when memory is short; the next Snowflake tries again.
         NOTICED.store(refused == 0, Ordering::Release);
     }
 }

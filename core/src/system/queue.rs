@@ -1,9 +1,8 @@
 //! Calls that wait for the same cursor are served fairly.
 //!
-//! One of them, the leader, waits for the clock. When there are slots it takes as many as all want that were waiting then,
-//! and gives each its share: so nobody waits for longer than a tick while there are enough slots in it. Whoever is running
-//! at that moment uses up the rest of the tick, which is the leader: so the next to lead is the thread for which that is
-//! longest ago.
+//! One of them, the leader, waits for the clock. When there are slots, it takes as many as all waiting calls want and
+//! gives each its share, so no call waits for more than a tick while a tick has enough slots. The leader is running at
+//! that moment and can use up the rest of the tick, so the next to lead is the thread that led longest ago.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -163,8 +162,8 @@ impl Turn {
         }
     }
 
-    /// All others that wait now, for a leader who is about to take slots for them. Not those that come later: slots may be
-    /// issued before their calls begin that are greater than those taken here.
+    /// All others that wait now, for a leader that is about to take slots for them. Calls that come later are left out:
+    /// before they begin, greater slots than those taken here may have been issued.
     pub(crate) fn others(&self) -> Others<'_> {
         let key = self.place.order.key;
         let mut places = self.queue.places();
@@ -276,7 +275,7 @@ mod models {
     use loom::thread;
     use std::boxed::Box;
 
-    /// Calls that wait until a leader has slots for them, with no clock that would wake them: whoever is not told waits for
+    /// Calls that wait until a leader has slots for them, with no clock that would wake them: a call that is not told waits for
     /// ever. Each tick has two slots.
     #[test]
     fn calls_that_wait_are_all_served_and_get_slots_of_their_own() {

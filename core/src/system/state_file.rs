@@ -1,7 +1,7 @@
 //! The state file: a cursor in a small file that every process of a host maps, so that they share one node.
 //!
 //! The file is one page. Its head is written once, when it is made: what it is, whose cursor it holds, and the
-//! cursor's bounds, under a checksum. Its live half changes by atomic steps alone, each of which leaves a whole
+//! cursor's bounds, under a checksum. Its live half changes only by atomic steps, each of which leaves a whole
 //! file behind: a process may be killed between any two of them. Nothing is locked, and no descriptor is kept.
 //!
 //! | bytes | what, in this machine's byte order |
@@ -46,7 +46,7 @@ use crate::word::Word;
 
 /// How far ahead of the clock the bound is written.
 const AHEAD_MS: i64 = 1000;
-/// How far ahead of the clock a cursor may stand when its file is opened, if no option allows more.
+/// How far ahead of the clock a cursor may be when its file is opened, if no option allows more.
 const MAX_LEAD_MS: u64 = 60_000;
 
 /// How often a file that others make and delete meanwhile is looked for; a link to nowhere is never found.
@@ -56,7 +56,7 @@ const SIZE: usize = 4096;
 const MAGIC: [u8; 8] = *b"plyflake";
 const BYTE_ORDER: u32 = 0x0102_0304;
 const VERSION: u32 = 1;
-/// Where the live half begins: a cache line of its own.
+/// Where the live half begins: on another cache line.
 const LIVE: usize = Head::LEN;
 
 /// The live half. Every bit pattern is valid.
@@ -100,7 +100,7 @@ pub(crate) struct StateFile {
     path: PathBuf,
     identity: Identity,
     boot: Option<u64>,
-    /// What this process does not issue below, for somebody else may have: the bound before a reboot, or of another file.
+    /// This process issues nothing up to here, because another may have: the bound before a reboot, or of another file.
     floor: u64,
 }
 
@@ -259,8 +259,8 @@ impl StateFile {
             match Self::map(&path).and_then(|file| file.check_place().map(|()| file)) {
                 Ok(file) => break file,
                 Err(StateFault::Os { errno: libc::ENOENT, .. }) if !last => {
-                    // The clock is read now that the file is missing: whoever still has one that was deleted found it in
-                    // its place before, and issues nothing past its own reading then and `AHEAD_MS`.
+                    // The clock is read after the file was found missing. A process that still has a deleted one found it
+                    // in its place earlier, and issues nothing past its reading then and `AHEAD_MS`.
                     let first = rule.used_up_to(clock.unix_ms_uncached()?.saturating_add(AHEAD_MS));
                     create(&path, &head, first).map_err(refuse)?;
                 }
@@ -322,7 +322,7 @@ impl StateFile {
 
     fn live(&self) -> &Live {
         // SAFETY: the mapping is as long as the file was, page-aligned, and lives as long as `self`; `Live` lies
-        // within it and is atomics alone, for which any bytes will do and which other processes may change.
+        // within it and holds only atomics, for which every bit pattern is valid and which other processes may change.
         #[allow(unsafe_code, clippy::cast_ptr_alignment)]
         unsafe {
             &*self.map.as_ptr().add(LIVE).cast::<Live>()
@@ -350,7 +350,7 @@ impl StateFile {
 
     /// Moves the bound past `to`, on disk first. Any number of processes may do this at once.
     pub(crate) fn move_bound(&self, rule: &Rule, to: u64, now_ms: i64) -> Result<(), StateFault> {
-        // This process may be a child by now, of which nobody has taken notice.
+        // This process may be a child by now that has not noticed the fork yet.
         Process::current();
         let live = self.live();
         if let Err(fault) = self.check_place() {
@@ -368,7 +368,7 @@ impl StateFile {
         live.syncs.fetch_add(1, Ordering::AcqRel);
         match self.sync() {
             Ok(()) => {}
-            // It is not reached yet: whoever reaches it says so.
+            // The old bound is not reached yet; the call that reaches it returns the error.
             Err(_) if to <= live.synced.load(Ordering::Acquire) => return Ok(()),
             Err(error) => return Err(StateFault::os("synced to disk", &error)),
         }
@@ -424,9 +424,9 @@ impl StateFile {
         fault.error(&self.path)
     }
 
-    /// Makes a file that was just opened ready to issue from. Of another boot, of another place, or where nothing was issued
-    /// yet, it waits until the clock has passed what somebody else may have issued. The cursor is not moved before that,
-    /// for others may be issuing from it.
+    /// Makes a file that was just opened ready to issue from. If it is of another boot or of another place, or nothing was
+    /// issued yet, it waits until the clock has passed what another process may have issued. The cursor is not moved before
+    /// that, because others may be issuing from it.
     pub(crate) fn begin(&mut self, rule: &Rule, clock: &impl Clock) -> Result<(), Error> {
         let live = self.live();
         let now_ms = clock.unix_ms_uncached()?;
@@ -449,14 +449,14 @@ impl StateFile {
         self.floor
     }
 
-    /// The cursor is past the floor, so that whoever opens the file next need not wait.
+    /// The cursor is past the floor, so the next process that opens the file need not wait.
     pub(crate) fn has_begun(&self) {
         let live = self.live();
         live.place.store(self.identity.word(), Ordering::Release);
         live.boot.store(self.boot.unwrap_or_default(), Ordering::Release);
     }
 
-    /// Refuses a cursor that is far ahead of the clock.
+    /// An error for a cursor that is far ahead of the clock.
     pub(crate) fn check_lead(&self, rule: &Rule, now_ms: i64) -> Result<(), Error> {
         self.check_lead_of(rule, self.cursor().load(), now_ms)
     }
@@ -574,8 +574,8 @@ fn halves(word: u64) -> (u32, u32) {
     (u32::try_from(word >> 32).unwrap_or(0), u32::try_from(word & u64::from(u32::MAX)).unwrap_or(0))
 }
 
-/// Makes a state file, whole and on disk before it has its name. If another process makes one meanwhile, that one
-/// stands.
+/// Makes a state file, whole and on disk before it has its name. If another process makes one meanwhile, that one is
+/// kept.
 fn create(path: &Path, head: &Head, first: u64) -> Result<(), StateFault> {
     let created = |error| StateFault::os(CREATED, &error);
     let made = Unnamed::write(path, head, first)?;
@@ -634,8 +634,8 @@ fn sync_folder(of: &Path) -> io::Result<()> {
     of.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-/// Refuses file systems that may not show a mapping's stores to all processes that map the file: those of a network
-/// or of another kernel. On Linux, the ones known to do so are named.
+/// An error for file systems that may not show a mapping's stores to all processes that map the file, such as those of a
+/// network or of another kernel. On Linux, only the listed ones are known to.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn check_file_system(file: &File) -> Result<(), StateFault> {
     /// From <linux/magic.h>; those of ZFS and bcachefs from their sources.
@@ -669,7 +669,7 @@ fn check_file_system(file: &File) -> Result<(), StateFault> {
     if LOCAL.contains(&kind) { Ok(()) } else { Err(StateFault::FileSystem { kind }) }
 }
 
-/// Elsewhere a mapping itself is what can be refused.
+/// On other systems it is the mapping that fails.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn check_file_system(_: &File) -> Result<(), StateFault> {
     Ok(())
@@ -683,14 +683,16 @@ fn boot_id() -> Option<u64> {
     u64::from_str_radix(&digits, 16).ok()
 }
 
-/// Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that
-/// was wrong has moved a cursor far into the future. Stop the processes that use the file first: those that go on
-/// are refused with `state_file` until they restart.
+/// Sets a state file's cursor back to the system clock if it is ahead of it: the way out when a wrong clock has moved a
+/// cursor far into the future. Stop the processes that use the file first: in those that keep running, calls fail with
+/// `state_file` until they restart.
 ///
 /// The risk: IDs that were issued ahead of the clock are issued again when the clock gets there, unless they are
 /// found and deleted before. A file whose cursor is not ahead of the clock is left as it is.
 ///
-/// Refuses with `state_file`, also where there is none.
+/// # Errors
+///
+/// `state_file`, also if there is no such file.
 ///
 /// ```no_run
 /// polyflake::reset_state("/var/lib/app/polyflake.state")?;
@@ -700,7 +702,11 @@ pub fn reset_state(path: impl AsRef<Path>) -> Result<(), Error> {
     reset_state_with_clock(path, &SystemClock::<StdTime>::default())
 }
 
-/// [`reset_state`] to a clock of the caller's. Refuses with `clock_failed` too.
+/// [`reset_state`] to the caller's clock.
+///
+/// # Errors
+///
+/// `state_file` or `clock_failed`.
 pub fn reset_state_with_clock(path: impl AsRef<Path>, clock: &impl Clock) -> Result<(), Error> {
     let path = path.as_ref();
     let refuse = |fault: StateFault| fault.error(path);
