@@ -135,11 +135,11 @@ test-node: node-package # every test on the native addon, and again on the WebAs
 test-browser: node-package inspector # the packed packages as users install them: Node, TypeScript, Vite, Chromium, workerd
 	@tools/need chromium chromium
 	cd bindings-node && npm run --silent test-package
-	node --test --test-reporter=./bindings-node/tests/reporter.js bindings-wasm/inspector/test.mjs
+	node --test --test-reporter=./bindings-node/tests/reporter.js inspector/test.mjs
 
 .PHONY: inspector
 inspector: node-package ## the inspector page, to be served from any static host, in target/inspector/site
-	node bindings-wasm/inspector/build.mjs
+	node inspector/build.mjs
 
 .PHONY: wasm-report
 wasm-report: node-package ## what the WebAssembly module is made of, and its size

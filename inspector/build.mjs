@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 const page = import.meta.dirname;
-const repository = resolve(page, "../..");
+const repository = resolve(page, "..");
 const site = resolve(process.argv[2] ?? join(repository, "target/inspector/site"));
 const bundle = process.env.POLYFLAKE_BROWSER_BUILD ?? join(repository, "bindings-node/dist/browser.mjs");
 

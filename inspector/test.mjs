@@ -9,7 +9,7 @@ import { extname, join, resolve } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-const repository = resolve(import.meta.dirname, "../..");
+const repository = resolve(import.meta.dirname, "..");
 const site = resolve(process.env.INSPECTOR_SITE ?? join(repository, "target/inspector/site"));
 const screenshots = resolve(
   process.env.INSPECTOR_SCREENSHOTS ?? join(repository, "target/inspector/screenshots"),
