@@ -123,7 +123,7 @@ test-php: c-prefix
 .PHONY: node-package
 node-package: tools-ready
 	@tools/need node nodejs npm npm
-	bindings-node/build
+	bindings-node/build.sh
 
 .PHONY: test-node
 test-node: node-package # every test on the native addon, and again on the WebAssembly module
@@ -143,7 +143,7 @@ inspector: node-package ## the inspector page, to be served from any static host
 
 .PHONY: wasm-report
 wasm-report: node-package ## what the WebAssembly module is made of, and its size
-	bindings-wasm/report
+	bindings-wasm/report.sh
 
 .PHONY: test-probes
 test-probes: $(VENV)/installed c-prefix node-package # duplicates by threads, forks, servers, clocks and restarts

@@ -1,4 +1,4 @@
-// From what tsc and wasm-bindgen made (see build) to dist/ and index.d.ts.
+// From what tsc and wasm-bindgen made (see build.sh) to dist/ and index.d.ts.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import dts from "rollup-plugin-dts";
@@ -51,6 +51,6 @@ export default [
     input: `${made}/js/api.d.ts`,
     plugins: [dts()],
     onwarn: fail,
-    output: ["index.d.ts", "index.d.cts"].map((file) => ({ file, banner: "// Made from js/ by ./build.\n" })),
+    output: ["index.d.ts", "index.d.cts"].map((file) => ({ file, banner: "// Made from js/ by build.sh.\n" })),
   },
 ];

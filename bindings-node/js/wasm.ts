@@ -5,7 +5,7 @@ import { unheld } from "./convert.js";
 import { PolyflakeError } from "./errors.js";
 import * as host from "./host.js";
 
-/** What bindings-node/build adds to the module's exports. */
+/** What bindings-node/build.sh adds to the module's exports. */
 interface Globals {
   readonly __stack_pointer: WebAssembly.Global<"i32">;
 }

@@ -9,5 +9,5 @@
 #![cfg_attr(test, allow(dead_code, reason = "napi exports nothing there"))]
 
 mod errors;
-mod generator;
 mod layout;
+mod snowflake;

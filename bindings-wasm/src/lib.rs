@@ -15,9 +15,9 @@
 
 extern crate alloc;
 
-mod generator;
 mod host;
 mod layout;
+mod snowflake;
 
 /// Small, for a heap of a few generators and of texts that live for one call.
 // SAFETY: without the `atomics` feature, a module has one thread.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the WebAssembly module is made of, function by function (twiggy), and its size. Needs bindings-node/build.
+# What the WebAssembly module is made of, function by function (twiggy), and its size. Needs bindings-node/build.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
