@@ -49,7 +49,7 @@ cp LICENSE $here/npm/linux-x64-gnu/
 
 cd $here
 # What the bundles are made of, and the last of them.
-if [ -n "$(find js dist/polyflake.wasm "$made/glue" package.json tsconfig*.json rollup.config.js \
+if [ -n "$(find js ../bindings-wasm/js dist/polyflake.wasm "$made/glue" package.json tsconfig*.json rollup.config.js \
   node_modules/.package-lock.json -newer index.d.cts 2>&1)" ]; then
   npm run --silent bundle
 fi

@@ -12,7 +12,7 @@ const names = {
   name: "names",
   resolveId(source) {
     if (source === "polyflake/glue") return `${made}/glue/polyflake.js`;
-    if (source === "polyflake/host") return `${made}/js/host.js`;
+    if (source === "polyflake/host") return `${made}/js/bindings-wasm/js/host.js`;
     if (source === "polyflake/wasm" || source === "polyflake/version") return `\0${source}`;
     return null;
   },
@@ -32,7 +32,7 @@ const nodeImport = {
   },
 };
 
-const entry = (name) => ({ input: `${made}/js/${name}.js`, plugins: [names], onwarn: fail });
+const entry = (name) => ({ input: `${made}/js/bindings-node/js/${name}.js`, plugins: [names], onwarn: fail });
 const file = (name, format) => ({ file: `dist/${name}`, format });
 
 function fail(warning) {
@@ -48,7 +48,7 @@ export default [
   { ...entry("browser"), output: [file("browser.mjs", "es"), file("browser.cjs", "cjs")] },
   { ...entry("workerd"), external: "./polyflake.wasm", output: file("workerd.mjs", "es") },
   {
-    input: `${made}/js/api.d.ts`,
+    input: `${made}/js/bindings-node/js/api.d.ts`,
     plugins: [dts()],
     onwarn: fail,
     output: ["index.d.ts", "index.d.cts"].map((file) => ({ file, banner: "// Made from js/ by build.sh.\n" })),

@@ -2,9 +2,9 @@
 
 import version from "polyflake/version";
 import base64 from "polyflake/wasm";
+import { connect } from "../../bindings-wasm/js/backend.js";
+import { wasmBackend } from "../../bindings-wasm/js/wasm.js";
 import * as own from "./api.js";
-import { connect } from "./backend.js";
-import { wasmBackend } from "./wasm.js";
 
 connect(() => {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));

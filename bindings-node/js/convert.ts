@@ -1,5 +1,5 @@
 // JavaScript's values as the texts the core parses.
-import type { NodeTexts, Reading } from "./backend.js";
+import type { NodeTexts, Reading } from "../../bindings-wasm/js/backend.js";
 import { clockThrew } from "./errors.js";
 
 /** A whole number: a bigint, a Number that is a safe integer, or a text of decimal digits. */

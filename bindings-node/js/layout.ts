@@ -1,5 +1,5 @@
-import type { FieldParts, LayoutParts } from "./backend.js";
-import { core } from "./backend.js";
+import type { FieldParts, LayoutParts } from "../../bindings-wasm/js/backend.js";
+import { core } from "../../bindings-wasm/js/backend.js";
 import type { Instant, Integer, Node } from "./convert.js";
 import { integer, nodeTexts, text, toDate, unixMs, wrongType } from "./convert.js";
 

@@ -1,5 +1,5 @@
 // The backend over the native addon.
-import type { Backend, Generator, NodeTexts, Reading } from "./backend.js";
+import type { Backend, Generator, NodeTexts, Reading } from "../../bindings-wasm/js/backend.js";
 import { unheld } from "./convert.js";
 import { coreError } from "./errors.js";
 

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import { type Backend, connect } from "./backend.js";
+import { type Backend, connect } from "../../bindings-wasm/js/backend.js";
+import { wasmBackend } from "../../bindings-wasm/js/wasm.js";
 import { type Addon, nativeBackend } from "./native.js";
-import { wasmBackend } from "./wasm.js";
 
 export * from "./api.js";
 

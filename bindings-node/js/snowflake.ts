@@ -1,5 +1,5 @@
-import type { Generator } from "./backend.js";
-import { core } from "./backend.js";
+import type { Generator } from "../../bindings-wasm/js/backend.js";
+import { core } from "../../bindings-wasm/js/backend.js";
 import type { Integer, Node } from "./convert.js";
 import { integer, nodeTexts, path as pathOf, reading, text, wrongType } from "./convert.js";
 import type { Decoded } from "./layout.js";

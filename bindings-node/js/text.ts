@@ -1,4 +1,4 @@
-import { core } from "./backend.js";
+import { core } from "../../bindings-wasm/js/backend.js";
 import type { Integer } from "./convert.js";
 import { integer, text } from "./convert.js";
 

@@ -1,8 +1,8 @@
 // The entry for workerd, which takes WebAssembly only as an imported module.
 
-import { connect } from "./backend.js";
+import { connect } from "../../bindings-wasm/js/backend.js";
+import { wasmBackend } from "../../bindings-wasm/js/wasm.js";
 import module from "./polyflake.wasm";
-import { wasmBackend } from "./wasm.js";
 
 export * from "./api.js";
 

@@ -1,6 +1,7 @@
 // What the WebAssembly module asks of JavaScript.
+
+import { coreError, type PolyflakeError } from "../../bindings-node/js/errors.js";
 import type { LayoutParts, Reading, StatsParts } from "./backend.js";
-import { coreError, type PolyflakeError } from "./errors.js";
 
 /** The wall clock in Unix ms: the real one, also where a test replaces `Date` later. */
 export const wallMs: () => number = Date.now;

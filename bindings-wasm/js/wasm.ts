@@ -1,8 +1,8 @@
 // The backend over the WebAssembly module.
 import * as glue from "polyflake/glue";
+import { unheld } from "../../bindings-node/js/convert.js";
+import { PolyflakeError } from "../../bindings-node/js/errors.js";
 import type { Backend, Generator, NodeTexts, Reading } from "./backend.js";
-import { unheld } from "./convert.js";
-import { PolyflakeError } from "./errors.js";
 import * as host from "./host.js";
 
 /** What bindings-node/build.sh adds to the module's exports. */
