@@ -51,6 +51,9 @@ export default [
     input: `${made}/js/bindings-node/js/api.d.ts`,
     plugins: [dts()],
     onwarn: fail,
-    output: ["index.d.ts", "index.d.cts"].map((file) => ({ file, banner: "// Made from js/ by build.sh.\n" })),
+    output: ["index.d.ts", "index.d.cts"].map((file) => ({
+      file,
+      banner: "// Made from js/ by build.sh.\n",
+    })),
   },
 ];

@@ -432,8 +432,8 @@ describe("layouts", () => {
       ["a field without its width", { fields: [["timestamp"]], epochMs: 0 }, "pair"],
       ["a field's name", { fields: [[1, 41]], epochMs: 0 }, "name", "number"],
       ["a field's width", { fields: { timestamp: true }, epochMs: 0 }, "timestamp", "boolean"],
-      ["a part there is not", { fields, epochMs: 0, tick: 1 }, "no part tick", "tickMs"],
-      ["another language's part", { fields, epochMs: 0, tick_ms: 1 }, "tick_ms"],
+      ["an unknown property", { fields, epochMs: 0, tick: 1 }, "no property tick", "tickMs"],
+      ["another language's property", { fields, epochMs: 0, tick_ms: 1 }, "tick_ms"],
       ["tickMs null", { fields, epochMs: 0, tickMs: null }, "tickMs", "null"],
     ],
     (layout, ...says) => {

@@ -1,15 +1,13 @@
 /**
- * What the native addon and the WebAssembly module both give; everything else is the classes'. Numbers go in as
- * decimal texts, which the core parses; a refusal comes out as a thrown `PolyflakeError`.
+ * What a core offers to the package's classes: the WebAssembly module of this folder, or the native addon of
+ * bindings-node. Numbers go in as decimal text, which the core parses. Every call throws what {@link MakeError} makes.
  */
 export interface Backend {
-  /** `native` or `wasm`. */
-  readonly name: "native" | "wasm";
   presets(): string[];
   layout(text: string): LayoutParts;
-  /** `fields`: each field's name and its width, one after the other. */
+  /** `fields`: each field's name followed by its width. */
   layoutOf(fields: string[], epochMs: string, tickMs: string): LayoutParts;
-  /** Writes into `values`: the ID, its Unix ms, ticks, node and sequence, then each node field's value. */
+  /** Writes into `values`: the ID, its Unix ms, ticks, node and sequence, then the value of each node field. */
   decode(layout: string, id: string, values: BigUint64Array): void;
   compose(layout: string, timeMs: string, node: NodeTexts, sequence: string): bigint;
   minId(layout: string, timeMs: string): bigint;
@@ -19,15 +17,48 @@ export interface Backend {
   resetState(path: string): void;
   /** The `n` of a batch. */
   batchSize(n: string): number;
-  /** `options`: each option's name and its text, one after the other, but for `node` and a clock of the caller's. */
-  snowflake(options: string[], node: NodeTexts | undefined, clock: Reading | undefined): Generator;
+  /** `options`: each option's name followed by its text, except `node` and a clock that is a function. */
+  snowflake(options: string[], node: NodeTexts | undefined, clock: Reading | undefined): BackendSnowflake;
 }
 
-/** A whole node, or each node field's name and its value, one after the other. */
+export interface BackendSnowflake {
+  readonly layout: string;
+  readonly node: number;
+  nextId(): bigint;
+  tryNextId(): bigint;
+  fill(ids: BigUint64Array): void;
+  nextIds(n: number): BigUint64Array;
+  /**
+   * Fills `ids` from index `from` without waiting. Returns how many are filled, and what to wait for before the next
+   * call: a pause in ms, or disk work on another thread. `waitedMs`: how long the caller
+   * has waited since it last got an ID.
+   */
+  fillSome(
+    ids: BigUint64Array,
+    from: number,
+    waitedMs: number | undefined,
+  ): [filled: number, pauseMs: number, work?: Promise<void> | null];
+  /** A whole batch on another thread, where the backend has threads. */
+  nextIdsOnThread?(n: number): Promise<BigUint64Array>;
+  stats(): Stats;
+  close(): void;
+}
+
+/** A whole node, or each node field's name followed by its value. */
 export type NodeTexts = string | string[];
 
-/** A caller's clock: Unix ms that fit 64 bits, or nothing where it failed. */
+/** The caller's clock: Unix ms that fit 64 bits, or undefined if it failed. */
 export type Reading = () => bigint | undefined;
+
+/** Makes the error of the core with this permanent number and name. */
+export type MakeError = (
+  number: number,
+  name: string,
+  message: string,
+  behindMs?: number,
+  retryAfterMs?: number,
+  options?: ErrorOptions,
+) => Error;
 
 export interface LayoutParts {
   text: string;
@@ -38,57 +69,29 @@ export interface LayoutParts {
   nodes: number;
   totalBits: number;
   nodeBits: number;
-  fields: FieldParts[];
+  fields: Field[];
 }
 
-export interface FieldParts {
-  name: string;
-  bits: number;
-  shift: number;
-  mask: bigint;
+/** A field of a layout. */
+export interface Field {
+  /** `timestamp`, `sequence`, or the name of a node field. */
+  readonly name: string;
+  /** The field's width. */
+  readonly bits: number;
+  /** The number of bits below the field. */
+  readonly shift: number;
+  /** The field's bits, at their position in the ID. */
+  readonly mask: bigint;
 }
 
-export interface StatsParts {
-  waits: number;
-  rollbacks: number;
-  leadMs: number;
-  lastIssuedMs: bigint | undefined;
-}
-
-export interface Generator {
-  readonly layout: string;
-  readonly node: number;
-  nextId(): bigint;
-  tryNextId(): bigint;
-  fill(ids: BigUint64Array): void;
-  nextIds(n: number): BigUint64Array;
-  /**
-   * Fills `ids` from index `from` on, without waiting: gives how far it came, and after how many ms to go on
-   * (0 where all are there), or after which work on the disk, done on another thread. `waitedMs`: how long the call
-   * has waited since it last took an ID, if it has.
-   */
-  fillSome(
-    ids: BigUint64Array,
-    from: number,
-    waitedMs: number | undefined,
-  ): [filled: number, pauseMs: number, work?: Promise<void> | null];
-  /** `fillSome` to its end on a thread of its own, where there are threads. */
-  nextIdsOnThread?(n: number): Promise<BigUint64Array>;
-  stats(): StatsParts;
-  close(): void;
-}
-
-let connected: Backend | undefined;
-let open: () => Backend = () => {
-  throw new Error("no entry of the package has connected the core");
-};
-
-/** Says where the core comes from; it is opened when it is first used. */
-export function connect(opener: () => Backend): void {
-  open = opener;
-}
-
-export function core(): Backend {
-  connected ??= open();
-  return connected;
+/** Counters for monitoring, from {@link Snowflake.stats}. They start when the cursor is created. */
+export interface Stats {
+  /** How often a call found no free slot, and waited or gave up. */
+  readonly waits: number;
+  /** How many times the clock was seen to step back, tolerated or not. */
+  readonly rollbacks: number;
+  /** How many ms the last tick taken is ahead of the clock; 0 if it is not. */
+  readonly leadMs: number;
+  /** The start of the last ID's tick, in Unix ms; `null` before the first ID. */
+  readonly lastIssuedMs: bigint | null;
 }

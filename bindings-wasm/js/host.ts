@@ -1,14 +1,12 @@
-// What the WebAssembly module asks of JavaScript.
+// What the WebAssembly module imports from JavaScript.
+import type { Field, LayoutParts, MakeError, Reading, Stats } from "./backend.js";
 
-import { coreError, type PolyflakeError } from "../../bindings-node/js/errors.js";
-import type { LayoutParts, Reading, StatsParts } from "./backend.js";
-
-/** The wall clock in Unix ms: the real one, also where a test replaces `Date` later. */
+/** The wall clock in Unix ms: the real one, even if a test replaces `Date` later. */
 export const wallMs: () => number = Date.now;
 
 /**
- * Real time in ms since some moment, also where a test replaces `performance` later. In workerd it stands still between
- * events, as the wall clock does there.
+ * Real time in ms since some moment, even if a test replaces `performance` later. In workerd it does not advance
+ * between events, and neither does the wall clock.
  */
 export const monotonicMs: () => number = performance.now.bind(performance);
 
@@ -16,32 +14,27 @@ export function readClock(clock: Reading): bigint | undefined {
   return clock();
 }
 
-/** The arguments of a refusal's error, which is made where the call ends, near the caller. */
-export type Refusal = Parameters<typeof coreError>;
+/** The arguments of an error, which is made where the call ends, near the caller. */
+export type Failure = Parameters<MakeError>;
 
-/** Why the call that runs is refused. */
-export let failure: Refusal | undefined;
+/** Why the current call failed, if it did. */
+export let failure: Failure | undefined;
 
-export function failed(...refusal: Refusal): void {
-  failure = refusal;
+export function failed(...why: Failure): void {
+  failure = why;
 }
 
-export function dropFailure(): void {
+export function clearFailure(): void {
   failure = undefined;
 }
 
-export function takeFailure(refusal: Refusal): PolyflakeError {
-  failure = undefined;
-  return coreError(...refusal);
-}
-
-/** Copies `ids` to `target` from `at` on, as far as it still reaches: while a clock was read, it may have lost memory. */
+/** Copies `ids` to `target` from `at`, as far as they fit: `target` may have shrunk while a clock was read. */
 export function store(target: BigUint64Array, at: number, ids: BigUint64Array): void {
   const room = target.byteLength / 8 - at;
   if (room > 0) target.set(ids.subarray(0, room), at);
 }
 
-/** For how many ms the last `fillSome` asks to pause; 0 where it came to its end. */
+/** How long the last `fillSome` asks to pause, in ms; 0 if it filled the array. */
 export let pauseMs = 0;
 
 export function pause(ms: number): void {
@@ -49,19 +42,19 @@ export function pause(ms: number): void {
 }
 
 /**
- * What a reading of the clock takes at least, in ms. A clock that is coarse (browsers round to as much as 100 ms), or
- * stands still (workerd's, between events), is taken to have moved on by this with every reading.
+ * The shortest time that a reading of the clock takes, in ms. A clock that is coarse (browsers round to as much as
+ * 100 ms) or does not advance (workerd's, between events) counts as advanced by this at every reading.
  */
 const READING_MS = 0.0001;
-/** The stretch of a pause that is not slept, in ms: timers end late. Sleep for less does not pay. */
+/** The part of a pause that is not slept, in ms, because timers end late. Shorter sleeps are not worthwhile. */
 const SPIN_MS = 0.1;
-/** How long to spin at a time, in ms: the clock that a call waits for may turn any moment. */
+/** How long to spin at a time, in ms: the clock that a call waits for may turn at any moment. */
 const SPIN_STEP_MS = 0.02;
 
 let lastMs = 0;
 let unmovedMs = 0;
 
-/** Real time since some moment, which moves on even where the clocks stand still: no wait is endless. */
+/** Real time since some moment. It advances even where the clocks do not, so that every wait ends. */
 export function elapsedMs(): number {
   const nowMs = monotonicMs();
   unmovedMs = nowMs === lastMs ? unmovedMs + READING_MS : 0;
@@ -70,33 +63,33 @@ export function elapsedMs(): number {
 }
 
 /**
- * By how much the wall clock is ahead of the monotonic one, with the fraction of a ms that `Date.now` drops. Each
- * reading of both bounds it to a ms, so that spinning until `Date.now` turns finds it. At first the turn counts as due.
+ * How far the wall clock is ahead of the monotonic one, including the fraction of a ms that `Date.now` drops. Reading
+ * both bounds it to within a ms, and spinning until `Date.now` turns finds it. At first the turn counts as due.
  */
 let aheadMs = Number.POSITIVE_INFINITY;
 
-/** The wall clock with its fraction of a ms, for waits alone: no ID's time comes from it. */
+/** The wall clock with its fraction of a ms. Used for waits only: no ID's time comes from it. */
 function exactWallMs(): number {
-  // The monotonic clock first: after a pause between the two, the turn is expected too early, and not too late.
+  // The monotonic clock first: after a pause between the two, the turn is then expected too early rather than too late.
   const nowMs = monotonicMs();
   const leastMs = wallMs() - nowMs;
   aheadMs = Math.min(Math.max(aheadMs, leastMs), leastMs + 1);
   return nowMs + aheadMs;
 }
 
-/** About how long until the clock, which gave `nowMs`, gives `targetMs`. It may be too short. */
+/** About how long until the clock, which returned `nowMs`, returns `targetMs`. It may be too short. */
 export function untilMs(nowMs: number, targetMs: number, isBuiltin: boolean): number {
   const wholeMs = targetMs - nowMs;
-  // Of a caller's clock, the first of these ms may be all but over. The steady clock may be ahead of the wall clock.
+  // With a caller's clock, the first of these ms may be nearly over. The steady clock may be ahead of the wall clock.
   return Math.max(isBuiltin ? Math.min(wholeMs, targetMs - exactWallMs()) : wholeMs - 1, SPIN_MS);
 }
 
-/** Lets about `ms` go by asleep, but for the last stretch; that, or where the thread may not sleep, a step of it. */
+/** Sleeps for about `ms`, except its last stretch. Spins for a step of that, or where the thread may not sleep. */
 export function rest(ms: number): void {
   const asleepMs = ms - SPIN_MS;
   if (asleepMs > SPIN_MS && sleep(asleepMs)) {
     if (monotonicMs() === lastMs) unmovedMs += asleepMs;
-    // If `Date.now` has turned earlier than expected, the next turn is expected earlier.
+    // If `Date.now` turned earlier than expected, the next turn is expected earlier.
     exactWallMs();
     return;
   }
@@ -134,15 +127,16 @@ export function layout(
   return { text, epochMs, tickMs, endsAtMs, idsPerTick, nodes, totalBits, nodeBits, fields: [] };
 }
 
-export function addField(parts: LayoutParts, name: string, bits: number, shift: number, mask: bigint): void {
+export function addField(
+  parts: { fields: Field[] },
+  name: string,
+  bits: number,
+  shift: number,
+  mask: bigint,
+): void {
   parts.fields.push({ name, bits, shift, mask });
 }
 
-export function stats(
-  waits: number,
-  rollbacks: number,
-  leadMs: number,
-  lastIssuedMs: bigint | undefined,
-): StatsParts {
-  return { waits, rollbacks, leadMs, lastIssuedMs };
+export function stats(waits: number, rollbacks: number, leadMs: number, lastIssuedMs?: bigint): Stats {
+  return { waits, rollbacks, leadMs, lastIssuedMs: lastIssuedMs ?? null };
 }
