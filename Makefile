@@ -173,7 +173,6 @@ lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
 	tools/cargo-for wasm32-unknown-unknown std,panic_abort clippy --locked -p polyflake-wasm -- -D warnings
 	cd bindings-node && npm run --silent lint
 	cd bindings-node && npm run --silent check-package
-	git diff --exit-code -- bindings-node/index.d.ts # made by the build: commit it
 	@tools/need clang-format clang-format
 	clang-format --dry-run -Werror $(C_FILES)
 
@@ -230,7 +229,7 @@ lock: ## pins the newest versions that tests/requirements.in allows
 
 .PHONY: clean
 clean: ## removes everything that was built
-	rm -rf target dist $(VENV) bindings-node/dist bindings-node/node_modules benchmarks/node/node_modules
+	rm -rf target dist $(VENV) bindings-node/dist bindings-node/index.d.*ts bindings-node/node_modules benchmarks/node/node_modules
 
 .PHONY: tools-ready
 tools-ready:
