@@ -1,4 +1,4 @@
-// From what tsc and wasm-bindgen made (see build.sh) to dist/ and index.d.ts.
+// Bundles the output of tsc and wasm-bindgen (see build.sh) into dist/ and index.d.ts.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import dts from "rollup-plugin-dts";
@@ -7,7 +7,7 @@ const made = fileURLToPath(new URL("../target/npm", import.meta.url));
 const read = (path, encoding) => readFileSync(new URL(path, import.meta.url), encoding);
 const { version } = JSON.parse(read("package.json", "utf8"));
 
-/** The modules that exist by name only. */
+/** Modules that exist by name only. */
 const names = {
   name: "names",
   resolveId(source) {
@@ -23,7 +23,7 @@ const names = {
   },
 };
 
-/** One instance in Node, whether it is imported or required. */
+/** The same instance in Node, whether it is imported or required. */
 const nodeImport = {
   name: "node-import",
   generateBundle(_, { "node.cjs": { exports } }) {
@@ -53,7 +53,7 @@ export default [
     onwarn: fail,
     output: ["index.d.ts", "index.d.cts"].map((file) => ({
       file,
-      banner: "// Made from js/ by build.sh.\n",
+      banner: "// Generated from js/ by build.sh.\n",
     })),
   },
 ];

@@ -1,4 +1,4 @@
-// The package as the page uses it: refusals become values, to be shown where they belong.
+// The package as the page uses it: errors become values, to be shown where they belong.
 import { Layout, PolyflakeError } from "./polyflake.js";
 
 /**
@@ -28,28 +28,8 @@ export const presetOf = (layout) => PRESETS.find((preset) => preset.layout.equal
 /** @param {Layout} layout */
 export const nameOf = (layout) => presetOf(layout) ?? String(layout);
 
-/** @param {import("./polyflake.js").Field} field */
+/** @param {{ name: string }} field */
 export const isNode = (field) => field.name !== "timestamp" && field.name !== "sequence";
 
 /** @param {import("./polyflake.js").Field} field */
 export const greatest = (field) => field.mask >> BigInt(field.shift);
-
-/**
- * Which of the names a message of the core's is about.
- *
- * @param {string} message
- * @param {readonly string[]} names
- */
-export function about(message, names) {
-  const longestFirst = [...names].sort((a, b) => b.length - a.length);
-  return longestFirst.find((name) =>
-    [
-      `field ${name} `,
-      `\`${name}\` is no field name`,
-      `the ${name} has`,
-      `the ${name} is`,
-      `the ${name} reaches`,
-      `the ${name} stands`,
-    ].some((words) => message.includes(words)),
-  );
-}

