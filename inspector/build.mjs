@@ -1,4 +1,4 @@
-// Puts the page together: its own files, and beside them the package's build for browsers.
+// Assembles the page: its own files and the package's browser build.
 // node build.mjs [folder]   (default: target/inspector/site)
 import { copyFileSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -3,7 +3,7 @@ import { Layout, PolyflakeError } from "./polyflake.js";
 
 /**
  * @template Value
- * @typedef {{ value: Value, refusal?: undefined } | { value?: undefined, refusal: PolyflakeError }} Outcome
+ * @typedef {{ value: Value, error?: undefined } | { value?: undefined, error: PolyflakeError }} Outcome
  */
 
 /**
@@ -15,7 +15,7 @@ export function attempt(call) {
   try {
     return { value: call() };
   } catch (error) {
-    if (error instanceof PolyflakeError) return { refusal: error };
+    if (error instanceof PolyflakeError) return { error };
     throw error;
   }
 }

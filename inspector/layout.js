@@ -1,4 +1,4 @@
-// The view of a layout: its fields to edit, and how long it lasts and how much it gives.
+// The view of a layout: its fields, to edit, and how long it lasts and how many IDs it gives.
 import { bitBar, fieldTable, pointOut } from "./bits.js";
 import { attempt, isNode, PRESETS, presetOf } from "./core.js";
 import { byId, copyButton, draw, el, fact, inputById, say, selectById, Typing } from "./dom.js";
@@ -29,10 +29,10 @@ const DEFAULT = "twitter";
  */
 export function chosenLayout(state) {
   const text = state.layout || DEFAULT;
-  const { value, refusal } = attempt(() => new Layout(text));
+  const { value, error } = attempt(() => new Layout(text));
   if (value !== undefined) return { value };
   // Given a layout's parts, the core says which one is wrong; given its text, only where it stopped parsing.
-  return text.includes(":") ? build(draftOf(text)) : { refusal };
+  return text.includes(":") ? build(draftOf(text)) : { error };
 }
 
 /**
@@ -163,20 +163,20 @@ function fromForm() {
 export function show(state) {
   const outcome = chosenLayout(state);
   const text = state.layout || DEFAULT;
-  const unknown = outcome.refusal?.code === "UNKNOWN_LAYOUT";
+  const unknown = outcome.error?.code === "UNKNOWN_LAYOUT";
   const next = unknown ? { fields: [], epochMs: "", tickMs: "" } : draftOf(text);
   toForm(next);
 
   const preset = outcome.value === undefined ? undefined : presetOf(outcome.value);
   choosePreset(selectById("preset"), preset, "your own layout");
-  showRefusal(outcome, next);
+  showError(outcome, next);
   draw(
     byId("layout-answer"),
-    ...(outcome.value === undefined ? [noAnswer(outcome.refusal.message)] : answer(outcome.value)),
+    ...(outcome.value === undefined ? [noAnswer(outcome.error.message)] : answer(outcome.value)),
   );
   say(
     outcome.value === undefined
-      ? outcome.refusal.message
+      ? outcome.error.message
       : `Lasts ${lasts(outcome.value)}, ${count(outcome.value.nodes)} nodes, ${amount(perSecond(outcome.value))} IDs a second and node`,
   );
 }
@@ -266,13 +266,13 @@ function row(index, rows) {
 /**
  * The inputs that an error is about: those where another value leads to another result.
  *
- * @param {PolyflakeError} refusal
+ * @param {PolyflakeError} error
  * @param {Draft} parts
  */
-function wrongInputs(refusal, parts) {
+function wrongInputs(error, parts) {
   const { fields } = parts;
   /** @param {Partial<Draft>} change */
-  const matters = (change) => build({ ...parts, ...change }).refusal?.message !== refusal.message;
+  const matters = (change) => build({ ...parts, ...change }).error?.message !== error.message;
   /** @param {number} at */
   const withOneBit = (at) => fields.map((field, index) => (index === at ? { ...field, bits: "1" } : field));
   const found = fields.flatMap((_, at) => (matters({ fields: withOneBit(at) }) ? [`bits-${at}`] : []));
@@ -288,33 +288,33 @@ function wrongInputs(refusal, parts) {
 function isUsable(name) {
   if (!isNode({ name })) return true;
   const fields = { timestamp: 1, [name]: 1, sequence: 1 };
-  return attempt(() => new Layout({ fields, epochMs: 0 })).refusal === undefined;
+  return attempt(() => new Layout({ fields, epochMs: 0 })).error === undefined;
 }
 
 /**
  * @param {Outcome<Layout>} outcome
  * @param {Draft} parts
  */
-function showRefusal({ refusal }, parts) {
+function showError({ error }, parts) {
   const form = byId("layout-form");
   for (const old of form.querySelectorAll(".error")) old.remove();
   for (const input of form.querySelectorAll("[aria-invalid]")) {
     input.removeAttribute("aria-invalid");
     input.removeAttribute("aria-describedby");
   }
-  if (refusal === undefined) return;
-  const error = el("p", { class: "error", id: "layout-error" }, refusal.message);
-  if (refusal.code === "UNKNOWN_LAYOUT") {
-    selectById("preset").after(error);
+  if (error === undefined) return;
+  const paragraph = el("p", { class: "error", id: "layout-error" }, error.message);
+  if (error.code === "UNKNOWN_LAYOUT") {
+    selectById("preset").after(paragraph);
     return;
   }
-  const inputs = wrongInputs(refusal, parts).map(byId);
+  const inputs = wrongInputs(error, parts).map(byId);
   for (const input of inputs) {
     input.setAttribute("aria-invalid", "true");
     input.setAttribute("aria-describedby", "layout-error");
   }
   const only = inputs.length === 1 ? inputs[0] : undefined;
-  (only?.closest("li, .control") ?? byId("rows-end")).append(error);
+  (only?.closest("li, .control") ?? byId("rows-end")).append(paragraph);
 }
 
 /** @param {string} message */
@@ -349,7 +349,7 @@ function answer(layout) {
         el("small", {}, over ? `ran out ${fromNow(endsAtMs, now)}` : fromNow(endsAtMs, now)),
       ),
       fact(
-        "From its epoch",
+        "Epoch",
         el("span", { class: "mono" }, epoch === null ? `Unix ms ${epochMs}` : utc(epoch, epochMs)),
         el("small", {}, fromNow(epochMs, now)),
       ),
@@ -382,7 +382,7 @@ function answer(layout) {
           totalBits <= 53
             ? "exact as a JavaScript Number"
             : totalBits === 64
-              ? "past a signed 64-bit integer"
+              ? "exceeds a signed 64-bit integer"
               : "fits a signed 64-bit integer",
         ),
       ),
@@ -400,7 +400,7 @@ function answer(layout) {
 }
 
 /**
- * Code that may break after a layout's bars.
+ * Code that may wrap after the bars of a layout.
  *
  * @param {string} text
  */
