@@ -54,14 +54,17 @@ export function wasmBackend(module: WebAssembly.Module, errors: MakeError, noSha
 /** Throws an error that is not the module's to find. */
 const fail = checked(glue.fail);
 
-const newSnowflake = checked(
-  (...given: Parameters<Backend["snowflake"]>) => new glue.WasmSnowflake(...given),
-);
+const newSnowflake = checked((...given: Parameters<Backend["snowflake"]>) => {
+  const made = new glue.WasmSnowflake(...given);
+  // There is nothing to ask it if the constructor failed.
+  return host.failure ? { made, layout: "", node: 0 } : { made, layout: made.layout, node: made.node };
+});
 
-function snowflake(made: glue.WasmSnowflake): BackendSnowflake {
+function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): BackendSnowflake {
   const fill = checked((ids: BigUint64Array) => made.fill(ids));
   return {
-    ...checked(() => ({ layout: made.layout, node: made.node }))(),
+    layout,
+    node,
     nextId: checked(() => made.nextId(), true),
     tryNextId: checked(() => made.tryNextId(), true),
     fill,
