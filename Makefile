@@ -123,7 +123,7 @@ test-php: c-prefix
 .PHONY: node-package
 node-package: tools-ready
 	@tools/need node nodejs npm npm
-	bindings-node/build
+	bindings-node/build.sh
 
 .PHONY: test-node
 test-node: node-package # every test on the native addon, and again on the WebAssembly module
@@ -135,15 +135,15 @@ test-node: node-package # every test on the native addon, and again on the WebAs
 test-browser: node-package inspector # the packed packages as users install them: Node, TypeScript, Vite, Chromium, workerd
 	@tools/need chromium chromium
 	cd bindings-node && npm run --silent test-package
-	node --test --test-reporter=./bindings-node/tests/reporter.js bindings-wasm/inspector/test.mjs
+	node --test --test-reporter=./bindings-node/tests/reporter.js inspector/test.mjs
 
 .PHONY: inspector
 inspector: node-package ## the inspector page, to be served from any static host, in target/inspector/site
-	node bindings-wasm/inspector/build.mjs
+	node inspector/build.mjs
 
 .PHONY: wasm-report
 wasm-report: node-package ## what the WebAssembly module is made of, and its size
-	bindings-wasm/report
+	bindings-wasm/report.sh
 
 .PHONY: test-probes
 test-probes: $(VENV)/installed c-prefix node-package # duplicates by threads, forks, servers, clocks and restarts
@@ -173,7 +173,6 @@ lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
 	tools/cargo-for wasm32-unknown-unknown std,panic_abort clippy --locked -p polyflake-wasm -- -D warnings
 	cd bindings-node && npm run --silent lint
 	cd bindings-node && npm run --silent check-package
-	git diff --exit-code -- bindings-node/index.d.ts # made by the build: commit it
 	@tools/need clang-format clang-format
 	clang-format --dry-run -Werror $(C_FILES)
 
@@ -230,7 +229,7 @@ lock: ## pins the newest versions that tests/requirements.in allows
 
 .PHONY: clean
 clean: ## removes everything that was built
-	rm -rf target dist $(VENV) bindings-node/dist bindings-node/node_modules benchmarks/node/node_modules
+	rm -rf target dist $(VENV) bindings-node/dist bindings-node/index.d.*ts bindings-node/node_modules benchmarks/node/node_modules
 
 .PHONY: tools-ready
 tools-ready:

@@ -1,5 +1,5 @@
-//! What a Node addon needs of the linker. On Linux it is never unloaded: the cursors of the process's nodes would
-//! go with it, and their IDs come again.
+//! What a Node addon needs from the linker. On Linux the addon is never unloaded: that would drop the process's cursors,
+//! and IDs would repeat.
 
 fn main() {
     napi_build::setup();

@@ -1,4 +1,4 @@
-// From what tsc and wasm-bindgen made (see build) to dist/ and index.d.ts.
+// Bundles the output of tsc and wasm-bindgen (see build.sh) into dist/ and index.d.ts.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import dts from "rollup-plugin-dts";
@@ -7,12 +7,12 @@ const made = fileURLToPath(new URL("../target/npm", import.meta.url));
 const read = (path, encoding) => readFileSync(new URL(path, import.meta.url), encoding);
 const { version } = JSON.parse(read("package.json", "utf8"));
 
-/** The modules that exist by name only. */
+/** Modules that exist by name only. */
 const names = {
   name: "names",
   resolveId(source) {
     if (source === "polyflake/glue") return `${made}/glue/polyflake.js`;
-    if (source === "polyflake/host") return `${made}/js/host.js`;
+    if (source === "polyflake/host") return `${made}/js/bindings-wasm/js/host.js`;
     if (source === "polyflake/wasm" || source === "polyflake/version") return `\0${source}`;
     return null;
   },
@@ -23,7 +23,7 @@ const names = {
   },
 };
 
-/** One instance in Node, whether it is imported or required. */
+/** The same instance in Node, whether it is imported or required. */
 const nodeImport = {
   name: "node-import",
   generateBundle(_, { "node.cjs": { exports } }) {
@@ -32,7 +32,7 @@ const nodeImport = {
   },
 };
 
-const entry = (name) => ({ input: `${made}/js/${name}.js`, plugins: [names], onwarn: fail });
+const entry = (name) => ({ input: `${made}/js/bindings-node/js/${name}.js`, plugins: [names], onwarn: fail });
 const file = (name, format) => ({ file: `dist/${name}`, format });
 
 function fail(warning) {
@@ -48,9 +48,12 @@ export default [
   { ...entry("browser"), output: [file("browser.mjs", "es"), file("browser.cjs", "cjs")] },
   { ...entry("workerd"), external: "./polyflake.wasm", output: file("workerd.mjs", "es") },
   {
-    input: `${made}/js/api.d.ts`,
+    input: `${made}/js/bindings-node/js/api.d.ts`,
     plugins: [dts()],
     onwarn: fail,
-    output: ["index.d.ts", "index.d.cts"].map((file) => ({ file, banner: "// Made from js/ by ./build.\n" })),
+    output: ["index.d.ts", "index.d.cts"].map((file) => ({
+      file,
+      banner: "// Generated from js/ by build.sh.\n",
+    })),
   },
 ];

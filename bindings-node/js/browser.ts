@@ -1,17 +1,17 @@
-// The entry for browsers, and for all that is neither Node nor workerd: the WebAssembly module is part of the code.
-
+// The entry point for every runtime but Node and workerd. The WebAssembly module is part of the code.
 import version from "polyflake/version";
 import base64 from "polyflake/wasm";
+import { wasmBackend } from "../../bindings-wasm/js/wasm.js";
 import * as own from "./api.js";
-import { connect } from "./backend.js";
-import { wasmBackend } from "./wasm.js";
+import { connect } from "./core.js";
+import { coreError } from "./errors.js";
 
 connect(() => {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  return wasmBackend(new WebAssembly.Module(bytes));
+  return wasmBackend(new WebAssembly.Module(bytes), coreError);
 });
 
-// A page may load both copies, one by `import` and one by `require`: the first one serves, so that cursors are shared.
+// A page may load this file twice, by `import` and by `require`: both then use the first, so that they share cursors.
 const realm = globalThis as unknown as Record<symbol, typeof own | undefined>;
 const key = Symbol.for(`polyflake@${version}`);
 realm[key] ??= own;

@@ -1,8 +1,8 @@
-// JavaScript's values as the texts the core parses.
-import type { NodeTexts, Reading } from "./backend.js";
+// JavaScript's values as the text that the core parses.
+import type { NodeTexts, Reading } from "../../bindings-wasm/js/backend.js";
 import { clockThrew } from "./errors.js";
 
-/** A whole number: a bigint, a Number that is a safe integer, or a text of decimal digits. */
+/** A whole number: a bigint, a Number that is a safe integer, or a string of decimal digits. */
 export type Integer = bigint | number | string;
 
 /** An instant: a Date, or Unix ms. */
@@ -11,7 +11,7 @@ export type Instant = Date | bigint | number;
 /** A node: a whole number for all node bits, or one for each node field. */
 export type Node = Integer | Readonly<Record<string, Integer>>;
 
-/** A whole number as text. The core says what fits; a Number that may have lost digits does not get there. */
+/** A whole number as text. The core checks its range; a Number that may have lost digits never gets that far. */
 export function integer(value: Integer, what: string): string {
   switch (typeof value) {
     case "bigint":
@@ -20,8 +20,8 @@ export function integer(value: Integer, what: string): string {
     case "number":
       if (Number.isSafeInteger(value)) return String(value);
       throw new TypeError(
-        `${what} is ${value}, a Number that is no safe integer (-(2^53 - 1) to 2^53 - 1, without a fraction): ` +
-          "past that, Numbers lose digits; give a bigint or a decimal string",
+        `${what} is ${value}, which is not a safe integer (-(2^53 - 1) to 2^53 - 1, without a fraction): ` +
+          "Numbers beyond that lose digits; pass a bigint or a decimal string",
       );
     default:
       throw wrongType(value, what, "a bigint, a safe integer Number or a decimal string");
@@ -33,11 +33,11 @@ export function text(value: string, what: string, takes = "a string"): string {
   return value;
 }
 
-/** A path. Half a surrogate pair has no bytes in UTF-8: U+FFFD in its place would name another file. */
+/** A path. A lone surrogate has no bytes in UTF-8, and U+FFFD in its place would name another file. */
 export function path(value: string, what: string): string {
   const given = text(value, what);
   if (!/\p{Surrogate}/u.test(given)) return given;
-  throw new TypeError(`${what} is ${JSON.stringify(given)}; it takes a path without half a surrogate pair`);
+  throw new TypeError(`${what} is ${JSON.stringify(given)}; it must be a path without lone surrogates`);
 }
 
 export function nodeTexts(node: Node): NodeTexts {
@@ -61,7 +61,7 @@ export function toDate(unixMs: bigint): Date | null {
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** A caller's clock whose failures are kept for the error that follows. */
+/** A caller's clock. What it throws is kept for the error that follows. */
 export function reading(clock: () => number | bigint): Reading {
   return () => {
     try {
@@ -74,7 +74,7 @@ export function reading(clock: () => number | bigint): Reading {
 }
 
 function clockReading(value: number | bigint): bigint {
-  const says = () => `the clock returned ${String(value)}; it must return whole Unix ms, in 64 bits`;
+  const says = () => `the clock returned ${String(value)}; it must return whole Unix ms that fit 64 bits`;
   if (typeof value !== "number" && typeof value !== "bigint") throw new TypeError(says());
   if (typeof value === "number" && !Number.isSafeInteger(value)) throw new RangeError(says());
   const ms = BigInt(value);
@@ -85,13 +85,4 @@ function clockReading(value: number | bigint): bigint {
 export function wrongType(value: unknown, what: string, takes: string): TypeError {
   const type = value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
   return new TypeError(`${what} must be ${takes}, not ${type}`);
-}
-
-/**
- * The clock, for the core to hold: what it holds the garbage collector must keep, and a clock that knows its
- * Snowflake would keep both forever. The generator holds the clock itself.
- */
-export function unheld(clock: Reading): Reading {
-  const reference = new WeakRef(clock);
-  return () => reference.deref()?.();
 }

@@ -17,9 +17,9 @@ export type PolyflakeErrorCode =
   | "INTERNAL";
 
 /**
- * A refusal. `code` says which; the message names the value and what would fit.
+ * Thrown by every call that fails. `code` says why, and the message names the value and what would fit.
  *
- * A value of the wrong *type* (a boolean, an object, a Number that is no safe integer) is a `TypeError` instead.
+ * A value of the wrong *type* (a boolean, an object, a Number that is not a safe integer) is a `TypeError` instead.
  *
  * @example
  * ```js
@@ -30,21 +30,19 @@ export type PolyflakeErrorCode =
  * } catch (error) {
  *   if (!(error instanceof PolyflakeError)) throw error;
  *   console.log(error.code); // INVALID_NODE
- *   console.log(error.message); // invalid_node: node is 1024; it takes a whole number from 0 to 1023
+ *   console.log(error.number); // 3
  * }
  * ```
  */
 export class PolyflakeError extends Error {
   override readonly name: string = "PolyflakeError";
-  /** Which refusal it is. */
+  /** The error's permanent name. */
   readonly code: PolyflakeErrorCode;
-  /** The permanent number of `code`, the same in every language. */
+  /** The error's permanent number, the same in every language. */
   readonly number: number;
-  /** With `CLOCK_MOVED_BACKWARDS`: by how many ms the clock stands behind the last ID issued. */
+  /** With `CLOCK_MOVED_BACKWARDS`: how many ms the clock is behind the last ID issued. */
   declare readonly behindMs?: number;
-  /**
-   * With `CLOCK_MOVED_BACKWARDS` and `SEQUENCE_EXHAUSTED`: after how many ms of the clock the next ID can come.
-   */
+  /** With `CLOCK_MOVED_BACKWARDS` and `SEQUENCE_EXHAUSTED`: in how many ms of the clock the next ID can come. */
   declare readonly retryAfterMs?: number;
 
   /** @internal */
@@ -71,24 +69,25 @@ export function clockThrew(value: unknown): void {
   thrown = { value };
 }
 
-/** An error of the core's. */
+/** An error of the core. */
 export function coreError(
   number: number,
   name: string,
   message: string,
   behindMs?: number,
   retryAfterMs?: number,
+  options?: ErrorOptions,
 ): PolyflakeError {
-  const cause = thrown;
-  if (name !== "clock_failed" || cause === undefined) {
-    return new PolyflakeError(number, name.toUpperCase(), message, undefined, behindMs, retryAfterMs);
+  let [text, given] = [message, options];
+  if (name === "clock_failed" && thrown !== undefined) {
+    const { value: cause } = thrown;
+    thrown = undefined;
+    [text, given] = [`${message}: ${shown(cause)}`, { cause }];
   }
-  thrown = undefined;
-  const text = `${message}: ${shown(cause.value)}`;
-  return new PolyflakeError(number, name.toUpperCase(), text, { cause: cause.value });
+  return new PolyflakeError(number, name.toUpperCase(), text, given, behindMs, retryAfterMs);
 }
 
-/** A value as text, also where it has none of its own. */
+/** A value as text, even if converting it throws. */
 function shown(value: unknown): string {
   try {
     return String(value);

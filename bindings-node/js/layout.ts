@@ -1,25 +1,25 @@
-import type { FieldParts, LayoutParts } from "./backend.js";
-import { core } from "./backend.js";
+import type { Field, LayoutParts } from "../../bindings-wasm/js/backend.js";
 import type { Instant, Integer, Node } from "./convert.js";
 import { integer, nodeTexts, text, toDate, unixMs, wrongType } from "./convert.js";
+import { core } from "./core.js";
 
-/** A layout's parts, the highest field first. */
+/** A layout as an object. */
 export interface LayoutFields {
-  /** Each field's name and its width in bits: pairs, or an object in that order. */
+  /** Each field's name and width in bits, the highest field first: an object, or pairs. */
   fields: Iterable<readonly [name: string, bits: Integer]> | Readonly<Record<string, Integer>>;
   /** The instant of tick 0, in Unix ms, 0 to 2^63 - 1. */
   epochMs: Integer;
-  /** How long a tick lasts, in whole ms. Default: 1. */
+  /** The length of a tick, in whole ms. Default: 1. */
   tickMs?: Integer | undefined;
 }
 
 /**
  * What the bits of an ID mean: fields from the highest bit down, the epoch, and the tick.
  *
- * `new Layout("twitter")` is a preset (see {@link Layout.presets}),
- * `new Layout("timestamp:41|worker:10|sequence:12@1288834974657/1ms")` a text (the epoch in Unix ms, the tick as
- * Nms or Ns), and `new Layout({ fields: { timestamp: 41, worker: 10, sequence: 12 }, epochMs: 1288834974657 })`
- * the same from its parts. `String(layout)` gives the text, and so does `JSON.stringify`.
+ * Takes a preset's name, such as `"twitter"` (see {@link Layout.presets}); a text, such as
+ * `"timestamp:41|worker:10|sequence:12@1288834974657/1ms"` (the epoch in Unix ms, the tick as Nms or Ns); or an
+ * object, such as `{ fields: { timestamp: 41, worker: 10, sequence: 12 }, epochMs: 1288834974657 }`. `String(layout)`
+ * and `JSON.stringify` give the text.
  *
  * @throws {PolyflakeError} `INVALID_LAYOUT` or `UNKNOWN_LAYOUT`.
  *
@@ -36,7 +36,7 @@ export class Layout {
   readonly #parts: LayoutParts;
   #fields: readonly Field[] | undefined;
 
-  /** The presets' names, such as `twitter`, the default. */
+  /** The names of the presets. The default is `twitter`. */
   static get presets(): readonly string[] {
     return Object.freeze(core().presets());
   }
@@ -46,9 +46,9 @@ export class Layout {
   }
 
   /**
-   * Takes an ID apart. `id`: a bigint, a decimal string, or a Number that is a safe integer.
+   * Decodes an ID: a bigint, a decimal string, or a Number that is a safe integer.
    *
-   * @throws {PolyflakeError} `INVALID_ID` for what is no ID of this layout.
+   * @throws {PolyflakeError} `INVALID_ID` if it is not an ID of this layout.
    */
   decode(id: Integer): Decoded {
     core().decode(this.#parts.text, integer(id, "id"), decodedValues);
@@ -56,9 +56,9 @@ export class Layout {
   }
 
   /**
-   * The ID of an instant (a Date, or Unix ms), rounded down to its tick, of a node and a sequence number: for
-   * moving rows into an ID space, and for tests. Nothing keeps it from repeating an ID that was issued. `node`:
-   * as in {@link SnowflakeOptions.node}; `null` where the layout has no node field.
+   * Composes the ID of an instant (a Date, or Unix ms, rounded down to the tick), a node and a sequence number, for
+   * imports and tests. It may equal an ID that was issued. `node`: as in {@link SnowflakeOptions.node}, or `null` if
+   * the layout has no node field.
    *
    * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, `INVALID_NODE`, or `INVALID_OPTION` for the sequence.
    */
@@ -69,9 +69,9 @@ export class Layout {
   }
 
   /**
-   * The lowest ID at or after an instant (a Date, or Unix ms): the lower end of a range of time.
+   * The lowest ID at or after an instant (a Date, or Unix ms): the lower bound of a time range.
    *
-   * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` where a node field stands above the
+   * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
    * timestamp.
    */
   minId(time: Instant): bigint {
@@ -79,16 +79,16 @@ export class Layout {
   }
 
   /**
-   * The highest ID at or before an instant (a Date, or Unix ms): the upper end of a range of time.
+   * The highest ID at or before an instant (a Date, or Unix ms): the upper bound of a time range.
    *
-   * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` where a node field stands above the
+   * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
    * timestamp.
    */
   maxId(time: Instant): bigint {
     return core().maxId(this.#parts.text, unixMs(time));
   }
 
-  /** Every field, from the highest bit down. */
+  /** All fields, the highest first. */
   get fields(): readonly Field[] {
     this.#fields ??= Object.freeze(this.#parts.fields.map((field) => Object.freeze(field)));
     return this.#fields;
@@ -104,7 +104,7 @@ export class Layout {
     return toDate(this.#parts.epochMs);
   }
 
-  /** How long a tick lasts, in ms. */
+  /** The length of a tick, in ms. */
   get tickMs(): bigint {
     return this.#parts.tickMs;
   }
@@ -119,22 +119,22 @@ export class Layout {
     return toDate(this.#parts.endsAtMs);
   }
 
-  /** How many IDs one node can issue in a tick. */
+  /** The number of IDs that one node can issue in a tick. */
   get idsPerTick(): number {
     return this.#parts.idsPerTick;
   }
 
-  /** How many nodes the layout tells apart. */
+  /** The number of nodes. */
   get nodes(): number {
     return this.#parts.nodes;
   }
 
-  /** The width of all fields together. */
+  /** The total width of all fields. */
   get totalBits(): number {
     return this.#parts.totalBits;
   }
 
-  /** The width of all node fields together. */
+  /** The total width of the node fields. */
   get nodeBits(): number {
     return this.#parts.nodeBits;
   }
@@ -144,7 +144,7 @@ export class Layout {
     return this.#field("timestamp").bits;
   }
 
-  /** How many bits stand below the timestamp. */
+  /** The number of bits below the timestamp. */
   get timestampShift(): number {
     return this.#field("timestamp").shift;
   }
@@ -154,17 +154,17 @@ export class Layout {
     return this.#field("sequence").bits;
   }
 
-  /** How many bits stand below the sequence. */
+  /** The number of bits below the sequence. */
   get sequenceShift(): number {
     return this.#field("sequence").shift;
   }
 
-  /** Whether both give every ID the same meaning: the same fields, epoch and tick. */
+  /** Whether both have the same fields, epoch and tick. */
   equals(other: Layout): boolean {
     return other instanceof Layout && other.#parts.text === this.#parts.text;
   }
 
-  /** The layout's text, which `new Layout` reads. */
+  /** The layout's text, which `new Layout` parses. */
   toString(): string {
     return this.#parts.text;
   }
@@ -179,9 +179,8 @@ export class Layout {
     return `Layout('${this.#parts.text}')`;
   }
 
-  #field(name: string): FieldParts {
-    // A layout without these two does not parse.
-    return this.#parts.fields.find((field) => field.name === name) as FieldParts;
+  #field(name: "timestamp" | "sequence"): Field {
+    return this.#parts.fields.find((field) => field.name === name) as Field;
   }
 }
 
@@ -192,10 +191,10 @@ function parts(layout: string | LayoutFields): LayoutParts {
   }
   const { fields, epochMs, tickMs = 1, ...unknown } = layout;
   for (const name of Object.keys(unknown)) {
-    throw new TypeError(`a layout has no part ${name}; it has fields, epochMs and tickMs`);
+    throw new TypeError(`a layout has no property ${name}; it has fields, epochMs and tickMs`);
   }
   if (typeof fields !== "object" || fields === null) {
-    throw wrongType(fields, "fields", "pairs of a name and a width, or an object of them");
+    throw wrongType(fields, "fields", "an object of name to width, or pairs of them");
   }
   const pairs = Symbol.iterator in fields ? [...fields] : Object.entries(fields);
   const texts = pairs.flatMap((pair) => {
@@ -209,52 +208,33 @@ function parts(layout: string | LayoutFields): LayoutParts {
   return core().layoutOf(texts, epoch, integer(tickMs, "tickMs"));
 }
 
-// What an ID decodes to: five values and at most eight node fields'.
+// The five values that every ID decodes to, and those of at most eight node fields.
 const decodedValues = new BigUint64Array(13);
 
-/** A field of a layout. */
-export interface Field {
-  /** `timestamp`, `sequence`, or a node field's own name. */
-  readonly name: string;
-  /** The field's width. */
-  readonly bits: number;
-  /** How many bits stand below the field. */
-  readonly shift: number;
-  /** The field's bits, in their place in the ID. */
-  readonly mask: bigint;
-}
-
-/** An ID taken apart, from {@link Layout.decode} or {@link Snowflake.decode}. `JSON.stringify` gives its IDs and instants as strings. */
+/** A decoded ID, from {@link Layout.decode} or {@link Snowflake.decode}. */
 export class Decoded {
   /** The ID. */
   readonly id: bigint;
   /** The start of the ID's tick, in Unix ms. */
   readonly timestampMs: bigint;
-  /** How many ticks after the epoch. */
+  /** The number of ticks since the epoch. */
   readonly ticks: bigint;
-  /** All node fields joined, from the highest to the lowest. */
+  /** All node bits as one number. */
   readonly node: number;
-  /** The node fields' names and values, from the highest down. */
+  /** The name and value of each node field, the highest first. */
   readonly fields: Readonly<Record<string, number>>;
-  /** The number within the tick. */
+  /** The sequence number within the tick. */
   readonly sequence: number;
   readonly #layout: Layout;
 
   /** @internal */
   constructor(layout: Layout, values: BigUint64Array) {
-    const [id, timestampMs, ticks, node, sequence] = values as unknown as [
-      bigint,
-      bigint,
-      bigint,
-      bigint,
-      bigint,
-    ];
     this.#layout = layout;
-    this.id = id;
-    this.timestampMs = timestampMs;
-    this.ticks = ticks;
-    this.node = Number(node);
-    this.sequence = Number(sequence);
+    this.id = values[0] as bigint;
+    this.timestampMs = values[1] as bigint;
+    this.ticks = values[2] as bigint;
+    this.node = Number(values[3]);
+    this.sequence = Number(values[4]);
     const fields: Record<string, number> = {};
     let at = 5;
     for (const { name } of layout.fields) {
@@ -269,17 +249,17 @@ export class Decoded {
     return toDate(this.timestampMs);
   }
 
-  /** The layout it was taken apart by. */
+  /** The layout that decoded it. */
   get layout(): Layout {
     return this.#layout;
   }
 
-  /** Whether both are the same ID of the same layout. */
+  /** Whether both are the same ID, decoded by equal layouts. */
   equals(other: Decoded): boolean {
     return other instanceof Decoded && other.id === this.id && other.layout.equals(this.layout);
   }
 
-  /** JSON has no bigint: the ID and what else may pass 2^53 become decimal strings. */
+  /** JSON has no bigint: the ID, and what else may exceed 2^53, become decimal strings. */
   toJSON(): Record<string, unknown> {
     const { id, timestampMs, ticks, node, fields, sequence } = this;
     return {

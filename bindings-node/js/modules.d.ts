@@ -1,4 +1,4 @@
-// What rollup.config.js puts in place.
+// Modules that rollup.config.js provides.
 
 /** The WebAssembly module, in base64. */
 declare module "polyflake/wasm" {

@@ -1,27 +1,20 @@
 // The backend over the native addon.
-import type { Backend, Generator, NodeTexts, Reading } from "./backend.js";
-import { unheld } from "./convert.js";
+import type { Backend, BackendSnowflake, MakeError } from "../../bindings-wasm/js/backend.js";
 import { coreError } from "./errors.js";
 
-/**
- * A backend, but for a generator whose `nextId` leaves the ID in the array `id`, and whose `fillNew` fills an array
- * that nobody else knows yet.
- */
-interface Calls extends Omit<Backend, "name" | "snowflake"> {
-  snowflake(
-    id: BigUint64Array,
-    options: string[],
-    node: NodeTexts | undefined,
-    clock: Reading | undefined,
-  ): Omit<Generator, "nextId" | "nextIds"> & { nextId(): void; fillNew(ids: BigUint64Array): void };
+/** `nextId` writes the ID into the array `id`; `fillNew` fills an array that nothing else refers to. */
+type NativeSnowflake = Omit<BackendSnowflake, "nextId" | "nextIds"> & {
+  nextId(): void;
+  fillNew(ids: BigUint64Array): void;
+};
+
+interface Calls extends Omit<Backend, "snowflake"> {
+  snowflake(id: BigUint64Array, ...given: Parameters<Backend["snowflake"]>): NativeSnowflake;
 }
 
-/** What the addon exports: every call takes first what makes its errors. */
+/** What the addon exports: every function takes first what makes its errors. */
 export type Addon = {
-  [Name in keyof Calls]: (
-    error: typeof coreError,
-    ...others: Parameters<Calls[Name]>
-  ) => ReturnType<Calls[Name]>;
+  [Name in keyof Calls]: (error: MakeError, ...others: Parameters<Calls[Name]>) => ReturnType<Calls[Name]>;
 };
 
 export function nativeBackend(addon: Addon): Backend {
@@ -31,23 +24,22 @@ export function nativeBackend(addon: Addon): Backend {
   const id = new BigUint64Array(1);
   return {
     ...calls,
-    name: "native",
-    snowflake(options, node, clock) {
-      const generator = calls.snowflake(id, options, node, clock && unheld(clock));
-      const next = generator.nextId;
-      const nextId = () => {
-        next();
-        return id[0] as bigint;
+    snowflake(...given) {
+      const { nextId, fillNew, ...others } = calls.snowflake(id, ...given);
+      return {
+        ...others,
+        nextId() {
+          nextId();
+          return id[0] as bigint;
+        },
+        nextIds(n) {
+          // Memory that is not zeroed first halves the cost of an ID. If an error leaves part of it unfilled, the array
+          // is dropped.
+          const ids = new BigUint64Array(Buffer.allocUnsafeSlow(n * BigUint64Array.BYTES_PER_ELEMENT).buffer);
+          fillNew(ids);
+          return ids;
+        },
       };
-      const fillNew = generator.fillNew;
-      const nextIds = (n: number) => {
-        // Memory that is not cleared first halves the cost of an ID. If an error leaves some of it unfilled, nobody
-        // gets to see it.
-        const ids = new BigUint64Array(Buffer.allocUnsafeSlow(n * BigUint64Array.BYTES_PER_ELEMENT).buffer);
-        fillNew(ids);
-        return ids;
-      };
-      return Object.assign(generator, { nextId, nextIds, clock });
     },
   };
 }

@@ -1,15 +1,17 @@
-// The entry for Node: the native addon, or the WebAssembly module where none loads.
+// The entry point for Node: the native addon, or the WebAssembly module where no addon loads.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import { type Backend, connect } from "./backend.js";
+import type { Backend } from "../../bindings-wasm/js/backend.js";
+import { wasmBackend } from "../../bindings-wasm/js/wasm.js";
+import { connect } from "./core.js";
+import { coreError } from "./errors.js";
 import { type Addon, nativeBackend } from "./native.js";
-import { wasmBackend } from "./wasm.js";
 
 export * from "./api.js";
 
-/** The ends of the platform packages' names, by napi-rs's convention. */
+/** How the platform packages' names end, by napi-rs's convention. */
 const ABIS: Partial<Record<NodeJS.Platform, string[]>> = { linux: ["-gnu", "-musl"], win32: ["-msvc"] };
 
 connect(() => {
@@ -25,19 +27,15 @@ connect(() => {
   }
   const why = `no native build of polyflake could be loaded (${failures.join("; ")})`;
   if (isMainThread) {
-    process.emitWarning(`${why}; its WebAssembly build, which is slower, takes its place`, {
-      code: "POLYFLAKE_WASM",
-    });
+    process.emitWarning(`${why}; using its WebAssembly build, which is slower`, { code: "POLYFLAKE_WASM" });
   }
   return fallback(why);
 });
 
 function fallback(why: string): Backend {
   const wasm = new WebAssembly.Module(readFileSync(join(__dirname, "polyflake.wasm")));
-  if (isMainThread) return wasmBackend(wasm);
-  return wasmBackend(
-    wasm,
-    `${why}, and the WebAssembly build does not share its cursor with the process's other threads, so that IDs could ` +
-      "repeat: make IDs on the main thread, or give each thread a clock and a node of its own",
-  );
+  const noSharing =
+    `${why}, and the WebAssembly build does not share its cursor with the other threads of the process, so IDs could ` +
+    "repeat: create IDs on the main thread, or give each thread its own clock and node";
+  return wasmBackend(wasm, coreError, isMainThread ? undefined : noSharing);
 }

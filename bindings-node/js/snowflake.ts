@@ -1,83 +1,85 @@
-import type { Generator } from "./backend.js";
-import { core } from "./backend.js";
+import type { BackendSnowflake, Reading, Stats } from "../../bindings-wasm/js/backend.js";
 import type { Integer, Node } from "./convert.js";
 import { integer, nodeTexts, path as pathOf, reading, text, wrongType } from "./convert.js";
+import { core } from "./core.js";
 import type { Decoded } from "./layout.js";
 import { Layout } from "./layout.js";
 import type { Format } from "./text.js";
 import { formatId } from "./text.js";
 
-// Waiting is real: fake timers that a test puts in their place later would let it hang.
-const { setTimeout } = globalThis;
-const monotonicMs = performance.now.bind(performance);
-/** What a pause takes at least. */
-const SHORTEST_PAUSE_MS = 0.1;
-
-/** What a {@link Snowflake} is made from. */
+/** The options of a {@link Snowflake}. */
 export interface SnowflakeOptions {
   /** A preset's name, a layout's text, or a {@link Layout}. Default: `"twitter"`. */
   layout?: string | Layout | undefined;
   /**
-   * A whole number for all node bits, or an object with one for each node field. Required, unless the layout has
-   * no node field. No other process, browser tab or worker may use the same node at the same time; the worker
-   * threads of one Node process may.
+   * A whole number for all node bits, or an object with one for each node field. Required, unless the layout has no
+   * node field. No other process, browser tab or Web Worker may use the same node at the same time. The worker threads
+   * of one Node process may.
    */
   node?: Node | undefined;
   /**
-   * How many ms the clock may step back and IDs still be issued, 0 to 4294967295. Default: 1000. A step back by
-   * more is refused with `CLOCK_MOVED_BACKWARDS` until the clock has caught up.
+   * The largest step back of the clock, in ms, that does not stop IDs from being issued: 0 to 4294967295. Default:
+   * 1000. After a larger one, calls throw `CLOCK_MOVED_BACKWARDS` until the clock has caught up.
    */
   maxBackwardMs?: Integer | undefined;
-  /** How many ms IDs may run ahead of the clock to serve a burst, 0 to 4294967295. Default: 0. */
+  /** How far IDs may run ahead of the clock to serve a burst, in ms: 0 to 4294967295. Default: 0. */
   maxAheadMs?: Integer | undefined;
   /**
-   * The longest that `nextId` waits, and a batch between two of its runs, in ms, 0 to 4294967295. Default: a
-   * tick + 1000.
+   * The longest that `nextId` waits, in ms: 0 to 4294967295. A batch may wait that long each time it makes no progress.
+   * Default: a tick + 1000.
    */
   maxWaitMs?: Integer | undefined;
   /**
-   * The first sequence number of a fresh tick: `"spread"` (the default; `id % n` shards evenly) or `"zero"`.
+   * The first sequence number of a new tick: `"spread"` (the default), so that `id % n` shards evenly, or `"zero"`.
    */
   sequenceStart?: "spread" | "zero" | undefined;
   /**
-   * `"system"` (the wall clock, the default), `"steady"` (the wall clock without its steps back), or a function
-   * that returns Unix ms, such as `() => Date.now()`, which follows fake timers. A Snowflake on a function is on
-   * its own: it shares no cursor.
+   * `"system"` (the wall clock, the default), `"steady"` (the wall clock without its steps back), or a function that
+   * returns Unix ms, such as `() => Date.now()`, which follows fake timers. A Snowflake with a function has its own
+   * cursor, which it shares with no other.
    */
   clock?: "system" | "steady" | (() => number | bigint) | undefined;
   /**
-   * The path of a file through which all processes of this host share the node: `cluster` and PM2 workers, cron jobs,
-   * restarts. It is made where there is none: that takes a second, in which the thread is blocked, and a clock of the
-   * caller's must move on by more than that before there are IDs. In Node's native build alone.
+   * The path of a state file, through which all processes of this host share the node: `cluster` and PM2 workers, cron
+   * jobs, restarts. It is created if missing, which blocks the thread for a second; a clock of your own must advance by
+   * more than that before there are IDs. Only in Node's native build.
    */
   state?: string | undefined;
 }
 
-/** What an operator may want to graph, from {@link Snowflake.stats}: counted since the cursor was made. */
-export interface Stats {
-  /** How often a call found no free slot and waited or gave up. */
-  readonly waits: number;
-  /** How many steps back of the clock were seen, tolerated or refused. */
-  readonly rollbacks: number;
-  /** By how many ms the last tick taken lies ahead of the clock; 0 where it does not. */
-  readonly leadMs: number;
-  /** The start of the last ID's tick, in Unix ms; `null` before the first ID. */
-  readonly lastIssuedMs: bigint | null;
-}
+/** How each option becomes text. The core checks the text. */
+const TEXT_OF: {
+  [Name in Exclude<keyof SnowflakeOptions, "node">]-?: (value: never, name: string) => string;
+} = {
+  layout: (value: string | Layout, name) =>
+    value instanceof Layout ? String(value) : text(value, name, "a string or a Layout"),
+  maxBackwardMs: integer,
+  maxAheadMs: integer,
+  maxWaitMs: integer,
+  sequenceStart: (value, name) => text(value, name, '"spread" or "zero"'),
+  clock: (value, name) => text(value, name, '"system", "steady" or a function'),
+  state: pathOf,
+};
+
+// Waits are in real time: with fake timers that a test installs later, they would hang.
+const { setTimeout } = globalThis;
+const monotonicMs = performance.now.bind(performance);
+/** The shortest time that a pause takes. */
+const SHORTEST_PAUSE_MS = 0.1;
 
 /**
- * A generator of unique, time-ordered 64-bit IDs, and an iterator of them that never ends.
+ * A generator of unique, time-ordered 64-bit IDs, and an endless iterator of them.
  *
- * JSON has no bigint, and a Number loses digits past 2^53: send IDs as strings ({@link Snowflake.nextIdString}),
- * or use the layout `js-safe`, whose IDs fit a Number ({@link Snowflake.nextIdNumber}).
+ * JSON has no bigint, and a Number loses digits past 2^53: send IDs as strings ({@link Snowflake.nextIdString}), or use
+ * the layout `js-safe`, whose IDs fit a Number ({@link Snowflake.nextIdNumber}).
  *
- * On a built-in clock, the Snowflakes of a process share one cursor, so that none repeats another's IDs, if they have the
- * same epoch and tick, the same places and widths of timestamp and sequence, and the same node bits: those of its worker
- * threads too, in the native build. Layouts that split the bits differently are separate systems, whose IDs may be equal.
- * One with a clock of the caller's has a cursor of its own.
+ * On a built-in clock, the Snowflakes of a process share a cursor, and so never issue the same ID, if their layouts have
+ * the same epoch, tick, and positions and widths of timestamp and sequence, and their node bits are equal. In the native
+ * build this includes worker threads. Layouts that divide the bits differently are separate systems and may issue equal
+ * IDs. A Snowflake with a clock function has its own cursor.
  *
- * @throws {PolyflakeError} `INVALID_LAYOUT`, `UNKNOWN_LAYOUT`, `INVALID_NODE` or `INVALID_OPTION` (also where
- * `maxAheadMs` or `maxBackwardMs` differ from those this process already uses for the same layout and node).
+ * @throws {PolyflakeError} `INVALID_LAYOUT`, `UNKNOWN_LAYOUT`, `INVALID_NODE` or `INVALID_OPTION` (also if `maxAheadMs`
+ * or `maxBackwardMs` differ from those already used in this process for the same layout and node).
  *
  * @example
  * ```js
@@ -88,41 +90,45 @@ export interface Stats {
  * console.log(ids.decode(id).fields.worker); // 7
  * ```
  */
-// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: what disposes of it is defined below the class.
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: its Symbol.dispose is defined below the class.
 export class Snowflake implements IterableIterator<bigint, never, undefined> {
-  readonly #generator: Generator;
+  readonly #inner: BackendSnowflake;
   readonly #nextId: () => bigint;
+  /** What the core's weak reference to the clock points to. */
+  readonly #clock: Reading | undefined;
   #layout: Layout | undefined;
 
   constructor(options: SnowflakeOptions) {
-    this.#generator = generator(options);
-    this.#nextId = this.#generator.nextId;
+    const { texts, node, clock } = converted(options);
+    this.#clock = clock;
+    this.#inner = core().snowflake(texts, node, this.#clock && weak(this.#clock));
+    this.#nextId = this.#inner.nextId;
   }
 
   /**
-   * The next ID. Waits where the tick's sequence is used up, at most `maxWaitMs`, blocking the thread
+   * The next ID. If the tick's sequence is used up, waits for at most `maxWaitMs` and blocks the thread
    * ({@link Snowflake.nextIdAsync} does not).
    *
-   * @throws {PolyflakeError} `SEQUENCE_EXHAUSTED` or `CLOCK_MOVED_BACKWARDS` where `maxWaitMs` was not enough (a
-   * step back past `maxBackwardMs` does not wait), `TIME_OUT_OF_RANGE`, `CLOCK_FAILED`, or `FORKED`.
+   * @throws {PolyflakeError} `SEQUENCE_EXHAUSTED` or `CLOCK_MOVED_BACKWARDS` if `maxWaitMs` was not enough (a step back
+   * of more than `maxBackwardMs` is not waited for), `TIME_OUT_OF_RANGE`, `CLOCK_FAILED`, or `FORKED`.
    */
   nextId(): bigint {
     return this.#nextId();
   }
 
   /**
-   * The next ID, or at once the error of {@link Snowflake.nextId} where there is none yet.
+   * The next ID, or at once the error of {@link Snowflake.nextId} if there is none yet.
    *
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
    */
   tryNextId(): bigint {
-    return this.#generator.tryNextId();
+    return this.#inner.tryNextId();
   }
 
   /**
-   * The next ID; where it must wait, it leaves the event loop free.
+   * The next ID. Waits without blocking the event loop.
    *
-   * @throws {PolyflakeError} (it rejects) as {@link Snowflake.nextId} does.
+   * @throws {PolyflakeError} (the promise rejects) as {@link Snowflake.nextId} does.
    */
   async nextIdAsync(): Promise<bigint> {
     const ids = new BigUint64Array(1);
@@ -133,7 +139,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
   /**
    * The next ID as text; `format` is `decimal` by default.
    *
-   * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` for another format.
+   * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` for an unknown format.
    */
   nextIdString(format?: Format): string {
     return formatId(this.#nextId(), format);
@@ -142,7 +148,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
   /**
    * The next ID as a Number, for layouts of at most 53 bits (`js-safe`).
    *
-   * @throws {RangeError} where the layout is wider.
+   * @throws {RangeError} if the layout is wider.
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
    */
   nextIdNumber(): number {
@@ -156,46 +162,43 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
   }
 
   /**
-   * The next `n` IDs, 1 to 16777216 of them. An error part-way loses IDs and never repeats one.
+   * The next `n` IDs, 1 to 16777216. An error part-way loses the IDs taken so far; they are never issued again.
    *
-   * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` for another `n`.
+   * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` for any other `n`.
    */
   nextIds(n: Integer): BigUint64Array {
-    return this.#generator.nextIds(batchSize(n));
+    return this.#inner.nextIds(batchSize(n));
   }
 
   /**
-   * The next `n` IDs, 1 to 16777216 of them, made and waited for off the event loop: on a thread of libuv's pool
-   * in Node (whose end the process waits for), between timers elsewhere and with a clock of the caller's.
+   * The next `n` IDs, 1 to 16777216, without blocking the event loop: on a thread of libuv's pool in Node (the process
+   * stays alive until it ends), between timers elsewhere and with a clock function.
    *
-   * @throws {PolyflakeError} (it rejects) as {@link Snowflake.nextIds} does.
+   * @throws {PolyflakeError} (the promise rejects) as {@link Snowflake.nextIds} does.
    */
   async nextIdsAsync(n: Integer): Promise<BigUint64Array> {
     const size = batchSize(n);
-    if (this.#generator.nextIdsOnThread) {
-      return this.#generator.nextIdsOnThread(size);
-    }
+    if (this.#inner.nextIdsOnThread) return this.#inner.nextIdsOnThread(size);
     const ids = new BigUint64Array(size);
     await this.#fillAsync(ids);
     return ids;
   }
 
   /**
-   * Fills an array with IDs. An error part-way loses IDs and never repeats one.
+   * Fills an array with IDs. An error part-way loses the IDs taken so far; they are never issued again.
    *
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
    */
   fill(ids: BigUint64Array): void {
-    // Not `instanceof`: it does not know the arrays of another realm, such as Jest's.
+    // Not `instanceof`, which does not recognise arrays of another realm, such as Jest's.
     if (!ArrayBuffer.isView(ids) || ids[Symbol.toStringTag] !== "BigUint64Array") {
-      throw wrongType(ids, "what fill takes", "a BigUint64Array");
+      throw wrongType(ids, "the argument of fill", "a BigUint64Array");
     }
-    this.#generator.fill(ids);
+    this.#inner.fill(ids);
   }
 
   /**
-   * Takes an ID apart by this Snowflake's layout. `id`: a bigint, a decimal string, or a Number that is a safe
-   * integer.
+   * Decodes an ID by this Snowflake's layout: a bigint, a decimal string, or a Number that is a safe integer.
    *
    * @throws {PolyflakeError} `INVALID_ID`.
    */
@@ -205,34 +208,33 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
 
   /** The layout. */
   get layout(): Layout {
-    this.#layout ??= new Layout(this.#generator.layout);
+    this.#layout ??= new Layout(this.#inner.layout);
     return this.#layout;
   }
 
-  /** All node fields joined, from the highest to the lowest. */
+  /** All node bits as one number. */
   get node(): number {
-    return this.#generator.node;
+    return this.#inner.node;
   }
 
   /**
-   * Waits, lead and rollbacks, for graphs. Reads the clock once.
+   * Waits, rollbacks and the lead, for monitoring. Reads the clock once.
    *
    * @throws {PolyflakeError} `CLOCK_FAILED` or `FORKED`.
    */
   get stats(): Stats {
-    const { waits, rollbacks, leadMs, lastIssuedMs } = this.#generator.stats();
-    return Object.freeze({ waits, rollbacks, leadMs, lastIssuedMs: lastIssuedMs ?? null });
+    return Object.freeze(this.#inner.stats());
   }
 
   /**
-   * Ends this Snowflake: from here on it refuses with `CLOSED`. Others on the same node or state file go on. A `using`
-   * declaration closes it at the end of its block.
+   * Closes this Snowflake: from now on its calls throw `CLOSED`. Others on the same node or state file are not affected.
+   * A `using` declaration closes it at the end of its block.
    */
   close(): void {
-    this.#generator.close();
+    this.#inner.close();
   }
 
-  /** An iterator's step: the next ID, as {@link Snowflake.nextId} gives it; never done. */
+  /** The iterator's next step: an ID as from {@link Snowflake.nextId}. It never ends. */
   next(): IteratorYieldResult<bigint> {
     return { value: this.#nextId(), done: false };
   }
@@ -251,10 +253,10 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
     let since: number | undefined;
     let pauses = 0;
     for (;;) {
-      // A clock that stands still must not let the wait go on for ever. Some runtimes' timers are early.
+      // The pauses count too: some clocks do not advance, and some runtimes' timers are early.
       const waitedMs =
         since === undefined ? undefined : Math.max(monotonicMs() - since, pauses * SHORTEST_PAUSE_MS);
-      const [filled, pauseMs, work] = this.#generator.fillSome(ids, from, waitedMs);
+      const [filled, pauseMs, work] = this.#inner.fillSome(ids, from, waitedMs);
       if (filled === ids.length) return;
       if (filled > from || since === undefined) {
         since = monotonicMs();
@@ -267,10 +269,6 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
   }
 }
 
-// Programs ask for batches of one size over and over.
-let lastChecked: Integer | undefined;
-let lastSize = 0;
-
 declare global {
   // For users whose `lib` is older than `esnext.disposable`, as @types/node declares it.
   interface SymbolConstructor {
@@ -279,11 +277,11 @@ declare global {
 }
 
 export interface Snowflake {
-  /** {@link Snowflake.close}, at the end of a `using` declaration's block. */
+  /** {@link Snowflake.close}, at the end of the block of a `using` declaration. */
   [Symbol.dispose](): void;
 }
 
-// Runtimes before `using` have no such symbol; TypeScript's and others' helpers then look for this one.
+// Runtimes older than `using` have no such symbol. TypeScript's and others' helpers then look for this one.
 const dispose: typeof Symbol.dispose =
   Symbol.dispose ?? (Symbol.for("Symbol.dispose") as typeof Symbol.dispose);
 
@@ -294,15 +292,19 @@ Object.defineProperty(Snowflake.prototype, dispose, {
 });
 
 /**
- * Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that was
- * wrong has moved a cursor far into the future. Stop the processes that use the file first. The risk: IDs that were
- * issued ahead of the clock are issued again when the clock gets there. In Node's native build alone.
+ * Sets a state file's cursor back to the system clock if it is ahead of it: the remedy after a wrong clock has moved a
+ * cursor far into the future. Stop the processes that use the file first. IDs that were issued ahead of the clock are
+ * issued again when the clock gets there. Only in Node's native build.
  *
- * @throws {PolyflakeError} `STATE_FILE`, also where there is none.
+ * @throws {PolyflakeError} `STATE_FILE`, also if there is no such file.
  */
 export function resetState(path: string): void {
   core().resetState(pathOf(path, "path"));
 }
+
+// Programs ask for batches of the same size over and over.
+let lastChecked: Integer | undefined;
+let lastSize = 0;
 
 function batchSize(n: Integer): number {
   if (n !== lastChecked) {
@@ -312,28 +314,28 @@ function batchSize(n: Integer): number {
   return lastSize;
 }
 
-function generator(options: SnowflakeOptions): Generator {
+function converted(options: SnowflakeOptions) {
   if (typeof options !== "object" || options === null) {
     throw wrongType(options, "Snowflake's options", "an object, such as { node: 7 }");
   }
-  const { layout, node, maxBackwardMs, maxAheadMs, maxWaitMs, sequenceStart, clock, state, ...unknown } =
-    options;
-  // The core refuses them, whatever their values are.
-  const texts = Object.keys(unknown).flatMap((name) => [name, ""]);
-  if (layout !== undefined) {
-    const name = layout instanceof Layout ? String(layout) : text(layout, "layout", "a string or a Layout");
-    texts.push("layout", name);
+  const { node, clock } = options;
+  // The core rejects unknown names, whatever their values.
+  const unknown = Object.keys(options).filter((name) => name !== "node" && !Object.hasOwn(TEXT_OF, name));
+  const texts = unknown.flatMap((name) => [name, ""]);
+  for (const [name, textOf] of Object.entries(TEXT_OF)) {
+    const value = name === "clock" ? clock : options[name as keyof SnowflakeOptions];
+    if (value !== undefined && !(name === "clock" && typeof value === "function"))
+      texts.push(name, textOf(value as never, name));
   }
-  for (const [name, value] of Object.entries({ maxBackwardMs, maxAheadMs, maxWaitMs })) {
-    if (value !== undefined) texts.push(name, integer(value, name));
-  }
-  if (sequenceStart !== undefined) {
-    texts.push("sequenceStart", text(sequenceStart, "sequenceStart", '"spread" or "zero"'));
-  }
-  if (clock !== undefined && typeof clock !== "function") {
-    texts.push("clock", text(clock, "clock", '"system", "steady" or a function'));
-  }
-  if (state !== undefined) texts.push("state", pathOf(state, "state"));
-  const nodes = node === undefined ? undefined : nodeTexts(node);
-  return core().snowflake(texts, nodes, typeof clock === "function" ? reading(clock) : undefined);
+  return {
+    texts,
+    node: node === undefined ? undefined : nodeTexts(node),
+    clock: typeof clock === "function" ? reading(clock) : undefined,
+  };
+}
+
+/** For the core to hold: a strong reference would keep a clock that refers to its Snowflake, and both, forever. */
+function weak(clock: Reading): Reading {
+  const reference = new WeakRef(clock);
+  return () => reference.deref()?.();
 }

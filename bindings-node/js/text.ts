@@ -1,6 +1,6 @@
-import { core } from "./backend.js";
 import type { Integer } from "./convert.js";
 import { integer, text } from "./convert.js";
+import { core } from "./core.js";
 
 /**
  * How an ID is written: `decimal`; `hex`; `base32` (Crockford, always 13 digits, sorts as the IDs do); `base36`;
@@ -11,7 +11,7 @@ export type Format = "decimal" | "hex" | "base32" | "base36" | "base58" | "base6
 /**
  * Writes an ID as text; `format` is `decimal` by default.
  *
- * @throws {PolyflakeError} `INVALID_ID`, or `INVALID_OPTION` for another format.
+ * @throws {PolyflakeError} `INVALID_ID`, or `INVALID_OPTION` for an unknown format.
  *
  * @example
  * ```js
@@ -25,11 +25,11 @@ export function formatId(id: Integer, format: Format = "decimal"): string {
 }
 
 /**
- * Reads an ID from text; `format` is `decimal` by default. `base32` and `hex` read upper and lower case, and
- * `base32` also I and L as 1 and O as 0.
+ * Reads an ID from text; `format` is `decimal` by default. `base32` and `hex` accept upper and lower case, and
+ * `base32` also accepts I and L as 1 and O as 0.
  *
- * @throws {PolyflakeError} `INVALID_ID`, which names the position of the character that does not fit, or
- * `INVALID_OPTION` for another format.
+ * @throws {PolyflakeError} `INVALID_ID` with the position of the first wrong character, or `INVALID_OPTION` for an
+ * unknown format.
  *
  * @example
  * ```js

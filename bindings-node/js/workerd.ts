@@ -1,9 +1,9 @@
-// The entry for workerd, which takes WebAssembly only as an imported module.
-
-import { connect } from "./backend.js";
+// The entry point for workerd, which accepts WebAssembly only as an imported module.
+import { wasmBackend } from "../../bindings-wasm/js/wasm.js";
+import { connect } from "./core.js";
+import { coreError } from "./errors.js";
 import module from "./polyflake.wasm";
-import { wasmBackend } from "./wasm.js";
 
 export * from "./api.js";
 
-connect(() => wasmBackend(module));
+connect(() => wasmBackend(module, coreError));

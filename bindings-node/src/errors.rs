@@ -1,4 +1,4 @@
-//! The core's errors as JavaScript's.
+//! The core's errors as JavaScript errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -9,12 +9,12 @@ use polyflake::ErrorCode;
 
 type Arguments = FnArgs<(i32, &'static str, String, Either<f64, ()>, Either<f64, ()>)>;
 
-/// `coreError` of `js/errors.ts`. Every call brings it along: an environment (the main thread, or a worker thread) may
-/// load the JavaScript half more than once, each with a `PolyflakeError` of its own.
+/// `coreError` of `js/errors.ts`. Every call passes it: an environment (the main thread, or a worker thread) may load
+/// the JavaScript half more than once, each with its own `PolyflakeError`.
 pub(crate) type CoreError<'a> = Function<'a, Arguments, Unknown<'static>>;
 pub(crate) type CoreErrorRef = FunctionRef<Arguments, Unknown<'static>>;
 
-/// Why a call into the core gave nothing.
+/// Why a call into the core failed.
 pub(crate) enum Failure {
     Core(polyflake::Error),
     Panic,
@@ -28,7 +28,7 @@ pub(crate) fn catch<T>(call: impl FnOnce() -> CoreResult<T>) -> std::result::Res
     catch_unwind(AssertUnwindSafe(call)).map_or(Err(Failure::Panic), |outcome| outcome.map_err(Failure::Core))
 }
 
-/// `catch`, with the failure as a `PolyflakeError`.
+/// As `catch`, with the failure as a `PolyflakeError`.
 pub(crate) fn run<T>(
     env: &Env,
     core_error: &CoreError<'_>,
@@ -38,10 +38,10 @@ pub(crate) fn run<T>(
 }
 
 impl Failure {
-    /// The `PolyflakeError` to throw: the very object that `coreError` makes.
+    /// The `PolyflakeError` to throw: the object that `coreError` makes, unchanged.
     #[cold]
     pub(crate) fn into_js(self, env: &Env, core_error: &CoreError<'_>) -> Error {
-        // `Error::from` would run JavaScript, and follow a chain of causes to its end, however deep.
+        // `Error::from` would run JavaScript, and follow a chain of causes to its end, however deep it is.
         self.to_unknown(env, core_error).map_or_else(|error| error, Error::from_unknown_without_coercion)
     }
 
@@ -61,8 +61,8 @@ impl Failure {
     }
 }
 
-/// Calls a JavaScript function. What it throws stays pending, and so passes through: napi's own `call` makes a text
-/// of it, which runs JavaScript again, and where the stack is used up that fails again, for ever.
+/// Calls a JavaScript function. What it throws stays pending, and so reaches the caller. napi's own `call` converts it
+/// to text, which runs JavaScript again; where the stack is used up, that fails again, without end.
 pub(crate) fn call<A: JsValuesTupleIntoVec, R: FromNapiValue>(
     env: &Env,
     function: &Function<'_, A, R>,
@@ -71,7 +71,7 @@ pub(crate) fn call<A: JsValuesTupleIntoVec, R: FromNapiValue>(
     let arguments = arguments.into_vec(env.raw())?;
     let (count, arguments) = (arguments.len(), arguments.as_ptr());
     let (mut this, mut returned) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the environment is this thread's, and the values are its own; `arguments` has `count` of them.
+    // SAFETY: the environment is this thread's, and the values are its own; `arguments` holds `count` of them.
     unsafe {
         check_status!(sys::napi_get_undefined(env.raw(), &raw mut this))?;
         let function = function.raw();
@@ -87,7 +87,7 @@ pub(crate) fn call<A: JsValuesTupleIntoVec, R: FromNapiValue>(
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts and ms: exact to 2^53")]
+#[expect(clippy::cast_precision_loss, reason = "counts and ms, exact to 2^53")]
 pub(crate) fn number(value: u64) -> f64 {
     value as f64
 }

@@ -1,4 +1,4 @@
-//! Layouts, IDs and texts, by the layout's text.
+//! Layouts, IDs and their texts. A layout is passed as its text.
 
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
@@ -6,7 +6,7 @@ use polyflake::{Format, Layout, Node, Number, PRESETS, UnixTime};
 
 use crate::errors::{CoreError, number, run};
 
-/// A whole node, or each node field's name and its value, one after the other.
+/// A whole node, or each node field's name followed by its value.
 pub(crate) type NodeTexts = Either<String, Vec<String>>;
 
 #[napi(object, object_from_js = false)]
@@ -55,7 +55,7 @@ pub(crate) fn layout_of(
     })
 }
 
-/// Writes the parts of an ID into `values`, in the order of `backend.ts`.
+/// Writes the parts of an ID into `values`, in the order of `Backend` in `bindings-wasm/js/backend.ts`.
 #[napi]
 pub(crate) fn decode(
     env: &Env,
@@ -67,7 +67,7 @@ pub(crate) fn decode(
     let decoded = run(env, &core_error, || Layout::parse(&layout)?.decode(Number::parse(&id)))?;
     let parts = [decoded.id(), decoded.timestamp_ms(), decoded.ticks(), decoded.node(), decoded.sequence()];
     let all = parts.into_iter().chain(decoded.fields().map(|(_, value)| value));
-    // SAFETY: `js/layout.ts` gives the array to nobody else, and no JavaScript runs meanwhile.
+    // SAFETY: `js/layout.ts` keeps the array to itself, and no JavaScript runs meanwhile.
     unsafe { values.as_mut() }.iter_mut().zip(all).for_each(|(place, value)| *place = value);
     Ok(())
 }
@@ -110,7 +110,7 @@ pub(crate) fn parse_id(env: &Env, core_error: CoreError<'_>, text: String, forma
     run(env, &core_error, || format.parse::<Format>()?.read(&text))
 }
 
-/// Texts that stand in pairs.
+/// Texts, two by two.
 pub(crate) fn pairs(texts: &[String]) -> impl Iterator<Item = (&str, &str)> {
     texts.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()))
 }

@@ -1,13 +1,13 @@
-// What the package offers, beyond what the vectors can say: JavaScript's own types.
+// The API beyond what the vectors can express: JavaScript's own types.
 //
-// In one process a built-in clock has one cursor for each node, so each test that uses one takes a node of its own.
+// The Snowflakes of a process on a built-in clock share a cursor for each node, so each such test uses its own node.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { inspect } from "node:util";
 import { Decoded, formatId, Layout, parseId, Snowflake } from "polyflake";
-import { assertRising, each, freshNode, ROOMY, refused, refusedLater, T, TWITTER, take } from "./support.js";
+import { assertRising, each, fails, failsLater, freshNode, ROOMY, T, TWITTER, take } from "./support.js";
 
 const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62"];
 const held = () => T;
@@ -66,7 +66,7 @@ describe("nodes", () => {
 
   each(
     test,
-    "a layout without node field needs no node",
+    "a layout without a node field needs no node",
     [
       ["none", undefined],
       ["0", 0],
@@ -79,7 +79,7 @@ describe("nodes", () => {
     },
   );
 
-  test("the names of an object's members are no special fields", () => {
+  test("a field may be called after a member of Object.prototype", () => {
     const layout = new Layout("timestamp:41|constructor:4|valueof:4|sequence:8@0/1ms");
     const ids = new Snowflake({ layout, node: { constructor: 1, valueof: 2 }, clock: held });
     assert.deepEqual(Object.entries(ids.decode(ids.nextId()).fields), [
@@ -92,7 +92,7 @@ describe("nodes", () => {
     );
   });
 
-  test("undefined stands for the default", () => {
+  test("undefined means the default", () => {
     const node = freshNode();
     const ids = new Snowflake({
       layout: undefined,
@@ -116,7 +116,7 @@ describe("layouts", () => {
   ];
   each(
     test,
-    "equal however they are given",
+    "are equal in every form",
     [
       ["preset", "twitter"],
       ["layout", new Layout("twitter")],
@@ -208,7 +208,7 @@ describe("decoding", () => {
     );
   });
 
-  test("it is a value", () => {
+  test("it compares as a value", () => {
     const layout = new Layout("discord");
     const decoded = layout.decode(175928847299117063n);
     assert.ok(decoded.equals(new Snowflake({ layout, node: 3, clock: held }).decode("175928847299117063")));
@@ -251,11 +251,11 @@ describe("instants", () => {
     },
   );
 
-  test("a layout without node field composes with null", () => {
+  test("a layout without a node field composes with null", () => {
     assert.equal(new Layout("mastodon").compose(T, null, 7), (BigInt(T) << 16n) | 7n);
   });
 
-  test("a range of time holds the IDs of its instants", () => {
+  test("a time range contains the IDs of its instants", () => {
     const layout = new Layout("sonyflake");
     const [low, high] = [layout.minId(T + 1), layout.maxId(T + 19)];
     for (const [ms, inside] of [
@@ -270,7 +270,7 @@ describe("instants", () => {
 });
 
 describe("issuing", () => {
-  test("every way to an ID goes on from the last", async () => {
+  test("every call continues after the last ID", async () => {
     const ids = new Snowflake({ node: 5, clock: held, sequenceStart: "zero" });
     const array = new BigUint64Array(2);
     const issued = [ids.nextId(), ids.tryNextId(), ids.next().value, ...ids.nextIds(3)];
@@ -330,7 +330,7 @@ describe("issuing", () => {
     assert.equal(JSON.parse(JSON.stringify(id)), id);
   });
 
-  test("nextIdNumber is refused where a Number may lose digits, and takes no ID", () => {
+  test("nextIdNumber fails if a Number may lose digits, and takes no ID", () => {
     const ids = new Snowflake({ node: 3, clock: held });
     const before = ids.nextId();
     assert.throws(() => ids.nextIdNumber(), {
@@ -371,7 +371,7 @@ describe("issuing", () => {
     assert.equal(ids.decode(issued[0]).timestampMs, BigInt(last));
   });
 
-  test("a clock may give a bigint", () => {
+  test("a clock may return a bigint", () => {
     const ids = new Snowflake({ node: 5, clock: () => BigInt(T) });
     assert.equal(ids.decode(ids.nextId()).timestampMs, BigInt(T));
   });
@@ -394,7 +394,7 @@ describe("issuing", () => {
     assert.equal(outer.decode(issued[0]).timestampMs, BigInt(T));
   });
 
-  test("the methods work without their Snowflake in front of a dot, as private fields allow", () => {
+  test("a method works through call, and only on a Snowflake", () => {
     const ids = new Snowflake({ node: 5, clock: held });
     const { nextId } = Snowflake.prototype;
     assert.equal(nextId.call(ids) + 1n, ids.nextId());
@@ -482,7 +482,7 @@ describe("without blocking", () => {
     });
   }
 
-  test("a batch leaves the event loop free while it waits", async () => {
+  test("a batch does not block the event loop while it waits", async () => {
     // 16 IDs a tick: some 60 ticks to wait for.
     const layout = "timestamp:41|worker:10|sequence:4@1288834974657/1ms";
     const ids = new Snowflake({ layout, node: 1, maxWaitMs: 60_000 });
@@ -509,41 +509,41 @@ describe("without blocking", () => {
     assert.equal(new Set(batches.flatMap((batch) => [...batch])).size, 1200);
   });
 
-  test("refusals reject", async () => {
+  test("errors reject", async () => {
     const ids = new Snowflake({ node: 5, clock: held });
-    await refusedLater(ids.nextIdsAsync(0), "INVALID_OPTION", "n is 0", "1 to 16777216");
+    await failsLater(ids.nextIdsAsync(0), "INVALID_OPTION", "n is 0", "1 to 16777216");
     await assert.rejects(ids.nextIdsAsync(1.5), { name: "TypeError", message: /n is 1\.5/ });
     await assert.rejects(ids.nextIdsAsync(true), TypeError);
     const late = new Snowflake({ node: 5, clock: () => 0 });
-    await refusedLater(late.nextIdAsync(), "TIME_OUT_OF_RANGE");
-    await refusedLater(late.nextIdsAsync(5), "TIME_OUT_OF_RANGE");
+    await failsLater(late.nextIdAsync(), "TIME_OUT_OF_RANGE");
+    await failsLater(late.nextIdsAsync(5), "TIME_OUT_OF_RANGE");
   });
 
-  test("a refusal on a thread rejects, too", async () => {
+  test("an error on a thread rejects too", async () => {
     const ids = new Snowflake({ layout: "baidu", node: 5 });
-    await refusedLater(ids.nextIdAsync(), "TIME_OUT_OF_RANGE", "1463673600000");
-    await refusedLater(ids.nextIdsAsync(5), "TIME_OUT_OF_RANGE", "1463673600000");
+    await failsLater(ids.nextIdAsync(), "TIME_OUT_OF_RANGE", "1463673600000");
+    await failsLater(ids.nextIdsAsync(5), "TIME_OUT_OF_RANGE", "1463673600000");
   });
 });
 
 describe("stats", () => {
-  test("count what a Snowflake goes through", () => {
+  test("count waits and rollbacks", () => {
     let now = T;
     const ids = new Snowflake({ node: 5, clock: () => now, maxAheadMs: 2, sequenceStart: "zero" });
     assert.deepEqual(ids.stats, { waits: 0, rollbacks: 0, leadMs: 0, lastIssuedMs: null });
     ids.nextIds(2 * 4096 + 1);
     assert.deepEqual(ids.stats, { waits: 0, rollbacks: 0, leadMs: 2, lastIssuedMs: BigInt(T + 2) });
     ids.nextIds(4095);
-    refused(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED");
+    fails(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED");
     assert.deepEqual([ids.stats.waits, ids.stats.rollbacks], [1, 0]);
     now = T - 5000;
-    refused(() => ids.tryNextId(), "CLOCK_MOVED_BACKWARDS");
+    fails(() => ids.tryNextId(), "CLOCK_MOVED_BACKWARDS");
     assert.deepEqual([ids.stats.rollbacks, ids.stats.leadMs], [1, 5002]);
   });
 });
 
 describe("shared cursors", () => {
-  test("twitter and leaf with the same node are one", () => {
+  test("twitter and leaf with the same node share a cursor", () => {
     const node = freshNode();
     const layouts = ["twitter", "leaf", TWITTER, new Layout("leaf")];
     const clocks = ["system", "steady", undefined, "system"];
@@ -560,10 +560,10 @@ describe("shared cursors", () => {
   });
 
   for (const bound of ["maxAheadMs", "maxBackwardMs"]) {
-    test(`another ${bound} on the same cursor is refused`, () => {
+    test(`a different ${bound} on the same cursor fails`, () => {
       const node = freshNode();
       new Snowflake({ node });
-      refused(
+      fails(
         () => new Snowflake({ layout: "leaf", node, [bound]: 5 }),
         "INVALID_OPTION",
         `${bound} is 5`,
@@ -573,7 +573,7 @@ describe("shared cursors", () => {
     });
   }
 
-  test("Snowflakes on clocks of their own share nothing", () => {
+  test("Snowflakes with a clock function share nothing", () => {
     const [first, second] = [1, 2].map(() => new Snowflake({ node: 5, clock: held }));
     assert.deepEqual(first.nextIds(10), second.nextIds(10));
   });
@@ -620,7 +620,7 @@ describe("values do not change", () => {
     },
   );
 
-  test("a Date that is changed changes nothing", () => {
+  test("changing a Date changes nothing", () => {
     layout.epoch.setTime(0);
     assert.equal(layout.epoch.getTime(), 1288834974657);
     decoded.time.setTime(0);
@@ -630,7 +630,7 @@ describe("values do not change", () => {
 
 describe("texts", () => {
   for (const format of FORMATS) {
-    test(`${format} there and back`, () => {
+    test(`${format} round-trips`, () => {
       for (const id of [0n, 1n, 38358284406638839n, 2n ** 63n, 2n ** 64n - 1n]) {
         assert.equal(parseId(formatId(id, format), format), id);
         assert.equal(formatId(String(id), format), formatId(id, format));
@@ -648,7 +648,7 @@ describe("texts", () => {
   });
 });
 
-// With the garbage collector at hand, in a process of its own.
+// In a separate process, with access to the garbage collector.
 describe("memory", () => {
   function run(code) {
     const head = `
@@ -674,7 +674,7 @@ describe("memory", () => {
     assert.equal(run(code), "1n 3n\n");
   });
 
-  test("a clock that knows its Snowflake goes with it", () => {
+  test("a clock that refers to its Snowflake is collected with it", () => {
     const code = `
       let collected = 0;
       const registry = new FinalizationRegistry(() => { collected += 1; });
@@ -702,7 +702,7 @@ describe("memory that goes away", () => {
     ["shrunk to nothing", shrinking, (buffer) => buffer.resize(0)],
   ];
 
-  /** Fills, or refuses as an array without memory may be refused. */
+  /** Fills, or fails as it may for an array without memory. */
   function fill(ids, array) {
     try {
       ids.fill(array);
@@ -721,7 +721,7 @@ describe("memory that goes away", () => {
     assert.ok(ids.nextId() > before);
   });
 
-  // Often, for what each of them leaves behind would add up.
+  // Often, so that leaks would add up.
   each(test, "while the clock is read", WAYS, (make, lose) => {
     for (let n = 0; n < 1000; n += 1) {
       const buffer = make();

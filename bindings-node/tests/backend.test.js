@@ -1,4 +1,4 @@
-// Which core the package runs on, and that there is one of it.
+// Which backend the package uses, and that there is only one.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -77,7 +77,7 @@ const FALLBACK = `
   log({ rises: next > id, worker: new Layout("leaf").decode(next).fields.worker, warnings });
 `;
 
-test("where no native build loads, wasm serves, with one warning that says why", () => {
+test("if no native build loads, wasm is used, with one warning that says why", () => {
   const { rises, worker, warnings } = run(FALLBACK);
   assert.deepEqual({ rises, worker }, { rises: true, worker: 1 });
   assert.equal(warnings.length, 1, JSON.stringify(warnings));
@@ -86,13 +86,13 @@ test("where no native build loads, wasm serves, with one warning that says why",
   assert.match(warnings[0].message, /@polyflake\/[a-z0-9-]+/);
 });
 
-test("wasm that was asked for gives no warning", () => {
+test("wasm on request gives no warning", () => {
   const { rises, warnings } = run(FALLBACK, { POLYFLAKE_BACKEND: "wasm" });
   assert.deepEqual({ rises, warnings }, { rises: true, warnings: [] });
 });
 
 for (const POLYFLAKE_BACKEND of ["wasm", undefined]) {
-  test(`wasm in a worker thread, ${POLYFLAKE_BACKEND ? "asked for" : "for want of a native build"}`, () => {
+  test(`wasm in a worker thread, ${POLYFLAKE_BACKEND ? "on request" : "because no native build loads"}`, () => {
     const inside = `
       const { parentPort } = require("node:worker_threads");
       const { Layout, Snowflake, formatId } = require("polyflake");
@@ -111,10 +111,10 @@ for (const POLYFLAKE_BACKEND of ["wasm", undefined]) {
       `new Worker(${JSON.stringify(inside)}, { eval: true, execArgv: [] }).on("message", log).on("error", (error) => { throw error; });`,
       POLYFLAKE_BACKEND ? { POLYFLAKE_BACKEND } : {},
     );
-    for (const refusal of [said.builtin, said.steady]) {
-      assert.match(refusal, /^INVALID_OPTION invalid_option: /);
-      assert.match(refusal, /thread/);
-      assert.match(refusal, /cursor/);
+    for (const error of [said.builtin, said.steady]) {
+      assert.match(error, /^INVALID_OPTION invalid_option: /);
+      assert.match(error, /thread/);
+      assert.match(error, /cursor/);
     }
     assert.equal(said.callers, String((BigInt(1700000000000 - 1288834974657) << 22n) | (1n << 12n)));
     assert.deepEqual([said.layout, said.text], ["1", "ff"]);

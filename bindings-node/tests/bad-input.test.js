@@ -1,9 +1,9 @@
-// Every refusal is a PolyflakeError that names the value and what fits, or a TypeError for a wrong type.
+// Every wrong value is a PolyflakeError that names it and what fits; every wrong type is a TypeError.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { formatId, Layout, PolyflakeError, parseId, Snowflake } from "polyflake";
-import { each, refused, refusedLater, T, thrownBy } from "./support.js";
+import { each, fails, failsLater, T, thrownBy } from "./support.js";
 
 const vectors = JSON.parse(readFileSync(new URL("../../tests/vectors.json", import.meta.url), "utf8"));
 const TWITTER = new Layout("twitter");
@@ -20,7 +20,7 @@ function typeError(call, ...says) {
 }
 
 describe("integers", () => {
-  // What takes one; the code of one out of range; what stands in the message; the first and the last that fit.
+  // What takes one; the error code if it is out of range; what the message contains; the first and the last that fit.
   const PLACES = [
     ["node", (value) => build({ node: value }), "INVALID_NODE", "node is", 0, 1023],
     [
@@ -81,7 +81,7 @@ describe("integers", () => {
   }
 
   for (const [place, call] of PLACES) {
-    test(`${place}: a Number that is no safe integer is a TypeError with the reason`, () => {
+    test(`${place}: a Number that is not a safe integer is a TypeError with the reason`, () => {
       for (const value of [1.5, -0.5, Number.NaN, Infinity, -Infinity, 2 ** 53, -(2 ** 53), 1e300, 5e-324]) {
         typeError(() => call(value), `is ${value}`, "safe integer", "decimal string");
       }
@@ -99,17 +99,17 @@ describe("integers", () => {
         10n ** 30n,
         -(10n ** 30n),
       ]) {
-        refused(() => call(value), code, says, String(value));
-        refused(() => call(String(value)), code, says, String(value));
+        fails(() => call(value), code, says, String(value));
+        fails(() => call(String(value)), code, says, String(value));
       }
-      refused(() => call(-1), code, says, "-1");
+      fails(() => call(-1), code, says, "-1");
       const huge = 10n ** 5000n;
-      assert.ok(refused(() => call(huge), code, says, "1000000").message.length < 1000);
+      assert.ok(fails(() => call(huge), code, says, "1000000").message.length < 1000);
     });
   }
 
   for (const [place, call, code, says] of PLACES) {
-    test(`${place}: a text that is no whole number`, () => {
+    test(`${place}: a text that is not a whole number`, () => {
       for (const text of [
         "",
         " 1",
@@ -126,14 +126,14 @@ describe("integers", () => {
         "\0",
         "\ud800",
       ]) {
-        refused(() => call(text), code, says);
+        fails(() => call(text), code, says);
       }
     });
   }
 
   for (const [place, call, code, , first, last] of PLACES) {
     test(`${place}: the first and the last that fit`, () => {
-      for (const past of [BigInt(first) - 1n, BigInt(last) + 1n]) refused(() => call(past), code);
+      for (const past of [BigInt(first) - 1n, BigInt(last) + 1n]) fails(() => call(past), code);
       call(first);
       call(last);
     });
@@ -149,7 +149,7 @@ describe("integers", () => {
       }
       for (const value of [0, -1, 1288834974656, 3487858230209, -(2n ** 63n), 2n ** 64n, new Date(0)]) {
         const shown = String(value instanceof Date ? value.getTime() : value);
-        refused(() => call(value), "TIME_OUT_OF_RANGE", shown, "1288834974657", "3487858230208");
+        fails(() => call(value), "TIME_OUT_OF_RANGE", shown, "1288834974657", "3487858230208");
       }
       call(1288834974657);
       call(new Date(3487858230208));
@@ -162,7 +162,7 @@ const ROOMIEST = "timestamp:31|worker:1|sequence:32@0/1s";
 describe("a Snowflake's options", () => {
   each(
     test,
-    "what is no object of options",
+    "not an object",
     [
       ["nothing", undefined, "undefined"],
       ["null", null, "null"],
@@ -182,7 +182,7 @@ describe("a Snowflake's options", () => {
 
   each(
     test,
-    "an option there is not",
+    "an unknown option",
     [
       ["misspelt", { nod: 1 }, "nod"],
       ["another language's", { max_wait_ms: 1 }, "max_wait_ms"],
@@ -199,7 +199,7 @@ describe("a Snowflake's options", () => {
     ],
     (options, name) => {
       const names = "layout, node, maxBackwardMs, maxAheadMs, maxWaitMs, sequenceStart, clock";
-      refused(() => build(options), "INVALID_OPTION", `there is no option \`${name}`, names);
+      fails(() => build(options), "INVALID_OPTION", `\`${name}`, names);
     },
   );
 
@@ -241,15 +241,15 @@ describe("a Snowflake's options", () => {
     test,
     "a wrong value",
     [
-      ["sequenceStart", { sequenceStart: "Zero" }, "sequenceStart is `Zero`; it takes zero or spread"],
+      ["sequenceStart", { sequenceStart: "Zero" }, "sequenceStart", "`Zero`", "zero or spread"],
       ["sequenceStart, empty", { sequenceStart: "" }, "zero or spread"],
-      ["clock", { clock: "wall" }, "clock is `wall`; it takes system or steady"],
+      ["clock", { clock: "wall" }, "clock", "`wall`", "system or steady"],
       ["clock, empty", { clock: "" }, "system or steady"],
-      ["maxWaitMs", { maxWaitMs: -1 }, "maxWaitMs is -1; it takes a whole number from 0 to 4294967295"],
-      ["maxAheadMs", { maxAheadMs: "soon" }, "maxAheadMs is soon;"],
+      ["maxWaitMs", { maxWaitMs: -1 }, "maxWaitMs is -1", "from 0 to 4294967295"],
+      ["maxAheadMs", { maxAheadMs: "soon" }, "maxAheadMs is soon"],
     ],
     (options, ...says) => {
-      refused(() => build(options), "INVALID_OPTION", ...says);
+      fails(() => build(options), "INVALID_OPTION", ...says);
     },
   );
 
@@ -257,9 +257,9 @@ describe("a Snowflake's options", () => {
     test,
     "a wrong node",
     [
-      ["none", undefined, "node is missing", "0 to 1023", "datacenter, worker"],
-      ["no field", {}, "datacenter is missing"],
-      ["one field of two", { datacenter: 1 }, "worker is missing"],
+      ["none", undefined, "missing", "0 to 1023", "datacenter, worker"],
+      ["no field", {}, "datacenter"],
+      ["one field of two", { datacenter: 1 }, "worker"],
       ["a field too many", { datacenter: 1, worker: 1, process: 1 }, "process", "datacenter, worker"],
       ["another case", { datacenter: 1, Worker: 1 }, "Worker"],
       ["past its field", { datacenter: 1, worker: 32 }, "worker is 32", "0 to 31"],
@@ -272,36 +272,32 @@ describe("a Snowflake's options", () => {
       [
         "many fields",
         Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`f${n}`, n])),
-        "more node fields",
+        "node fields",
       ],
       ["out of range", 1024, "node is 1024", "0 to 1023"],
     ],
     (node, ...says) => {
-      refused(() => build({ node }), "INVALID_NODE", ...says);
-      if (node !== undefined) refused(() => TWITTER.compose(T, node, 0), "INVALID_NODE", ...says.slice(0, 1));
+      fails(() => build({ node }), "INVALID_NODE", ...says);
+      if (node !== undefined) fails(() => TWITTER.compose(T, node, 0), "INVALID_NODE", ...says.slice(0, 1));
     },
   );
 
   test("a node must be given", () => {
-    refused(() => new Snowflake({}), "INVALID_NODE", "missing");
-    refused(() => new Snowflake({ layout: "sonyflake" }), "INVALID_NODE", "machine");
-    refused(() => TWITTER.compose(T, null, 0), "INVALID_NODE", "missing");
+    fails(() => new Snowflake({}), "INVALID_NODE", "missing");
+    fails(() => new Snowflake({ layout: "sonyflake" }), "INVALID_NODE", "machine");
+    fails(() => TWITTER.compose(T, null, 0), "INVALID_NODE", "missing");
   });
 
-  test("a node where there is no field", () => {
+  test("a node for a layout without a node field", () => {
     for (const node of [1, { worker: 0 }, 2n ** 64n])
-      refused(() => build({ layout: "mastodon", node }), "INVALID_NODE");
+      fails(() => build({ layout: "mastodon", node }), "INVALID_NODE");
   });
 
-  test("fields that are inherited are not given", () => {
-    refused(
-      () => build({ node: { __proto__: { datacenter: 1, worker: 7 } } }),
-      "INVALID_NODE",
-      "datacenter is missing",
-    );
+  test("inherited fields do not count", () => {
+    fails(() => build({ node: { __proto__: { datacenter: 1, worker: 7 } } }), "INVALID_NODE", "datacenter");
   });
 
-  test("what a getter throws passes through", () => {
+  test("what a getter throws reaches the caller", () => {
     const own = new Error("the getter's own");
     const throws = (name) =>
       Object.defineProperty({}, name, {
@@ -321,7 +317,7 @@ describe("a Snowflake's options", () => {
     }
   });
 
-  test("options added to Object.prototype have no part in a refusal or a decoded ID", () => {
+  test("properties added to Object.prototype do not show up in an error or a decoded ID", () => {
     const names = ["behindMs", "retryAfterMs", "cause", "worker"];
     for (const name of names) Object.prototype[name] = 5;
     try {
@@ -336,7 +332,7 @@ describe("a Snowflake's options", () => {
     }
   });
 
-  test("nothing is left on Object.prototype by names such as __proto__", () => {
+  test("names such as __proto__ leave nothing on Object.prototype", () => {
     const before = Reflect.ownKeys(Object.prototype);
     thrownBy(() => build(JSON.parse('{"__proto__": {"polluted": 1}}')));
     thrownBy(() => build({ node: JSON.parse('{"__proto__": {"polluted": 1}}') }));
@@ -351,16 +347,16 @@ describe("layouts", () => {
     test,
     "an unknown name",
     [
-      ["misspelt", "twiter", "did you mean twitter"],
+      ["misspelt", "twiter", "twitter"],
       ["another case", "Twitter", "twitter"],
       ["empty", "", "twitter, discord"],
       ["very long", "x".repeat(100_000), "twitter, discord"],
       ["a NUL", "twitter\0", "twitter"],
-      ["a lone surrogate", "tw\ud800", "no preset"],
+      ["a lone surrogate", "tw\ud800", "preset"],
     ],
     (name, says) => {
       for (const call of [() => new Layout(name), () => build({ layout: name })]) {
-        assert.ok(refused(call, "UNKNOWN_LAYOUT", says).message.length < 1000);
+        assert.ok(fails(call, "UNKNOWN_LAYOUT", says).message.length < 1000);
       }
     },
   );
@@ -369,7 +365,7 @@ describe("layouts", () => {
     test,
     "fields that cannot work",
     [
-      ["too many bits", { timestamp: 37, worker: 20, sequence: 16 }, "73 bits, 9 too many"],
+      ["too many bits", { timestamp: 37, worker: 20, sequence: 16 }, "73 bits", "9 too many"],
       ["no timestamp", { worker: 10, sequence: 12 }, "timestamp"],
       ["no sequence", { timestamp: 41, worker: 10 }, "sequence"],
       [
@@ -382,7 +378,7 @@ describe("layouts", () => {
         "timestamp",
       ],
       [
-        "two of a name",
+        "a duplicate name",
         [
           ["timestamp", 41],
           ["w", 1],
@@ -397,7 +393,7 @@ describe("layouts", () => {
       ["sequence above", { sequence: 12, timestamp: 41 }, "timestamp"],
       ["a name in upper case", { timestamp: 41, Worker: 1, sequence: 12 }, "Worker"],
       ["a wide sequence", { timestamp: 10, sequence: 33 }, "33"],
-      ["a lone surrogate", { timestamp: 41, "w\ud800": 1, sequence: 12 }, "field name"],
+      ["a lone surrogate", { timestamp: 41, "w\ud800": 1, sequence: 12 }, "name"],
       ["its own __proto__", JSON.parse('{"timestamp": 41, "__proto__": 5, "sequence": 12}'), "__proto__"],
       [
         "nine node fields",
@@ -406,7 +402,7 @@ describe("layouts", () => {
       ],
     ],
     (fields, says) => {
-      refused(() => new Layout({ fields, epochMs: 0 }), "INVALID_LAYOUT", says);
+      fails(() => new Layout({ fields, epochMs: 0 }), "INVALID_LAYOUT", says);
     },
   );
 
@@ -432,8 +428,8 @@ describe("layouts", () => {
       ["a field without its width", { fields: [["timestamp"]], epochMs: 0 }, "pair"],
       ["a field's name", { fields: [[1, 41]], epochMs: 0 }, "name", "number"],
       ["a field's width", { fields: { timestamp: true }, epochMs: 0 }, "timestamp", "boolean"],
-      ["a part there is not", { fields, epochMs: 0, tick: 1 }, "no part tick", "tickMs"],
-      ["another language's part", { fields, epochMs: 0, tick_ms: 1 }, "tick_ms"],
+      ["an unknown property", { fields, epochMs: 0, tick: 1 }, "no property tick", "tickMs"],
+      ["another language's property", { fields, epochMs: 0, tick_ms: 1 }, "tick_ms"],
       ["tickMs null", { fields, epochMs: 0, tickMs: null }, "tickMs", "null"],
     ],
     (layout, ...says) => {
@@ -441,22 +437,22 @@ describe("layouts", () => {
     },
   );
 
-  test("no range where a node stands above the time", () => {
+  test("no time range if a node field is above the timestamp", () => {
     for (const name of ["minId", "maxId"]) {
-      refused(() => new Layout("seata")[name](T), "INVALID_LAYOUT", "worker stands above the timestamp");
+      fails(() => new Layout("seata")[name](T), "INVALID_LAYOUT", "worker", "timestamp");
     }
   });
 
   test("a range that begins past the last tick", () => {
     const layout = new Layout("cosid-second");
-    refused(() => layout.minId(layout.endsAtMs), "TIME_OUT_OF_RANGE", "no tick begins at or after");
+    fails(() => layout.minId(layout.endsAtMs), "TIME_OUT_OF_RANGE", String(layout.endsAtMs));
   });
 });
 
 describe("texts", () => {
   each(
     test,
-    "no ID",
+    "not an ID",
     [
       ["a letter", "12x4", "decimal", 3],
       ["a sign", "-1", "decimal", 1],
@@ -486,7 +482,7 @@ describe("texts", () => {
     ],
     (text, format, position) => {
       assert.match(
-        refused(() => parseId(text, format), "INVALID_ID").message,
+        fails(() => parseId(text, format), "INVALID_ID").message,
         new RegExp(`position ${position}\\b`),
       );
     },
@@ -494,18 +490,18 @@ describe("texts", () => {
 
   test("an empty text", () => {
     for (const format of ["decimal", "hex", "base32", "base36", "base58", "base62"]) {
-      refused(() => parseId("", format), "INVALID_ID", "empty");
+      fails(() => parseId("", format), "INVALID_ID", "empty");
     }
   });
 
-  test("a format there is not", () => {
+  test("an unknown format", () => {
     for (const format of ["base64", "", "Decimal", "HEX", "__proto__", "toString", "hex\0", "\ud800"]) {
       for (const call of [
         () => formatId(1, format),
         () => parseId("1", format),
         () => build().nextIdString(format),
       ]) {
-        refused(call, "INVALID_OPTION", "format is", "it takes decimal, hex, base32");
+        fails(call, "INVALID_OPTION", "format", "decimal, hex, base32");
       }
     }
   });
@@ -530,7 +526,7 @@ describe("texts", () => {
 describe("fill", () => {
   each(
     test,
-    "what is no BigUint64Array",
+    "not a BigUint64Array",
     [
       ["nothing", undefined, "undefined"],
       ["null", null, "null"],
@@ -573,7 +569,7 @@ describe("clocks", () => {
 
   each(
     test,
-    "no time",
+    "not a time",
     [
       ["undefined", undefined, TypeError],
       ["null", null, TypeError],
@@ -596,14 +592,14 @@ describe("clocks", () => {
     async (reading, type) => {
       const ids = build({ clock: () => reading });
       for (const [, call] of outcomes(ids)) {
-        const error = refused(call, "CLOCK_FAILED");
+        const error = fails(call, "CLOCK_FAILED");
         assert.ok(error.cause instanceof type, `${error.cause}`);
         if (typeof reading !== "object" || Array.isArray(reading)) {
           assert.ok(error.message.includes(String(reading)), error.message);
         }
       }
       for (const call of Object.values(ASYNC)) {
-        assert.ok((await refusedLater(call(ids), "CLOCK_FAILED")).cause instanceof type);
+        assert.ok((await failsLater(call(ids), "CLOCK_FAILED")).cause instanceof type);
       }
     },
   );
@@ -636,12 +632,12 @@ describe("clocks", () => {
         },
       });
       for (const [name, call] of outcomes(ids)) {
-        const error = refused(call, "CLOCK_FAILED", says);
+        const error = fails(call, "CLOCK_FAILED", says);
         assert.ok(Object.hasOwn(error, "cause"), name);
         assert.equal(error.cause, thrown, name);
       }
       for (const [name, call] of Object.entries(ASYNC)) {
-        assert.equal((await refusedLater(call(ids), "CLOCK_FAILED", says)).cause, thrown, name);
+        assert.equal((await failsLater(call(ids), "CLOCK_FAILED", says)).cause, thrown, name);
       }
     },
   );
@@ -649,7 +645,7 @@ describe("clocks", () => {
   test("a clock outside the layout's time", () => {
     for (const reading of [-1, 0, 1288834974656, 3487858230209, -(2n ** 63n), 2n ** 63n - 1n]) {
       for (const [name, call] of outcomes(build({ clock: () => reading }))) {
-        if (name !== "stats") refused(call, "TIME_OUT_OF_RANGE", String(reading));
+        if (name !== "stats") fails(call, "TIME_OUT_OF_RANGE", String(reading));
       }
     }
   });
@@ -670,9 +666,9 @@ describe("clocks", () => {
     const ids = build({ clock: () => reading });
     const first = ids.nextId();
     reading = undefined;
-    refused(() => ids.nextId(), "CLOCK_FAILED");
+    fails(() => ids.nextId(), "CLOCK_FAILED");
     reading = T - 5000;
-    refused(() => ids.nextId(), "CLOCK_MOVED_BACKWARDS");
+    fails(() => ids.nextId(), "CLOCK_MOVED_BACKWARDS");
     reading = T;
     assert.equal(ids.nextId(), first + 1n);
   });
@@ -687,26 +683,26 @@ describe("clocks", () => {
         return T + readings;
       },
     });
-    refused(() => ids.nextIds(5 * 4096), "CLOCK_FAILED", "gone");
+    fails(() => ids.nextIds(5 * 4096), "CLOCK_FAILED", "gone");
   });
 
   for (const [name, call] of Object.entries(CALLS)) {
-    test(`a clock that calls its own Snowflake for ever: ${name}`, () => {
+    test(`a clock that calls its own Snowflake without end: ${name}`, () => {
       const ids = build({
         clock() {
           call(ids);
           return T;
         },
       });
-      const { cause } = refused(() => call(ids), "CLOCK_FAILED");
+      const { cause } = fails(() => call(ids), "CLOCK_FAILED");
       assert.ok(cause instanceof RangeError || cause instanceof PolyflakeError);
-      // And all is well afterwards.
+      // Later calls work.
       assert.ok(build().nextId() > 0n);
       assert.equal(build({ layout: ROOMIEST }).nextIds(10_000).length, 10_000);
     });
   }
 
-  test("a failure is not taken for that of another clock", () => {
+  test("a failure is not mistaken for another clock's", () => {
     const inner = build({
       clock() {
         throw new Error("inner");
@@ -714,11 +710,11 @@ describe("clocks", () => {
     });
     const outer = build({
       clock() {
-        refused(() => inner.nextId(), "CLOCK_FAILED", "inner");
+        fails(() => inner.nextId(), "CLOCK_FAILED", "inner");
         throw new Error("outer");
       },
     });
-    const error = refused(() => outer.nextId(), "CLOCK_FAILED", "outer");
+    const error = fails(() => outer.nextId(), "CLOCK_FAILED", "outer");
     assert.equal(error.cause.message, "outer");
     assert.ok(!error.message.includes("inner"));
   });
@@ -727,12 +723,12 @@ describe("clocks", () => {
 describe("PolyflakeError", () => {
   const error = thrownBy(() => new Snowflake({ node: 1024 }));
 
-  test("what it is", () => {
+  test("its properties", () => {
     assert.ok(error instanceof PolyflakeError && error instanceof Error);
     assert.equal(error.name, "PolyflakeError");
     assert.equal(error.code, "INVALID_NODE");
     assert.equal(error.number, 3);
-    assert.equal(error.message, "invalid_node: node is 1024; it takes a whole number from 0 to 1023");
+    assert.match(error.message, /^invalid_node: node is 1024.* 0 to 1023/);
     assert.equal(String(error), `PolyflakeError: ${error.message}`);
     assert.ok(!("behindMs" in error) && !("retryAfterMs" in error) && !("cause" in error));
   });
@@ -742,7 +738,7 @@ describe("PolyflakeError", () => {
     assert.match(error.stack, /bad-input\.test\.js/);
   });
 
-  test("a subclass is one, too", () => {
+  test("a subclass is one too", () => {
     class Own extends PolyflakeError {}
     const own = new Own(3, "INVALID_NODE", "mine");
     assert.ok(own instanceof PolyflakeError && own instanceof Own);
@@ -779,7 +775,7 @@ describe("PolyflakeError", () => {
       ["CLOCK_FAILED", () => build({ clock: FAILS }).nextId()],
     ].map(([code, call]) => [code, code, call]),
     (code, call) => {
-      const thrown = refused(call, code);
+      const thrown = fails(call, code);
       assert.equal(thrown.number, NUMBERS.get(code));
       assert.equal("behindMs" in thrown, code === "CLOCK_MOVED_BACKWARDS");
       assert.equal("retryAfterMs" in thrown, ["CLOCK_MOVED_BACKWARDS", "SEQUENCE_EXHAUSTED"].includes(code));
@@ -787,7 +783,7 @@ describe("PolyflakeError", () => {
     },
   );
 
-  test("its type names every code, and no other", () => {
+  test("its type names exactly the codes there are", () => {
     const types = readFileSync(new URL("../index.d.ts", import.meta.url), "utf8");
     const [, union] = /type PolyflakeErrorCode =([^;]+);/.exec(types);
     assert.deepEqual(union.match(/[A-Z_]+/g).sort(), [...NUMBERS.keys()].sort());

@@ -1,4 +1,4 @@
-// `clock: () => Date.now()` follows fake timers, as the README shows, and a built-in clock does not stand still.
+// `clock: () => Date.now()` follows fake timers, as the README shows. A built-in clock ignores them.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -8,10 +8,10 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Layout, Snowflake } from "polyflake";
 import sinon from "sinon";
-import { assertRising, freshNode, refused, refusedLater, T } from "./support.js";
+import { assertRising, fails, failsLater, freshNode, T } from "./support.js";
 
 describe("sinon", () => {
-  // All that a suite's own timers leave alone: Node's test runner needs its ticks.
+  // Not nextTick and the like, which Node's test runner needs.
   const toFake = ["Date", "performance", "setTimeout", "clearTimeout", "setInterval", "clearInterval"];
   let timers;
   beforeEach(() => {
@@ -33,25 +33,25 @@ describe("sinon", () => {
     assert.ok(second > first);
   });
 
-  test("fake time that goes back", () => {
+  test("fake time that steps back", () => {
     const ids = build();
     ids.nextId();
     timers.setSystemTime(T - 5000);
-    assert.equal(refused(() => ids.nextId(), "CLOCK_MOVED_BACKWARDS").behindMs, 5000);
+    assert.equal(fails(() => ids.nextId(), "CLOCK_MOVED_BACKWARDS").behindMs, 5000);
     timers.setSystemTime(T + 1);
     assert.equal(ids.decode(ids.nextId()).timestampMs, BigInt(T + 1));
   });
 
-  test("a wait ends though the fake time stands still", async () => {
+  test("a wait ends even if the fake time does not advance", async () => {
     const ids = build({ maxWaitMs: 20 });
     ids.nextIds(4096);
-    refused(() => ids.nextId(), "SEQUENCE_EXHAUSTED");
-    refused(() => ids.nextIds(5), "SEQUENCE_EXHAUSTED");
-    await refusedLater(ids.nextIdAsync(), "SEQUENCE_EXHAUSTED");
-    await refusedLater(ids.nextIdsAsync(5), "SEQUENCE_EXHAUSTED");
+    fails(() => ids.nextId(), "SEQUENCE_EXHAUSTED");
+    fails(() => ids.nextIds(5), "SEQUENCE_EXHAUSTED");
+    await failsLater(ids.nextIdAsync(), "SEQUENCE_EXHAUSTED");
+    await failsLater(ids.nextIdsAsync(5), "SEQUENCE_EXHAUSTED");
   });
 
-  test("a wait gets its ID when the fake time moves on", async () => {
+  test("a wait gets its ID when the fake time advances", async () => {
     const ids = build({ maxWaitMs: 60_000 });
     ids.nextIds(4096);
     const waiting = ids.nextIdAsync();
@@ -59,7 +59,7 @@ describe("sinon", () => {
     assert.equal(ids.decode(await waiting).timestampMs, BigInt(T + 3));
   });
 
-  test("a built-in clock is the real one, and waits in real time", async () => {
+  test("a built-in clock is real, and waits in real time", async () => {
     for (const clock of ["system", "steady"]) {
       const ids = new Snowflake({ node: freshNode(), clock });
       const issued = [

@@ -1,4 +1,4 @@
-// Programs that take one ID a run.
+// Programs that take one ID per run.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
@@ -10,13 +10,13 @@ const PROGRAM = `
   console.log(ids.decode(ids.nextId()).sequence % 16);
 `;
 
-test("the first IDs of programs spread", async () => {
+test("the first IDs of such programs are spread", async () => {
   const run = promisify(execFile);
   const residues = new Set();
   for (let n = 0; n < 24; n++) {
     const { stdout } = await run(process.execPath, ["-e", PROGRAM], { cwd: import.meta.dirname });
     residues.add(stdout);
   }
-  // 24 drawn at random have fewer than six residues of 16 in one run of a million.
+  // 24 random values have fewer than six of the 16 residues in one run of a million.
   assert.ok(residues.size >= 6, [...residues].join());
 });

@@ -1,4 +1,4 @@
-// Random layouts, instants, texts and clocks. POLYFLAKE_PROPERTY_CASES scales it: 300 of each unless given.
+// Random layouts, instants, texts and clocks. POLYFLAKE_PROPERTY_CASES sets how many of each (300).
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
@@ -52,11 +52,11 @@ const layoutParts = fc
 
 const layouts = layoutParts.map((parts) => new Layout(parts));
 const fraction = fc.integer({ min: 0, max: 2 ** 32 });
-/** The whole number so far between `low` and `high`. */
+/** The whole number at a share of the way from `low` to `high`. */
 const between = (low, high, share) => low + ((high - low) * BigInt(share)) / 2n ** 32n;
 
 describe("layouts", () => {
-  holds("a text reads back, and so do the parts", layoutParts, (parts) => {
+  holds("text and parts round-trip", layoutParts, (parts) => {
     const layout = new Layout(parts);
     const names = parts.fields.map(([name, bits]) => `${name}:${bits}`).join("|");
     const { epochMs, tickMs } = parts;
@@ -86,7 +86,7 @@ describe("layouts", () => {
   });
 
   holds(
-    "any text is a layout that reads back, or refused",
+    "any text is a layout that round-trips, or fails",
     fc.string({ unit: "binary", maxLength: 60 }),
     (text) => {
       try {
@@ -99,45 +99,38 @@ describe("layouts", () => {
 });
 
 describe("IDs", () => {
-  holds(
-    "composing and decoding are each other's reverse",
-    layouts,
-    fraction,
-    fraction,
-    fraction,
-    (layout, a, b, c) => {
-      const time = between(layout.epochMs, layout.endsAtMs, a);
-      const node = Number(between(0n, BigInt(layout.nodes - 1), b));
-      const sequence = Number(between(0n, BigInt(layout.idsPerTick - 1), c));
-      const id = layout.compose(time, node, sequence);
-      const decoded = layout.decode(id);
-      const ticks = (time - layout.epochMs) / layout.tickMs;
-      assert.deepEqual(
-        [decoded.id, decoded.ticks, decoded.node, decoded.sequence],
-        [id, ticks, node, sequence],
-      );
-      assert.equal(decoded.timestampMs, layout.epochMs + ticks * layout.tickMs);
-      assert.equal(layout.compose(decoded.timestampMs, decoded.fields, BigInt(sequence)), id);
-      assert.equal(
-        layout.compose(String(decoded.time) && decoded.timestampMs, String(node), String(sequence)),
-        id,
-      );
-      for (const { name, shift, mask } of layout.fields) {
-        const value = { ...decoded.fields, timestamp: ticks, sequence }[name];
-        assert.equal((id & mask) >> BigInt(shift), BigInt(value), name);
-      }
-      assert.ok(decoded.equals(layout.decode(String(id))));
-    },
-  );
+  holds("compose and decode are inverse", layouts, fraction, fraction, fraction, (layout, a, b, c) => {
+    const time = between(layout.epochMs, layout.endsAtMs, a);
+    const node = Number(between(0n, BigInt(layout.nodes - 1), b));
+    const sequence = Number(between(0n, BigInt(layout.idsPerTick - 1), c));
+    const id = layout.compose(time, node, sequence);
+    const decoded = layout.decode(id);
+    const ticks = (time - layout.epochMs) / layout.tickMs;
+    assert.deepEqual(
+      [decoded.id, decoded.ticks, decoded.node, decoded.sequence],
+      [id, ticks, node, sequence],
+    );
+    assert.equal(decoded.timestampMs, layout.epochMs + ticks * layout.tickMs);
+    assert.equal(layout.compose(decoded.timestampMs, decoded.fields, BigInt(sequence)), id);
+    assert.equal(
+      layout.compose(String(decoded.time) && decoded.timestampMs, String(node), String(sequence)),
+      id,
+    );
+    for (const { name, shift, mask } of layout.fields) {
+      const value = { ...decoded.fields, timestamp: ticks, sequence }[name];
+      assert.equal((id & mask) >> BigInt(shift), BigInt(value), name);
+    }
+    assert.ok(decoded.equals(layout.decode(String(id))));
+  });
 
-  holds("every number of a layout's bits is an ID", layouts, fraction, (layout, share) => {
+  holds("every number that fits a layout's bits is an ID", layouts, fraction, (layout, share) => {
     const id = between(0n, 2n ** BigInt(layout.totalBits) - 1n, share);
     const { timestampMs, fields, sequence } = layout.decode(id);
     assert.equal(layout.compose(timestampMs, fields, sequence), id);
     assert.equal(layout.decode(JSON.parse(JSON.stringify(layout.decode(id))).id).id, id);
   });
 
-  holds("ranges of time end at their ticks", layouts, fraction, (layout, share) => {
+  holds("time ranges end at ticks", layouts, fraction, (layout, share) => {
     const time = between(layout.epochMs, layout.endsAtMs, share);
     const { tickMs } = layout;
     let high;
@@ -170,7 +163,7 @@ describe("texts", () => {
     fc.nat(64).map((bits) => 2n ** BigInt(bits) - 1n),
   );
 
-  holds("every format there and back", ids, (id) => {
+  holds("every format round-trips", ids, (id) => {
     for (const format of FORMATS) {
       const text = formatId(id, format);
       assert.equal(parseId(text, format), id, `${format} ${text}`);
@@ -181,7 +174,7 @@ describe("texts", () => {
     assert.equal(formatId(id, "base36"), id.toString(36));
   });
 
-  holds("those of one length sort as their IDs do", ids, ids, (one, other) => {
+  holds("texts of equal length sort as their IDs do", ids, ids, (one, other) => {
     for (const format of ["base32", "base62"]) {
       assert.equal(formatId(one, format) < formatId(other, format), one < other);
     }
@@ -191,7 +184,7 @@ describe("texts", () => {
     unit: fc.constantFrom(..."0123456789abcxyzABCXYZiloILOuU-_ \0é\ud800"),
     maxLength: 24,
   });
-  holds("any text is an ID's, or refused", digits, fc.constantFrom(...FORMATS), (text, format) => {
+  holds("any text is an ID, or fails", digits, fc.constantFrom(...FORMATS), (text, format) => {
     try {
       const id = parseId(text, format);
       assert.equal(parseId(formatId(id, format), format), id);
@@ -203,7 +196,7 @@ describe("texts", () => {
 });
 
 describe("generating", () => {
-  // So few IDs a tick that many calls find none, and steps of the clock to either side of every bound.
+  // Few IDs a tick, so that many calls find none, and clock steps on both sides of every bound.
   const steps = fc.array(
     fc.record({
       by: fc.oneof(fc.constant(0), fc.integer({ min: -4, max: 4 }), fc.integer({ min: -60, max: 60 })),
@@ -266,7 +259,7 @@ describe("generating", () => {
             else if (error.code === "CLOCK_MOVED_BACKWARDS") assert.ok(lead > 0 && error.behindMs > 0);
             else assert.equal(error.code, "SEQUENCE_EXHAUSTED");
             if (error.code !== "TIME_OUT_OF_RANGE") assert.ok(error.retryAfterMs > 0);
-            // A batch loses what it had taken: what the last ID was is not known any more.
+            // A batch loses the IDs it had taken, so the last ID is unknown.
             if (call === "nextIds" || call === "fill") return assertRising(all);
           }
         }
@@ -314,7 +307,7 @@ describe("anything", () => {
     equals: (value) => assert.equal(layout.equals(value) || layout.decode(1n).equals(value), false),
   };
   for (const [name, call] of Object.entries(CALLS)) {
-    holds(`${name} takes it, or refuses it with a PolyflakeError or a TypeError`, anything, (value) => {
+    holds(`${name} accepts it, or throws a PolyflakeError or a TypeError`, anything, (value) => {
       try {
         call(value);
       } catch (error) {

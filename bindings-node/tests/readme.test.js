@@ -1,4 +1,4 @@
-// README.md: its examples run as they stand, and print what their comments say.
+// The examples of README.md run unchanged, and print what their comments say.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -15,7 +15,7 @@ const folder = dirname(dirname(fileURLToPath(import.meta.url)));
 const readme = await readFile(`${folder}/README.md`, "utf8");
 const examples = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code);
 
-// `value; // what it is`: such a line prints its value, to be compared. A comment in words begins with a lower-case word and a space.
+// Lines like `value; // what it is` print their value, to be compared. A comment in words starts with a lower-case word and a space.
 const STATED = /^(?!console|const|for|await)(\S.*?); \/\/ (.*)$/gm;
 const WORDS = /^(\d+ )?[a-z]+ [a-z]/;
 

@@ -1,4 +1,4 @@
-// Prints what fails, and counts: thousands of vectors would bury it otherwise.
+// Prints only failures and counts: thousands of passing vectors would hide them.
 import { inspect } from "node:util";
 
 export default async function* reporter(events) {

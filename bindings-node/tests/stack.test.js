@@ -1,4 +1,4 @@
-// JavaScript's stack may end anywhere, amid a call of ours too: that call throws a RangeError, and later ones go on.
+// JavaScript's stack may overflow anywhere, also inside a call of ours. That call throws a RangeError, and later ones work.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { formatId, Layout, PolyflakeError, Snowflake } from "polyflake";
@@ -6,16 +6,16 @@ import { assertRising, each, ROOMY, T } from "./support.js";
 
 const TEXT = "timestamp:41|worker:10|sequence:12@1288834974657/1ms";
 
-/** What `call` throws where next to no stack is left, and then ever more, a few bytes at a time. */
+/** What `call` throws with almost no stack left, and then with a few bytes more each time. */
 function thrownAtTheEnd(call) {
   const thrown = [];
   let left;
-  // Nothing is called where an error is caught: there may be no room for it.
+  // The catch blocks call nothing, because there may be no stack for it.
   const dive = (...padding) => {
     try {
       dive(...padding);
     } catch {
-      // The end.
+      // The end of the stack.
     }
     if (left === 0) return;
     left -= 1;
@@ -25,7 +25,7 @@ function thrownAtTheEnd(call) {
       thrown[thrown.length] = error;
     }
   };
-  // Compiled before, for that takes more room.
+  // Compiles it in advance, which takes more stack.
   call();
   for (let pad = 0; pad < 100; pad += 1) {
     left = 100;
@@ -49,20 +49,20 @@ describe("a call that JavaScript's stack has no room for", () => {
   };
   each(
     test,
-    "throws a RangeError, and harms no other",
+    "throws a RangeError, and does not affect later calls",
     [
       ["nextId", () => issued.push(ids.nextId())],
       ["tryNextId", () => issued.push(ids.tryNextId())],
       ["fill", () => ids.fill(array)],
       ["nextIds", () => issued.push(...ids.nextIds(3))],
       ["stats", () => ids.stats],
-      ["a clock of the caller's", () => followed.nextId()],
+      ["a clock function", () => followed.nextId()],
       ["new Snowflake", () => new Snowflake({ node: { datacenter: 1, worker: 2 }, clock: () => T }).nextId()],
       ["new Layout", () => new Layout(TEXT)],
       ["decode", () => new Layout("twitter").decode(1541815603606036480n)],
       ["compose", () => new Layout("discord").compose(T, { worker: 1, process: 2 }, 3)],
       ["formatId", () => formatId(1541815603606036480n, "base58")],
-      ["a refusal", misspelt],
+      ["an error", misspelt],
     ],
     (call) => {
       const thrown = thrownAtTheEnd(call);

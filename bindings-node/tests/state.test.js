@@ -1,4 +1,4 @@
-// close, and state files: one node for all processes of a host. The core's tests prove the file itself.
+// close, and state files: one node for all processes of a host. The file itself is tested in the core.
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ after(() => rmSync(folder, { recursive: true }));
 
 const run = promisify(execFile);
 
-/** What a program, an ES module, writes to its standard output. */
+/** Runs a program, an ES module, and returns its standard output. */
 async function issue(program, env = process.env) {
   const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", program], {
     env,
@@ -23,9 +23,9 @@ async function issue(program, env = process.env) {
   return stdout;
 }
 
-const refused = (code) => (error) => error instanceof PolyflakeError && error.code === code;
+const fails = (code) => (error) => error instanceof PolyflakeError && error.code === code;
 
-test("a closed Snowflake refuses, and others on its node go on", async () => {
+test("a closed Snowflake throws, and others on its node work", async () => {
   const [ids, other] = [new Snowflake({ node: 900 }), new Snowflake({ node: 900 })];
   const last = ids.nextId();
   ids.close();
@@ -39,35 +39,35 @@ test("a closed Snowflake refuses, and others on its node go on", async () => {
     () => ids.nextIdString(),
     () => ids.stats,
   ]) {
-    assert.throws(call, refused("CLOSED"));
+    assert.throws(call, fails("CLOSED"));
   }
-  await assert.rejects(ids.nextIdAsync(), refused("CLOSED"));
-  await assert.rejects(ids.nextIdsAsync(3), refused("CLOSED"));
+  await assert.rejects(ids.nextIdAsync(), fails("CLOSED"));
+  await assert.rejects(ids.nextIdsAsync(3), fails("CLOSED"));
   assert.equal(ids.decode(last).node, 900);
   assert.equal(ids.node, 900);
   assert.ok(other.nextId() > last);
 });
 
-test("what disposes of a Snowflake closes it", () => {
+test("disposing of a Snowflake closes it", () => {
   const ids = new Snowflake({ node: 901 });
   ids[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();
-  assert.throws(() => ids.nextId(), refused("CLOSED"));
+  assert.throws(() => ids.nextId(), fails("CLOSED"));
 });
 
 test("the path is a string", () => {
   assert.throws(() => new Snowflake({ node: 1, state: 7 }), TypeError);
-  // With U+FFFD in its place it would be another file.
+  // With U+FFFD instead, it would be another file.
   assert.throws(() => new Snowflake({ node: 1, state: "half\ud83d" }), TypeError);
   assert.throws(() => resetState("half\ud83d"), TypeError);
   assert.throws(() => resetState(7), TypeError);
 });
 
-test("state files are the native build's", { skip: isNative }, () => {
-  assert.throws(() => new Snowflake({ node: 1, state: join(folder, "wasm") }), refused("INVALID_OPTION"));
-  assert.throws(() => resetState(join(folder, "wasm")), refused("STATE_FILE"));
+test("only the native build has state files", { skip: isNative }, () => {
+  assert.throws(() => new Snowflake({ node: 1, state: join(folder, "wasm") }), fails("INVALID_OPTION"));
+  assert.throws(() => resetState(join(folder, "wasm")), fails("STATE_FILE"));
 });
 
-test("processes at once and one after the other share a node", { skip: !isNative }, async () => {
+test("processes share a node, at once and one after another", { skip: !isNative }, async () => {
   const state = join(folder, "shared");
   const program = `
     import { Snowflake } from "polyflake";
@@ -85,29 +85,31 @@ test("processes at once and one after the other share a node", { skip: !isNative
   assert.ok(late.every((id) => id > highest));
 });
 
-test("a file that is damaged, replaced or another node's is refused", { skip: !isNative }, () => {
-  const state = join(folder, "refused");
+test("a file that is damaged, replaced or of another node is an error", { skip: !isNative }, () => {
+  const state = join(folder, "wrong");
   writeFileSync(state, "no state file");
-  assert.throws(() => new Snowflake({ node: 8, state }), refused("STATE_FILE"));
+  assert.throws(() => new Snowflake({ node: 8, state }), fails("STATE_FILE"));
   rmSync(state);
   new Snowflake({ node: 8, state }).nextId();
-  assert.throws(() => new Snowflake({ node: 9, state }), refused("STATE_FILE"));
-  assert.throws(() => new Snowflake({ node: 8 }), refused("INVALID_OPTION"));
+  assert.throws(() => new Snowflake({ node: 9, state }), fails("STATE_FILE"));
+  assert.throws(() => new Snowflake({ node: 8 }), fails("INVALID_OPTION"));
   renameSync(state, `${state}-away`);
-  assert.throws(() => resetState(state), refused("STATE_FILE"));
+  assert.throws(() => resetState(state), fails("STATE_FILE"));
   resetState(`${state}-away`);
 });
 
-/** Clocks, as code. */
-const CLOCKS = { "the system's": '"system"', "a caller's": "() => Date.now()" };
+/** Clocks as code. */
+const CLOCKS = { "the system clock": '"system"', "a clock function": "() => Date.now()" };
 const isLinux = process.platform === "linux";
 
-for (const [whose, clock] of Object.entries(CLOCKS)) {
+for (const [which, clock] of Object.entries(CLOCKS)) {
   for (const call of ["nextIdAsync()", "nextIdsAsync(3)"]) {
-    test(`${call} leaves the disk to another thread than the event loop's, on ${whose} clock`, {
-      skip: (!isNative && "wasm has no state files") || (!isLinux && "what notes the syncs is for Linux"),
+    test(`${call} syncs the disk on another thread than the event loop's, with ${which}`, {
+      skip:
+        (!isNative && "wasm has no state files") ||
+        (!isLinux && "the library that records syncs is for Linux"),
     }, async () => {
-      const name = join(folder, `${whose} ${call}`);
+      const name = join(folder, `${which} ${call}`);
       const library = join(folder, "syncs.so");
       const source = join(import.meta.dirname, "syncs.c");
       execFileSync("cc", ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, source]);
@@ -116,7 +118,7 @@ for (const [whose, clock] of Object.entries(CLOCKS)) {
         import { setImmediate as turn } from "node:timers/promises";
         import { Snowflake } from "polyflake";
         const ids = new Snowflake({ node: 11, state: ${JSON.stringify(name)}, clock: ${clock}, maxWaitMs: 60_000 });
-        /** The threads that sync while \`call\` is called, until there were some. */
+        /** Calls \`call\` until a thread syncs. Returns which threads did. */
         const syncing = async (call) => {
           truncateSync(process.env.SYNCS);
           for (;;) {
@@ -136,10 +138,10 @@ for (const [whose, clock] of Object.entries(CLOCKS)) {
       assert.ok(blocking.length > 0 && blocking.every((isMain) => isMain), `${blocking}`);
     });
 
-    test(`${call} is refused where the state file was deleted, on ${whose} clock`, {
+    test(`${call} fails after the state file was deleted, with ${which}`, {
       skip: !isNative,
     }, async () => {
-      const state = join(folder, `deleted, ${whose} ${call}`);
+      const state = join(folder, `deleted, ${which} ${call}`);
       const program = `
         import { rmSync } from "node:fs";
         import { setTimeout as pause } from "node:timers/promises";
@@ -155,7 +157,7 @@ for (const [whose, clock] of Object.entries(CLOCKS)) {
       `;
       const [isOurs, code, message] = JSON.parse(await issue(program));
       assert.deepEqual([isOurs, code], [true, "STATE_FILE"]);
-      assert.match(message, /was renamed, deleted or replaced while in use/);
+      assert.match(message, /deleted/);
     });
   }
 }

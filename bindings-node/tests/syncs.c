@@ -1,5 +1,5 @@
-// Preloaded into a process, it notes which thread syncs a file: a line with the
-// thread's ID in the file SYNCS.
+// Preloaded into a process, it records which threads sync a file: a line with
+// the thread's ID in the file SYNCS.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
-// What the worker threads of threads.test.js do: fill shared arrays with IDs, counting as they go.
+// The worker threads of threads.test.js: they fill shared arrays with IDs, and count them.
 import { parentPort, workerData } from "node:worker_threads";
 import { PolyflakeError, Snowflake } from "polyflake";
 
 const { options, ids, count, task } = workerData;
 
-/** Goes on where a busy machine kept the thread from its turn for longer than maxWaitMs. */
+/** Tries again if a busy machine did not run the thread for longer than maxWaitMs. */
 function patient(call) {
   for (;;) {
     try {
@@ -30,7 +30,7 @@ const single = () => {
 };
 
 const TASKS = {
-  /** Single IDs, batches and fills by turns. */
+  /** Single IDs, batches and fills in turn. */
   mixed() {
     const array = new BigUint64Array(37);
     for (let round = 0; count[0] < ids.length; round += 1) {
@@ -42,7 +42,7 @@ const TASKS = {
       }
     }
   },
-  /** Without an end of its own. */
+  /** Never ends by itself. */
   endless() {
     for (;;) {
       const issued = patient(() => snowflake.nextIds(50));
@@ -50,7 +50,7 @@ const TASKS = {
       single();
     }
   },
-  /** Waits, blocked or not, for a tick that does not come. */
+  /** Waits, blocking or not, for a tick that does not come. */
   waiting() {
     Atomics.store(count, 0, 1);
     snowflake.nextId();

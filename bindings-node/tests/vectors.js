@@ -1,9 +1,9 @@
-// Every case of tests/vectors.json through the public API, whatever runs it: Node, or a browser. The file describes
-// its own format under "about".
+// Every case of tests/vectors.json through the public API, in Node and in browsers. The file describes its format under
+// "about".
 
 /**
- * Runs all cases. `check(section, name, run)` is called once for each case and calls `run`, which throws where the
- * case fails; gives the number of cases in each section.
+ * Runs all cases. `check(section, name, run)` is called for each case and calls `run`, which throws if the case fails.
+ * Returns the number of cases in each section.
  */
 export function runVectors(polyflake, vectors, check) {
   const run = sections(polyflake, vectors);
@@ -29,7 +29,7 @@ const CAMEL_CASE = {
   max_ahead_ms: "maxAheadMs",
   max_wait_ms: "maxWaitMs",
   sequence_start: "sequenceStart",
-  // What is another language's name here is that of another language there.
+  // The vectors have it as a name of another language. Here, that is the snake_case one.
   maxWaitMs: "max_wait_ms",
   node_text: "node",
 };
@@ -40,7 +40,7 @@ const HELD_MS = 1656432460105n;
 function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseId }, vectors) {
   const numbers = new Map(vectors.errors.map(({ number, name }) => [name, number]));
 
-  function refused(name, call, carried = {}) {
+  function fails(name, call, carried = {}) {
     let error;
     try {
       call();
@@ -58,10 +58,10 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
     return error;
   }
 
-  /** The value, or the error's name and number where it is to be refused. */
+  /** The expected value, or the expected error's name and number. */
   const outcome = (expected, call) => {
     if (typeof expected === "string") same(call(), BigInt(expected), "the ID");
-    else refused(expected.error, call);
+    else fails(expected.error, call);
   };
 
   return {
@@ -117,8 +117,8 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
     },
 
     layouts_refused(given) {
-      refused(given.error, () => new Layout(given.given));
-      refused(given.error, () => new Snowflake({ layout: given.given, node: 0, clock: () => 0 }));
+      fails(given.error, () => new Layout(given.given));
+      fails(given.error, () => new Snowflake({ layout: given.given, node: 0, clock: () => 0 }));
     },
 
     decode(given) {
@@ -143,7 +143,7 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
 
     decode_refused(given) {
       const layout = new Layout(given.layout);
-      for (const id of integers(given.id)) refused(given.error, () => layout.decode(id));
+      for (const id of integers(given.id)) fails(given.error, () => layout.decode(id));
     },
 
     compose(given) {
@@ -160,7 +160,7 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
       const layout = new Layout(given.layout);
       for (const time of instants(given.time_ms)) {
         for (const as of [BigInt, String]) {
-          refused(given.error, () => layout.compose(time, nodeOf(given.node, as), as(given.sequence)));
+          fails(given.error, () => layout.compose(time, nodeOf(given.node, as), as(given.sequence)));
         }
       }
     },
@@ -187,7 +187,7 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
     },
 
     texts_refused(given) {
-      const { message } = refused(given.error, () => parseId(given.text, given.format));
+      const { message } = fails(given.error, () => parseId(given.text, given.format));
       const positions = [...message.matchAll(/\bposition (\d+)\b/g)].map(([, position]) => Number(position));
       same(positions, given.position === null ? [] : [given.position], `the positions in "${message}"`);
     },
@@ -202,7 +202,7 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
 
     options_refused(given) {
       for (const as of [BigInt, String]) {
-        refused(given.error, () => new Snowflake({ clock: () => HELD_MS, ...optionsOf(given.options, as) }));
+        fails(given.error, () => new Snowflake({ clock: () => HELD_MS, ...optionsOf(given.options, as) }));
       }
     },
 
@@ -226,7 +226,7 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
 
   function runStep(step, call) {
     if ("error" in step) {
-      refused(step.error, call, step);
+      fails(step.error, call, step);
       return;
     }
     const ids = call();
@@ -246,13 +246,13 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
   }
 }
 
-/** A step's call. */
+/** The call of a step. */
 function plainly(snowflake, step) {
   if (step.call === "next_ids") return [...snowflake.nextIds(BigInt(step.n))];
   return [step.call === "next_id" ? snowflake.nextId() : snowflake.tryNextId()];
 }
 
-/** The same by the methods that do the same. */
+/** The same call by equivalent methods. */
 function otherwise(snowflake, step) {
   if (step.call === "try_next_id") return [snowflake.tryNextId()];
   if (step.call === "next_id") return [snowflake.next().value];
@@ -263,7 +263,7 @@ function otherwise(snowflake, step) {
   return [...ids];
 }
 
-/** Returns `value`; each reading of a step after its first moves it on, up to `until`. */
+/** Returns `value`. Each reading of a step after its first advances it, up to `until`. */
 class HeldClock {
   #value = 0n;
   #advance = 0n;
@@ -288,20 +288,20 @@ class HeldClock {
   }
 }
 
-/** An integer in every form that holds it. */
+/** An integer in every form that can hold it. */
 function integers(text) {
   const number = Number(text);
   return [text, BigInt(text), ...(Number.isSafeInteger(number) ? [number] : [])];
 }
 
-/** An instant in every form that holds it. */
+/** An instant in every form that can hold it. */
 function instants(text) {
   const [, ...forms] = integers(text);
   const time = date(text);
   return time === null ? forms : [...forms, time];
 }
 
-/** `null` where Date ends earlier. */
+/** A Date, or `null` past the end of Date. */
 function date(unixMs) {
   const time = new Date(Number(unixMs));
   return Number.isNaN(time.getTime()) ? null : time;
@@ -313,7 +313,7 @@ function nodeOf(node, as) {
   return Object.fromEntries(Object.entries(node).map(([name, value]) => [name, as(value)]));
 }
 
-/** Option texts as this language's options, their whole numbers through `as`. */
+/** The options of a case as JavaScript's, with whole numbers converted by `as`. */
 function optionsOf(texts, as) {
   const options = Object.entries(texts).map(([name, value]) => {
     if (name === "node") return [name, nodeOf(value, as)];
@@ -329,7 +329,7 @@ function same(actual, expected, what) {
   }
 }
 
-/** Values as text that tells 1, 1n and "1" apart. */
+/** Values as text that distinguishes 1, 1n and "1". */
 function shown(value) {
   if (value === undefined) return "undefined";
   return JSON.stringify(value, (_, part) => (typeof part === "bigint" ? `${part}n` : part));

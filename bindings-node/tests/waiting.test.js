@@ -1,9 +1,9 @@
-// Waiting is bounded, and leaves the event loop free where it can. No test asserts a time.
+// Waits are bounded, and the asynchronous ones do not block the event loop. No test asserts a time.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { Snowflake } from "polyflake";
-import { assertRising, each, freshNode, isWasm, refused, refusedLater, T } from "./support.js";
+import { assertRising, each, fails, failsLater, freshNode, isWasm, T } from "./support.js";
 
 const LONGEST = 2 ** 32 - 1;
 
@@ -18,11 +18,10 @@ const CALLS = {
   nextIdsAsync: (ids) => ids.nextIdsAsync(5_000),
 };
 
-/** Checks that a call, which may be one of those that give a promise, is refused. */
-const refusedInTime = (call, ...expected) =>
-  refusedLater(new Promise((resolve) => resolve(call())), ...expected);
+/** Checks that a call fails, whether it throws or returns a promise that rejects. */
+const failsInTime = (call, ...expected) => failsLater(new Promise((resolve) => resolve(call())), ...expected);
 
-/** A Snowflake whose clock stands in a tick with no ID left. */
+/** A Snowflake whose clock is in a tick with no ID left. */
 function usedUp(clock, options) {
   const ids = new Snowflake({ node: 1, clock, sequenceStart: "zero", ...options });
   ids.nextIds(4096);
@@ -32,16 +31,16 @@ function usedUp(clock, options) {
 for (const [name, call] of Object.entries(CALLS)) {
   describe(name, () => {
     for (const maxWaitMs of [0, 11, 60]) {
-      test(`a clock that stands still ends in exhaustion: maxWaitMs ${maxWaitMs}`, async () => {
+      test(`a clock that does not advance ends in exhaustion: maxWaitMs ${maxWaitMs}`, async () => {
         const ids = usedUp(() => T, { maxWaitMs });
-        const error = await refusedInTime(() => call(ids), "SEQUENCE_EXHAUSTED");
+        const error = await failsInTime(() => call(ids), "SEQUENCE_EXHAUSTED");
         assert.equal(error.retryAfterMs, 1);
         assert.deepEqual([ids.stats.waits, ids.stats.lastIssuedMs], [1, BigInt(T)]);
       });
     }
 
     for (const stepMs of [1, 50, 1e9]) {
-      test(`a clock that goes back by ${stepMs} ms at each reading does not hang`, async () => {
+      test(`a clock that steps back by ${stepMs} ms at each reading does not hang`, async () => {
         let now = T + stepMs;
         const clock = () => {
           now -= stepMs;
@@ -55,7 +54,7 @@ for (const [name, call] of Object.entries(CALLS)) {
             issued.push(ids.nextId());
           }
         };
-        const error = await refusedInTime(useUp, "CLOCK_MOVED_BACKWARDS");
+        const error = await failsInTime(useUp, "CLOCK_MOVED_BACKWARDS");
         assert.ok(error.behindMs > 0);
         assertRising(issued);
         for (const id of issued) assert.equal(ids.decode(id).timestampMs, BigInt(T));
@@ -67,11 +66,11 @@ for (const [name, call] of Object.entries(CALLS)) {
       const ids = new Snowflake({ node: 1, clock: () => now, maxWaitMs: LONGEST });
       ids.nextId();
       now -= 1001;
-      const error = await refusedInTime(() => call(ids), "CLOCK_MOVED_BACKWARDS", "maxBackwardMs is 1000");
+      const error = await failsInTime(() => call(ids), "CLOCK_MOVED_BACKWARDS", "1000");
       assert.deepEqual([error.behindMs, error.retryAfterMs], [1001, 1]);
     });
 
-    test("a clock that fails while it is waited for", async () => {
+    test("a clock that fails during a wait", async () => {
       let readings = 0;
       const cause = new Error("no sync");
       const clock = () => {
@@ -80,7 +79,7 @@ for (const [name, call] of Object.entries(CALLS)) {
         return T;
       };
       const ids = usedUp(clock, { maxWaitMs: LONGEST });
-      assert.equal((await refusedInTime(() => call(ids), "CLOCK_FAILED")).cause, cause);
+      assert.equal((await failsInTime(() => call(ids), "CLOCK_FAILED")).cause, cause);
     });
   });
 }
@@ -88,20 +87,20 @@ for (const [name, call] of Object.entries(CALLS)) {
 describe("tryNextId", () => {
   test("does not wait", () => {
     const ids = usedUp(() => T, { maxWaitMs: LONGEST });
-    assert.equal(refused(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED", "1 ms").retryAfterMs, 1);
+    assert.equal(fails(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED", "1 ms").retryAfterMs, 1);
     assert.equal(ids.stats.waits, 1);
   });
 
-  test("says how long a tick still lasts", () => {
+  test("says how long the tick still lasts", () => {
     const ids = new Snowflake({ layout: "sonyflake", node: 1, clock: () => T + 3, sequenceStart: "zero" });
     ids.nextIds(256);
-    assert.equal(refused(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED").retryAfterMs, 7);
+    assert.equal(fails(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED").retryAfterMs, 7);
   });
 
-  test("gives the next tick's ID when the clock is there", () => {
+  test("returns the next tick's ID once the clock is there", () => {
     let now = T;
     const ids = usedUp(() => now);
-    refused(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED");
+    fails(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED");
     now += 1;
     const { timestampMs, sequence } = ids.decode(ids.tryNextId());
     assert.deepEqual([timestampMs, sequence], [BigInt(T + 1), 0]);
@@ -109,7 +108,7 @@ describe("tryNextId", () => {
 });
 
 describe("a step back of the clock", () => {
-  test("that is tolerated: the last tick counts on", () => {
+  test("if tolerated, IDs continue in the last tick", () => {
     let now = T;
     const ids = new Snowflake({ node: 1, clock: () => now });
     const issued = [ids.nextId()];
@@ -125,19 +124,13 @@ describe("a step back of the clock", () => {
     assert.ok(ids.stats.rollbacks >= 1);
   });
 
-  test("that is not tolerated: refused, and over when the clock has caught up", () => {
+  test("if not tolerated, fails until the clock has caught up", () => {
     let now = T;
     const ids = new Snowflake({ node: 1, clock: () => now, maxBackwardMs: 100 });
     const first = ids.nextId();
     now = T - 101;
     for (const call of [() => ids.nextId(), () => ids.tryNextId(), () => ids.nextIds(3)]) {
-      const error = refused(
-        call,
-        "CLOCK_MOVED_BACKWARDS",
-        "101 ms behind",
-        "maxBackwardMs is 100",
-        "in 1 ms",
-      );
+      const error = fails(call, "CLOCK_MOVED_BACKWARDS", "101 ms", "maxBackwardMs");
       assert.deepEqual([error.behindMs, error.retryAfterMs], [101, 1]);
     }
     now += 1;
@@ -146,18 +139,18 @@ describe("a step back of the clock", () => {
     assert.equal(ids.decode(ids.nextId()).timestampMs, BigInt(T + 5));
   });
 
-  test("maxBackwardMs 0 refuses every one", () => {
+  test("maxBackwardMs 0 tolerates none", () => {
     let now = T;
     const ids = new Snowflake({ node: 1, clock: () => now, maxBackwardMs: 0 });
     ids.nextId();
     now -= 1;
-    assert.equal(refused(() => ids.nextId(), "CLOCK_MOVED_BACKWARDS").behindMs, 1);
+    assert.equal(fails(() => ids.nextId(), "CLOCK_MOVED_BACKWARDS").behindMs, 1);
   });
 });
 
 describe("a long wait", () => {
-  // The IDs of a tick take up to 10 readings, and a tick lasts for 16: for the rest a call pauses, each time for
-  // 0.2 ms at least, and for 1 ms where a timer does it.
+  // The IDs of a tick take up to 10 readings, and a tick lasts for 16. For the rest a call pauses, for at least 0.2 ms each
+  // time, or 1 ms with a timer.
   const slow = () => {
     let readings = 0;
     return () => {
@@ -166,7 +159,7 @@ describe("a long wait", () => {
     };
   };
 
-  test("a batch goes on as long as it makes progress, longer than maxWaitMs as a whole", () => {
+  test("a batch continues while it makes progress, for longer than maxWaitMs in total", () => {
     const ids = usedUp(slow(), { maxWaitMs: 1000 });
     assertRising(ids.nextIds(1100 * 4096));
     assert.ok(ids.stats.waits * 5 * 0.2 > 1000, `${ids.stats.waits} waits`);
@@ -179,7 +172,7 @@ describe("a long wait", () => {
   });
 
   for (const name of ["nextIdAsync", "nextIdsAsync"]) {
-    test(`${name} leaves the event loop free: a timer there moves the clock`, async () => {
+    test(`${name} does not block the event loop, where a timer advances the clock`, async () => {
       let now = T;
       const ids = usedUp(() => now, { maxWaitMs: 60_000 });
       let ticks = 0;
@@ -194,7 +187,7 @@ describe("a long wait", () => {
     });
   }
 
-  test("many that wait at the same time share out the tick that comes", async () => {
+  test("calls that wait at the same time share the next tick", async () => {
     let now = T;
     const ids = usedUp(() => now, { maxWaitMs: 60_000 });
     const waiting = Array.from({ length: 50 }, () => ids.nextIdAsync());
@@ -217,26 +210,22 @@ describe("on the wall clock", () => {
     assert.ok(ids.stats.waits > 20);
   });
 
-  // A tick of ten hours, just begun, which a new cursor counts as used up.
+  // A tick of ten hours that has just begun, and that a new cursor counts as used up.
   const tenHours = `timestamp:30|worker:10|sequence:1@${Math.floor(Date.now() / 1000) * 1000}/36000s`;
   let worker = 0;
   for (const [name, call] of [...Object.entries(CALLS), ["tryNextId", (ids) => ids.tryNextId()]]) {
     for (const clock of ["system", "steady"]) {
-      test(`${name} gives up where the wait is too long, on the ${clock} clock`, async () => {
+      test(`${name} gives up if the wait is too long, on the ${clock} clock`, async () => {
         worker += 1;
         const ids = new Snowflake({ layout: tenHours, node: worker, clock, maxWaitMs: 5 });
-        const { retryAfterMs } = await refusedInTime(
-          () => call(ids),
-          "SEQUENCE_EXHAUSTED",
-          "the next ID can come in",
-        );
+        const { retryAfterMs } = await failsInTime(() => call(ids), "SEQUENCE_EXHAUSTED");
         assert.ok(retryAfterMs > 0 && retryAfterMs <= 36_000_000, `${retryAfterMs}`);
         assert.equal(ids.stats.waits, 1);
       });
     }
   }
 
-  test("the first ID of a new node does not reach back into the tick in which it is made", () => {
+  test("the first ID of a new node is later than the tick in which it was created", () => {
     const before = Date.now();
     const ids = new Snowflake({ node: freshNode() });
     assert.ok(ids.decode(ids.nextId()).timestampMs > BigInt(before));
@@ -244,8 +233,8 @@ describe("on the wall clock", () => {
 });
 
 /**
- * What `code` gives where `stubs` ran before the package was loaded, in a process of its own. A wait that does not end
- * is an error.
+ * The result of `code` in a separate process, where `stubs` run before the package is loaded. A wait that does not end is
+ * an error.
  */
 function run(stubs, code) {
   const script = `
@@ -254,7 +243,7 @@ function run(stubs, code) {
       const outcome = async (call) => {
         try { return String(await call()); } catch (error) { return error.code ?? String(error); }
       };
-      const standing = () => ${T};
+      const frozen = () => ${T};
       console.log(JSON.stringify(await (async () => { ${code} })()));
     });
   `;
@@ -267,7 +256,7 @@ function run(stubs, code) {
   );
 }
 
-describe("a thread that may sleep", { skip: !isWasm && "the native addon waits in its own way" }, () => {
+describe("a thread that may sleep", { skip: !isWasm && "the native addon waits in another way" }, () => {
   const COUNTED = `
     let sleeps = 0;
     const { wait } = Atomics;
@@ -276,7 +265,7 @@ describe("a thread that may sleep", { skip: !isWasm && "the native addon waits i
       return wait.apply(Atomics, given);
     };
   `;
-  // A machine on which only readings and sleeps take time. Its wall clock's ms do not begin with the monotonic ones.
+  // A machine on which only readings and sleeps take time. The ms of its wall clock and of its monotonic clock do not align.
   const simulated = (wallMs) => `
     let ms = 0;
     let asleepMs = 0;
@@ -303,7 +292,7 @@ describe("a thread that may sleep", { skip: !isWasm && "the native addon waits i
 
     each(
       test,
-      `full load sleeps through most of its waits for the ${clock} clock, and loses no tick`,
+      `under full load, most waits for the ${clock} clock are slept, and no tick is lost`,
       [
         ["it keeps pace", "ms"],
         ["it gains", "ms * 1.001"],
@@ -328,14 +317,14 @@ describe("a thread that may sleep", { skip: !isWasm && "the native addon waits i
   }
 });
 
-// Runtimes whose clocks stand still, such as workerd between events, and test suites that replace them.
-describe("a runtime whose clocks stand still", {
-  skip: !isWasm && "the native addon has clocks of its own",
+// Runtimes whose clocks do not advance, such as workerd between events, and test suites that replace the clocks.
+describe("a runtime whose clocks do not advance", {
+  skip: !isWasm && "the native addon has its own clocks",
 }, () => {
   const FROZEN = `Date.now = () => ${T}; performance.now = () => 5;`;
   const NO_SLEEP = `Atomics.wait = () => { throw new TypeError("not on this thread"); };`;
   const NO_SHARED_MEMORY = "delete globalThis.SharedArrayBuffer;";
-  // As in workerd: the clocks move on while the event loop turns, and at no other time.
+  // As in workerd, the clocks advance only while the event loop turns.
   const MOVED_BY_EVENTS = `
     let now = ${T};
     Date.now = () => now;
@@ -346,10 +335,10 @@ describe("a runtime whose clocks stand still", {
 
   each(
     test,
-    "a wait ends by the cap on readings",
+    "a wait ends, because readings are counted",
     [
-      ["where the thread may sleep", FROZEN],
-      ["where it may not, as on a page", FROZEN + NO_SLEEP],
+      ["if the thread may sleep", FROZEN],
+      ["if it may not, as on a page", FROZEN + NO_SLEEP],
       ["without shared memory", FROZEN + NO_SHARED_MEMORY],
     ],
     (stubs) => {
@@ -359,7 +348,7 @@ describe("a runtime whose clocks stand still", {
       const maxWaitMs = 11;
       const builtin = new Snowflake({ node: 1, maxWaitMs });
       const long = new Snowflake({ layout: "sonyflake", node: 1, maxWaitMs });
-      const callers = new Snowflake({ node: 1, clock: standing, sequenceStart: "zero", maxWaitMs });
+      const callers = new Snowflake({ node: 1, clock: frozen, sequenceStart: "zero", maxWaitMs });
       callers.nextIds(4096);
       return [
         await outcome(() => builtin.nextId()),
@@ -377,7 +366,7 @@ describe("a runtime whose clocks stand still", {
     },
   );
 
-  test("a clock that moves between events only: the asynchronous calls get their IDs", () => {
+  test("if clocks advance only between events, the asynchronous calls get their IDs", () => {
     const said = run(
       MOVED_BY_EVENTS,
       `
@@ -391,7 +380,7 @@ describe("a runtime whose clocks stand still", {
     assert.deepEqual(said, ["SEQUENCE_EXHAUSTED", 10_000, true]);
   });
 
-  test("a page whose clock moves waits without sleep", () => {
+  test("a page with a normal clock waits without sleeping", () => {
     const said = run(
       NO_SLEEP,
       `

@@ -1,4 +1,4 @@
-//! What JavaScript gives: time, sleep, and its own objects. The functions stand in `bindings-node/js/host.ts`.
+//! What the module imports from `js/host.ts`: time, sleep, and JavaScript's own objects.
 
 use alloc::string::String;
 use core::time::Duration;
@@ -28,7 +28,7 @@ extern "C" {
         retry_after_ms: Option<f64>,
     );
     pub(crate) fn pause(ms: f64);
-    /// Copies `ids` to `target` from `at` on, as far as it still reaches.
+    /// Copies `ids` to `target` from `at`, as far as they fit.
     pub(crate) fn store(target: &BigUint64Array, at: u32, ids: &[u64]);
     pub(crate) fn layout(
         text: &JsValue,
@@ -50,26 +50,26 @@ pub(crate) fn number(value: u64) -> f64 {
     value as f64
 }
 
-/// What the core gave; a refusal goes to the host, and something that means nothing takes its place.
+/// The core's value. An error goes to the host, and a meaningless value takes its place.
 pub(crate) fn settle<T: Default>(outcome: Result<T, Error>) -> T {
     outcome.unwrap_or_else(|error| {
-        refuse(&error);
+        report(&error);
         T::default()
     })
 }
 
 #[cold]
 #[inline(never)]
-fn refuse(error: &Error) {
+fn report(error: &Error) {
     let code = error.code();
     let message = text(&mut |out| error.write_camel_case(out));
     let (behind_ms, retry_after_ms) = (error.behind_ms().map(number), error.retry_after_ms().map(number));
     failed(code.number(), code.name(), &message, behind_ms, retry_after_ms);
 }
 
-/// A refusal of the host's: with the core's number and, unless the host says why, its words.
-#[wasm_bindgen(js_name = refuse)]
-pub fn refuse_with(code: &str, why: &str) {
+/// An error that JavaScript asks for, with the core's number and, if `why` is empty, its text.
+#[wasm_bindgen]
+pub fn fail(code: &str, why: &str) {
     let known = ErrorCode::ALL.into_iter().find(|known| known.name() == code);
     let code = known.unwrap_or(ErrorCode::Internal);
     let why = if why.is_empty() { code.message() } else { why };
@@ -77,10 +77,10 @@ pub fn refuse_with(code: &str, why: &str) {
     failed(code.number(), code.name(), &message, None, None);
 }
 
-/// Where pieces of a text go.
+/// Where the pieces of a text go.
 type Out<'a> = dyn FnMut(&str) + 'a;
 
-/// A text that comes in pieces.
+/// A text that is written in pieces.
 pub(crate) fn text(write: &mut dyn FnMut(&mut Out<'_>)) -> JsValue {
     let mut text = String::new();
     write(&mut |piece| text.push_str(piece));
@@ -99,19 +99,19 @@ impl TimeSource for Runtime {
         ns(monotonic_ms())
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "Date.now gives whole ms within ±8.64e15")]
+    #[expect(clippy::cast_possible_truncation, reason = "Date.now returns whole ms within ±8.64e15")]
     #[inline(always)]
     fn wall_ms(&self) -> i64 {
         wall_ms() as i64
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a page does not live for 292 years")]
+#[expect(clippy::cast_possible_truncation, reason = "a page does not stay open for 292 years")]
 fn ns(ms: f64) -> i64 {
     (ms * 1e6) as i64
 }
 
-/// The runtime's clocks, or a function of the caller's.
+/// The runtime's clocks, or the caller's function.
 pub(crate) enum HostClock {
     Builtin(BuiltinClock<Runtime>),
     Callers(JsValue),
@@ -132,7 +132,7 @@ impl Clock for HostClock {
     }
 }
 
-/// Waits as the runtime can: asleep, or by reading the clock.
+/// Waits as the runtime can: by sleeping, or by reading the clock.
 pub(crate) struct RuntimeWait;
 
 impl Wait for RuntimeWait {

@@ -1,4 +1,4 @@
-//! Layouts, IDs and texts, by the layout's text.
+//! Layouts, IDs and their texts. A layout is passed as its text.
 
 use alloc::string::String;
 
@@ -19,7 +19,7 @@ pub fn layout(text: &str) -> JsValue {
     settle(Layout::parse(text).map(|layout| parts(&layout)))
 }
 
-/// `fields`: each field's name and its width, one after the other.
+/// `fields`: each field's name followed by its width.
 #[wasm_bindgen(js_name = layoutOf)]
 pub fn layout_of(fields: &Array, epoch_ms: &str, tick_ms: &str) -> JsValue {
     let fields = pairs(fields).map(|(name, bits)| (name, Number::parse(&bits)));
@@ -27,7 +27,7 @@ pub fn layout_of(fields: &Array, epoch_ms: &str, tick_ms: &str) -> JsValue {
     settle(layout.map(|layout| parts(&layout)))
 }
 
-/// Writes the parts of an ID into `values`, in the order of `backend.ts`.
+/// Writes the parts of an ID into `values`, in the order of `js/backend.ts`.
 #[wasm_bindgen]
 pub fn decode(layout: &str, id: &str, values: &BigUint64Array) {
     settle(Layout::parse(layout).and_then(|layout| layout.decode(Number::parse(id))).map(|decoded| {
@@ -78,7 +78,7 @@ pub fn batch_size(n: &str) -> usize {
     settle(polyflake::batch_size(Number::parse(n)))
 }
 
-/// A whole node, or each node field's name and its value, one after the other.
+/// A whole node, or each node field's name followed by its value.
 pub(crate) fn node_of(node: &JsValue) -> Node {
     match node.as_string() {
         Some(whole) => Node::parse(&whole),
@@ -87,7 +87,7 @@ pub(crate) fn node_of(node: &JsValue) -> Node {
     }
 }
 
-/// Texts that stand in pairs.
+/// Texts, two by two.
 pub(crate) fn pairs(texts: &Array) -> impl Iterator<Item = (String, String)> {
     (0..texts.length())
         .step_by(2)

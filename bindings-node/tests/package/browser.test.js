@@ -1,4 +1,4 @@
-// The installed package in headless Chromium: as it is and bundled by Vite, on a page and in a Web Worker.
+// The installed package in headless Chromium: unbundled and bundled by Vite, on a page and in a Web Worker.
 import assert from "node:assert/strict";
 import { cp, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -29,7 +29,7 @@ before(async () => {
   plain = await serve(cwd);
 });
 
-/** The files of a folder on a port of the system's choice. */
+/** Serves the files of a folder on a free port. */
 async function serve(folder) {
   const server = createServer(async (request, response) => {
     const file = path.join(folder, path.normalize(new URL(request.url, "http://loopback").pathname));
@@ -48,7 +48,7 @@ async function serve(folder) {
   return `http://127.0.0.1:${server.address().port}`;
 }
 
-/** Opens a page, and gives what its promises `page` and `worker` came to. */
+/** Opens a page, and returns the results of its promises `page` and `worker`. */
 async function open(url) {
   const page = await browser.newPage();
   const errors = [];
@@ -78,7 +78,7 @@ describe("Chromium", () => {
     passed(await open(`${plain}/plain/index.html`));
   });
 
-  test("clocks that stand still", async () => {
+  test("clocks that do not advance", async () => {
     const outcomes = await open(`${plain}/plain/frozen.html`);
     const exhausted = new Array(4).fill("SEQUENCE_EXHAUSTED");
     assert.deepEqual(outcomes, { page: exhausted, worker: exhausted });

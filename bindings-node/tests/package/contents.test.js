@@ -1,4 +1,4 @@
-// What the tarballs hold, and what the checkers of packages say.
+// What the tarballs contain, and what package linters say.
 import assert from "node:assert/strict";
 import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
@@ -18,7 +18,7 @@ before(async () => {
   native = await pack(platform, into);
 });
 
-test("the package holds what is used, and nothing else", (t) => {
+test("the package contains exactly what is used", (t) => {
   const files = main.files.map((file) => file.path).sort();
   for (const { path: name, size } of main.files) t.diagnostic(`${String(size).padStart(8)} ${name}`);
   t.diagnostic(`packed ${main.size}, unpacked ${main.unpackedSize} bytes`);
@@ -37,7 +37,7 @@ test("the package holds what is used, and nothing else", (t) => {
   ]);
 });
 
-test("the platform package holds the addon", (t) => {
+test("the platform package contains the addon", (t) => {
   for (const { path: name, size } of native.files) t.diagnostic(`${String(size).padStart(8)} ${name}`);
   t.diagnostic(`packed ${native.size}, unpacked ${native.unpackedSize} bytes`);
   const files = native.files.map((file) => file.path).sort();
@@ -56,7 +56,7 @@ test("the versions of the two agree", async () => {
   assert.equal(optionalDependencies[native.name], version);
 });
 
-test("neither names the machine that built it", async () => {
+test("neither contains a path of the build machine", async () => {
   const { stdout } = await run("tar", ["xzOf", main.tarball], { encoding: "latin1" });
   assert.ok(stdout.length > 0);
   assert.ok(!stdout.includes(path.resolve(root, "..")));
@@ -64,7 +64,7 @@ test("neither names the machine that built it", async () => {
 
 test("the module is at most 24 KB gzipped", async (t) => {
   const file = path.join(root, "dist/polyflake.wasm");
-  // Not Node's zlib: its level 9 is another, and 1 % larger.
+  // Not Node's zlib, whose level 9 is different and gives 1 % more.
   const { stdout } = await run("gzip", ["-9cn", file], { encoding: "buffer" });
   const gzipped = stdout.length;
   t.diagnostic(`polyflake.wasm: ${(await stat(file)).size} bytes, gzipped ${gzipped}`);
@@ -85,7 +85,7 @@ test("publint finds nothing", async () => {
   }
 });
 
-test("the types are found wherever TypeScript looks", async () => {
+test("TypeScript finds the types with every module resolution", async () => {
   await run(path.join(root, "node_modules/.bin/attw"), [
     main.tarball,
     "--no-color",

@@ -21,7 +21,7 @@ for (const native of [true, false]) {
       });
     }
 
-    test("one warning where there is no native addon, and else none", async () => {
+    test("one warning if there is no native addon, otherwise none", async () => {
       const warnings = JSON.parse((await node(cwd, "warnings.mjs")).stdout);
       if (native) {
         assert.deepEqual(warnings, []);
@@ -32,15 +32,15 @@ for (const native of [true, false]) {
       }
     });
 
-    test("no warning where WebAssembly is asked for", async () => {
+    test("no warning if WebAssembly is requested", async () => {
       const { stdout } = await node(cwd, "warnings.mjs", { POLYFLAKE_BACKEND: "wasm" });
       assert.deepEqual(JSON.parse(stdout), []);
     });
 
-    test("a worker thread without native addon shares no cursor, and is refused one", async () => {
+    test("a worker thread without the native addon cannot use a built-in clock", async () => {
       const { stdout } = await node(cwd, "thread.mjs", { POLYFLAKE_BACKEND: "wasm" });
       assert.deepEqual(JSON.parse(stdout), {
-        refused: "INVALID_OPTION",
+        error: "INVALID_OPTION",
         layout: "timestamp:41|datacenter:5|worker:5|sequence:12@1288834974657/1ms",
         own: "1541815603606036480",
       });

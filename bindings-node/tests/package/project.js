@@ -1,4 +1,4 @@
-// A project of a user's: the packages as npm packs them, installed into an empty folder beside the fixtures.
+// A user's project: the packages as npm packs them, installed in an empty folder together with the fixtures.
 import { execFile } from "node:child_process";
 import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ after(async () => {
   for (const undo of atEnds.reverse()) await undo();
 });
 
-/** Calls `undo` after all tests of the file; an `after` within a `before` would be called after that. */
+/** Calls `undo` after all tests of the file; an `after` inside a `before` would be called after the `before`. */
 export function atEnd(undo) {
   atEnds.push(undo);
 }
@@ -24,7 +24,7 @@ export const repository = path.dirname(path.resolve(root));
 export const platform = path.join(root, "npm/linux-x64-gnu");
 const fixtures = fileURLToPath(new URL("fixtures", import.meta.url));
 
-/** Runs a program to its end; gives what it wrote, or throws it. */
+/** Runs a program, and returns what it wrote, or throws it if the program fails. */
 export async function run(program, args, options) {
   try {
     return await execute(program, args, { ...options, maxBuffer: 2 ** 24 });
@@ -33,7 +33,7 @@ export async function run(program, args, options) {
   }
 }
 
-/** `npm pack` of the package in `folder`: the tarball's path, sizes and files. */
+/** Packs the package in `folder` with `npm pack`. Returns the tarball's path, sizes and files. */
 export async function pack(folder, into) {
   const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", into], {
     cwd: folder,
@@ -42,7 +42,7 @@ export async function pack(folder, into) {
   return { ...packed, tarball: path.join(into, packed.filename) };
 }
 
-/** An empty folder, until the end. */
+/** An empty folder that is removed at the end. */
 export async function folder() {
   const made = await mkdtemp(path.join(tmpdir(), "polyflake-"));
   atEnd(() => rm(made, { recursive: true, force: true }));

@@ -1,5 +1,5 @@
-// TypeScript, strict, over the installed package; no types of DOM or Node are there. `@ts-expect-error` shows that the
-// types are not just `any`.
+// Strict TypeScript over the installed package, without the types of DOM or Node. `@ts-expect-error` shows that the types
+// are not just `any`.
 import path from "node:path";
 import { before, test } from "node:test";
 import { project, root, run } from "./project.js";

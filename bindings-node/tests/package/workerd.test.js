@@ -1,4 +1,4 @@
-// The installed package in workerd, which takes WebAssembly only as a module, and whose clock stands still between
+// The installed package in workerd, which accepts WebAssembly only as a module, and whose clock does not advance between
 // events.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -13,7 +13,7 @@ let url;
 
 before(async () => {
   const cwd = await project();
-  // workerd resolves no packages: Node says what stands behind its condition.
+  // workerd does not resolve packages, so Node resolves them with its condition.
   const resolve = ["polyflake", "polyflake/polyflake.wasm"].map((name) => `import.meta.resolve("${name}")`);
   const script = `console.log(JSON.stringify([${resolve}]))`;
   const { stdout } = await run(
@@ -29,7 +29,7 @@ before(async () => {
   url = `http://127.0.0.1:${port}/`;
 });
 
-/** Starts workerd on a port of the system's choice, which it tells on file descriptor 3. */
+/** Starts workerd on a free port, which it reports on file descriptor 3. */
 async function serve(cwd) {
   const args = ["serve", "config.capnp", "--socket-addr=http=127.0.0.1:0", "--control-fd=3"];
   const server = spawn(workerd.default ?? workerd, args, {
@@ -44,7 +44,7 @@ async function serve(cwd) {
   throw new Error("workerd ended before it listened");
 }
 
-test("IDs, and waits on a clock that stands still", async () => {
+test("IDs, and waits on a clock that does not advance", async () => {
   const response = await fetch(url);
   assert.equal(response.status, 200);
   const { waited, later, next, batch, batchLater, made, early } = await response.json();

@@ -1,4 +1,4 @@
-// Where TypeScript knows `using`, and the package is required.
+// With a TypeScript library that has `using`, and `require`.
 import polyflake = require("polyflake");
 
 {

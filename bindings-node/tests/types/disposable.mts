@@ -1,4 +1,4 @@
-// Where TypeScript knows `using`.
+// With a TypeScript library that has `using`.
 import { Snowflake } from "polyflake";
 
 {

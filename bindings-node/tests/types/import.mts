@@ -1,4 +1,4 @@
-// What TypeScript must accept, and behind @ts-expect-error what it must refuse: `tsc -p` fails for either.
+// What TypeScript must accept, and after @ts-expect-error what it must reject: `tsc -p` fails otherwise.
 import {
   type Decoded,
   type Field,
@@ -18,7 +18,7 @@ import {
 } from "polyflake";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
-/** Does not compile where the two types differ: `same<A, B>(true)`. */
+/** `same<A, B>(true)` does not compile if the two types differ. */
 declare function same<A, B>(same: Same<A, B>): void;
 declare function takes<T>(value: T): void;
 
@@ -40,7 +40,7 @@ new Snowflake({
   sequenceStart: "zero",
   clock: "steady",
 });
-// Options read from somewhere else may be undefined.
+// Options read from elsewhere may be undefined.
 const read: { node: number; maxWaitMs: number | undefined; clock: undefined } = {
   node: 1,
   maxWaitMs: undefined,
@@ -66,15 +66,15 @@ new Snowflake({ nod: 1 });
 new Snowflake({ node: 1, sequenceStart: "random" });
 // @ts-expect-error no such clock
 new Snowflake({ node: 1, clock: "wall" });
-// @ts-expect-error a clock gives ms
+// @ts-expect-error a clock returns ms
 new Snowflake({ node: 1, clock: () => new Date() });
-// @ts-expect-error a clock gives them at once
+// @ts-expect-error a clock is synchronous
 new Snowflake({ node: 1, clock: async () => 1 });
-// @ts-expect-error a boolean is no node
+// @ts-expect-error a boolean is not a node
 new Snowflake({ node: true });
-// @ts-expect-error null stands for nothing here
+// @ts-expect-error null is not a default
 new Snowflake({ node: null });
-// @ts-expect-error a layout's parts make a Layout first
+// @ts-expect-error an object must be made a Layout first
 new Snowflake({ node: 1, layout: { fields: { timestamp: 41, sequence: 12 }, epochMs: 0 } });
 
 same<ReturnType<typeof ids.nextId>, bigint>(true);
@@ -91,11 +91,11 @@ ids.fill(new BigUint64Array(new SharedArrayBuffer(80)));
 ids.fill(ids.nextIds(10).subarray(1));
 // @ts-expect-error signed
 ids.fill(new BigInt64Array(10));
-// @ts-expect-error no array of ours
+// @ts-expect-error not a BigUint64Array
 ids.fill([1n]);
 // @ts-expect-error no such format
 ids.nextIdString("base64");
-// @ts-expect-error a bigint is no number
+// @ts-expect-error a bigint is not a number
 takes<number>(ids.nextId());
 // @ts-expect-error private
 ids.generator;
@@ -109,7 +109,7 @@ ids.node = 5;
 // @ts-expect-error read-only
 ids.stats.waits = 5;
 
-// An iterator, that never ends.
+// An iterator that never ends.
 for (const id of ids) {
   same<typeof id, bigint>(true);
   break;
@@ -147,7 +147,7 @@ takes<LayoutFields>({
 });
 // @ts-expect-error an epoch is required
 new Layout({ fields: { timestamp: 41, sequence: 12 } });
-// @ts-expect-error no such part
+// @ts-expect-error no such property
 new Layout({ fields: { timestamp: 41, sequence: 12 }, epochMs: 0, tick: 1 });
 // @ts-expect-error a width is a number
 new Layout({ fields: { timestamp: true }, epochMs: 0 });
@@ -173,7 +173,7 @@ same<ReturnType<typeof layout.minId>, bigint>(true);
 same<Parameters<typeof layout.maxId>, [time: Instant]>(true);
 same<Instant, Date | number | bigint>(true);
 same<Integer, number | bigint | string>(true);
-// @ts-expect-error a text is no instant
+// @ts-expect-error a text is not an instant
 layout.minId("2024-01-01");
 // @ts-expect-error read-only
 layout.fields[0] = layout.fields[1];
@@ -214,7 +214,7 @@ formatId("1", "hex");
 parseId("1", "base58");
 // @ts-expect-error no such format
 formatId(1n, "base64");
-// @ts-expect-error a text is what it reads
+// @ts-expect-error it reads text
 parseId(1n);
 
 // Errors --------------------------------------------------------------------------------------------------------

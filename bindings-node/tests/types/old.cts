@@ -1,10 +1,10 @@
-// Where TypeScript's library is older than `using`, and the package is required.
+// With a TypeScript library older than `using`, and `require`.
 import polyflake = require("polyflake");
 
 const ids = new polyflake.Snowflake({ node: 7 });
 const id: bigint = ids.nextId();
 ids[Symbol.dispose]();
-// @ts-expect-error a bigint is no number
+// @ts-expect-error a bigint is not a number
 const number: number = id;
 declare function takes<T>(value: T): void;
 takes(number);

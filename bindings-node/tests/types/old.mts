@@ -1,4 +1,4 @@
-// Where TypeScript's library is older than `using`.
+// With a TypeScript library older than `using`.
 import { Layout, type PolyflakeError, Snowflake } from "polyflake";
 
 const ids = new Snowflake({ node: 7 });

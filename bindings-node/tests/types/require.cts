@@ -1,4 +1,4 @@
-// The same types where the package is required.
+// The same types with `require`.
 import polyflake = require("polyflake");
 
 import type { Format, Integer } from "polyflake";
@@ -12,7 +12,7 @@ const integer: Integer = parseId(formatId(id, format), format);
 declare function takes<T>(value: T): void;
 takes<polyflake.Snowflake>(ids);
 takes<polyflake.Decoded>(ids.decode(integer));
-// @ts-expect-error a bigint is no number
+// @ts-expect-error a bigint is not a number
 takes<number>(ids.nextId());
 // @ts-expect-error no such option
 new Snowflake({ nod: 7 });

@@ -1,5 +1,5 @@
-//! `polyflake-bindgen MODULE FOLDER [--keep-debug]`: the glue of a WebAssembly module, as the command `wasm-bindgen`
-//! writes it. That command's own crate is far longer to build.
+//! `polyflake-bindgen MODULE FOLDER [--keep-debug]` writes the JavaScript glue of a WebAssembly module, as the command
+//! `wasm-bindgen` does. That command's crate takes far longer to build.
 
 use std::env::args;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         [module, folder] => (module, folder, false),
         [module, folder, option] if option == "--keep-debug" => (module, folder, true),
         _ => {
-            eprintln!("polyflake-bindgen MODULE FOLDER [--keep-debug]");
+            eprintln!("usage: polyflake-bindgen MODULE FOLDER [--keep-debug]");
             return ExitCode::from(2);
         }
     };

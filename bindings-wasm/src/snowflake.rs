@@ -1,4 +1,4 @@
-//! Generators of IDs.
+//! Snowflakes.
 
 use js_sys::{Array, BigUint64Array};
 use polyflake::{Error, Options, Snowflake};
@@ -7,21 +7,21 @@ use wasm_bindgen::prelude::*;
 use crate::host::{self, HostClock, Runtime, RuntimeWait, settle};
 use crate::layout::{node_of, pairs, text_of};
 
-/// How many IDs are made before they are copied to JavaScript's memory.
+/// How many IDs are issued before they are copied to JavaScript's memory.
 const CHUNK: usize = 512;
 
 #[wasm_bindgen]
-pub struct Generator(Option<Snowflake<HostClock>>);
+pub struct WasmSnowflake(Option<Snowflake<HostClock>>);
 
 #[wasm_bindgen]
-impl Generator {
-    /// `options`: each option's name and its text, one after the other. `node` and `clock` may be undefined.
+impl WasmSnowflake {
+    /// `options`: each option's name followed by its text. `node` and `clock` may be undefined.
     #[wasm_bindgen(constructor)]
-    pub fn new(options: &Array, node: &JsValue, clock: JsValue) -> Generator {
+    pub fn new(options: &Array, node: &JsValue, clock: JsValue) -> WasmSnowflake {
         Self(settle(build(options, node, clock).map(Some)))
     }
 
-    /// The next ID; 0, which is no generator's ID, where it was refused.
+    /// The next ID, or 0, which is never an ID, on failure.
     #[wasm_bindgen(js_name = nextId)]
     pub fn next_id(&self) -> u64 {
         settle(self.ids().next_id_with(&mut RuntimeWait))
@@ -39,8 +39,8 @@ impl Generator {
         );
     }
 
-    /// How far `target` is filled from `from` on. Where it is not to its end, the host's `pause` was told for how
-    /// long to pause.
+    /// Fills `target` from index `from` without waiting, and returns how many are filled. If it is not full, has told
+    /// the host's `pause` how long to pause.
     #[wasm_bindgen(js_name = fillSome)]
     pub fn fill_some(&self, target: &BigUint64Array, from: u32, waited_ms: f64) -> u32 {
         let mut waited = (waited_ms >= 0.0).then(|| host::duration(waited_ms));
@@ -77,10 +77,10 @@ impl Generator {
     }
 }
 
-impl Generator {
+impl WasmSnowflake {
     #[inline(always)]
     fn ids(&self) -> &Snowflake<HostClock> {
-        // JavaScript drops a generator whose constructor refused.
+        // JavaScript drops a Snowflake whose constructor failed.
         self.0.as_ref().unwrap_throw()
     }
 }
@@ -100,7 +100,7 @@ fn build(options: &Array, node: &JsValue, clock: JsValue) -> Result<Snowflake<Ho
     }
 }
 
-/// Fills `target` from `from` on, a chunk at a time, until one is not filled to its end, and says how far.
+/// Fills `target` from index `from`, a chunk at a time, until a chunk is not full. Returns how many are filled.
 fn in_chunks(
     target: &BigUint64Array,
     from: u32,

@@ -1,4 +1,4 @@
-// The page's service worker: what the network gives, or, where there is none, what it gave last.
+// The page's service worker: answers from the network, or with the last answer if there is none.
 const KEPT = "polyflake-inspector";
 const FILES = [
   "./",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the npm packages: the native addon into npm/, the WebAssembly module and the bundles into dist/, the types
-# into index.d.ts. `npm pack` in both folders makes of it what users install.
+# Builds the npm packages: the native addon in npm/, the WebAssembly module and the bundles in dist/, and the types in
+# index.d.ts. `npm pack` in both folders then packs what users install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=$PWD/target
@@ -11,12 +11,12 @@ newer() { [ ! -e "$2" ] || [ "$1" -nt "$2" ]; }
 
 tools/need node nodejs npm npm
 if newer $here/package-lock.json $here/node_modules/.package-lock.json; then
-  # Not `npm ci`: it refuses a lock that a registry without other platforms' packages has made.
+  # Not `npm ci`: it rejects a lock file written with a registry that lacks other platforms' packages.
   npm install --prefix $here --no-save --no-audit --no-fund
   touch $here/node_modules/.package-lock.json
 fi
 
-# The native addon. A running process may have the old one open: it is replaced, not written to.
+# The native addon. It is replaced rather than overwritten, because a running process may have the old one open.
 platform=$(node -p '`${process.platform}-${process.arch}`')
 if [ "$platform" = linux-x64 ]; then
   addon=$here/npm/linux-x64-gnu/polyflake.linux-x64-gnu.node
@@ -27,12 +27,12 @@ if [ "$platform" = linux-x64 ]; then
     mv $addon.new $addon
   fi
 else
-  echo "there is no platform package for $platform yet: only the WebAssembly build"
+  echo "there is no platform package for $platform yet: building only the WebAssembly module"
 fi
 
-# The WebAssembly module, and the glue that wasm-bindgen writes for it.
+# The WebAssembly module, and its glue from wasm-bindgen.
 wasm=$CARGO_TARGET_DIR/wasm32-unknown-unknown/wasm/polyflake_wasm.wasm
-# With its stack pointer, which js/wasm.ts puts right after a call that JavaScript's stack has no room for.
+# It exports its stack pointer, which bindings-wasm/js/wasm.ts restores after a call that used up JavaScript's stack.
 tools/cargo-for wasm32-unknown-unknown core,alloc rustc -q --locked --profile wasm -p polyflake-wasm -- \
   -C link-arg=--export=__stack_pointer
 cargo build -q --locked -p polyflake-bindgen
@@ -43,13 +43,13 @@ if newer "$wasm" $here/dist/polyflake.wasm || newer "$bindgen" $here/dist/polyfl
     "$made/glue/polyflake_bg.wasm" -o $here/dist/polyflake.wasm
 fi
 
-# npm packs what stands in the package's own folder.
+# npm packs only what is in the package's folder.
 cp LICENSE $here/
 cp LICENSE $here/npm/linux-x64-gnu/
 
 cd $here
-# What the bundles are made of, and the last of them.
-if [ -n "$(find js dist/polyflake.wasm "$made/glue" package.json tsconfig*.json rollup.config.js \
+# Bundles, if any source is newer than the last file that bundling writes.
+if [ -n "$(find js ../bindings-wasm/js dist/polyflake.wasm "$made/glue" package.json tsconfig*.json rollup.config.js \
   node_modules/.package-lock.json -newer index.d.cts 2>&1)" ]; then
   npm run --silent bundle
 fi

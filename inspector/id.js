@@ -1,4 +1,4 @@
-// The view of an ID: how it reads, what its bits mean, and which layouts it fits.
+// The view of an ID: its possible readings, what its bits mean, and which layouts it fits.
 import { bitBar, fieldTable, pointOut } from "./bits.js";
 import { attempt, presetOf } from "./core.js";
 import { byId, copyButton, draw, el, fact, inputById, say, Typing } from "./dom.js";
@@ -13,9 +13,15 @@ import { fromNow, local, utc, zone } from "./words.js";
 /** @import { Go } from "./main.js" */
 
 const GROUPS = {
-  plausible: { heading: "Plausible time", because: "Days or more after the epoch, and not after now." },
-  early: { heading: "Just after the epoch", because: "As any small number is, in every layout." },
-  unlikely: { heading: "Unlikely time", because: "Ahead of now, or before there were Snowflakes." },
+  plausible: {
+    heading: "Plausible time",
+    because: "At least a week after the epoch, and not in the future.",
+  },
+  early: {
+    heading: "Just after the epoch",
+    because: "Any small number decodes to such a time, in every layout.",
+  },
+  unlikely: { heading: "Unlikely time", because: "In the future, or before there were Snowflakes." },
 };
 
 /** @param {Go} go */
@@ -41,34 +47,34 @@ export function show(state) {
   const chosen = attempt(() => (state.layout === "" ? undefined : new Layout(state.layout)));
   const own = chosen.value;
   const layouts = layoutsWith(own);
-  const { found, refusals } = readings(text, layouts, now);
+  const { found, errors } = readings(text, layouts, now);
   const reading = found.find(({ format }) => format === state.as) ?? found[0];
   if (reading === undefined) {
     input.setAttribute("aria-invalid", "true");
-    showNoReading(refusals);
+    showNoReading(errors);
     return;
   }
 
   const { fits, misfits } = fitsOf(reading.id, layouts, now, reading.format);
   const wanted = own === undefined ? undefined : fits.find(({ layout }) => layout.equals(own));
   const fit = wanted ?? fits[0];
-  const refusal = chosen.refusal ?? attempt(() => own?.decode(reading.id)).refusal;
+  const error = chosen.error ?? attempt(() => own?.decode(reading.id)).error;
 
   draw(byId("readings"), ...readingList(state, reading, found));
-  draw(byId("answer"), ...answer(state, reading, fit, refusal, now));
+  draw(byId("answer"), ...answer(state, reading, fit, error, now));
   draw(byId("fits"), ...fitList(state, fits, misfits, fit));
   const plausible = fits.filter(({ likelihood }) => likelihood === "plausible").length;
   say(
     fit === undefined
-      ? "The ID fits none of the layouts."
+      ? "The ID fits no layout."
       : `Read as ${reading.format}. ${fit.name}: ${utc(fit.decoded.time, fit.decoded.timestampMs)}. Fits ${fits.length} layouts, ${plausible} with a plausible time.`,
   );
 }
 
-/** @param {{ format: string, refusal: PolyflakeError }[]} refusals */
-function showNoReading(refusals) {
-  const reasons = refusals.map(({ format, refusal }) =>
-    el("li", {}, el("b", {}, format), el("span", {}, refusal.message)),
+/** @param {{ format: string, error: PolyflakeError }[]} errors */
+function showNoReading(errors) {
+  const reasons = errors.map(({ format, error }) =>
+    el("li", {}, el("b", {}, format), el("span", {}, error.message)),
   );
   draw(byId("readings"));
   draw(
@@ -114,7 +120,7 @@ function readingList(state, current, found) {
     );
   });
   return [
-    el("h2", {}, `This text reads in ${found.length} ways`),
+    el("h2", {}, `This text can be read in ${found.length} ways`),
     el("ul", { class: "choices wide" }, ...choices),
   ];
 }
@@ -123,14 +129,14 @@ function readingList(state, current, found) {
  * @param {State} state
  * @param {Reading} reading
  * @param {Fit | undefined} fit
- * @param {PolyflakeError | undefined} refusal
+ * @param {PolyflakeError | undefined} error
  * @param {number} now
  */
-function answer(state, reading, fit, refusal, now) {
+function answer(state, reading, fit, error, now) {
   const parts = [];
-  if (refusal !== undefined) {
+  if (error !== undefined) {
     parts.push(
-      el("p", { class: "error" }, el("b", {}, "The chosen layout: "), refusal.message),
+      el("p", { class: "error" }, el("b", {}, "The chosen layout: "), error.message),
       el(
         "p",
         {},
@@ -169,7 +175,7 @@ function decodedParts(state, { name, layout, decoded }, now) {
   );
   const times = el("dl", { class: "times" });
   if (time === null) {
-    times.append(fact("Time", `Unix ms ${timestampMs}, past the year 275760, where a Date ends`));
+    times.append(fact("Time", `Unix ms ${timestampMs}, past the year 275760, where Date ends`));
   } else {
     const iso = time.toISOString();
     times.append(
@@ -216,7 +222,7 @@ function tickRange(layout, { timestampMs }) {
   const range = attempt(() => [layout.minId(timestampMs), layout.maxId(timestampMs)]);
   const content =
     range.value === undefined
-      ? [el("p", { class: "error" }, range.refusal.message)]
+      ? [el("p", { class: "error" }, range.error.message)]
       : [
           el(
             "dl",
@@ -262,7 +268,7 @@ function fitList(state, fits, misfits, current) {
       el(
         "p",
         { class: "aside" },
-        "Bits do not say which layout they are of; the time they would stand for often does.",
+        "The bits of an ID do not say which layout it uses, but the time they would mean often does.",
       ),
     );
   }
@@ -280,8 +286,8 @@ function fitList(state, fits, misfits, current) {
     );
   }
   if (misfits.length > 0) {
-    const reasons = misfits.map(({ name, refusal }) =>
-      el("li", {}, el("b", {}, name), el("span", {}, refusal.message)),
+    const reasons = misfits.map(({ name, error }) =>
+      el("li", {}, el("b", {}, name), el("span", {}, error.message)),
     );
     parts.push(
       el(

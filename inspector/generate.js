@@ -1,5 +1,5 @@
-// The view that generates: IDs of the chosen layout and node, as many as asked for or one after the other.
-import { about, attempt, greatest, isNode, presetOf } from "./core.js";
+// The view that generates IDs of the chosen layout and node: so many at once, or one after the other.
+import { attempt, greatest, isNode, presetOf } from "./core.js";
 import { byId, copyButton, draw, el, say, selectById, Typing } from "./dom.js";
 import { FORMATS } from "./fits.js";
 import { choosePreset, chosenLayout } from "./layout.js";
@@ -80,7 +80,7 @@ const format = () => /** @type {Format} */ (selectById("format").value);
 export function show(next) {
   const before = state;
   state = next;
-  const { value: layout, refusal } = chosenLayout(next);
+  const { value: layout, error } = chosenLayout(next);
   choosePreset(
     selectById("generate-preset"),
     layout === undefined ? undefined : presetOf(layout),
@@ -106,7 +106,7 @@ export function show(next) {
     const button = byId(id);
     if (button instanceof HTMLButtonElement) button.disabled = layout === undefined;
   }
-  showRefusal(refusal ?? snowflake(layout).refusal);
+  showError(error ?? snowflake(layout).error);
   drawMade();
 }
 
@@ -162,7 +162,7 @@ function nodeInputs(layout) {
 }
 
 /**
- * The generator of the form's layout and node.
+ * A Snowflake with the layout and node of the form.
  *
  * @param {Layout | undefined} layout
  * @returns {Outcome<Snowflake | undefined>}
@@ -174,8 +174,8 @@ function snowflake(layout) {
   return attempt(() => new Snowflake(inputs.length === 0 ? { layout } : { layout, node }));
 }
 
-/** @param {PolyflakeError | undefined} refusal */
-function showRefusal(refusal) {
+/** @param {PolyflakeError | undefined} error */
+function showError(error) {
   const form = byId("generate-form");
   for (const old of form.querySelectorAll(".error")) old.remove();
   const inputs = [...byId("node").querySelectorAll("input")];
@@ -183,17 +183,18 @@ function showRefusal(refusal) {
     input.removeAttribute("aria-invalid");
     input.removeAttribute("aria-describedby");
   }
-  if (refusal === undefined) return;
-  const error = el("p", { class: "error", id: "generate-error" }, refusal.message);
-  const name = about(
-    refusal.message,
-    inputs.map((input) => input.name),
-  );
-  const input = inputs.find((one) => one.name === name);
+  if (error === undefined) return;
+  const paragraph = el("p", { class: "error", id: "generate-error" }, error.message);
+  const layout = chosenLayout(state).value;
+  const none = Object.fromEntries(inputs.map(({ name }) => [name, "0"]));
+  const input = inputs.find(({ name, value }) => {
+    const node = { ...none, [name]: value.trim() };
+    return attempt(() => layout?.compose(layout.epochMs, node, 0)).error !== undefined;
+  });
   input?.setAttribute("aria-invalid", "true");
   input?.setAttribute("aria-describedby", "generate-error");
-  (input === undefined ? form : byId("node")).append(error);
-  say(refusal.message);
+  (input === undefined ? form : byId("node")).append(paragraph);
+  say(error.message);
 }
 
 /**
@@ -202,8 +203,8 @@ function showRefusal(refusal) {
  */
 async function run(n, pauseMs) {
   stop();
-  const { value: ids, refusal } = snowflake(chosenLayout(state).value);
-  showRefusal(refusal);
+  const { value: ids, error } = snowflake(chosenLayout(state).value);
+  showError(error);
   if (ids === undefined) return;
   const mine = new AbortController();
   running = mine;
@@ -211,21 +212,21 @@ async function run(n, pauseMs) {
   let done = 0;
   try {
     while (done < n && !mine.signal.aborted) {
-      const { value: id, refusal: none } = attempt(() => ids.tryNextId());
+      const { value: id, error: none } = attempt(() => ids.tryNextId());
       if (id !== undefined) {
         made.unshift(ids.decode(id));
         made.length = Math.min(made.length, KEPT);
         done += 1;
         total += 1;
       } else if (none?.retryAfterMs === undefined) {
-        showRefusal(none);
+        showError(none);
         break;
       }
       const pause = id === undefined ? Math.max(1, none?.retryAfterMs ?? 0) : pauseMs;
       if (pause > 0) {
         drawMade();
-        // A long tick: the core's message says what it waits for.
-        showRefusal(pause > 1000 ? none : undefined);
+        // In a long tick, the core's message says what is being waited for.
+        showError(pause > 1000 ? none : undefined);
         await new Promise((resume) => setTimeout(resume, pause));
       }
     }
@@ -243,7 +244,7 @@ function stop() {
   drawLive();
 }
 
-/** Generates no more: another view is shown. */
+/** Stops generating, because another view is shown. */
 export const leave = stop;
 
 function forget() {

@@ -1,4 +1,4 @@
-// The views, and the URL that says which one and of what.
+// The views, and the URL that says which one to show, and of what.
 
 import { byId, el } from "./dom.js";
 import * as generate from "./generate.js";
@@ -9,7 +9,7 @@ import { read, VIEWS, write } from "./url.js";
 /** @import { State } from "./url.js" */
 
 /**
- * Changes the view's state, and the URL with it.
+ * Changes the state of the view, and the URL with it.
  *
  * @typedef {(changes: Partial<State>, history?: { replace: boolean }) => void} Go
  */
@@ -53,7 +53,7 @@ addEventListener("hashchange", () => {
 });
 
 byId("skip").addEventListener("click", (event) => {
-  // The hash is the view's.
+  // The hash says which view to show.
   event.preventDefault();
   byId(`title-${state.view}`).focus();
 });
@@ -82,5 +82,5 @@ byId("example-list").append(
 
 show();
 
-// Without it the page works as well, but not offline.
+// Without it the page works too, but not offline.
 navigator.serviceWorker?.register("./offline.js").catch(() => {});

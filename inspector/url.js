@@ -1,13 +1,13 @@
-// The view as a URL's hash: `#inspect?id=1541815603606036480&layout=twitter`.
+// The view as the hash of a URL: `#inspect?id=1541815603606036480&layout=twitter`.
 
 /**
  * @typedef {object} State
  * @property {View} view
- * @property {string} id The ID as it was typed or pasted.
+ * @property {string} id The ID as typed or pasted.
  * @property {string} as The format to read it as; empty: the likeliest.
- * @property {string} layout A preset's name or a layout's text, which may be one that cannot work; empty: none chosen.
- * @property {string} node The generator's node, as `datacenter:1,worker:7`; fields left out keep what they start with.
- * @property {string} format The format that generated IDs are written in; empty: decimal.
+ * @property {string} layout A preset's name, or a layout's text, which may be invalid; empty: none chosen.
+ * @property {string} node The node to generate with, as `datacenter:1,worker:7`; fields left out keep their initial value.
+ * @property {string} format The format of generated IDs; empty: decimal.
  * @property {string} count How many IDs to generate at a time; empty: 10.
  */
 
@@ -49,6 +49,6 @@ export function write(state) {
 
 /** @param {string} text */
 function encode(text) {
-  // These may stand in a hash as they are, and a layout is easier to read so.
+  // These are allowed in a hash, and a layout is easier to read with them.
   return encodeURIComponent(text).replace(/%(3A|40|2F|2C)/g, decodeURIComponent);
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What the WebAssembly module is made of, function by function (twiggy), and its size. Needs bindings-node/build.
+# What the WebAssembly module is made of, function by function (with twiggy), and its size. Run bindings-node/build.sh first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 made=$CARGO_TARGET_DIR/wasm-report
 twiggy=$(tools/cargo-tool twiggy 0.8.0 twiggy)
 
-# The module as it is shipped, but with the functions' names.
+# The module as shipped, but with function names.
 CARGO_PROFILE_WASM_STRIP=none CARGO_TARGET_DIR=$made \
   tools/cargo-for wasm32-unknown-unknown std,panic_abort build -q --locked --profile wasm -p polyflake-wasm
 cargo run -q --locked -p polyflake-bindgen -- "$made/wasm32-unknown-unknown/wasm/polyflake_wasm.wasm" "$made/glue" \

@@ -1,16 +1,17 @@
-// The view of a layout: its fields to edit, and how long it lasts and how much it gives.
+// The view of a layout: its fields, to edit, and how long it lasts and how many IDs it gives.
 import { bitBar, fieldTable, pointOut } from "./bits.js";
-import { about, attempt, PRESETS, presetOf } from "./core.js";
+import { attempt, isNode, PRESETS, presetOf } from "./core.js";
 import { byId, copyButton, draw, el, fact, inputById, say, selectById, Typing } from "./dom.js";
 import { Layout } from "./polyflake.js";
 import { amount, count, day, duration, fromNow, utc } from "./words.js";
 
 /** @import { Outcome } from "./core.js" */
 /** @import { Go } from "./main.js" */
+/** @import { PolyflakeError } from "./polyflake.js" */
 /** @import { State } from "./url.js" */
 
 /**
- * What the form holds: texts, which need not make a layout.
+ * What the form holds: texts that may not make a valid layout.
  *
  * @typedef {object} Draft
  * @property {{ name: string, bits: string }[]} fields
@@ -21,17 +22,17 @@ import { amount, count, day, duration, fromNow, utc } from "./words.js";
 const DEFAULT = "twitter";
 
 /**
- * The chosen layout, or the refusal of one that cannot work.
+ * The chosen layout, or why it cannot work.
  *
  * @param {State} state
  * @returns {Outcome<Layout>}
  */
 export function chosenLayout(state) {
   const text = state.layout || DEFAULT;
-  const { value, refusal } = attempt(() => new Layout(text));
+  const { value, error } = attempt(() => new Layout(text));
   if (value !== undefined) return { value };
-  // Of a layout's parts the core says what is wrong with which; of its text, where it stops reading.
-  return text.includes(":") ? build(draftOf(text)) : { refusal };
+  // Given a layout's parts, the core says which one is wrong; given its text, only where it stopped parsing.
+  return text.includes(":") ? build(draftOf(text)) : { error };
 }
 
 /**
@@ -45,7 +46,7 @@ function build({ fields, epochMs, tickMs }) {
 }
 
 /**
- * A layout's text in the form's parts, also where the core refuses it.
+ * A layout's text as the form's parts, even if the layout is invalid.
  *
  * @param {string} text
  * @returns {Draft}
@@ -93,7 +94,7 @@ export function setUp(go) {
     if (target === selectById("preset")) return;
     const date = inputById("epoch-date");
     if (target === date) {
-      // A date that is not complete yet has no value.
+      // An incomplete date has no value.
       if (date.value === "") return;
       inputById("epoch").value = String(Date.parse(`${date.value}Z`));
     }
@@ -162,20 +163,20 @@ function fromForm() {
 export function show(state) {
   const outcome = chosenLayout(state);
   const text = state.layout || DEFAULT;
-  const unknown = outcome.refusal?.code === "UNKNOWN_LAYOUT";
+  const unknown = outcome.error?.code === "UNKNOWN_LAYOUT";
   const next = unknown ? { fields: [], epochMs: "", tickMs: "" } : draftOf(text);
   toForm(next);
 
   const preset = outcome.value === undefined ? undefined : presetOf(outcome.value);
   choosePreset(selectById("preset"), preset, "your own layout");
-  showRefusal(outcome, next);
+  showError(outcome, next);
   draw(
     byId("layout-answer"),
-    ...(outcome.value === undefined ? [noAnswer(outcome.refusal.message)] : answer(outcome.value)),
+    ...(outcome.value === undefined ? [noAnswer(outcome.error.message)] : answer(outcome.value)),
   );
   say(
     outcome.value === undefined
-      ? outcome.refusal.message
+      ? outcome.error.message
       : `Lasts ${lasts(outcome.value)}, ${count(outcome.value.nodes)} nodes, ${amount(perSecond(outcome.value))} IDs a second and node`,
   );
 }
@@ -183,7 +184,7 @@ export function show(state) {
 /**
  * @param {HTMLSelectElement} select
  * @param {string | undefined} preset
- * @param {string} other What stands there where the layout is no preset.
+ * @param {string} other What to show if the layout is not a preset.
  */
 export function choosePreset(select, preset, other) {
   select.querySelector("option[data-own]")?.remove();
@@ -206,7 +207,7 @@ function toForm({ fields, epochMs, tickMs }) {
   const epoch = new Date(Number(epochMs));
   const dated = /^\d+$/.test(epochMs) && !Number.isNaN(epoch.getTime()) && epoch.getUTCFullYear() < 10_000;
   const date = inputById("epoch-date");
-  // The input writes a date in its own way: only another date is another value.
+  // The input formats a date in its own way, so only a different date is set.
   if (!dated) date.value = "";
   else if (Date.parse(`${date.value}Z`) !== epoch.getTime())
     date.value = epoch.toISOString().replace("Z", "");
@@ -218,7 +219,7 @@ function toForm({ fields, epochMs, tickMs }) {
  */
 function setValue(id, value) {
   const input = inputById(id);
-  // The caret stays where it is in what is being typed.
+  // Setting the value would move the caret while somebody types.
   if (input.value !== value) input.value = value;
 }
 
@@ -263,39 +264,57 @@ function row(index, rows) {
 }
 
 /**
+ * The inputs that an error is about: those where another value leads to another result.
+ *
+ * @param {PolyflakeError} error
+ * @param {Draft} parts
+ */
+function wrongInputs(error, parts) {
+  const { fields } = parts;
+  /** @param {Partial<Draft>} change */
+  const matters = (change) => build({ ...parts, ...change }).error?.message !== error.message;
+  /** @param {number} at */
+  const withOneBit = (at) => fields.map((field, index) => (index === at ? { ...field, bits: "1" } : field));
+  const found = fields.flatMap((_, at) => (matters({ fields: withOneBit(at) }) ? [`bits-${at}`] : []));
+  if (matters({ epochMs: "0" })) found.push("epoch");
+  if (matters({ tickMs: "1" })) found.push("tick");
+  if (found.length > 0) return found;
+  const names = fields.map(({ name }) => name);
+  const wrong = names.findLastIndex((name, at) => names.indexOf(name) < at || !isUsable(name));
+  return wrong === -1 ? [] : [`name-${wrong}`];
+}
+
+/** @param {string} name */
+function isUsable(name) {
+  if (!isNode({ name })) return true;
+  const fields = { timestamp: 1, [name]: 1, sequence: 1 };
+  return attempt(() => new Layout({ fields, epochMs: 0 })).error === undefined;
+}
+
+/**
  * @param {Outcome<Layout>} outcome
  * @param {Draft} parts
  */
-function showRefusal({ refusal }, { fields }) {
+function showError({ error }, parts) {
   const form = byId("layout-form");
   for (const old of form.querySelectorAll(".error")) old.remove();
   for (const input of form.querySelectorAll("[aria-invalid]")) {
     input.removeAttribute("aria-invalid");
     input.removeAttribute("aria-describedby");
   }
-  if (refusal === undefined) return;
-  const error = el("p", { class: "error", id: "layout-error" }, refusal.message);
-  if (refusal.code === "UNKNOWN_LAYOUT") {
-    selectById("preset").after(error);
+  if (error === undefined) return;
+  const paragraph = el("p", { class: "error", id: "layout-error" }, error.message);
+  if (error.code === "UNKNOWN_LAYOUT") {
+    selectById("preset").after(paragraph);
     return;
   }
-  const names = fields.map(({ name }) => name);
-  const name = about(refusal.message, ["epoch", "tick", ...names]);
-  const index = name === undefined ? -1 : names.lastIndexOf(name);
-  const badName = refusal.message.includes("is no field name") || refusal.message.includes("stands twice");
-  /** @type {HTMLElement[]} */
-  let inputs = [];
-  if (index !== -1) inputs = [byId(`${badName ? "name" : "bits"}-${index}`)];
-  else if (name === "epoch") inputs = [byId("epoch")];
-  else if (name === "tick") inputs = [byId("tick")];
-  else if (refusal.message.includes("the fields take"))
-    inputs = fields.map((_, row_) => byId(`bits-${row_}`));
+  const inputs = wrongInputs(error, parts).map(byId);
   for (const input of inputs) {
     input.setAttribute("aria-invalid", "true");
     input.setAttribute("aria-describedby", "layout-error");
   }
   const only = inputs.length === 1 ? inputs[0] : undefined;
-  (only?.closest("li, .control") ?? byId("rows-end")).append(error);
+  (only?.closest("li, .control") ?? byId("rows-end")).append(paragraph);
 }
 
 /** @param {string} message */
@@ -330,7 +349,7 @@ function answer(layout) {
         el("small", {}, over ? `ran out ${fromNow(endsAtMs, now)}` : fromNow(endsAtMs, now)),
       ),
       fact(
-        "From its epoch",
+        "Epoch",
         el("span", { class: "mono" }, epoch === null ? `Unix ms ${epochMs}` : utc(epoch, epochMs)),
         el("small", {}, fromNow(epochMs, now)),
       ),
@@ -343,7 +362,7 @@ function answer(layout) {
           nodes === 1
             ? "no node field"
             : layout.fields
-                .filter(({ name }) => name !== "timestamp" && name !== "sequence")
+                .filter(isNode)
                 .map(({ name, bits }) => `${name} ${count(2 ** bits)}`)
                 .join(" × "),
         ),
@@ -363,7 +382,7 @@ function answer(layout) {
           totalBits <= 53
             ? "exact as a JavaScript Number"
             : totalBits === 64
-              ? "past a signed 64-bit integer"
+              ? "exceeds a signed 64-bit integer"
               : "fits a signed 64-bit integer",
         ),
       ),
@@ -381,7 +400,7 @@ function answer(layout) {
 }
 
 /**
- * Code that may break after a layout's bars.
+ * Code that may wrap after the bars of a layout.
  *
  * @param {string} text
  */

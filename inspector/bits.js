@@ -1,4 +1,4 @@
-// An ID's or a layout's bits as a coloured bar, and as a table for those who do not see it.
+// The bits of an ID or a layout as a coloured bar, and as a table for those who cannot see it.
 import { greatest, isNode } from "./core.js";
 import { el } from "./dom.js";
 import { count } from "./words.js";
@@ -8,7 +8,7 @@ import { count } from "./words.js";
 const ID_BITS = 64;
 
 /**
- * Each field's colour: the timestamp and the sequence have theirs wherever they stand.
+ * Each field's colour. The timestamp and the sequence have their own, wherever they are.
  *
  * @param {Layout} layout
  * @returns {(field: Field) => string}
@@ -131,7 +131,7 @@ export function fieldTable(layout, decoded) {
       ...last,
     );
   });
-  const heads = ["Bits", "Place", ...(decoded === undefined ? ["Greatest value"] : ["Value", "Hex"])];
+  const heads = ["Bits", "Place", ...(decoded === undefined ? ["Largest value"] : ["Value", "Hex"])];
   const classes = ["number", "number place", "number", "number hex"];
   return el(
     "table",
@@ -152,7 +152,7 @@ export function fieldTable(layout, decoded) {
 }
 
 /**
- * Pointing at a field, in the bar or in the table, dims the others' bits.
+ * Pointing at a field, in the bar or in the table, dims the bits of the others.
  *
  * @param {HTMLElement} container
  */

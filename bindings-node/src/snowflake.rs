@@ -1,4 +1,4 @@
-//! Generators of IDs: objects of closures. A method of a class of napi's costs 400 ns a call, a closure 60.
+//! Snowflakes, as objects of closures: calling a method of a napi-rs class costs about 400 ns, a closure about 60.
 
 use std::ffi::CStr;
 use std::ptr::{self, NonNull};
@@ -15,11 +15,11 @@ use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, n
 use crate::layout::{NodeTexts, node_of, pairs};
 
 #[napi(object, object_from_js = false)]
-pub(crate) struct StatsParts {
+pub(crate) struct Stats {
     pub waits: f64,
     pub rollbacks: f64,
     pub lead_ms: f64,
-    pub last_issued_ms: Option<u64>,
+    pub last_issued_ms: Either<u64, Null>,
 }
 
 #[napi]
@@ -33,7 +33,7 @@ pub(crate) fn reset_state(env: &Env, core_error: CoreError<'_>, path: String) ->
     run(env, &core_error, || polyflake::reset_state(&path))
 }
 
-/// A generator whose `nextId` leaves its ID in `id`.
+/// A Snowflake whose `nextId` writes its ID into `id`.
 #[napi]
 pub(crate) fn snowflake<'env>(
     env: &'env Env,
@@ -56,95 +56,94 @@ pub(crate) fn snowflake<'env>(
     match clock {
         None => {
             let ids = run(env, &core_error, || options()?.build())?;
-            let flake = Arc::new(Flake { ids, core_error: Arc::new(core_error.create_ref()?) });
-            let mut generator = generator(env, &flake, id)?;
-            add(env, &mut generator, "nextIdsOnThread", move |call| {
-                Ok(AsyncTask::new(Batch { flake: Arc::clone(&flake), size: call.get(0)? }))
+            let snowflake = NativeSnowflake::new(ids, &core_error)?;
+            let mut object = snowflake.object(env, id)?;
+            snowflake.method(env, &mut object, "nextIdsOnThread", |this, call| {
+                Ok(AsyncTask::new(Batch { snowflake: Arc::clone(this), size: call.get(0)? }))
             })?;
-            Ok(generator)
+            Ok(object)
         }
         Some(clock) => {
             let clock = CallersClock { env: *env, read: clock.create_ref()? };
             let ids = run(env, &core_error, || options()?.build_with_clock(clock))?;
-            #[expect(clippy::arc_with_non_send_sync, reason = "shared as the others are, on one thread")]
-            let flake = Arc::new(Flake { ids, core_error: Arc::new(core_error.create_ref()?) });
-            generator(env, &flake, id)
+            NativeSnowflake::new(ids, &core_error)?.object(env, id)
         }
     }
 }
 
-fn generator<'env, C: Clock + 'static>(
-    env: &'env Env,
-    flake: &Arc<Flake<C>>,
-    id: BigUint64Array,
-) -> Result<Object<'env>> {
-    let mut generator = Object::new(env)?;
-    generator.set("layout", flake.ids.layout().to_string())?;
-    generator.set("node", number(flake.ids.node()))?;
-    let direct = Direct::new(Arc::clone(flake), id)?;
-    generator.set("nextId", direct.function(env, c"nextId", Direct::<C>::next_id)?)?;
-    generator.set("fillNew", direct.function(env, c"fillNew", Direct::<C>::fill_new)?)?;
-    let own = Arc::clone(flake);
-    add(env, &mut generator, "tryNextId", move |call| own.run(call.env, || own.ids.try_next_id()))?;
-    let own = Arc::clone(flake);
-    add(env, &mut generator, "fill", move |call| own.fill(&call))?;
-    let own = Arc::clone(flake);
-    add(env, &mut generator, "fillSome", move |call| own.fill_some(&call))?;
-    let own = Arc::clone(flake);
-    add(env, &mut generator, "stats", move |call| own.stats(call.env))?;
-    let own = Arc::clone(flake);
-    add(env, &mut generator, "close", move |_| {
-        own.ids.close();
-        Ok(())
-    })?;
-    Ok(generator)
-}
-
-fn add<R: ToNapiValue>(
-    env: &Env,
-    generator: &mut Object<'_>,
-    name: &str,
-    call: impl Fn(FunctionCallContext<'_>) -> Result<R> + 'static,
-) -> Result<()> {
-    generator.set(name, env.create_function_from_closure::<(), R, _>(name, call)?)
-}
-
-/// What a generator's functions share.
-struct Flake<C> {
+/// What the functions of a Snowflake share.
+struct NativeSnowflake<C> {
     ids: Snowflake<C>,
     core_error: Arc<CoreErrorRef>,
 }
 
-impl<C> Flake<C> {
+impl<C: Clock + 'static> NativeSnowflake<C> {
+    fn new(ids: Snowflake<C>, core_error: &CoreError<'_>) -> Result<Arc<Self>> {
+        Ok(Arc::new(Self { ids, core_error: Arc::new(core_error.create_ref()?) }))
+    }
+
+    fn object<'env>(self: &Arc<Self>, env: &'env Env, id: BigUint64Array) -> Result<Object<'env>> {
+        let mut object = Object::new(env)?;
+        object.set("layout", self.ids.layout().to_string())?;
+        object.set("node", number(self.ids.node()))?;
+        let fast = FastCalls::new(Arc::clone(self), id)?;
+        object.set("nextId", fast.function(env, c"nextId", FastCalls::<C>::next_id)?)?;
+        object.set("fillNew", fast.function(env, c"fillNew", FastCalls::<C>::fill_new)?)?;
+        self.method(env, &mut object, "tryNextId", |this, call| {
+            this.run(call.env, || this.ids.try_next_id())
+        })?;
+        self.method(env, &mut object, "fill", |this, call| this.fill(call))?;
+        self.method(env, &mut object, "fillSome", |this, call| this.fill_some(call))?;
+        self.method(env, &mut object, "stats", |this, call| this.stats(call.env))?;
+        self.method(env, &mut object, "close", |this, _| {
+            this.ids.close();
+            Ok(())
+        })?;
+        Ok(object)
+    }
+
+    fn method<R: ToNapiValue>(
+        self: &Arc<Self>,
+        env: &Env,
+        object: &mut Object<'_>,
+        name: &str,
+        body: impl Fn(&Arc<Self>, &FunctionCallContext<'_>) -> Result<R> + 'static,
+    ) -> Result<()> {
+        let this = Arc::clone(self);
+        let function = env.create_function_from_closure::<(), R, _>(name, move |call| body(&this, &call))?;
+        object.set(name, function)
+    }
+
     #[inline]
     fn run<T>(&self, env: &Env, body: impl FnOnce() -> CoreResult<T>) -> Result<T> {
-        catch(body).map_err(|failure| self.refusal(env, failure))
+        catch(body).map_err(|failure| self.error(env, failure))
     }
 
-    fn refusal(&self, env: &Env, failure: Failure) -> Error {
-        refusal(&self.core_error, env, failure)
+    fn error(&self, env: &Env, failure: Failure) -> Error {
+        js_error(&self.core_error, env, failure)
     }
 }
 
-fn refusal(core_error: &CoreErrorRef, env: &Env, failure: Failure) -> Error {
-    core_error.borrow_back(env).map_or_else(|error| error, |made| failure.into_js(env, &made))
+fn js_error(core_error: &CoreErrorRef, env: &Env, failure: Failure) -> Error {
+    core_error.borrow_back(env).map_or_else(|error| error, |core_error| failure.into_js(env, &core_error))
 }
 
-/// `nextId` and `fillNew`, by hand: they write IDs where JavaScript reads them, and return nothing. That is the
-/// cheapest way across, by 30 ns of 80: making a bigint out here costs 20, and napi's closures allocate at every call.
-struct Direct<C> {
-    flake: Arc<Flake<C>>,
-    /// In the array that `_kept` keeps.
+/// `nextId` and `fillNew`, without napi-rs's wrappers: they write IDs where JavaScript reads them, and return nothing.
+/// That is the cheapest way across, and saves 30 ns of 80: making a bigint here costs 20, and napi-rs's closures
+/// allocate at every call.
+struct FastCalls<C> {
+    snowflake: Arc<NativeSnowflake<C>>,
+    /// In the array that `_kept` keeps alive.
     place: NonNull<u64>,
     _kept: BigUint64Array,
 }
 
-impl<C: Clock + 'static> Direct<C> {
-    fn new(flake: Arc<Flake<C>>, mut id: BigUint64Array) -> Result<Arc<Self>> {
-        // SAFETY: `js/native.ts` gives it to nobody else, and no JavaScript runs meanwhile.
+impl<C: Clock + 'static> FastCalls<C> {
+    fn new(snowflake: Arc<NativeSnowflake<C>>, mut id: BigUint64Array) -> Result<Arc<Self>> {
+        // SAFETY: `js/native.ts` keeps it to itself, and no JavaScript runs meanwhile.
         let place = unsafe { id.as_mut() }.first_mut().map(NonNull::from);
         let place = place.ok_or_else(|| Error::new(Status::InvalidArg, "the array has no room for an ID"))?;
-        Ok(Arc::new(Self { flake, place, _kept: id }))
+        Ok(Arc::new(Self { snowflake, place, _kept: id }))
     }
 
     fn function<'env>(
@@ -154,8 +153,8 @@ impl<C: Clock + 'static> Direct<C> {
         call: unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> sys::napi_value,
     ) -> Result<Function<'env, (), ()>> {
         let mut function = ptr::null_mut();
-        // SAFETY: the name ends itself, and `call` gets the data it expects. The data lives as long as the function
-        // does: its finalizer holds it.
+        // SAFETY: the name is NUL-terminated, and `call` gets the data it expects, which lives as long as the function:
+        // its finalizer holds it.
         let mut function: Function<'_, (), ()> = unsafe {
             let data = Arc::as_ptr(self).cast_mut().cast();
             let (name, length) = (name.as_ptr(), name.count_bytes().cast_signed());
@@ -173,7 +172,7 @@ impl<C: Clock + 'static> Direct<C> {
         Ok(function)
     }
 
-    /// What a call came with: its data, and its first argument.
+    /// A call's data and its first argument.
     ///
     /// # Safety
     /// The environment and the call must be Node's, of a `function` of this type.
@@ -182,7 +181,7 @@ impl<C: Clock + 'static> Direct<C> {
         info: sys::napi_callback_info,
     ) -> Option<(&'a Self, sys::napi_value)> {
         let (mut data, mut argument, mut count) = (ptr::null_mut(), ptr::null_mut(), 1);
-        // SAFETY: there is room for one argument, which is undefined where there is none.
+        // SAFETY: there is room for one argument, which is set to undefined if there is none.
         unsafe {
             let status = sys::napi_get_cb_info(
                 env,
@@ -199,16 +198,16 @@ impl<C: Clock + 'static> Direct<C> {
 
     #[cold]
     fn throw(&self, env: sys::napi_env, failure: Failure) {
-        let error = self.flake.refusal(&Env::from_raw(env), failure);
-        // SAFETY: it is the environment of this call.
+        let error = self.snowflake.error(&Env::from_raw(env), failure);
+        // SAFETY: this is the call's environment.
         unsafe { JsError::from(error).throw_into(env) }
     }
 
     unsafe extern "C" fn next_id(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-        // SAFETY: Node calls what `function` made.
+        // SAFETY: Node calls what `function` created.
         if let Some((this, _)) = unsafe { Self::of(env, info) } {
-            match catch(|| this.flake.ids.next_id()) {
-                // SAFETY: the array keeps its place (nobody can take its memory from it), and this thread alone uses it.
+            match catch(|| this.snowflake.ids.next_id()) {
+                // SAFETY: the array keeps its memory (nothing else can transfer it), and only this thread uses it.
                 Ok(id) => unsafe { this.place.write(id) },
                 Err(failure) => this.throw(env, failure),
             }
@@ -216,12 +215,12 @@ impl<C: Clock + 'static> Direct<C> {
         ptr::null_mut()
     }
 
-    /// Fills an array that nobody else knows yet: neither another thread nor a caller's clock can touch it meanwhile.
+    /// Fills an array that nothing else refers to: neither another thread nor a caller's clock can touch it meanwhile.
     unsafe extern "C" fn fill_new(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-        // SAFETY: Node calls what `function` made.
+        // SAFETY: Node calls what `function` created.
         let Some((this, array)) = (unsafe { Self::of(env, info) }) else { return ptr::null_mut() };
         let (mut kind, mut length, mut first) = (-1, 0, ptr::null_mut());
-        // SAFETY: the array is this call's; it has its length of words at `first`, and none where that is null.
+        // SAFETY: the array belongs to this call; it has `length` words at `first`, and none if that is null.
         let ids = unsafe {
             sys::napi_get_typedarray_info(
                 env,
@@ -235,18 +234,18 @@ impl<C: Clock + 'static> Direct<C> {
             let is_ids = kind == sys::TypedarrayType::biguint64_array && !first.is_null();
             if is_ids { slice::from_raw_parts_mut(first.cast::<u64>(), length) } else { &mut [] }
         };
-        if let Err(failure) = catch(|| this.flake.ids.fill(ids)) {
+        if let Err(failure) = catch(|| this.snowflake.ids.fill(ids)) {
             this.throw(env, failure);
         }
         ptr::null_mut()
     }
 }
 
-/// IDs on their way into JavaScript's memory. They do not go there directly: while a caller's clock runs, the
-/// array may lose its memory (`transfer`), and another thread may write to what is shared.
+/// How many IDs are issued before they are copied to JavaScript's memory. They are not written there directly: a caller's
+/// clock may take the array's memory away (`transfer`), and another thread may write to shared memory.
 const CHUNK: usize = 1024;
 
-impl<C: Clock> Flake<C> {
+impl<C: Clock + 'static> NativeSnowflake<C> {
     fn fill(&self, call: &FunctionCallContext<'_>) -> Result<()> {
         let mut chunk = [0; CHUNK];
         let mut at = 0;
@@ -260,7 +259,7 @@ impl<C: Clock> Flake<C> {
         Ok(())
     }
 
-    /// How far the array is filled, and after how many ms to go on, or after which work on the disk.
+    /// Returns how far the array is filled, and what to wait for: so many ms, or work on the disk.
     fn fill_some(&self, call: &FunctionCallContext<'_>) -> Result<(u32, f64, Option<AsyncTask<DiskWork>>)> {
         let from = call.get::<u32>(1)?;
         let waited_ms = call.get::<Option<f64>>(2)?;
@@ -290,31 +289,31 @@ impl<C: Clock> Flake<C> {
         Ok((u32::try_from(at).unwrap_or(u32::MAX), pause.unwrap_or_default().as_secs_f64() * 1e3, work))
     }
 
-    fn stats(&self, env: &Env) -> Result<StatsParts> {
+    fn stats(&self, env: &Env) -> Result<Stats> {
         let stats = self.run(env, || self.ids.stats())?;
-        Ok(StatsParts {
+        Ok(Stats {
             waits: number(stats.waits),
             rollbacks: number(stats.rollbacks),
             lead_ms: number(stats.lead_ms),
-            last_issued_ms: stats.last_issued_ms,
+            last_issued_ms: stats.last_issued_ms.map_or(Either::B(Null), Either::A),
         })
     }
 }
 
-/// Copies `ids` to the call's array from `at` on, as far as it still reaches, and says how much it takes after them.
+/// Copies `ids` to the call's array from `at`, as far as they fit, and returns how much room is left after them.
 fn copy(ids: &[u64], call: &FunctionCallContext<'_>, at: usize) -> Result<usize> {
     let target = call.get::<BigUint64ArraySlice<'_>>(0)?;
     let Some(room) = target.len().checked_sub(at) else { return Ok(0) };
     let count = ids.len().min(room);
-    // SAFETY: the array has `room` words from `at` on, and no JavaScript of this thread runs between asking for
-    // them and the copy. `ids` lies elsewhere.
+    // SAFETY: the array has `room` words from `at`, and no JavaScript of this thread runs between asking for them and the
+    // copy. `ids` is elsewhere.
     unsafe { target.as_ptr().cast_mut().add(at).copy_from_nonoverlapping(ids.as_ptr(), count) };
     Ok(room - count)
 }
 
 /// A batch on a thread of libuv's pool.
 struct Batch {
-    flake: Arc<Flake<BuiltinClock>>,
+    snowflake: Arc<NativeSnowflake<BuiltinClock>>,
     size: u32,
 }
 
@@ -323,15 +322,15 @@ impl Task for Batch {
     type JsValue = BigUint64Array;
 
     fn compute(&mut self) -> Result<Self::Output> {
-        Ok(catch(|| self.flake.ids.next_ids(u64::from(self.size))))
+        Ok(catch(|| self.snowflake.ids.next_ids(u64::from(self.size))))
     }
 
     fn resolve(&mut self, env: Env, output: Self::Output) -> Result<BigUint64Array> {
-        output.map(BigUint64Array::new).map_err(|failure| self.flake.refusal(&env, failure))
+        output.map(BigUint64Array::new).map_err(|failure| self.snowflake.error(&env, failure))
     }
 }
 
-/// What a call waits for that needs the disk, on a thread of libuv's pool.
+/// Disk work that a call waits for, on a thread of libuv's pool.
 struct DiskWork {
     bound_move: BoundMove,
     core_error: Arc<CoreErrorRef>,
@@ -346,11 +345,11 @@ impl Task for DiskWork {
     }
 
     fn resolve(&mut self, env: Env, output: Self::Output) -> Result<()> {
-        output.map_err(|failure| refusal(&self.core_error, &env, failure))
+        output.map_err(|failure| js_error(&self.core_error, &env, failure))
     }
 }
 
-/// A `Reading` of `js/backend.ts`.
+/// A `Reading` of `bindings-wasm/js/backend.ts`.
 struct CallersClock {
     env: Env,
     read: FunctionRef<(), Option<BigInt>>,
@@ -358,7 +357,7 @@ struct CallersClock {
 
 impl Clock for CallersClock {
     fn unix_ms(&self) -> std::result::Result<i64, ClockError> {
-        // A long batch reads the clock often: a scope of its own, or its readings pile up until the call ends.
+        // In its own scope: a long batch reads the clock often, and its readings would pile up until the call ends.
         let reading = self.env.run_in_scope(|| call(&self.env, &self.read.borrow_back(&self.env)?, ()));
         match reading {
             Ok(Some(ms)) => Ok(ms.get_i64().0),

@@ -1,8 +1,8 @@
-// What every part of the page uses to draw.
+// What every part of the page draws with.
 
 /**
- * An element. Attributes whose name starts with `on` are listeners; `--name` sets a property of the style, which the
- * page's security policy lets a script do but not an attribute.
+ * An element. Attributes whose name starts with `on` are listeners. `--name` sets a style property: the page's security
+ * policy allows that to scripts, but not as an attribute.
  *
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
@@ -43,7 +43,7 @@ export const inputById = (id) => /** @type {HTMLInputElement} */ (byId(id));
 export const selectById = (id) => /** @type {HTMLSelectElement} */ (byId(id));
 
 /**
- * Draws a container anew. The focus stays on what has the same `data-key` as before, and what was open stays open.
+ * Redraws a container. The element with the same `data-key` keeps the focus, and what was open stays open.
  *
  * @param {HTMLElement} container
  * @param {...(Node | string)} children
@@ -65,7 +65,7 @@ export function draw(container, ...children) {
 let saying;
 
 /**
- * Tells those who listen to the page rather than see it, once they have stopped typing.
+ * Announces a message to screen readers, once the user has stopped typing.
  *
  * @param {string} message
  */
@@ -77,7 +77,7 @@ export function say(message) {
 }
 
 /**
- * @param {string} what What is copied: the button's name is `Copy` and this.
+ * @param {string} what What is copied. The button is called `Copy` and this.
  * @param {string | (() => string)} text
  * @param {string} [label] What the button shows: the start of its name.
  */
@@ -110,7 +110,7 @@ async function copy(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // A page that is not served over https has no clipboard, but it has this.
+    // A page that is not served over https has no clipboard, but this works.
     const focused = document.activeElement;
     const area = el("textarea", { class: "unseen", "aria-hidden": true });
     area.value = text;
@@ -131,7 +131,7 @@ export function fact(name, ...values) {
   return el("div", {}, el("dt", {}, name), el("dd", {}, ...values));
 }
 
-/** A history entry for each burst of typing, so that Back leads to the text before it. */
+/** One history entry for each burst of typing, so that Back returns to the text before it. */
 export class Typing {
   #fresh = true;
 
@@ -139,7 +139,7 @@ export class Typing {
   constructor(element) {
     for (const event of ["focusin", "change", "paste"]) {
       element.addEventListener(event, ({ type, target }) => {
-        // Numbers and dates change with every step of their arrows.
+        // Number and date inputs fire `change` at every step of their arrows.
         const step = type === "change" && target instanceof HTMLInputElement && target.type !== "text";
         if (!step) this.#fresh = true;
       });

@@ -1,5 +1,5 @@
-// Drives the built page in a real browser: INSPECTOR_SITE is the folder that is served, INSPECTOR_SCREENSHOTS the one
-// that screenshots go to, CHROMIUM the browser.
+// Drives the built page in a real browser. INSPECTOR_SITE is the folder to serve, INSPECTOR_SCREENSHOTS the folder for
+// screenshots, and CHROMIUM the browser.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -9,14 +9,14 @@ import { extname, join, resolve } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-const repository = resolve(import.meta.dirname, "../..");
+const repository = resolve(import.meta.dirname, "..");
 const site = resolve(process.env.INSPECTOR_SITE ?? join(repository, "target/inspector/site"));
 const screenshots = resolve(
   process.env.INSPECTOR_SCREENSHOTS ?? join(repository, "target/inspector/screenshots"),
 );
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
-// The npm package's development dependencies serve here too.
+// The development dependencies of the npm package are used here too.
 const require = createRequire(join(repository, "bindings-node/package.json"));
 const { chromium } = require("playwright-core");
 const axe = require("axe-core");
@@ -52,13 +52,13 @@ const VIEWS = {
   inspect: `#inspect?id=${TWITTER}`,
   readings: `#inspect?id=${TSID}`,
   unreadable: "#inspect?id=zz!",
-  "layout-refused": "#inspect?id=12&layout=nonsense",
+  "layout-invalid": "#inspect?id=12&layout=nonsense",
   layout: "#layout",
   "many-fields":
     "#layout?layout=timestamp:41%7Ca:2%7Cb:1%7Cregion-with-a-long-name:3%7Cd:2%7Ce:1%7Cf:1%7Cg:1%7Ch:1%7Csequence:11@1735689600000/1ms",
   "73-bits": "#layout?layout=timestamp:37%7Cworker:20%7Csequence:16@0/1ms",
   generate: "#generate?layout=discord",
-  "node-refused": "#generate?node=datacenter:1,worker:99",
+  "node-invalid": "#generate?node=datacenter:1,worker:99",
 };
 
 describe("inspector", { timeout: 1_800_000 }, () => {
@@ -151,7 +151,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       assert.ok(error instanceof PolyflakeError);
       return error.message;
     }
-    assert.fail("nothing was refused");
+    assert.fail("nothing was thrown");
   };
 
   describe("an ID", () => {
@@ -176,7 +176,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       await said("twitter: 2022-06-28 16:07:40.105 UTC");
     });
 
-    test("in every text format, each of which reads back, and copies", async () => {
+    test("every text format reads back and can be copied", async () => {
       await idInput().fill(TWITTER);
       for (const format of ["decimal", "hex", "base32", "base36", "base58", "base62"]) {
         const text = formatId(TWITTER, format);
@@ -200,7 +200,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       }
     });
 
-    test("Discord's published one, chosen from the list; Back goes the way it came", async () => {
+    test("Discord's published one, chosen from the list, and Back to the start", async () => {
       await idInput().fill(DISCORD);
       await fits().getByRole("link", { name: "discord" }).click();
       assert.match(await fact(answer(), "UTC"), /^2016-04-30 11:18:25\.796 UTC/);
@@ -236,7 +236,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       assert.match(await answer().innerText(), /139155870040489286/);
     });
 
-    test("hex, with and without 0x, in either case; and what a console or JSON writes around an ID", async () => {
+    test("hex with and without 0x, in either case, and what a console or JSON puts around an ID", async () => {
       for (const text of [
         "1565a11f6217a000",
         "0x1565a11f6217a000",
@@ -264,7 +264,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       assert.deepEqual([baidu.worker, baidu.sequence], ["4", "9"]);
     });
 
-    test("plausible times first, and why; a small number is soon after every epoch", async () => {
+    test("plausible times come first, with reasons; a small number is just after every epoch", async () => {
       await idInput().fill(TWITTER);
       const headings = await fits().locator("h3").allInnerTexts();
       assert.match(headings[0], /^Plausible time/);
@@ -274,15 +274,15 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       await fits()
         .getByText(/^Does not fit/)
         .click();
-      const refused = message(() => new Layout("js-safe").decode(TWITTER));
-      assert.ok((await fits().locator(".reasons").innerText()).includes(refused));
+      const expected = message(() => new Layout("js-safe").decode(TWITTER));
+      assert.ok((await fits().locator(".reasons").innerText()).includes(expected));
       await idInput().fill("12345");
       assert.match((await fits().locator("h3").allInnerTexts())[0], /^Just after the epoch/);
       await idInput().fill("0");
       assert.match(await fact(answer(), "UTC"), /^2010-11-04 01:42:54\.657 UTC/);
     });
 
-    test("the lowest and highest of its tick, and why there are none where a node stands above the time", async () => {
+    test("the lowest and highest ID of its tick, and why a layout with a node above the time has none", async () => {
       await idInput().fill(TWITTER);
       await answer().getByText("IDs of the same tick").click();
       const layout = new Layout("twitter");
@@ -302,16 +302,16 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       );
     });
 
-    test("what is none: every format says why", async () => {
+    test("a text that is not an ID: every format says why", async () => {
       await idInput().fill("zz!");
       assert.equal(await idInput().getAttribute("aria-invalid"), "true");
-      assert.match(await answer().innerText(), /base32\s+invalid_id: `!` at position 3 is no base32 digit/);
+      assert.match(await answer().innerText(), /base32\s+invalid_id: .*position 3/);
       await said("No format reads this as an ID");
       await idInput().fill("18446744073709551616");
       assert.match(await answer().innerText(), /decimal\s+invalid_id: /);
     });
 
-    test("a chosen layout that it does not fit, or that there is not", async () => {
+    test("a chosen layout that the ID does not fit, or that does not exist", async () => {
       await go(`#inspect?id=${TWITTER}&layout=js-safe`);
       assert.ok((await answer().innerText()).includes(message(() => new Layout("js-safe").decode(TWITTER))));
       await answer().getByRole("link", { name: "Choose the likeliest layout" }).click();
@@ -324,7 +324,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
   describe("a layout", () => {
     const error = () => page.locator("#layout-error");
 
-    test("how long the presets last and how much they give", async () => {
+    test("how long the presets last and how many IDs they give", async () => {
       await go("#layout");
       assert.match(await figures().locator("h2").innerText(), /^Lasts\s+69\.7 years$/);
       assert.match(await fact(figures(), "Ends"), /^2080-07-10 17:30:30\.208 UTC in /);
@@ -342,24 +342,26 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       }
     });
 
-    test("73 bits: the core's message beside the widths, and it goes once they fit", async () => {
+    test("73 bits: the core's message is beside the widths until they fit", async () => {
       await go("#layout?layout=timestamp:37%7Cworker:10%7Csequence:16@0/1ms");
       await page.getByLabel("Bits of field 2").fill("20");
-      const refused = "invalid_layout: the fields take 73 bits, 9 too many: an ID has 64";
-      assert.equal(await error().innerText(), refused);
-      assert.ok((await figures().innerText()).includes(refused));
+      const fields = { timestamp: 37, worker: 20, sequence: 16 };
+      const expected = message(() => new Layout({ fields, epochMs: 0 }));
+      assert.match(expected, /^invalid_layout: .*73 bits.*9/);
+      assert.equal(await error().innerText(), expected);
+      assert.ok((await figures().innerText()).includes(expected));
       for (const field of [1, 2, 3]) {
         const width = page.getByLabel(`Bits of field ${field}`);
         assert.equal(await width.getAttribute("aria-invalid"), "true");
         assert.equal(await width.getAttribute("aria-describedby"), "layout-error");
       }
-      await said(refused);
+      await said(expected);
       await page.getByLabel("Bits of field 2").fill("11");
       assert.equal(await error().count(), 0);
       assert.match(await figures().locator("h2").innerText(), /4\.4 years/);
     });
 
-    test("every other refusal stands beside its field", async () => {
+    test("every other error is beside its field", async () => {
       const beside = async (label, text) => {
         const input = page.getByLabel(label, { exact: true });
         const good = await input.inputValue();
@@ -383,7 +385,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       await beside("Epoch, in Unix ms", "");
       await beside("Tick, in ms", "0");
       await page.getByLabel("Name of field 1").fill("time");
-      assert.match(await error().innerText(), /^invalid_layout: there is no timestamp field/);
+      assert.match(await error().innerText(), /^invalid_layout: .*timestamp/);
       await go("#layout?layout=twiter");
       assert.equal(
         await error().innerText(),
@@ -429,7 +431,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       assert.match(await figures().locator("h2").innerText(), /69\.7 years/);
     });
 
-    test("an end past the year 275760 is given in Unix ms", async () => {
+    test("an end past the year 275760 is shown in Unix ms", async () => {
       await go("#layout?layout=timestamp:63%7Csequence:1@0/1ms");
       assert.match(await fact(figures(), "Ends"), /^Unix ms 9223372036854775807 in 292 million years$/);
     });
@@ -438,7 +440,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
   describe("generating", () => {
     const made = () => page.locator("#made-list a").allInnerTexts();
 
-    test("as many as asked for, of the chosen layout and node; copied one by one, all, and as another format", async () => {
+    test("as many as asked for, with the chosen layout and node; copied one by one, all at once, and in another format", async () => {
       await go("#generate?layout=discord&node=worker:5,process:6&count=100");
       await page.getByRole("button", { name: "Generate", exact: true }).click();
       await page.getByRole("heading", { name: "100 IDs" }).waitFor();
@@ -470,7 +472,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       assert.equal((await values()).worker, "5");
     });
 
-    test("live, until it is stopped", async () => {
+    test("live, until stopped", async () => {
       await go("#generate");
       await page.getByRole("button", { name: "Generate live" }).click();
       await page.locator("#made-list li").nth(2).waitFor();
@@ -483,7 +485,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       assert.deepEqual(await made(), []);
     });
 
-    test("more than a tick holds", async () => {
+    test("more than fit one tick", async () => {
       await go("#generate?layout=timestamp:41%7Csequence:2@0/1ms&count=100");
       await page.getByRole("button", { name: "Generate", exact: true }).click();
       await page.getByRole("heading", { name: "100 IDs" }).waitFor();
@@ -494,14 +496,16 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       await go("#generate");
       const worker = page.getByLabel(/^worker/);
       await worker.fill("99");
-      const refused = "invalid_node: node field worker is 99; it takes a whole number from 0 to 31";
-      assert.equal(await page.locator("#generate-error").innerText(), refused);
+      const expected = message(() =>
+        new Layout("twitter").compose(Date.now(), { datacenter: 0, worker: 99 }, 0),
+      );
+      assert.equal(await page.locator("#generate-error").innerText(), expected);
       assert.equal(await worker.getAttribute("aria-invalid"), "true");
       await go("#generate?layout=baidu");
       await page.getByRole("button", { name: "Generate", exact: true }).click();
       assert.match(await page.locator("#generate-error").innerText(), /^time_out_of_range: /);
       await go("#generate?layout=timestamp:37%7Cworker:20%7Csequence:16@0/1ms");
-      assert.match(await page.locator("#generate-error").innerText(), /73 bits, 9 too many/);
+      assert.match(await page.locator("#generate-error").innerText(), /73 bits/);
       assert.equal(await page.getByRole("button", { name: "Generate", exact: true }).isDisabled(), true);
     });
   });
@@ -546,7 +550,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     }
   });
 
-  test("the keyboard alone: from the top of the page to a chosen layout, an edited one, and a copied ID", async () => {
+  test("with the keyboard only: from the top of the page to a chosen layout, an edited one, and a copied ID", async () => {
     const focused = () =>
       page.evaluate(() => {
         const { activeElement: element } = document;
@@ -580,7 +584,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     await page.waitForFunction(() => document.activeElement.id === "title-layout");
     await tabTo("Bits of field 2");
     await page.keyboard.press("ArrowUp");
-    assert.match(await page.locator("#layout-error").innerText(), /65 bits, 1 too many/);
+    assert.match(await page.locator("#layout-error").innerText(), /65 bits/);
     await page.keyboard.press("ArrowDown");
     await tabTo("Move field 2 down");
     await page.keyboard.press("Enter");
@@ -638,7 +642,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     }
   }
 
-  test("nothing moves where that is asked for", async () => {
+  test("nothing moves for users who prefer reduced motion", async () => {
     const moves = () =>
       page.evaluate(() =>
         [...document.querySelectorAll("*")].some((element) =>
@@ -653,7 +657,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     assert.equal(await moves(), false);
   });
 
-  test("nothing comes from elsewhere, and the security policy lets nothing else run", async () => {
+  test("nothing is loaded from other hosts, and the security policy blocks other scripts", async () => {
     const addresses = [];
     page.on("request", (request) => addresses.push(request.url()));
     await page.goto("about:blank");
@@ -674,7 +678,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     assert.match(complaints.pop(), /Content Security Policy/);
   });
 
-  test("once it was seen it works offline", async () => {
+  test("after the first visit it works offline", async () => {
     const elsewhere = await serve();
     await open(`#inspect?id=${TWITTER}`, {}, elsewhere.address);
     await page.evaluate(async () => {

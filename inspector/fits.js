@@ -26,21 +26,21 @@ export const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62"
 
 /** @typedef {"plausible" | "early" | "unlikely"} Likelihood */
 
-/** @typedef {{ name: string, refusal: PolyflakeError }} Misfit */
+/** @typedef {{ name: string, error: PolyflakeError }} Misfit */
 
 /** @type {readonly Likelihood[]} */
 export const LIKELIHOODS = ["plausible", "early", "unlikely"];
 
 const DAY = 86_400_000;
-/** Clocks run ahead, and IDs with them. */
+/** Clocks run ahead, and so do their IDs. */
 const AFTER_NOW = DAY;
 /** Any small number decodes to a time soon after the epoch. */
 const AFTER_EPOCH = 7 * DAY;
-/** The first day of Twitter's Snowflakes: only a layout whose epoch is older can decode to a time before it. */
+/** The first day of Twitter's Snowflakes. Only a layout with an older epoch can decode to an earlier time. */
 const FIRST_SNOWFLAKES = Date.UTC(2010, 10, 4);
 
 /**
- * What a console, a log or JSON puts around an ID.
+ * Removes what a console, a log or JSON puts around an ID.
  *
  * @param {string} text
  */
@@ -50,7 +50,7 @@ export function bare(text) {
 }
 
 /**
- * The formats that read a text, the likeliest first, and why the others do not.
+ * The formats that a text can be read in, the likeliest first, and why the others fail.
  *
  * @param {string} text
  * @param {readonly { name: string, layout: Layout }[]} layouts
@@ -59,14 +59,14 @@ export function bare(text) {
 export function readings(text, layouts, now) {
   /** @type {Reading[]} */
   const found = [];
-  /** @type {{ format: Format, refusal: PolyflakeError }[]} */
-  const refusals = [];
+  /** @type {{ format: Format, error: PolyflakeError }[]} */
+  const errors = [];
   const prefixed = /^0x/i.test(text);
   for (const format of FORMATS) {
     const digits = format === "hex" ? text.replace(/^0x/i, "") : text;
-    const { value: id, refusal } = attempt(() => parseId(digits, format));
-    if (refusal === undefined) found.push({ format, id, fits: fitsOf(id, layouts, now, format).fits });
-    else refusals.push({ format, refusal });
+    const { value: id, error } = attempt(() => parseId(digits, format));
+    if (error === undefined) found.push({ format, id, fits: fitsOf(id, layouts, now, format).fits });
+    else errors.push({ format, error });
   }
   /** @param {Reading} reading */
   const rank = ({ format, id, fits }) => {
@@ -78,11 +78,11 @@ export function readings(text, layouts, now) {
   };
   const ranks = new Map(found.map((reading) => [reading, rank(reading)]));
   found.sort((a, b) => Number(ranks.get(a)) - Number(ranks.get(b)));
-  return { found, refusals };
+  return { found, errors };
 }
 
 /**
- * The layouts that an ID fits, the likeliest first, and why the others do not.
+ * The layouts that an ID fits, the likeliest first, and why the others fail.
  *
  * @param {bigint} id
  * @param {readonly { name: string, layout: Layout }[]} layouts
@@ -95,9 +95,9 @@ export function fitsOf(id, layouts, now, format) {
   /** @type {Misfit[]} */
   const misfits = [];
   for (const { name, layout } of layouts) {
-    const { value: decoded, refusal } = attempt(() => layout.decode(id));
-    if (refusal === undefined) fits.push({ name, layout, decoded, ...judge(decoded, now) });
-    else misfits.push({ name, refusal });
+    const { value: decoded, error } = attempt(() => layout.decode(id));
+    if (error === undefined) fits.push({ name, layout, decoded, ...judge(decoded, now) });
+    else misfits.push({ name, error });
   }
   /** @param {Fit} fit */
   const rank = ({ name, likelihood }) =>

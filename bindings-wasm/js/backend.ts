@@ -1,0 +1,97 @@
+/**
+ * What a core offers to the package's classes: the WebAssembly module of this folder, or the native addon of
+ * bindings-node. Numbers go in as decimal text, which the core parses. Every call throws what {@link MakeError} makes.
+ */
+export interface Backend {
+  presets(): string[];
+  layout(text: string): LayoutParts;
+  /** `fields`: each field's name followed by its width. */
+  layoutOf(fields: string[], epochMs: string, tickMs: string): LayoutParts;
+  /** Writes into `values`: the ID, its Unix ms, ticks, node and sequence, then the value of each node field. */
+  decode(layout: string, id: string, values: BigUint64Array): void;
+  compose(layout: string, timeMs: string, node: NodeTexts, sequence: string): bigint;
+  minId(layout: string, timeMs: string): bigint;
+  maxId(layout: string, timeMs: string): bigint;
+  formatId(id: string, format: string): string;
+  parseId(text: string, format: string): bigint;
+  resetState(path: string): void;
+  /** The `n` of a batch. */
+  batchSize(n: string): number;
+  /** `options`: each option's name followed by its text, except `node` and a clock that is a function. */
+  snowflake(options: string[], node: NodeTexts | undefined, clock: Reading | undefined): BackendSnowflake;
+}
+
+export interface BackendSnowflake {
+  readonly layout: string;
+  readonly node: number;
+  nextId(): bigint;
+  tryNextId(): bigint;
+  fill(ids: BigUint64Array): void;
+  nextIds(n: number): BigUint64Array;
+  /**
+   * Fills `ids` from index `from` without waiting. Returns how many are filled, and what to wait for before the next
+   * call: a pause in ms, or disk work on another thread. `waitedMs`: how long the caller
+   * has waited since it last got an ID.
+   */
+  fillSome(
+    ids: BigUint64Array,
+    from: number,
+    waitedMs: number | undefined,
+  ): [filled: number, pauseMs: number, work?: Promise<void> | null];
+  /** A whole batch on another thread, where the backend has threads. */
+  nextIdsOnThread?(n: number): Promise<BigUint64Array>;
+  stats(): Stats;
+  close(): void;
+}
+
+/** A whole node, or each node field's name followed by its value. */
+export type NodeTexts = string | string[];
+
+/** The caller's clock: Unix ms that fit 64 bits, or undefined if it failed. */
+export type Reading = () => bigint | undefined;
+
+/** Makes the error of the core with this permanent number and name. */
+export type MakeError = (
+  number: number,
+  name: string,
+  message: string,
+  behindMs?: number,
+  retryAfterMs?: number,
+  options?: ErrorOptions,
+) => Error;
+
+export interface LayoutParts {
+  text: string;
+  epochMs: bigint;
+  tickMs: bigint;
+  endsAtMs: bigint;
+  idsPerTick: number;
+  nodes: number;
+  totalBits: number;
+  nodeBits: number;
+  fields: Field[];
+}
+
+/** A field of a layout. */
+export interface Field {
+  /** `timestamp`, `sequence`, or the name of a node field. */
+  readonly name: string;
+  /** The field's width. */
+  readonly bits: number;
+  /** The number of bits below the field. */
+  readonly shift: number;
+  /** The field's bits, at their position in the ID. */
+  readonly mask: bigint;
+}
+
+/** Counters for monitoring, from {@link Snowflake.stats}. They start when the cursor is created. */
+export interface Stats {
+  /** How often a call found no free slot, and waited or gave up. */
+  readonly waits: number;
+  /** How many times the clock was seen to step back, tolerated or not. */
+  readonly rollbacks: number;
+  /** How many ms the last tick taken is ahead of the clock; 0 if it is not. */
+  readonly leadMs: number;
+  /** The start of the last ID's tick, in Unix ms; `null` before the first ID. */
+  readonly lastIssuedMs: bigint | null;
+}

@@ -1,0 +1,142 @@
+// What the WebAssembly module imports from JavaScript.
+import type { Field, LayoutParts, MakeError, Reading, Stats } from "./backend.js";
+
+/** The wall clock in Unix ms: the real one, even if a test replaces `Date` later. */
+export const wallMs: () => number = Date.now;
+
+/**
+ * Real time in ms since some moment, even if a test replaces `performance` later. In workerd it does not advance
+ * between events, and neither does the wall clock.
+ */
+export const monotonicMs: () => number = performance.now.bind(performance);
+
+export function readClock(clock: Reading): bigint | undefined {
+  return clock();
+}
+
+/** The arguments of an error, which is made where the call ends, near the caller. */
+export type Failure = Parameters<MakeError>;
+
+/** Why the current call failed, if it did. */
+export let failure: Failure | undefined;
+
+export function failed(...why: Failure): void {
+  failure = why;
+}
+
+export function clearFailure(): void {
+  failure = undefined;
+}
+
+/** Copies `ids` to `target` from `at`, as far as they fit: `target` may have shrunk while a clock was read. */
+export function store(target: BigUint64Array, at: number, ids: BigUint64Array): void {
+  const room = target.byteLength / 8 - at;
+  if (room > 0) target.set(ids.subarray(0, room), at);
+}
+
+/** How long the last `fillSome` asks to pause, in ms; 0 if it filled the array. */
+export let pauseMs = 0;
+
+export function pause(ms: number): void {
+  pauseMs = ms;
+}
+
+/**
+ * The shortest time that a reading of the clock takes, in ms. A clock that is coarse (browsers round to as much as
+ * 100 ms) or does not advance (workerd's, between events) counts as advanced by this at every reading.
+ */
+const READING_MS = 0.0001;
+/** The part of a pause that is not slept, in ms, because timers end late. Shorter sleeps are not worthwhile. */
+const SPIN_MS = 0.1;
+/** How long to spin at a time, in ms: the clock that a call waits for may turn at any moment. */
+const SPIN_STEP_MS = 0.02;
+
+let lastMs = 0;
+let unmovedMs = 0;
+
+/** Real time since some moment. It advances even where the clocks do not, so that every wait ends. */
+export function elapsedMs(): number {
+  const nowMs = monotonicMs();
+  unmovedMs = nowMs === lastMs ? unmovedMs + READING_MS : 0;
+  lastMs = nowMs;
+  return nowMs + unmovedMs;
+}
+
+/**
+ * How far the wall clock is ahead of the monotonic one, including the fraction of a ms that `Date.now` drops. Reading
+ * both bounds it to within a ms, and spinning until `Date.now` turns finds it. At first the turn counts as due.
+ */
+let aheadMs = Number.POSITIVE_INFINITY;
+
+/** The wall clock with its fraction of a ms. Used for waits only: no ID's time comes from it. */
+function exactWallMs(): number {
+  // The monotonic clock first: after a pause between the two, the turn is then expected too early rather than too late.
+  const nowMs = monotonicMs();
+  const leastMs = wallMs() - nowMs;
+  aheadMs = Math.min(Math.max(aheadMs, leastMs), leastMs + 1);
+  return nowMs + aheadMs;
+}
+
+/** About how long until the clock, which returned `nowMs`, returns `targetMs`. It may be too short. */
+export function untilMs(nowMs: number, targetMs: number, isBuiltin: boolean): number {
+  const wholeMs = targetMs - nowMs;
+  // With a caller's clock, the first of these ms may be nearly over. The steady clock may be ahead of the wall clock.
+  return Math.max(isBuiltin ? Math.min(wholeMs, targetMs - exactWallMs()) : wholeMs - 1, SPIN_MS);
+}
+
+/** Sleeps for about `ms`, except its last stretch. Spins for a step of that, or where the thread may not sleep. */
+export function rest(ms: number): void {
+  const asleepMs = ms - SPIN_MS;
+  if (asleepMs > SPIN_MS && sleep(asleepMs)) {
+    if (monotonicMs() === lastMs) unmovedMs += asleepMs;
+    // If `Date.now` turned earlier than expected, the next turn is expected earlier.
+    exactWallMs();
+    return;
+  }
+  const endMs = elapsedMs() + Math.min(ms, SPIN_STEP_MS);
+  while (elapsedMs() < endMs);
+}
+
+let sleeper: Int32Array | undefined | null;
+
+/** Puts the thread to sleep, if it may: a page's main thread may not. */
+function sleep(ms: number): boolean {
+  if (sleeper === undefined) {
+    try {
+      sleeper = new Int32Array(new SharedArrayBuffer(4));
+      Atomics.wait(sleeper, 0, 0, 0);
+    } catch {
+      sleeper = null;
+    }
+  }
+  if (sleeper === null) return false;
+  Atomics.wait(sleeper, 0, 0, ms);
+  return true;
+}
+
+export function layout(
+  text: string,
+  epochMs: bigint,
+  tickMs: bigint,
+  endsAtMs: bigint,
+  idsPerTick: number,
+  nodes: number,
+  totalBits: number,
+  nodeBits: number,
+): LayoutParts {
+  return { text, epochMs, tickMs, endsAtMs, idsPerTick, nodes, totalBits, nodeBits, fields: [] };
+}
+
+export function addField(
+  parts: { fields: Field[] },
+  name: string,
+  bits: number,
+  shift: number,
+  mask: bigint,
+): void {
+  parts.fields.push({ name, bits, shift, mask });
+}
+
+export function stats(waits: number, rollbacks: number, leadMs: number, lastIssuedMs?: bigint): Stats {
+  return { waits, rollbacks, leadMs, lastIssuedMs: lastIssuedMs ?? null };
+}

@@ -1,0 +1,136 @@
+// The backend over the WebAssembly module.
+import * as glue from "polyflake/glue";
+import type { Backend, BackendSnowflake, MakeError } from "./backend.js";
+import * as host from "./host.js";
+
+/** What bindings-node/build.sh adds to the module's exports. */
+interface Globals {
+  readonly __stack_pointer: WebAssembly.Global<"i32">;
+}
+
+let makeError: MakeError;
+/** The end of the module's own stack, which grows down: where it is while no call runs. */
+let stackTop = 0;
+let stack: WebAssembly.Global<"i32">;
+/** How many calls run, each within another: a caller's clock may make more. */
+let depth = 0;
+/** Whether a call ended inside the module: by a trap, or because JavaScript's stack was used up. */
+let isBroken = false;
+/** The error of a trap, worded by the core in advance. */
+let bug: host.Failure;
+
+/**
+ * Instantiates the module synchronously, since constructors need it. `noSharing`: why it must not use a built-in clock,
+ * where other threads of the process may issue IDs for the same node.
+ */
+export function wasmBackend(module: WebAssembly.Module, errors: MakeError, noSharing?: string): Backend {
+  makeError = errors;
+  stack = (glue.initSync({ module }) as unknown as Globals).__stack_pointer;
+  stackTop = stack.value;
+  glue.fail("internal", "");
+  bug = host.failure as host.Failure;
+  host.clearFailure();
+  return {
+    presets: checked(glue.presets),
+    layout: checked(glue.layout),
+    layoutOf: checked(glue.layoutOf),
+    decode: checked(glue.decode),
+    compose: checked(glue.compose),
+    minId: checked(glue.minId),
+    maxId: checked(glue.maxId),
+    formatId: checked(glue.formatId),
+    parseId: checked(glue.parseId),
+    batchSize: checked(glue.batchSize),
+    resetState() {
+      fail("state_file", "");
+    },
+    snowflake(options, node, clock) {
+      if (noSharing !== undefined && clock === undefined) fail("invalid_option", noSharing);
+      return snowflake(newSnowflake(options, node, clock));
+    },
+  };
+}
+
+/** Throws an error that is not the module's to find. */
+const fail = checked(glue.fail);
+
+const newSnowflake = checked((...given: Parameters<Backend["snowflake"]>) => {
+  const made = new glue.WasmSnowflake(...given);
+  // There is nothing to ask it if the constructor failed.
+  return host.failure ? { made, layout: "", node: 0 } : { made, layout: made.layout, node: made.node };
+});
+
+function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): BackendSnowflake {
+  const fill = checked((ids: BigUint64Array) => made.fill(ids));
+  return {
+    layout,
+    node,
+    nextId: checked(() => made.nextId(), true),
+    tryNextId: checked(() => made.tryNextId(), true),
+    fill,
+    nextIds(n) {
+      const ids = new BigUint64Array(n);
+      fill(ids);
+      return ids;
+    },
+    fillSome: checked((ids, from, waitedMs = Number.NaN) => [
+      made.fillSome(ids, from, waitedMs),
+      host.pauseMs,
+    ]),
+    stats: checked(() => made.stats()),
+    close: checked(() => made.close()),
+  };
+}
+
+/**
+ * A call into the module. Where it fails, the module tells the host why and returns a meaningless value. A trap in it is
+ * a bug of Polyflake's, and is reported as one.
+ *
+ * Where JavaScript's stack has no room for the call, it throws a RangeError before it enters the module: one from inside
+ * could leave wasm-bindgen's list of values locked. `isShort`: the call is for a single ID, which does not use that list,
+ * and for which the check takes too long; `mend` repairs the module after it.
+ */
+function checked<A extends unknown[], R>(call: (...args: A) => R, isShort = false): (...args: A) => R {
+  return (...args) => {
+    if (isBroken) mend();
+    if (!isShort) Reflect.apply(needStack, undefined, FILLER);
+    let outcome: R;
+    depth += 1;
+    try {
+      outcome = call(...args);
+    } catch (error) {
+      // First of all, since what follows may find no room either. (With `finally`, an ID takes 8 ns more.)
+      depth -= 1;
+      isBroken = true;
+      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+      const [number, name, message] = bug;
+      throw makeError(number, name, message, undefined, undefined, { cause: error });
+    }
+    depth -= 1;
+    if (host.failure !== undefined) throw takeFailure(host.failure);
+    return outcome;
+  };
+}
+
+function takeFailure(failure: host.Failure): Error {
+  host.clearFailure();
+  return makeError(...failure);
+}
+
+/** 32 KB of arguments: more than a call into the module takes of JavaScript's stack. */
+const FILLER: undefined[] = Array(4096).fill(undefined);
+
+/** Throws a RangeError where JavaScript's stack has no room for a call into the module. */
+function needStack(): void {}
+
+/**
+ * Makes the module usable after a call that ended inside it. At worst an ID is lost. Such a call leaves its part of the
+ * module's own stack behind, and perhaps a failure that was not thrown.
+ */
+function mend(): void {
+  host.clearFailure();
+  // The calls that still run restore the stack themselves.
+  if (depth > 0) return;
+  stack.value = stackTop;
+  isBroken = false;
+}
