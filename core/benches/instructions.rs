@@ -44,7 +44,7 @@ fn counted(calls: u64, mut call: impl FnMut() -> Result<(), Error>) -> Result<()
     Ok(())
 }
 
-/// A clock that stands still, at a time which the compiler does not know.
+/// A clock that does not move, at a time which the compiler does not know.
 fn held() -> impl Fn() -> Result<i64, ClockError> {
     let now_ms = black_box(1_767_225_600_000);
     move || Ok(now_ms)

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use polyflake::{ClockError, Options, Snowflake};
 
 const PROCESSES: usize = 3;
-/// Where the words of a state file stand that this test reads and changes.
+/// Where the words of a state file are that this test reads and changes.
 const SYNCED: usize = 120;
 const WRITTEN: usize = 128;
 const BOOT: usize = 136;
@@ -34,7 +34,7 @@ fn options(path: &Path) -> Options {
 }
 
 /// One process of a round: issues, in single IDs and in batches, until it is killed. Each ID is written out in one
-/// write, so that none is lost that was issued to somebody.
+/// write, so that no ID that was issued is lost.
 #[test]
 #[ignore = "the other tests start it"]
 fn a_process_of_a_round() {

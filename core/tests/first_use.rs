@@ -1,4 +1,4 @@
-//! The first use of a clock in a process, amid forks. A file of its own, so that no other test uses a clock before.
+//! The first use of a clock in a process, amid forks. In a separate file, so that no other test uses a clock earlier.
 #![cfg(all(unix, not(loom), not(miri)))]
 
 mod common;
@@ -46,7 +46,7 @@ fn a_fork_amid_the_first_use_of_a_clock_hangs_no_child() {
                         // SAFETY: a plain system call.
                         unsafe { libc::alarm(ALARM) };
                         read_the_clocks();
-                        // SAFETY: it returns to nobody.
+                        // SAFETY: it does not return.
                         unsafe { libc::_exit(0) }
                     }
                     pid => {

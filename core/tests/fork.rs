@@ -1,4 +1,4 @@
-//! After a fork: what the child inherited refuses, and the parent goes on.
+//! After a fork: what the child inherited fails, and the parent continues.
 #![cfg(unix)]
 
 mod common;
@@ -28,9 +28,9 @@ fn the_child_refuses_and_the_parent_goes_on() {
             code(callers.stats()),
             // By another name, it is still the parent's node.
             code(Snowflake::builder().layout("leaf").node(1).build()),
-            // A node of its own.
+            // Another node.
             code(Snowflake::builder().node(2).build().and_then(|own| own.next_id())),
-            // What decodes IDs goes on.
+            // Decoding still works.
             code(builtin.decode(first)),
         ]
     });
@@ -96,7 +96,7 @@ fn a_fork_amid_building_leaves_the_child_a_whole_table() {
     });
 }
 
-/// The code of a call in the child of a fork that happens while the call reads the clock. The parent goes on with the
+/// The code of a call in the child of a fork that happens while the call reads the clock. The parent continues with the
 /// same call, and both have the same cursor.
 fn fork_inside_the_clock<T>(
     fork_now: &Cell<bool>,
@@ -112,7 +112,7 @@ fn fork_inside_the_clock<T>(
         },
         || [result.borrow_mut().take().unwrap()],
     );
-    assert_eq!(result.take(), Some(0), "the parent goes on");
+    assert_eq!(result.take(), Some(0), "the parent continues");
     in_child
 }
 
@@ -121,7 +121,7 @@ std::thread_local! {
     static FORKED_PID: Cell<libc::pid_t> = const { Cell::new(-1) };
 }
 
-/// A clock that stands still, and forks once when it is told to.
+/// A clock that does not move, and forks once when it is told to.
 struct Forking<'a> {
     now: &'a Cell<bool>,
     child: &'a Cell<bool>,

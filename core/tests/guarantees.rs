@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use polyflake::{ClockError, ClockName, Error, ErrorCode, Layout, SequenceStart, Snowflake, Wait};
 
-/// Every test has nodes of its own: a process has one cursor for a node.
+/// Every test uses different nodes: a process has one cursor for a node.
 fn builder(node: u64) -> polyflake::Options {
     Snowflake::builder().node(node)
 }
@@ -360,7 +360,7 @@ fn stats_count_waits_rollbacks_and_the_lead() {
     assert_eq!(ids.stats().unwrap().rollbacks, 1, "one step back counts once");
     now.fetch_sub(5000, Ordering::Relaxed);
     ids.next_id().unwrap_err();
-    assert_eq!(ids.stats().unwrap().waits, 0, "a refusal is no wait");
+    assert_eq!(ids.stats().unwrap().waits, 0, "an error is not a wait");
 }
 
 #[test]

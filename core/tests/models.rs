@@ -71,7 +71,7 @@ fn run(
     taking.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-/// No repeat, and each thread's IDs go up; gives the codes of the refusals.
+/// No repeat, and each thread's IDs go up; gives the codes of the errors.
 fn check(results: &[Vec<Result<u64, Error>>]) -> Vec<ErrorCode> {
     let mut all = Vec::new();
     let mut refused = Vec::new();
@@ -130,7 +130,7 @@ fn a_step_back_past_the_bound_is_refused_and_repeats_nothing() {
         let ids = ids(&clock, 8, 2);
         let results = run(2, 2, &ids, || clock.to(START - 5));
         assert!(check(&results).iter().all(|code| *code == ErrorCode::ClockMovedBackwards));
-        // The cursor stands where the clock did, if any call was that early.
+        // The cursor is where the clock was, if any call was that early.
         let issued = results.iter().flatten().filter_map(|result| result.ok());
         let was_early = issued.map(|id| ids.decode(id).unwrap().timestamp_ms()).max() == Some(START as u64);
         assert_eq!(ids.try_next_id().is_err(), was_early);
@@ -142,7 +142,7 @@ fn a_thread_that_pauses_between_the_cursor_and_the_clock_is_no_rollback() {
     model(|| {
         let clock = Moved::new();
         let ids = ids(&clock, 8, 2);
-        // The clock only goes forward, and by more than the bound: whoever reads it before the cursor, and is
+        // The clock only goes forward, and by more than the bound: a thread that reads it before the cursor, and is
         // overtaken between the two, sees a rollback that never was.
         let results = run(2, 1, &ids, || clock.to(START + 500));
         assert!(check(&results).is_empty());

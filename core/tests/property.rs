@@ -314,7 +314,7 @@ proptest! {
         }
     }
 
-    /// Two that share a cursor, by turns, and one of them sometimes as a shared one would go on.
+    /// Two that share a cursor, by turns, and one of them sometimes as a shared one would continue.
     #[test]
     fn owners_by_turns_repeat_nothing_and_go_up(
         ahead_ms in 0..20_u32,

@@ -21,7 +21,7 @@ const START: i64 = 1_800_000_000_000;
 const FORKED: u8 = ErrorCode::Forked as u8;
 const STATE_FILE: u8 = ErrorCode::StateFile as u8;
 
-/// Where the words of a state file stand that these tests read and change.
+/// Where the words of a state file are that these tests read and change.
 mod at {
     pub(crate) const CURSOR: u64 = 64;
     pub(crate) const ROLLBACKS: u64 = 80;
@@ -103,18 +103,18 @@ impl Clock for Moved {
     }
 }
 
-/// Every test has nodes of its own: a process has one cursor for a node, wherever it stands.
+/// Every test uses different nodes: a process has one cursor for a node, wherever it is.
 fn builder(node: u64, path: &Path) -> Options {
     Snowflake::builder().node(node).state(path)
 }
 
-fn refusal(options: &Options) -> String {
+fn error_of(options: &Options) -> String {
     let error = options.build().unwrap_err();
     assert_eq!(error.code(), ErrorCode::StateFile, "{error}");
     error.to_string()
 }
 
-/// The message of a refusal in a process that has not opened the file: as bytes, out of a fork.
+/// The message of an error in a process that has not opened the file: as bytes, from a fork.
 fn refusal_elsewhere(options: &Options) -> String {
     let bytes: [u8; 512] = in_child(|| {
         let mut bytes = [b' '; 512];
@@ -205,7 +205,7 @@ fn a_path_that_is_none_is_refused_when_it_is_set() {
     }
     assert_eq!(builder(5, Path::new("")).build().unwrap_err().code(), ErrorCode::InvalidOption);
     options.set("state", "a\0b").unwrap();
-    assert!(refusal(&options.node(5)).contains("the path is not valid"));
+    assert!(error_of(&options.node(5)).contains("the path is not valid"));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn another_key_is_refused_and_the_file_left_alone() {
     for options in
         [builder(7, &path), builder(6, &path).layout("cosid"), builder(6, &path).layout("sonyflake2")]
     {
-        let message = refusal(&options);
+        let message = error_of(&options);
         assert!(
             message.contains("belongs to another layout or node (epoch 1288834974657, tick 1 ms"),
             "{message}"
@@ -304,20 +304,20 @@ fn crc32(bytes: &[u8]) -> u32 {
 #[test]
 fn places_that_cannot_hold_one_are_refused() {
     let folder = Folder::new();
-    let missing = refusal(&builder(10, &folder.0.join("missing").join("file")));
+    let missing = error_of(&builder(10, &folder.0.join("missing").join("file")));
     assert!(missing.contains("could not be created (No such file or directory"), "{missing}");
-    let itself = refusal(&builder(10, &folder.0));
+    let itself = error_of(&builder(10, &folder.0));
     assert!(itself.contains("could not be opened (Is a directory"), "{itself}");
     let nowhere = folder.0.join("nowhere");
     std::os::unix::fs::symlink(folder.0.join("missing"), &nowhere).unwrap();
-    assert!(refusal(&builder(10, &nowhere)).contains("could not be opened (No such file"));
+    assert!(error_of(&builder(10, &nowhere)).contains("could not be opened (No such file"));
     let pipe = folder.0.join("pipe");
     let name = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
     // SAFETY: the name ends in a NUL.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-    assert!(refusal(&builder(10, &pipe)).contains("is not a regular file"));
+    assert!(error_of(&builder(10, &pipe)).contains("is not a regular file"));
     if cfg!(target_os = "linux") {
-        let proc = refusal(&builder(10, Path::new("/proc/self/comm")));
+        let proc = error_of(&builder(10, Path::new("/proc/self/comm")));
         assert!(proc.contains("file system (type 40864)"), "{proc}");
     }
 }
@@ -400,7 +400,7 @@ fn a_full_file_system_is_an_error_when_the_file_is_made_and_none_later() {
     let outcome = std::panic::catch_unwind(|| {
         let path = mount.join("polyflake.state");
         fill("before");
-        let message = refusal(&builder(14, &path));
+        let message = error_of(&builder(14, &path));
         assert!(message.contains("could not be created (No space left on device"), "{message}");
         fs::remove_file(mount.join("before")).unwrap();
         let clock = Moved::new();
@@ -557,7 +557,7 @@ fn a_file_that_loses_its_name_or_place_stops_issuing() {
         assert_eq!(ids.next_ids(10).unwrap_err(), error);
         // Nor does a new one begin on what has taken its place.
         assert_eq!(builder(node, &path).build().unwrap_err(), error);
-        // Put back, it goes on.
+        // Put back, it continues.
         fs::rename(hidden, &path).unwrap();
         assert!(ids.next_id().unwrap() > first);
     }
@@ -657,7 +657,7 @@ fn a_cursor_far_ahead_of_the_clock_is_refused_until_it_is_reset() {
         clock.add(in_2080 - START);
         [code(clock.make(&builder(31, &path)).next_id())]
     });
-    let message = refusal(&builder(31, &path));
+    let message = error_of(&builder(31, &path));
     assert!(message.contains(" ms ahead of the clock; ") && message.contains("reset_state"), "{message}");
     // A minute is not far.
     let near = builder(31, &path).build_with_clock(move || Ok(in_2080 - 58_000)).unwrap();
@@ -752,7 +752,7 @@ fn a_file_is_found_from_another_folder() {
     assert!(path.exists());
 }
 
-/// Issues in a process of its own until it is refused, and gives its last ID and the code of the refusal. `ready` is a file
+/// Issues in another process until it fails, and gives its last ID and the code of the error. `ready` is a file
 /// that it makes when it has its first ID.
 fn issue_until_refused(options: &Options, ready: &Path, pause: std::time::Duration) -> (u64, u8) {
     let outcome: [u8; 9] = in_child(|| {
@@ -834,7 +834,7 @@ fn opening_a_file_of_another_boot_disturbs_nobody() {
             })
         });
         wait_for_file(&ready);
-        // As in a container with a boot ID of its own, and where there are none.
+        // As in a container with another boot ID, and where there is none.
         let opened = [7, 0].map(|boot| {
             set_word(&path, at::BOOT, boot);
             let [opened] = in_child(|| [code(options.build().and_then(|ids| ids.next_id()))]);
@@ -901,7 +901,7 @@ fn the_first_id_of_a_new_file_spreads() {
     const FILES: u64 = 24;
     let folder = Folder::new();
     let first = |n: u64| {
-        // Nodes of their own, which no other test uses, and all the same sequence.
+        // Nodes that no other test uses, and all with the same sequence.
         let layout = "timestamp:41|worker:10|sequence:12@1767225600000/1ms";
         let options = builder(60, &folder.0.join(n.to_string())).layout(layout).max_wait_ms(60_000);
         let taken = in_child(|| {

@@ -46,7 +46,7 @@ fn every_vector() {
 }
 
 fn s<'a>(case: &'a Value, key: &str) -> &'a str {
-    case[key].as_str().unwrap_or_else(|| panic!("{key} is no string"))
+    case[key].as_str().unwrap_or_else(|| panic!("{key} is not a string"))
 }
 
 fn n(case: &Value, key: &str) -> Number {
