@@ -27,16 +27,24 @@ pub use steady::SteadyClock;
 /// ```
 pub trait Clock {
     /// The time now, in Unix ms (milliseconds since 1970-01-01T00:00Z, leap seconds not counted).
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the clock from telling the time; the call that asked fails with `clock_failed`.
     fn unix_ms(&self) -> Result<i64, ClockError>;
 
     /// The same, read again and after everything the caller did before, for a clock that caches its reading. A call asks
     /// for it before it fails, waits, or decides that the clock has stepped back.
+    ///
+    /// # Errors
+    ///
+    /// As for [`unix_ms`](Self::unix_ms).
     fn unix_ms_uncached(&self) -> Result<i64, ClockError> {
         self.unix_ms()
     }
 
     /// About how long until [`unix_ms`](Self::unix_ms), which gave `now_ms`, gives `target_ms`. It may be too
-    /// short, for the clock is read again; a clock that counts finer than a ms can say it more exactly.
+    /// short, because the clock is read again; a clock that counts finer than a ms can be more exact.
     fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
         let whole_ms = u64::try_from(target_ms.saturating_sub(now_ms)).unwrap_or(0);
         // The first of these ms may be all but over.

@@ -21,11 +21,19 @@ use serde::{Deserializer, Serializer};
 use crate::text::Format;
 
 /// Writes the ID as a decimal string.
+///
+/// # Errors
+///
+/// The serializer's.
 pub fn serialize<S: Serializer>(id: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&Format::Decimal.write(*id))
 }
 
 /// Reads the ID from a decimal string.
+///
+/// # Errors
+///
+/// The deserializer's, also for a text that is not an ID.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     struct Text;
     impl Visitor<'_> for Text {

@@ -13,7 +13,11 @@ pub trait Wait {
     /// Real time since the first call of this method: monotonic, whatever the wall clock does.
     fn elapsed(&mut self) -> Duration;
 
-    /// Lets about `pause` go by, or says why the call must end. A pause of zero only asks for that: the call waits for
-    /// others that wait for the same cursor.
+    /// Lets about `pause` pass. A pause of zero only asks whether the call must end: it waits for others that wait for the
+    /// same cursor.
+    ///
+    /// # Errors
+    ///
+    /// Why the call must end.
     fn pause(&mut self, pause: Duration) -> Result<(), Self::Error>;
 }

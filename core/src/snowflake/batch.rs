@@ -64,7 +64,12 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// Fills `ids`, waiting in the caller's way; see [`fill_after`](Self::fill_after).
+    /// Fills `ids`, waiting in the caller's way, for at most `max_wait_ms` of real time between two runs. An error part-way
+    /// loses the IDs already written: they are not issued again.
+    ///
+    /// # Errors
+    ///
+    /// Those of `next_id`, or what interrupted the wait.
     pub fn fill_with<W: Wait>(&self, ids: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
         self.poll_fill(ids).or_else(|blocked| self.fill_after(ids, blocked, wait))
     }

@@ -69,6 +69,10 @@ impl<C> LocalSnowflake<C> {
     }
 
     /// Takes an ID apart by this Snowflake's layout, as [`Snowflake::decode`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Snowflake::decode`].
     pub fn decode(&self, id: impl Into<Number>) -> Result<Decoded, Error> {
         self.ids.decode(id)
     }
@@ -149,24 +153,40 @@ impl<C: Clock> LocalSnowflake<C> {
         Ok(self.issue(run.first))
     }
 
-    /// The next ID, or an error at once where there is none yet, as [`Snowflake::try_next_id`].
+    /// The next ID, or an error at once if there is none yet, as [`Snowflake::try_next_id`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Snowflake::try_next_id`].
     #[inline]
     pub fn try_next_id(&mut self) -> Result<u64, Error> {
         self.poll_next_id().or_else(|blocked| self.ids.try_next_id_after(blocked))
     }
 
     /// The next ID, waiting in the caller's way, as [`Snowflake::next_id_with`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Snowflake::next_id_with`].
     #[inline]
     pub fn next_id_with<W: Wait>(&mut self, wait: &mut W) -> Result<u64, W::Error> {
         self.poll_next_id().or_else(|blocked| self.ids.next_id_after(blocked, wait))
     }
 
     /// Fills `ids`, waiting in the caller's way, as [`Snowflake::fill_with`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Snowflake::fill_with`].
     pub fn fill_with<W: Wait>(&mut self, ids: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
         self.ids.fill_with(ids, wait)
     }
 
     /// Waits, lead and rollbacks, as [`Snowflake::stats`]; slots that are taken count as issued.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Snowflake::stats`].
     pub fn stats(&self) -> Result<Stats, Error> {
         self.ids.stats()
     }
@@ -175,17 +195,29 @@ impl<C: Clock> LocalSnowflake<C> {
 #[cfg(feature = "std")]
 impl<C: Clock> LocalSnowflake<C> {
     /// The next ID, waiting for at most `max_wait_ms` of real time, as [`Snowflake::next_id`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Snowflake::next_id`].
     #[inline]
     pub fn next_id(&mut self) -> Result<u64, Error> {
         self.next_id_with(&mut crate::system::ThreadWait::new())
     }
 
     /// Fills `ids`, as [`Snowflake::fill`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Snowflake::fill`].
     pub fn fill(&mut self, ids: &mut [u64]) -> Result<(), Error> {
         self.ids.fill(ids)
     }
 
     /// The next `n` IDs, as [`Snowflake::next_ids`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Snowflake::next_ids`].
     pub fn next_ids(&mut self, n: impl Into<Number>) -> Result<std::vec::Vec<u64>, Error> {
         self.ids.next_ids(n)
     }
