@@ -4,8 +4,10 @@ use core::time::Duration;
 
 pub(crate) const NS_PER_MS: i64 = 1_000_000;
 
-/// What a system tells of time, from which a [`BuiltinClock`](crate::BuiltinClock) is made. [`StdTime`](crate::StdTime) is the operating system's, with
-/// the `std` feature; a platform without it (`wasm32-unknown-unknown`) brings its own, for `Options::build_on`.
+/// What a system tells of time, from which a [`BuiltinClock`](crate::BuiltinClock) is made.
+///
+/// [`StdTime`](crate::StdTime) is the operating system's, with the `std` feature; a platform without it
+/// (`wasm32-unknown-unknown`) brings its own, for `Options::build_on`.
 pub trait TimeSource {
     /// The wall clock, in Unix ns (from 1677 to 2262).
     fn wall_ns(&self) -> i64;
