@@ -39,8 +39,8 @@ test-release: ## what a release needs besides, and is long: Miri, the soak, fuzz
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the vectors are what the reference makes
-	$(PYTHON) tests/reference.py --check
-	$(PYTEST) tests/test_reference.py benchmarks/test_report.py
+	$(PYTHON) tests/make_vectors.py --check
+	$(PYTEST) tests/test_reference.py tests/test_make_vectors.py benchmarks/test_report.py
 
 .PHONY: test-rust
 test-rust: tools-ready
@@ -219,7 +219,7 @@ header: ## makes bindings-c/include/polyflake.h anew
 
 .PHONY: vectors
 vectors: ## makes tests/vectors.json anew
-	python3 tests/reference.py
+	python3 tests/make_vectors.py
 
 .PHONY: lock
 lock: ## pins the newest versions that tests/requirements.in allows
