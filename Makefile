@@ -109,15 +109,15 @@ c-prefix:
 
 .PHONY: test-c
 test-c: c-prefix
-	$(C_ENVIRONMENT) bindings-c/tests/run
+	$(C_ENVIRONMENT) bindings-c/tests/run.sh
 
 .PHONY: test-go
 test-go: c-prefix
-	$(C_ENVIRONMENT) bindings-c/go/test
+	$(C_ENVIRONMENT) bindings-c/go/test.sh
 
 .PHONY: test-php
 test-php: c-prefix
-	$(C_ENVIRONMENT) bindings-c/php/test
+	$(C_ENVIRONMENT) bindings-c/php/test.sh
 
 # The npm package: the native addon, the WebAssembly module, and the JavaScript over both.
 .PHONY: node-package
@@ -148,7 +148,7 @@ wasm-report: node-package ## what the WebAssembly module is made of, and its siz
 .PHONY: test-probes
 test-probes: $(VENV)/installed c-prefix node-package # duplicates by threads, forks, servers, clocks and restarts
 	@tools/need /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketime.so.1 libfaketime cgi-fcgi libfcgi-bin
-	$(C_ENVIRONMENT) tests/probes/build
+	$(C_ENVIRONMENT) tests/probes/build.sh
 	$(C_ENVIRONMENT) $(PYTEST) tests/probes
 
 .PHONY: test-readme

@@ -6,7 +6,7 @@
 
 An adapter is a command that takes a situation, makes it happen, and prints the IDs;
 docs/probes.md says how to write one. --language takes an adapter of this repository; for rust,
-c and go, tests/probes/build builds it first. The exit status is 0 where no ID came twice, 1
+c and go, tests/probes/build.sh builds it first. The exit status is 0 where no ID came twice, 1
 where one did, 2 where an adapter failed or an argument is wrong.
 """
 

@@ -102,7 +102,7 @@ def missing(language: str, situation: str) -> str | None:
     if language == "go" and shutil.which("go") is None:
         return "go"
     if language in ("rust", "c", "go") and not Path(command).exists():
-        pytest.fail(f"{command} is not there: run tests/probes/build")
+        pytest.fail(f"{command} is not there: run tests/probes/build.sh")
     if shutil.which(command) is None:
         return command
     if language == "php" and not php("class_exists('FFI')"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/probes/build: the adapters that are compiled, into $CARGO_TARGET_DIR/probes. C and Go need libpolyflake, found
+# tests/probes/build.sh: the adapters that are compiled, into $CARGO_TARGET_DIR/probes. C and Go need libpolyflake, found
 # by pkg-config (PKG_CONFIG_PATH); its folder goes into the programs, so that they run without LD_LIBRARY_PATH.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
