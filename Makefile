@@ -9,7 +9,6 @@ endif
 .DEFAULT_GOAL := help
 
 export CARGO_TARGET_DIR := $(CURDIR)/target
-VERSION := $(shell sed -n '/^.workspace.package/,/^version/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest --timeout 600
@@ -200,7 +199,7 @@ packages: ## what a user installs, in dist/
 	rm -rf dist
 	$(MAKE) --no-print-directory python-package
 	$(MAKE) --no-print-directory install PREFIX=/usr/local DESTDIR=$(CARGO_TARGET_DIR)/c-package
-	tar -C $(CARGO_TARGET_DIR)/c-package -czf dist/polyflake-c-$(VERSION)-$(shell uname -m)-linux.tar.gz usr
+	tar -C $(CARGO_TARGET_DIR)/c-package -czf dist/polyflake-c-$(shell tools/metadata version)-$(shell uname -m)-linux.tar.gz usr
 	$(MAKE) --no-print-directory node-package
 	cd bindings-node && npm pack --silent --pack-destination ../dist . ./npm/linux-x64-gnu
 	@ls -l dist
