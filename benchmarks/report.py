@@ -2,8 +2,7 @@
 
     python benchmarks/report.py RESULTS FOLDER      writes FOLDER/README.md and an SVG a language
 
-benchmarks/README.md tells what the lines hold. The charts need matplotlib, and are left out where
-that is missing.
+benchmarks/README.md tells what the lines hold.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import statistics
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -425,117 +425,84 @@ def terminal(results: Results) -> str:
 
 # Charts ------------------------------------------------------------------------------------------
 
-# Fill, hatch and outline: told apart without colour too.
-STYLES = {
-    "ours": ("Polyflake", "#1f4e9c", ""),
-    "peer": ("peer", "#c9ccd1", ""),
-    "unfair": (
-        "peer that is not compared: repeats, runs ahead, reads no clock or makes other IDs",
-        "#f0b8a8",
-        "xxxx",
-    ),
-    "floor": ("floor", "#ffffff", "|||"),
-}
+CHARTED = "ns an ID"
+MOST_PEERS = 6
+WIDTH, MARGIN, LINE, BAR = 400, 12, 30, 9
+
+# Opaque, so that it is readable on any page, and dark where the reader's system is.
+STYLE = """\
+text { font: 12px system-ui, sans-serif; fill: #1f2328 }
+.page { fill: #ffffff }
+.bar { fill: #8c959f }
+.title { font-size: 13px; font-weight: bold }
+.ours { font-weight: bold; fill: #0969da }
+.value { text-anchor: end }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 }
+.page { fill: #0d1117 }
+.bar { fill: #6e7681 }
+.ours { fill: #58a6ff }
+}"""
 
 
-def style(row: Row) -> str:
-    return "unfair" if row.role == "peer" and not row.is_fair_peer else row.role
+def charted(rows: Sequence[Row]) -> list[Row]:
+    """Ours and the best of the peers that ours is compared with."""
+    ours = [row for row in rows if row.role == "ours"]
+    peers = [row for row in rows if row.is_fair_peer]
+    return ours + peers[:MOST_PEERS] if ours and peers else []
 
 
-def draw_chart(results: Results, language: str, file: Path) -> None:
-    """Medians as bars, a panel for each table that has one of ours."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    # Equal results make equal files.
-    matplotlib.rcParams.update(
-        {"svg.hashsalt": "polyflake", "svg.fonttype": "none", "hatch.linewidth": 0.6}
+def chart(results: Results, language: str) -> str | None:
+    """An SVG of medians as bars, narrow enough for a phone: a panel a table."""
+    panels = {
+        table: rows
+        for (table, unit), all_rows in results.tables(language).items()
+        if unit == CHARTED and (rows := charted(all_rows))
+    }
+    if not panels:
+        return None
+    y = MARGIN + 12
+    parts = [f'<text x="{MARGIN}" y="{y}">{escape(language)}, {CHARTED}: less is better</text>']
+    for table, rows in panels.items():
+        y += 2 * MARGIN
+        parts.append(f'<text class="title" x="{MARGIN}" y="{y}">{escape(table)}</text>')
+        # One slow package must not make all others look alike.
+        compared = [row.median for row in rows if row.role == "ours" or row is best_peer(rows)]
+        end = min(max(row.median for row in rows), 3 * max(compared))
+        for row in rows:
+            y += LINE
+            kind = " ours" if row.role == "ours" else ""
+            length = (WIDTH - 2 * MARGIN) * min(row.median / end, 1)
+            value = figure(row) + (" (cut)" if row.median > end else "")
+            right = WIDTH - MARGIN
+            parts.append(
+                f'<text class="name{kind}" x="{MARGIN}" y="{y - 8}">{escape(row.subject)}</text>'
+                f'<text class="value{kind}" x="{right}" y="{y - 8}">{value}</text>'
+                f'<rect class="bar{kind}" x="{MARGIN}" y="{y - 4}" width="{length:.1f}" '
+                f'height="{BAR}"/>'
+            )
+        y += MARGIN
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}">',
+            f"<title>{escape(language)}: medians of one run</title>",
+            f"<style>\n{STYLE}\n</style>",
+            '<rect class="page" width="100%" height="100%" rx="6"/>',
+            *parts,
+            "</svg>\n",
+        ]
     )
-    from matplotlib import pyplot
-    from matplotlib.patches import Patch
-
-    tables = [
-        (title, rows)
-        for title, rows in results.tables(language).items()
-        if any(row.role == "ours" for row in rows)
-    ]
-    if not tables:
-        return
-    heights = [len(rows) + 2.2 for _, rows in tables]
-    figure_, panels = pyplot.subplots(
-        len(tables),
-        1,
-        squeeze=False,
-        figsize=(10, 0.26 * sum(heights) + 0.9),
-        height_ratios=heights,
-    )
-    for (title, rows), panel in zip(tables, panels[:, 0], strict=True):
-        draw_panel(panel, title, rows)
-    used = {style(row) for _, rows in tables for row in rows}
-    handles = [
-        Patch(facecolor=colour, hatch=hatch, edgecolor="#222222", label=label)
-        for key, (label, colour, hatch) in STYLES.items()
-        if key in used
-    ]
-    figure_.suptitle(f"{language}: medians of one run", x=0.01, ha="left", fontweight="bold")
-    figure_.legend(
-        handles=handles, loc="lower center", ncols=len(handles), frameon=False, fontsize=8
-    )
-    legend_height = 0.45 / figure_.get_figheight()
-    figure_.tight_layout(rect=(0, legend_height, 1, 1))
-    metadata = {"Date": None, "Creator": None, "Title": f"{language}: benchmarks"}
-    figure_.savefig(file, metadata=metadata, facecolor="white")
-    pyplot.close(figure_)
-    # matplotlib ends many lines with a space.
-    text = file.read_text(encoding="utf-8")
-    file.write_text("".join(line.rstrip() + "\n" for line in text.splitlines()), encoding="utf-8")
-
-
-def draw_panel(panel: Any, title: tuple[str, str], rows: Sequence[Row]) -> None:
-    table, unit = title
-    better = "more is better" if unit == HIGHER_IS_BETTER else "less is better"
-    panel.set_title(f"{table} ({unit}; {better})", loc="left", fontsize=10)
-    best = best_peer(rows)
-    # One slow package must not make all others look alike.
-    compared = [row.median for row in rows if row.role == "ours" or row is best]
-    end = min(max(row.median for row in rows), 3 * max(compared)) or 1
-    for place, row in enumerate(rows):
-        _, colour, hatch = STYLES[style(row)]
-        cut = row.median > end
-        panel.barh(
-            place,
-            min(row.median, end),
-            color=colour,
-            hatch=hatch,
-            edgecolor="#222222",
-            linewidth=0.6,
-            height=0.72,
-        )
-        label = figure(row) + (" (cut)" if cut else "")
-        if row.repeated:
-            label += f", {row.repeated:,} of {row.ids:,} repeated"
-        panel.text(min(row.median, end) + end * 0.01, place, label, va="center", fontsize=8)
-    panel.set_yticks(range(len(rows)), [row.subject for row in rows], fontsize=8)
-    for tick, row in zip(panel.get_yticklabels(), rows, strict=True):
-        tick.set_fontweight("bold" if row.role == "ours" else "normal")
-    panel.invert_yaxis()
-    panel.set_xlim(0, end * 1.3)
-    panel.tick_params(axis="x", labelsize=8)
-    panel.tick_params(axis="y", length=0)
-    for side in ("top", "right"):
-        panel.spines[side].set_visible(False)
 
 
 def write_report(results: Results, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.svg"):
         old.unlink()
-    try:
-        for language in results.languages:
-            draw_chart(results, language, folder / chart_name(language))
-    except ImportError as problem:
-        print(f"no charts: {problem}", file=sys.stderr)
-    charts = [file.name for file in folder.glob("*.svg")]
+    charts = []
+    for language in results.languages:
+        if svg := chart(results, language):
+            charts.append(chart_name(language))
+            (folder / charts[-1]).write_text(svg, encoding="utf-8")
     (folder / "README.md").write_text(document(results, charts), encoding="utf-8")
 
 

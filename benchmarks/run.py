@@ -361,18 +361,6 @@ def tools() -> dict[str, str]:
     return versions
 
 
-def write_report(results: Path, folder: Path) -> bool:
-    interpreter = Path(sys.executable)
-    try:
-        drawing = environment(WORK / "report")
-        pip(drawing, "-r", str(SUITE / "requirements.txt"))
-        interpreter = drawing
-    except CommandFailed as problem:
-        say(f"without charts, since matplotlib does not install: {problem}")
-    done = subprocess.run([interpreter, SUITE / "report.py", results, folder], check=False)
-    return done.returncode == 0
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="Ours beside other packages, in one run.")
     parser.add_argument(
@@ -401,7 +389,8 @@ def main() -> int:
     results = WORK / "results.jsonl"
     results.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     folder = WORK / "partial" if given.languages else ROOT / "docs" / "benchmarks"
-    written = write_report(results, folder)
+    report = [sys.executable, SUITE / "report.py", results, folder]
+    written = subprocess.run(report, check=False).returncode == 0
     if written:
         document = folder / "README.md"
         say(f"results: {without_paths(str(results))}; document: {without_paths(str(document))}")

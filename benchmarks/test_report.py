@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import report
@@ -176,11 +177,28 @@ def test_what_is_no_json_is_refused() -> None:
         report.read_results(["round 1 of 9"])
 
 
-def test_equal_results_make_equal_charts(results: report.Results, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    made = []
-    for name in ("first", "second"):
-        report.write_report(results, tmp_path / name)
-        made.append((tmp_path / name / "rust.svg").read_bytes())
-    assert made[0] == made[1]
-    assert b"163,804 of 350,000 repeated" in made[0]
+def test_a_chart_has_ours_and_the_peers_it_is_compared_with(
+    results: report.Results, tmp_path: Path
+) -> None:
+    report.write_report(results, tmp_path)
+    chart = ElementTree.parse(tmp_path / "rust.svg")
+    texts = [text.text for text in chart.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == [
+        *("Rust, ns an ID: less is better", "one thread"),
+        *("polyflake", "24.0", "best", "40.0", "slow", "80.0"),
+    ]
+    assert "![medians of the tables below](rust.svg)" in (tmp_path / "README.md").read_text()
+
+
+def test_a_bar_far_longer_than_ours_is_cut() -> None:
+    rows = [result("polyflake", 1, "ours"), result("best", 2), result("slow", 1000)]
+    assert ">1,000 (cut)<" in (report.chart(read(*rows), "Rust") or "")
+
+
+def test_names_in_a_chart_are_escaped() -> None:
+    rows = [result("polyflake", 1, "ours"), result("a<b> & c", 2)]
+    assert ">a&lt;b&gt; &amp; c<" in (report.chart(read(*rows), "Rust") or "")
+
+
+def test_a_language_without_peers_has_no_chart() -> None:
+    assert report.chart(read(result("polyflake", 1, "ours")), "Rust") is None
