@@ -12,7 +12,7 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest --timeout 600
-PYTHON_FILES := tests demo benchmarks bindings-python
+PYTHON_FILES := tests tools demo benchmarks bindings-python
 C_FILES := $(wildcard bindings-node/tests/*.c bindings-c/tests/c/*.[ch] bindings-c/examples/*.c benchmarks/c/*.c tests/probes/adapters/c/*.c)
 
 .PHONY: help
@@ -169,6 +169,8 @@ lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake
 	$(VENV)/bin/ruff check --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --check --config bindings-python/pyproject.toml $(PYTHON_FILES)
+	$(VENV)/bin/typos
+	$(PYTHON) tools/imports.py
 	tools/cargo-for wasm32-unknown-unknown std,panic_abort clippy --locked -p polyflake-wasm -- -D warnings
 	cd bindings-node && npm run --silent lint
 	cd bindings-node && npm run --silent check-package

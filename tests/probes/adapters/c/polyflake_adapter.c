@@ -139,8 +139,8 @@ static int threads(polyflake_snowflake *shared) {
 }
 
 /* The children go on with the parent's generator, or build one of their own for the same node. */
-static int forked(polyflake_snowflake *parents, polyflake_snowflake *childs) {
-  struct part part = part_of(parents, n);
+static int forked(polyflake_snowflake *inherited, polyflake_snowflake *built) {
+  struct part part = part_of(inherited, n);
   int status = DONE;
   take(&part, 1);
   for (int i = 1; i < parts; i++) {
@@ -150,7 +150,7 @@ static int forked(polyflake_snowflake *parents, polyflake_snowflake *childs) {
       return 1;
     }
     if (child == 0) {
-      struct part own = part_of(childs, n);
+      struct part own = part_of(built, n);
       take_all(&own);
       _exit(finish(&own));
     }
