@@ -20,17 +20,19 @@ Module = tuple[str, ...]
 COMMENT_OR_TEXT = re.compile(
     r"""//[^\n]*|/\*.*?\*/|r(\#*)".*?"\1|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\\n])'""", re.DOTALL
 )
-TESTS = re.compile(r"#\[cfg\((?:all\()?(?:test|loom)\b[^\n]*\n(?:\s*#\[[^\n]*\n)*\s*mod \w+ \{")
+TESTS = re.compile(
+    r"#\[cfg\((?:all\()?(?:test|loom)\b[^\n]*\n(?:\s*#\[[^\n]*\n)*\s*mod (\w+)\s*([{;])"
+)
 USE = re.compile(r"^\s*(pub(?:\([^)]*\))? )?use ([^;]+);", re.MULTILINE)
-STAND_IN = re.compile(r'#\[path = "(\w+)\.rs"\]\s*(?:pub(?:\([^)]*\))? )?mod (\w+);')
-PATH = re.compile(r"\b(?:crate|self|super)(?:::\w+)+")
+STAND_IN = re.compile(r'#\[path = "([\w/]+)\.rs"\]\s*(?:pub(?:\([^)]*\))? )?mod (\w+);')
+PATH = re.compile(r"(?<![:\w])\w+(?:::\w+)+")
 
 
 def code(text: str) -> str:
     """The file without comments, texts and test modules."""
     text = COMMENT_OR_TEXT.sub(" ", text)
     while match := TESTS.search(text):
-        end, depth = match.end(), 1
+        end, depth = match.end(), int(match[2] == "{")
         while depth:
             depth += {"{": 1, "}": -1}.get(text[end], 0)
             end += 1
@@ -59,18 +61,25 @@ def leaves(tree: str) -> Iterator[tuple[str, str]]:
         yield path.strip(), name.strip() or path.split("::")[-1].strip()
 
 
+def module_of(file: Path) -> Module:
+    module = file.with_suffix("").parts
+    return module[:-1] if module[-1] in ("mod", "lib") else module
+
+
 class Crate:
     def __init__(self, src: Path) -> None:
         self.code: dict[Module, str] = {}
         self.stand_ins: dict[Module, Module] = {}
+        tests: set[Module] = set()
         for file in sorted(src.rglob("*.rs")):
-            module = file.relative_to(src).with_suffix("").parts
-            if module[-1] in ("mod", "lib"):
-                module = module[:-1]
+            module = module_of(file.relative_to(src))
             text = file.read_text(encoding="utf-8")
             self.code[module] = code(text)
-            for other, name in STAND_IN.findall(text):
-                self.stand_ins[*module, name] = (*module, other)
+            for path, name in STAND_IN.findall(text):
+                self.stand_ins[*module, name] = (*module, *module_of(Path(path)))
+            tests |= {(*module, name) for name, sign in TESTS.findall(text) if sign == ";"}
+        for module in tests:
+            self.code.pop(module, None)
         self.exported: dict[Module, dict[str, str]] = {
             module: {
                 name: path
@@ -98,6 +107,13 @@ class Crate:
             return self.file(at, further, depth + 1)
         return at
 
+    def stand_in(self, module: Module) -> Module:
+        for length in range(1, len(module) + 1):
+            if instead := self.stand_ins.get(module[:length]):
+                whole = instead + module[length:]
+                return whole if whole in self.code else instead
+        return module
+
     def imports(self) -> dict[Module, set[Module]]:
         found: dict[Module, set[Module]] = {}
         for module, text in self.code.items():
@@ -109,12 +125,13 @@ class Crate:
             paths += [(path, False) for path in PATH.findall(USE.sub(" ", text))]
             found[module] = set()
             for path, exported in paths:
-                if path.split("::")[0] not in ("crate", "self", "super"):
+                first = path.split("::")[0]
+                if first not in ("crate", "self", "super") and (*module, first) not in self.code:
                     continue
                 target = self.file(module, path)
                 own = target[: len(module)] == module
                 if target != module[: len(target)] and not (own and exported):
-                    found[module] |= {target, self.stand_ins.get(target, target)}
+                    found[module] |= {target, self.stand_in(target)}
         return found
 
 
