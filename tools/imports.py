@@ -153,7 +153,7 @@ def circles(imports: dict[Module, set[Module]]) -> list[list[Module]]:
         for module in imports
         if module in reach[module]
     }
-    return [sorted(group) for group in groups]
+    return sorted(map(sorted, groups))
 
 
 def main(arguments: list[str]) -> int:
