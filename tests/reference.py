@@ -1,9 +1,9 @@
-"""The reference: Polyflake in plain Python integers, written for reading and not for speed.
+"""The reference: Polyflake in plain Python integers, written to be read, not to be fast.
 
-It shares no code with the core. make_vectors.py makes tests/vectors.json with it, the file that
-every language runs, and it is the oracle of the property tests.
+It shares no code with the core. make_vectors.py uses it to make tests/vectors.json, the file that
+every language runs, and the property tests compare with it.
 
-Python's integers neither wrap nor overflow, so every bound below is written out where it applies.
+Python's integers do not wrap or overflow, so every bound is written out where it applies.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ERRORS = {
 
 
 class Refused(Exception):
-    """Every refusal of the reference: one of ERRORS, with what it carries."""
+    """Every error of the reference: one of ERRORS, with the values it carries."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Refused(Exception):
         self.behind_ms = behind_ms
         self.retry_after_ms = retry_after_ms
         self.position = position
-        # Only a blocked call may wait and read the clock again; every other refusal is at once.
+        # Only a blocked call may wait and read the clock again; all other errors are immediate.
         self.blocked = blocked
 
 
@@ -90,7 +90,7 @@ NAME = r"[a-z][a-z0-9_-]*"
 NUMBER = r"(?:0|[1-9][0-9]*)"
 FIELD = rf"{NAME}:{NUMBER}"
 LAYOUT_TEXT = re.compile(rf"({FIELD}(?:\|{FIELD})*)@({NUMBER})/({NUMBER})(ms|s)")
-# Above this many digits a number is out of every range; Python would take long over a huge one.
+# A number with more digits is out of every range, and Python is slow with huge ones.
 MANY_DIGITS = 24
 
 Node = int | Mapping[str, int] | None
@@ -98,7 +98,7 @@ Node = int | Mapping[str, int] | None
 
 @dataclass(frozen=True)
 class Field:
-    """One field in its place; `mask` is in place too: `id & mask` picks the field's bits."""
+    """A field and its place in the ID; `id & mask` picks its bits."""
 
     name: str
     bits: int
@@ -131,7 +131,7 @@ class Layout:
 
     @staticmethod
     def read(given: str) -> Layout:
-        """A preset's name or a layout text. Any of : | @ / makes it a layout text."""
+        """Reads a preset's name or a layout text, which has any of : | @ /."""
         if any(mark in given for mark in ":|@/"):
             return Layout.parse(given)
         if given not in PRESETS:
@@ -150,14 +150,14 @@ class Layout:
         return Layout(widths, _number(epoch), _number(tick) * (1000 if unit == "s" else 1))
 
     def __post_init__(self) -> None:
-        """Refuses what cannot work; a Layout that exists is a valid one."""
+        """Checks the layout, so that every Layout is valid."""
         names = [name for name, _ in self.widths]
         node_names = [n for n in names if n not in ("timestamp", "sequence")]
         width = dict(self.widths)
         rules = [
             (all(re.fullmatch(NAME, n) for n in names), "a name is [a-z][a-z0-9_-]*"),
             (all(len(n) <= 24 for n in names), "a name has at most 24 bytes"),
-            (len(set(names)) == len(names), "a name stands twice"),
+            (len(set(names)) == len(names), "a name occurs twice"),
             ("timestamp" in names, "no timestamp"),
             ("sequence" in names, "no sequence"),
             (len(node_names) <= 8, "more than 8 node fields"),
@@ -172,7 +172,7 @@ class Layout:
             if not holds:
                 raise Refused("invalid_layout", why)
         if names.index("timestamp") > names.index("sequence"):
-            raise Refused("invalid_layout", "the sequence stands above the timestamp")
+            raise Refused("invalid_layout", "the sequence is above the timestamp")
         if self.ends_at_ms > LAST_UNIX_MS:
             raise Refused("invalid_layout", "its end is past 2^63-1 Unix ms")
 
@@ -234,7 +234,7 @@ class Layout:
         return any(field.shift > self.timestamp.shift for field in self.node_fields)
 
     def whole_node(self, node: Node) -> int:
-        """The node fields joined from the highest down, wherever they stand in the ID."""
+        """The node fields joined from the highest down, wherever they are in the ID."""
         if not self.node_fields and (node is None or node == {}):
             return 0
         if node is None:
@@ -244,7 +244,7 @@ class Layout:
                 raise Refused("invalid_node", f"a node is 0 to {self.nodes - 1}")
             return node
         if set(node) != {field.name for field in self.node_fields}:
-            raise Refused("invalid_node", "a map names every node field and no other")
+            raise Refused("invalid_node", "a map must have exactly the node fields")
         whole = 0
         for field in self.node_fields:
             if node[field.name] not in range(2**field.bits):
@@ -300,16 +300,19 @@ class Layout:
         return self.join(tick, whole, sequence)
 
     def min_id(self, time_ms: int) -> int:
-        self._refuse_range()
+        self._check_ranges()
         return self.join(self.tick_at(time_ms, round_up=True), 0, 0)
 
     def max_id(self, time_ms: int) -> int:
-        self._refuse_range()
+        self._check_ranges()
         return self.join(self.tick_at(time_ms), self.nodes - 1, self.ids_per_tick - 1)
 
-    def _refuse_range(self) -> None:
+    def _check_ranges(self) -> None:
         if self.has_node_above_time:
-            raise Refused("invalid_layout", "a node field above the time: no range is one of time")
+            raise Refused(
+                "invalid_layout",
+                "with a node field above the time, a range of time is not a range of IDs",
+            )
 
 
 def _number(digits: str) -> int:
@@ -329,7 +332,7 @@ LOWER = UPPER.lower()
 class TextFormat:
     alphabet: str
     longest: int
-    # Characters that are also read: a mapping to the one that is written.
+    # Further characters that are read, and the ones they stand for.
     also: Mapping[str, str]
     fixed_width: bool = False
 
@@ -389,7 +392,7 @@ def _text_format(format_: str) -> TextFormat:
 
 @dataclass(frozen=True)
 class Options:
-    """Checked options; `read` makes them from values as a typed language has them."""
+    """Valid options; `read` makes them from the values of a typed language."""
 
     layout: Layout
     node: int
@@ -402,7 +405,7 @@ class Options:
     def read(given: Mapping[str, Any]) -> Options:
         known = {"layout", "node", "sequence_start", "clock", *MS_OPTIONS}
         if unknown := set(given) - known:
-            raise Refused("invalid_option", f"no option is called {min(unknown)!r}")
+            raise Refused("invalid_option", f"there is no option {min(unknown)!r}")
         layout = Layout.read(given.get("layout", "twitter"))
         node = layout.whole_node(given.get("node"))
         defaults = {
@@ -468,10 +471,10 @@ def mix(z: int) -> int:
 
 
 class ScriptClock:
-    """A clock held at a value; with `until`, each reading after the first moves it.
+    """A clock that stays at a value; with `until`, each reading after the first moves it.
 
     `stride` and `skip` are for checking that a script does not depend on how often it is read:
-    `stride` takes so many moves at once, `skip` makes so many readings before the first.
+    `stride` makes that many moves at once, `skip` that many readings before the first.
     """
 
     def __init__(
@@ -489,13 +492,13 @@ class ScriptClock:
         return self.value
 
     @property
-    def stands(self) -> bool:
-        """Waiting is of no use any more."""
+    def has_stopped(self) -> bool:
+        """Whether waiting is useless."""
         return self.value == self.until
 
 
 class Reference:
-    """One caller on one cursor with a clock of its own."""
+    """One caller on one cursor, with its own clock."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -547,7 +550,7 @@ class Reference:
             if last > now + ahead:
                 raise Refused(
                     "clock_moved_backwards",
-                    "and the sequence of the tick that was kept has run out",
+                    "and the sequence of the last tick has run out",
                     behind_ms=ms_until(last - ahead),
                     retry_after_ms=retry_after_ms,
                     blocked=True,
@@ -562,7 +565,7 @@ class Reference:
         )
 
     def next_id(self, clock: ScriptClock) -> int:
-        """Waits as long as the clock moves; one that stands outlasts every `max_wait_ms`."""
+        """Waits as long as the clock moves; if it has stopped, `max_wait_ms` runs out."""
         return self._next_id(clock, clock.read())
 
     def _next_id(self, clock: ScriptClock, clock_ms: int) -> int:
@@ -570,7 +573,7 @@ class Reference:
             try:
                 return self.try_next_id(clock_ms)
             except Refused as refused:
-                if not refused.blocked or clock.stands or self.options.max_wait_ms == 0:
+                if not refused.blocked or clock.has_stopped or self.options.max_wait_ms == 0:
                     raise
             clock_ms = clock.read()
 

@@ -1,4 +1,4 @@
-"""The cases of tests/vectors.json, its scripts apart: layouts, IDs, times, texts and options."""
+"""The cases of tests/vectors.json except the scripts: layouts, IDs, times, texts and options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refusal(call: Any, *arguments: Any) -> Refused:
         result = call(*arguments)
     except Refused as refused:
         return refused
-    raise AssertionError(f"{arguments!r} should be refused and gave {result!r}")
+    raise AssertionError(f"{arguments!r} should fail and gave {result!r}")
 
 
 def strings(value: Any) -> Any:
@@ -38,7 +38,7 @@ def strings(value: Any) -> Any:
 
 # Layouts and IDs ---------------------------------------------------------------------------------
 
-# One well-known instant, 2022-06-28T16:07:40.105Z, for the presets that live then.
+# A well-known instant, 2022-06-28T16:07:40.105Z, for the presets that include it.
 T = 1656432460105
 TWITTER_EPOCH = 1288834974657
 
@@ -82,7 +82,7 @@ EDGE_LAYOUTS = [
     "timestamp:32|node:8|sequence:16@0/60s",
     "timestamp:20|node:8|sequence:16@0/86400000ms",
     "timestamp:40|node:8|sequence:16@0/999ms",
-    # A short life.
+    # Soon over.
     "timestamp:4|node:2|sequence:2@1000/1ms",
     "timestamp:4|node:2|sequence:3@1005/10ms",
 ]
@@ -182,11 +182,11 @@ REFUSED_LAYOUTS = [
     ("timestamp:41|Worker:10|sequence:12@0/1ms", "upper case in a node field"),
     ("timestamp:41|sequence:12@0/1MS", "upper case in the unit"),
     ("timestamp:41|sequence:12@0/1S", "upper case in the unit"),
-    ("timestamp:41|sequence:12@0/1m", "a unit there is not"),
-    ("timestamp:41|sequence:12@0/1us", "a unit there is not"),
-    ("timestamp:41|sequence:12@0/1min", "a unit there is not"),
-    ("timestamp:41|sequence:12@0/1mss", "a unit with more behind it"),
-    ("timestamp:41|sequence:12@0/1sec", "a unit with more behind it"),
+    ("timestamp:41|sequence:12@0/1m", "an unknown unit"),
+    ("timestamp:41|sequence:12@0/1us", "an unknown unit"),
+    ("timestamp:41|sequence:12@0/1min", "an unknown unit"),
+    ("timestamp:41|sequence:12@0/1mss", "something after the unit"),
+    ("timestamp:41|sequence:12@0/1sec", "something after the unit"),
     ("timestamp:41|sequence:12@0/1", "no unit"),
     ("timestamp:41|sequence:12@0/ms", "a unit without a number"),
     ("timestamp:41|sequence:12@0/", "no tick"),
@@ -195,12 +195,12 @@ REFUSED_LAYOUTS = [
     ("timestamp:41|sequence:12@", "neither epoch nor tick"),
     ("timestamp:41|sequence:12/1ms", "no epoch"),
     ("timestamp:41|sequence:12", "neither epoch nor tick"),
-    ("timestamp:41|sequence:12/1ms@0", "tick and epoch the wrong way round"),
+    ("timestamp:41|sequence:12/1ms@0", "tick and epoch in the wrong order"),
     ("timestamp:41|sequence:12@0/1ms/1ms", "two ticks"),
     ("timestamp:41|sequence:12@0@0/1ms", "two epochs"),
-    ("timestamp:41|sequence:12@0/1ms@0", "an epoch behind the tick"),
-    ("timestamp:41|sequence:12@0/1ms|worker:5", "a field behind the tick"),
-    ("timestamp:41|sequence:12@0/1ms;", "something behind the tick"),
+    ("timestamp:41|sequence:12@0/1ms@0", "an epoch after the tick"),
+    ("timestamp:41|sequence:12@0/1ms|worker:5", "a field after the tick"),
+    ("timestamp:41|sequence:12@0/1ms;", "something after the tick"),
     ("timestamp:41|sequence:12@0/1.5ms", "a fraction in the tick"),
     ("timestamp:41.0|sequence:12@0/1ms", "a fraction in a width"),
     ("timestamp:41|sequence:12@1e3/1ms", "an exponent"),
@@ -213,7 +213,7 @@ REFUSED_LAYOUTS = [
     ("timestamp:41|worker:|sequence:12@0/1ms", "a field without a width"),
     ("timestamp:41|:10|sequence:12@0/1ms", "a field without a name"),
     ("timestamp:41|worker:5:5|sequence:12@0/1ms", "a field with two widths"),
-    ("timestamp:41|worker=10|sequence:12@0/1ms", "another sign between name and width"),
+    ("timestamp:41|worker=10|sequence:12@0/1ms", "a wrong character between name and width"),
     ("timestamp:41,sequence:12@0/1ms", "commas between the fields"),
     ("timestamp:41|1worker:10|sequence:12@0/1ms", "a name that starts with a digit"),
     ("timestamp:41|_worker:10|sequence:12@0/1ms", "a name that starts with _"),
@@ -225,17 +225,17 @@ REFUSED_LAYOUTS = [
     ("timestamp:\u0664\u0661|sequence:12@0/1ms", "Arabic-Indic digits"),
     ("timestamp:41|sequence:12@0/1\uff4ds", "a full-width letter in the unit"),
     ("timestamp:41\uff5csequence:12@0/1ms", "a full-width bar"),
-    ("timestamp:41|\U0001f600:10|sequence:12@0/1ms", "a name beyond the basic plane"),
-    (":", "signs alone"),
-    ("|", "signs alone"),
-    ("@", "signs alone"),
-    ("/", "signs alone"),
+    ("timestamp:41|\U0001f600:10|sequence:12@0/1ms", "a name outside the basic multilingual plane"),
+    (":", "only punctuation"),
+    ("|", "only punctuation"),
+    ("@", "only punctuation"),
+    ("/", "only punctuation"),
     ("@0/1ms", "no fields"),
-    ("twitter@0/1ms", "a preset's name is no field list"),
-    ("twitter:41", "a preset's name is no field list"),
-    ("twitter/1ms", "a preset's name takes no tick"),
-    ("", "an empty text is no preset's name"),
-    (" ", "a space is no preset's name"),
+    ("twitter@0/1ms", "a preset's name is not a list of fields"),
+    ("twitter:41", "a preset's name is not a list of fields"),
+    ("twitter/1ms", "a preset's name with a tick"),
+    ("", "an empty text"),
+    (" ", "a space"),
     ("Twitter", "upper case"),
     ("TWITTER", "upper case"),
     (" twitter", "a space before"),
@@ -243,18 +243,18 @@ REFUSED_LAYOUTS = [
     ("twitter\n", "a line feed after"),
     ("twiter", "a near miss"),
     ("twitters", "a near miss"),
-    ("snowflake", "no preset of that name"),
+    ("snowflake", "no preset has that name"),
     ("sonyflake3", "a near miss"),
-    ("sony", "the beginning of a name is no name"),
+    ("sony", "only the beginning of a name"),
     ("cosid_second", "a near miss"),
     ("cosid-", "a near miss"),
     ("jssafe", "a near miss"),
     ("js safe", "a near miss"),
-    ("timestamp", "a field's name is no preset's name"),
-    ("41", "a number is no preset's name"),
+    ("timestamp", "the name of a field"),
+    ("41", "a number"),
     ("\u0442witter", "a Cyrillic letter"),
     ("twitter\u200b", "an invisible character"),
-    ("default", "no preset of that name"),
+    ("default", "no preset has that name"),
     ("x" * 300, "a long name"),
 ]
 
@@ -271,7 +271,7 @@ PUBLISHED = [
     ("tsid", 38358284406638839),
     ("timestamp:29|worker:21|sequence:13@1474300800000/1s", 180363646902239241),
 ]
-# The layouts that decode, compose and bounds go through.
+# The layouts for decode, compose and bounds.
 SHAPES = [
     *PRESETS,
     "timestamp:63|sequence:1@0/1ms",
@@ -293,7 +293,7 @@ def decode() -> Iterator[Case]:
         ones = 2**layout.total_bits - 1
         cases += [(given, 0), (given, ones), (given, ones // 3), (given, ones - ones // 3)]
         cases += [(given, field.mask) for field in layout.fields[:3]]
-        # Numbers without a pattern, and the same in every run.
+        # Pseudorandom numbers, the same in every run.
         cases += [(given, mix(1000 * number + i) & ones) for i in (1, 2, 3)]
     for given, id_ in cases:
         decoded = Layout.read(given).decode(id_)
@@ -514,7 +514,7 @@ TEXTS_REFUSED = [
     ("base36", "3w5e11264sgsg"),
     ("base58", "jpXCZedGfVR"),
     ("base62", "LygHa16AHYG"),
-    # Two faults: the first from the left counts.
+    # Two mistakes: the first from the left counts.
     ("decimal", "1844674407370955161x"),
     ("decimal", "99999999999999999999x"),
     ("decimal", "0000000000000000000000x"),
@@ -546,7 +546,7 @@ TEXTS_REFUSED = [
     ("base62", "LygHa16AHYz"),
     ("base62", "M0000000000"),
     ("base62", "\u00e9"),
-    # Formats there are not.
+    # Formats that do not exist.
     ("base64", "1"),
     ("base16", "1"),
     ("", "1"),

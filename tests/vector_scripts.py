@@ -1,5 +1,5 @@
-"""The scripts of tests/vectors.json: options, then steps that set the clock and call, each with
-the outcome that the reference gives.
+"""The scripts of tests/vectors.json: options, then steps that set the clock and make a call, each
+with the outcome of the reference.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _step(call: str, clock: int | None, wait: tuple[int, int] | None) -> Case:
     return step | {"call": call}
 
 
-# Small layouts, so that a tick is soon used up. The epoch of SMALL is 1000, that of COARSE 1005.
+# Small layouts, whose ticks are soon used up. The epoch of SMALL is 1000, that of COARSE 1005.
 SMALL = "timestamp:20|node:4|sequence:2@1000/1ms"
 COARSE = "timestamp:20|node:4|sequence:2@1005/10ms"
 SLOW = "timestamp:20|node:4|sequence:2@5000/1s"
@@ -50,7 +50,7 @@ SHORT_COARSE = "timestamp:4|node:2|sequence:2@1005/10ms"
 ZERO = {"sequence_start": "zero"}
 NO_WAIT = {"max_wait_ms": "0"}
 SHORT_WAIT = {"max_wait_ms": "5"}
-# For calls that succeed as soon as the clock has moved, however slow the machine.
+# For calls that succeed as soon as the clock has moved, even on a slow machine.
 LONG_WAIT = {"max_wait_ms": "30000"}
 
 
@@ -63,7 +63,7 @@ def on(layout: str, node: Any = "5", *more: Mapping[str, str], **ms: int) -> Cas
     return options | {f"max_{name}_ms": str(value) for name, value in ms.items()}
 
 
-# A plausible instant for each preset: inside its life, not on a tick of a second.
+# A plausible instant for each preset: within its range, not on a whole second.
 PRESET_INSTANTS = dict.fromkeys(PRESETS, T) | {
     "sonyflake2": 1767225600123,
     "pgedge": 1767225600123,
@@ -79,13 +79,13 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
         next_tick = at + layout.tick_ms
         yield (
             f"preset-{name}",
-            f"a few IDs of {name} as it comes",
+            f"a few IDs of {name} with its defaults",
             on(name, node),
             [one(at), one(), try_one(), batch(3), one(next_tick), batch(2, next_tick + 10**6)],
         )
         yield (
             f"preset-{name}-ends",
-            f"{name}: its first tick, its last, and either side",
+            f"{name}: its first tick, its last, and just outside",
             on(name, node, ZERO),
             [
                 try_one(layout.epoch_ms - 1),
@@ -98,7 +98,7 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
         )
     yield (
         "defaults",
-        "no option but the node: twitter, spread, 1000 ms back, nothing ahead",
+        "only the node is given: twitter, spread, 1000 ms back, 0 ms ahead",
         {"node": "378"},
         [one(T), one(), one(T - 1000), try_one(T - 1001), one(T + 1)],
     )
@@ -110,20 +110,20 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "fresh-tick-spread",
-        "each fresh tick starts where its tick and node say, in the first quarter of the sequence",
+        "tick and node decide where a fresh tick starts, in the first quarter of the sequence",
         on("twitter", "378"),
         [one(T + i) for i in range(8)],
     )
     for node in ("0", "1", "2", "1022", "1023"):
         yield (
             f"spread-node-{node}",
-            "the node moves the start",
+            "the node changes the start",
             on("twitter", node),
             [one(T), one(T + 1), one(T + 2)],
         )
     yield (
         "spread-named",
-        "spread by its name is the default",
+        "spread, given by name, is the default",
         on("twitter", "378", {"sequence_start": "spread"}),
         [one(T), one(T + 1)],
     )
@@ -141,20 +141,20 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "spread-wide-node",
-        "of a node of more than 16 bits, the lowest 16 count in the start",
+        "only the lowest 16 bits of a node affect the start",
         on("baidu", "4194303"),
         [one(1484799346000), one(1484799347000), one(1484799348000)],
     )
     for node in ("4294967295", "65536", "131072", "65537"):
         yield (
             f"spread-node-of-32-bits-{node}",
-            "node shifted up by 48 keeps its lowest 16 bits",
+            "the node, shifted up by 48, keeps its lowest 16 bits",
             on("timestamp:22|node:32|sequence:10@1656432000000/1s", node),
             [one(T), one(T + 1000), one(T + 2000)],
         )
     yield (
         "spread-wide-tick",
-        "ticks of more than 48 bits meet the node's bits",
+        "ticks of more than 48 bits overlap the node's bits",
         on("timestamp:52|node:8|sequence:4@0/1ms", "255"),
         [one(2**51 + 1), one(2**51 + 2), one(2**52 - 1)],
     )
@@ -168,13 +168,13 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
         )
     yield (
         "sequence-of-1-bit",
-        "two IDs a tick",
+        "two IDs per tick",
         on(f"timestamp:41|node:4|sequence:1@{TWITTER_EPOCH}/1ms", "9", ZERO, NO_WAIT),
         [one(T), one(), one(), one(T + 1), one(), one(), batch(2, T + 2), batch(3, T + 3)],
     )
     yield (
         "sequence-of-32-bits",
-        "the start lies anywhere in a quarter of 2^32",
+        "the start is anywhere in a quarter of 2^32",
         on("timestamp:32|sequence:32@0/1s", None),
         [one(T), one(), batch(100), one(T + 1000), batch(2, T + 5000)],
     )
@@ -186,13 +186,13 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "many-in-one-tick",
-        "a whole tick from 0 on, then nothing",
+        "a whole tick from 0, then exhausted",
         on("twitter", "378", ZERO),
         [batch(4096, T), try_one(), try_one(), one(T + 1)],
     )
     yield (
         "many-in-one-tick-spread",
-        "what lies below the start is not used in a fresh tick",
+        "the sequence below the start is not used in a fresh tick",
         on("twitter", "378", NO_WAIT),
         [one(T), batch(3000), batch(4096), one(T + 1), batch(4095), one(), batch(2, T + 3)],
     )
@@ -204,13 +204,13 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "counting-on-full-load",
-        "tick after tick used up: all of each is used",
+        "ticks used up one after the other: all of each is used",
         on(SMALL, "5", NO_WAIT),
         [batch(4, 2000), batch(4, 2001), batch(4, 2002), batch(4, 2003), one(2003), one(2005)],
     )
     yield (
         "counting-on-skipped",
-        "a tick used up and one passed over: the tick after is a fresh one",
+        "a tick used up and one skipped: the next tick is fresh",
         on("tsid", "4", NO_WAIT),
         [batch(4096, T), batch(4096, T + 1), one(T + 1), one(T + 3)],
     )
@@ -228,19 +228,19 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "exhausted-clock-stands",
-        "next_id waits, but gives up where the clock stands still",
+        "next_id waits, but gives up if the clock does not move",
         on(SMALL, "5", ZERO, SHORT_WAIT),
         [batch(4, 2000), one(), one(), one(2001)],
     )
     yield (
         "exhausted-10ms",
-        "the wait is to the start of the next tick, counted from the epoch",
+        "it waits for the start of the next tick, counted from the epoch",
         on(COARSE, "5", ZERO, SHORT_WAIT),
         [batch(4, 2005), try_one(), try_one(2006), try_one(2014), one(2012), one(2015)],
     )
     yield (
         "exhausted-1s",
-        "the same with ticks of a second",
+        "the same with ticks of one second",
         on(SLOW, "5", ZERO, SHORT_WAIT),
         [batch(4, 65000), try_one(), try_one(65001), try_one(65999), one(65500), one(66000)],
     )
@@ -265,19 +265,19 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     left = 4096 - mix((T - TWITTER_EPOCH) ^ (378 << 48)) % 1024
     yield (
         "wait-spread",
-        "what follows a wait counts on from 0",
+        "after a wait, the tick starts at 0",
         on("twitter", "378", LONG_WAIT),
         [batch(left, T), one(T, wait=(1, T + 1)), one(T + 1), one(T + 2)],
     )
     yield (
         "wait-10ms",
-        "within a tick of 10 ms, the clock moving by 3 at a reading",
+        "in a tick of 10 ms, with a clock that moves by 3 at each reading",
         on(COARSE, "5", LONG_WAIT),
         [batch(4, 2007), one(2007, wait=(3, 2016)), one(2018), one(2024, wait=(1, 2024))],
     )
     yield (
         "wait-1s",
-        "a tick of a second, the clock near its end",
+        "a tick of one second, with the clock near its end",
         on(SLOW, "5", LONG_WAIT),
         [batch(4, 65995), one(65995, wait=(5, 66003)), one(66990), one(66999)],
     )
@@ -301,25 +301,25 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "wait-borrowing",
-        "with borrowing, the wait is for the tick less max_ahead_ms",
+        "with borrowing, it waits for the tick less max_ahead_ms",
         on(SMALL, "5", LONG_WAIT, ahead=2),
         [batch(12, 2000), try_one(), one(2000, wait=(1, 2001)), batch(3, 2001), try_one()],
     )
     yield (
         "wait-step-back",
-        "a tolerated step back, and its sequence runs out: the wait is for the tick after it",
+        "a tolerated step back, and the sequence runs out: it waits for the tick after",
         on(SMALL, "5", ZERO, LONG_WAIT),
         [batch(3, 2004), one(2001), one(2001, wait=(1, 2005)), one(2005)],
     )
     yield (
         "batch-clock-stands",
-        "a batch gives up where the clock stands; what it had taken is lost, never repeated",
+        "a batch gives up if the clock does not move; the slots it took are lost, not repeated",
         on(SMALL, "5", ZERO, SHORT_WAIT),
         [batch(6, 2000), try_one(), one(2001), batch(4), one(2002)],
     )
     yield (
         "step-back-within",
-        "the clock steps back within the bound: the last tick goes on",
+        "the clock steps back within the bound: the last tick continues",
         on("twitter", "378", ZERO),
         [one(T), one(T - 1), one(T - 500), one(T - 1000), one(T), one(T + 1)],
     )
@@ -331,7 +331,7 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "step-back-past",
-        "past the bound: refused at once, also by next_id and next_ids, and nothing is issued",
+        "past the bound: an immediate error, also from next_id and next_ids; nothing is issued",
         on("twitter", "378", ZERO, backward=5),
         [one(T), one(T - 100), try_one(), batch(3), one(T - 7), one(T), one(T + 1)],
     )
@@ -343,19 +343,19 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "step-back-recovery",
-        "it recovers by itself when the clock has caught up to within the bound",
+        "it recovers once the clock is within the bound again",
         on("twitter", "378"),
         [one(T), try_one(T - 5000), try_one(T - 2000), one(T - 900), batch(2, T), one(T + 7)],
     )
     yield (
         "step-back-past-used-up",
-        "past the bound with the last tick used up: it takes until the tick after",
+        "past the bound, with the last tick used up: it takes until the tick after",
         on(SMALL, "5", ZERO, SHORT_WAIT, backward=5),
         [batch(4, 2100), try_one(2090), one(2090), try_one(2094), try_one(2095), one(2101)],
     )
     yield (
         "step-back-runs-out",
-        "within the bound, until the sequence of the kept tick runs out: the clock is the cause",
+        "within the bound, until the sequence of the last tick runs out: the clock is the cause",
         on(SMALL, "5", ZERO, SHORT_WAIT),
         [batch(2, 2100), one(2090), one(2091), try_one(2092), one(2092), try_one(2100), one(2101)],
     )
@@ -376,13 +376,13 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "step-back-none",
-        "max_backward_ms 0 refuses every step back of a tick",
+        "with max_backward_ms 0, every step back of a tick is an error",
         on("twitter", "378", ZERO, backward=0),
         [one(T), one(T - 1), one(T), one(), one(T + 1), try_one(T), one(T + 1)],
     )
     yield (
         "step-back-none-10ms",
-        "max_backward_ms 0 and a step back inside a tick of 10 ms: the tick is the same",
+        "max_backward_ms 0 and a step back within a tick of 10 ms, which stays the same tick",
         on(COARSE, "5", ZERO, backward=0),
         [one(2014), one(2005), try_one(2004), try_one(1996), one(2014), one(2007)],
     )
@@ -394,31 +394,31 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "bounds-round-back",
-        "1 ms back is one tick of 10 ms, and no more",
+        "1 ms back is one tick of 10 ms",
         on(COARSE, "5", ZERO, backward=1),
         [one(2105), one(2104), one(2095), try_one(2094), one(2095), try_one(2104)],
     )
     yield (
         "bounds-round-back-11",
-        "11 ms back are two ticks of 10 ms",
+        "11 ms back is two ticks of 10 ms",
         on(COARSE, "5", ZERO, backward=11),
         [one(2105), one(2085), try_one(2084), one(2105)],
     )
     yield (
         "bounds-round-ahead",
-        "9 ms ahead are no tick of 10 ms",
+        "9 ms ahead is less than a tick of 10 ms",
         on(COARSE, "5", ZERO, NO_WAIT, ahead=9),
         [batch(4, 2105), one(), one(2114), one(2115)],
     )
     yield (
         "bounds-round-1s",
-        "the default of 1000 ms back is one tick of a second; 1999 ms ahead is one too",
+        "the default of 1000 ms back is one tick of one second; so is 1999 ms ahead",
         on(SLOW, "5", ZERO, NO_WAIT, ahead=1999),
         [batch(8, 65000), one(), one(64999), batch(4, 66000), try_one(64000), try_one(63999)],
     )
     yield (
         "bounds-largest",
-        "the largest bounds there are",
+        "the largest bounds",
         on("twitter", "378", ZERO, backward=2**32 - 1, ahead=2**32 - 1),
         [batch(5000, T), one(T - 2**32), one(T - 2**33), try_one(T - 2**33 - 1), one(T)],
     )
@@ -430,31 +430,31 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "borrow-one-by-one",
-        "next_id borrows too, and from try_next_id as well",
+        "next_id borrows too, and so does try_next_id",
         on(SMALL, "5", ZERO, ahead=1),
         [one(2000), *[one()] * 3, *[try_one()] * 5],
     )
     yield (
         "borrow-spread",
-        "only the first tick starts spread, the borrowed ones at 0",
+        "only the first tick starts spread; the borrowed ones start at 0",
         on("yitter", "3", NO_WAIT, ahead=2),
         [batch(100, T), one(), batch(200), one(T + 1), one(T + 50)],
     )
     yield (
         "borrow-caught-up",
-        "the clock catches up with what was borrowed, then passes it",
+        "the clock catches up with the borrowed ticks, then passes them",
         on(SMALL, "5", ZERO, NO_WAIT, ahead=5),
         [batch(10, 2000), one(2001), one(2002), one(2003), one(2003), one(2004), one(2009)],
     )
     yield (
         "borrow-10ms",
-        "the wait is told from the middle of a tick",
+        "how long to wait, from the middle of a tick",
         on(COARSE, "5", ZERO, NO_WAIT, ahead=20),
         [batch(12, 2108), try_one(), try_one(2114), one(2115), try_one(2109)],
     )
     yield (
         "borrow-step-back",
-        "a step back is counted from the cursor less what may be borrowed",
+        "a step back is measured from the cursor less max_ahead_ms",
         on(SMALL, "5", ZERO, NO_WAIT, ahead=3, backward=2),
         [
             batch(14, 2100),
@@ -469,13 +469,13 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "borrow-room-on-step-back",
-        "nothing borrowed yet: a step back within max_ahead_ms is no rollback",
+        "nothing borrowed yet: a step back within max_ahead_ms is not a rollback",
         on(SMALL, "5", ZERO, NO_WAIT, ahead=3, backward=0),
         [one(2100), one(2097), try_one(2096), batch(2, 2097), one(2097), one(2098)],
     )
     yield (
         "borrow-rollback-wait",
-        "the kept tick is used up and the clock behind: next_id waits and gives up",
+        "the last tick is used up and the clock is behind it: next_id waits and gives up",
         on(SMALL, "5", ZERO, SHORT_WAIT, ahead=1, backward=10),
         [batch(8, 2100), one(2100), one(2099), try_one(2095), try_one(2089), one(2101)],
     )
@@ -487,7 +487,7 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "before-the-epoch-later",
-        "before the epoch comes before every rollback",
+        "before the epoch is checked before any rollback",
         on(SMALL, "5", ZERO),
         [one(2000), one(999), try_one(0), one(1000), one(2000)],
     )
@@ -505,7 +505,7 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "far-future-clock",
-        "the last instant a clock can tell",
+        "the last instant that a clock can return",
         on("twitter", "378", ZERO),
         [one(2**63 - 1), one(T), try_one(2**63 - 1), one(T)],
     )
@@ -526,13 +526,13 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "last-tick-used-up",
-        "no tick comes after the last: not exhausted but out of range, and at once",
+        "there is no tick after the last: out of range at once, not exhausted",
         on(SHORT, "1", ZERO, LONG_WAIT),
         [batch(4, 1015), one(), try_one(), batch(2), one(1014), try_one(1016)],
     )
     yield (
         "last-tick-batch",
-        "a batch over the end is refused, and what it had taken is lost",
+        "a batch past the end fails, and the slots it took are lost",
         on(SHORT, "1", ZERO, LONG_WAIT),
         [batch(5, 1015), try_one(), one(1015)],
     )
@@ -556,7 +556,7 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "last-tick-rollback",
-        "past the bound from the end of the last tick",
+        "past the bound, from the end of the last tick",
         on(SHORT, "1", ZERO, backward=2),
         [batch(3, 1015), try_one(1012), one(1013), try_one(1012), try_one(1013), one(1015)],
     )
@@ -568,13 +568,13 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "sequence-above-node",
-        "sonyflake: the sequence stands above the machine",
+        "sonyflake: the sequence is above the machine",
         on("sonyflake", "65535", ZERO, NO_WAIT),
         [one(T), one(), one(), batch(5), one(T + 10), one(T + 9), batch(256), one(T + 20)],
     )
     yield (
         "seata",
-        "the worker stands above the time",
+        "the worker is above the time",
         on("seata", "1023", ZERO),
         [one(T), one(), batch(4), one(T + 1), one(T), try_one(T - 1000), one(T + 2)],
     )
@@ -586,7 +586,7 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "no-node-field-0",
-        "and the node 0 given for it",
+        "a layout without node fields, and node 0",
         on("mastodon", "0", ZERO),
         [one(T), one(), one(T + 1)],
     )
@@ -598,7 +598,7 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "64-bits-no-node",
-        "63 bits of time and one of sequence: the cursor fills its word, and nothing wraps",
+        "63 bits of time and one of sequence: the cursor fills 64 bits, and nothing wraps",
         on("timestamp:63|sequence:1@0/1ms", None, ZERO),
         [
             one(2**62),
@@ -631,13 +631,13 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "slot-0-of-tick-0-spread",
-        "tick 0 counts on from the cursor, spread or not",
+        "tick 0 counts on from the cursor, with spread too",
         on("twitter", "378"),
         [one(TWITTER_EPOCH), one(), one(TWITTER_EPOCH + 1)],
     )
     yield (
         "slot-0-of-tick-0-1-bit",
-        "one ID is left of tick 0",
+        "tick 0 has one ID left",
         on("timestamp:20|node:4|sequence:1@1000/1ms", "5", ZERO),
         [batch(1, 1000), try_one(), batch(2, 1001)],
     )
@@ -649,19 +649,19 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "batch-borrowing-small",
-        "the same, every ID shown",
+        "the same, with every ID shown",
         on(SMALL, "5", NO_WAIT, ahead=10),
         [batch(11, 2000), batch(2), one(2003), batch(5, 2001), one(2020)],
     )
     yield (
         "batch-fails-part-way",
-        "the slots taken are lost: what follows lies behind them",
+        "the slots taken are lost: the next IDs come after them",
         on(SMALL, "5", ZERO, NO_WAIT),
         [one(2000), batch(4), try_one(), batch(2, 2001), batch(4), batch(5, 2002), batch(4, 2003)],
     )
     yield (
         "batch-fails-part-way-borrowing",
-        "and with borrowing",
+        "the same with borrowing",
         on(SMALL, "5", ZERO, NO_WAIT, ahead=2),
         [batch(13, 2000), try_one(), one(2001), batch(4), batch(4, 2002)],
     )
@@ -679,7 +679,7 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "batch-refused",
-        "a batch has 1 to 2^24 IDs, and a refused one takes none",
+        "a batch has 1 to 2^24 IDs; one of another size takes none",
         on("twitter", "378", ZERO),
         [one(T), batch(0), batch(-1), batch(2**24 + 1), batch(2**63), batch(2**64), one()],
     )
@@ -691,13 +691,13 @@ def script_inputs() -> Iterator[tuple[str, str, Case, list[Case]]]:
     )
     yield (
         "tick-of-1500ms",
-        "a tick that is no whole second",
+        "a tick that is not a whole second",
         on("timestamp:32|node:8|sequence:16@0/1500ms", "200"),
         [one(T), one(), one(T + 1499), one(T + 1500), one(T), try_one(T - 3000)],
     )
     yield (
         "tick-of-a-minute",
-        "max_backward_ms less than a tick is one tick",
+        "max_backward_ms of less than a tick is one tick",
         on("timestamp:32|node:8|sequence:2@0/60s", "200", ZERO),
         [batch(4, 120000), try_one(120001), try_one(60000), try_one(59999), one(180000)],
     )
@@ -708,7 +708,7 @@ LONGEST_REAL_WAIT = 20
 
 
 def run_step(generator: Reference, step: Case, clock: ScriptClock, **how: bool) -> Case:
-    """What the call of a step gives."""
+    """The outcome of a step's call."""
     try:
         if step["call"] == "next_ids":
             ids = generator.next_ids(int(step["n"]), clock, **how)
@@ -721,7 +721,7 @@ def run_step(generator: Reference, step: Case, clock: ScriptClock, **how: bool) 
         return {"id": str(generator.try_next_id(clock.read()))}
     except Refused as refused:
         if refused.blocked and step["call"] != "try_next_id":
-            # It gives up after max_wait_ms of real time: on a clock that stands, and soon.
+            # It gives up after max_wait_ms of real time, which must be short.
             assert "until" not in step
             assert generator.options.max_wait_ms <= LONGEST_REAL_WAIT
         carried = {"behind_ms": refused.behind_ms, "retry_after_ms": refused.retry_after_ms}
@@ -743,7 +743,7 @@ def run_script(given: Case, steps: Iterable[Case], **model: Any) -> list[Case]:
     return outcomes
 
 
-# Ways to read the clock that a script must not tell apart.
+# Ways to read the clock that must not change the outcome of a script.
 READING_MODELS: list[dict[str, Any]] = [
     {},
     {"one_reading_a_run": True},
@@ -766,7 +766,7 @@ def scripts() -> Iterator[Case]:
                 raise AssertionError(f"script {name} depends on how often the clock is read")
         assert "clock" in steps[0], name
         for step, following in itertools.pairwise(steps):
-            # Where a clock that moves has come to is not told.
+            # The time of a clock that moved is not defined.
             assert "until" not in step or "clock" in following, name
         yield {
             "name": name,
