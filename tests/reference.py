@@ -374,7 +374,7 @@ def parse_id(text: str, format_: str) -> int:
     for position, character in enumerate(text, start=1):
         character = how.also.get(character, character)
         if character not in how.alphabet:
-            raise Refused("invalid_id", "a foreign character", position=position)
+            raise Refused("invalid_id", "not a digit of this format", position=position)
         value = value * len(how.alphabet) + how.alphabet.index(character)
         if position > how.longest or value > U64:
             raise Refused("invalid_id", "more than 64 bits", position=position)

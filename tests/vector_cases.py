@@ -22,7 +22,7 @@ from reference import (
 Case = dict[str, Any]
 
 
-def refusal(call: Any, *arguments: Any) -> Refused:
+def error_of(call: Any, *arguments: Any) -> Refused:
     try:
         result = call(*arguments)
     except Refused as refused:
@@ -261,7 +261,7 @@ REFUSED_LAYOUTS = [
 
 def layouts_refused() -> Iterator[Case]:
     for given, why in REFUSED_LAYOUTS:
-        yield {"given": given, "error": refusal(Layout.read, given).name, "why": why}
+        yield {"given": given, "error": error_of(Layout.read, given).name, "why": why}
 
 
 PUBLISHED = [
@@ -313,7 +313,7 @@ def decode_refused() -> Iterator[Case]:
         layout = Layout.read(given)
         for id_ in sorted({2**layout.total_bits, U64, 2**64, 2**64 + 1, 2**70, -1}):
             if id_ not in range(2**layout.total_bits):
-                error = refusal(layout.decode, id_).name
+                error = error_of(layout.decode, id_).name
                 yield {"layout": given, "id": str(id_), "error": error}
 
 
@@ -413,7 +413,7 @@ def compose_refused() -> Iterator[Case]:
             "time_ms": str(time_ms),
             "node": strings(node),
             "sequence": str(sequence),
-            "error": refusal(Layout.read(given).compose, time_ms, node, sequence).name,
+            "error": error_of(Layout.read(given).compose, time_ms, node, sequence).name,
         }
 
 
@@ -558,12 +558,12 @@ TEXTS_REFUSED = [
 
 def texts_refused() -> Iterator[Case]:
     for format_, text in TEXTS_REFUSED:
-        refused = refusal(parse_id, text, format_)
+        error = error_of(parse_id, text, format_)
         yield {
             "format": format_,
             "text": text,
-            "error": refused.name,
-            "position": refused.position,
+            "error": error.name,
+            "position": error.position,
         }
 
 
@@ -700,5 +700,5 @@ def options() -> Iterator[Case]:
 def options_refused() -> Iterator[Case]:
     for marked in REFUSED_OPTIONS:
         given, mark = _without_mark(marked)
-        refused = refusal(lambda given=given: Options.read(options_from_texts(given)))
-        yield {"options": given, "error": refused.name} | mark
+        error = error_of(lambda given=given: Options.read(options_from_texts(given)))
+        yield {"options": given, "error": error.name} | mark

@@ -5,7 +5,7 @@
 A file imports another when it names one of its items: in `use` or in a path, through `crate::`,
 `self::` or `super::`, followed through re-exports to the file that defines the item, and to the
 stand-in that replaces that file in other builds (`#[path]`). Not counted: `mod`, `pub use` of a
-module's own submodules, tests, and a submodule that uses items of the modules it lies in.
+module's own submodules, tests, and a submodule that uses items of its parents.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ export const wideTimeMs = (id) => Number(id >> 26n) + EPOCH_MS;
 
 // V8 makes calls cheaper if a class has only one object. Most programs have one Snowflake, and there is one generator of
 // each peer, so each of ours gets a separate copy of the package.
-function alone(entry) {
+function separate(entry) {
   for (const file of Object.keys(require.cache)) delete require.cache[file];
   delete globalThis[Symbol.for(`polyflake@${version}`)];
   return require(entry).Snowflake;
@@ -36,10 +36,10 @@ function snowflake(Snowflake, layout) {
   return new Snowflake({ layout, node: node++ });
 }
 
-export const native = (layout) => snowflake(alone(NATIVE), layout);
-export const wasm = (layout) => snowflake(alone(WASM), layout);
-export const nativePair = () => pair(alone(NATIVE));
-export const wasmPair = () => pair(alone(WASM));
+export const native = (layout) => snowflake(separate(NATIVE), layout);
+export const wasm = (layout) => snowflake(separate(WASM), layout);
+export const nativePair = () => pair(separate(NATIVE));
+export const wasmPair = () => pair(separate(WASM));
 const pair = (Snowflake) => [snowflake(Snowflake, "twitter"), snowflake(Snowflake, WIDE)];
 
 /** A generator for one thread; ours have the same node in all threads. */

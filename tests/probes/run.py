@@ -107,7 +107,7 @@ class Outcome:
 
     def says(self) -> str:
         if self.verdict == "refused":
-            return "safe: refused with " + ", ".join(self.refused)
+            return "safe: failed with " + ", ".join(self.refused)
         if self.detail:
             return f"{self.verdict}: {self.detail}"
         return self.verdict

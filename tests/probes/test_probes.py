@@ -249,7 +249,7 @@ def adapter(tmp_path: Path) -> Adapter:
         ("print(1); sys.exit(3)", "FAILED: exit status 3 and lines"),
         (
             "print(1); print('refused: clock', file=sys.stderr); sys.exit(3)",
-            "safe: refused with clock",
+            "safe: failed with clock",
         ),
         (
             "print(1, 1, sep='\\n'); print('refused: clock', file=sys.stderr); sys.exit(3)",

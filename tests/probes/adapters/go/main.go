@@ -97,9 +97,9 @@ func (t *part) finish() int {
 		return done
 	}
 	name := t.err.Error()
-	var refusal *polyflake.Error
-	if errors.As(t.err, &refusal) {
-		name = refusal.Name
+	var failure *polyflake.Error
+	if errors.As(t.err, &failure) {
+		name = failure.Name
 	}
 	fmt.Fprintln(os.Stderr, "refused:", name)
 	return refused
