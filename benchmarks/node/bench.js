@@ -202,8 +202,7 @@ async function fullLoads(threads) {
     subjects.push({ ...single, ...wasm });
   }
   for (const peer of installed) {
-    const note =
-      threads > 1 ? "each thread has its own generator, with the same worker number" : peer.note;
+    const note = threads > 1 ? "each thread has its own generator, with the same worker number" : peer.note;
     subjects.push({ ...peer, note, role: "peer" });
   }
   const run = threads === 1 ? loadHere() : loadThreads(threads);
