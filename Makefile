@@ -137,11 +137,11 @@ test-browser: node-package inspector # the packed packages as users install them
 	node --test --test-reporter=./bindings-node/tests/reporter.js bindings-wasm/inspector/test.mjs
 
 .PHONY: inspector
-inspector: node-package ## builds the inspector page, for any static host, in target/inspector/site
+inspector: node-package ## the inspector page, to be served from any static host, in target/inspector/site
 	node bindings-wasm/inspector/build.mjs
 
 .PHONY: wasm-report
-wasm-report: node-package ## prints the size of the WebAssembly module and what it is made of
+wasm-report: node-package ## what the WebAssembly module is made of, and its size
 	bindings-wasm/report
 
 .PHONY: test-probes
@@ -174,7 +174,7 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	tools/cargo-for wasm32-unknown-unknown std,panic_abort clippy --locked -p polyflake-wasm -- -D warnings
 	cd bindings-node && npm run --silent lint
 	cd bindings-node && npm run --silent check-package
-	git diff --exit-code -- bindings-node/index.d.ts # the build generates it: commit it
+	git diff --exit-code -- bindings-node/index.d.ts # made by the build: commit it
 	@tools/need clang-format clang-format
 	clang-format --dry-run -Werror $(C_FILES)
 
@@ -230,7 +230,7 @@ lock: ## pins the newest Python packages that tests/requirements.in allows
 	$(VENV)/bin/pip freeze > tests/requirements.txt
 
 .PHONY: clean
-clean: ## removes all build output
+clean: ## removes everything that was built
 	rm -rf target dist $(VENV) bindings-node/dist bindings-node/node_modules benchmarks/node/node_modules
 
 .PHONY: tools-ready
