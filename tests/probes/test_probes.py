@@ -211,7 +211,7 @@ def test_the_textbook_repeats(situation: str, option: str) -> None:
     for _ in range(20):
         only = ["--only", situation, "--scale", "0.2"]
         (outcome,) = outcomes_of("--adapter", TEXTBOOK, *only, *options).values()
-        assert outcome["verdict"] in ("REPEATS", "no repeats"), outcome
+        assert outcome["verdict"] in ("REPEATS", "no repeats"), outcome["detail"]
         if outcome["verdict"] == "REPEATS":
             assert outcome["repeats"] > 0
             return

@@ -118,7 +118,8 @@ function prefork(Probe $probe): int
     $command = [$fpm, '-F', '-y', "$folder/fpm.conf", '-d', 'ffi.enable=true', ...$root];
     $server = proc_open($command, [1 => $log, 2 => $log], $pipes) ?: exit(1);
     try {
-        while (!file_exists("$folder/socket")) {
+        // Its socket exists a little before it takes connections.
+        while (@stream_socket_client("unix://$folder/socket") === false) {
             if (!proc_get_status($server)['running']) {
                 throw new RuntimeException('php-fpm did not start: ' . file_get_contents("$folder/log"));
             }

@@ -230,6 +230,12 @@ class UnixConnection(HTTPConnection):
         self.sock.connect(self.host)
 
 
+def is_listening(address: str) -> bool:
+    """Whether a server takes connections: its socket exists a little earlier."""
+    with socket(AF_UNIX, SOCK_STREAM) as client:
+        return client.connect_ex(address) == 0
+
+
 def prefork(_: Build, probe: Probe) -> int:
     """A server whose workers are forked from a master that has loaded the application."""
     if importlib.util.find_spec("gunicorn") is None:
@@ -253,7 +259,7 @@ def prefork(_: Build, probe: Probe) -> int:
             cwd=folder,
         )
         try:
-            while not Path(address).exists():
+            while not is_listening(address):
                 if server.poll() is not None:
                     raise ChildProcessError("gunicorn did not start")
                 time.sleep(0.01)
