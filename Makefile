@@ -1,4 +1,4 @@
-# Polyflake: `make help` lists what there is.
+# Polyflake: `make help` lists the targets.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 ifdef POLYFLAKE_TIMES # under tools/timed
@@ -9,38 +9,37 @@ endif
 .DEFAULT_GOAL := help
 
 export CARGO_TARGET_DIR := $(CURDIR)/target
-VERSION := $(shell sed -n '/^.workspace.package/,/^version/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest --timeout 600
-PYTHON_FILES := tests demo benchmarks bindings-python
+PYTHON_FILES := tests tools demo benchmarks bindings-python
 C_FILES := $(wildcard bindings-node/tests/*.c bindings-c/tests/c/*.[ch] bindings-c/examples/*.c benchmarks/c/*.c tests/probes/adapters/c/*.c)
 
 .PHONY: help
-help: ## this list
+help: ## prints this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 .PHONY: demo
-demo: $(VENV)/installed ## a million orders in 16 SQLite shards, issued by four threads
+demo: $(VENV)/installed ## stores a million orders, with IDs from four threads, in 16 SQLite shards
 	$(PYTHON) demo/demo.py
 
-# Two at a time, since half of them keep one processor busy, and the long ones first. What a part prints comes as one
-# block when it has ended.
+# Two at a time, since half of them use only one processor; the long ones first. Each part's output is printed as one
+# block when the part has ended.
 TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-instructions \
   test-fuzz test-no-std test-msrv test-reference test-docs
 
 .PHONY: test
-test: ## builds and tests everything there is, and says what each part took
+test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
 .PHONY: test-release
-test-release: ## what a release needs besides, and is long: Miri, the soak, fuzzing, random cases by the ten thousand
+test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases
 	+@tools/timed $(MAKE) --no-print-directory test-miri soak test-fuzz-longer test-python-longer
 
 .PHONY: test-reference
-test-reference: $(VENV)/ready # the vectors are what the reference makes
-	$(PYTHON) tests/reference.py --check
-	$(PYTEST) tests/test_reference.py benchmarks/test_report.py
+test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is what it makes
+	$(PYTHON) tests/make_vectors.py --check
+	$(PYTEST) tests/test_reference.py tests/test_make_vectors.py benchmarks/test_report.py
 
 .PHONY: test-rust
 test-rust: tools-ready
@@ -48,20 +47,20 @@ test-rust: tools-ready
 	cargo test --locked -p polyflake --release --test guarantees
 
 .PHONY: soak
-soak: tools-ready ## 200 rounds of processes that share a state file and are killed at random instants
+soak: tools-ready ## 200 rounds of processes that share a state file and are killed at random
 	cargo test --locked -p polyflake --test crash -- --ignored --exact --nocapture two_hundred_rounds_repeat_nothing
 	cargo test --locked -p polyflake --test fairness -- --ignored --nocapture
 
 .PHONY: test-models
-test-models: tools-ready # every interleaving of threads on a cursor, and mutants that must fail
+test-models: tools-ready # every interleaving of threads on a cursor; and mutants, which must fail
 	tools/models
 
 .PHONY: test-instructions
-test-instructions: tools-ready # the core's paths cost no more instructions than core/benches/instructions.txt says
+test-instructions: tools-ready # the core takes no more instructions than core/benches/instructions.txt says
 	tools/instructions
 
 .PHONY: instructions
-instructions: tools-ready ## makes the counts in core/benches/instructions.txt anew
+instructions: tools-ready ## updates the counts in core/benches/instructions.txt
 	tools/instructions --bless
 
 .PHONY: test-fuzz
@@ -69,7 +68,7 @@ test-fuzz: tools-ready # the fuzz targets on their corpora
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz cargo test -q --locked --manifest-path fuzz/Cargo.toml
 
 .PHONY: test-fuzz-longer
-test-fuzz-longer: tools-ready # a minute each on from there
+test-fuzz-longer: tools-ready # a minute of fuzzing for each target
 	tools/fuzz 60
 
 .PHONY: test-miri
@@ -77,7 +76,7 @@ test-miri: tools-ready
 	tools/miri
 
 .PHONY: fuzz
-fuzz: tools-ready ## five minutes of fuzzing for each target
+fuzz: tools-ready ## fuzzes each target for five minutes
 	tools/fuzz 300
 
 .PHONY: test-no-std
@@ -98,7 +97,7 @@ test-python: $(VENV)/installed # the package as installed, its types, and its st
 test-python-longer: $(VENV)/installed
 	cd bindings-python && POLYFLAKE_PROPERTY_CASES=20000 $(CURDIR)/$(PYTEST) tests/test_property.py
 
-# C, Go and PHP use the library as installed, in a prefix of the build's own.
+# C, Go and PHP use the library as installed, in a prefix inside the build folder.
 C_PREFIX := $(CARGO_TARGET_DIR)/prefix
 C_ENVIRONMENT := PREFIX=$(C_PREFIX) PKG_CONFIG_PATH=$(C_PREFIX)/lib/pkgconfig LD_LIBRARY_PATH=$(C_PREFIX)/lib
 
@@ -109,24 +108,24 @@ c-prefix:
 
 .PHONY: test-c
 test-c: c-prefix
-	$(C_ENVIRONMENT) bindings-c/tests/run
+	$(C_ENVIRONMENT) bindings-c/tests/run.sh
 
 .PHONY: test-go
 test-go: c-prefix
-	$(C_ENVIRONMENT) bindings-c/go/test
+	$(C_ENVIRONMENT) bindings-c/go/test.sh
 
 .PHONY: test-php
 test-php: c-prefix
-	$(C_ENVIRONMENT) bindings-c/php/test
+	$(C_ENVIRONMENT) bindings-c/php/test.sh
 
-# The npm package: the native addon, the WebAssembly module, and the JavaScript over both.
+# The npm package: the native addon, the WebAssembly module, and the JavaScript on top of both.
 .PHONY: node-package
 node-package: tools-ready
 	@tools/need node nodejs npm npm
 	bindings-node/build.sh
 
 .PHONY: test-node
-test-node: node-package # every test on the native addon, and again on the WebAssembly module
+test-node: node-package # every test on the native addon, then again on the WebAssembly module
 	cd bindings-node && npm run --silent test
 	cd bindings-node && npm run --silent test-wasm
 	cd bindings-node && npm run --silent test-types
@@ -146,9 +145,9 @@ wasm-report: node-package ## what the WebAssembly module is made of, and its siz
 	bindings-wasm/report.sh
 
 .PHONY: test-probes
-test-probes: $(VENV)/installed c-prefix node-package # duplicates by threads, forks, servers, clocks and restarts
+test-probes: $(VENV)/installed c-prefix node-package # duplicates across threads, forks, servers, clock changes and restarts
 	@tools/need /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketime.so.1 libfaketime cgi-fcgi libfcgi-bin
-	$(C_ENVIRONMENT) tests/probes/build
+	$(C_ENVIRONMENT) tests/probes/build.sh
 	$(C_ENVIRONMENT) $(PYTEST) tests/probes
 
 .PHONY: test-docs
@@ -156,11 +155,11 @@ test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links 
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py
 
 .PHONY: bench
-bench: $(VENV)/installed c-prefix node-package ## ours beside other packages in one run, into docs/benchmarks
+bench: $(VENV)/installed c-prefix node-package ## measures Polyflake and other packages in one run, into docs/benchmarks
 	$(C_ENVIRONMENT) $(PYTHON) benchmarks/run.py --rounds 15
 
 .PHONY: lint
-lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
+lint: $(VENV)/ready node-package ## runs every formatter and linter, changing nothing
 	cargo fmt --all --check
 	cargo fmt --check --manifest-path tests/probes/adapters/rust/Cargo.toml
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
@@ -170,6 +169,8 @@ lint: $(VENV)/ready node-package ## every formatter and linter, changing nothing
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake
 	$(VENV)/bin/ruff check --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --check --config bindings-python/pyproject.toml $(PYTHON_FILES)
+	$(VENV)/bin/typos
+	$(PYTHON) tools/imports.py
 	tools/cargo-for wasm32-unknown-unknown std,panic_abort clippy --locked -p polyflake-wasm -- -D warnings
 	cd bindings-node && npm run --silent lint
 	cd bindings-node && npm run --silent check-package
@@ -195,11 +196,11 @@ python-package: $(VENV)/ready tools-ready
 	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin build -q --release --sdist --out ../dist
 
 .PHONY: packages
-packages: ## what a user installs, in dist/
+packages: ## builds what users install, in dist/
 	rm -rf dist
 	$(MAKE) --no-print-directory python-package
 	$(MAKE) --no-print-directory install PREFIX=/usr/local DESTDIR=$(CARGO_TARGET_DIR)/c-package
-	tar -C $(CARGO_TARGET_DIR)/c-package -czf dist/polyflake-c-$(VERSION)-$(shell uname -m)-linux.tar.gz usr
+	tar -C $(CARGO_TARGET_DIR)/c-package -czf dist/polyflake-c-$(shell tools/metadata version)-$(shell uname -m)-linux.tar.gz usr
 	$(MAKE) --no-print-directory node-package
 	cd bindings-node && npm pack --silent --pack-destination ../dist . ./npm/linux-x64-gnu
 	@ls -l dist
@@ -208,20 +209,20 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 
 .PHONY: install
-install: tools-ready ## the C library, its header and polyflake.pc, into DESTDIR/PREFIX (/usr/local)
+install: tools-ready ## installs the C library, its header and polyflake.pc in DESTDIR/PREFIX (/usr/local)
 	cargo build -q --locked --release -p polyflake-c
 	tools/install-c $(PREFIX) $(DESTDIR)
 
 .PHONY: header
-header: ## makes bindings-c/include/polyflake.h anew
+header: ## regenerates bindings-c/include/polyflake.h
 	POLYFLAKE_BLESS=1 cargo test -q -p polyflake-c --test header
 
 .PHONY: vectors
-vectors: ## makes tests/vectors.json anew
-	python3 tests/reference.py
+vectors: ## regenerates tests/vectors.json
+	python3 tests/make_vectors.py
 
 .PHONY: lock
-lock: ## pins the newest versions that tests/requirements.in allows
+lock: ## pins the newest Python packages that tests/requirements.in allows
 	rm -rf $(VENV)
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install -q -r tests/requirements.in
@@ -239,7 +240,7 @@ $(VENV)/ready: tests/requirements.txt tools/venv
 	tools/venv $(VENV)
 	touch $@
 
-# The wheel as a user installs it, made from the source distribution.
+# The wheel as a user installs it, built from the source distribution.
 $(VENV)/installed: $(VENV)/ready Cargo.toml Cargo.lock $(shell find core bindings-python -type f -not -path '*/tests/*' -not -name '*.pyc')
 	$(MAKE) --no-print-directory python-package
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps --force-reinstall dist/*.whl

@@ -1,9 +1,8 @@
-"""From the suite's results, JSON Lines, makes the document, its charts, and tables for a terminal.
+"""Makes the document and its charts from the results, and prints tables on the terminal.
 
-    python benchmarks/report.py RESULTS FOLDER      writes FOLDER/README.md and an SVG a language
+    python benchmarks/report.py RESULTS FOLDER      writes FOLDER/README.md and SVG charts
 
-benchmarks/README.md tells what the lines hold. The charts need matplotlib, and are left out where
-that is missing.
+RESULTS are JSON Lines, which benchmarks/README.md describes.
 """
 
 from __future__ import annotations
@@ -15,13 +14,14 @@ import statistics
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 Record = dict[str, Any]
 
 HIGHER_IS_BETTER = "% of capacity"
-UNITS = ("ns an ID", HIGHER_IS_BETTER, "CPU seconds a second", "ms", "ns a call")
+UNITS = ("ns per ID", HIGHER_IS_BETTER, "CPU seconds per second", "ms", "ns per call")
 ROLES = ("ours", "peer", "floor")
 TARGETS = ("ratio", "ratio to", "value", "over floor")
 
@@ -65,8 +65,8 @@ class Row:
 
     @property
     def is_fair_peer(self) -> bool:
-        """Whether ours is compared with it: it reads a clock, and no ID of it came twice."""
-        # More than there is room for in a tick can only come of ticks that lie ahead.
+        """Whether ours is compared with it: it reads a clock and repeats no ID."""
+        # More IDs than fit in the ticks that pass must come from ticks ahead of the clock.
         runs_ahead = self.unit == HIGHER_IS_BETTER and self.median > 101
         fair = self.comparable and self.reads_clock and self.repeated == 0 and not runs_ahead
         return self.role == "peer" and fair
@@ -87,7 +87,7 @@ class Results:
         return list(dict.fromkeys(named))
 
     def tables(self, language: str) -> dict[tuple[str, str], list[Row]]:
-        """The rows of each table, by its name and unit: ours, peers from the best on, floors."""
+        """The rows of each table, by name and unit: ours, then peers, best first, then floors."""
         tables: dict[tuple[str, str], list[Row]] = {}
         for row in self.rows:
             if row.language == language:
@@ -105,7 +105,7 @@ def is_number(value: object) -> bool:
 
 
 def check_record(record: Any) -> Record:
-    """Gives the record back, or raises WrongRecord with what is wrong."""
+    """Returns the record, or raises WrongRecord with the reason."""
 
     def need(condition: bool, problem: str) -> None:
         if not condition:
@@ -113,14 +113,14 @@ def check_record(record: Any) -> Record:
 
     def need_texts(*names: str) -> None:
         for name in names:
-            need(isinstance(record.get(name), str), f"{name} is no text")
+            need(isinstance(record.get(name), str), f"{name} is not a text")
 
-    need(isinstance(record, dict), "no JSON object")
+    need(isinstance(record, dict), "not a JSON object")
     kind = record.get("kind")
     if kind == "run":
         need_texts("date")
         for name in ("machine", "tools"):
-            need(isinstance(record.get(name), dict), f"{name} is no object")
+            need(isinstance(record.get(name), dict), f"{name} is not an object")
         return record
     if kind == "missing":
         need_texts("language", "subject", "version", "why")
@@ -130,32 +130,32 @@ def check_record(record: Any) -> Record:
         return record
     need(
         kind == "result",
-        f"kind is {kind!r}, which is none of result, missing, failed, skipped, run",
+        f"kind is {kind!r}, not result, missing, failed, skipped or run",
     )
     need_texts("language", "table", "subject", "version", "note")
-    need(record.get("role") in ROLES, f"role is none of {', '.join(ROLES)}")
-    need(record.get("unit") in UNITS, f"unit is none of {', '.join(UNITS)}")
+    need(record.get("role") in ROLES, f"role is not one of {', '.join(ROLES)}")
+    need(record.get("unit") in UNITS, f"unit is not one of {', '.join(UNITS)}")
     rounds = record.get("rounds")
-    need(isinstance(rounds, list) and bool(rounds), "rounds is no list of numbers, or empty")
-    need(all(map(is_number, rounds)), "rounds holds what is no number")
+    need(isinstance(rounds, list) and bool(rounds), "rounds is not a list of numbers, or is empty")
+    need(all(map(is_number, rounds)), "rounds has an item that is not a number")
     for name in ("repeated", "ids", "ahead_ms"):
         need(
             record.get(name) is None or is_number(record[name]),
-            f"{name} is neither number nor null",
+            f"{name} is neither a number nor null",
         )
     need(isinstance(record.get("reads_clock"), bool), "reads_clock is neither true nor false")
     need(isinstance(record.get("comparable", True), bool), "comparable is neither true nor false")
     targets = record.get("targets", [])
-    need(isinstance(targets, list), "targets is no list")
-    need(not targets or record["role"] == "ours", "targets stand on what is not ours")
+    need(isinstance(targets, list), "targets is not a list")
+    need(not targets or record["role"] == "ours", "only ours has targets")
     for target in targets:
-        need(isinstance(target, dict), "a target is no object")
-        need(target.get("what") in TARGETS, f"a target's what is none of {', '.join(TARGETS)}")
+        need(isinstance(target, dict), "a target is not an object")
+        need(target.get("what") in TARGETS, f"a target's what is not one of {', '.join(TARGETS)}")
         limits = [target[name] for name in ("at_most", "at_least") if name in target]
         need(len(limits) == 1 and is_number(limits[0]), "a target needs either at_most or at_least")
         for what, name in (("ratio to", "subject"), ("over floor", "floor")):
             if target["what"] == what:
-                need(isinstance(target.get(name), str), f"the target {what!r} names no {name}")
+                need(isinstance(target.get(name), str), f"the target {what!r} has no {name}")
     return record
 
 
@@ -180,7 +180,7 @@ def read_results(lines: Iterable[str]) -> Results:
 
 
 def best_peer(rows: Sequence[Row]) -> Row | None:
-    """The best of those that read a real clock and repeat nothing."""
+    """The best of the peers that read a real clock and repeat nothing."""
     peers = [row for row in rows if row.is_fair_peer]
     if not peers:
         return None
@@ -214,7 +214,7 @@ def judge(row: Row, target: Record, rows: Sequence[Row]) -> Verdict:
         asked = f"{target['floor']} and {words} {row.unit.split()[0]}"
         floor = subjects.get(target["floor"])
         seen = row.median - floor.median if floor else None
-        beside = f" over {figure(floor)}" if floor else "no such floor"
+        beside = f" over {figure(floor)}" if floor else "the floor is missing"
     else:
         named = target.get("subject")
         peer = subjects.get(named) if what == "ratio to" else best_peer(rows)
@@ -222,7 +222,7 @@ def judge(row: Row, target: Record, rows: Sequence[Row]) -> Verdict:
         seen = ratio(row, peer) if peer else None
         beside = f" of {peer.subject}" if peer and not named else ""
         if peer is None:
-            beside = f"no figure of {named}" if named else "no peer to compare"
+            beside = f"{named} is missing" if named else "there is no peer"
     if seen is None:
         return Verdict(row, asked, beside, False)
     reached = seen <= limit if at_most else seen >= limit
@@ -243,7 +243,7 @@ def verdicts(results: Results) -> list[Verdict]:
 
 
 def digits(value: float, unit: str = "") -> str:
-    """Three digits that count, or all before the point; percents have two behind it."""
+    """Three significant digits, or all before the point; percentages have two after it."""
     if unit == HIGHER_IS_BETTER:
         return f"{value:,.2f}"
     if abs(value) >= 1000:
@@ -256,9 +256,9 @@ def figure(row: Row) -> str:
 
 
 def plain(text: str) -> str:
-    """A text that Markdown shows as it is, in a table too."""
+    """The text escaped for Markdown, also in a table."""
     if "`" not in text:
-        # An underscore within a word is none of Markdown's signs.
+        # An underscore inside a word has no meaning in Markdown.
         text = re.sub(r"[\\*<]|\b_|_\b", lambda sign: "\\" + sign[0], text)
     return text.replace("|", "\\|").replace("\n", " ")
 
@@ -304,22 +304,23 @@ def chart_name(language: str) -> str:
 INTRODUCTION = """\
 # Benchmarks
 
-What an ID costs, ours beside other packages (*peers*), and full load: all of one run, in turns,
-round by round. Figures of other runs or machines do not compare with these; ratios within a table
-do.
+The cost of an ID, and speed under full load, of Polyflake and of other packages (*peers*). All
+figures are of one run, in which all packages were measured in turn, round by round. Do not compare
+them with figures of other runs or machines; ratios within a table can be compared.
 
-- *Median* is that of the rounds; *quartiles* hold the middle half of them.
-- *Ratio* is to the table's best peer that reads a real clock and repeats nothing, which has 1.00.
-  In parentheses: peers that are not compared, since they repeat IDs, do not read the clock, make
-  something else, or under full load run ahead of the clock.
-- *Repeats*: how many IDs of a run at full speed had come before. *Ahead*: by how many ms at most
-  the time in an ID was past the wall clock's.
-- A *floor* is the cheapest thing that any such call must do, measured in the same rounds.
-- One at a time, IDs are taken in bursts that the milliseconds have room for, so that nobody waits.
-  Twelve sequence bits hold every generator that repeats nothing and does not run ahead to 4,096
-  IDs a ms, 244 ns an ID: that is 100 % under full load.
+- *Median* and *quartiles* are those of the rounds.
+- *Ratio* is to the best peer of the table that reads a real clock and repeats nothing, which has
+  1.00. Ratios in parentheses are of peers that are not compared, since they repeat IDs, do not read
+  the clock, make something else, or run ahead of the clock under full load. The charts leave these
+  out, and the floors.
+- *Repeats*: how many IDs were repeated in a run at full speed. *Ahead*: by how many ms the time in
+  an ID was at most ahead of the wall clock.
+- A *floor* is the least work that any such call must do, measured in the same rounds.
+- One at a time, IDs are taken in bursts that fit in a millisecond, so that no call waits. Twelve
+  sequence bits limit every generator that repeats nothing and does not run ahead to 4,096 IDs per
+  ms, or 244 ns per ID: that is 100 % under full load.
 
-`make bench` repeats all of it. How it measures, and what it needs:
+`make bench` measures everything again. How it measures, and what it needs:
 [benchmarks](../../benchmarks/README.md).
 """
 
@@ -362,7 +363,7 @@ def language_section(results: Results, language: str, charts: set[str]) -> list[
             how = "The program failed" if record["kind"] == "failed" else "Not measured"
             lines += [f"{how}: {plain(record['why'])}", ""]
     if chart_name(language) in charts:
-        lines += [f"![medians of the tables below]({chart_name(language)})", ""]
+        lines += [f"![Medians of the tables below]({chart_name(language)})", ""]
     header = ["subject", "version", "median", "quartiles", "ratio", "repeats", "ahead ms", "note"]
     for (table, unit), rows in results.tables(language).items():
         best = best_peer(rows)
@@ -425,125 +426,92 @@ def terminal(results: Results) -> str:
 
 # Charts ------------------------------------------------------------------------------------------
 
-# Fill, hatch and outline: told apart without colour too.
-STYLES = {
-    "ours": ("Polyflake", "#1f4e9c", ""),
-    "peer": ("peer", "#c9ccd1", ""),
-    "unfair": (
-        "peer that is not compared: repeats, runs ahead, reads no clock or makes other IDs",
-        "#f0b8a8",
-        "xxxx",
-    ),
-    "floor": ("floor", "#ffffff", "|||"),
-}
+CHARTED = "ns per ID"
+MOST_PEERS = 6
+WIDTH, MARGIN, LINE, BAR = 400, 12, 30, 9
+
+# Opaque, to be readable on any page, and dark if the reader's system is.
+STYLE = """\
+text { font: 12px system-ui, sans-serif; fill: #1f2328 }
+.page { fill: #ffffff }
+.bar { fill: #8c959f }
+.title { font-size: 13px; font-weight: bold }
+.ours { font-weight: bold; fill: #0969da }
+.value { text-anchor: end }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 }
+.page { fill: #0d1117 }
+.bar { fill: #6e7681 }
+.ours { fill: #58a6ff }
+}"""
 
 
-def style(row: Row) -> str:
-    return "unfair" if row.role == "peer" and not row.is_fair_peer else row.role
+def charted(rows: Sequence[Row]) -> list[Row]:
+    """Ours, and the best peers that ours is compared with."""
+    ours = [row for row in rows if row.role == "ours"]
+    peers = [row for row in rows if row.is_fair_peer]
+    return ours + peers[:MOST_PEERS] if ours and peers else []
 
 
-def draw_chart(results: Results, language: str, file: Path) -> None:
-    """Medians as bars, a panel for each table that has one of ours."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    # Equal results make equal files.
-    matplotlib.rcParams.update(
-        {"svg.hashsalt": "polyflake", "svg.fonttype": "none", "hatch.linewidth": 0.6}
+def chart(results: Results, language: str) -> str | None:
+    """An SVG with medians as bars, a panel for each table, narrow enough for a phone."""
+    panels = {
+        table: rows
+        for (table, unit), all_rows in results.tables(language).items()
+        if unit == CHARTED and (rows := charted(all_rows))
+    }
+    if not panels:
+        return None
+    y = MARGIN + 12
+    parts = [f'<text x="{MARGIN}" y="{y}">{escape(language)}, {CHARTED}: less is better</text>']
+    for table, rows in panels.items():
+        y += 2 * MARGIN
+        parts.append(f'<text class="title" x="{MARGIN}" y="{y}">{escape(table)}</text>')
+        # One slow package must not make all others look alike.
+        compared = [row.median for row in rows if row.role == "ours" or row is best_peer(rows)]
+        end = min(max(row.median for row in rows), 3 * max(compared))
+        for row in rows:
+            y += LINE
+            kind = " ours" if row.role == "ours" else ""
+            length = (WIDTH - 2 * MARGIN) * min(row.median / end, 1)
+            value = figure(row) + (" (cut)" if row.median > end else "")
+            right = WIDTH - MARGIN
+            parts.append(
+                f'<text class="name{kind}" x="{MARGIN}" y="{y - 8}">{escape(row.subject)}</text>'
+                f'<text class="value{kind}" x="{right}" y="{y - 8}">{value}</text>'
+                f'<rect class="bar{kind}" x="{MARGIN}" y="{y - 4}" width="{length:.1f}" '
+                f'height="{BAR}"/>'
+            )
+        y += MARGIN
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}">',
+            f"<title>{escape(language)}: medians of one run</title>",
+            f"<style>\n{STYLE}\n</style>",
+            '<rect class="page" width="100%" height="100%" rx="6"/>',
+            *parts,
+            "</svg>\n",
+        ]
     )
-    from matplotlib import pyplot
-    from matplotlib.patches import Patch
-
-    tables = [
-        (title, rows)
-        for title, rows in results.tables(language).items()
-        if any(row.role == "ours" for row in rows)
-    ]
-    if not tables:
-        return
-    heights = [len(rows) + 2.2 for _, rows in tables]
-    figure_, panels = pyplot.subplots(
-        len(tables),
-        1,
-        squeeze=False,
-        figsize=(10, 0.26 * sum(heights) + 0.9),
-        height_ratios=heights,
-    )
-    for (title, rows), panel in zip(tables, panels[:, 0], strict=True):
-        draw_panel(panel, title, rows)
-    used = {style(row) for _, rows in tables for row in rows}
-    handles = [
-        Patch(facecolor=colour, hatch=hatch, edgecolor="#222222", label=label)
-        for key, (label, colour, hatch) in STYLES.items()
-        if key in used
-    ]
-    figure_.suptitle(f"{language}: medians of one run", x=0.01, ha="left", fontweight="bold")
-    figure_.legend(
-        handles=handles, loc="lower center", ncols=len(handles), frameon=False, fontsize=8
-    )
-    legend_height = 0.45 / figure_.get_figheight()
-    figure_.tight_layout(rect=(0, legend_height, 1, 1))
-    metadata = {"Date": None, "Creator": None, "Title": f"{language}: benchmarks"}
-    figure_.savefig(file, metadata=metadata, facecolor="white")
-    pyplot.close(figure_)
-    # matplotlib ends many lines with a space.
-    text = file.read_text(encoding="utf-8")
-    file.write_text("".join(line.rstrip() + "\n" for line in text.splitlines()), encoding="utf-8")
-
-
-def draw_panel(panel: Any, title: tuple[str, str], rows: Sequence[Row]) -> None:
-    table, unit = title
-    better = "more is better" if unit == HIGHER_IS_BETTER else "less is better"
-    panel.set_title(f"{table} ({unit}; {better})", loc="left", fontsize=10)
-    best = best_peer(rows)
-    # One slow package must not make all others look alike.
-    compared = [row.median for row in rows if row.role == "ours" or row is best]
-    end = min(max(row.median for row in rows), 3 * max(compared)) or 1
-    for place, row in enumerate(rows):
-        _, colour, hatch = STYLES[style(row)]
-        cut = row.median > end
-        panel.barh(
-            place,
-            min(row.median, end),
-            color=colour,
-            hatch=hatch,
-            edgecolor="#222222",
-            linewidth=0.6,
-            height=0.72,
-        )
-        label = figure(row) + (" (cut)" if cut else "")
-        if row.repeated:
-            label += f", {row.repeated:,} of {row.ids:,} repeated"
-        panel.text(min(row.median, end) + end * 0.01, place, label, va="center", fontsize=8)
-    panel.set_yticks(range(len(rows)), [row.subject for row in rows], fontsize=8)
-    for tick, row in zip(panel.get_yticklabels(), rows, strict=True):
-        tick.set_fontweight("bold" if row.role == "ours" else "normal")
-    panel.invert_yaxis()
-    panel.set_xlim(0, end * 1.3)
-    panel.tick_params(axis="x", labelsize=8)
-    panel.tick_params(axis="y", length=0)
-    for side in ("top", "right"):
-        panel.spines[side].set_visible(False)
 
 
 def write_report(results: Results, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.svg"):
         old.unlink()
-    try:
-        for language in results.languages:
-            draw_chart(results, language, folder / chart_name(language))
-    except ImportError as problem:
-        print(f"no charts: {problem}", file=sys.stderr)
-    charts = [file.name for file in folder.glob("*.svg")]
+    charts = []
+    for language in results.languages:
+        if svg := chart(results, language):
+            charts.append(chart_name(language))
+            (folder / charts[-1]).write_text(svg, encoding="utf-8")
     (folder / "README.md").write_text(document(results, charts), encoding="utf-8")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description="The benchmarks' document and charts, from their results."
+        description="Makes the document and the charts from the results."
     )
-    parser.add_argument("results", type=Path, help="JSON Lines, as benchmarks/run.py collects them")
+    parser.add_argument("results", type=Path, help="JSON Lines, as collected by benchmarks/run.py")
     parser.add_argument("folder", type=Path, help="where README.md and the charts go")
     given = parser.parse_args()
     try:

@@ -1,11 +1,11 @@
-"""Measures what an ID costs beside other packages, in every language, and writes docs/benchmarks.
+"""Measures the cost of an ID, ours and other packages', in every language; writes docs/benchmarks.
 
     make bench                                        everything, after building it
     python benchmarks/run.py [LANGUAGE ...] [--rounds N]
 
-With languages named, the document goes to target/benchmarks/partial and docs/benchmarks stays as it
-is: its figures are of one run. Exits with 1 if a language's program fails. benchmarks/README.md
-tells more.
+If languages are named, the document goes to target/benchmarks/partial, and docs/benchmarks stays as
+it is: all its figures are of one run. Exits with 1 if a language's program fails. See also
+benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ ROOT = Path(__file__).resolve().parent.parent
 SUITE = ROOT / "benchmarks"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 WORK = TARGET / "benchmarks"
-# Of a program, all rounds of it; those here take one or two minutes.
+# For all rounds of a program; ours take one or two minutes.
 LONGEST_RUN_S = 1800
 
 
 class CommandFailed(Exception):
-    """A command that exits with something else than 0; the text is its last lines."""
+    """A command that exits with a status other than 0; the text is its error."""
 
 
 class Skipped(Exception):
-    """A language that is not on this machine; the text says what is missing."""
+    """A language that this machine does not have; the text says what is missing."""
 
 
 def say(text: str) -> None:
@@ -48,14 +48,14 @@ def say(text: str) -> None:
 
 
 def without_paths(text: str) -> str:
-    """What goes into a document names no folders of this machine."""
+    """The text without the folders of this machine, for a document."""
     for folder, name in ((str(ROOT) + "/", ""), (str(ROOT), "."), (str(Path.home()), "~")):
         text = text.replace(folder, name)
     return text
 
 
 def command(*arguments: str | Path, folder: Path = ROOT, **variables: str) -> str:
-    """Runs it, with variables added to the environment, and gives its output."""
+    """Runs it with variables added to the environment, and returns its output."""
     try:
         done = subprocess.run(
             [str(argument) for argument in arguments],
@@ -76,14 +76,14 @@ def command(*arguments: str | Path, folder: Path = ROOT, **variables: str) -> st
 
 
 def problem_of(output: str) -> str:
-    """The line that says what is wrong, as far as one can tell; else the last."""
+    """The first line that names an error, or else the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"(npm )?(error|fatal)\b", line, re.IGNORECASE)]
     return without_paths((named or lines[-1:] or [""])[0])[:300]
 
 
 def need(program: str, package: str) -> None:
-    """Installs Debian's package where the program is missing; if that fails, its use tells."""
+    """Installs Debian's package if the program is missing; if that fails, using it will say so."""
     if not shutil.which(program):
         subprocess.run([ROOT / "tools" / "need", program, package], stdout=sys.stderr, check=False)
 
@@ -103,7 +103,7 @@ Prepared = tuple[Program, list[Record]]
 
 
 # Languages ---------------------------------------------------------------------------------------
-# Each builds what is measured, and gives the program's command and the peers that are missing.
+# Each builds what is measured, and returns the program's command and the missing peers.
 
 
 def rust() -> Prepared:
@@ -126,7 +126,7 @@ def rust() -> Prepared:
     except CommandFailed as problem:
         say(f"Rust: does not build with all peers ({problem}); looking for those that do")
         kept = [feature for feature in chosen if feature not in peers]
-        # If ours alone does not build, no peer is to blame.
+        # If ours does not build without peers, that is an error.
         build("--no-default-features", "--features", ",".join(kept))
         for peer in peers:
             try:
@@ -153,7 +153,7 @@ def c() -> Prepared:
 def python() -> Prepared:
     wheels = sorted((ROOT / "dist").glob("polyflake-*.whl"))
     if not wheels:
-        raise CommandFailed("there is no wheel in dist: make packages")
+        raise CommandFailed("there is no wheel in dist: run make packages")
     interpreter = environment(WORK / "python")
     pip(interpreter, "--no-deps", "--force-reinstall", str(wheels[-1]))
     records = []
@@ -169,7 +169,7 @@ def python() -> Prepared:
 
 
 def environment(folder: Path) -> Path:
-    """A virtual environment's interpreter."""
+    """The interpreter of a virtual environment."""
     interpreter = folder / "bin" / "python"
     if not interpreter.exists():
         command(sys.executable, "-m", "venv", folder)
@@ -183,7 +183,7 @@ def pip(interpreter: Path, *arguments: str) -> None:
 def node() -> Prepared:
     folder = SUITE / "node"
     if not shutil.which("npm"):
-        raise Skipped("there is no npm here")
+        raise Skipped("npm is not installed")
     need("chromium", "chromium")
     records = []
     try:
@@ -197,14 +197,14 @@ def node() -> Prepared:
 
 def go() -> Prepared:
     if not shutil.which("go"):
-        raise Skipped("there is no Go here")
+        raise Skipped("Go is not installed")
     # An older Go must not fetch a newer one.
     local: dict[str, Any] = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "1"}
     version = command("go", "env", "GOVERSION", **local).strip()
     older = re.match(r"go1\.(\d+)", version)
     if older and int(older[1]) < 24:
         raise Skipped(f"this is {version}, and 1.24 or later is needed")
-    # Go's build cache does not look at C headers: another header is then another build.
+    # Go's build cache ignores C headers; the checksum makes it rebuild if the header changes.
     header = Path(
         command("pkg-config", "--variable=includedir", "polyflake").strip(), "polyflake.h"
     )
@@ -219,7 +219,7 @@ def go() -> Prepared:
 def php() -> Prepared:
     need("php", "php-cli")
     if not shutil.which("php"):
-        raise Skipped("there is no PHP here, and it could not be installed")
+        raise Skipped("PHP is not installed, and could not be installed")
     usable = 'echo PHP_VERSION_ID >= 80100 && class_exists("FFI") ? "yes" : "";'
     if not command("php", "-r", usable).strip():
         raise Skipped("this PHP is older than 8.1 or lacks the extension ffi")
@@ -240,7 +240,7 @@ LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
 
 
 def measure(name: str, prepare: Callable[[], Prepared], rounds: int | None) -> list[Record]:
-    """A language's records; where something fails, one that says so is among them."""
+    """A language's records; if something fails, one of them says so."""
     records: list[Record] = []
     try:
         say(f"{name}: building, and installing its peers")
@@ -261,7 +261,7 @@ def measure(name: str, prepare: Callable[[], Prepared], rounds: int | None) -> l
 
 
 def run_program(program: Program, rounds: int | None) -> tuple[list[Record], str]:
-    """What it printed, and what went wrong, if anything."""
+    """The records it printed, and its error, if any."""
     options = [] if rounds is None else ["--rounds", str(rounds)]
     try:
         done = subprocess.run(
@@ -273,7 +273,7 @@ def run_program(program: Program, rounds: int | None) -> tuple[list[Record], str
             timeout=LONGEST_RUN_S,
         )
     except subprocess.TimeoutExpired:
-        return [], f"it did not end within {LONGEST_RUN_S} s"
+        return [], f"it did not finish within {LONGEST_RUN_S} s"
     problem = f"exit status {done.returncode}" if done.returncode != 0 else ""
     records = []
     for number, line in enumerate(done.stdout.splitlines(), 1):
@@ -287,7 +287,7 @@ def run_program(program: Program, rounds: int | None) -> tuple[list[Record], str
 
 
 def without_doubles(records: Sequence[Record]) -> list[Record]:
-    """A peer that did not install does not import either: the first reason says more."""
+    """A peer that does not install cannot be imported either: the first reason says more."""
     seen: set[tuple[str, str]] = set()
     kept = []
     for record in records:
@@ -341,7 +341,7 @@ def machine() -> dict[str, str]:
 
 
 def tools() -> dict[str, str]:
-    """Versions of compilers and interpreters, of those that are here."""
+    """The versions of the installed compilers and interpreters."""
     asked: dict[str, Program] = {
         "Rust": ["rustc", "--version"],
         "C compiler": ["cc", "--version"],
@@ -357,51 +357,42 @@ def tools() -> dict[str, str]:
             try:
                 versions[name] = command(*program).splitlines()[0].strip()
             except (CommandFailed, IndexError) as problem:
-                say(f"{name} does not tell its version: {problem}")
+                say(f"{name} does not print its version: {problem}")
     return versions
 
 
-def write_report(results: Path, folder: Path) -> bool:
-    interpreter = Path(sys.executable)
-    try:
-        drawing = environment(WORK / "report")
-        pip(drawing, "-r", str(SUITE / "requirements.txt"))
-        interpreter = drawing
-    except CommandFailed as problem:
-        say(f"without charts, since matplotlib does not install: {problem}")
-    done = subprocess.run([interpreter, SUITE / "report.py", results, folder], check=False)
-    return done.returncode == 0
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Ours beside other packages, in one run.")
+    parser = argparse.ArgumentParser(
+        description="Measures Polyflake and other packages in one run."
+    )
     parser.add_argument(
         "languages",
         nargs="*",
         metavar="LANGUAGE",
-        help=f"of {', '.join(LANGUAGES)}; all by default",
+        help=f"one of {', '.join(LANGUAGES)}; all by default",
     )
-    parser.add_argument("--rounds", type=int, help="how often each is measured, at least 7")
+    parser.add_argument("--rounds", type=int, help="how many times each is measured, at least 7")
     given = parser.parse_args()
     unknown = [name for name in given.languages if name not in LANGUAGES]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(LANGUAGES)}")
 
     if given.rounds is not None and given.rounds < 7:
-        parser.error("--rounds takes a number of at least 7")
+        parser.error("--rounds must be at least 7")
 
     WORK.mkdir(parents=True, exist_ok=True)
     records: list[Record] = []
     for key in given.languages or LANGUAGES:
         records += measure(*LANGUAGES[key], given.rounds)
-    # After the measuring: by now everything that could be installed is.
+    # After measuring: by now, everything that can be installed is.
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
     records.insert(0, {"kind": "run", "date": date, "machine": machine(), "tools": tools()})
 
     results = WORK / "results.jsonl"
     results.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     folder = WORK / "partial" if given.languages else ROOT / "docs" / "benchmarks"
-    written = write_report(results, folder)
+    report = [sys.executable, SUITE / "report.py", results, folder]
+    written = subprocess.run(report, check=False).returncode == 0
     if written:
         document = folder / "README.md"
         say(f"results: {without_paths(str(results))}; document: {without_paths(str(document))}")

@@ -1,6 +1,6 @@
-"""Four threads, a million IDs, sixteen SQLite shards: Polyflake at work, and every claim checked.
+"""Four threads, a million IDs, sixteen SQLite shards: Polyflake in use, with every claim checked.
 
-Run it with `make demo`. It exits with 1 if anything does not hold.
+Run it with `make demo`. It exits with 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CREATE TABLE orders (
     id           INTEGER PRIMARY KEY,   -- the Snowflake ID; id % 16 is the shard
     customer     INTEGER NOT NULL,
     amount_cents INTEGER NOT NULL CHECK (amount_cents > 0),
-    issued_at    INTEGER NOT NULL,      -- Unix ms, by the till's own clock
+    issued_at    INTEGER NOT NULL,      -- Unix ms, by the till's clock
     till         INTEGER NOT NULL,      -- the thread that took the order
     number       INTEGER NOT NULL       -- that thread's count of orders
 )
@@ -63,7 +63,7 @@ ROW = f"({', '.join('?' * len(Order._fields))})"
 
 
 class Report:
-    """Prints, and remembers what did not hold."""
+    """Prints, and remembers which checks failed."""
 
     PLAIN = str.maketrans("┌┬┐└┴┘─│✓✗²", "++++++-|vx2")
 
@@ -89,11 +89,11 @@ class Report:
     def finish(self) -> int:
         self.say()
         if self.failed:
-            self.say(f"{len(self.failed)} of {self.held + len(self.failed)} checks do NOT hold:")
+            self.say(f"{len(self.failed)} of {self.held + len(self.failed)} checks FAILED:")
             for text in self.failed:
                 self.say(f"  ✗ {text}")
             return 1
-        self.say(f"All {self.held} checks hold.")
+        self.say(f"All {self.held} checks passed.")
         return 0
 
 
@@ -111,7 +111,7 @@ def create_shard(path: Path) -> None:
 
 
 def insert(shard: sqlite3.Connection, orders: Sequence[Order]) -> None:
-    """All orders in one statement: SQLite then works without Python's lock for as long."""
+    """All orders in one statement, during which SQLite does not hold Python's lock."""
     shard.execute(
         f"INSERT INTO orders VALUES {', '.join([ROW] * len(orders))}",
         list(itertools.chain.from_iterable(orders)),
@@ -124,12 +124,12 @@ class ShardWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.stored = 0
-        # Bounded, so that the tills cannot run away from the disk. None ends it.
+        # Bounded, so that the tills cannot get far ahead of the disk. None ends the thread.
         self.batches: Queue[list[Order] | None] = Queue(maxsize=16)
 
     def run(self, stop: Event) -> None:
         try:
-            # Without isolation_level, each statement is a transaction of its own.
+            # Without isolation_level, each statement is a transaction.
             with closing(sqlite3.connect(self.path, isolation_level=None)) as shard:
                 shard.execute("PRAGMA synchronous = NORMAL")
                 while batch := self.batches.get():
@@ -137,7 +137,7 @@ class ShardWriter:
                     self.stored += len(batch)
         except BaseException:
             stop.set()
-            # Whoever still hands over an order must not wait for this thread forever.
+            # A till that still hands over orders must not wait for this thread forever.
             while self.batches.get():
                 pass
             raise
@@ -147,7 +147,7 @@ class ShardWriter:
 
 
 class Till:
-    """Takes orders in one thread: gives each its ID, in order, and hands it to its shard."""
+    """Takes orders in one thread: gives each an ID and hands it to its shard."""
 
     def __init__(self, number: int, orders: int, ids: Snowflake) -> None:
         self.number = number
@@ -194,7 +194,7 @@ class Till:
 
 
 def take_orders(tills: Sequence[Till], paths: Iterable[Path]) -> float:
-    """Runs all tills and all shards' writers at once; gives the seconds until all is stored."""
+    """Runs all tills and writers at once; returns the seconds until all orders are stored."""
     writers = [ShardWriter(path) for path in paths]
     stop = Event()
     start = time.perf_counter()
@@ -204,7 +204,7 @@ def take_orders(tills: Sequence[Till], paths: Iterable[Path]) -> float:
         try:
             show_progress(sum(till.orders for till in tills), writers, stop)
         finally:
-            # A till that is not done yet has no reason to go on: a thread failed, or Ctrl-C.
+            # A till that is not done must stop: a thread failed, or the user pressed Ctrl-C.
             stop.set()
             issuing.shutdown()
             for writer in writers:
@@ -215,7 +215,7 @@ def take_orders(tills: Sequence[Till], paths: Iterable[Path]) -> float:
 
 
 def show_progress(orders: int, writers: Sequence[ShardWriter], stop: Event) -> None:
-    """A bar of the orders stored, where somebody can see it, until all are, or a thread fails."""
+    """Shows the orders stored on a terminal, until all are or a thread fails."""
     hidden = not sys.stderr.isatty()
     with tqdm(total=orders, unit=" orders", unit_scale=True, disable=hidden) as bar:
         shown = 0
@@ -226,7 +226,7 @@ def show_progress(orders: int, writers: Sequence[ShardWriter], stop: Event) -> N
             shown = stored
 
 
-# What must hold ----------------------------------------------------------------------------------
+# The checks --------------------------------------------------------------------------------------
 
 
 def rows(shard: sqlite3.Connection) -> Iterator[Order]:
@@ -236,7 +236,7 @@ def rows(shard: sqlite3.Connection) -> Iterator[Order]:
 def check_order_of_issue(
     report: Report, shards: Sequence[sqlite3.Connection], tills: Sequence[Till]
 ) -> None:
-    """Reads all shards merged by ID, next to what the tills noted."""
+    """Reads all shards merged by ID, and compares them with the tills' records."""
     report.title("The shards, merged by ID")
     read = rising = as_issued = in_turn = 0
     early: int | None = None
@@ -249,7 +249,7 @@ def check_order_of_issue(
         rising += order.id > last_id
         as_issued += till.issued[order.number] == order.id
         in_turn += next_number[order.till] == order.number
-        # Had this ID's call returned before the call of a lower ID began, it would stand too late.
+        # This call must not have returned before the call of a lower ID began.
         if till.returned_ns[order.number] < last_begin_ns:
             early = order.id
         last_id = order.id
@@ -263,10 +263,13 @@ def check_order_of_issue(
         read == rising == as_issued == total,
         f"{read:,} orders read back, each ID greater than the one before, exactly those issued",
     )
-    report.check(in_turn == total, f"each of the {len(tills)} tills' orders come in its own order")
+    report.check(
+        in_turn == total,
+        f"the orders of each of the {len(tills)} tills are in the order it took them",
+    )
     report.check(
         early is None,
-        "across all threads: no ID is lower than one whose call returned before its own began",
+        "across threads: no ID is lower than one whose call returned before this call began",
     )
 
 
@@ -276,9 +279,9 @@ def check_primary_key(report: Report, shard: sqlite3.Connection) -> None:
     try:
         insert(shard, [order])
     except sqlite3.IntegrityError as error:
-        report.check(True, f"storing {order.id} once more is refused: {error}")
+        report.check(True, f"storing {order.id} again fails: {error}")
     else:
-        report.check(False, f"storing {order.id} once more is refused")
+        report.check(False, f"storing {order.id} again fails")
 
 
 def time_range(layout: Layout, tills: Sequence[Till]) -> tuple[datetime, datetime]:
@@ -313,7 +316,7 @@ def check_time_range(
     report.check(
         found == scanned and len(found) > 0,
         f"{len(found):,} orders found; decoding every ID of every shard finds {len(scanned):,}, "
-        f"{'the same' if found == scanned else 'OTHERS'}",
+        f"{'the same' if found == scanned else 'others'}",
     )
 
 
@@ -332,7 +335,7 @@ def show_counts(report: Report, counts: Sequence[int]) -> None:
 
 
 def slow_counts(sequence_start: Literal["spread", "zero"]) -> list[int]:
-    """What the shards get of IDs that come one a tick: a clock that ticks at each reading."""
+    """The IDs per shard if IDs come one per tick, on a clock that ticks at each reading."""
     clock = itertools.count(1_767_225_600_000).__next__
     ids = Snowflake(node=7, sequence_start=sequence_start, clock=clock)
     counts = [0] * SHARDS
@@ -342,7 +345,7 @@ def slow_counts(sequence_start: Literal["spread", "zero"]) -> list[int]:
 
 
 def check_evenness(report: Report, shards: Sequence[sqlite3.Connection]) -> None:
-    report.title("How even the shards came out (id % 16)")
+    report.title("How evenly the orders are spread (id % 16)")
     counts = [shard.execute("SELECT count(*) FROM orders").fetchone()[0] for shard in shards]
     report.say(f"  the {sum(counts):,} orders of this run:")
     show_counts(report, counts)
@@ -352,17 +355,17 @@ def check_evenness(report: Report, shards: Sequence[sqlite3.Connection]) -> None
     show_counts(report, spread)
     report.check(
         chi_square(spread) <= LARGEST_CHI_SQUARE,
-        'IDs issued slowly are spread evenly too, which is what sequence_start="spread" is for',
+        'IDs issued slowly are spread evenly too, thanks to sequence_start="spread"',
     )
     zero = slow_counts("zero")
-    report.say(f'    (with sequence_start="zero", {max(zero):,} of them fall on one shard)')
+    report.say(f'    (with sequence_start="zero", {max(zero):,} of them go to one shard)')
 
 
 # Published IDs -----------------------------------------------------------------------------------
 
 
 class Published(NamedTuple):
-    """An ID that somebody has published, and what it means."""
+    """A published ID, and what it means."""
 
     source: str
     layout: str
@@ -427,7 +430,7 @@ def words(time: str, values: dict[str, int]) -> str:
 
 
 def check_published(report: Report) -> None:
-    report.title("IDs that others have published")
+    report.title("Published IDs")
     for known in PUBLISHED:
         time, values = meaning(Layout(known.layout).decode(known.id), known.values)
         report.check((time, values) == known[3:], f"{known.source}: {known.id}")
@@ -470,7 +473,7 @@ def parts(decoded: Decoded) -> list[Part]:
 
 
 def picture(decoded: Decoded) -> list[str]:
-    """The 64 bits, and under them what each run of them says."""
+    """The 64 bits, and under them the meaning of each part."""
     runs = parts(decoded)
     centres = []
     at = 1
@@ -517,7 +520,7 @@ def show_rate(report: Report, orders: int, seconds: float, ids: Snowflake) -> No
     ceiling = layout.ids_per_tick * 1000 // layout.tick_ms
     rate = orders / seconds
     report.say(f"  {orders:,} orders taken and stored in {seconds:.1f} s: {rate:,.0f}/s")
-    report.say(f"  Without the database, of the {ceiling:,} IDs/s that one node has room for:")
+    report.say(f"  Without the database, of the {ceiling:,} IDs/s that fit in one node:")
     count = 1_000_000
     start = time.perf_counter()
     for _ in itertools.islice(ids, count):
@@ -531,7 +534,7 @@ def show_rate(report: Report, orders: int, seconds: float, ids: Snowflake) -> No
     report.say(f"    ids.fill(buffer)  {filled:>11,.0f}/s  {filled / ceiling:.0%}")
 
 
-# The whole ---------------------------------------------------------------------------------------
+# Running it --------------------------------------------------------------------------------------
 
 
 def share_out(orders: int, tills: int) -> list[int]:
@@ -583,7 +586,7 @@ def main() -> int:
     try:
         given.keep.mkdir(parents=True)
     except FileExistsError:
-        print(f"{given.keep} exists already; --keep makes a new folder", file=sys.stderr)
+        print(f"{given.keep} already exists; --keep creates a new folder", file=sys.stderr)
         return 2
     return run(given.keep, given.orders)
 

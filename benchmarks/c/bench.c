@@ -1,5 +1,5 @@
-/* What an ID costs in C: Polyflake, the textbook's generator under a mutex (no package exists), and the
- * cheapest things that any such call must do, in interleaved rounds of one run. JSON Lines on standard
+/* The cost of an ID in C: Polyflake, the textbook generator under a mutex (there is no package), and the
+ * least work that any such call must do, in interleaved rounds of one run. JSON Lines on standard
  * output, progress on standard error.
  *
  *   cc -O2 -pthread bench.c -o bench $(pkg-config --cflags --libs polyflake) && ./bench [--rounds N] */
@@ -15,25 +15,25 @@
 #include <string.h>
 #include <time.h>
 
-/* The loops below are inlined into a function for each subject, so that no call of a subject goes through a
- * pointer. */
+/* The loops below are inlined into a function for each subject, so that subjects are called directly and not
+ * through a pointer. */
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
   DEFAULT_ROUNDS = 9,
   MAX_ROUNDS = 1000,
   BURST = 1000, /* calls */
-  BURSTS = 20,  /* a round */
+  BURSTS = 20,  /* per round */
   BATCH = 1024,
-  FEW_BATCHES = 3, /* a burst: 3,072 IDs, what `spread` leaves a fresh tick at least */
+  FEW_BATCHES = 3, /* per burst: 3,072 IDs, which a fresh tick has at least with `spread` */
   FEW_BATCHES_BURSTS = 40,
   MANY_BATCHES = 1000,
   MANY_BATCHES_BURSTS = 8,
-  CAPACITY = 4096,    /* IDs a ms, with 12 sequence bits */
-  WARM_UP = 3,        /* ms of full load that do not count */
-  FULL_LOAD_MS = 100, /* a round */
-  SHARE = 64,         /* IDs that a thread takes between two looks at what is left */
-  CHECKED = 1000000   /* IDs looked at for repeats */
+  CAPACITY = 4096,    /* IDs per ms, with 12 sequence bits */
+  WARM_UP = 3,        /* ms of full load that are not measured */
+  FULL_LOAD_MS = 100, /* per round */
+  SHARE = 64,         /* IDs that a thread takes before it checks how many are left */
+  CHECKED = 1000000   /* IDs that are checked for repeats */
 };
 #define TWITTER_EPOCH_MS INT64_C(1288834974657)
 #define WIDE_EPOCH_MS INT64_C(1735689600000)
@@ -61,7 +61,7 @@ static void wait_for_turn(void) {
   }
 }
 
-/* The compiler must take this value, or what this pointer leads to, for used. */
+/* Make the compiler treat this value, or what this pointer points to, as used. */
 INLINE void keep(uint64_t value) {
   __asm__ volatile("" : : "r"(value));
 }
@@ -86,7 +86,7 @@ static polyflake_snowflake *snowflake(const char *layout) {
   polyflake_snowflake *ids;
   must(polyflake_options_set(options, "layout", layout, NULL));
   must(polyflake_options_set(options, "node", "1", NULL));
-  /* Waiting is unfair: on a busy machine one of two threads may wait long for the other, and must not give
+  /* On a busy machine one of two threads may wait long for the other, and must not give
    * up. */
   must(polyflake_options_set(options, "max_wait_ms", "600000", NULL));
   must(polyflake_snowflake_new(options, &ids, NULL));
@@ -190,9 +190,9 @@ INLINE void consecutive(uint64_t *ids) {
   taken = first + BATCH;
 }
 
-/* The measuring. Each gives a round's figure. */
+/* Measuring. Each function returns the figure of a round. */
 
-/* ns a call where none has to wait. */
+/* ns per call, in bursts that need not wait. */
 INLINE double singles(uint64_t (*next)(void)) {
   int64_t spent = 0;
   for (int burst = 0; burst < BURSTS; burst++) {
@@ -206,7 +206,7 @@ INLINE double singles(uint64_t (*next)(void)) {
   return (double)spent / (BURSTS * BURST);
 }
 
-/* ns an ID of batches that need not wait. */
+/* ns per ID, in batches that need not wait. */
 INLINE double batches(void (*fill)(uint64_t *), int bursts, int batches) {
   uint64_t ids[BATCH];
   int64_t spent = 0;
@@ -222,12 +222,12 @@ INLINE double batches(void (*fill)(uint64_t *), int bursts, int batches) {
   return (double)spent / bursts / batches / BATCH;
 }
 
-/* CPU seconds a second in the last round under full load. */
+/* CPU seconds per second in the last round under full load. */
 static double processor_time;
 
-/* What is taken of the capacity, in %. */
+/* The share of the capacity that is used, in %. */
 INLINE double full_load(uint64_t (*next)(void)) {
-  /* Beginning in the middle of a tick and ending at the same place of a later one, the figure is exact. */
+  /* It begins in the middle of a tick and ends in the middle of a later one, so the figure is exact. */
   for (int n = 0; n < WARM_UP * CAPACITY; n++) {
     keep(next());
   }
@@ -240,7 +240,7 @@ INLINE double full_load(uint64_t (*next)(void)) {
   return FULL_LOAD_MS * 1e6 / real * 100;
 }
 
-/* What two threads have left to take together; when, and with how many left, the warm-up ended. */
+/* How many IDs two threads still have to take; when the warm-up ended, and how many were left then. */
 static int left, measured;
 static int64_t measured_since;
 
@@ -260,12 +260,13 @@ INLINE void *take_shares(uint64_t (*next)(void)) {
   }
 }
 
-/* What two threads together take of the capacity, in %. Both are at it until the end, whichever is faster. */
+/* The share of the capacity that two threads use together, in %. Both run until the end, even if one is
+ * faster. */
 INLINE double full_load_two_threads(void *(*work)(void *)) {
   pthread_t other;
   left = (WARM_UP + FULL_LOAD_MS) * CAPACITY;
   if (pthread_create(&other, NULL, work, NULL) != 0) {
-    fprintf(stderr, "no second thread\n");
+    fprintf(stderr, "cannot start a second thread\n");
     exit(EXIT_FAILURE);
   }
   work(NULL);
@@ -337,11 +338,11 @@ static double processor_time_of_last(void) {
   return processor_time;
 }
 
-/* The checks: a saturated run, in which no ID may come twice. */
+/* The checks: a run at full load, in which no ID may come twice. */
 
 struct check {
   size_t repeated, ids;
-  int64_t ahead_ms; /* by how much the time in an ID was ahead of the wall clock at most */
+  int64_t ahead_ms; /* by how much the time in an ID was at most ahead of the wall clock */
 };
 
 /* The IDs of one thread, and how far they were ahead. */
@@ -439,11 +440,11 @@ struct row {
   const char *note;
 };
 
-#define SINGLES "one ID", "ns an ID"
-#define BATCHES "batch of 1,024", "ns an ID"
+#define SINGLES "one ID", "ns per ID"
+#define BATCHES "batch of 1,024", "ns per ID"
 #define LOAD "full load, one thread", "% of capacity"
 #define LOAD_TWO "full load, two threads", "% of capacity"
-#define PROCESSOR_TIME "processor time under full load, one thread", "CPU seconds a second"
+#define PROCESSOR_TIME "processor time under full load, one thread", "CPU seconds per second"
 #define POLYFLAKE "polyflake_next_id", "ours"
 #define TEXTBOOK "textbook C, mutex", "peer", ""
 #define NONE "[]"
@@ -455,7 +456,7 @@ struct row {
 #define CHEAPEST "the cheapest call into the shared library"
 #define LOOPED "no batch call: single calls in a loop"
 
-/* In turns, a round after the other. Processor time is that of the row before. */
+/* Each is measured once per round. Processor time is that of the row before. */
 static const struct row rows[] = {
     {SINGLES, POLYFLAKE, NONE, singles_of_polyflake, take_polyflake, 1, OF_TWITTER, ""},
     {SINGLES, "polyflake_next_id, 22-bit sequence", "ours", NONE, singles_of_wide, take_wide, 1, OF_WIDE, ""},

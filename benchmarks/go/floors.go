@@ -7,7 +7,7 @@ package main
 
 static void empty(void) {}
 
-// IDs by a call each, without Go in between: what an ID costs in the library.
+// One call per ID, without Go in between: the cost of an ID in the library.
 static int next_ids_one_by_one(const polyflake_snowflake *snowflake, size_t n, uint64_t *ids) {
   for (size_t i = 0; i < n; i++) {
     if (polyflake_next_id(snowflake, &ids[i], NULL) != POLYFLAKE_OK) return 1;
@@ -34,7 +34,7 @@ import (
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 )
 
-// emptyCalls is what crossing from Go to C and back costs.
+// emptyCalls measures the cost of crossing from Go to C and back.
 func emptyCalls(ids []polyflake.ID) {
 	for i := range ids {
 		C.empty()
@@ -42,14 +42,14 @@ func emptyCalls(ids []polyflake.ID) {
 	}
 }
 
-// readClock is what reading the wall clock from Go costs.
+// readClock measures the cost of reading the wall clock from Go.
 func readClock(ids []polyflake.ID) {
 	for i := range ids {
 		ids[i] = polyflake.ID(time.Now().UnixMilli())
 	}
 }
 
-// made keeps what is made on the heap.
+// made keeps the slices on the heap.
 var made []polyflake.ID
 
 func makeSlices(ids []polyflake.ID) {
@@ -64,7 +64,7 @@ func countUp(ids []polyflake.ID) {
 	}
 }
 
-// inC makes a function that takes IDs in one long call from Go.
+// inC returns a function that takes IDs in one long call from Go.
 func inC(node string) func(ids []polyflake.ID) {
 	text := C.CString(node)
 	defer C.free(unsafe.Pointer(text))

@@ -13,22 +13,22 @@ import (
 type id = polyflake.ID
 
 const (
-	// So few IDs that a sequence of 12 bits does not run out in a burst.
+	// Few enough IDs that a sequence of 12 bits does not run out in a burst.
 	batch       = 1000
 	millisecond = int64(time.Millisecond)
-	// A sequence that no batch uses up.
+	// Its sequence is too large for a batch to use up.
 	wideLayout = "timestamp:38|node:1|sequence:25@1735689600000/1ms"
 )
 
-// generator is ours, another package's, or a floor. Its loop stands in take, so that its calls are direct.
+// generator is ours, another package's, or a floor. Its loop is in take, so that its calls are direct.
 type generator struct {
 	name, version, role, note string
-	take                      func(ids []id) // as many IDs as there is room for
-	make                      func(n int)    // the same without the room, for a call that makes its own; nil for others
-	step                      int            // how many at least
-	burst                     int            // IDs of a burst, which a tick has room for
+	take                      func(ids []id) // fills ids
+	make                      func(n int)    // the same for a call that allocates its own slice; nil for others
+	step                      int            // the fewest IDs it takes
+	burst                     int            // IDs in a burst, which fit in a tick
 	tick                      int64          // ns
-	capacity                  int            // IDs of a tick
+	capacity                  int            // IDs per tick
 	unixMs                    func(id id) int64
 }
 
@@ -43,7 +43,7 @@ func check(err error) {
 	}
 }
 
-// ours has the layout twitter, of 12 sequence bits, where no other is given.
+// ours has the layout twitter, with 12 sequence bits, unless another is given.
 func ours(name string, take func(ids []id)) generator {
 	return generator{
 		name: name, version: polyflake.Version(), role: "ours", take: take, step: 1, burst: batch, tick: millisecond,
@@ -72,7 +72,7 @@ func polyflakeGoClock() generator {
 			into[i] = id
 		}
 	})
-	g.note = "C calls Go back for the time"
+	g.note = "C calls back into Go for the time"
 	return g
 }
 
@@ -128,7 +128,7 @@ func peers() []generator {
 		},
 		{
 			name: "sony/sonyflake/v2 NextID", version: version("github.com/sony/sonyflake/v2"), role: "peer",
-			note: "set to 12 sequence bits a ms",
+			note: "set to 12 sequence bits per ms",
 			take: func(into []id) {
 				for i := range into {
 					next, err := sony2.NextID()
@@ -141,7 +141,7 @@ func peers() []generator {
 		},
 		{
 			name: "sony/sonyflake NextID", version: version("github.com/sony/sonyflake"), role: "peer",
-			note: "8 sequence bits a 10 ms, bursts of 250",
+			note: "8 sequence bits per 10 ms, bursts of 250",
 			take: func(into []id) {
 				for i := range into {
 					next, err := sony1.NextID()
@@ -155,7 +155,7 @@ func peers() []generator {
 	}
 }
 
-// version is a module's that was built in.
+// version returns the version of a module in this build.
 func version(path string) string {
 	info, _ := debug.ReadBuildInfo()
 	for _, dependency := range info.Deps {

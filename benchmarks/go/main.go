@@ -1,5 +1,4 @@
-// The time of an ID beside other packages' and beside its floors, round by round, as the suite's JSON Lines
-// (benchmarks/README.md):
+// The cost of an ID in Go, with other packages and floors, round by round, as JSON Lines (benchmarks/README.md):
 //
 //	go run . [--rounds 9]
 package main
@@ -19,10 +18,10 @@ type row struct {
 	targets    []target
 	measure    func() float64
 	rounds     []float64
-	goroutines int // that look for repeats; none for floors
+	goroutines int // that check for repeats; none for floors
 }
 
-// target is what a figure of ours must reach; benchmarks/README.md tells the kinds.
+// target is what one of our figures must reach; benchmarks/README.md describes the kinds.
 type target struct {
 	What    string   `json:"what"`
 	Floor   string   `json:"floor,omitempty"`
@@ -31,7 +30,7 @@ type target struct {
 }
 
 const (
-	processorTime = "CPU seconds a second"
+	processorTime = "CPU seconds per second"
 	inALoop       = ", in a loop"
 )
 
@@ -54,7 +53,7 @@ type result struct {
 }
 
 func main() {
-	rounds := flag.Int("rounds", 9, "how often each is measured")
+	rounds := flag.Int("rounds", 9, "how many times each is measured")
 	flag.Parse()
 	rows := tables()
 	for round := range *rounds {
@@ -63,8 +62,8 @@ func main() {
 			r.rounds = append(r.rounds, r.measure())
 		}
 	}
-	fmt.Fprintln(os.Stderr, "Go: looking for repeated IDs")
-	// The rows of one generator and as many goroutines share a check.
+	fmt.Fprintln(os.Stderr, "Go: checking for repeated IDs")
+	// Rows with the same generator and number of goroutines share a check.
 	type checked struct {
 		name       string
 		goroutines int
@@ -75,7 +74,7 @@ func main() {
 		line := result{
 			Kind: "result", Language: "Go", Table: r.table, Subject: r.name, Version: r.version, Role: r.role, Unit: r.unit,
 			Rounds: r.rounds, ReadsClock: r.role != "floor",
-			// Those that make few IDs sleep most of the time.
+			// Generators that make few IDs sleep most of the time.
 			Comparable: r.unit != processorTime || r.capacity == 4096,
 			Note:       r.note, Targets: r.targets,
 		}
@@ -107,7 +106,7 @@ func tables() []*row {
 	}
 	floor := func(table, name, note string, burst int, take func([]id)) {
 		g := generator{name: name, role: "floor", note: note, burst: burst, step: 1, take: take, tick: millisecond}
-		add(table, "ns an ID", g, 0, func() float64 { return timeBursts(g, 1) })
+		add(table, "ns per ID", g, 0, func() float64 { return timeBursts(g, 1) })
 	}
 
 	const single, batches, two = "one ID", "batch of 1,000", "two goroutines, one generator"
@@ -119,25 +118,25 @@ func tables() []*row {
 		if g.name == ours.name {
 			targets = []target{overFloor}
 		}
-		add(single, "ns an ID", g, 1, func() float64 { return timeBursts(g, 1) }, targets...)
+		add(single, "ns per ID", g, 1, func() float64 { return timeBursts(g, 1) }, targets...)
 	}
 	floor(single, overFloor.Floor, "from Go to C and back", batch, emptyCalls)
 	floor(single, "time.Now().UnixMilli()", "", batch, readClock)
 	floor(single, "polyflake_next_id in C", "the same work without Go", batch, inC("2"))
 
 	for _, g := range polyflakeBatches() {
-		add(batches, "ns an ID", g, 1, func() float64 { return timeBursts(g, 1) }, atMost("value", 2))
+		add(batches, "ns per ID", g, 1, func() float64 { return timeBursts(g, 1) }, atMost("value", 2))
 	}
 	for _, g := range peers() {
 		g.name += inALoop
 		g.note = join(g.note, "no batch call")
-		add(batches, "ns an ID", g, 1, func() float64 { return timeBursts(g, 1) })
+		add(batches, "ns per ID", g, 1, func() float64 { return timeBursts(g, 1) })
 	}
 	floor(batches, "make([]ID, 1000)", "what NextIDs returns, empty", 20*batch, makeSlices)
 	floor(batches, "counting into a slice", "what Fill writes", 20*batch, countUp)
 
 	for _, g := range append([]generator{ours}, peers()...) {
-		add(two, "ns an ID", g, 2, func() float64 { return timeBursts(g, 2) })
+		add(two, "ns per ID", g, 2, func() float64 { return timeBursts(g, 2) })
 	}
 	for _, g := range append([]generator{ours}, peers()...) {
 		add("full load, one goroutine", "% of capacity", g, 1, func() float64 { return fullLoad(g, 1).percent })

@@ -13,10 +13,10 @@ const (
 	idsToCheck = 200_000
 )
 
-// room is where all IDs go that are measured.
+// room is where all measured IDs are written.
 var room = make([]id, 1<<19)
 
-// timeBursts gives the ns an ID of bursts that no tick is too short for.
+// timeBursts returns the ns per ID, in bursts that fit in a tick.
 func timeBursts(g generator, goroutines int) float64 {
 	var took time.Duration
 	for range bursts {
@@ -25,13 +25,13 @@ func timeBursts(g generator, goroutines int) float64 {
 	return float64(took) / float64(bursts*g.burst)
 }
 
-// waitForTick returns right after a turn of the wall clock's tick, given in ns.
+// waitForTick returns at the start of a tick of the wall clock; tick is in ns.
 func waitForTick(tick int64) {
 	for start := time.Now().UnixNano() / tick; time.Now().UnixNano()/tick == start; {
 	}
 }
 
-// timed takes IDs and gives the time from the first start to the last end, once before has returned.
+// timed takes IDs once before has returned, and returns the time from the first start to the last end.
 func timed(g generator, ids []id, goroutines int, before func()) time.Duration {
 	if goroutines == 1 {
 		before()
@@ -48,7 +48,7 @@ func timed(g generator, ids []id, goroutines int, before func()) time.Duration {
 	half := len(ids) / 2
 	go func() {
 		ready.Store(true)
-		for !begin.Load() { // spinning: waking up would take longer than a burst
+		for !begin.Load() { // spins, since waking up would take longer than a burst
 		}
 		g.take(ids[half:])
 		ended <- time.Now()
@@ -68,11 +68,11 @@ func timed(g generator, ids []id, goroutines int, before func()) time.Duration {
 
 type load struct {
 	percent    float64 // of capacity
-	processors float64 // CPU seconds a second
+	processors float64 // CPU seconds per second
 }
 
-// fullLoad takes the IDs of a whole number of ticks, and begins when the running tick's are used up: a generator that
-// loses nothing then takes just these ticks.
+// fullLoad takes the IDs of a whole number of ticks, and begins when those of the current tick are used up: a generator
+// that wastes none takes exactly these ticks.
 func fullLoad(g generator, goroutines int) load {
 	ticks := loadTime / g.tick
 	var before time.Duration
@@ -97,7 +97,8 @@ type findings struct {
 	aheadMs       int64
 }
 
-// checkIDs takes IDs as fast as they come, counts those that came before, and how far their time was ahead of the clock.
+// checkIDs takes IDs as fast as possible, counts the repeated ones, and measures how far their time was ahead of the
+// clock.
 func checkIDs(g generator, goroutines int) findings {
 	ids := room[:idsToCheck]
 	ahead := make(chan int64)
@@ -107,7 +108,7 @@ func checkIDs(g generator, goroutines int) findings {
 			var most int64
 			for i := 0; i < len(part); i += g.step {
 				g.take(part[i : i+g.step])
-				// Of a batch's IDs the last is the one furthest ahead.
+				// The last ID of a batch is the furthest ahead.
 				most = max(most, g.unixMs(part[i+g.step-1])-time.Now().UnixMilli())
 			}
 			ahead <- most

@@ -1,5 +1,5 @@
-// What an ID costs in Node and in a browser, beside the other generators on npm, in one run. Prints JSON Lines; what
-// they mean is in ../README.md.
+// The cost of an ID in Node and in a browser, with other generators on npm, in one run. Prints JSON Lines, described in
+// ../README.md.
 //
 //     npm ci && node bench.js [--rounds N]       (9; at least 7)
 //
@@ -18,7 +18,7 @@ import { cause, peers } from "./peers.js";
 const { values } = parseArgs({ options: { rounds: { type: "string", default: "9" } } });
 const ROUNDS = Number(values.rounds);
 if (!Number.isInteger(ROUNDS) || ROUNDS < 7)
-  throw new RangeError("--rounds takes a whole number of at least 7");
+  throw new RangeError("--rounds must be a whole number, at least 7");
 
 const BATCH = 1000;
 const LOAD_MS = 100;
@@ -29,9 +29,9 @@ function print(record) {
   console.log(JSON.stringify(record));
 }
 
-/** Prints a row of a table. `checked`: what `check` found. */
+/** Prints a row of a table. `checked` is the result of `check`. */
 function result(row) {
-  const { language = "Node", table, subject, role = "ours", unit = "ns an ID", rounds } = row;
+  const { language = "Node", table, subject, role = "ours", unit = "ns per ID", rounds } = row;
   const { checked, note = "", targets = [] } = row;
   const version = { ours: ours.version, peer: dependencies[subject], floor: "" }[role];
   print({
@@ -137,7 +137,7 @@ function batches() {
     const fillPart = "part.set(it.nextIds(part.length))";
     const targets = build === "native" ? [{ what: "value", at_most: 1.5 }] : [];
     batch("nextIds(1000)", snowflake(ours.WIDE), nextIds, fillPart, { targets });
-    // Three are what a millisecond of Twitter's layout has room for in any case.
+    // A millisecond of Twitter's layout always has room for three.
     const twitter = { calls: 3, note: "12 sequence bits", timeMs: ours.twitterTimeMs };
     batch("nextIds(1000) of twitter", snowflake("twitter"), nextIds, fillPart, twitter);
     const filled = { ids: snowflake(ours.WIDE), array: new BigUint64Array(BATCH) };
@@ -152,7 +152,7 @@ function batches() {
     );
   }
   for (const peer of installed) {
-    rows.push(peerRow(table, peer, "it has no batch: 1,000 single calls"));
+    rows.push(peerRow(table, peer, "no batch call: 1,000 single calls"));
   }
   const none = new BigUint64Array(0);
   const nothing = (snowflake) => ({ ids: snowflake(ours.WIDE), none });
@@ -168,12 +168,12 @@ function batches() {
 function otherCalls() {
   const rows = [];
   const call = (name, it, text, others) =>
-    rows.push({ table: "other calls", subject: timed(name, it, text, others), unit: "ns a call" });
+    rows.push({ table: "other calls", subject: timed(name, it, text, others), unit: "ns per call" });
   const pairs = { native: ours.nativePair, wasm: ours.wasmPair };
   for (const [build, snowflake] of Object.entries(snowflakes)) {
     const it = snowflake(ours.WIDE);
     const ids = { it, id: it.nextId() };
-    call(`polyflake ${build}, nextId() of two Snowflakes by turns`, pairs[build](), "it[i & 1].nextId()");
+    call(`polyflake ${build}, nextId() of two Snowflakes in turn`, pairs[build](), "it[i & 1].nextId()");
     call(`polyflake ${build}, tryNextId()`, it, "it.tryNextId()");
     call(`polyflake ${build}, next() of the iterator`, it, "it.next()");
     call(`polyflake ${build}, nextIdString()`, it, "it.nextIdString()");
@@ -187,7 +187,7 @@ function otherCalls() {
   return rows;
 }
 
-/** The tables of full load for so many threads: one is this one, two are worker threads. */
+/** The tables of full load: one thread is this one, two are worker threads. */
 async function fullLoads(threads) {
   const calls = { chunk: 64, perMs: 4096, timeMs: ours.twitterTimeMs, note: "", role: "ours" };
   const single = { ...calls, bigint: "it.nextId()" };
@@ -197,13 +197,12 @@ async function fullLoads(threads) {
     { ...batch, name: "polyflake native, nextIds(1024)", it: ours.native("twitter") },
   ];
   if (threads === 1) {
-    // In worker threads the WebAssembly build refuses, since it shares no cursor.
+    // The WebAssembly build does not run in worker threads, since its threads cannot share a cursor.
     const wasm = { name: "polyflake wasm, nextId()", it: ours.wasm("twitter") };
     subjects.push({ ...single, ...wasm });
   }
   for (const peer of installed) {
-    const note =
-      threads > 1 ? "each thread has a generator of its own, with the same worker number" : peer.note;
+    const note = threads > 1 ? "each thread has its own generator, with the same worker number" : peer.note;
     subjects.push({ ...peer, note, role: "peer" });
   }
   const run = threads === 1 ? loadHere() : loadThreads(threads);
@@ -223,7 +222,7 @@ async function fullLoads(threads) {
   for (const { name, role, note, chunk, timeMs, taken, percents, cpus } of subjects) {
     const row = { subject: name, role, note, checked: check(taken, chunk, timeMs) };
     const loaded = { unit: "% of capacity", rounds: percents, targets: [{ what: "value", at_least: 99.5 }] };
-    const cpu = { unit: "CPU seconds a second", rounds: cpus };
+    const cpu = { unit: "CPU seconds per second", rounds: cpus };
     const less = threads === 1 ? [{ what: "ratio", at_most: 0.9 }] : [];
     result({ ...row, ...loaded, table: `full load, ${words}` });
     result({ ...row, ...cpu, table: `processor time under full load, ${words}`, targets: less });

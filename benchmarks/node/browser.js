@@ -8,7 +8,7 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 const HTML = '<!doctype html><link rel="icon" href="data:,"><script type="module" src="/page.js"></script>';
 const OURS = fileURLToPath(new URL("../../bindings-node/dist/browser.mjs", import.meta.url));
 
-// What a peer's package needs beside itself in a browser.
+// What a peer's package needs besides itself in a browser.
 const NEEDS = {
   "nodejs-snowflake": {
     note: "made for Node: bundled with stand-ins for its modules fs, path and util",
@@ -24,7 +24,7 @@ const NEEDS = {
   },
 };
 
-/** The rows of the browser's table, and what is missing in it. */
+/** The rows of the browser's table, and the missing peers. */
 export async function inBrowser(rounds) {
   const ends = [];
   const missing = [];
@@ -44,7 +44,7 @@ export async function inBrowser(rounds) {
         files.set(url, await bundle(esbuild, options));
         bundled.push({ name, url, note });
       } catch (error) {
-        missing.push({ kind: "missing", name, why: `it does not bundle: ${cause(error)}` });
+        missing.push({ kind: "missing", name, why: `does not bundle: ${cause(error)}` });
       }
     }
     const { url, server } = await serve(files);
@@ -69,7 +69,7 @@ export async function inBrowser(rounds) {
   }
 }
 
-/** One file of a module and all it imports. */
+/** Bundles a module and all its imports in one file. */
 async function bundle(esbuild, options) {
   const { outputFiles } = await esbuild.build({
     bundle: true,
@@ -86,7 +86,7 @@ async function bundle(esbuild, options) {
   return { type: "text/javascript", text: outputFiles[0].text };
 }
 
-/** An esbuild plugin that puts texts in the place of Node's modules. */
+/** An esbuild plugin that replaces Node's modules with texts. */
 function standIns(modules) {
   return {
     name: "stand-ins",
@@ -103,7 +103,7 @@ function standIns(modules) {
   };
 }
 
-/** Serves the files, isolated from other origins: such a page's timers are the finest that there are. */
+/** Serves the files, isolated from other origins: such a page has the most precise timers. */
 async function serve(files) {
   const server = createServer((request, response) => {
     const file = files.get(request.url);

@@ -1,4 +1,4 @@
-// What any such call must do at least.
+// The least work that any such call must do.
 
 import { timed } from "./measure.js";
 

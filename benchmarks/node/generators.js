@@ -14,15 +14,15 @@ export const WIDE = `timestamp:37|worker:6|sequence:20@${EPOCH_MS}/1ms`;
 export const twitterTimeMs = (id) => Number(id >> 22n) + 1288834974657;
 export const wideTimeMs = (id) => Number(id >> 26n) + EPOCH_MS;
 
-// V8 makes calls of a class's only object cheaper. Most programs have one Snowflake, and each peer's generator is alone
-// of its kind: so every one of ours has a copy of the package to itself.
-function alone(entry) {
+// V8 makes calls cheaper if a class has only one object. Most programs have one Snowflake, and there is one generator of
+// each peer, so each of ours gets a separate copy of the package.
+function separate(entry) {
   for (const file of Object.keys(require.cache)) delete require.cache[file];
   delete globalThis[Symbol.for(`polyflake@${version}`)];
   return require(entry).Snowflake;
 }
 
-// Where the native addon does not load, the WebAssembly module would be measured in its place.
+// If the native addon did not load, the WebAssembly module would be measured instead.
 process.on("warning", ({ code, message }) => {
   if (code !== "POLYFLAKE_WASM") return;
   console.error(message);
@@ -31,18 +31,18 @@ process.on("warning", ({ code, message }) => {
 
 let node = 0;
 
-/** A Snowflake of a node that no other here has: those of one node would share a cursor. */
+/** A Snowflake with a node that no other here has: with the same node they would share a cursor. */
 function snowflake(Snowflake, layout) {
   return new Snowflake({ layout, node: node++ });
 }
 
-export const native = (layout) => snowflake(alone(NATIVE), layout);
-export const wasm = (layout) => snowflake(alone(WASM), layout);
-export const nativePair = () => pair(alone(NATIVE));
-export const wasmPair = () => pair(alone(WASM));
+export const native = (layout) => snowflake(separate(NATIVE), layout);
+export const wasm = (layout) => snowflake(separate(WASM), layout);
+export const nativePair = () => pair(separate(NATIVE));
+export const wasmPair = () => pair(separate(WASM));
 const pair = (Snowflake) => [snowflake(Snowflake, "twitter"), snowflake(Snowflake, WIDE)];
 
-/** The generator of a thread's own: of ours, all threads' are of one node. */
+/** A generator for one thread; ours have the same node in all threads. */
 export async function threadGenerator(name) {
   const peer = peers.find((one) => one.name === name);
   if (peer) return peer.make(await import(peer.name));
@@ -50,7 +50,7 @@ export async function threadGenerator(name) {
   return new Snowflake({ node: 1000 });
 }
 
-/** What a full load costs: real time, and the processor time of the whole process. */
+/** The cost of a full load: real time, and the processor time of the whole process. */
 export function meter() {
   const { user, system } = process.cpuUsage();
   return { ms: Number(process.hrtime.bigint()) / 1e6, cpuMs: (user + system) / 1e3 };

@@ -1,15 +1,15 @@
-// The loops that time calls: the same in Node, in its worker threads and on a page.
+// The loops that measure calls: the same in Node, in its worker threads and on a page.
 
 const BURSTS = 15;
-/** No generator of ten or more sequence bits uses up a millisecond with so many. */
+/** Few enough that no generator with ten or more sequence bits uses up a millisecond. */
 const BURST = 1000;
 
 /**
- * Something to time. `call` is the text of one call of `it`, which gives `ids` IDs; every subject gets a loop that is
- * compiled for it alone, so that the call in it is direct, and that keeps what it is given.
+ * Something to measure. `call` is the code of one call of `it`, which returns `ids` IDs. Each subject gets its own
+ * compiled loop, so that the call in it is direct; the loop keeps the results.
  */
 export function timed(name, it, call, { ids = 1, calls = Math.floor(BURST / ids), async = false } = {}) {
-  // The name makes every text its own: V8 keeps one compiled function, and what it learnt, for equal texts.
+  // The name makes each text different: V8 shares compiled functions, and what it learned, between equal texts.
   const burst = new Function(
     "it",
     "kept",
@@ -20,13 +20,13 @@ export function timed(name, it, call, { ids = 1, calls = Math.floor(BURST / ids)
   return { name, burst, ids, calls, async, rounds: [] };
 }
 
-/** Waits for the turn of the wall clock's millisecond. */
+/** Waits for the wall clock's next millisecond. */
 function turn() {
   const now = Date.now();
   while (Date.now() === now);
 }
 
-/** ns an ID, of bursts that begin with a millisecond. */
+/** ns per ID, in bursts that begin with a millisecond. */
 async function round({ burst, calls, ids, async }) {
   let ms = 0;
   for (let done = 0; done < BURSTS; done++) {
@@ -39,7 +39,7 @@ async function round({ burst, calls, ids, async }) {
   return (ms * 1e6) / (BURSTS * calls * ids);
 }
 
-/** Calls `measure` with every subject in every round, by turns; in an order that differs from round to round. */
+/** Calls `measure` with every subject in every round, in an order that changes from round to round. */
 export async function interleave(subjects, rounds, measure) {
   for (let n = 0; n < rounds; n++) {
     const first = n % subjects.length;
@@ -48,15 +48,15 @@ export async function interleave(subjects, rounds, measure) {
   }
 }
 
-/** Adds the rounds' figures to each subject's `rounds`, after some that warm up. */
+/** Adds the figures of all rounds to each subject's `rounds`, after some rounds to warm up. */
 export async function time(subjects, rounds) {
   await interleave(subjects, 4, round);
   await interleave(subjects, rounds, async (subject) => subject.rounds.push(await round(subject)));
 }
 
 /**
- * A loop that fills `ids[from]` to `ids[to - 1]` as fast as it goes, calling again where a call throws since there is
- * no ID yet. `bigint` is the text of a call that gives one ID; or `fill`, of one that fills the array `part`.
+ * A loop that fills `ids[from]` to `ids[to - 1]` as fast as possible, and retries if a call throws because there is no
+ * ID yet. `bigint` is the code of a call that returns one ID, or `fill` the code of one that fills the array `part`.
  */
 export function load(name, it, { bigint, fill }) {
   const step = fill ? `const part = ids.subarray(i, to); ${fill}; i = to;` : `ids[i] = ${bigint}; i++;`;
@@ -75,7 +75,7 @@ export function load(name, it, { bigint, fill }) {
   )(it);
 }
 
-/** The run of a full load for so many ms at a capacity of `perMs`, after a few ticks that get it going. */
+/** A run under full load, for this many ms at a capacity of `perMs`, after a few ticks to warm up. */
 export function loadSize(perMs, ms, chunk) {
   const inChunks = (ids) => Math.round(ids / chunk) * chunk;
   const first = inChunks(4 * perMs);
@@ -83,9 +83,10 @@ export function loadSize(perMs, ms, chunk) {
 }
 
 /**
- * Full load, `chunk` IDs at a time, until `total` counts `last` of them, in all threads together; `ids` has room for
- * as many. Gives how many this thread took, what the wall clock read after each chunk, and what `meter` gave when
- * `total` was `first` and when it was `last`: whole ticks apart, so that it does not matter where in a tick it began.
+ * Takes IDs as fast as possible, `chunk` at a time, until all threads together have taken `last` of them, counted in
+ * `total`; `ids` has room for as many. Returns how many this thread took, the wall clock after each chunk, and the
+ * results of `meter` when `total` was `first` and when it was `last`. Those are whole ticks apart, so that it does not
+ * matter where in a tick the run began.
  */
 export function fullLoad(loop, { ids, total, chunk, first, last }, meter) {
   const clockMs = [];
@@ -103,7 +104,7 @@ export function fullLoad(loop, { ids, total, chunk, first, last }, meter) {
   }
 }
 
-/** How many IDs were seen before, and by how many ms the time in them ran ahead of the wall clock at most. */
+/** How many IDs were repeated, and by how many ms the time in them was at most ahead of the wall clock. */
 export function check(threads, chunk, timeMs) {
   const all = new BigUint64Array(threads.reduce((sum, { taken }) => sum + taken, 0));
   let at = 0;
@@ -121,7 +122,7 @@ export function check(threads, chunk, timeMs) {
   return { repeated, ids: all.length, ahead_ms: aheadMs };
 }
 
-/** What `check` finds in at least 200,000 IDs under full load on this thread. */
+/** Checks at least 200,000 IDs under full load on this thread. */
 export function checkLoad(loop, { chunk, timeMs }) {
   const last = Math.ceil(200_000 / chunk) * chunk;
   const ids = new BigUint64Array(last);

@@ -1,4 +1,4 @@
-// What runs on the page: ours and the peers that bundle, timed as in Node.
+// Runs on the page: measures ours and the peers that bundle, as in Node.
 
 import { Snowflake } from "polyflake";
 import { clockFloors, wasmFloors } from "./floors.js";
@@ -9,7 +9,7 @@ const TWITTER_EPOCH_MS = 1288834974657;
 
 /** `bundled`: the names of the peers that the page can import, and from where. */
 globalThis.bench = async (rounds, bundled) => {
-  if (!globalThis.crossOriginIsolated) throw new Error("the page is not isolated, and its timers are coarse");
+  if (!globalThis.crossOriginIsolated) throw new Error("the page is not isolated, so its timers are coarse");
   const missing = [];
   const generators = [
     {
@@ -28,7 +28,7 @@ globalThis.bench = async (rounds, bundled) => {
     try {
       const { exported } = await import(url);
       const it = peer.make(exported);
-      load(name, it, peer)(new BigUint64Array(1), 0, 1); // It can be made, and called.
+      load(name, it, peer)(new BigUint64Array(1), 0, 1); // Fails here if it cannot be made or called.
       generators.push({ ...peer, it, role: "peer", note: [peer.note, note].filter(Boolean).join("; ") });
     } catch (error) {
       missing.push({ kind: "missing", name, why: String(error) });

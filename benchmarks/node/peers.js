@@ -1,11 +1,11 @@
-// The other generators: how each is made, and called. Their fields are as near to Twitter's as they get.
+// The other generators: how each is made and called. Their fields are as close to Twitter's as possible.
 
 export const EPOCH_MS = 1735689600000;
 const timeMs = (id) => Number(id >> 22n) + EPOCH_MS;
 
 /**
- * `make` takes what the package exports. `call` is the text of a call that gives one ID; `bigint`, where that is none,
- * of one that makes it a bigint. `perMs`: how many IDs its sequence has for a millisecond.
+ * `make` takes the exports of the package. `call` is the code of a call that returns one ID; `bigint` is one that
+ * returns it as a bigint, if `call` does not. `perMs`: how many IDs its sequence allows per millisecond.
  */
 export const peers = [
   {
@@ -28,7 +28,7 @@ export const peers = [
     call: "it.next()",
     bigint: "it.next().readBigUInt64BE()",
     perMs: 4096,
-    note: "an ID is a Buffer; throws where a millisecond is used up, and is called again",
+    note: "an ID is a Buffer; throws when a millisecond is used up, and is then called again",
   },
   {
     name: "snowflake-uuid",
@@ -48,14 +48,14 @@ export const peers = [
         maxSeqNumber: 4095,
       }),
     call: "it.NextBigId()",
-    perMs: 4091, // It keeps the lowest five for itself.
-    note: "takes ticks ahead of the clock where a millisecond is used up",
+    perMs: 4091, // It reserves the lowest five.
+    note: "takes ticks ahead of the clock when a millisecond is used up",
   },
 ].map((peer) => ({ bigint: peer.call, chunk: 64, timeMs, ...peer }));
 
-/** Why a peer is missing, in a line, and without the paths of this machine. */
+/** Why a peer is missing, in one line, without paths of this machine. */
 export function cause({ code, message, errors }) {
   if (code === "ERR_MODULE_NOT_FOUND") return message.replace(/ imported from .*/s, "");
-  // What esbuild throws tells in `errors` what is wrong.
+  // esbuild's exceptions give the reason in `errors`.
   return (errors?.[0]?.text ?? message).split("\n")[0];
 }

@@ -1,4 +1,4 @@
-// A worker thread under full load, by turns with the other.
+// A worker thread under full load, at the same time as another.
 
 import { parentPort, workerData } from "node:worker_threads";
 import { meter, threadGenerator } from "./generators.js";

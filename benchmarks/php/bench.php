@@ -1,8 +1,8 @@
 <?php
 
 /*
- * What an ID costs in PHP: one at a time, in batches of 1,000, and by the class that textbooks show (microtime, shifts,
- * a property for the last millisecond), round by round, as the suite's JSON Lines (benchmarks/README.md).
+ * The cost of an ID in PHP: one at a time, in batches of 1,000, and with the textbook class (microtime, shifts, a
+ * property for the last millisecond), round by round, as JSON Lines (benchmarks/README.md).
  *
  *     php bench.php [--rounds 9]
  */
@@ -17,7 +17,7 @@ use Polyflake\Internal\Library;
 use Polyflake\Snowflake;
 
 const EPOCH_MS = 1288834974657; // of the layout twitter, as are the 10 and 12 bits below
-const BATCH = 1_000; // so few that a sequence of 12 bits does not run out in a burst
+const BATCH = 1_000; // few enough that a sequence of 12 bits does not run out in a burst
 const BURSTS = 15;
 const IDS_TO_CHECK = 200_000;
 
@@ -50,7 +50,7 @@ $ids = new Snowflake(node: 7);
 $manifest = (string) file_get_contents(__DIR__ . '/../../Cargo.toml');
 $version = preg_match('/^version = "(.+)"/m', $manifest, $match) === 1 ? $match[1] : '';
 
-// A C call as nextId() makes it, with a struct behind a pointer, that does next to nothing.
+// A C call as in nextId(), with a pointer to a struct, that does almost nothing.
 $ffi = Library::ffi();
 $room = Core::room('polyflake_snowflake *');
 $detail = Core::detail();
@@ -60,7 +60,7 @@ Core::check($ffi->polyflake_snowflake_new($options, $room, $detail), $detail);
 $snowflake = $room[0];
 
 /**
- * A row of a table. $take gives a thousand IDs as an array, whose keys do not matter.
+ * A row of a table. $take returns a thousand IDs as an array, whose keys do not matter.
  *
  * @return array<string, mixed>
  */
@@ -73,7 +73,7 @@ function row(string $table, string $role, string $subject, string $version, stri
         'subject' => $subject,
         'version' => $version,
         'role' => $role,
-        'unit' => 'ns an ID',
+        'unit' => 'ns per ID',
         'rounds' => [],
         'repeated' => null,
         'ids' => null,
@@ -84,7 +84,7 @@ function row(string $table, string $role, string $subject, string $version, stri
     ];
 }
 
-// Every loop stands by itself, since a call in between would cost as much as what is measured.
+// Every loop is written out, since a call in between would cost as much as what is measured.
 $emptyLoop = static function (): array {
     $taken = [];
     for ($n = 0; $n < BATCH; $n++) {
@@ -161,7 +161,7 @@ function unixMs(): int
     return (int) floor(microtime(true) * 1000);
 }
 
-/** Returns right after a turn of the wall clock's millisecond. */
+/** Returns at the start of a millisecond of the wall clock. */
 function waitForMs(): void
 {
     $start = unixMs();
@@ -169,7 +169,7 @@ function waitForMs(): void
     }
 }
 
-/** @return float ns an ID */
+/** @return float ns per ID */
 function timeBursts(callable $take): float
 {
     $took = 0;
@@ -183,7 +183,7 @@ function timeBursts(callable $take): float
 }
 
 /**
- * Takes IDs as fast as they come; counts those that came before and how far their time was ahead of the clock.
+ * Takes IDs as fast as possible; counts the repeated ones, and how far their time was ahead of the clock.
  *
  * @return array{repeated: int, ids: int, ahead_ms: int}
  */
@@ -209,7 +209,7 @@ for ($round = 1; $round <= $rounds; $round++) {
         $rows[$n]['rounds'][] = timeBursts($row['take']);
     }
 }
-fwrite(STDERR, "PHP: looking for repeated IDs\n");
+fwrite(STDERR, "PHP: checking for repeated IDs\n");
 foreach ($rows as $row) {
     if ($row['role'] !== 'floor') {
         $row = array_merge($row, checkIds($row['take']));

@@ -1,9 +1,9 @@
-"""Polyflake beside the other packages on PyPI, in one run of interleaved rounds.
+"""Polyflake and other packages on PyPI, in one run of interleaved rounds.
 
     python benchmarks/python/bench.py [--rounds 9]
 
-Prints JSON Lines, which benchmarks/README.md describes. The Python it runs on has Polyflake's
-wheel, and the packages of requirements.txt; those that it has not are reported as missing.
+Prints JSON Lines, which benchmarks/README.md describes. The Python that runs it must have
+Polyflake's wheel; packages of requirements.txt that it does not have are reported as missing.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from polyflake import Snowflake
 WIDE = "timestamp:40|worker:2|sequence:22@1735689600000/1ms"
 WIDEST = "timestamp:38|worker:1|sequence:25@1735689600000/1ms"
 
-BURSTS = 16  # in a round
-CALLS = 1000  # in a burst
+BURSTS = 16  # per round
+CALLS = 1000  # per burst
 BATCH = 1000
-BATCHES = 3  # in a burst: with "spread", a fresh tick has at least 3,072 of its 4,096 IDs
+BATCHES = 3  # per burst: with "spread", a fresh tick has at least 3,072 of its 4,096 IDs
 FULL_LOAD_SECONDS = 0.25
-CHUNK = 128  # calls between two looks at the clock under full load
+CHUNK = 128  # calls between two readings of the clock under full load
 CHECKED_IDS = 200_000
 SLEEP_MS = 0.5
 SLEEPS_SECONDS = 0.2
-# Of sonyflake-turbo: the largest number in its README, and so many that bursts need not wait.
+# For sonyflake-turbo: the largest number in its README, and enough that bursts need not wait.
 MACHINES_UNDER_LOAD, MACHINES_FOR_BURSTS = 32, 128
 
 Call = Callable[[], Any]
@@ -51,7 +51,7 @@ Target = dict[str, Any]
 
 @dataclass
 class Generator:
-    """A generator, and how to call it and to read what it gives."""
+    """A generator, how to call it, and how to read its results."""
 
     package: str
     call: Call  # the fastest for one ID
@@ -124,7 +124,7 @@ def snowflake_id() -> Generator:
         call_text="__next__()",
         iterator=ids,
         time_ms=lambda id: id >> 22,
-        note="gives None where the tick's sequence is used up",
+        note="returns None when the tick's sequence is used up",
     )
 
 
@@ -137,7 +137,7 @@ def tsidpy() -> Generator:
         call_text="create()",
         number=lambda tsid: tsid.number,
         time_ms=lambda id: TSID(id).timestamp,
-        note="gives an object; goes on in the next tick where the sequence is used up",
+        note="returns an object; continues in the next tick when the sequence is used up",
     )
 
 
@@ -158,7 +158,7 @@ def uuid_utils() -> Generator:
 
 
 def own_copy(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """A copy with code of its own, since Python adapts the code of a loop to what it calls."""
+    """A copy with separate code, since Python adapts the code of a loop to what it calls."""
     consts = loop.__code__.co_consts
     inner = tuple(const.replace() if isinstance(const, CodeType) else const for const in consts)
     return FunctionType(loop.__code__.replace(co_consts=inner), loop.__globals__)
@@ -190,7 +190,7 @@ def wait_for_next_ms() -> None:
 
 
 def bursts(loop: Callable[..., Any], argument: Any, times: int, ids_a_call: int = 1) -> Call:
-    """Measures ns an ID. Each burst comes right after a turn of the millisecond: nobody waits."""
+    """Measures ns per ID. Each burst begins with a millisecond, so that no call waits."""
     loop = own_copy(loop)
 
     def measure() -> float:
@@ -206,7 +206,7 @@ def bursts(loop: Callable[..., Any], argument: Any, times: int, ids_a_call: int 
 
 
 def run_in_threads(threads: int, work: Callable[[int], None]) -> None:
-    """Calls work(0), work(1), ... in threads of their own; the first runs in this one."""
+    """Calls work(0), work(1), ... in one thread each; the first runs in this one."""
     failures: list[BaseException] = []
 
     def guarded(number: int) -> None:
@@ -226,7 +226,7 @@ def run_in_threads(threads: int, work: Callable[[int], None]) -> None:
 
 
 def load(call: Call, until: float, made: list[tuple[float, int]]) -> None:
-    """Calls as fast as it goes, and notes after each chunk the time and how many IDs there were."""
+    """Calls as fast as possible; records the time and the number of IDs after each chunk."""
     now = time.perf_counter()
     while now < until:
         refused = 0
@@ -238,12 +238,12 @@ def load(call: Call, until: float, made: list[tuple[float, int]]) -> None:
 
 
 def full_load(generator: Generator, threads: int) -> Callable[[], tuple[float, float]]:
-    """Measures the share of the capacity in %, and the processor's seconds a second."""
+    """Measures the share of the capacity in %, and the CPU seconds per second."""
     loop = own_copy(load)
 
     def measure() -> tuple[float, float]:
         made: list[list[tuple[float, int]]] = [[] for _ in range(threads)]
-        # A tick that was partly unused, and the threads' start, are over after the warm-up.
+        # After the warm-up, the threads have started and a partly used first tick is over.
         loop(generator.call, time.perf_counter() + 0.01, [])
         start, processor = time.perf_counter(), time.process_time()
         run_in_threads(
@@ -251,7 +251,7 @@ def full_load(generator: Generator, threads: int) -> Callable[[], tuple[float, f
         )
         processor = time.process_time() - processor
         elapsed = time.perf_counter() - start
-        # Counted is the time in which all threads were at work.
+        # Only the time in which all threads were running counts.
         begin, end = max(chunks[0][0] for chunks in made), min(chunks[-1][0] for chunks in made)
         ids = sum(n for chunks in made for at, n in chunks if begin < at <= end)
         return ids / ((end - begin) * 1000 * generator.ids_per_ms) * 100, processor / elapsed
@@ -260,7 +260,7 @@ def full_load(generator: Generator, threads: int) -> Callable[[], tuple[float, f
 
 
 def wakes(call: Call | None) -> Call:
-    """Measures by how many ms a thread that sleeps for 0.5 ms wakes late, while another calls."""
+    """Measures by how many ms a thread that sleeps for 0.5 ms wakes late while another calls."""
     loop = own_copy(load)
 
     def measure() -> float:
@@ -285,7 +285,7 @@ def wakes(call: Call | None) -> Call:
 
 
 def repeats(generator: Generator, call: Call, ids_a_call: int, threads: int) -> dict[str, Any]:
-    """A run under full load: how often an ID came again, and how far ahead of the clock it was."""
+    """How many IDs a run under full load repeats, and how far ahead of the clock they are."""
     given: list[list[Any]] = [[] for _ in range(threads)]
     ahead = [0.0] * threads
 
@@ -346,7 +346,7 @@ class Row:
 
 @dataclass
 class Measurement:
-    """What is measured at once, for one row or more, and the run that looks for repeats."""
+    """What is measured together, for one row or more, and the run that checks for repeats."""
 
     rows: list[Row]
     measure: Callable[[], float | tuple[float, ...]]
@@ -354,7 +354,7 @@ class Measurement:
     failure: str = ""
 
     def attempt(self, step: Callable[[], None]) -> None:
-        """Notes the failure of a peer, which is left out from there on; nothing else may fail."""
+        """Records a peer's failure; it is left out from then on. Only peers may fail."""
         if self.failure:
             return
         try:
@@ -394,9 +394,9 @@ class Suite:
         comparable: bool = True,
         targets: tuple[list[Target], ...] = ([],),
     ) -> None:
-        """A row of ours or of a peer in each of the tables: pairs of a name and a unit."""
+        """Adds a row of ours or of a peer to each of the tables, pairs of a name and a unit."""
         if isinstance(tables, str):
-            tables = [(tables, "ns an ID")]
+            tables = [(tables, "ns per ID")]
         name = f"{generator.package} {text}"
         if generator.role != "ours":
             targets = ([],) * len(tables)
@@ -409,7 +409,7 @@ class Suite:
         self.measurements.append(Measurement(rows, measure, check))
 
     def floor(
-        self, table: str, text: str, measure: Callable[[], float], unit: str = "ns an ID"
+        self, table: str, text: str, measure: Callable[[], float], unit: str = "ns per ID"
     ) -> None:
         version = ".".join(map(str, sys.version_info[:3]))
         row = Row(table, text, f"Python {version}", "floor", unit)
@@ -423,7 +423,7 @@ def at_most(limit: float, over: str = "") -> list[Target]:
 
 
 def layout_of(generator: Generator) -> str:
-    """Tells rows of ours apart: nothing for the default layout."""
+    """Tells our rows apart: empty for the default layout."""
     wide = generator.role == "ours" and generator.ids_per_ms > 4096
     return ", 22-bit sequence" if wide else ""
 
@@ -440,9 +440,9 @@ def single_ids(suite: Suite, generators: list[Generator]) -> None:
             targets=(at_most(0.85, over="oneflake generate()"),),
         )
     floors = [
-        ("a call of C that gives a small int: int.bit_length()", (1).bit_length),
-        ("a call of C that gives a new 64-bit int: threading.get_ident()", threading.get_ident),
-        ("a call of C that reads the clock: time.time_ns()", time.time_ns),
+        ("a C call that returns a small int: int.bit_length()", (1).bit_length),
+        ("a C call that returns a new 64-bit int: threading.get_ident()", threading.get_ident),
+        ("a C call that reads the clock: time.time_ns()", time.time_ns),
     ]
     for text, call in floors:
         suite.floor(table, text, bursts(call_often, call, CALLS))
@@ -472,17 +472,17 @@ def iteration(suite: Suite, generators: list[Generator]) -> None:
             note="no iterator: a loop over range that calls",
         )
         if it.package == "oneflake":
-            # The fastest iterator that the standard library makes of it.
+            # The fastest iterator that the standard library can make from it.
             suite.subject(
                 table,
                 it,
                 "starmap(generate, repeat(()))",
                 bursts(iterate, starmap(it.call, repeat(())), CALLS),
-                note="no iterator: itertools make one of its call",
+                note="no iterator: itertools makes one from its call",
             )
     suite.floor(
         table,
-        "an iterator of C that gives new 64-bit ints: itertools.count()",
+        "a C iterator that returns new 64-bit ints: itertools.count()",
         bursts(iterate, count(1 << 60), CALLS),
     )
 
@@ -552,7 +552,7 @@ def fills(suite: Suite, peers: list[Generator]) -> None:
                     bursts(call_often, fill_by_list, BATCHES, size),
                     call=it.batch,
                     ids_a_call=BATCH,
-                    note="fills no buffer: its list, copied",
+                    note="does not fill buffers: its list, copied",
                 )
 
         copy = partial(memoryview(buffer).__setitem__, slice(None), other)
@@ -565,23 +565,23 @@ def full_loads(suite: Suite, generators: list[Generator]) -> None:
             suite.subject(
                 [
                     (f"full load, {words}", "% of capacity"),
-                    (f"processor time under full load, {words}", "CPU seconds a second"),
+                    (f"processor time under full load, {words}", "CPU seconds per second"),
                 ],
                 it,
                 it.call_text,
                 full_load(it, threads),
                 threads=threads,
-                note=f"capacity {it.ids_per_ms:,.5g} IDs a ms" if it.ids_per_ms != 4096 else "",
+                note=f"capacity {it.ids_per_ms:,.5g} IDs per ms" if it.ids_per_ms != 4096 else "",
                 targets=(
                     [{"what": "value", "at_least": 99.5}],
-                    # It spins where it waits.
+                    # It spins while it waits.
                     at_most(1, over="oneflake generate()"),
                 ),
             )
 
 
 def wakes_under_load(suite: Suite, generators: list[Generator]) -> None:
-    table = "another thread's wake under full load"
+    table = "another thread's wake-up delay under full load"
     for it in generators:
         suite.subject([(table, "ms")], it, it.call_text, wakes(it.call), targets=(at_most(1),))
     suite.floor(table, "nothing beside it", wakes(None), "ms")
@@ -605,7 +605,7 @@ def missing(package: str, why: str) -> dict[str, Any]:
 def found(
     records: list[dict[str, Any]], package: str, makers: list[Callable[[], Generator]]
 ) -> list[Generator]:
-    """The package's generators; none, and a record, where it cannot be imported or made."""
+    """The package's generators; none, and a record, if it cannot be imported or built."""
     try:
         generators = [make() for make in makers]
         for it in generators:
@@ -650,8 +650,8 @@ def main() -> None:
     full_loads(suite, under_load)
     wakes_under_load(suite, under_load)
 
-    gc.disable()  # as timeit does: its turn would come in anybody's burst
-    print("Python: looking for repeats", file=sys.stderr)
+    gc.disable()  # as timeit does: it could run in any burst
+    print("Python: checking for repeats", file=sys.stderr)
     for measurement in suite.measurements:
         measurement.attempt(measurement.run_check)
     for number in range(rounds):

@@ -60,9 +60,9 @@ def test_the_child_refuses_and_the_parent_goes_on() -> None:
 def test_the_child_issues_on_a_node_of_its_own() -> None:
     parent = Snowflake(node=501)
     parents = parent.next_ids(1000)
-    childs = in_child(lambda: Snowflake(node=502).next_ids(1000))
-    assert isinstance(childs, list)
-    assert len({*parents, *childs, *parent.next_ids(1000)}) == 3000
+    from_child = in_child(lambda: Snowflake(node=502).next_ids(1000))
+    assert isinstance(from_child, list)
+    assert len({*parents, *from_child, *parent.next_ids(1000)}) == 3000
 
 
 def test_what_decodes_goes_on_in_the_child() -> None:

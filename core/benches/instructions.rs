@@ -1,5 +1,5 @@
-//! `instructions PATH CALLS` calls one path of the core so many times; without arguments it lists the paths. What the
-//! calls cost in instructions, `tools/instructions` counts and compares with `instructions.txt`.
+//! `instructions PATH CALLS` calls one path of the core that many times; without arguments it lists the paths.
+//! `tools/instructions` counts the instructions of the calls and compares them with `instructions.txt`.
 
 use std::hint::black_box;
 
@@ -19,11 +19,11 @@ const PATHS: [(&str, Run); 9] = [
     ("ID from base62", id_from_base62),
 ];
 
-/// More IDs in a tick than a run takes: no call waits.
+/// A tick holds more IDs than a run takes, so no call waits.
 const WIDE: &str = "timestamp:32|worker:2|sequence:28@1735689600000/1s";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // From `cargo bench` comes `--bench`.
+    // `cargo bench` adds `--bench`.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let [path, calls] = arguments.as_slice() else {
         for (name, _) in PATHS {
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(run(calls.parse()?)?)
 }
 
-/// Callgrind counts in this function only: `tools/instructions` knows its name.
+/// Callgrind counts only in this function: `tools/instructions` knows its name.
 #[inline(never)]
 fn counted(calls: u64, mut call: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
     for _ in 0..calls {
@@ -44,7 +44,7 @@ fn counted(calls: u64, mut call: impl FnMut() -> Result<(), Error>) -> Result<()
     Ok(())
 }
 
-/// A clock that does not move, at a time which the compiler does not know.
+/// A clock that does not move, at a time that the compiler does not know.
 fn held() -> impl Fn() -> Result<i64, ClockError> {
     let now_ms = black_box(1_767_225_600_000);
     move || Ok(now_ms)
@@ -62,7 +62,7 @@ fn next_id_held(calls: u64) -> Result<(), Error> {
 
 fn next_id_system(calls: u64) -> Result<(), Error> {
     let ids = options().build()?;
-    // It waits for the next tick; those that follow do not.
+    // The first call waits for the next tick; the others do not.
     ids.next_id()?;
     counted(calls, || ids.next_id().map(|id| _ = black_box(id)))
 }

@@ -1,8 +1,8 @@
 use polyflake::{ErrorCode, Format};
 
-use crate::check_refusal;
+use crate::check_error;
 
-/// A text read as an ID in every format, and the ID that its first bytes are written in every format.
+/// Reads the bytes as text, as an ID in every format; and writes their first eight, as an ID, in every format.
 pub fn id_text(data: &[u8]) {
     if let Some(bytes) = data.first_chunk() {
         let id = u64::from_le_bytes(*bytes);
@@ -15,7 +15,7 @@ pub fn id_text(data: &[u8]) {
     }
 }
 
-/// The number that a text's digits make, if it is one of 64 bits.
+/// The value of a text's digits, if it fits in 64 bits.
 fn value(format: Format, text: &str) -> Option<u64> {
     let base = format.alphabet().len() as u128;
     let digit = |character: char| {
@@ -43,12 +43,12 @@ fn read(format: Format, text: &str) {
         }
         Err(error) => {
             assert_eq!(value(format, text), None, "{format} {text:?}: {error}");
-            check_refusal(&error, &[ErrorCode::InvalidId]);
-            // The position is that of the first character without which it is read. (One that comes later may be
-            // foreign, which is as good a reason.)
+            check_error(&error, &[ErrorCode::InvalidId]);
+            // The position is that of the first character with which the text can no longer be read. (A later
+            // character that is not a digit of the format is as good a reason.)
             let ends = text.char_indices().map(|(index, character)| index + character.len_utf8());
-            let refused = ends.enumerate().find(|(_, end)| value(format, &text[..*end]).is_none());
-            if let Some((index, _)) = refused {
+            let wrong = ends.enumerate().find(|(_, end)| value(format, &text[..*end]).is_none());
+            if let Some((index, _)) = wrong {
                 let says = format!("position {}", index + 1);
                 let message = error.to_string();
                 let mut parts = message.split(says.as_str()).skip(1);

@@ -1,15 +1,15 @@
 use polyflake::{ErrorCode, Layout, MAX_NODE_FIELDS, Number, PRESETS, UnixTime};
 
-use crate::check_refusal;
+use crate::check_error;
 
-/// A layout's text, compared with a plain reading of the grammar and the bounds that its docs give.
+/// Parses a layout text, and compares the result with a plain implementation of the documented grammar and bounds.
 pub fn layout(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let preset = PRESETS.iter().find(|preset| preset.name == text);
     match Layout::parse(text) {
         Ok(layout) if preset.is_some_and(|preset| preset.layout == layout) => check(&layout),
         Ok(layout) => {
-            let parts = read(text).unwrap_or_else(|| panic!("{text:?} is no layout"));
+            let parts = read(text).unwrap_or_else(|| panic!("{text:?} is not a layout"));
             let fields = parts.fields.iter().map(|(name, bits)| (*name, Number::from(*bits)));
             assert_eq!(Layout::from_fields(fields, parts.epoch_ms, parts.tick_ms), Ok(layout));
             let read: Vec<_> =
@@ -19,7 +19,7 @@ pub fn layout(data: &[u8]) {
             check(&layout);
         }
         Err(error) => {
-            check_refusal(&error, &[ErrorCode::InvalidLayout, ErrorCode::UnknownLayout]);
+            check_error(&error, &[ErrorCode::InvalidLayout, ErrorCode::UnknownLayout]);
             assert!(preset.is_none() && read(text).is_none(), "{text:?} is a layout: {error}");
         }
     }
@@ -71,7 +71,7 @@ fn fits(parts: &Parts<'_>) -> bool {
         && (u128::from(parts.tick_ms) << timestamp_bits) + u128::from(parts.epoch_ms) <= 1 << 63
 }
 
-/// What holds for every layout.
+/// Checks what is true of every layout.
 fn check(layout: &Layout) {
     assert_eq!(Layout::parse(&layout.to_string()), Ok(*layout));
     let all = u64::MAX >> (64 - layout.total_bits());

@@ -1,4 +1,4 @@
-//! The fuzz targets: each takes any bytes and panics where Polyflake breaks a promise.
+//! The fuzz targets: each takes any bytes and panics if Polyflake breaks a promise.
 
 mod id_text;
 mod layout;
@@ -12,8 +12,8 @@ pub use state_file::state_file;
 
 use polyflake::{Error, ErrorCode};
 
-/// Refused for one of these reasons, and the message says which.
-fn check_refusal(error: &Error, codes: &[ErrorCode]) {
+/// The error has one of these codes, and its message starts with the code's name.
+fn check_error(error: &Error, codes: &[ErrorCode]) {
     let message = error.to_string();
     assert!(codes.contains(&error.code()), "{message}");
     assert!(
@@ -33,7 +33,7 @@ mod tests {
         let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
         assert!(!files.is_empty());
         for file in files {
-            // Shown only when it fails.
+            // Printed only if the test fails.
             println!("{}", file.display());
             target(&std::fs::read(file).unwrap());
         }

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use polyflake::{Clock, ClockError, Error, ErrorCode, Layout, Options, Snowflake, Wait};
 
-use crate::check_refusal;
+use crate::check_error;
 
-/// Options as `NAME=VALUE` lines, an empty line, and a script: three bytes each for a step, the last two of them its
-/// number. IDs are taken as the script says, on a clock that it moves.
+/// Options as `NAME=VALUE` lines, an empty line, and a script, which takes IDs and moves the clock: three bytes a step,
+/// the last two of which are its number.
 pub fn options(data: &[u8]) {
     let split = data.windows(2).position(|two| two == b"\n\n").unwrap_or(data.len());
     let (lines, script) = data.split_at(split);
@@ -16,14 +16,14 @@ pub fn options(data: &[u8]) {
     let mut node = "";
     for line in lines.lines() {
         let (name, value) = line.split_once('=').unwrap_or((line, ""));
-        // It would make files anywhere.
+        // It would create files anywhere.
         if name == "state" {
             continue;
         }
         match options.set(name, value) {
             Ok(()) if name == "node" => node = value,
             Ok(()) => bounds.set(name, value),
-            Err(error) => check_refusal(
+            Err(error) => check_error(
                 &error,
                 &[ErrorCode::InvalidOption, ErrorCode::InvalidLayout, ErrorCode::UnknownLayout],
             ),
@@ -35,11 +35,11 @@ pub fn options(data: &[u8]) {
             assert_eq!(node_of(ids.layout(), node), Some(ids.node()), "{node:?}");
             Checked::new(&ids, &clock, bounds).run(script.get(2..).unwrap_or_default());
         }
-        Err(error) => check_refusal(&error, &[ErrorCode::InvalidNode]),
+        Err(error) => check_error(&error, &[ErrorCode::InvalidNode]),
     }
 }
 
-/// The node of a text that is one.
+/// The node that a text names, if it is a valid one.
 fn node_of(layout: &Layout, text: &str) -> Option<u64> {
     let number = |text: &str| text.parse().ok();
     if layout.nodes() == 1 && text.is_empty() {
@@ -91,7 +91,7 @@ impl Clock for &Held {
     }
 }
 
-/// Time that goes by in pauses alone: with the clock, or past it.
+/// Time that passes only in pauses; the clock moves with it, or stays where it is.
 struct Pauses<'a> {
     clock: &'a Held,
     tick_ms: i128,
@@ -109,7 +109,7 @@ impl Wait for Pauses<'_> {
     fn pause(&mut self, pause: Duration) -> Result<(), Error> {
         assert!(!pause.is_zero());
         if self.moves {
-            // A pause may last longer than asked. Were it not for that, a tick of weeks would take millions of them.
+            // A pause may be longer than requested. Otherwise a tick of weeks would take millions of them.
             let pause_ms = i128::max(pause.as_micros().div_ceil(1000) as i128, self.tick_ms / 4);
             self.clock.to(self.clock.ms() + pause_ms);
             self.elapsed += Duration::from_millis(pause_ms as u64);
@@ -120,7 +120,7 @@ impl Wait for Pauses<'_> {
     }
 }
 
-/// A Snowflake whose every answer is looked at.
+/// A Snowflake whose every result is checked.
 struct Checked<'a> {
     ids: &'a Snowflake<&'a Held>,
     clock: &'a Held,
@@ -170,7 +170,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Takes `count` IDs: without waiting, on a clock that moves in waits, or on one that stands.
+    /// Takes `count` IDs: without waiting, on a clock that moves during waits, or on one that does not.
     fn call(&mut self, count: usize, moves: Option<bool>) {
         let mut batch = vec![0; count];
         let before_ms = self.clock.ms();
@@ -189,7 +189,7 @@ impl<'a> Checked<'a> {
                 Ok(()) => Ok(()),
                 Err(blocked) => {
                     batch.truncate(blocked.filled());
-                    // Why it is blocked, as one more call says it.
+                    // One more call says why it is blocked.
                     Err(self.ids.try_next_id().unwrap_err())
                 }
             },
@@ -197,7 +197,7 @@ impl<'a> Checked<'a> {
                 let mut wait =
                     Pauses { clock: self.clock, tick_ms: self.tick_ms, moves, elapsed: Duration::ZERO };
                 let outcome = self.ids.fill_with(&mut batch, &mut wait);
-                // Those before an error are lost, and which they were is nobody's to see; 0 stands for the others.
+                // On an error, the IDs taken before it are lost, and the rest of the batch is still 0.
                 batch.retain(|id| outcome.is_ok() || *id != 0);
                 outcome
             }
@@ -206,7 +206,7 @@ impl<'a> Checked<'a> {
             self.issued(*id, before_ms);
         }
         if let Err(error) = outcome {
-            self.refused(&error);
+            self.failed(&error);
         }
         self.ids.stats().unwrap();
     }
@@ -215,7 +215,8 @@ impl<'a> Checked<'a> {
         (ms - self.epoch_ms).div_euclid(self.tick_ms)
     }
 
-    /// Greater than all before it, of this node, and of a time that was read in the call or may lie ahead of it.
+    /// The ID is greater than all before it, has this node, and its time was read during the call or is ahead of that
+    /// by no more than allowed.
     fn issued(&mut self, id: u64, before_ms: i128) {
         let decoded = self.ids.decode(id).unwrap();
         let now = (i128::from(decoded.ticks()), decoded.sequence());
@@ -227,9 +228,9 @@ impl<'a> Checked<'a> {
         assert!(0 <= before && now.0 <= self.last_tick);
     }
 
-    /// There is a reason, and it ends when the error says.
-    fn refused(&mut self, error: &Error) {
-        check_refusal(
+    /// The error has a reason, which ends when the error says.
+    fn failed(&mut self, error: &Error) {
+        check_error(
             error,
             &[ErrorCode::TimeOutOfRange, ErrorCode::ClockMovedBackwards, ErrorCode::SequenceExhausted],
         );

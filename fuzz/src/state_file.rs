@@ -4,13 +4,13 @@ use std::sync::LazyLock;
 
 use polyflake::{ErrorCode, Snowflake, reset_state_with_clock};
 
-use crate::check_refusal;
+use crate::check_error;
 
 const PAGE: usize = 4096;
 const HEAD: usize = 64;
 
-/// A state file's bytes: eight for the clock, one that says what is made right (the checksum, the length), and the
-/// file. What is refused is left alone, and what is not stays a state file.
+/// Eight bytes for the clock, one that says what to repair (the checksum, the length), and the bytes of a state file. A
+/// file that is not valid is left unchanged, and a valid one stays valid.
 pub fn state_file(data: &[u8]) {
     let Some((clock_ms, [right, bytes @ ..])) = data.split_first_chunk() else { return };
     let clock_ms = i64::from_le_bytes(*clock_ms);
@@ -28,7 +28,7 @@ pub fn state_file(data: &[u8]) {
     let after = fs::read(path).unwrap();
     match reset {
         Ok(()) => {
-            let whole = Whole::read(&file).expect("no state file");
+            let whole = Whole::read(&file).expect("not a state file");
             let used_up = whole.used_up_to(clock_ms).expect("a clock before the epoch");
             if whole.cursor > used_up {
                 assert_eq!(Whole::read(&after).map(|after| after.cursor), Some(used_up));
@@ -39,11 +39,11 @@ pub fn state_file(data: &[u8]) {
         }
         Err(error) => {
             let is_file = error.code() != ErrorCode::StateFile;
-            check_refusal(&error, &[ErrorCode::StateFile, ErrorCode::TimeOutOfRange]);
+            check_error(&error, &[ErrorCode::StateFile, ErrorCode::TimeOutOfRange]);
             assert_eq!(Whole::read(&file).is_some(), is_file, "{error}");
             assert!(Whole::read(&file).is_none_or(|whole| whole.used_up_to(clock_ms).is_none()));
             assert!(after == file);
-            // One that is opened is a cursor for as long as the process lives, and none of those is made here.
+            // A file that is opened becomes a cursor for the rest of the process, so only invalid files are opened here.
             if !is_file {
                 let opened = Snowflake::builder().node(1).state(path).build_with_clock(|| Ok(clock_ms));
                 assert_eq!(opened.unwrap_err().code(), ErrorCode::StateFile);
@@ -54,14 +54,14 @@ pub fn state_file(data: &[u8]) {
     fs::remove_file(path).unwrap();
 }
 
-/// In memory, where there is a folder for that.
+/// In memory, if there is a folder for that.
 static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     folder.join(format!("polyflake-fuzz-{}", std::process::id()))
 });
 
-/// What a whole state file says.
+/// The contents of a valid state file.
 struct Whole {
     epoch_ms: u128,
     tick_ms: u128,
@@ -95,7 +95,7 @@ impl Whole {
         })
     }
 
-    /// The last slot that the clock allows.
+    /// The last slot that may be used up at the time of the clock.
     fn used_up_to(&self, clock_ms: i64) -> Option<u128> {
         let after = u128::try_from(clock_ms).ok()?.checked_sub(self.epoch_ms)?;
         let tick = after / self.tick_ms + self.ahead_ms / self.tick_ms;
@@ -104,7 +104,7 @@ impl Whole {
     }
 }
 
-/// CRC-32 of zlib and PNG, bit by bit.
+/// CRC-32 as in zlib and PNG, bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))

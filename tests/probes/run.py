@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The duplicate probes: where generators of IDs repeat themselves, tried on any generator.
+"""The duplicate probes: situations in which ID generators repeat IDs, tried on any generator.
 
     python3 tests/probes/run.py --adapter ./my-adapter
     python3 tests/probes/run.py --language python --only fork --json
 
 An adapter is a command that takes a situation, makes it happen, and prints the IDs;
-docs/probes.md says how to write one. --language takes an adapter of this repository; for rust,
-c and go, tests/probes/build builds it first. The exit status is 0 where no ID came twice, 1
-where one did, 2 where an adapter failed or an argument is wrong.
+docs/probes.md says how to write one. --language takes an adapter of this repository; those for
+rust, c and go must first be built with tests/probes/build.sh. The exit status is 0 if no ID came
+twice, 1 if one did, and 2 if an adapter failed or an argument is wrong.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LANGUAGES = {
 
 # What an adapter's exit status means.
 DONE, REFUSED, UNSUPPORTED = 0, 3, 4
-# Errors that say nothing of repeats: the generator was not even built.
+# Errors that say nothing about repeats: the generator was not built at all.
 MISUSED = {"invalid_option", "invalid_layout", "unknown_layout", "invalid_node"}
 
 FAKETIME = (
@@ -53,15 +53,15 @@ FAKETIME = (
 )
 
 
-# A tenth of a hundred IDs would say little.
+# Fewer IDs would show little.
 FEWEST = 100
-# A generator may keep its reading of the clock for a ms, into which a step of the clock then falls:
-# more IDs than two of its ticks have room for.
+# More IDs than fit in two ticks: a generator may keep a reading of the clock for a ms, and the
+# clock may step in that ms.
 FEWEST_STEPPED = 10_000
 
 
 class Situation(NamedTuple):
-    """A row of the table: what the adapter is asked for, `parts` times `n` IDs in all."""
+    """A row of the table: what the adapter must do, for `parts` times `n` IDs in all."""
 
     name: str
     asked: str
@@ -95,26 +95,26 @@ NAMES = [situation.name for situation in SITUATIONS]
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What came of one situation."""
+    """The result of one situation."""
 
     situation: str
     verdict: str  # "no repeats", "REPEATS", "refused", "unsupported" or "FAILED"
     ids: int = 0
     repeats: int = 0
-    # How often the generator refused, by the error's name.
+    # How often the generator failed, by the error's name.
     refused: dict[str, int] = dataclasses.field(default_factory=dict)
     detail: str = ""
 
     def says(self) -> str:
         if self.verdict == "refused":
-            return "safe: refused with " + ", ".join(self.refused)
+            return "safe: failed with " + ", ".join(self.refused)
         if self.detail:
             return f"{self.verdict}: {self.detail}"
         return self.verdict
 
 
 class Ended(NamedTuple):
-    """A process of an adapter that has ended."""
+    """An adapter's process that has ended."""
 
     status: int
     lines: list[bytes]
@@ -122,14 +122,14 @@ class Ended(NamedTuple):
 
 
 class Failure(Exception):
-    """An adapter that did not do what docs/probes.md asks for."""
+    """An adapter that did not do what docs/probes.md requires."""
 
 
 # The adapter's processes --------------------------------------------------------------------------
 
 
 class Process:
-    """An adapter at work in a folder of its own, its output going to files there."""
+    """A running adapter, with its output going to files in its folder."""
 
     def __init__(
         self,
@@ -148,12 +148,12 @@ class Process:
                 stderr=errors,
                 env=environment,
                 pass_fds=keeps,
-                # A group of its own, so that what it starts can be ended with it.
+                # A process group, so that the processes it starts can be killed with it.
                 start_new_session=True,
             )
 
     def is_ready(self) -> bool:
-        """Whether it has printed `ready`, or will not any more."""
+        """Whether it has printed `ready`, or has ended."""
         return self.process.poll() is not None or self.output.stat().st_size >= len("ready\n")
 
     def end(self, deadline: float) -> Ended:
@@ -185,11 +185,11 @@ def run_once(
 def run_in_turn(
     command: Sequence[str], folder: Path, environment: dict[str, str], limit: float, turns: int
 ) -> list[Ended]:
-    """Processes that stand ready, each of which goes on as soon as the one before it is done.
+    """Starts all processes, each of which takes its IDs as soon as the one before it is done.
 
-    A process alone holds the other end of the pipe that is the next one's standard input, and is
-    done when it closes that or ends. Nothing of this program's lies in between, so it takes less
-    than a millisecond.
+    Only a process holds the other end of the pipe that is the next one's standard input, and it is
+    done when it closes that end or exits. This program is not involved, so the next one continues
+    within a millisecond.
     """
     deadline = time.monotonic() + limit
     processes: list[Process] = []
@@ -226,7 +226,7 @@ def run_in_turn(
 
 
 def faketime() -> str | None:
-    """The library that steps a program's clock, where it is installed."""
+    """The library that steps a program's clock, if it is installed."""
     given = os.environ.get("PROBE_FAKETIME")
     found = [str(path) for pattern in FAKETIME for path in Path("/").glob(pattern.lstrip("/"))]
     return given or next(iter(found), None)
@@ -242,7 +242,7 @@ def environment_for(situation: Situation, folder: Path) -> dict[str, str]:
             "LD_PRELOAD": library,
             "FAKETIME_TIMESTAMP_FILE": str(clock),
             "FAKETIME_NO_CACHE": "1",
-            # What a wait is measured by goes on, as when somebody sets a machine's clock.
+            # The monotonic clock continues, as when a machine's clock is set.
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             "DONT_FAKE_MONOTONIC": "1",
         }
@@ -258,12 +258,12 @@ def numbers(lines: Sequence[bytes]) -> Iterator[int]:
             yield int(line)
         except ValueError:
             text = line.decode(errors="replace")
-            raise Failure(f"it printed {text!r}, which is no decimal ID") from None
+            raise Failure(f"it printed {text!r}, which is not a decimal ID") from None
 
 
 def judge(situation: Situation, n: int, ended: Sequence[Ended]) -> Outcome:
     errors = [line for one in ended for line in one.errors if line.strip()]
-    last = errors[-1] if errors else "it said nothing"
+    last = errors[-1] if errors else "it printed no error"
     statuses = {one.status for one in ended}
     if UNSUPPORTED in statuses:
         return Outcome(situation.name, "unsupported", detail=last)
@@ -282,7 +282,9 @@ def judge(situation: Situation, n: int, ended: Sequence[Ended]) -> Outcome:
     if refused:
         return Outcome(situation.name, "refused", len(ids), 0, refused)
     if len(ids) != situation.parts * n:
-        raise Failure(f"it printed {len(ids):,} IDs of {situation.parts * n:,} and refused none")
+        raise Failure(
+            f"it printed {len(ids):,} IDs of {situation.parts * n:,} and reported no error"
+        )
     return Outcome(situation.name, "no repeats", len(ids))
 
 
@@ -353,11 +355,14 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option of the generator, handed on to the adapter; {folder} in it stands for a"
+        help="an option of the generator, passed on to the adapter; {folder} in it is replaced by a"
         " new folder for each situation",
     )
     parser.add_argument(
-        "--scale", type=float, default=1.0, help="times as many IDs in each situation (default: 1)"
+        "--scale",
+        type=float,
+        default=1.0,
+        help="multiplies the number of IDs in each situation (default: 1)",
     )
     parser.add_argument(
         "--timeout",
@@ -367,7 +372,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="for each situation (default: 120)",
     )
     parser.add_argument(
-        "--json", action="store_true", help="the outcomes as JSON instead of a table"
+        "--json", action="store_true", help="print the outcomes as JSON instead of a table"
     )
     given = parser.parse_args(argv)
     if not given.adapter and not given.language:

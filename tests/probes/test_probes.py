@@ -1,4 +1,4 @@
-"""The duplicate probes against every language of ours, and proof that the probes can fail."""
+"""The duplicate probes on Polyflake in every language, and proof that the probes can fail."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ def load_runner() -> ModuleType:
 run = load_runner()
 SITUATIONS = {situation.name: situation for situation in run.SITUATIONS}
 
-# Our languages ------------------------------------------------------------------------------------
+# Polyflake ----------------------------------------------------------------------------------------
 
 
 class Expected(NamedTuple):
-    """The IDs of how many parts came (`None`: of all), and how often it refused with what."""
+    """How many parts took IDs (`None`: all), and how often which error occurred."""
 
     parts: int | None
     refused: dict[str, int]
-    # How many more may come: what is not promised is not asserted.
+    # How many more IDs may come: what is not promised is not asserted.
     more: int = 0
 
 
 ALL = Expected(None, {})
-# The parent's IDs; both children were refused.
+# The parent's IDs; both children failed.
 FORKED = Expected(1, {"forked": 2})
-# Those before the step, and those of the ms for which the reading before it may be kept: a ms has
-# 4,096, and it may end amid them.
+# The IDs before the step, and those of the ms for which the reading before it may be kept: 4,096
+# per ms, and one ms may end during that time.
 STEPPED = Expected(1, {"clock_moved_backwards": 1}, more=2 * 4096)
-# Each request was refused: 4 workers x 1,000 IDs, 500 a request.
+# Every request failed: 4 workers x 1,000 IDs, 500 per request.
 SERVED_NONE = Expected(0, {"forked": 8})
 
 SAME_EVERYWHERE: dict[str, Expected | str] = {
@@ -66,15 +66,15 @@ SAME_EVERYWHERE: dict[str, Expected | str] = {
 EXPECTED = {language: dict(SAME_EVERYWHERE) for language in run.LANGUAGES}
 EXPECTED["python"] |= {"prefork-one-node": SERVED_NONE}
 # What does not exist in a language, in the adapter's words.
-NO_SERVER = "has no prefork server of its own"
+NO_SERVER = "has no prefork server"
 NO_FORK = "a Go program cannot fork"
-AFRESH = "Node's fork starts the program afresh"
+NEW_PROGRAM = "Node's fork starts a new program"
 NO_THREADS = "a PHP process has one thread"
-NO_STATE = "one node for all of them needs a state file"
+NO_STATE = "sharing a node needs a state file"
 EXPECTED["rust"] |= {"prefork": NO_SERVER, "prefork-one-node": NO_SERVER}
 EXPECTED["c"] |= {"prefork": NO_SERVER, "prefork-one-node": NO_SERVER}
 EXPECTED["go"] |= dict.fromkeys(["fork", "fork-new", "prefork", "prefork-one-node"], NO_FORK)
-EXPECTED["node"] |= {"fork": AFRESH, "fork-new": AFRESH, "prefork-one-node": NO_STATE}
+EXPECTED["node"] |= {"fork": NEW_PROGRAM, "fork-new": NEW_PROGRAM, "prefork-one-node": NO_STATE}
 EXPECTED["node"] |= {"threads": "worker threads share no objects"}
 EXPECTED["php"] |= {"threads": NO_THREADS, "worker-threads": NO_THREADS}
 EXPECTED["php"] |= {"prefork-one-node": NO_STATE}
@@ -97,12 +97,12 @@ def has_php_fpm() -> bool:
 
 
 def missing(language: str, situation: str) -> str | None:
-    """The tool that this machine lacks for it, found without the adapter's word."""
+    """The tool that is missing here, without asking the adapter."""
     command: str = run.LANGUAGES[language][0]
     if language == "go" and shutil.which("go") is None:
         return "go"
     if language in ("rust", "c", "go") and not Path(command).exists():
-        pytest.fail(f"{command} is not there: run tests/probes/build")
+        pytest.fail(f"{command} is not there: run tests/probes/build.sh")
     if shutil.which(command) is None:
         return command
     if language == "php" and not php("class_exists('FFI')"):
@@ -125,7 +125,7 @@ Running = dict[str, Future[Outcomes]]
 
 
 def outcomes_of(*arguments: str) -> Outcomes:
-    """What run.py says in JSON, by situation."""
+    """The JSON of run.py, by situation."""
     answer = subprocess.run(
         [sys.executable, HERE / "run.py", "--json", "--timeout", "300", *arguments],
         capture_output=True,
@@ -136,14 +136,15 @@ def outcomes_of(*arguments: str) -> Outcomes:
     return {outcome["situation"]: outcome for outcome in outcomes}
 
 
-# With a state file, processes share a node: what was refused is issued.
+# Situations in which a state file makes it safe for processes to share a node.
 WITH_STATE = ["fork", "fork-new", "prefork-one-node", "restart", "restart-1ms", "rollback-5s"]
 
 
 @pytest.fixture(scope="session")
 def all_ours() -> Any:
-    """What each language gives, without a state file and with one, several at a time: a rollback
-    mostly sleeps."""
+    """The outcomes of each language, without a state file and with one, several at a time, since a
+    rollback mostly sleeps.
+    """
     scale = ["--scale", str(SCALE)]
     state = ["--option", "state={folder}/state", *(f"--only={name}" for name in WITH_STATE)]
     languages = [name for name, command in run.LANGUAGES.items() if shutil.which(command[0])]
@@ -193,7 +194,7 @@ def test_ours_with_a_state_file(language: str, situation: str, all_ours: list[Ru
 # The probes can fail ------------------------------------------------------------------------------
 
 
-# The textbook's option with which it repeats IDs there.
+# The option with which the textbook repeats IDs in a situation.
 REPEATED = dict.fromkeys(SITUATIONS, "") | {
     "threads": "pause=1",
     "exhaustion": "wrap=1",
@@ -203,14 +204,14 @@ REPEATED = dict.fromkeys(SITUATIONS, "") | {
 
 @pytest.mark.parametrize(("situation", "option"), REPEATED.items())
 def test_the_textbook_repeats(situation: str, option: str) -> None:
-    """In every situation; a busy machine may keep two processes from meeting within a tick."""
+    """In every situation. On a busy machine two processes may not meet within a tick: try again."""
     if tool := missing("python", situation):
         pytest.skip(f"needs {tool}")
     options = ["--option", option] if option else []
     for _ in range(20):
         only = ["--only", situation, "--scale", "0.2"]
         (outcome,) = outcomes_of("--adapter", TEXTBOOK, *only, *options).values()
-        assert outcome["verdict"] in ("REPEATS", "no repeats"), str(outcome)
+        assert outcome["verdict"] in ("REPEATS", "no repeats"), outcome["detail"]
         if outcome["verdict"] == "REPEATS":
             assert outcome["repeats"] > 0
             return
@@ -241,14 +242,14 @@ def adapter(tmp_path: Path) -> Adapter:
         ("print(*range(n - 1), 3, sep='\\n')", "REPEATS"),
         ("print(*range(n - 1), sep='\\n')", "FAILED: it printed 49,999 IDs of 50,000"),
         ("print(*range(n + 1), sep='\\n')", "FAILED: it printed 50,001 IDs of 50,000"),
-        ("print('warning')", "FAILED: it printed 'warning', which is no decimal ID"),
+        ("print('warning')", "FAILED: it printed 'warning', which is not a decimal ID"),
         ("print('needs luck', file=sys.stderr); sys.exit(4)", "unsupported: needs luck"),
         ("print(1); sys.exit('refused: clock')", "FAILED: exit status 1: refused: clock"),
         ("print(1); print('refused: clock', file=sys.stderr)", "FAILED: exit status 3 and lines"),
         ("print(1); sys.exit(3)", "FAILED: exit status 3 and lines"),
         (
             "print(1); print('refused: clock', file=sys.stderr); sys.exit(3)",
-            "safe: refused with clock",
+            "safe: failed with clock",
         ),
         (
             "print(1, 1, sep='\\n'); print('refused: clock', file=sys.stderr); sys.exit(3)",
@@ -258,10 +259,10 @@ def adapter(tmp_path: Path) -> Adapter:
             "print('refused: invalid_option', file=sys.stderr); sys.exit(3)",
             "FAILED: the generator cannot be built: invalid_option",
         ),
-        ("os.kill(os.getpid(), 9)", "FAILED: exit status -9: it said nothing"),
+        ("os.kill(os.getpid(), 9)", "FAILED: exit status -9: it printed no error"),
     ],
 )
-def test_what_an_adapter_says(
+def test_the_verdict_on_what_an_adapter_prints(
     adapter: Adapter, code: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = run.main(["--adapter", adapter(code), "--only", "exhaustion"])
@@ -279,10 +280,10 @@ def test_an_adapter_that_does_not_end(adapter: Adapter, capsys: pytest.CaptureFi
     assert "it did not print `ready` in time" in capsys.readouterr().out
 
 
-def test_a_restart_begins_when_the_process_before_is_done(
+def test_a_restart_begins_when_the_previous_process_is_done(
     adapter: Adapter, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each process writes its turn into one file when the one before it has written its own."""
+    """Each process appends to one file after the one before it has done so."""
     code = """
 folder = sys.argv[-2].removeprefix("state=")
 print("ready", flush=True)
@@ -322,13 +323,13 @@ print(*range(n), sep="\\n")
         assert says in capsys.readouterr().err
 
 
-# The page -----------------------------------------------------------------------------------------
+# docs/probes.md -----------------------------------------------------------------------------------
 
 PAGE = DOCS.read_text(encoding="utf-8")
 
 
-def test_the_pages_example_runs(tmp_path: Path) -> None:
-    """The adapter of a generator in any language is the page's first program in Python."""
+def test_the_example_in_the_docs_runs(tmp_path: Path) -> None:
+    """The first Python program of docs/probes.md, an adapter for a generator in any language."""
     (program,) = re.findall(r"```python\n(#!.*?)```", PAGE, re.DOTALL)
     path = tmp_path / "my-adapter"
     path.write_text(program)
@@ -346,7 +347,7 @@ def test_the_pages_example_runs(tmp_path: Path) -> None:
     assert others == {"unsupported"}
 
 
-def test_the_page_names_every_situation_and_status() -> None:
+def test_the_docs_name_every_situation_and_status() -> None:
     rows = re.findall(r"^\| `([a-z0-9-]+)`", PAGE, re.MULTILINE)
     assert [row for row in rows if row in SITUATIONS] == 2 * list(SITUATIONS)
     for status in (run.DONE, run.REFUSED, run.UNSUPPORTED):

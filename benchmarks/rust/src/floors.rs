@@ -1,4 +1,4 @@
-//! The cheapest thing that any such call must do.
+//! The least work that any such call must do.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ fn wall_clock() -> u64 {
     since.as_secs() << 32 | u64::from(since.subsec_nanos())
 }
 
-/// What a generator does to its state, with `now` as the time it has read.
+/// What a generator does to its state; `now` is the time it has read.
 fn advance(cursor: &AtomicU64, now: u64) -> u64 {
     let last = cursor.load(Ordering::Relaxed);
     let next = last.wrapping_add(1 | now & 1);
@@ -28,7 +28,7 @@ mod counter {
         unsafe { _rdtsc() }
     }
 
-    /// Not before the loads that stand before it.
+    /// Not executed before earlier loads.
     pub fn read_in_order() -> u64 {
         // SAFETY: every x86-64 processor has the instruction.
         unsafe { _mm_lfence() };

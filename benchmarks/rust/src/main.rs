@@ -1,5 +1,5 @@
-//! What an ID costs with Polyflake and with the other Snowflake crates, in interleaved rounds of one run:
-//! JSON Lines on standard output, progress on standard error.
+//! The cost of an ID with Polyflake and with other Snowflake crates, in interleaved rounds of one run: JSON
+//! Lines on standard output, progress on standard error.
 
 mod floors;
 mod measure;
@@ -9,11 +9,11 @@ mod suite;
 
 use std::process::ExitCode;
 
-/// Twitter's epoch, in Unix ms. The peers are set to it, so that all IDs but those of wide layouts read the
-/// same.
+/// Twitter's epoch, in Unix ms. The peers use it too, so that all IDs but those of wide layouts decode the
+/// same way.
 const TWITTER_EPOCH_MS: u64 = 1_288_834_974_657;
 
-/// The Unix ms in an ID of 10 node and 12 sequence bits.
+/// The Unix ms in an ID with 10 node and 12 sequence bits.
 fn twitter_time(id: u64) -> i64 {
     i64::try_from((id >> 22) + TWITTER_EPOCH_MS).expect("at most 42 bits of time")
 }

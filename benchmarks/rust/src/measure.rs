@@ -1,5 +1,5 @@
-//! The loops that measure. Each is generic and kept out of line, so that it is compiled once for every
-//! subject with the subject's call inside: no call goes through a pointer.
+//! The loops that measure. Each is generic and not inlined, so that it is compiled once for every subject,
+//! with a direct call of the subject.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -11,19 +11,19 @@ pub const BATCH: usize = 1024;
 
 /// How many IDs a check for repeats takes.
 const CHECKED: u32 = 1_000_000;
-/// How many calls a burst has. Twice as many are still fewer than the 3,072 that `spread` leaves a fresh tick
-/// at least.
+/// Calls per burst. Twice as many are still fewer than the 3,072 IDs that a fresh tick has at least with
+/// `spread`.
 const BURST: u32 = 1000;
-/// How many bursts make up the figure of a round.
+/// Bursts per round.
 const BURSTS: u32 = 20;
-/// How many bursts of two threads that begin together are wanted, and how many are tried.
+/// How many bursts in which two threads begin together are wanted, and how many are tried.
 const BURSTS_OF_TWO: usize = 30;
 const MOST_BURSTS_OF_TWO: u32 = 150;
 /// How far apart the starts of a burst's two threads may be: a few per cent of a burst.
 const TOGETHER: Duration = Duration::from_micros(1);
-/// For how many ticks of 1 ms a round under full load takes every ID.
+/// For how many ticks of 1 ms a round under full load lasts.
 const TICKS: u32 = 100;
-/// How many IDs a thread takes between two looks at what the threads have left to do.
+/// How many IDs a thread takes before it checks how many are left.
 const SHARE: i64 = 64;
 
 pub fn unix_ms() -> i64 {
@@ -43,7 +43,7 @@ fn ns_each(spent: Duration, ids: u32) -> f64 {
     spent.as_secs_f64() * 1e9 / f64::from(ids)
 }
 
-/// ns an ID where none has to wait.
+/// ns per ID, in bursts that need not wait.
 #[inline(never)]
 pub fn singles(next: &mut impl FnMut() -> u64) -> f64 {
     let mut spent = Duration::ZERO;
@@ -58,7 +58,7 @@ pub fn singles(next: &mut impl FnMut() -> u64) -> f64 {
     ns_each(spent, BURSTS * BURST)
 }
 
-/// ns an ID where two threads take them from one generator at once: from the first start to the last end.
+/// ns per ID if two threads use one generator at once: from the first start to the last end.
 #[inline(never)]
 pub fn two_threads(next: &(impl Fn() -> u64 + Sync)) -> f64 {
     const STOP: u32 = 0;
@@ -84,8 +84,8 @@ pub fn two_threads(next: &(impl Fn() -> u64 + Sync)) -> f64 {
             done.send(burst()).expect("the first thread waits for it");
         }
     };
-    // On a busy machine a thread may be off the processor when its burst is to begin: then the two run one
-    // after the other, which is another figure. Only bursts that began together count, if there are any.
+    // On a busy machine a thread may not be running when its burst should begin: then the two run one after
+    // the other, which measures something else. Only bursts that began together count, if there are any.
     let (mut together, mut apart) = (Vec::new(), Vec::new());
     thread::scope(|scope| {
         scope.spawn(other);
@@ -103,20 +103,20 @@ pub fn two_threads(next: &(impl Fn() -> u64 + Sync)) -> f64 {
         }
         go.store(STOP, Ordering::Release);
     });
-    // The middle one, not the sum, which a time slice for a third program would make up alone.
+    // The median, not the sum: a time slice for a third program would dominate that.
     let mut spent = if together.is_empty() { apart } else { together };
     spent.sort_unstable();
     ns_each(spent[spent.len() / 2], 2 * BURST)
 }
 
-/// How many batches a burst has, and how many bursts a round.
+/// Batches per burst, and bursts per round.
 #[derive(Clone, Copy)]
 pub struct Batches {
     pub burst: u32,
     pub bursts: u32,
 }
 
-/// ns an ID of batches that need not wait.
+/// ns per ID, in batches that need not wait.
 #[inline(never)]
 pub fn batches(fill: &mut impl FnMut(&mut [u64; BATCH]), plan: Batches) -> f64 {
     let mut ids = [0; BATCH];
@@ -133,10 +133,10 @@ pub fn batches(fill: &mut impl FnMut(&mut [u64; BATCH]), plan: Batches) -> f64 {
     ns_each(spent, plan.bursts * plan.burst) / BATCH as f64
 }
 
-/// What is taken of the capacity, in %, and how many seconds of processor time a second.
+/// The share of the capacity that is used, in %, and the processor time, in seconds per second.
 #[inline(never)]
 pub fn full_load(next: &mut impl FnMut() -> u64, capacity: u32) -> [f64; 2] {
-    // Beginning in the middle of a tick and ending at the same place of a later one, the figure is exact.
+    // It begins in the middle of a tick and ends in the middle of a later one, so the figure is exact.
     for _ in 0..3 * capacity {
         black_box(next());
     }
@@ -148,7 +148,8 @@ pub fn full_load(next: &mut impl FnMut() -> u64, capacity: u32) -> [f64; 2] {
     [f64::from(TICKS) / 10.0 / real, cpu / real]
 }
 
-/// What two threads together take of the capacity, in %. Both are at it until the end, whichever is faster.
+/// The share of the capacity that two threads use together, in %. Both run until the end, even if one is
+/// faster.
 #[inline(never)]
 pub fn full_load_two_threads(next: &(impl Fn() -> u64 + Sync), capacity: u32) -> f64 {
     let measured = i64::from(TICKS * capacity);
@@ -177,12 +178,12 @@ pub fn full_load_two_threads(next: &(impl Fn() -> u64 + Sync), capacity: u32) ->
     *ids as f64 / f64::from(capacity) / 10.0 / start.elapsed().as_secs_f64()
 }
 
-/// What a saturated run says about a subject's IDs.
+/// The result of checking a subject's IDs under full load.
 #[derive(Clone, Copy)]
 pub struct Check {
     pub ids: usize,
     pub repeated: usize,
-    /// By how many ms the time in an ID was ahead of the wall clock at most.
+    /// By how many ms the time in an ID was at most ahead of the wall clock.
     pub ahead_ms: i64,
 }
 
@@ -251,7 +252,7 @@ pub fn check_batches(fill: &mut impl FnMut(&mut [u64; BATCH]), time_of: fn(u64) 
 /// The processor time of the whole process, its background threads included.
 fn cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes to `time`, which is a timespec of ours.
+    // SAFETY: the call writes to `time`, a local timespec.
     let status = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     assert_eq!(status, 0, "the process has a clock of its processor time");
     let nanos = u32::try_from(time.tv_nsec).expect("less than a second");

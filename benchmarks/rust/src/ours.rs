@@ -1,4 +1,4 @@
-//! Polyflake's own calls.
+//! Polyflake's calls.
 
 use polyflake::{Options, Snowflake};
 use serde_json::json;
@@ -10,12 +10,12 @@ use crate::twitter_time;
 const WIDE: &str = "timestamp:40|worker:2|sequence:22@1735689600000/1ms";
 const WIDER: &str = "timestamp:38|worker:1|sequence:25@1735689600000/1ms";
 
-/// Waiting is unfair: on a busy machine one of two threads may wait long for the other, and must not give up.
+/// On a busy machine one of two threads may wait long for the other, and must not give up.
 fn options() -> Options {
     Snowflake::builder().max_wait_ms(600_000)
 }
 
-/// On a node of its own: two Snowflakes of one node share its cursor.
+/// Call it with a different node each time: two Snowflakes with the same node share a cursor.
 fn on_node(node: u64) -> Snowflake {
     options().node(node).build().expect("the options are right")
 }
@@ -71,7 +71,7 @@ pub fn add(suite: &mut Suite) {
 
         let local = About { subject: "polyflake LocalSnowflake", ..ours };
         suite.owned(&local, || {
-            // Each has a node to itself, as its owner has it to itself.
+            // A new node each time: a single owner shares its cursor with nobody.
             static NODE: AtomicU64 = AtomicU64::new(7);
             let mut ids = on_node(NODE.fetch_add(1, Ordering::Relaxed)).into_local();
             move || ids.next_id().expect("an ID within the longest wait")
@@ -80,7 +80,7 @@ pub fn add(suite: &mut Suite) {
         suite.target(FULL_LOAD, local.subject, at_full_load);
     }
 
-    // 3,072 of a tick: what `spread` leaves of it at least.
+    // A tick has at least 3,072 with `spread`.
     let few = Batches { burst: 3, bursts: 40 };
     let many = Batches { burst: 1000, bursts: 8 };
     let under_a_quarter_ns = json!([at_most(0.35), {"what": "value", "at_most": 0.25}]);

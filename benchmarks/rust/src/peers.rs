@@ -1,6 +1,6 @@
 //! The other crates, set to Twitter's widths and epoch wherever they can be.
 
-#![allow(unused, reason = "which adapters there are depends on the features")]
+#![allow(unused, reason = "the features decide which adapters exist")]
 
 use std::hint::spin_loop;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use crate::measure::{BATCH, Batches};
 use crate::suite::{About, OWNED, Role, Suite};
 use crate::{TWITTER_EPOCH_MS, twitter_time};
 
-/// Batches that an honest generator of 12 sequence bits need not wait for.
+/// Batches small enough that a generator with 12 sequence bits need not wait.
 const FEW: Batches = Batches { burst: 3, bursts: 40 };
 
 const LOOPED: &str = "no batch call: single calls in a loop";
@@ -64,13 +64,12 @@ mod ferroid {
     use super::{About, FEW, SystemTime, looped, peer, spin_loop, twitter_epoch};
     use crate::suite::Suite;
 
-    const TICKER: &str = "its time is what a background thread has stored last";
+    const TICKER: &str = "its time is what a background thread stored last";
     const TICKER_LOOPED: &str =
-        "its time is what a background thread has stored last; no batch call: single calls in a loop";
-    const OUR_SOURCE: &str =
-        "with a TimeSource of the benchmark's own, as the crate has none that reads a clock";
-    const OUR_SOURCE_LOOPED: &str = "with a TimeSource of the benchmark's own, as the crate has none that \
-        reads a clock; no batch call: single calls in a loop";
+        "its time is what a background thread stored last; no batch call: single calls in a loop";
+    const OUR_SOURCE: &str = "with the benchmark's TimeSource, since none of the crate's reads a clock";
+    const OUR_SOURCE_LOOPED: &str = "with the benchmark's TimeSource, since none of the crate's reads a clock; \
+        no batch call: single calls in a loop";
 
     /// The wall clock, read in every call.
     struct WallClock {
@@ -187,7 +186,7 @@ mod snowflake_me {
     pub fn add(suite: &mut Suite) {
         let single_ids = peer("snowflake_me", "snowflake_me next_id");
         suite.shared(&single_ids, single);
-        suite.singles(OWNED, &About { note: "it has no type for a single owner", ..single_ids }, single);
+        suite.singles(OWNED, &About { note: "has no type for a single owner", ..single_ids }, single);
         let batches = About {
             note: "its own type of ID, copied into the buffer",
             ..peer("snowflake_me", "snowflake_me next_ids_into")
@@ -217,7 +216,7 @@ mod idgenerator {
     }
 
     pub fn add(suite: &mut Suite) {
-        // It keeps the five lowest numbers of each tick for other uses.
+        // It reserves the five lowest numbers of each tick.
         let peer = |subject, note| About { capacity: 4091, note, ..peer("idgenerator", subject) };
         let drift = "takes ticks ahead of the clock, up to 2,000 of them, rather than wait";
         suite.shared(&peer("idgenerator IdInstance", drift), || {
@@ -258,15 +257,15 @@ mod rs_snowflake {
             let mut ids = ids();
             move || ids.real_time_generate().cast_unsigned()
         });
-        let seldom = "reads the clock once in 4,096 IDs: between, the time in them stands still";
+        let seldom = "reads the clock once in 4,096 IDs: in between, the time in them does not change";
         suite.owned(&own_time("rs-snowflake generate", seldom), || {
             let mut ids = ids();
             move || ids.generate().cast_unsigned()
         });
-        let never = "reads the clock when it is made and never again: the time in its IDs only counts them";
+        let never = "reads the clock only when it is made: the time in its IDs only counts them";
         suite.owned(&own_time("rs-snowflake lazy_generate", never), lazy);
         let bucket_note =
-            "never reads the clock again, and its IDs descend: it takes lazy_generate's from the end";
+            "never reads the clock again, and its IDs descend: it returns those of lazy_generate in reverse";
         suite.owned(&own_time("rs-snowflake SnowflakeIdBucket", bucket_note), bucket);
         let looped_note = "never reads the clock again; no batch call: single calls in a loop";
         suite.batches(&own_time("rs-snowflake lazy_generate", looped_note), FEW, || looped(lazy()));
@@ -306,11 +305,11 @@ mod snowid {
 
     pub fn add(suite: &mut Suite) {
         let peer = |subject, note| About { note, ..peer("snowid", subject) };
-        let ahead = "under load it takes ticks ahead of the clock, without a bound";
-        let spins = "has no call that waits: the benchmark tries again until there is an ID";
+        let ahead = "under load it takes ticks ahead of the clock, without a limit";
+        let spins = "has no waiting call: the benchmark retries until it gets an ID";
         suite.shared(&peer("snowid generate", ahead), generate);
         suite.shared(&peer("snowid try_generate", spins), try_generate);
-        let no_owner = "it has no type for a single owner";
+        let no_owner = "has no type for a single owner";
         suite.singles(OWNED, &peer("snowid generate", no_owner), generate);
         suite.batches(&peer("snowid generate_batch", ahead), FEW, || {
             let ids = ids();

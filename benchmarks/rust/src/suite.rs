@@ -15,9 +15,9 @@ pub const FULL_LOAD_TWO: &str = "full load, two threads";
 const PROCESSOR_TIME: &str = "processor time under full load, one thread";
 const TABLES: [&str; 7] = [SHARED, OWNED, TWO_THREADS, BATCHES, FULL_LOAD, FULL_LOAD_TWO, PROCESSOR_TIME];
 
-const NS: &str = "ns an ID";
+const NS: &str = "ns per ID";
 const CAPACITY: &str = "% of capacity";
-const CPU: &str = "CPU seconds a second";
+const CPU: &str = "CPU seconds per second";
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum Role {
@@ -26,17 +26,17 @@ pub enum Role {
     Floor,
 }
 
-/// A subject, as the report shows it.
+/// A subject, as shown in the report.
 #[derive(Clone)]
 pub struct About {
     pub subject: &'static str,
-    /// The crate, as `Cargo.lock` calls it.
+    /// The crate's name in `Cargo.lock`.
     pub package: &'static str,
     pub role: Role,
     /// Whether every call reads a clock.
     pub reads_clock: bool,
-    /// Whether it starts a thread that never ends: then it takes its turns under full load after the others
-    /// are done, so that the thread costs them nothing.
+    /// Whether it starts a thread that never ends: then it runs under full load after the others are done, so
+    /// that the thread does not slow them down.
     pub ticker: bool,
     /// IDs a millisecond.
     pub capacity: u32,
@@ -45,7 +45,7 @@ pub struct About {
     pub note: &'static str,
 }
 
-/// Which IDs a check takes. One check of each kind a subject and run.
+/// Which IDs a check takes. Each subject is checked once in each way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     OneThread,
@@ -63,14 +63,14 @@ struct Row {
     generator: Box<dyn Measured>,
 }
 
-/// A generator with what is measured of it. The calls behind it are a round each, never an ID each.
+/// A generator and what is measured of it. Each dynamic call is a whole round, never a single ID.
 trait Measured {
     fn round(&mut self) -> Vec<f64>;
     fn check(&mut self) -> Check;
 }
 
 struct Generator<N, M, C> {
-    /// Made in its first round, so that a ticker thread does not run before.
+    /// Made in its first round, so that a ticker thread does not run earlier.
     made: Option<N>,
     make: fn() -> N,
     measure: M,
@@ -94,7 +94,7 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// A generator that threads can share, in every table of single IDs but the one of single owners.
+    /// Adds a generator that threads can share to all tables of single IDs but the one of single owners.
     pub fn shared<N: Fn() -> u64 + Sync + 'static>(&mut self, about: &About, make: fn() -> N) {
         let (time_of, capacity) = (about.time_of, about.capacity);
         self.singles(SHARED, about, make);
@@ -108,13 +108,13 @@ impl Suite {
         self.add(about, headings, Kind::TwoThreads, make, measure, check);
     }
 
-    /// A generator with a single owner, in every table of single IDs on one thread.
+    /// Adds a generator with a single owner to all tables of single IDs on one thread.
     pub fn owned<N: FnMut() -> u64 + 'static>(&mut self, about: &About, make: fn() -> N) {
         self.singles(OWNED, about, make);
         self.full_load(about, make);
     }
 
-    /// A subject in one of the two tables of single IDs on one thread, and nowhere else.
+    /// Adds a subject to one of the two tables of single IDs on one thread.
     pub fn singles<N: FnMut() -> u64 + 'static>(&mut self, table: &str, about: &About, make: fn() -> N) {
         let time_of = about.time_of;
         let headings = if table == SHARED { &[(SHARED, NS)] } else { &[(OWNED, NS)] };
@@ -131,7 +131,7 @@ impl Suite {
         self.add(about, headings, Kind::OneThread, make, measure, check);
     }
 
-    /// A subject in the table of batches.
+    /// Adds a subject to the table of batches.
     pub fn batches<F>(&mut self, about: &About, plan: Batches, make: fn() -> F)
     where
         F: FnMut(&mut [u64; BATCH]) + 'static,
@@ -157,16 +157,16 @@ impl Suite {
         self.rows.push(Row { about: about.clone(), headings, targets, kind, rounds, generator });
     }
 
-    /// Says what a row of ours is to reach.
+    /// Sets the targets of one of our rows.
     pub fn target(&mut self, table: &str, subject: &str, targets: Value) {
         let mut rows = self.rows.iter_mut();
         let row = rows.find(|row| row.about.subject == subject && row.headings[0].0 == table);
         row.expect("the row of a target is there").targets = targets;
     }
 
-    /// Measures everything, each table in rounds of its own.
+    /// Measures everything, table by table, each in rounds.
     pub fn run(&mut self, rounds: usize) {
-        // Full load first, while no ticker thread is there that would cost the others processor time.
+        // Full load first, while no ticker thread uses processor time.
         for ticker in [false, true] {
             for table in [FULL_LOAD, FULL_LOAD_TWO] {
                 self.run_rows(rounds, table, |about| about.ticker == ticker);
@@ -193,7 +193,7 @@ impl Suite {
         }
     }
 
-    /// One JSON object a line, in the tables' order.
+    /// Prints one JSON object per line, in the order of the tables.
     pub fn print(&self) {
         for table in TABLES {
             for row in &self.rows {
@@ -229,7 +229,7 @@ impl Suite {
     }
 }
 
-/// The version of a crate in `Cargo.lock`; none for what is not in there.
+/// The version of a crate in `Cargo.lock`, or an empty text if it is not there.
 fn version(package: &str) -> &'static str {
     let after = include_str!("../Cargo.lock").split_once(&format!("name = \"{package}\"\nversion = \""));
     after.and_then(|(_, rest)| rest.split('"').next()).unwrap_or("")

@@ -37,7 +37,7 @@ static void *room(size_t items, size_t size) {
 }
 
 static const char *layout(void) {
-  /* 64 IDs a tick, so that every language uses them up. */
+  /* 64 IDs per tick, so that every language uses them up. */
   if (strcmp(situation, "exhaustion") == 0) {
     return "yitter";
   }
@@ -51,7 +51,7 @@ static polyflake_status build(polyflake_snowflake **snowflake) {
   if (status == POLYFLAKE_OK) {
     status = polyflake_options_set(options, "node", "7", NULL);
   }
-  if (status == POLYFLAKE_OK) { /* a busy machine may keep a thread from its turn for long */
+  if (status == POLYFLAKE_OK) { /* on a busy machine a thread may wait long for its turn */
     status = polyflake_options_set(options, "max_wait_ms", "60000", NULL);
   }
   for (char **argument = arguments; *argument != NULL && status == POLYFLAKE_OK; argument++) {
@@ -120,7 +120,7 @@ static int greater(int one, int other) {
   return one > other ? one : other;
 }
 
-/* Threads that share a generator, or have one each for the same node. */
+/* Threads that share a generator, or have one each, for the same node. */
 static int threads(polyflake_snowflake *shared) {
   struct part each[MAX_PARTS];
   int status = DONE;
@@ -138,9 +138,9 @@ static int threads(polyflake_snowflake *shared) {
   return status;
 }
 
-/* The children go on with the parent's generator, or build one of their own for the same node. */
-static int forked(polyflake_snowflake *parents, polyflake_snowflake *childs) {
-  struct part part = part_of(parents, n);
+/* The children use the parent's generator, or build their own for the same node. */
+static int forked(polyflake_snowflake *inherited, polyflake_snowflake *built) {
+  struct part part = part_of(inherited, n);
   int status = DONE;
   take(&part, 1);
   for (int i = 1; i < parts; i++) {
@@ -150,7 +150,7 @@ static int forked(polyflake_snowflake *parents, polyflake_snowflake *childs) {
       return 1;
     }
     if (child == 0) {
-      struct part own = part_of(childs, n);
+      struct part own = part_of(built, n);
       take_all(&own);
       _exit(finish(&own));
     }
@@ -170,7 +170,7 @@ static int64_t monotonic_ms(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* libfaketime sets this program's clock to what stands in a file. */
+/* libfaketime sets this program's clock from a file. */
 static int rollback(polyflake_snowflake *snowflake) {
   const char *path = getenv("FAKETIME_TIMESTAMP_FILE");
   if (path == NULL) {
@@ -180,7 +180,7 @@ static int rollback(polyflake_snowflake *snowflake) {
   struct part part = part_of(snowflake, 2 * n);
   int64_t until = monotonic_ms() + behind_ms;
   take(&part, n - 1);
-  /* Until here, so that the step leads back to where the first IDs were made. */
+  /* Wait, so that the step leads back to when the first IDs were made. */
   while (monotonic_ms() < until) {
     usleep(1000);
   }
@@ -196,7 +196,7 @@ static int rollback(polyflake_snowflake *snowflake) {
   return finish(&part);
 }
 
-/* Goes on when the process before this one is done, as a restarted program would. */
+/* Starts when the process before this one is done, as a restarted program would. */
 static int restart(void) {
   struct part part = part_of(NULL, n);
   char byte;
@@ -206,7 +206,7 @@ static int restart(void) {
   while (read(STDIN_FILENO, &byte, 1) > 0) {
   }
   take_all(&part);
-  close(gate); /* now the next one goes on */
+  close(gate); /* now the next one starts */
   return finish(&part);
 }
 
@@ -236,7 +236,7 @@ static int run(void) {
     return per_call();
   }
   if (asked_for("prefork") || asked_for("prefork-one-node")) {
-    fputs("C has no prefork server of its own; fork is what one does\n", stderr);
+    fputs("C has no prefork server; fork does what one would\n", stderr);
     return UNSUPPORTED;
   }
   polyflake_snowflake *snowflake;

@@ -20,7 +20,7 @@ const (
 	unsupported = 4
 )
 
-// probe is what the runner asks for, and the generator's options that it was given.
+// probe is what the runner asks for, and the options for the generator.
 type probe struct {
 	situation string
 	numbers   map[string]int
@@ -49,12 +49,12 @@ func fromArguments(arguments []string) probe {
 func (p probe) build() (*polyflake.Snowflake, error) {
 	layout := map[int]string{1: "twitter", 10: "sonyflake", 1000: "cosid-second"}[p.numbers["tick_ms"]]
 	if p.situation == "exhaustion" {
-		layout = "yitter" // 64 IDs a tick, so that every language uses them up
+		layout = "yitter" // 64 IDs per tick, so that every language uses them up
 	}
 	options := []polyflake.Option{
 		polyflake.Node(7),
 		polyflake.WithLayout(layout),
-		polyflake.MaxWait(time.Minute), // a busy machine may keep a goroutine from its turn for long
+		polyflake.MaxWait(time.Minute), // on a busy machine a goroutine may wait long for its turn
 	}
 	return polyflake.New(append(options, p.options...)...)
 }
@@ -97,9 +97,9 @@ func (t *part) finish() int {
 		return done
 	}
 	name := t.err.Error()
-	var refusal *polyflake.Error
-	if errors.As(t.err, &refusal) {
-		name = refusal.Name
+	var failure *polyflake.Error
+	if errors.As(t.err, &failure) {
+		name = failure.Name
 	}
 	fmt.Fprintln(os.Stderr, "refused:", name)
 	return refused
@@ -124,8 +124,8 @@ func (p probe) goroutines(work func(*part)) int {
 	return status
 }
 
-// rollback has libfaketime set this program's clock to what stands in a file. That reaches Polyflake, which asks the C
-// library for the time; it would not reach Go's own time.Now.
+// rollback has libfaketime set this program's clock from a file. That affects Polyflake, which asks the C library for
+// the time, but not Go's time.Now.
 func (p probe) rollback(ids *polyflake.Snowflake) int {
 	clock := os.Getenv("FAKETIME_TIMESTAMP_FILE")
 	if clock == "" {
@@ -135,7 +135,7 @@ func (p probe) rollback(ids *polyflake.Snowflake) int {
 	began := time.Now()
 	var t part
 	t.take(ids, p.numbers["n"]-1)
-	// Until here, so that the step leads back to where the first IDs were made.
+	// Wait, so that the step leads back to when the first IDs were made.
 	time.Sleep(behind - time.Since(began))
 	t.take(ids, 1)
 	must(os.WriteFile(clock, fmt.Appendf(nil, "-%f\n", behind.Seconds()), 0o600))
@@ -143,14 +143,14 @@ func (p probe) rollback(ids *polyflake.Snowflake) int {
 	return t.finish()
 }
 
-// restart goes on when the process before this one is done, as a restarted program would.
+// restart starts when the process before this one is done, as a restarted program would.
 func (p probe) restart() int {
 	fmt.Println("ready")
 	_, err := io.ReadAll(os.Stdin)
 	must(err)
 	var t part
 	t.takeFromNew(p, p.numbers["n"])
-	// Now the next one goes on.
+	// Now the next one starts.
 	must(os.NewFile(uintptr(p.numbers["gate"]), "gate").Close())
 	return t.finish()
 }

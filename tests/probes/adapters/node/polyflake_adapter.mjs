@@ -12,11 +12,11 @@ function build({ situation, tickMs, options }) {
     /^\d+$/.test(text) ? Number(text) : text,
   ]);
   const ids = new Snowflake({
-    // 64 IDs a tick, so that every language uses them up.
+    // 64 IDs per tick, so that every language uses them up.
     layout: situation === "exhaustion" ? "yitter" : LAYOUTS[tickMs],
-    // As the README asks: each process has a node of its own, and worker threads share their process's.
+    // As the README requires: each process has a different node, and worker threads share that of their process.
     node: situation === "prefork" ? workerNumber() : 7,
-    // A busy machine may keep a thread from its turn for long.
+    // On a busy machine a thread may wait long for its turn.
     maxWaitMs: 60_000,
     ...Object.fromEntries(given),
   });
@@ -25,6 +25,6 @@ function build({ situation, tickMs, options }) {
 
 const { situation, options } = parse();
 if (situation === "prefork-one-node" && options.state === undefined) {
-  unsupported("a cluster's processes start afresh: one node for all of them needs a state file");
+  unsupported("the processes of a cluster build their own: sharing a node needs a state file");
 }
 await run(build);

@@ -1,6 +1,6 @@
 // The situations of the duplicate probes, for any generator that Node can call.
 //
-// An adapter gives `run` a function that builds a generator: something to call for one ID. docs/probes.md says more.
+// An adapter passes `run` a function that builds a generator: something to call for one ID. See docs/probes.md.
 
 import cluster from "node:cluster";
 import { closeSync, readFileSync, writeFileSync, writeSync } from "node:fs";
@@ -12,7 +12,7 @@ const REFUSED = 3;
 const UNSUPPORTED = 4;
 const IDS_PER_REQUEST = 500;
 
-// What the runner asks for, and the generator's options that it was given.
+// What the runner asks for, and the options for the generator.
 export function parse() {
   const [situation, ...given] = process.argv.slice(2);
   const options = Object.fromEntries(given.map((argument) => argument.split(/=(.*)/s, 2)));
@@ -28,7 +28,7 @@ export function parse() {
   };
 }
 
-// In a prefork server: a number that no other of its workers ever has.
+// In a prefork server: a number that no other worker ever has.
 export function workerNumber() {
   return cluster.worker.id;
 }
@@ -45,9 +45,9 @@ function take(build, n) {
     const nextId = build();
     for (let i = 0; i < n; i++) part.ids.push(String(nextId()));
   } catch (error) {
-    // A mistake in the adapter is no refusal.
+    // This is a mistake in the adapter, not an error of the generator.
     if (error instanceof TypeError || error instanceof ReferenceError) throw error;
-    // Polyflake's codes are the names of all languages in upper case.
+    // Polyflake's codes are the names used in all languages, in upper case.
     part.refused = error.code?.toLowerCase() ?? error.name;
   }
   return part;
@@ -62,7 +62,7 @@ function finish(...parts) {
   process.exit(parts.some(({ refused }) => refused) ? REFUSED : DONE);
 }
 
-// Each worker thread has a generator of its own, all for one node.
+// Each worker thread has its own generator, all for one node.
 async function workerThreads(_, { parts }) {
   const taking = Array.from({ length: parts }, () => {
     const worker = new Worker(process.argv[1], { argv: process.argv.slice(2) });
@@ -81,7 +81,7 @@ function rollback(build, { n, behindMs }) {
     nextId = build();
     return nextId;
   }, n - 1);
-  // Until here, so that the step leads back to where the first IDs were made.
+  // Wait, so that the step leads back to when the first IDs were made.
   while (process.hrtime.bigint() < began + BigInt(behindMs) * 1_000_000n) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
   }
@@ -94,17 +94,17 @@ function rollback(build, { n, behindMs }) {
   );
 }
 
-// More IDs than the ticks that go by have room for.
+// More IDs than fit in the ticks that pass.
 function exhaustion(build, { n }) {
   finish(take(build, n));
 }
 
-// Goes on when the process before this one is done, as a restarted program would.
+// Starts when the process before this one is done, as a restarted program would.
 function restart(build, { n, gate }) {
   writeSync(1, "ready\n");
   readFileSync(0);
   const part = take(build, n);
-  // Now the next one goes on.
+  // Now the next one starts.
   closeSync(gate);
   finish(part);
 }
@@ -126,7 +126,7 @@ async function prefork(_, { n, parts }) {
   }
   const answers = await Promise.all(taking);
   for (const worker of workers) worker.process.kill();
-  if (processes.size < 2) throw new Error("one worker answered every request: no two were at work");
+  if (processes.size < 2) throw new Error("one worker answered every request, so no two ran at once");
   finish(...answers);
 }
 
@@ -156,8 +156,8 @@ function serve(build) {
 const SITUATIONS = {
   threads: () => unsupported("worker threads share no objects: see worker-threads"),
   "worker-threads": workerThreads,
-  fork: () => unsupported("Node's fork starts the program afresh"),
-  "fork-new": () => unsupported("Node's fork starts the program afresh"),
+  fork: () => unsupported("Node's fork starts a new program"),
+  "fork-new": () => unsupported("Node's fork starts a new program"),
   prefork,
   "prefork-one-node": prefork,
   rollback,

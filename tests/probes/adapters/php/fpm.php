@@ -1,7 +1,7 @@
 <?php
 
 /*
- * What php-fpm serves in the prefork probes: a request builds a generator, as PHP's requests do, and takes IDs.
+ * What php-fpm serves in the prefork probes: each request builds a generator, as PHP's requests do, and takes IDs.
  */
 
 declare(strict_types=1);
@@ -10,7 +10,7 @@ require __DIR__ . '/probe.php';
 
 $probe = new Probe(explode(' ', (string) getenv('PROBE')));
 $left = $probe->n * $probe->parts - ((int) $_SERVER['QUERY_STRING'] - 1) * $probe->idsPerRequest();
-// A worker holds its first request until each has one: else the first would answer all.
+// Each worker holds its first request until all have one: else one could answer all.
 $folder = getenv('PROBE_FOLDER');
 touch("$folder/worker-" . getmypid());
 while (count(glob("$folder/worker-*") ?: []) < $probe->parts) {

@@ -27,7 +27,7 @@ function unsupported(string $why): never
     exit(4);
 }
 
-/** The children go on with the parent's generator, or build one of their own for the same node. */
+/** The children use the parent's generator, or build their own for the same node. */
 function forked(Probe $probe, bool $childrenBuild): int
 {
     if (!function_exists('pcntl_fork')) {
@@ -58,7 +58,7 @@ function rollback(Probe $probe): int
     $part = new Part();
     $until = hrtime(true) + $probe->behindMs * 1_000_000;
     $part->take(static fn () => $ids, $probe->n - 1);
-    // Until here, so that the step leads back to where the first IDs were made.
+    // Wait, so that the step leads back to when the first IDs were made.
     while (hrtime(true) < $until) {
         usleep(1000);
     }
@@ -67,7 +67,7 @@ function rollback(Probe $probe): int
     return finish($part->take(static fn () => $ids, $probe->n));
 }
 
-/** Goes on when the process before this one is gone, as a restarted program would. */
+/** Starts when the process before this one has ended, as a restarted program would. */
 function restart(Probe $probe): int
 {
     fwrite(STDOUT, "ready\n");
@@ -85,7 +85,7 @@ function perCall(Probe $probe): int
     return finish($part);
 }
 
-/** A php-fpm that serves fpm.php, in a folder that goes away again. */
+/** A php-fpm that serves fpm.php, in a temporary folder. */
 function prefork(Probe $probe): int
 {
     $names = 'php-fpm' . PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION . ' php-fpm';
@@ -118,14 +118,13 @@ function prefork(Probe $probe): int
     $command = [$fpm, '-F', '-y', "$folder/fpm.conf", '-d', 'ffi.enable=true', ...$root];
     $server = proc_open($command, [1 => $log, 2 => $log], $pipes) ?: exit(1);
     try {
-        // The socket's file is there a moment before the server listens.
-        while (!$client = @stream_socket_client("unix://$folder/socket")) {
+        // Its socket exists a little before it takes connections.
+        while (@stream_socket_client("unix://$folder/socket") === false) {
             if (!proc_get_status($server)['running']) {
                 throw new RuntimeException('php-fpm did not start: ' . file_get_contents("$folder/log"));
             }
             usleep(10_000);
         }
-        fclose($client);
         return finish(...ask($probe, $folder));
     } finally {
         proc_terminate($server);
@@ -135,7 +134,7 @@ function prefork(Probe $probe): int
     }
 }
 
-/** @return list<Part> the answers to the requests, two of which are under way at once for each worker */
+/** @return list<Part> the answers to the requests, of which two run at once for each worker */
 function ask(Probe $probe, string $folder): array
 {
     $requests = (int) ceil($probe->n * $probe->parts / $probe->idsPerRequest());
@@ -170,7 +169,7 @@ exit(match ($probe->situation) {
     'fork-new' => forked($probe, childrenBuild: true),
     'prefork' => prefork($probe),
     'prefork-one-node' => $needsState
-        ? unsupported('php-fpm\'s workers build their own: one node for all of them needs a state file')
+        ? unsupported('php-fpm\'s workers build their own: sharing a node needs a state file')
         : prefork($probe),
     'rollback' => rollback($probe),
     'exhaustion' => finish((new Part())->take($probe->build(...), $probe->n)),

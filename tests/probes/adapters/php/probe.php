@@ -1,7 +1,7 @@
 <?php
 
 /*
- * What polyflake_adapter.php and the script that its php-fpm serves have in common.
+ * Shared by polyflake_adapter.php and the script that its php-fpm serves.
  */
 
 declare(strict_types=1);
@@ -13,7 +13,7 @@ use Polyflake\Snowflake;
 require getenv('POLYFLAKE_PHP') ?: __DIR__ . '/../../../../bindings-c/php/autoload.php';
 require __DIR__ . '/../../../../bindings-c/php/examples/fpm/WorkerSlot.php';
 
-/** What the runner asks for, and the generator's options that it was given. */
+/** What the runner asks for, and the options for the generator. */
 final class Probe
 {
     private const LAYOUTS = [1 => 'twitter', 10 => 'sonyflake', 1000 => 'cosid-second'];
@@ -39,12 +39,12 @@ final class Probe
         $this->parts = $given['parts'] ?? 1;
         $this->behindMs = $given['behind_ms'] ?? 0;
         $this->tickMs = $given['tick_ms'] ?? 1;
-        // PHP cannot close the gate, a descriptor by its number: the next process goes on at this one's end.
+        // PHP cannot close the gate, a file descriptor: the next process starts when this one ends.
         unset($given['n'], $given['parts'], $given['behind_ms'], $given['tick_ms'], $given['gate']);
         $this->options = $given;
     }
 
-    /** Few enough that each worker of a server has one. */
+    /** Small enough that each worker of a server gets a request. */
     public function idsPerRequest(): int
     {
         return min(500, $this->n);
@@ -57,19 +57,19 @@ final class Probe
             $options[lcfirst(str_replace('_', '', ucwords($name, '_')))] = $value;
         }
         if ($this->situation === 'rollback') {
-            // PHP loads libpolyflake past libfaketime (RTLD_DEEPBIND), so the time is read where that reaches it.
+            // PHP loads libpolyflake with RTLD_DEEPBIND, which bypasses libfaketime; its effect shows in microtime.
             $options['clock'] = static fn (): int => (int) (microtime(true) * 1000);
         }
         return new Snowflake(...($options + [
-            // 64 IDs a tick, so that every language uses them up.
+            // 64 IDs per tick, so that every language uses them up.
             'layout' => $this->situation === 'exhaustion' ? 'yitter' : self::LAYOUTS[$this->tickMs],
             'node' => $this->situation === 'prefork' ? self::ownNode() : 7,
-            // A busy machine may keep a process from its turn for long.
+            // On a busy machine a process may wait long for its turn.
             'maxWaitMs' => 60_000,
         ]));
     }
 
-    /** As the README asks: each of php-fpm's workers has a node of its own. */
+    /** As the README requires: each of php-fpm's workers has a different node. */
     private static function ownNode(): int
     {
         return WorkerSlot::take(getenv('PROBE_FOLDER') . '/slots', slots: 32);

@@ -10,13 +10,13 @@ LAYOUTS = {1: "twitter", 10: "sonyflake", 1000: "cosid-second"}
 
 def build(probe: Probe) -> NextId:
     options: dict[str, Any] = {
-        # 64 IDs a tick, so that Python too uses them up.
+        # 64 IDs per tick, so that Python uses them up too.
         "layout": "yitter" if probe.situation == "exhaustion" else LAYOUTS[probe.tick_ms],
-        # A busy machine may keep a thread from its turn for long.
+        # On a busy machine a thread may wait long for its turn.
         "max_wait_ms": 60_000,
         **{name: int(text) if text.isdigit() else text for name, text in probe.options.items()},
     }
-    # As the README asks: each process has a node of its own.
+    # As the README requires: each process has a different node.
     node = worker_number() if probe.situation == "prefork" else 7
     return Snowflake(node=node, **options).next_id
 

@@ -1,7 +1,7 @@
 """The situations of the duplicate probes, for any generator that Python can call.
 
-An adapter gives `run` a function that builds a generator: something to call for one ID.
-docs/probes.md has one whole.
+An adapter passes `run` a function that builds a generator: something to call for one ID.
+docs/probes.md has a complete one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any, NamedTuple, NoReturn
 HERE = Path(__file__).resolve().parent
 DONE, REFUSED, UNSUPPORTED = 0, 3, 4
 IDS_PER_REQUEST = 500
-# In an adapter: no refusals.
+# Mistakes in an adapter, not errors of a generator.
 MISTAKES = (AttributeError, ImportError, NameError, TypeError)
 
 
 class Probe(NamedTuple):
-    """What the runner asks for, and the generator's options that it was given."""
+    """What the runner asks for, and the options for the generator."""
 
     situation: str
     n: int = 1
@@ -37,7 +37,7 @@ class Probe(NamedTuple):
     behind_ms: int = 0
     tick_ms: int = 1
     gate: int = -1
-    options: dict[str, str] = {}  # noqa: RUF012 - nobody changes it
+    options: dict[str, str] = {}  # noqa: RUF012 - never changed
 
 
 NextId = Callable[[], int]
@@ -118,18 +118,18 @@ def threads(build: Build, probe: Probe) -> int:
 
 
 def worker_threads(build: Build, probe: Probe) -> int:
-    """Each thread has a generator of its own, all for one node."""
+    """Each thread has its own generator, all for one node."""
     return finish(in_threads([lambda: build(probe)] * probe.parts, probe.n))
 
 
 def fork(build: Build, probe: Probe) -> int:
-    """The parent and its children go on with the generator that the parent made."""
+    """The parent and its children use the generator that the parent built."""
     next_id = build(probe)
     return forked(next_id, lambda: next_id, probe)
 
 
 def fork_new(build: Build, probe: Probe) -> int:
-    """The children build one of their own, for the parent's node."""
+    """The children build their own, for the parent's node."""
     return forked(build(probe), lambda: build(probe), probe)
 
 
@@ -158,8 +158,8 @@ def rollback(build: Build, probe: Probe) -> int:
     next_id = build(probe)
     began = time.monotonic()
     before = Part().take(lambda: next_id, probe.n - 1)
-    # Until here, so that the step leads back to where the first IDs were made. Not time.sleep,
-    # which libfaketime breaks.
+    # Wait, so that the step leads back to when the first IDs were made. Not with time.sleep, which
+    # libfaketime breaks.
     select.select([], [], [], max(0, began + probe.behind_ms / 1000 - time.monotonic()))
     last = Part().take(lambda: next_id, 1)
     Path(clock).write_text(f"-{probe.behind_ms / 1000}\n")
@@ -167,16 +167,16 @@ def rollback(build: Build, probe: Probe) -> int:
 
 
 def exhaustion(build: Build, probe: Probe) -> int:
-    """More IDs than the ticks that go by have room for."""
+    """More IDs than fit in the ticks that pass."""
     return finish([Part().take(lambda: build(probe), probe.n)])
 
 
 def restart(build: Build, probe: Probe) -> int:
-    """Goes on when the process before this one is done, as a restarted program would."""
+    """Starts when the process before this one is done, as a restarted program would."""
     os.write(1, b"ready\n")
     sys.stdin.buffer.read()
     part = Part().take(lambda: build(probe), probe.n)
-    # Now the next one goes on, within the same tick if it can.
+    # Now the next one starts, within the same tick if possible.
     os.close(probe.gate)
     return finish([part])
 
@@ -198,7 +198,7 @@ def application(adapter: str) -> Callable[[dict[str, str], Callable[..., Any]], 
     """The WSGI application: a request takes as many IDs as its path says."""
     build: Build = importlib.import_module(adapter).build
     probe = parse(os.environ["PROBE"].split("\n"))
-    # Here gunicorn's master loads the application, before it forks its workers.
+    # gunicorn's master loads the application here, before it forks its workers.
     next_id = build(probe) if probe.situation == "prefork-one-node" else None
 
     def inherited_or_own() -> NextId:
@@ -217,7 +217,7 @@ def application(adapter: str) -> Callable[[dict[str, str], Callable[..., Any]], 
 
 
 def wait_for_the_others(workers: int) -> None:
-    """A worker holds its first request until each has one: else the first would answer all."""
+    """Each worker holds its first request until all have one: else one could answer all."""
     here = Path.cwd()  # the server's folder
     (here / f"worker-{os.getpid()}").touch()
     while len(list(here.glob("worker-*"))) < workers:
@@ -230,8 +230,14 @@ class UnixConnection(HTTPConnection):
         self.sock.connect(self.host)
 
 
+def is_listening(address: str) -> bool:
+    """Whether a server takes connections: its socket exists a little earlier."""
+    with socket(AF_UNIX, SOCK_STREAM) as client:
+        return client.connect_ex(address) == 0
+
+
 def prefork(_: Build, probe: Probe) -> int:
-    """A server whose workers are forks of a master that has loaded the application."""
+    """A server whose workers are forked from a master that has loaded the application."""
     if importlib.util.find_spec("gunicorn") is None:
         unsupported("needs gunicorn (pip install gunicorn)")
     with tempfile.TemporaryDirectory(prefix="probe-") as folder:
@@ -253,7 +259,7 @@ def prefork(_: Build, probe: Probe) -> int:
             cwd=folder,
         )
         try:
-            while not listens(address):
+            while not is_listening(address):
                 if server.poll() is not None:
                     raise ChildProcessError("gunicorn did not start")
                 time.sleep(0.01)
@@ -261,16 +267,6 @@ def prefork(_: Build, probe: Probe) -> int:
         finally:
             server.terminate()
             server.wait()
-
-
-def listens(address: str) -> bool:
-    """The socket's file is there a moment before the server listens."""
-    with socket(AF_UNIX, SOCK_STREAM) as client:
-        try:
-            client.connect(address)
-        except (FileNotFoundError, ConnectionRefusedError):
-            return False
-    return True
 
 
 def ask(address: str, probe: Probe) -> list[Part]:

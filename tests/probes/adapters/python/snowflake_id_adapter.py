@@ -10,7 +10,7 @@ def build(probe: Probe) -> NextId:
     ids = SnowflakeGenerator(worker_number() if probe.situation == "prefork" else 7)
 
     def next_id() -> int:
-        # None where the tick is used up; there it is the caller who waits.
+        # None when the tick is used up: the caller must wait.
         while (id_ := next(ids)) is None:
             pass
         return id_

@@ -1,7 +1,7 @@
-"""The textbook's Snowflake, which repeats IDs: it shows that the probes can fail.
+"""The textbook Snowflake, which repeats IDs: it shows that the probes can fail.
 
-Options: wrap=1 wraps a sequence that is used up, borrow=1 goes on in the next tick before its
-time (both with 6 bits of sequence), pause=1 lets other threads in between reading and writing
+Options: wrap=1 wraps a sequence that is used up, borrow=1 continues in the next tick before its
+time (both with 6 bits of sequence), pause=1 lets other threads run between reading and writing
 its state.
 """
 

@@ -14,7 +14,7 @@ const DONE: i32 = 0;
 const REFUSED: i32 = 3;
 const UNSUPPORTED: i32 = 4;
 
-/// What the runner asks for, and the generator's options that it was given.
+/// What the runner asks for, and the options for the generator.
 struct Probe {
     situation: String,
     n: usize,
@@ -54,13 +54,13 @@ impl Probe {
 
     fn build(&self) -> Result<Snowflake, Error> {
         let layout = match (self.situation.as_str(), self.tick_ms) {
-            // 64 IDs a tick, so that every language uses them up.
+            // 64 IDs per tick, so that every language uses them up.
             ("exhaustion", _) => "yitter",
             (_, 1) => "twitter",
             (_, 10) => "sonyflake",
             _ => "cosid-second",
         };
-        // A busy machine may keep a thread from its turn for long.
+        // On a busy machine a thread may wait long for its turn.
         let mut options = Snowflake::builder().layout(layout).node(7).max_wait_ms(60_000);
         for (name, value) in &self.options {
             options.set(name, value)?;
@@ -96,7 +96,7 @@ impl Part {
         }
     }
 
-    /// In one write, since other processes may print to the same file: so with all that is printed.
+    /// In one write, as all output here, since other processes may print to the same file.
     fn finish(&self) -> io::Result<i32> {
         let mut text = String::with_capacity(21 * self.ids.len());
         for id in &self.ids {
@@ -122,7 +122,7 @@ fn unsupported(why: &str) -> i32 {
     UNSUPPORTED
 }
 
-/// Threads that share a generator, or have one each for the same node.
+/// Threads that share a generator, or have one each, for the same node.
 fn threads(probe: &Probe, shared: Option<&Snowflake>) -> io::Result<i32> {
     let together = Arc::new(Barrier::new(probe.parts));
     let parts: Vec<Part> = thread::scope(|scope| {
@@ -149,7 +149,7 @@ fn threads(probe: &Probe, shared: Option<&Snowflake>) -> io::Result<i32> {
     Ok(status)
 }
 
-/// The children go on with the parent's generator, or build one of their own for the same node.
+/// The children use the parent's generator, or build their own for the same node.
 fn forked(probe: &Probe, ids: &Snowflake, children_build: bool) -> io::Result<i32> {
     let mut parents = Part::default();
     parents.take(ids, 1);
@@ -165,7 +165,7 @@ fn forked(probe: &Probe, ids: &Snowflake, children_build: bool) -> io::Result<i3
                     part.take(ids, probe.n);
                 }
                 let status = part.finish().unwrap_or(1);
-                // SAFETY: it returns to nobody.
+                // SAFETY: it does not return.
                 unsafe { libc::_exit(status) }
             }
             _ => {}
@@ -175,14 +175,14 @@ fn forked(probe: &Probe, ids: &Snowflake, children_build: bool) -> io::Result<i3
     let mut status = DONE;
     for _ in 1..probe.parts {
         let mut ended = 0;
-        // SAFETY: the status is written to a variable of ours.
+        // SAFETY: the status is written to a local variable.
         unsafe { libc::wait(&raw mut ended) };
         status = status.max(if libc::WIFEXITED(ended) { libc::WEXITSTATUS(ended) } else { 1 });
     }
     Ok(status.max(parents.finish()?))
 }
 
-/// libfaketime sets this program's clock to what stands in a file.
+/// libfaketime sets this program's clock from a file.
 fn rollback(probe: &Probe, ids: &Snowflake) -> io::Result<i32> {
     let Some(clock) = std::env::var_os("FAKETIME_TIMESTAMP_FILE") else {
         return Ok(unsupported("needs libfaketime, which steps this program's clock"));
@@ -191,7 +191,7 @@ fn rollback(probe: &Probe, ids: &Snowflake) -> io::Result<i32> {
     let began = Instant::now();
     let mut part = Part::default();
     part.take(ids, probe.n - 1);
-    // Until here, so that the step leads back to where the first IDs were made.
+    // Wait, so that the step leads back to when the first IDs were made.
     thread::sleep(behind.saturating_sub(began.elapsed()));
     part.take(ids, 1);
     std::fs::write(clock, format!("-{}\n", behind.as_secs_f64()))?;
@@ -199,13 +199,13 @@ fn rollback(probe: &Probe, ids: &Snowflake) -> io::Result<i32> {
     part.finish()
 }
 
-/// Goes on when the process before this one is done, as a restarted program would.
+/// Starts when the process before this one is done, as a restarted program would.
 fn restart(probe: &Probe) -> io::Result<i32> {
     println!("ready");
     io::stdin().read_to_end(&mut Vec::new())?;
     let mut part = Part::default();
     part.take_from(probe.build(), probe.n);
-    // SAFETY: the runner gave it to this program, which uses it nowhere else. Now the next one goes on.
+    // SAFETY: the runner gave it to this program, which uses it nowhere else. Now the next one starts.
     drop(unsafe { OwnedFd::from_raw_fd(probe.gate) });
     part.finish()
 }
@@ -225,7 +225,7 @@ fn run(probe: &Probe) -> io::Result<i32> {
         "restart" => return restart(probe),
         "per-call" => return per_call(probe),
         "prefork" | "prefork-one-node" => {
-            return Ok(unsupported("Rust has no prefork server of its own; fork is what one does"));
+            return Ok(unsupported("Rust has no prefork server; fork does what one would"));
         }
         _ => {}
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bindings-c/php/test: the PHP package's tests. libpolyflake is found as the package finds it (POLYFLAKE_LIBRARY, or
+# bindings-c/php/test.sh: the PHP package's tests. libpolyflake is found as the package finds it (POLYFLAKE_LIBRARY, or
 # LD_LIBRARY_PATH). Installs what is missing from the distribution through tools/need; where that cannot be, says what it
 # skips. The last line is "N passed, N failed".
 set -uo pipefail

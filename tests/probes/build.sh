@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# tests/probes/build: the adapters that are compiled, into $CARGO_TARGET_DIR/probes. C and Go need libpolyflake, found
-# by pkg-config (PKG_CONFIG_PATH); its folder goes into the programs, so that they run without LD_LIBRARY_PATH.
+# tests/probes/build.sh: builds the adapters in compiled languages, in $CARGO_TARGET_DIR/probes. C and Go need
+# libpolyflake, found by pkg-config (PKG_CONFIG_PATH); its folder is stored in the programs, so that they run without
+# LD_LIBRARY_PATH.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/../../target}
 built=$CARGO_TARGET_DIR/probes
 mkdir -p "$built"
 
-# The workspace's pins serve this program too.
+# This program uses the versions that the workspace pins.
 cp "$here/../../Cargo.lock" "$here/adapters/rust/Cargo.lock"
 cargo build -q --release --manifest-path "$here/adapters/rust/Cargo.toml"
 cp "$CARGO_TARGET_DIR/release/polyflake-probe" "$built/rust"
@@ -21,5 +22,5 @@ if command -v go >/dev/null; then
   cd "$here/adapters/go"
   GOTOOLCHAIN=local CGO_ENABLED=1 CGO_LDFLAGS="-Wl,-rpath,$library" go build -o "$built/go" .
 else
-  echo "skipped: the Go adapter: there is no go here"
+  echo "skipped: the Go adapter: Go is not installed"
 fi

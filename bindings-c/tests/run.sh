@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# PREFIX=... bindings-c/tests/run: everything that C programs do with the library installed in PREFIX:
+# PREFIX=... bindings-c/tests/run.sh: everything that C programs do with the library installed in PREFIX:
 # vectors, threads, misuse, reloading, the header, sanitizers, valgrind, the examples.
 set -uo pipefail
 : "${PREFIX:?set it to where libpolyflake is installed}"

@@ -1,0 +1,60 @@
+"""tests/vectors.json is what make_vectors.py makes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import make_vectors
+import pytest
+from vector_scripts import READING_MODELS, SMALL, batch, one, run_script, scripts
+
+
+def test_the_committed_vectors_are_what_the_reference_makes() -> None:
+    assert make_vectors.VECTORS.read_text(encoding="ascii") == make_vectors.vectors_text()
+
+
+def test_check_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert make_vectors.main(["--check"]) == 0
+    monkeypatch.setattr(make_vectors, "VECTORS", tmp_path / "vectors.json")
+    assert make_vectors.main(["--check"]) == 1
+    assert "is not what make_vectors.py makes" in capsys.readouterr().out
+    assert make_vectors.main([]) == 0
+    assert make_vectors.main(["--check"]) == 0
+
+
+def test_the_file_is_readable_in_a_diff() -> None:
+    text = make_vectors.VECTORS.read_text(encoding="ascii")
+    assert len(text) < 400_000
+    assert max(len(line) for line in text.splitlines()) < 2000
+    assert next(iter(json.loads(text))) == "about"
+
+
+def test_no_number_of_64_bits_is_a_json_number() -> None:
+    def walk(value: object) -> None:
+        if isinstance(value, dict):
+            for part in value.values():
+                walk(part)
+        elif isinstance(value, list):
+            for part in value:
+                walk(part)
+        else:
+            assert not isinstance(value, float)
+            assert not isinstance(value, int) or abs(value) < 100
+
+    walk(json.loads(make_vectors.VECTORS.read_text(encoding="ascii")))
+
+
+def test_scripts_do_not_depend_on_how_often_the_clock_is_read() -> None:
+    # This one does: each reading moves the clock into another fresh tick.
+    steps = [
+        one(1000, wait=(1, 1005)),
+        batch(3, 1010, wait=(1, 1020)),
+    ]
+    options = {"layout": SMALL, "node": "5", "sequence_start": "zero"}
+    outcomes = [run_script(options, steps, **model) for model in READING_MODELS]
+    assert any(each != outcomes[0] for each in outcomes)
+    # scripts() checks every committed one in all these ways and raises otherwise.
+    assert sum(1 for _ in scripts()) > 100
