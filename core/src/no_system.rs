@@ -44,6 +44,10 @@ impl Process {
         true
     }
 
+    pub(crate) fn wait_for(&self, _: (usize, usize), _: u64) -> Turn {
+        Turn
+    }
+
     pub(crate) fn limit(&self) -> &'static AtomicU64 {
         static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
         &LIMIT
@@ -56,10 +60,6 @@ pub(crate) struct Turn;
 
 #[expect(clippy::unused_self, reason = "as where there are threads")]
 impl Turn {
-    pub(crate) const fn join(_: (usize, usize), _: u64) -> Self {
-        Self
-    }
-
     pub(crate) const fn leads(&self) -> bool {
         true
     }

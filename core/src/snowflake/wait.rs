@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::rule::{Rule, Run, Stop};
 use crate::snowflake::Snowflake;
 use crate::snowflake::take::{Blocked, Stopped};
-use crate::system::{StateFile, Turn};
+use crate::system::{Process, StateFile, Turn};
 use crate::wait::Wait;
 
 impl<C: Clock> Snowflake<C> {
@@ -51,7 +51,7 @@ impl<C: Clock> Snowflake<C> {
             Err(stopped) => Blocked { stopped, filled: 0 },
         };
         let (mut since, mut so_far) = (None, None);
-        let turn = Turn::join(self.waits_for(), wanted);
+        let turn = Process::current().wait_for(self.waits_for(), wanted);
         loop {
             let pause = match self.pause_after(&blocked, so_far) {
                 Ok(pause) => pause,

@@ -10,7 +10,7 @@ use core::sync::atomic::AtomicPtr;
 use portable_atomic::{AtomicU64, Ordering};
 use std::boxed::Box;
 
-use super::queue::Queue;
+use super::queue::{Queue, Turn};
 
 /// A process, or what a child has inherited of its parent's.
 #[derive(Debug)]
@@ -57,9 +57,9 @@ impl Process {
         self.alive.load(Ordering::Acquire) != 0
     }
 
-    /// The calls of this process that wait.
-    pub(super) fn queue(&self) -> &Queue {
-        &self.queue
+    /// A call that wants so many slots joins those of this process that wait for the same `key`.
+    pub(crate) fn wait_for(&'static self, key: (usize, usize), wanted: u64) -> Turn {
+        Turn::join(&self.queue, key, wanted)
     }
 
     /// The limit of what only this process issues: every slot, and in its children none.

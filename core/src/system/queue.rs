@@ -16,7 +16,6 @@ use std::sync::PoisonError;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::vec::Vec;
 
-use super::Process;
 use crate::rule::Run;
 
 /// How long a call may not notice that it was closed or interrupted.
@@ -113,11 +112,7 @@ impl Drop for Counted {
 
 impl Turn {
     /// A call that wants so many slots joins those that wait for the same `key`.
-    pub(crate) fn join(key: Key, wanted: u64) -> Self {
-        Self::join_queue(Process::current().queue(), key, wanted)
-    }
-
-    fn join_queue(queue: &'static Queue, key: Key, wanted: u64) -> Self {
+    pub(super) fn join(queue: &'static Queue, key: Key, wanted: u64) -> Self {
         let outer = WAITING.try_with(|waiting| waiting.replace(waiting.get() + 1)).unwrap_or(0);
         let led = LED.try_with(Cell::get).unwrap_or(0);
         let order = Order { key, led, came: TURNS.fetch_add(1, Ordering::Relaxed) };
@@ -285,7 +280,7 @@ mod models {
             let queue: &'static Queue = Box::leak(Box::default());
             let next = Arc::new(AtomicU64::new(0));
             let call = move |next: Arc<AtomicU64>| {
-                let turn = Turn::join_queue(queue, (1, 1), 1);
+                let turn = Turn::join(queue, (1, 1), 1);
                 loop {
                     if let Some(run) = turn.given() {
                         return run.first;
@@ -317,9 +312,14 @@ mod models {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use std::boxed::Box;
     use std::vec;
 
     const KEY: Key = (1, 1);
+
+    fn queue() -> &'static Queue {
+        Box::leak(Box::default())
+    }
 
     fn run(first: u64, last: u64) -> Run {
         Run { first, last, rolled_back: false }
@@ -344,12 +344,13 @@ mod tests {
 
     #[test]
     fn the_first_to_come_leads_and_serves_all_that_wait() {
-        let turns = [1, 5, 1].map(|wanted| Turn::join(KEY, wanted));
-        let other = Turn::join((2, 2), 1);
+        let queue = queue();
+        let turns = [1, 5, 1].map(|wanted| Turn::join(queue, KEY, wanted));
+        let other = Turn::join(queue, (2, 2), 1);
         assert_eq!([&turns[0], &turns[1], &turns[2], &other].map(Turn::is_first), [true, false, false, true]);
         let others = turns[0].others();
         assert_eq!(others.wanted(), 6);
-        let late = Turn::join(KEY, 1);
+        let late = Turn::join(queue, KEY, 1);
         assert_eq!(others.share(run(100, 106)), run(100, 100));
         assert_eq!(turns[1].given(), Some(run(101, 105)));
         assert_eq!(turns[2].given(), Some(run(106, 106)));
@@ -359,24 +360,24 @@ mod tests {
     }
 
     #[test]
-    fn those_that_get_none_wait_on_and_lead_before_who_has_led() {
-        let key = (3, 3);
-        let turns = [1, 1, 1].map(|wanted| Turn::join(key, wanted));
+    fn those_that_get_none_wait_on_and_lead_before_those_that_have_led() {
+        let queue = queue();
+        let turns = [1, 1, 1].map(|wanted| Turn::join(queue, KEY, wanted));
         assert_eq!(turns[0].others().share(run(7, 8)), run(7, 7));
         assert_eq!((turns[1].given(), turns[2].given()), (Some(run(8, 8)), None));
         let [first, second, third] = turns;
         drop((first, second));
         assert!(third.is_first());
         // This thread has led before, and others have not.
-        let again = Turn::join(key, 1);
+        let again = Turn::join(queue, KEY, 1);
         let order = again.place.order;
-        std::thread::spawn(move || assert!(Turn::join(key, 1).place.order < order)).join().unwrap();
+        std::thread::spawn(move || assert!(Turn::join(queue, KEY, 1).place.order < order)).join().unwrap();
     }
 
     #[test]
-    fn who_has_left_gets_nothing_and_a_leader_who_fails_gives_nothing() {
-        let key = (4, 4);
-        let [leader, leaves, stays] = [1, 1, 1].map(|wanted| Turn::join(key, wanted));
+    fn a_call_that_has_left_gets_nothing_and_a_leader_that_fails_gives_nothing() {
+        let queue = queue();
+        let [leader, leaves, stays] = [1, 1, 1].map(|wanted| Turn::join(queue, KEY, wanted));
         drop(leader.others());
         let others = leader.others();
         drop(leaves);
