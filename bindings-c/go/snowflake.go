@@ -50,18 +50,19 @@ func Version() string {
 //
 // The zero Snowflake is a closed one. A Snowflake must not be copied.
 type Snowflake struct {
-	// nil once closed. A call holds the generator it found here until it has returned.
-	generator atomic.Pointer[generator]
-	layout    Layout
-	node      uint64
+	// nil once closed. A call holds the cSnowflake that it found here until it returns.
+	open   atomic.Pointer[cSnowflake]
+	layout Layout
+	node   uint64
 }
 
-// generator owns the C object. Nothing frees that but the collector, once no Snowflake and no call refers to the
-// generator: so a call still inside never uses what Close has freed, and an ID pays nothing for it.
-type generator struct {
-	c           C.uintptr_t // the polyflake_snowflake's address; see shim.h
+// cSnowflake owns the C object. Only the garbage collector frees it, once no Snowflake and no call refers to the
+// cSnowflake, so a call in progress never uses freed memory, at no cost per ID.
+type cSnowflake struct {
+	address     C.uintptr_t // of the polyflake_snowflake; see shim.h
 	hasOwnClock bool
-	// A cleanup needs an object that shares no memory with others, as those without a pointer of Go's would.
+	// Keeps a Go pointer in the struct: the allocator packs pointer-free structs together, and a cleanup would then
+	// wait for all of them.
 	layout Layout
 }
 
@@ -108,7 +109,7 @@ func New(options ...Option) (*Snowflake, error) {
 		owned.free()
 		return nil, err
 	}
-	runtime.AddCleanup(made.generator.Load(), resources.free, owned)
+	runtime.AddCleanup(made.open.Load(), resources.free, owned)
 	return made, nil
 }
 
@@ -127,11 +128,11 @@ func wrap(c *C.polyflake_snowflake, hasOwnClock bool) (*Snowflake, error) {
 		return nil, err
 	}
 	made := &Snowflake{layout: layout, node: uint64(node)}
-	made.generator.Store(&generator{C.uintptr_t(uintptr(unsafe.Pointer(c))), hasOwnClock, layout})
+	made.open.Store(&cSnowflake{C.uintptr_t(uintptr(unsafe.Pointer(c))), hasOwnClock, layout})
 	return made, nil
 }
 
-// resources are what a generator owns outside of Go's memory.
+// resources are what a cSnowflake owns outside Go's memory.
 type resources struct {
 	snowflake *C.polyflake_snowflake
 	clock     cgo.Handle // 0 for a built-in clock
@@ -149,21 +150,21 @@ func (r resources) free() {
 // It gives [ErrSequenceExhausted] or [ErrClockMovedBackwards] where that was not enough (a step back past
 // [MaxBackward] does not wait), [ErrTimeOutOfRange], [ErrClockFailed], [ErrStateFile], or [ErrClosed].
 func (s *Snowflake) NextID() (ID, error) {
-	g := s.generator.Load()
-	if g == nil {
+	c := s.open.Load()
+	if c == nil {
 		return 0, errClosed()
 	}
-	if !g.hasOwnClock {
-		id := C.polyflake_go_next_id_or_zero(g.c)
-		runtime.KeepAlive(g)
+	if !c.hasOwnClock {
+		id := C.polyflake_go_next_id_or_zero(c.address)
+		runtime.KeepAlive(c)
 		if id == 0 {
 			return s.TryNextID() // says why, and does not wait a second time; there may be an ID by now
 		}
 		return ID(id), nil
 	}
 	// What the clock fails with must not be lost with a first call that only says 0.
-	result := C.polyflake_go_next_id(g.c)
-	runtime.KeepAlive(g)
+	result := C.polyflake_go_next_id(c.address)
+	runtime.KeepAlive(c)
 	if result.failure != nil {
 		return 0, failed(result.failure)
 	}
@@ -172,12 +173,12 @@ func (s *Snowflake) NextID() (ID, error) {
 
 // TryNextID gives the next ID, or the error of [Snowflake.NextID] at once where there is none yet.
 func (s *Snowflake) TryNextID() (ID, error) {
-	g := s.generator.Load()
-	if g == nil {
+	c := s.open.Load()
+	if c == nil {
 		return 0, errClosed()
 	}
-	result := C.polyflake_go_try_next_id(g.c)
-	runtime.KeepAlive(g)
+	result := C.polyflake_go_try_next_id(c.address)
+	runtime.KeepAlive(c)
 	if result.failure != nil {
 		return 0, failed(result.failure)
 	}
@@ -204,12 +205,12 @@ func (s *Snowflake) NextIDs(n int) ([]ID, error) {
 // Fill is [Snowflake.NextIDs] into a slice that is there already, of any length. After an error, the slice's content
 // means nothing.
 func (s *Snowflake) Fill(ids []ID) error {
-	g := s.generator.Load()
-	if g == nil {
+	c := s.open.Load()
+	if c == nil {
 		return errClosed()
 	}
-	failure := C.polyflake_go_fill(g.c, C.size_t(len(ids)), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ids))))
-	runtime.KeepAlive(g)
+	failure := C.polyflake_go_fill(c.address, C.size_t(len(ids)), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ids))))
+	runtime.KeepAlive(c)
 	return failed(failure)
 }
 
@@ -261,19 +262,19 @@ type Stats struct {
 
 // Stats reads the counters, and the clock once. It gives [ErrClockFailed] or [ErrClosed].
 func (s *Snowflake) Stats() (Stats, error) {
-	g := s.generator.Load()
-	if g == nil {
+	c := s.open.Load()
+	if c == nil {
 		return Stats{}, errClosed()
 	}
-	c := C.polyflake_stats{size: C.sizeof_polyflake_stats}
-	failure := C.polyflake_go_stats(g.c, &c)
-	runtime.KeepAlive(g)
+	read := C.polyflake_stats{size: C.sizeof_polyflake_stats}
+	failure := C.polyflake_go_stats(c.address, &read)
+	runtime.KeepAlive(c)
 	if failure != nil {
 		return Stats{}, failed(failure)
 	}
-	stats := Stats{Waits: uint64(c.waits), Rollbacks: uint64(c.rollbacks), LeadMs: uint64(c.lead_ms)}
-	if c.last_issued_ms >= 0 {
-		stats.LastIssued = time.UnixMilli(int64(c.last_issued_ms)).UTC()
+	stats := Stats{Waits: uint64(read.waits), Rollbacks: uint64(read.rollbacks), LeadMs: uint64(read.lead_ms)}
+	if read.last_issued_ms >= 0 {
+		stats.LastIssued = time.UnixMilli(int64(read.last_issued_ms)).UTC()
 	}
 	return stats, nil
 }
@@ -283,9 +284,9 @@ func (s *Snowflake) Stats() (Stats, error) {
 // the last call has returned, at the next collection of garbage; so is a Snowflake that is never closed and no longer
 // referred to. Close never fails and does not wait, and a second one does nothing.
 func (s *Snowflake) Close() error {
-	if g := s.generator.Swap(nil); g != nil {
-		C.polyflake_go_close(g.c)
-		runtime.KeepAlive(g)
+	if c := s.open.Swap(nil); c != nil {
+		C.polyflake_go_close(c.address)
+		runtime.KeepAlive(c)
 	}
 	return nil
 }

@@ -11,12 +11,12 @@ use crate::status::{
 /// A generator of unique, time-ordered 64-bit IDs. Any number of threads may use it at once.
 #[derive(Debug)]
 pub struct polyflake_snowflake {
-    generator: Generator,
+    snowflake: AnySnowflake,
     layout: polyflake_layout,
 }
 
 #[derive(Debug)]
-enum Generator {
+enum AnySnowflake {
     Builtin(Snowflake),
     Callers(Snowflake<CallersClock>),
 }
@@ -24,9 +24,9 @@ enum Generator {
 /// Calls `$call` on the core's Snowflake, whichever clock it has.
 macro_rules! with {
     ($snowflake:expr, $ids:ident => $call:expr) => {
-        match &$snowflake.generator {
-            Generator::Builtin($ids) => $call,
-            Generator::Callers($ids) => $call,
+        match &$snowflake.snowflake {
+            AnySnowflake::Builtin($ids) => $call,
+            AnySnowflake::Callers($ids) => $call,
         }
     };
 }
@@ -77,16 +77,16 @@ pub unsafe extern "C" fn polyflake_snowflake_new(
         // SAFETY: as the header asks.
         let (from, snowflake) =
             unsafe { (given(options, "options is NULL")?, output(snowflake, "snowflake is NULL")?) };
-        let generator = match from.clock {
-            None => Generator::Builtin(from.options.build()?),
-            Some(clock) => Generator::Callers(from.options.build_with_clock(clock)?),
+        let made = match from.clock {
+            None => AnySnowflake::Builtin(from.options.build()?),
+            Some(clock) => AnySnowflake::Callers(from.options.build_with_clock(clock)?),
         };
-        let layout = match &generator {
-            Generator::Builtin(ids) => *ids.layout(),
-            Generator::Callers(ids) => *ids.layout(),
+        let layout = match &made {
+            AnySnowflake::Builtin(ids) => *ids.layout(),
+            AnySnowflake::Callers(ids) => *ids.layout(),
         };
-        let made = polyflake_snowflake { generator, layout: polyflake_layout(layout) };
-        snowflake.write(Box::into_raw(Box::new(made)));
+        let boxed = polyflake_snowflake { snowflake: made, layout: polyflake_layout(layout) };
+        snowflake.write(Box::into_raw(Box::new(boxed)));
         Ok(())
     })
 }
@@ -208,7 +208,7 @@ unsafe fn fill(snowflake: *const polyflake_snowflake, n: usize, ids: *mut u64) -
         // is read before it is written.
         unsafe { core::slice::from_raw_parts_mut(ids, n) }
     };
-    Ok(with!(snowflake, flake => flake.fill(ids))?)
+    Ok(with!(snowflake, snowflake => snowflake.fill(ids))?)
 }
 
 /// The layout, which lives as long as the Snowflake and is not to be freed; NULL for NULL.

@@ -39,9 +39,9 @@ const LARGE_BATCH: usize = 16 * 1024;
 /// >>> ids.next_id() < ids.next_id()
 /// True
 #[pyclass(frozen, module = "polyflake", name = "Snowflake")]
-pub(crate) struct PySnowflake(Generator);
+pub(crate) struct PySnowflake(AnySnowflake);
 
-enum Generator {
+enum AnySnowflake {
     Builtin(Snowflake),
     Callers(Snowflake<CallersClock>),
 }
@@ -50,8 +50,8 @@ enum Generator {
 macro_rules! with {
     ($self:ident, $ids:ident => $call:expr) => {
         match &$self.0 {
-            Generator::Builtin($ids) => $call,
-            Generator::Callers($ids) => $call,
+            AnySnowflake::Builtin($ids) => $call,
+            AnySnowflake::Callers($ids) => $call,
         }
     };
 }
@@ -108,20 +108,20 @@ impl PySnowflake {
         if let Some(start) = sequence_start {
             options = options.sequence_start(convert::text(start, "sequence_start")?.parse().or_raise()?);
         }
-        let generator = match clock {
-            None => Generator::Builtin(build(py, state, || options.build())?),
+        let snowflake = match clock {
+            None => AnySnowflake::Builtin(build(py, state, || options.build())?),
             Some(clock) if clock.is_callable() => {
                 let clock = CallersClock(clock.clone().unbind());
-                Generator::Callers(build(py, state, || options.build_with_clock(clock))?)
+                AnySnowflake::Callers(build(py, state, || options.build_with_clock(clock))?)
             }
             Some(clock) if clock.is_instance_of::<PyString>() => {
                 let name = convert::text(clock, "clock")?.parse().or_raise()?;
                 let options = options.clock(name);
-                Generator::Builtin(build(py, state, || options.build())?)
+                AnySnowflake::Builtin(build(py, state, || options.build())?)
             }
             Some(clock) => return Err(convert::wrong_type(clock, "clock", "a str or a callable")),
         };
-        Ok(Self(generator))
+        Ok(Self(snowflake))
     }
 
     /// The next ID. Waits, without holding the GIL, where the tick's sequence is used up.
@@ -248,8 +248,8 @@ impl PySnowflake {
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         match &self.0 {
-            Generator::Builtin(_) => {}
-            Generator::Callers(ids) => visit.call(&ids.clock().0)?,
+            AnySnowflake::Builtin(_) => {}
+            AnySnowflake::Callers(ids) => visit.call(&ids.clock().0)?,
         }
         Ok(())
     }
@@ -282,11 +282,11 @@ impl PySnowflake {
     /// Fills `ids`, holding the interpreter while that takes no time to speak of.
     fn fill_slice(&self, py: Python<'_>, ids: &mut [u64]) -> PyResult<()> {
         let wait = &mut Detached::new();
-        with!(self, flake => {
+        with!(self, snowflake => {
             if ids.len() >= LARGE_BATCH {
-                py.detach(|| flake.fill_with(ids, wait))
+                py.detach(|| snowflake.fill_with(ids, wait))
             } else {
-                flake.poll_fill(ids).or_else(|blocked| py.detach(|| flake.fill_after(ids, blocked, wait)))
+                snowflake.poll_fill(ids).or_else(|blocked| py.detach(|| snowflake.fill_after(ids, blocked, wait)))
             }
         })
         .map_err(|Raised(error)| error)

@@ -446,10 +446,10 @@ class Clock:
         return self.value
 
 
-def moved(generator: Any, clock_ms: int, how: str, by: int) -> int:
+def moved(model: Any, clock_ms: int, how: str, by: int) -> int:
     """The clock of the next step. `edge` and `room` aim at where the outcome changes."""
-    layout = generator.layout
-    last = generator.cursor >> layout.sequence.bits
+    layout = model.layout
+    last = model.cursor >> layout.sequence.bits
     tick_ms = layout.tick_ms
     life = range(layout.epoch_ms, layout.ends_at_ms + 1)
     if clock_ms not in life:
@@ -461,9 +461,9 @@ def moved(generator: Any, clock_ms: int, how: str, by: int) -> int:
         "ticks": clock_ms + by * tick_ms,
         "far": clock_ms + by * 977 * tick_ms,
         # The earliest instant that is no rollback, and those around it.
-        "edge": layout.epoch_ms + (last - generator.ahead - generator.back) * tick_ms + by,
+        "edge": layout.epoch_ms + (last - model.ahead - model.back) * tick_ms + by,
         # The instant in which the tick after the cursor's may be taken, and those around it.
-        "room": layout.epoch_ms + (last + 1 - generator.ahead) * tick_ms + by,
+        "room": layout.epoch_ms + (last + 1 - model.ahead) * tick_ms + by,
         # The cursor's own tick.
         "level": layout.epoch_ms + last * tick_ms + by,
         "epoch": layout.epoch_ms + by,
@@ -504,32 +504,32 @@ steps = st.lists(
 LARGEST_RANDOM_BATCH = 600
 
 
-def batch_size(generator: Any, n: int, ticks: int) -> int:
+def batch_size(model: Any, n: int, ticks: int) -> int:
     """A number of IDs that often ends at the end of a tick, or just beside it."""
     if ticks < 0:
         return [0, -1, 2**24 + 1, 2**64][n % 4]
-    capacity = generator.layout.ids_per_tick
-    left = capacity - 1 - generator.cursor % capacity
+    capacity = model.layout.ids_per_tick
+    left = capacity - 1 - model.cursor % capacity
     wanted = n if not ticks else left + (ticks - 1) * capacity + n - 3
     return max(1, wanted if wanted <= LARGEST_RANDOM_BATCH else n)
 
 
-def both(generator: Any, snowflake: Snowflake, clock_ms: int, call: str, n: int) -> Any:
+def both(model: Any, snowflake: Snowflake, clock_ms: int, call: str, n: int) -> Any:
     """One call on both sides."""
     held = reference.ScriptClock(clock_ms)
     if call == "try_next_id":
-        return outcome(lambda: generator.try_next_id(clock_ms)), outcome(snowflake.try_next_id)
+        return outcome(lambda: model.try_next_id(clock_ms)), outcome(snowflake.try_next_id)
     if call == "next_id":
-        return outcome(lambda: generator.next_id(held)), outcome(snowflake.next_id)
+        return outcome(lambda: model.next_id(held)), outcome(snowflake.next_id)
     if call == "iterate":
-        return outcome(lambda: generator.next_id(held)), outcome(lambda: next(snowflake))
+        return outcome(lambda: model.next_id(held)), outcome(lambda: next(snowflake))
     if call == "next_ids":
-        expected = outcome(lambda: generator.next_ids(n, held))
+        expected = outcome(lambda: model.next_ids(n, held))
         return expected, outcome(lambda: snowflake.next_ids(n))
     # A buffer of no length takes nothing; one cannot be of less than none.
     n = min(max(0, n), LARGEST_RANDOM_BATCH)
     buffer = array("Q", bytes(8 * n))
-    expected = outcome(lambda: generator.next_ids(n, held)) if n else []
+    expected = outcome(lambda: model.next_ids(n, held)) if n else []
 
     def fill() -> list[int]:
         snowflake.fill(buffer)
@@ -569,7 +569,7 @@ def test_scripts(
         options["node"] = node % layout.nodes
     names = ("max_backward_ms", "max_ahead_ms", "sequence_start")
     options |= {k: v for k, v in zip(names, bounds, strict=True) if v is not None}
-    generator = reference.Reference(reference.Options.read(options))
+    model = reference.Reference(reference.Options.read(options))
     clock = Clock()
     snowflake = Snowflake(**options, clock=clock)
     clock.value = {
@@ -580,9 +580,9 @@ def test_scripts(
     }[start]
     log = []
     for how, by, call, n, ticks in script:
-        clock.value = moved(generator, clock.value, how, by)
-        n = batch_size(generator, n, ticks)
-        expected, given_ = both(generator, snowflake, clock.value, call, n)
+        clock.value = moved(model, clock.value, how, by)
+        n = batch_size(model, n, ticks)
+        expected, given_ = both(model, snowflake, clock.value, call, n)
         log.append((clock.value, call, n))
         assert given_ == expected, (options, log)
 
@@ -616,29 +616,29 @@ def test_waiting(
     names = ("max_backward_ms", "max_ahead_ms", "sequence_start")
     options |= {k: v for k, v in zip(names, bounds, strict=True) if v is not None}
     options["max_ahead_ms"] = min(options.get("max_ahead_ms", 0), 3 * layout.tick_ms)
-    generator = reference.Reference(reference.Options.read(options))
+    model = reference.Reference(reference.Options.read(options))
     first_ms = layout.epoch_ms + 20 * layout.tick_ms
     clock = JumpingClock(first_ms, first_ms)
     snowflake = Snowflake(**options, clock=clock)
-    while isinstance(expected := outcome(lambda: generator.try_next_id(first_ms)), int):
+    while isinstance(expected := outcome(lambda: model.try_next_id(first_ms)), int):
         assert snowflake.try_next_id() == expected
     # Used up, and the clock a little behind as well, as far as that is tolerated.
     clock.first = clock.later = first_ms - back_ms
     with pytest.raises(reference.Refused) as caught:
-        generator.try_next_id(clock.first)
+        model.try_next_id(clock.first)
     refused = caught.value
-    assert outcome(snowflake.try_next_id) == outcome(lambda: generator.try_next_id(clock.first))
+    assert outcome(snowflake.try_next_id) == outcome(lambda: model.try_next_id(clock.first))
     if not refused.blocked:
-        assert outcome(snowflake.next_id) == outcome(lambda: generator.try_next_id(clock.first))
+        assert outcome(snowflake.next_id) == outcome(lambda: model.try_next_id(clock.first))
         return
     there_ms = clock.first + refused.retry_after_ms
     # A millisecond earlier is too early.
     clock.first, clock.later, too_early = there_ms - 1, there_ms - 1, clock.first
-    assert outcome(snowflake.try_next_id) == outcome(lambda: generator.try_next_id(there_ms - 1))
+    assert outcome(snowflake.try_next_id) == outcome(lambda: model.try_next_id(there_ms - 1))
     clock.first, clock.later, clock.readings = too_early, there_ms, 0
     if in_a_batch:
         n = min(n, layout.ids_per_tick)
         held = reference.ScriptClock(there_ms)
-        assert snowflake.next_ids(n) == generator.next_ids(n, held)
+        assert snowflake.next_ids(n) == model.next_ids(n, held)
     else:
-        assert snowflake.next_id() == generator.try_next_id(there_ms)
+        assert snowflake.next_id() == model.try_next_id(there_ms)
