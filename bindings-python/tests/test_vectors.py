@@ -25,7 +25,7 @@ VECTORS: dict[str, list[Any]] = json.loads(
 )
 NUMBERS = {error["name"]: error["number"] for error in VECTORS["errors"]}
 MS_OPTIONS = {"max_backward_ms", "max_ahead_ms", "max_wait_ms"}
-# Every section that a test below runs; a new one in the file must not go unnoticed.
+# Every section that a test below runs, so that a new one in the file does not go unnoticed.
 SECTIONS = {"about"}
 
 
@@ -63,7 +63,7 @@ def refused(
 
 
 def utc(unix_ms: int) -> datetime | None:
-    """None where the language's own time ends earlier."""
+    """None past the end of Python's datetime."""
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=unix_ms)
     except OverflowError:
@@ -77,7 +77,7 @@ def node_of(value: Any) -> int | dict[str, int] | None:
 
 
 def options_of(texts: Case) -> Case:
-    """Option texts as this language's values. What has no such value stays a text."""
+    """The texts of options as Python values, or unchanged if there is no such value."""
     values: Case = {}
     for name, text in texts.items():
         if name == "node":
@@ -92,7 +92,7 @@ def options_of(texts: Case) -> Case:
 
 
 class HeldClock:
-    """Returns `value`; each reading after the first of a step moves it on, up to `until`."""
+    """Returns `value`; each reading after the first one of a step advances it, up to `until`."""
 
     def __init__(self, value: int) -> None:
         self.value = self.until = value
@@ -153,7 +153,7 @@ def test_layouts(case: Case) -> None:
     assert from_parts == layout
 
 
-def test_presets_are_those_of_the_vectors() -> None:
+def test_presets_match_the_vectors() -> None:
     names = [c["given"] for c in VECTORS["layouts"] if not set(c["given"]) & set(":|@/")]
     assert sorted(polyflake.PRESETS) == sorted(names)
 
@@ -243,7 +243,7 @@ def test_texts_refused(case: Case) -> None:
 
 
 def build(texts: Case) -> Snowflake:
-    """With a clock of the test's own, unless the options name one: the built-in share cursors."""
+    """With a custom clock, unless the options name one, because built-in clocks share cursors."""
     options = options_of(texts)
     options.setdefault("clock", HeldClock(1656432460105))
     return Snowflake(**options)
@@ -252,7 +252,7 @@ def build(texts: Case) -> Snowflake:
 @cases("options")
 def test_options(case: Case) -> None:
     if "node_text" in case["options"]:
-        # Nodes are integers and maps in Python; a text is the wrong type.
+        # Nodes are integers or mappings in Python; a text is a wrong type.
         with pytest.raises(TypeError):
             build(case["options"])
         return
@@ -264,7 +264,7 @@ def test_options(case: Case) -> None:
 @cases("options_refused")
 def test_options_refused(case: Case) -> None:
     if "node_text" in case["options"] or case.get("text_only"):
-        # Texts for numbers are the wrong type, and unknown names are no keyword arguments.
+        # A text for a number is a wrong type, and an unknown name is not a keyword argument.
         with pytest.raises(TypeError):
             build(case["options"])
         return
