@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from array import array
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from polyflake import (
 )
 
 T = 1_700_000_000_000
+MS_OPTIONS = [name for name in inspect.signature(Snowflake).parameters if name.endswith("_ms")]
 ENORMOUS = 10**5000  # Python does not print it.
 NO_INTEGERS: list[Any] = [
     True,
@@ -75,9 +77,10 @@ INTEGERS: dict[str, tuple[Callable[[Any], object], type[PolyflakeError]]] = {
         lambda value: build(node={"datacenter": 1, "worker": value}),
         InvalidNodeError,
     ),
-    "max_backward_ms": (lambda value: build(max_backward_ms=value), InvalidOptionError),
-    "max_ahead_ms": (lambda value: build(max_ahead_ms=value), InvalidOptionError),
-    "max_wait_ms": (lambda value: build(max_wait_ms=value), InvalidOptionError),
+    **{
+        name: (lambda value, name=name: build(**{name: value}), InvalidOptionError)
+        for name in MS_OPTIONS
+    },
     "n": (lambda value: build().next_ids(value), InvalidOptionError),
     "Snowflake.decode": (lambda value: build().decode(value), InvalidIdError),
     "Layout.decode": (TWITTER.decode, InvalidIdError),
@@ -132,14 +135,7 @@ def test_an_error_for_an_integer_out_of_range_names_it(place: str, value: int) -
 
 
 # Except where None means the default, and nodes, which other tests cover.
-WITH_DEFAULTS = [
-    "node",
-    "compose node",
-    "max_backward_ms",
-    "max_ahead_ms",
-    "max_wait_ms",
-    "tick_ms",
-]
+WITH_DEFAULTS = ["node", "compose node", "tick_ms", *MS_OPTIONS]
 
 
 @pytest.mark.parametrize("place", [place for place in INTEGERS if place not in WITH_DEFAULTS])
@@ -153,9 +149,7 @@ def test_none_is_not_an_integer(place: str) -> None:
     [
         ("node", 0, 1023),
         ("node field", 0, 31),
-        ("max_backward_ms", 0, 2**32 - 1),
-        ("max_ahead_ms", 0, 2**32 - 1),
-        ("max_wait_ms", 0, 2**32 - 1),
+        *((name, 0, 2**32 - 1) for name in MS_OPTIONS),
         ("n", 1, 2**24),
         ("Layout.decode", 0, 2**63 - 1),
         ("format_id", 0, 2**64 - 1),
@@ -168,9 +162,9 @@ def test_none_is_not_an_integer(place: str) -> None:
 )
 def test_the_smallest_and_largest_integers_that_fit(place: str, first: int, last: int) -> None:
     call, error_class = INTEGERS[place]
-    for refused in (first - 1, last + 1):
+    for outside in (first - 1, last + 1):
         with pytest.raises(error_class):
-            call(refused)
+            call(outside)
     if place != "n":  # A held clock does not have 2^24 IDs.
         call(last)
         call(first)

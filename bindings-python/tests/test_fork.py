@@ -1,6 +1,5 @@
 """After a fork: inherited Snowflakes fail in the child, and the parent continues."""
 
-import json
 import multiprocessing
 import os
 from array import array
@@ -8,24 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from polyflake import ForkedError, PolyflakeError, Snowflake
+from support import in_child
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-
-def in_child(child: Callable[[], object]) -> object:
-    """What `child` returns in a fork of this process."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.write(write, json.dumps(child()).encode())
-        finally:
-            os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        answer = pipe.read()
-    os.waitpid(pid, 0)
-    return json.loads(answer)
 
 
 def outcome(call: Callable[[], object]) -> str:

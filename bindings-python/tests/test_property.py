@@ -7,6 +7,7 @@ the other properties run a fraction of it each.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import re
 import sys
@@ -392,17 +393,18 @@ def test_any_text(text: str, format_: str) -> None:
 
 # Options -----------------------------------------------------------------------------------------
 
+MS_OPTIONS = [name for name in inspect.signature(Snowflake).parameters if name.endswith("_ms")]
 ms_options = st.fixed_dictionaries(
     {},
     optional={
         name: st.sampled_from([0, 1, 5, 1000, LARGEST_MS_OPTION])
         | st.integers(0, LARGEST_MS_OPTION)
-        for name in ("max_backward_ms", "max_ahead_ms", "max_wait_ms")
+        for name in MS_OPTIONS
     }
     | {"sequence_start": st.sampled_from(["zero", "spread"])},
 )
 wrong_options = st.tuples(
-    st.sampled_from(["max_backward_ms", "max_ahead_ms", "max_wait_ms"]),
+    st.sampled_from(MS_OPTIONS),
     st.sampled_from([-1, LARGEST_MS_OPTION + 1, -(2**31), 2**63, -(2**63) - 1, 2**64, 2**80]),
 ) | st.tuples(st.just("sequence_start"), st.sampled_from(["", "ZERO", "random", "0", "spread "]))
 
@@ -626,12 +628,12 @@ def test_waiting(
     clock.first = clock.later = first_ms - back_ms
     with pytest.raises(reference.Refused) as caught:
         model.try_next_id(clock.first)
-    refused = caught.value
+    error = caught.value
     assert outcome(snowflake.try_next_id) == outcome(lambda: model.try_next_id(clock.first))
-    if not refused.blocked:
+    if not error.blocked:
         assert outcome(snowflake.next_id) == outcome(lambda: model.try_next_id(clock.first))
         return
-    there_ms = clock.first + refused.retry_after_ms
+    there_ms = clock.first + error.retry_after_ms
     # A millisecond earlier is too early.
     clock.first, clock.later, too_early = there_ms - 1, there_ms - 1, clock.first
     assert outcome(snowflake.try_next_id) == outcome(lambda: model.try_next_id(there_ms - 1))

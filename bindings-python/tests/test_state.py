@@ -18,6 +18,7 @@ from polyflake import (
     StateFileError,
     reset_state,
 )
+from support import in_child
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="state files need Unix")
 
@@ -153,17 +154,11 @@ def test_a_custom_clock_with_a_file_continues(tmp_path: Path) -> None:
 
 def test_a_fork_without_a_file_is_an_error(tmp_path: Path) -> None:
     plain = Snowflake(node=610)
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            for call in (plain.next_id, lambda: Snowflake(node=610, state=tmp_path / "state")):
-                with pytest.raises(ForkedError, match="state file"):
-                    call()
-            os.write(write, b"ok")
-        finally:
-            os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
-        assert pipe.read() == b"ok"
-    os.waitpid(pid, 0)
+
+    def child() -> bool:
+        for call in (plain.next_id, lambda: Snowflake(node=610, state=tmp_path / "state")):
+            with pytest.raises(ForkedError, match="state file"):
+                call()
+        return True
+
+    assert in_child(child) is True

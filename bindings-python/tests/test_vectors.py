@@ -24,7 +24,6 @@ VECTORS: dict[str, list[Any]] = json.loads(
     (Path(__file__).resolve().parents[2] / "tests" / "vectors.json").read_text(encoding="utf-8")
 )
 NUMBERS = {error["name"]: error["number"] for error in VECTORS["errors"]}
-MS_OPTIONS = {"max_backward_ms", "max_ahead_ms", "max_wait_ms"}
 # Every section that a test below runs, so that a new one in the file does not go unnoticed.
 SECTIONS = {"about"}
 
@@ -46,7 +45,7 @@ def error_class(name: str) -> type[PolyflakeError]:
 
 
 @contextmanager
-def refused(
+def raises(
     name: str, *, behind_ms: str | None = None, retry_after_ms: str | None = None
 ) -> Iterator[pytest.ExceptionInfo[PolyflakeError]]:
     with pytest.raises(PolyflakeError) as caught:
@@ -84,7 +83,7 @@ def options_of(texts: Case) -> Case:
             values[name] = node_of(text)
         elif name == "node_text":
             values["node"] = text
-        elif name in MS_OPTIONS and re.fullmatch(r"-?[0-9]+", text):
+        elif name.endswith("_ms") and re.fullmatch(r"-?[0-9]+", text):
             values[name] = int(text)
         else:
             values[name] = text
@@ -160,7 +159,7 @@ def test_presets_match_the_vectors() -> None:
 
 @cases("layouts_refused")
 def test_layouts_refused(case: Case) -> None:
-    with refused(case["error"]):
+    with raises(case["error"]):
         Layout(case["given"])
 
 
@@ -181,7 +180,7 @@ def test_decode(case: Case) -> None:
 @cases("decode_refused")
 def test_decode_refused(case: Case) -> None:
     layout = Layout(case["layout"])
-    with refused(case["error"]):
+    with raises(case["error"]):
         layout.decode(int(case["id"]))
 
 
@@ -198,7 +197,7 @@ def test_compose(case: Case) -> None:
 @cases("compose_refused")
 def test_compose_refused(case: Case) -> None:
     layout = Layout(case["layout"])
-    with refused(case["error"]):
+    with raises(case["error"]):
         layout.compose(int(case["time_ms"]), node_of(case["node"]), int(case["sequence"]))
 
 
@@ -213,7 +212,7 @@ def test_bounds(case: Case, side: str) -> None:
         if isinstance(case[side], str):
             assert call(time) == int(case[side])
         else:
-            with refused(case[side]["error"]):
+            with raises(case[side]["error"]):
                 call(time)
 
 
@@ -233,7 +232,7 @@ def test_texts_read(case: Case) -> None:
 
 @cases("texts_refused")
 def test_texts_refused(case: Case) -> None:
-    with refused(case["error"]) as caught:
+    with raises(case["error"]) as caught:
         parse_id(case["text"], case["format"])
     positions = re.findall(r"\bposition (\d+)\b", str(caught.value))
     if case["position"] is None:
@@ -268,7 +267,7 @@ def test_options_refused(case: Case) -> None:
         with pytest.raises(TypeError):
             build(case["options"])
         return
-    with refused(case["error"]):
+    with raises(case["error"]):
         build(case["options"])
 
 
@@ -292,7 +291,7 @@ def run_step(snowflake: Snowflake, step: Case) -> None:
         return {"next_id": snowflake.next_id, "try_next_id": snowflake.try_next_id}[step["call"]]()
 
     if "error" in step:
-        with refused(
+        with raises(
             step["error"],
             behind_ms=step.get("behind_ms"),
             retry_after_ms=step.get("retry_after_ms"),

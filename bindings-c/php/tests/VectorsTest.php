@@ -22,12 +22,6 @@ use TypeError;
 final class VectorsTest extends TestCase
 {
     private const FILE = __DIR__ . '/../../../tests/vectors.json';
-    private const MS_OPTIONS = [
-        'max_backward_ms' => 'maxBackwardMs',
-        'max_ahead_ms' => 'maxAheadMs',
-        'max_wait_ms' => 'maxWaitMs',
-    ];
-    private const NAMES = self::MS_OPTIONS + ['sequence_start' => 'sequenceStart'];
 
     /** @var array<string, int> how much of what PHP cannot express */
     private static array $skipped = [];
@@ -357,7 +351,7 @@ final class VectorsTest extends TestCase
     }
 
     /**
-     * With a clock of the test's own, unless the options name one: the built-in share cursors.
+     * Uses a custom clock, unless the options name one, because built-in clocks share cursors.
      *
      * @param array<string, mixed> $texts
      */
@@ -369,7 +363,7 @@ final class VectorsTest extends TestCase
     }
 
     /**
-     * Options as arguments. What has no value of PHP's type stays a text.
+     * Options as arguments. A text without a value of PHP's type stays a string.
      *
      * @param array<string, mixed> $texts
      * @return array<string, mixed>
@@ -378,9 +372,10 @@ final class VectorsTest extends TestCase
     {
         $arguments = [];
         foreach ($texts as $name => $text) {
-            $arguments[$name === 'node_text' ? 'node' : self::NAMES[$name] ?? $name] = match (true) {
+            $parameter = preg_replace_callback('/_([a-z])/', static fn (array $m) => strtoupper($m[1]), $name);
+            $arguments[$name === 'node_text' ? 'node' : $parameter] = match (true) {
                 $name === 'node' => self::node($text),
-                isset(self::MS_OPTIONS[$name]) && preg_match('/^-?[0-9]+$/D', $text) === 1 => self::int($text),
+                str_ends_with($name, '_ms') && preg_match('/^-?[0-9]+$/D', $text) === 1 => self::int($text),
                 default => $text,
             };
         }
@@ -402,7 +397,7 @@ final class VectorsTest extends TestCase
 
     private static function int(string $text): int
     {
-        return (string) (int) $text === $text ? (int) $text : throw new Inexpressible("$text is no int");
+        return (string) (int) $text === $text ? (int) $text : throw new Inexpressible("$text is not an int");
     }
 
     private static function exception(string $name): string
