@@ -1,4 +1,4 @@
-/* A clock of the caller's own: here one that a test sets by hand, and that can fail. */
+/* A custom clock: here one that is set by hand, as in a test, and that can fail. */
 #include <inttypes.h>
 #include <polyflake.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@ static void show(const polyflake_snowflake *ids) {
   if (status == POLYFLAKE_OK) {
     printf("%" PRIu64 "\n", id);
   } else {
-    printf("%s (retry after %" PRIu64 " ms)\n", detail.message, detail.retry_after_ms);
+    printf("%s, retry after %" PRIu64 " ms\n", polyflake_status_name(status), detail.retry_after_ms);
+    fprintf(stderr, "%s\n", detail.message);
   }
 }
 
@@ -42,7 +43,7 @@ int main(void) {
   show(ids); /* 1541815603606036480 */
   show(ids); /* 1541815603606036481: the next in the same tick */
   clock.unix_ms -= 5;
-  show(ids); /* 1541815603606036482: a small step back is counted through */
+  show(ids); /* 1541815603606036482: a small step back is tolerated */
   clock.unix_ms -= 60000;
   show(ids); /* clock_moved_backwards: a large one is not */
   clock.broken = 1;

@@ -1,4 +1,4 @@
-/* The first ID, and what is in it. */
+/* Takes an ID and decodes it. */
 #include <inttypes.h>
 #include <polyflake.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The condition that finds the rows of an hour by their primary key, without a column for the time. */
+/* Builds the query for the rows of one hour from their primary key, without a time column. */
 #include <inttypes.h>
 #include <polyflake.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ int main(void) {
     status = polyflake_layout_min_id(layout, from_ms, 0, &first, &detail);
   }
   if (status == POLYFLAKE_OK) {
-    /* The last ID before the hour's end. */
+    /* The last ID before the end of the hour. */
     status = polyflake_layout_max_id(layout, until_ms - 1, 0, &last, &detail);
   }
   if (status == POLYFLAKE_OK) {

@@ -10,15 +10,15 @@ import (
 
 type clock = func() (time.Time, error)
 
-// clockFailure is what a caller's clock gave in place of a time: an error, or a panic.
+// clockFailure is why a caller's clock gave no time: an error or a panic.
 type clockFailure struct {
 	err      error
 	panicked bool
 	panic    any
 }
 
-// polyflakeReadGoClock reads the clock behind a [cgo.Handle]. It gives 0, or the handle of a [clockFailure]. A panic
-// ends here, since none may pass through the library, and starts again in [failed].
+// polyflakeReadGoClock reads the clock behind a [cgo.Handle]. It returns 0, or the handle of a [clockFailure]. It
+// recovers a panic, since none may cross the library; [failed] panics with the same value again.
 //
 //export polyflakeReadGoClock
 func polyflakeReadGoClock(handle C.uintptr_t, unixMs *C.int64_t) (failure C.uintptr_t) {
@@ -40,7 +40,7 @@ func polyflakeReadGoClock(handle C.uintptr_t, unixMs *C.int64_t) (failure C.uint
 	return C.uintptr_t(cgo.NewHandle(clockFailure{err: err}))
 }
 
-// unixTime is an instant as the library takes it: Unix ms, rounded down, and the nanoseconds after them.
+// unixTime converts a time to what the library takes: Unix ms, rounded down, and the remaining nanoseconds.
 func unixTime(t time.Time) (ms int64, nanoseconds uint32, err error) {
 	ms = t.UnixMilli()
 	if time.UnixMilli(ms).Unix() != t.Unix() { // it wrapped

@@ -11,53 +11,53 @@ import (
 	"unsafe"
 )
 
-// Code is the permanent number of an error, the same in every language of Polyflake. The constants are errors
-// themselves, for [errors.Is]:
+// Code is the permanent number of an error, the same in every language. The constants are errors themselves, for
+// [errors.Is]:
 //
 //	if errors.Is(err, polyflake.ErrClockMovedBackwards) { ... }
 type Code int32
 
 const (
-	// ErrInvalidLayout is a layout that cannot work.
+	// ErrInvalidLayout means that a layout cannot work.
 	ErrInvalidLayout Code = C.POLYFLAKE_INVALID_LAYOUT
-	// ErrUnknownLayout says that no preset has that name; the message lists near ones.
+	// ErrUnknownLayout means that no preset has this name. The message lists similar ones.
 	ErrUnknownLayout Code = C.POLYFLAKE_UNKNOWN_LAYOUT
-	// ErrInvalidNode is a node field missing, unknown or out of range.
+	// ErrInvalidNode means that a node field is missing, unknown or out of range.
 	ErrInvalidNode Code = C.POLYFLAKE_INVALID_NODE
-	// ErrInvalidOption is any other option's value or name.
+	// ErrInvalidOption means that the name or value of any other option is invalid.
 	ErrInvalidOption Code = C.POLYFLAKE_INVALID_OPTION
-	// ErrInvalidID is an ID outside its layout, or a text that is no ID.
+	// ErrInvalidID means that an ID does not fit the layout, or that a text is not an ID.
 	ErrInvalidID Code = C.POLYFLAKE_INVALID_ID
-	// ErrTimeOutOfRange is an instant before the layout's epoch or past its end.
+	// ErrTimeOutOfRange means that a time is before the layout's epoch or past its end.
 	ErrTimeOutOfRange Code = C.POLYFLAKE_TIME_OUT_OF_RANGE
-	// ErrClockMovedBackwards says that the clock stands further back than [MaxBackward] allows. Nothing was issued; it
-	// recovers by itself when the clock has caught up.
+	// ErrClockMovedBackwards means that the clock has stepped back by more than [MaxBackward] allows. Nothing was
+	// issued. The Snowflake recovers by itself once the clock has caught up.
 	ErrClockMovedBackwards Code = C.POLYFLAKE_CLOCK_MOVED_BACKWARDS
-	// ErrSequenceExhausted says that no ID came free within the time the call may wait.
+	// ErrSequenceExhausted means that no ID became available within the time that the call may wait.
 	ErrSequenceExhausted Code = C.POLYFLAKE_SEQUENCE_EXHAUSTED
-	// ErrForked is a Snowflake used in a child of the process that made it.
+	// ErrForked means that the Snowflake was created by a parent process.
 	ErrForked Code = C.POLYFLAKE_FORKED
-	// ErrClockFailed says that the caller's clock returned an error, which [errors.Is] and [errors.As] find too.
+	// ErrClockFailed means that the caller's clock returned an error, which [errors.Is] and [errors.As] find too.
 	ErrClockFailed Code = C.POLYFLAKE_CLOCK_FAILED
-	// ErrStateFile is a state file that cannot be opened, made or synced, is damaged or of another layout or node, was
-	// renamed, deleted or replaced, or is far ahead of the clock; see [State].
+	// ErrStateFile means that a state file cannot be opened, created or synced, is damaged, belongs to another layout or
+	// node, was renamed, deleted or replaced, or is far ahead of the clock; see [State].
 	ErrStateFile Code = C.POLYFLAKE_STATE_FILE
-	// ErrLeaseUnavailable says that no worker is free, or the store cannot be reached.
+	// ErrLeaseUnavailable means that no worker is free, or that the store cannot be reached.
 	ErrLeaseUnavailable Code = C.POLYFLAKE_LEASE_UNAVAILABLE
-	// ErrLeaseLost says that the lease ran out; nothing more is issued on it.
+	// ErrLeaseLost means that the lease has expired; no more IDs are issued on it.
 	ErrLeaseLost Code = C.POLYFLAKE_LEASE_LOST
-	// ErrClosed is a Snowflake used after its Close, or closed while the call waited.
+	// ErrClosed means that the Snowflake was closed, before the call or while it waited.
 	ErrClosed Code = C.POLYFLAKE_CLOSED
-	// ErrInternal is a bug in Polyflake, never the caller's fault.
+	// ErrInternal means a bug in Polyflake; it is never the caller's fault.
 	ErrInternal Code = C.POLYFLAKE_INTERNAL
 )
 
-// Name is the error's permanent name, such as "clock_moved_backwards".
+// Name returns the permanent name of the error, such as "clock_moved_backwards".
 func (c Code) Name() string {
 	return C.GoString(C.polyflake_status_name(C.polyflake_status(c)))
 }
 
-// Error says what the code means, without any value.
+// Error says what the code means, without values.
 func (c Code) Error() string {
 	return "polyflake: " + c.words()
 }
@@ -66,21 +66,21 @@ func (c Code) words() string {
 	return c.Name() + ": " + C.GoString(C.polyflake_status_message(C.polyflake_status(c)))
 }
 
-// Error is every error that Polyflake decides on, for [errors.As]. A value of a wrong type, which only
-// [ID.Scan] and the JSON methods can meet, is an ordinary error instead.
+// Error is the type of every error with a [Code], for [errors.As]. Only a value of the wrong type, in [ID.Scan] and the
+// JSON methods, is reported as an ordinary error.
 type Error struct {
-	// Code tells which error it is.
+	// Code identifies the error.
 	Code Code
-	// Name is the code's permanent name, such as "clock_moved_backwards".
+	// Name is the permanent name of the code, such as "clock_moved_backwards".
 	Name string
-	// Message says what is wrong and what would fit; it begins with the name.
+	// Message says what is wrong and what would work. It begins with the name.
 	Message string
-	// BehindMs is by how many ms the clock stands behind the last ID, with [ErrClockMovedBackwards]; else 0.
+	// BehindMs is how many ms the clock is behind the last ID, for [ErrClockMovedBackwards]; otherwise 0.
 	BehindMs uint64
-	// RetryAfterMs is after how many ms of the clock the next ID can come, with [ErrClockMovedBackwards] and
-	// [ErrSequenceExhausted]; else 0.
+	// RetryAfterMs is how many ms the clock must advance before the next ID, for [ErrClockMovedBackwards] and
+	// [ErrSequenceExhausted]; otherwise 0.
 	RetryAfterMs uint64
-	// Err is what the caller's clock returned, with [ErrClockFailed]; else nil.
+	// Err is the error of the caller's clock, for [ErrClockFailed]; otherwise nil.
 	Err error
 }
 
@@ -91,23 +91,23 @@ func (e *Error) Error() string {
 	return "polyflake: " + e.Message
 }
 
-// Is makes errors.Is(err, ErrClosed) and the like work.
+// Is reports whether target is the Code of this error, so that errors.Is(err, ErrClosed) works.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(Code)
 	return ok && code == e.Code
 }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// Behind is BehindMs as a duration; where that is more than a duration holds (292 years), the longest one.
+// Behind returns BehindMs as a duration, capped at the longest one (292 years).
 func (e *Error) Behind() time.Duration {
 	return duration(e.BehindMs)
 }
 
-// RetryAfter is RetryAfterMs as a duration; where that is more than a duration holds (292 years), the longest one.
+// RetryAfter returns RetryAfterMs as a duration, capped at the longest one (292 years).
 func (e *Error) RetryAfter() time.Duration {
 	return duration(e.RetryAfterMs)
 }
@@ -129,7 +129,7 @@ func newDetail() C.polyflake_detail {
 	return C.polyflake_detail{size: C.sizeof_polyflake_detail}
 }
 
-// check turns a status into an error, nil for POLYFLAKE_OK.
+// check turns a status into an error: nil for POLYFLAKE_OK.
 func check(status C.polyflake_status, detail *C.polyflake_detail) error {
 	if status == C.POLYFLAKE_OK {
 		return nil
@@ -144,8 +144,8 @@ func detailed(status C.polyflake_status, detail *C.polyflake_detail) *Error {
 	return e
 }
 
-// failed frees a failure and turns it into an error, nil for NULL. Where the caller's clock panicked, the panic goes
-// on here, in the goroutine that made the call.
+// failed frees a failure and turns it into an error: nil for NULL. If the caller's clock panicked, it panics again, in
+// the goroutine that made the call.
 func failed(failure *C.polyflake_go_failure) error {
 	if failure == nil {
 		return nil

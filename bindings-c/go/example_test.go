@@ -10,7 +10,7 @@ import (
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 )
 
-// A clock that stands, so that the IDs are always the same ones.
+// A clock that always returns the same time, so that the IDs are always the same.
 func noon() (time.Time, error) {
 	return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), nil
 }

@@ -1,6 +1,6 @@
 package polyflake
 
-// LayoutsHeld counts the entries of the table that makes equal layouts one.
+// LayoutsHeld counts the entries of the table of layouts.
 func LayoutsHeld() (n int) {
 	layouts.Range(func(any, any) bool {
 		n++

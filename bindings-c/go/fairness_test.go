@@ -8,11 +8,10 @@ import (
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 )
 
-// TestNoGoroutineStarves: however many goroutines ask for more than a layout can give, no call fails and each gets its
-// share.
+// However many goroutines ask for more than a layout can give, no call fails and each gets its share.
 func TestNoGoroutineStarves(t *testing.T) {
 	const goroutines = 32
-	// A thousand ticks: whoever runs first in a tick gets most of it, which evens out over many.
+	// A thousand ticks: the goroutine that runs first in a tick gets most of it, which evens out.
 	for layout, lasts := range map[string]time.Duration{
 		"twitter": time.Second, "sonyflake": 10 * time.Second, "yitter": time.Second,
 	} {
@@ -41,11 +40,11 @@ func TestNoGoroutineStarves(t *testing.T) {
 				all += n
 				least = min(least, n)
 			}
-			// On a busy machine goroutines that are not running ask for nothing.
+			// On a busy machine, goroutines that are not running ask for nothing.
 			ticks := int(time.Since(start).Milliseconds()) / int(ids.Layout().TickMs())
 			isOverAsked := all*10 >= ticks*int(ids.Layout().IDsPerTick())*9
 			if isOverAsked && least*4 < all/goroutines {
-				t.Errorf("a goroutine got %d of an even %d", least, all/goroutines)
+				t.Errorf("a goroutine got %d IDs; an even share is %d", least, all/goroutines)
 			}
 		})
 	}

@@ -7,7 +7,7 @@ import (
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 )
 
-// FuzzLayout: a text is refused for what it is, or gives a layout whose own text gives it again.
+// FuzzLayout: a text is invalid, or gives a layout that its own text gives again.
 func FuzzLayout(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		layout, err := polyflake.ParseLayout(text)
@@ -21,7 +21,7 @@ func FuzzLayout(f *testing.F) {
 		if err != nil || again != layout {
 			t.Fatalf("%q gives %v, which gives %v, %v", text, layout, again, err)
 		}
-		// The lowest and the highest ID of a layout decode and compose.
+		// The lowest and the highest ID of the layout can be decoded and composed.
 		for _, id := range []polyflake.ID{0, 1<<layout.TotalBits() - 1} {
 			decoded, err := layout.Decode(id)
 			if err != nil {
@@ -35,7 +35,7 @@ func FuzzLayout(f *testing.F) {
 	})
 }
 
-// FuzzParseID: a text is refused for what it is, or gives an ID that any format writes and reads.
+// FuzzParseID: a text is invalid, or gives an ID that every format writes and reads back.
 func FuzzParseID(f *testing.F) {
 	formats := []string{polyflake.Decimal, polyflake.Hex, polyflake.Base32, polyflake.Base36, polyflake.Base58,
 		polyflake.Base62}

@@ -16,29 +16,29 @@ import (
 	"strconv"
 )
 
-// ID is a Snowflake ID. In text and JSON it is a string of decimal digits, since JavaScript rounds a number that
-// long; in a database it is a BIGINT.
+// ID is a Snowflake ID. It is a string of decimal digits in text and JSON, since JavaScript rounds such large numbers,
+// and a BIGINT in a database.
 type ID uint64
 
-// The formats of [ID.Format] and [ParseID]. IDs sort alike as numbers and as texts in Base32 and Base62.
+// The formats of [ID.Format] and [ParseID]. Texts in Base32 and Base62 sort in the order of the IDs.
 const (
 	Decimal = "decimal"
-	// Hex is written in lower case and read in both.
+	// Hex is written in lower case and read in either case.
 	Hex = "hex"
-	// Base32 is Crockford's, 13 digits; it reads lower case too, I and L as 1, and O as 0.
+	// Base32 is Crockford's, with 13 digits. It also reads lower case, I and L as 1, and O as 0.
 	Base32 = "base32"
-	// Base36 is written in lower case and read in both.
+	// Base36 is written in lower case and read in either case.
 	Base36 = "base36"
-	// Base58 has Bitcoin's alphabet.
+	// Base58 uses Bitcoin's alphabet.
 	Base58 = "base58"
-	// Base62 is 0-9A-Za-z, 11 digits.
+	// Base62 uses 0-9A-Za-z, with 11 digits.
 	Base62 = "base62"
 )
 
-// ParseID reads an ID that [ID.Format] or another program wrote in a format, such as [Decimal].
+// ParseID reads an ID in a format such as [Decimal], as written by [ID.Format] or by another program.
 //
-// It gives [ErrInvalidID], whose message names the position, for a foreign character or a number over 64 bits, and
-// [ErrInvalidOption] for a format that is none.
+// It returns [ErrInvalidID] for an invalid character or a number of more than 64 bits, with the position in the message,
+// and [ErrInvalidOption] for an unknown format.
 func ParseID(text, format string) (ID, error) {
 	detail := newDetail()
 	var id C.uint64_t
@@ -46,7 +46,7 @@ func ParseID(text, format string) (ID, error) {
 	return ID(id), check(status, &detail)
 }
 
-// Format writes the ID in a format, such as [Base62]. It gives [ErrInvalidOption] for a format that is none.
+// Format writes the ID in a format such as [Base62]. It returns [ErrInvalidOption] for an unknown format.
 func (id ID) Format(format string) (string, error) {
 	var text [C.POLYFLAKE_ID_TEXT_SIZE]C.char
 	detail := newDetail()
@@ -54,17 +54,17 @@ func (id ID) Format(format string) (string, error) {
 	return goText(text[:]), check(status, &detail)
 }
 
-// String is the ID in decimal.
+// String returns the ID in decimal.
 func (id ID) String() string {
 	return strconv.FormatUint(uint64(id), 10)
 }
 
-// MarshalText gives the ID in decimal.
+// MarshalText returns the ID in decimal.
 func (id ID) MarshalText() ([]byte, error) {
 	return strconv.AppendUint(nil, uint64(id), 10), nil
 }
 
-// UnmarshalText reads an ID in decimal, as [ParseID] does.
+// UnmarshalText reads an ID in decimal, with the errors of [ParseID].
 func (id *ID) UnmarshalText(text []byte) error {
 	read, err := ParseID(string(text), Decimal)
 	if err == nil {
@@ -73,13 +73,13 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return err
 }
 
-// MarshalJSON gives the ID as a string of decimal digits.
+// MarshalJSON returns the ID as a string of decimal digits.
 func (id ID) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, id.String()), nil
 }
 
-// UnmarshalJSON reads an ID from a string of decimal digits. A JSON number is refused: other programs may have rounded
-// it. As is usual, null leaves the ID as it was.
+// UnmarshalJSON reads an ID from a string of decimal digits, with the errors of [ParseID]. A JSON number is an error,
+// because other programs may have rounded it. As usual, null leaves the ID unchanged.
 func (id *ID) UnmarshalJSON(data []byte) error {
 	var text *string
 	if err := json.Unmarshal(data, &text); err != nil {
@@ -91,9 +91,10 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	return id.UnmarshalText([]byte(*text))
 }
 
-// Value gives the ID as an int64, for a database's BIGINT. An ID with the top bit set, which layouts of 64 bits have
-// late in their time, is refused with [ErrInvalidID]: as a negative
-// number it would sort before all others. Store its String instead.
+// Value returns the ID as an int64, for a BIGINT column.
+//
+// It returns [ErrInvalidID] if the top bit is set, as in the second half of the range of a 64-bit layout: as a negative
+// number, the ID would sort before all others. Store its String instead.
 func (id ID) Value() (driver.Value, error) {
 	detail := newDetail()
 	var number C.int64_t
@@ -103,8 +104,10 @@ func (id ID) Value() (driver.Value, error) {
 	return int64(number), nil
 }
 
-// Scan reads an ID from a database's BIGINT, or from decimal digits. A negative number gives [ErrInvalidID]; NULL is
-// refused, and [database/sql.Null] reads it.
+// Scan reads an ID from a BIGINT column, or from decimal digits.
+//
+// It returns [ErrInvalidID] for a negative number or a text that is not an ID, and another error for NULL and values of
+// other types. To read NULL, use [database/sql.Null].
 func (id *ID) Scan(value any) error {
 	switch value := value.(type) {
 	case int64:

@@ -29,13 +29,13 @@ import (
 	"weak"
 )
 
-// Layout is what the bits of an ID mean: its fields from the highest bit down, the epoch, and how long a tick is.
-// [ParseLayout] gives one. It is a value: it compares with ==, serves as a map's key, prints as its text, and is read
-// from and written to JSON and the like as that. Any number of goroutines may use it.
+// Layout is what the bits of an ID mean: its fields from the highest bit down, the epoch, and the length of a tick. Get
+// one from [ParseLayout]. It is a value: it can be compared with == and used as a map key, and it prints and marshals
+// as its text. Any number of goroutines may use it.
 //
-// The zero Layout has no fields, and what takes it refuses it.
+// The zero Layout has no fields, and every function that takes a layout returns an error for it.
 type Layout struct {
-	// One for each layout, so that equal layouts are equal pointers; see intern.
+	// Equal layouts have the same pointer; see intern.
 	data *layoutData
 }
 
@@ -48,25 +48,25 @@ type layoutData struct {
 
 // Field is a field of a [Layout].
 type Field struct {
-	// Name is "timestamp", "sequence", or a node field's name.
+	// Name is "timestamp", "sequence", or the name of a node field.
 	Name string
-	// Bits is the field's width.
+	// Bits is the width of the field.
 	Bits int
-	// Shift is how many bits stand below the field.
+	// Shift is the number of bits below the field.
 	Shift int
-	// Mask is the field's bits, in their place in the ID.
+	// Mask selects the field's bits within the ID.
 	Mask uint64
 	// IsNode is false for the timestamp and the sequence.
 	IsNode bool
 }
 
-// ParseLayout gives the layout of a preset's name, such as "discord", or of a layout's text, such as
+// ParseLayout parses a layout: the name of a preset, such as "discord", or a text such as
 //
 //	timestamp:41|worker:10|sequence:12@1288834974657/1ms
 //
-// that is FIELD:BITS joined by |, then @ and the epoch in Unix ms, then / and the tick as Nms or Ns.
+// A text is FIELD:BITS joined by |, then @ and the epoch in Unix ms, then / and the tick as Nms or Ns.
 //
-// It gives [ErrUnknownLayout] or [ErrInvalidLayout].
+// It returns [ErrUnknownLayout] if no preset has this name, and [ErrInvalidLayout] for a layout that cannot work.
 func ParseLayout(text string) (Layout, error) {
 	var c *C.polyflake_layout
 	detail := newDetail()
@@ -81,7 +81,7 @@ func ParseLayout(text string) (Layout, error) {
 	return Layout{intern(data)}, nil
 }
 
-// Presets are the names of the layouts of the field, the default first.
+// Presets returns the names of the preset layouts, the default first.
 func Presets() []string {
 	names := make([]string, C.polyflake_preset_count())
 	for n := range names {
@@ -125,10 +125,10 @@ func layoutText(c *C.polyflake_layout) (string, error) {
 	return goText(text[:]), err
 }
 
-// From a layout's text to its weak.Pointer[layoutData].
+// Maps the text of a layout to its weak.Pointer[layoutData].
 var layouts sync.Map
 
-// intern gives the one layoutData of that text that is alive, which is data where there was none.
+// intern returns the only live layoutData with this text: data itself if there was none.
 func intern(data *layoutData) *layoutData {
 	made := weak.Make(data)
 	type owned struct {
@@ -150,7 +150,7 @@ func intern(data *layoutData) *layoutData {
 
 var noLayout layoutData
 
-// c is NULL for the zero Layout, which the library refuses. Keep data alive until the call has returned.
+// c is NULL for the zero Layout, which the library rejects. Keep data alive until the call has returned.
 func (l Layout) c() *C.polyflake_layout {
 	return l.properties().c
 }
@@ -162,17 +162,17 @@ func (l Layout) properties() *layoutData {
 	return l.data
 }
 
-// String is the layout's text, which [ParseLayout] reads.
+// String returns the layout as text, which [ParseLayout] reads back.
 func (l Layout) String() string {
 	return l.properties().text
 }
 
-// MarshalText gives the layout's text.
+// MarshalText returns the layout as text.
 func (l Layout) MarshalText() ([]byte, error) {
 	return []byte(l.String()), nil
 }
 
-// UnmarshalText reads what [ParseLayout] does.
+// UnmarshalText parses a layout, with the errors of [ParseLayout].
 func (l *Layout) UnmarshalText(text []byte) error {
 	layout, err := ParseLayout(string(text))
 	if err == nil {
@@ -181,78 +181,78 @@ func (l *Layout) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Fields are the fields from the highest down, the timestamp and the sequence among them.
+// Fields returns all fields, the highest first, including the timestamp and the sequence.
 func (l Layout) Fields() []Field {
 	return slices.Clone(l.properties().fields)
 }
 
-// Epoch is the instant of tick 0.
+// Epoch returns the start of tick 0, in UTC.
 func (l Layout) Epoch() time.Time {
 	return utc(l.properties().info.epoch_ms)
 }
 
-// EpochMs is the instant of tick 0, in Unix ms.
+// EpochMs returns the start of tick 0, in Unix ms.
 func (l Layout) EpochMs() int64 {
 	return int64(l.properties().info.epoch_ms)
 }
 
-// TickMs is how long a tick lasts, in ms.
+// TickMs returns the length of a tick, in ms.
 func (l Layout) TickMs() uint64 {
 	return uint64(l.properties().info.tick_ms)
 }
 
-// EndsAt is the layout's last instant. A [time.Time] reaches it whatever the layout, but past the year 9999 (as for
-// "mastodon", in 10889) its JSON and text forms refuse it.
+// EndsAt returns the layout's last instant, in UTC. A [time.Time] can hold it for any layout, but cannot be marshaled
+// past the year 9999; "mastodon" ends in 10889.
 func (l Layout) EndsAt() time.Time {
 	return utc(l.properties().info.ends_at_ms)
 }
 
-// EndsAtMs is the layout's last instant, in Unix ms.
+// EndsAtMs returns the layout's last instant, in Unix ms.
 func (l Layout) EndsAtMs() int64 {
 	return int64(l.properties().info.ends_at_ms)
 }
 
-// IDsPerTick is how many IDs one node can issue in a tick.
+// IDsPerTick returns how many IDs one node can issue in a tick.
 func (l Layout) IDsPerTick() uint64 {
 	return uint64(l.properties().info.ids_per_tick)
 }
 
-// Nodes is how many nodes the layout tells apart.
+// Nodes returns how many nodes the layout can tell apart.
 func (l Layout) Nodes() uint64 {
 	return uint64(l.properties().info.nodes)
 }
 
-// TotalBits is the width of all fields together.
+// TotalBits returns the width of all fields together.
 func (l Layout) TotalBits() int {
 	return int(l.properties().info.total_bits)
 }
 
-// TimestampBits is the width of the timestamp.
+// TimestampBits returns the width of the timestamp.
 func (l Layout) TimestampBits() int {
 	return int(l.properties().info.timestamp_bits)
 }
 
-// TimestampShift is how many bits stand below the timestamp.
+// TimestampShift returns the number of bits below the timestamp.
 func (l Layout) TimestampShift() int {
 	return int(l.properties().info.timestamp_shift)
 }
 
-// SequenceBits is the width of the sequence.
+// SequenceBits returns the width of the sequence.
 func (l Layout) SequenceBits() int {
 	return int(l.properties().info.sequence_bits)
 }
 
-// SequenceShift is how many bits stand below the sequence.
+// SequenceShift returns the number of bits below the sequence.
 func (l Layout) SequenceShift() int {
 	return int(l.properties().info.sequence_shift)
 }
 
-// NodeBits is the width of all node fields together.
+// NodeBits returns the width of all node fields together.
 func (l Layout) NodeBits() int {
 	return int(l.properties().info.node_bits)
 }
 
-// Decode takes an ID apart. It gives [ErrInvalidID] for one with bits above the layout's.
+// Decode decodes an ID. It returns [ErrInvalidID] if the ID has bits outside the layout.
 func (l Layout) Decode(id ID) (Decoded, error) {
 	detail := newDetail()
 	c := C.polyflake_decoded{size: C.sizeof_polyflake_decoded}
@@ -276,16 +276,16 @@ func (l Layout) Decode(id ID) (Decoded, error) {
 	return decoded, nil
 }
 
-// Compose gives the ID of an instant, which is rounded down to its tick, of a whole node and of a sequence number.
-// Nothing keeps it from repeating an ID that was issued.
+// Compose builds an ID from a time, which is rounded down to its tick, a whole node, and a sequence number. Nothing
+// prevents it from repeating an ID that was issued. For a layout without node fields, use node 0.
 //
-// It gives [ErrTimeOutOfRange], [ErrInvalidNode], or [ErrInvalidOption] for the sequence. A layout without node
-// fields takes node 0.
+// It returns [ErrTimeOutOfRange], [ErrInvalidNode] or [ErrInvalidOption] if the time, the node or the sequence number
+// does not fit the layout.
 func (l Layout) Compose(t time.Time, node, sequence uint64) (ID, error) {
 	return l.compose(t, Node(node), sequence)
 }
 
-// ComposeFields is [Layout.Compose] with the node field by field.
+// ComposeFields is like [Layout.Compose], with the node given by its fields.
 func (l Layout) ComposeFields(t time.Time, node map[string]uint64, sequence uint64) (ID, error) {
 	return l.compose(t, NodeFields(node), sequence)
 }
@@ -308,11 +308,12 @@ func (l Layout) compose(t time.Time, node Option, sequence uint64) (ID, error) {
 	return ID(id), check(status, &detail)
 }
 
-// MinID is the lowest ID at or after an instant, for range queries by time:
+// MinID returns the lowest ID at or after a time, for range queries:
 //
 //	WHERE id BETWEEN layout.MinID(from) AND layout.MaxID(to)
 //
-// It gives [ErrTimeOutOfRange], or [ErrInvalidLayout] where a node field stands above the timestamp.
+// It returns [ErrTimeOutOfRange] if the layout has no ID for that time, and [ErrInvalidLayout] if a node field is above
+// the timestamp.
 func (l Layout) MinID(t time.Time) (ID, error) {
 	ms, nanoseconds, err := unixTime(t)
 	if err != nil {
@@ -325,7 +326,7 @@ func (l Layout) MinID(t time.Time) (ID, error) {
 	return ID(id), check(status, &detail)
 }
 
-// MaxID is the highest ID at or before an instant; see [Layout.MinID].
+// MaxID returns the highest ID at or before a time, with the errors of [Layout.MinID].
 func (l Layout) MaxID(t time.Time) (ID, error) {
 	ms, nanoseconds, err := unixTime(t)
 	if err != nil {
@@ -338,7 +339,7 @@ func (l Layout) MaxID(t time.Time) (ID, error) {
 	return ID(id), check(status, &detail)
 }
 
-// Decoded is an ID taken apart. It is a value that compares with ==.
+// Decoded holds the parts of an ID. It can be compared with ==.
 type Decoded struct {
 	// ID is the ID.
 	ID ID
@@ -346,26 +347,26 @@ type Decoded struct {
 	Time time.Time
 	// TimestampMs is Time in Unix ms.
 	TimestampMs int64
-	// Ticks is how many ticks after the epoch that is.
+	// Ticks is the number of ticks since the epoch.
 	Ticks uint64
-	// Node is all node fields joined, from the highest to the lowest.
+	// Node is all node bits together, the highest field first.
 	Node uint64
-	// Sequence is the number within the tick.
+	// Sequence is the sequence number within the tick.
 	Sequence uint64
-	// Layout is the layout that it was decoded by.
+	// Layout is the layout that the ID was decoded with.
 	Layout Layout
-	// The node fields' values, from the highest down: an array, since a map does not compare.
+	// The values of the node fields, the highest first: an array, since maps cannot be compared.
 	fields [C.POLYFLAKE_MAX_NODE_FIELDS]uint64
 }
 
-// Fields are the node fields' values by name.
+// Fields returns the values of the node fields by name.
 func (d Decoded) Fields() map[string]uint64 {
 	fields := map[string]uint64{}
 	d.eachField(func(name string, value uint64) { fields[name] = value })
 	return fields
 }
 
-// String is the ID, its time, its node fields and its sequence.
+// String returns the ID, its time, its node fields and its sequence number.
 func (d Decoded) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d: %s", d.ID, d.Time.Format("2006-01-02T15:04:05.000Z07:00"))

@@ -21,7 +21,7 @@ import (
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 )
 
-// Room for more IDs than a test asks for in a tick, so that none waits.
+// More IDs in a tick than a test asks for, so that no call waits.
 const wide = "timestamp:38|node:5|sequence:20@1735689600000/1ms"
 
 func must[V any](value V, err error) V {
@@ -31,7 +31,7 @@ func must[V any](value V, err error) V {
 	return value
 }
 
-// fixed is a clock that stands.
+// fixed is a clock that always returns the same time.
 func fixed() polyflake.Option {
 	return polyflake.Clock(func() (time.Time, error) { return time.UnixMilli(1656432460105), nil })
 }
@@ -60,7 +60,7 @@ func TestGoroutinesNeverRepeatAnID(t *testing.T) {
 	var together []polyflake.ID
 	for _, ids := range all {
 		if !slices.IsSorted(ids) {
-			t.Error("a goroutine's IDs do not ascend")
+			t.Error("the IDs of a goroutine do not increase")
 		}
 		together = append(together, ids...)
 	}
@@ -71,7 +71,7 @@ func TestGoroutinesNeverRepeatAnID(t *testing.T) {
 
 func TestWaitingHoldsNoProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	// A new cursor takes the current tick, a hundred years, for used up.
+	// A new cursor treats the current tick, of a hundred years, as used up.
 	ids := must(polyflake.New(polyflake.WithLayout("timestamp:8|node:4|sequence:1@0/3155760000s"), polyflake.Node(1),
 		polyflake.MaxWait(time.Second)))
 	var others atomic.Int64
@@ -91,7 +91,7 @@ func TestWaitingHoldsNoProcessor(t *testing.T) {
 	_, err := ids.NextID()
 	during := others.Load() - before
 	close(done)
-	e := refused(t, err, "sequence_exhausted")
+	e := wantError(t, err, "sequence_exhausted")
 	equal(t, "RetryAfter", e.RetryAfter(), time.Duration(e.RetryAfterMs)*time.Millisecond)
 	if during == 0 {
 		t.Error("no other goroutine ran while one waited")
@@ -121,7 +121,7 @@ func TestCloseAmidCalls(t *testing.T) {
 				defer running.Done()
 				for err := error(nil); !errors.Is(err, polyflake.ErrClosed); made.Add(1) {
 					err = call()
-					// The batches can use up even so wide a tick.
+					// The batches can use up even such a wide tick.
 					if err != nil && !errors.Is(err, polyflake.ErrClosed) &&
 						!errors.Is(err, polyflake.ErrSequenceExhausted) {
 						t.Error(err)
@@ -136,12 +136,12 @@ func TestCloseAmidCalls(t *testing.T) {
 		if err := ids.Close(); err != nil {
 			t.Error(err)
 		}
-		runtime.GC() // frees it, if anything lets it be freed too early
+		runtime.GC() // frees it, if anything allows that too early
 		running.Wait()
 	}
 }
 
-// The batch reads the clock again and again: with its Snowflake freed too early, it would find no clock.
+// The batch reads the clock repeatedly. If its Snowflake were freed too early, the clock would be gone.
 func TestCloseAmidABatch(t *testing.T) {
 	var ids *polyflake.Snowflake
 	now := int64(1656432460105)
@@ -153,14 +153,14 @@ func TestCloseAmidABatch(t *testing.T) {
 	}
 	ids = must(polyflake.New(polyflake.WithLayout("timestamp:50|node:4|sequence:1@0/1ms"), polyflake.Node(1),
 		polyflake.MaxWait(time.Minute), polyflake.Clock(closing)))
-	_, err := ids.NextIDs(10) // which is more than one tick's
-	refused(t, err, "closed")
+	_, err := ids.NextIDs(10) // more than one tick can give
+	wantError(t, err, "closed")
 	_, err = ids.NextID()
-	refused(t, err, "closed")
+	wantError(t, err, "closed")
 }
 
 func TestCloseEndsWaits(t *testing.T) {
-	// A new cursor takes the current tick, a hundred years, for used up.
+	// A new cursor treats the current tick, of a hundred years, as used up.
 	ids := must(polyflake.New(polyflake.WithLayout("timestamp:8|node:4|sequence:1@0/3155760000s"), polyflake.Node(2),
 		polyflake.MaxWait(24*time.Hour)))
 	errs := make(chan error)
@@ -177,7 +177,7 @@ func TestCloseEndsWaits(t *testing.T) {
 	}
 	must(0, ids.Close())
 	for range calls {
-		refused(t, <-errs, "closed")
+		wantError(t, <-errs, "closed")
 	}
 }
 
@@ -196,11 +196,11 @@ func TestClosed(t *testing.T) {
 		fillErr := ids.Fill(make([]polyflake.ID, 1))
 		_, statsErr := ids.Stats()
 		for _, err := range []error{nextErr, tryErr, batchErr, fillErr, statsErr} {
-			refused(t, err, "closed")
+			wantError(t, err, "closed")
 		}
 		for id, err := range ids.All() {
 			equal(t, "the ID", id, 0)
-			refused(t, err, "closed")
+			wantError(t, err, "closed")
 		}
 	}
 	equal(t, "Node", ids.Node(), 7)
@@ -208,7 +208,7 @@ func TestClosed(t *testing.T) {
 	equal(t, "the decoded node", must(ids.Decode(id)).Node, 7)
 }
 
-// collected waits for the collector to find an object dead, and fails where it does not.
+// collected waits until the garbage collector frees an object, and fails if it does not.
 func collected(t *testing.T, dead <-chan struct{}) {
 	t.Helper()
 	for range 3000 {
@@ -222,8 +222,8 @@ func collected(t *testing.T, dead <-chan struct{}) {
 	t.Error("it was not freed")
 }
 
-// watched gives a Snowflake whose clock keeps an object alive, and a channel that closes when that is collected: the
-// library's handle on the clock is gone then, and with it the Snowflake in C.
+// watched returns a Snowflake whose clock keeps an object alive, and a channel that is closed when that object is
+// collected: then the handle of the clock is gone, and with it the Snowflake in C.
 func watched(refer func(*polyflake.Snowflake)) (*polyflake.Snowflake, <-chan struct{}) {
 	object := &[64]byte{}
 	var itself *polyflake.Snowflake
@@ -273,7 +273,7 @@ func TestMemoryComesBack(t *testing.T) {
 	resident := func() (pages int) {
 		text, err := os.ReadFile("/proc/self/statm")
 		if err != nil {
-			t.Skip("only Linux tells how much memory is in use")
+			t.Skip("only Linux reports how much memory is in use")
 		}
 		must(fmt.Sscan(strings.Fields(string(text))[1], &pages))
 		return pages
@@ -281,7 +281,7 @@ func TestMemoryComesBack(t *testing.T) {
 	layouts := 0
 	churn := func() {
 		for range 20_000 {
-			layouts++ // never the same
+			layouts++ // always a different one
 			must(polyflake.New(polyflake.Node(1), fixed()))
 			must(polyflake.ParseLayout(fmt.Sprintf("timestamp:41|worker:10|sequence:12@%d/1ms", layouts)))
 			if layouts%1000 == 0 {
@@ -290,7 +290,7 @@ func TestMemoryComesBack(t *testing.T) {
 		}
 		runtime.GC()
 	}
-	// A leak takes 20,000 times 1 KB in every round; without one, some round comes to rest.
+	// A leak takes 20,000 times 1 KB in every round; without one, memory stops growing in some round.
 	more := 0
 	for range 15 {
 		before := resident()
@@ -299,16 +299,16 @@ func TestMemoryComesBack(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("%d bytes more in use than a round before", more)
+	t.Errorf("%d bytes more in use than one round earlier", more)
 }
 
-func TestLayoutsAreForgotten(t *testing.T) {
+func TestUnusedLayoutsAreFreed(t *testing.T) {
 	for n := range 1000 {
 		must(polyflake.ParseLayout(fmt.Sprintf("timestamp:41|worker:10|sequence:12@1%d/1s", n)))
 	}
 	for range 3000 {
 		runtime.GC()
-		// Other tests' layouts may still be there.
+		// The layouts of other tests may still be there.
 		if polyflake.LayoutsHeld() < 500 {
 			return
 		}
@@ -317,7 +317,7 @@ func TestLayoutsAreForgotten(t *testing.T) {
 	t.Errorf("%d layouts are still held", polyflake.LayoutsHeld())
 }
 
-func TestClockErrorComesOut(t *testing.T) {
+func TestClockErrorIsReturned(t *testing.T) {
 	broken := errors.New("the GPS is out of sight")
 	failing := true
 	ids := must(polyflake.New(polyflake.Node(1), polyflake.Clock(func() (time.Time, error) {
@@ -332,7 +332,7 @@ func TestClockErrorComesOut(t *testing.T) {
 	fillErr := ids.Fill(make([]polyflake.ID, 10))
 	_, statsErr := ids.Stats()
 	for _, err := range []error{nextErr, tryErr, batchErr, fillErr, statsErr} {
-		e := refused(t, err, "clock_failed")
+		e := wantError(t, err, "clock_failed")
 		if e.Err != broken || !errors.Is(err, broken) || !strings.HasSuffix(err.Error(), ": the GPS is out of sight") {
 			t.Errorf("got %v", err)
 		}
@@ -341,7 +341,7 @@ func TestClockErrorComesOut(t *testing.T) {
 	must(ids.NextID())
 }
 
-func TestClockOutOfReach(t *testing.T) {
+func TestClockOutOfRange(t *testing.T) {
 	for _, seconds := range []int64{math.MaxInt64, math.MaxInt64 / 1000 * 2, math.MinInt64, math.MinInt64 / 1000 * 2} {
 		now := time.Unix(seconds, 0)
 		ids := must(polyflake.New(polyflake.Node(1), polyflake.Clock(func() (time.Time, error) { return now, nil })))
@@ -354,21 +354,21 @@ func TestClockOutOfReach(t *testing.T) {
 		_, maxErr := layout.MaxID(now)
 		_, composeErr := layout.Compose(now, 0, 0)
 		for _, err := range []error{minErr, maxErr, composeErr} {
-			if e := refused(t, err, "time_out_of_range"); !strings.HasSuffix(e.Message, ": "+now.String()) {
+			if e := wantError(t, err, "time_out_of_range"); !strings.HasSuffix(e.Message, ": "+now.String()) {
 				t.Errorf("got %v", err)
 			}
 		}
 	}
 }
 
-// panicOf gives what a call panics with.
+// panicOf returns the value that a call panics with.
 func panicOf(call func()) (value any) {
 	defer func() { value = recover() }()
 	call()
 	return nil
 }
 
-func TestClockPanicGoesOnInTheCaller(t *testing.T) {
+func TestClockPanicReachesTheCaller(t *testing.T) {
 	thrown := errors.New("the clock is broken")
 	panicking := true
 	ids := must(polyflake.New(polyflake.Node(1), polyflake.Clock(func() (time.Time, error) {
@@ -392,7 +392,7 @@ func TestClockPanicGoesOnInTheCaller(t *testing.T) {
 	must(ids.NextID())
 }
 
-func TestEachCallFindsItsOwnFailure(t *testing.T) {
+func TestEachCallReportsItsOwnFailure(t *testing.T) {
 	var readings atomic.Int64
 	ids := must(polyflake.New(polyflake.Node(1), polyflake.Clock(func() (time.Time, error) {
 		n := readings.Add(1)
@@ -416,7 +416,7 @@ func TestEachCallFindsItsOwnFailure(t *testing.T) {
 					failure = err.Error()
 				}
 				if _, twice := seen.LoadOrStore(failure, true); twice {
-					t.Errorf("two calls got %v", failure)
+					t.Errorf("two calls failed with %v", failure)
 				}
 			}
 		}()
@@ -437,12 +437,12 @@ func TestClockMayUseASnowflake(t *testing.T) {
 		return time.Time{}, errors.New("outer")
 	})))
 	_, err := outer.NextID()
-	if !strings.HasSuffix(err.Error(), "returned an error: outer") {
+	if !strings.HasSuffix(err.Error(), ": outer") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A stack that grows while a clock runs is moved; IDs must not land where it was.
+// A stack that grows while a clock runs is moved. IDs must not be written to where it was.
 func TestClockMayGrowTheStack(t *testing.T) {
 	var deep func(n int) int
 	deep = func(n int) int {
@@ -506,7 +506,7 @@ func TestStats(t *testing.T) {
 		polyflake.Stats{Rollbacks: 1, LeadMs: 300, LastIssued: time.UnixMilli(1656432460105).UTC()})
 	now = now.Add(-time.Second)
 	_, err := ids.NextID()
-	e := refused(t, err, "clock_moved_backwards")
+	e := wantError(t, err, "clock_moved_backwards")
 	equal(t, "Behind", e.Behind(), 1300*time.Millisecond)
 }
 
@@ -517,66 +517,66 @@ func TestErrorDurationsDoNotWrap(t *testing.T) {
 }
 
 func TestMisuse(t *testing.T) {
-	refusedBy := func(name string, options ...polyflake.Option) {
+	newFails := func(name string, options ...polyflake.Option) {
 		t.Helper()
 		ids, err := polyflake.New(append([]polyflake.Option{fixed()}, options...)...)
-		refused(t, err, name)
+		wantError(t, err, name)
 		if ids != nil {
-			t.Error("a Snowflake came with the error")
+			t.Error("New returned a Snowflake and an error")
 		}
 	}
-	refusedBy("invalid_node")
-	refusedBy("invalid_node", polyflake.Node(1024))
-	refusedBy("invalid_node", polyflake.NodeFields(nil))
-	refusedBy("invalid_node", polyflake.NodeFields(map[string]uint64{"datacenter": 1, "worker\x00": 7}))
-	refusedBy("invalid_node", polyflake.NodeFields(map[string]uint64{"datacenter=1,worker": 7}))
-	refusedBy("invalid_node", polyflake.Set("node", "7\x00"))
-	refusedBy("unknown_layout", polyflake.WithLayout("twitter\x00"), polyflake.Node(1))
-	refusedBy("unknown_layout", polyflake.WithLayout("twitter\xff"), polyflake.Node(1))
-	refusedBy("invalid_option", polyflake.WithLayout(polyflake.Layout{}), polyflake.Node(1))
-	refusedBy("invalid_option", polyflake.Node(1), polyflake.MaxWait(-time.Millisecond))
-	refusedBy("invalid_option", polyflake.Node(1), polyflake.MaxWait(1500*time.Microsecond))
-	refusedBy("invalid_option", polyflake.Node(1), polyflake.MaxWait(math.MaxInt64))
-	refusedBy("invalid_option", polyflake.Node(1), polyflake.SequenceStart("one"))
-	refusedBy("invalid_option", polyflake.Node(1), polyflake.Set("max_wait_ms\x00", "1"))
-	refusedBy("invalid_option", polyflake.Node(1), polyflake.Set("nodes", "1"))
+	newFails("invalid_node")
+	newFails("invalid_node", polyflake.Node(1024))
+	newFails("invalid_node", polyflake.NodeFields(nil))
+	newFails("invalid_node", polyflake.NodeFields(map[string]uint64{"datacenter": 1, "worker\x00": 7}))
+	newFails("invalid_node", polyflake.NodeFields(map[string]uint64{"datacenter=1,worker": 7}))
+	newFails("invalid_node", polyflake.Set("node", "7\x00"))
+	newFails("unknown_layout", polyflake.WithLayout("twitter\x00"), polyflake.Node(1))
+	newFails("unknown_layout", polyflake.WithLayout("twitter\xff"), polyflake.Node(1))
+	newFails("invalid_option", polyflake.WithLayout(polyflake.Layout{}), polyflake.Node(1))
+	newFails("invalid_option", polyflake.Node(1), polyflake.MaxWait(-time.Millisecond))
+	newFails("invalid_option", polyflake.Node(1), polyflake.MaxWait(1500*time.Microsecond))
+	newFails("invalid_option", polyflake.Node(1), polyflake.MaxWait(math.MaxInt64))
+	newFails("invalid_option", polyflake.Node(1), polyflake.SequenceStart("one"))
+	newFails("invalid_option", polyflake.Node(1), polyflake.Set("max_wait_ms\x00", "1"))
+	newFails("invalid_option", polyflake.Node(1), polyflake.Set("nodes", "1"))
 
-	// The later one counts.
+	// The last value counts.
 	equal(t, "Node", must(polyflake.New(fixed(), polyflake.Node(1), polyflake.Node(2))).Node(), 2)
 	fields := polyflake.NodeFields(map[string]uint64{"datacenter": 1, "worker": 2})
 	equal(t, "Node", must(polyflake.New(fixed(), polyflake.Node(1), fields)).Node(), 34)
 	equal(t, "Node", must(polyflake.New(fixed(), fields, polyflake.Node(1))).Node(), 1)
 	others := polyflake.NodeFields(map[string]uint64{"datacenter": 3, "worker": 4})
 	equal(t, "Node", must(polyflake.New(fixed(), fields, others)).Node(), 100)
-	refusedBy("invalid_node", fields, polyflake.NodeFields(map[string]uint64{"datacenter": 3}))
+	newFails("invalid_node", fields, polyflake.NodeFields(map[string]uint64{"datacenter": 3}))
 
-	// Built-in clocks share a cursor, and its bounds.
+	// With built-in clocks, they share a cursor and its bounds.
 	must(polyflake.New(polyflake.WithLayout(wide), polyflake.Node(3), polyflake.Clock(nil)))
 	_, err := polyflake.New(polyflake.WithLayout(wide), polyflake.Node(3), polyflake.MaxAhead(time.Second))
-	refused(t, err, "invalid_option")
+	wantError(t, err, "invalid_option")
 
 	ids := must(polyflake.New(fixed(), polyflake.Node(1)))
 	for _, n := range []int{0, -1, polyflake.MaxBatch + 1, math.MinInt, math.MaxInt} {
 		batch, err := ids.NextIDs(n)
-		if e := refused(t, err, "invalid_option"); !strings.Contains(e.Message, fmt.Sprintf("n is %d; it takes", n)) {
+		if e := wantError(t, err, "invalid_option"); !strings.Contains(e.Message, fmt.Sprint(n)) {
 			t.Errorf("got %v", err)
 		}
 		equal(t, "the length", len(batch), 0)
 	}
 	equal(t, "Fill(nil)", ids.Fill(nil), nil)
-	equal(t, "Fill of no room", ids.Fill([]polyflake.ID{}), nil)
+	equal(t, "Fill of an empty slice", ids.Fill([]polyflake.ID{}), nil)
 
 	layout := must(polyflake.ParseLayout("twitter"))
 	for _, node := range []map[string]uint64{nil, {}, {"datacenter=1,worker": 1}, {"datacenter": 1, "worker\x00": 1}, {"": 1}} {
 		_, err := layout.ComposeFields(time.UnixMilli(1656432460105), node, 0)
-		refused(t, err, "invalid_node")
+		wantError(t, err, "invalid_node")
 	}
 	_, err = polyflake.ID(1).Format("base64")
-	refused(t, err, "invalid_option")
+	wantError(t, err, "invalid_option")
 	_, err = polyflake.ParseID("1", "hex\x00")
-	refused(t, err, "invalid_option")
+	wantError(t, err, "invalid_option")
 	_, err = polyflake.ParseID("1\x00", polyflake.Hex)
-	refused(t, err, "invalid_id")
+	wantError(t, err, "invalid_id")
 }
 
 func TestZeroLayout(t *testing.T) {
@@ -589,9 +589,9 @@ func TestZeroLayout(t *testing.T) {
 	_, minErr := layout.MinID(time.UnixMilli(1))
 	_, maxErr := layout.MaxID(time.UnixMilli(1))
 	for _, err := range []error{decodeErr, composeErr, minErr, maxErr} {
-		refused(t, err, "invalid_option")
+		wantError(t, err, "invalid_option")
 	}
-	equal(t, "the number of fields of nothing", len(polyflake.Decoded{}.Fields()), 0)
+	equal(t, "the number of fields of the zero Decoded", len(polyflake.Decoded{}.Fields()), 0)
 }
 
 func TestValuesCompare(t *testing.T) {
@@ -613,8 +613,8 @@ func TestValuesCompare(t *testing.T) {
 	equal(t, "the first field", layout.Fields()[0].Name, "timestamp")
 }
 
-// Parsing and collecting one layout from many goroutines must never give two that differ.
-func TestLayoutsStayOne(t *testing.T) {
+// However many goroutines parse a layout while it is collected, it is always equal to itself.
+func TestEqualLayoutsStayEqual(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Add(1)
@@ -659,9 +659,9 @@ func TestJSON(t *testing.T) {
 		}
 	}
 	for _, text := range []string{`""`, `"-7"`, `"0x7"`, `"7\u0000"`, `"18446744073709551616"`} {
-		refused(t, json.Unmarshal([]byte(text), &id), "invalid_id")
+		wantError(t, json.Unmarshal([]byte(text), &id), "invalid_id")
 	}
-	refused(t, json.Unmarshal([]byte(`"twiter"`), &read.Layout), "unknown_layout")
+	wantError(t, json.Unmarshal([]byte(`"twiter"`), &read.Layout), "unknown_layout")
 	if err := json.Unmarshal([]byte("null"), &id); err != nil {
 		t.Error(err)
 	}
@@ -683,12 +683,12 @@ func TestSQL(t *testing.T) {
 	}
 	for _, id := range []polyflake.ID{math.MaxInt64 + 1, math.MaxUint64} {
 		value, err := id.Value()
-		refused(t, err, "invalid_id")
+		wantError(t, err, "invalid_id")
 		equal(t, "Value", value, nil)
 	}
 	id := polyflake.ID(5)
 	for _, source := range []any{int64(-1), int64(math.MinInt64), "-1", "1.5", "", []byte("x")} {
-		refused(t, id.Scan(source), "invalid_id")
+		wantError(t, id.Scan(source), "invalid_id")
 	}
 	for _, source := range []any{nil, 1.0, true, time.Now()} {
 		if id.Scan(source) == nil {
@@ -713,13 +713,13 @@ func TestPrints(t *testing.T) {
 	}
 }
 
-func TestNothingIsAllocated(t *testing.T) {
+func TestCallsDoNotAllocate(t *testing.T) {
 	ids := must(polyflake.New(polyflake.WithLayout(wide), polyflake.Node(4)))
 	clocked := must(polyflake.New(polyflake.WithLayout(wide), polyflake.Node(4),
 		polyflake.Clock(func() (time.Time, error) { return time.Now(), nil })))
 	layout := ids.Layout()
 	buffer := make([]polyflake.ID, 10)
-	must(ids.NextID()) // the first one of a cursor may have to wait
+	must(ids.NextID()) // the first ID of a cursor may have to wait
 	for name, call := range map[string]func(){
 		"NextID":              func() { must(ids.NextID()) },
 		"TryNextID":           func() { must(ids.TryNextID()) },
@@ -749,12 +749,12 @@ func TestBuildWithoutCgoSaysWhy(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	last := lines[len(lines)-1]
 	if !strings.HasSuffix(last, "undefined: polyflake_needs_cgo_so_set_CGO_ENABLED_1_and_install_a_C_compiler") ||
-		len(lines) != 2 { // the first one names the package
+		len(lines) != 2 { // the first line names the package
 		t.Error(output)
 	}
 }
 
-// Every program of the README builds and runs, in a module of its own.
+// Every program in the README builds and runs, each in its own module.
 func TestReadmePrograms(t *testing.T) {
 	readme := must(os.ReadFile("README.md"))
 	here := must(filepath.Abs("."))
@@ -780,6 +780,6 @@ func TestReadmePrograms(t *testing.T) {
 		t.Log(output)
 	}
 	if ran == 0 {
-		t.Error("the README has no program")
+		t.Error("the README has no programs")
 	}
 }

@@ -6,8 +6,8 @@
 
 #include "_cgo_export.h"
 
-/* What the last Go clock on this thread failed with. A call and the clock it runs share a thread, so that each call
- * finds its own failure, however many goroutines use one Snowflake. */
+/* The failure of the last Go clock on this thread. A call and the clock that it runs share a thread, so each call finds
+ * its own failure, however many goroutines use one Snowflake. */
 static _Thread_local uintptr_t clock_failure;
 
 static int read_go_clock(void *clock, int64_t *unix_ms) {
@@ -19,7 +19,7 @@ static int read_go_clock(void *clock, int64_t *unix_ms) {
   return 1;
 }
 
-/* The text is left as it is: the library writes it where it is needed, and clearing it would cost every ID. */
+/* Does not clear the whole message, which would cost time for every ID. The library writes it when needed. */
 static void begin(polyflake_detail *detail) {
   detail->size = sizeof *detail;
   detail->behind_ms = 0;
@@ -33,7 +33,7 @@ static polyflake_go_failure *end(polyflake_status status, const polyflake_detail
   }
   polyflake_go_failure *failure = malloc(sizeof *failure);
   if (failure == NULL) {
-    abort(); /* as Go does where memory runs out */
+    abort(); /* as Go does when memory runs out */
   }
   failure->status = status;
   failure->detail = *detail;

@@ -1,12 +1,12 @@
-// Package polyflake makes Snowflakes: 64-bit, time-ordered, unique IDs, in every layout of the field.
+// Package polyflake issues Snowflakes: 64-bit, time-ordered, unique IDs, in any common layout.
 //
 //	ids, err := polyflake.New(polyflake.Node(7))
 //	id, err := ids.NextID()
 //
-// It is a binding of the C library libpolyflake, which pkg-config must find when a program is built and the loader
-// when it runs. Every other language of Polyflake has the same options, errors and guarantees.
+// It wraps the C library libpolyflake, which pkg-config must find at build time and the loader at run time. Options,
+// errors and guarantees are the same as in every other language of Polyflake.
 //
-// Times are instants of Unix time, leap seconds not counted.
+// Times are Unix times, without leap seconds.
 package polyflake
 
 // #cgo pkg-config: polyflake
@@ -29,56 +29,58 @@ import (
 )
 
 func init() {
-	// Between ABIs, calls mean other things: better to stop here than to hand out wrong IDs.
+	// With another ABI, calls may mean something else. Better to stop here than to issue wrong IDs.
 	if abi := C.polyflake_abi_version(); abi != C.POLYFLAKE_ABI_VERSION {
-		panic(fmt.Sprintf("polyflake: this program was built for version %d of the ABI, and the library that was "+
-			"loaded has %d: build it anew", C.POLYFLAKE_ABI_VERSION, abi))
+		panic(fmt.Sprintf("polyflake: this program was built for ABI version %d, but the loaded library has version %d: "+
+			"rebuild the program", C.POLYFLAKE_ABI_VERSION, abi))
 	}
 }
 
-// MaxBatch is the most IDs that [Snowflake.NextIDs] gives at once; [Snowflake.Fill] has no such bound.
+// MaxBatch is the most IDs that [Snowflake.NextIDs] returns at once. [Snowflake.Fill] has no such limit.
 const MaxBatch = C.POLYFLAKE_MAX_BATCH
 
-// Version is the version of the library, such as "0.1.0".
+// Version returns the version of the library, such as "0.1.0".
 func Version() string {
 	return C.GoString(C.polyflake_version())
 }
 
-// Snowflake is a generator of IDs, from [New]. Any number of goroutines may use it at once: no ID of it repeats, and
-// each is greater than every ID whose call returned before this call began. A goroutine that waits in it holds no
+// Snowflake issues IDs. Get one from [New]. Any number of goroutines may use it at once: its IDs never repeat, and each
+// is greater than every ID that was returned before its call began. A goroutine that waits in it does not hold a
 // processor.
 //
-// The zero Snowflake is a closed one. A Snowflake must not be copied.
+// The zero Snowflake is closed. A Snowflake must not be copied.
 type Snowflake struct {
-	// nil once closed. A call holds the generator it found here until it has returned.
-	generator atomic.Pointer[generator]
-	layout    Layout
-	node      uint64
+	// nil once closed. A call holds the cSnowflake that it found here until it returns.
+	open   atomic.Pointer[cSnowflake]
+	layout Layout
+	node   uint64
 }
 
-// generator owns the C object. Nothing frees that but the collector, once no Snowflake and no call refers to the
-// generator: so a call still inside never uses what Close has freed, and an ID pays nothing for it.
-type generator struct {
-	c           C.uintptr_t // the polyflake_snowflake's address; see shim.h
+// cSnowflake owns the C object. Only the garbage collector frees it, once no Snowflake and no call refers to the
+// cSnowflake, so a call in progress never uses freed memory, at no cost per ID.
+type cSnowflake struct {
+	address     C.uintptr_t // of the polyflake_snowflake; see shim.h
 	hasOwnClock bool
-	// A cleanup needs an object that shares no memory with others, as those without a pointer of Go's would.
+	// Keeps a Go pointer in the struct: the allocator packs pointer-free structs together, and a cleanup would then
+	// wait for all of them.
 	layout Layout
 }
 
-// New makes a Snowflake.
+// New creates a Snowflake.
 //
 //	polyflake.New(polyflake.NodeFields(map[string]uint64{"datacenter": 1, "worker": 7}))
 //	polyflake.New(polyflake.WithLayout("sonyflake2"), polyflake.Node(7), polyflake.MaxAhead(50*time.Millisecond))
 //
-// On a built-in clock, the Snowflakes of a process share one cursor, so that none repeats another's IDs, where their
-// epoch, their tick, the places and widths of timestamp and sequence, and their node's bits in their place are the same,
-// whatever the layouts are called. The first ID of a new cursor may wait for the next tick. Layouts that split the bits
-// in other ways are as two systems: nothing keeps their IDs apart.
+// With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
+// the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits in the same
+// place, whatever their layouts are called. The first ID of a new cursor may wait for the next tick. Layouts that split
+// the bits differently are separate systems, and their IDs may collide.
 //
-// It gives [ErrInvalidLayout], [ErrUnknownLayout], [ErrInvalidNode], or [ErrInvalidOption], also where [MaxAhead] or
-// [MaxBackward] differ from those that a shared cursor was made with, or that cursor stands in another state file, or
-// in none. With [State] it also gives [ErrStateFile], or [ErrClockFailed] for a clock of the caller's, and takes about a
-// second where the file is new, or the machine was started within that time.
+// It returns [ErrInvalidLayout], [ErrUnknownLayout], [ErrInvalidNode] or [ErrInvalidOption] for an invalid option; the
+// last also if [MaxAhead] or [MaxBackward] differ from those of a shared cursor, or if that cursor uses another state
+// file or none. It returns [ErrForked] for a node that the parent process used before a fork without a state file. With
+// [State], it may also return [ErrStateFile], or [ErrClockFailed] for a custom clock, and takes about a second if the
+// file is new or the machine has just booted.
 func New(options ...Option) (*Snowflake, error) {
 	s := settings{options: C.polyflake_options_new()}
 	defer C.polyflake_options_free(s.options)
@@ -99,7 +101,7 @@ func New(options ...Option) (*Snowflake, error) {
 	}
 	result := C.polyflake_go_new(s.options)
 	if result.failure != nil {
-		owned.free() // first, since a panic of the clock goes on in failed
+		owned.free() // first, since failed may panic with a panic of the clock
 		return nil, failed(result.failure)
 	}
 	owned.snowflake = result.snowflake
@@ -108,7 +110,7 @@ func New(options ...Option) (*Snowflake, error) {
 		owned.free()
 		return nil, err
 	}
-	runtime.AddCleanup(made.generator.Load(), resources.free, owned)
+	runtime.AddCleanup(made.open.Load(), resources.free, owned)
 	return made, nil
 }
 
@@ -127,11 +129,11 @@ func wrap(c *C.polyflake_snowflake, hasOwnClock bool) (*Snowflake, error) {
 		return nil, err
 	}
 	made := &Snowflake{layout: layout, node: uint64(node)}
-	made.generator.Store(&generator{C.uintptr_t(uintptr(unsafe.Pointer(c))), hasOwnClock, layout})
+	made.open.Store(&cSnowflake{C.uintptr_t(uintptr(unsafe.Pointer(c))), hasOwnClock, layout})
 	return made, nil
 }
 
-// resources are what a generator owns outside of Go's memory.
+// resources are what a cSnowflake owns outside Go's memory.
 type resources struct {
 	snowflake *C.polyflake_snowflake
 	clock     cgo.Handle // 0 for a built-in clock
@@ -144,51 +146,51 @@ func (r resources) free() {
 	}
 }
 
-// NextID gives the next ID. Where the tick's sequence is used up it waits, for at most [MaxWait] of real time.
+// NextID returns the next ID. If the tick's sequence is used up, it waits for at most [MaxWait] of real time.
 //
-// It gives [ErrSequenceExhausted] or [ErrClockMovedBackwards] where that was not enough (a step back past
-// [MaxBackward] does not wait), [ErrTimeOutOfRange], [ErrClockFailed], [ErrStateFile], or [ErrClosed].
+// It returns [ErrSequenceExhausted] or [ErrClockMovedBackwards] if that was not enough (a step back of more than
+// [MaxBackward] is not waited for), [ErrTimeOutOfRange], [ErrClockFailed], [ErrForked], [ErrStateFile] or [ErrClosed].
 func (s *Snowflake) NextID() (ID, error) {
-	g := s.generator.Load()
-	if g == nil {
+	c := s.open.Load()
+	if c == nil {
 		return 0, errClosed()
 	}
-	if !g.hasOwnClock {
-		id := C.polyflake_go_next_id_or_zero(g.c)
-		runtime.KeepAlive(g)
+	if !c.hasOwnClock {
+		id := C.polyflake_go_next_id_or_zero(c.address)
+		runtime.KeepAlive(c)
 		if id == 0 {
-			return s.TryNextID() // says why, and does not wait a second time; there may be an ID by now
+			return s.TryNextID() // returns the error without waiting again, or an ID that has become available
 		}
 		return ID(id), nil
 	}
-	// What the clock fails with must not be lost with a first call that only says 0.
-	result := C.polyflake_go_next_id(g.c)
-	runtime.KeepAlive(g)
+	// Not next_id_or_zero, which would lose the error of the clock.
+	result := C.polyflake_go_next_id(c.address)
+	runtime.KeepAlive(c)
 	if result.failure != nil {
 		return 0, failed(result.failure)
 	}
 	return ID(result.id), nil
 }
 
-// TryNextID gives the next ID, or the error of [Snowflake.NextID] at once where there is none yet.
+// TryNextID returns the next ID without waiting, with the errors of [Snowflake.NextID].
 func (s *Snowflake) TryNextID() (ID, error) {
-	g := s.generator.Load()
-	if g == nil {
+	c := s.open.Load()
+	if c == nil {
 		return 0, errClosed()
 	}
-	result := C.polyflake_go_try_next_id(g.c)
-	runtime.KeepAlive(g)
+	result := C.polyflake_go_try_next_id(c.address)
+	runtime.KeepAlive(c)
 	if result.failure != nil {
 		return 0, failed(result.failure)
 	}
 	return ID(result.id), nil
 }
 
-// NextIDs gives the next n IDs, 1 to [MaxBatch], in order: far faster than as many calls of [Snowflake.NextID]. It waits
-// for at most [MaxWait] of real time between two runs of them. An error part-way loses the IDs it had taken, and
-// never repeats them.
+// NextIDs returns the next n IDs in order, much faster than n calls of [Snowflake.NextID]. It waits for at most
+// [MaxWait] of real time between two runs of IDs. After an error, the IDs that were already taken are lost, never
+// repeated.
 //
-// Its errors are those of NextID, and [ErrInvalidOption] for another n.
+// It returns the errors of NextID, and [ErrInvalidOption] unless n is 1 to [MaxBatch].
 func (s *Snowflake) NextIDs(n int) ([]ID, error) {
 	detail := newDetail()
 	if err := check(C.polyflake_check_batch(C.int64_t(n), &detail), &detail); err != nil {
@@ -201,19 +203,19 @@ func (s *Snowflake) NextIDs(n int) ([]ID, error) {
 	return ids, nil
 }
 
-// Fill is [Snowflake.NextIDs] into a slice that is there already, of any length. After an error, the slice's content
-// means nothing.
+// Fill is like [Snowflake.NextIDs], but fills an existing slice of any length. After an error, the contents of the slice
+// are meaningless.
 func (s *Snowflake) Fill(ids []ID) error {
-	g := s.generator.Load()
-	if g == nil {
+	c := s.open.Load()
+	if c == nil {
 		return errClosed()
 	}
-	failure := C.polyflake_go_fill(g.c, C.size_t(len(ids)), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ids))))
-	runtime.KeepAlive(g)
+	failure := C.polyflake_go_fill(c.address, C.size_t(len(ids)), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ids))))
+	runtime.KeepAlive(c)
 	return failed(failure)
 }
 
-// All gives one ID of [Snowflake.NextID] after the other, without end. It ends after an error; to go on, range again.
+// All returns an endless iterator over IDs from [Snowflake.NextID]. It ends after an error; to continue, range again.
 //
 //	for id, err := range ids.All() {
 //		if err != nil {
@@ -232,60 +234,60 @@ func (s *Snowflake) All() iter.Seq2[ID, error] {
 	}
 }
 
-// Decode takes an ID apart by the Snowflake's layout; see [Layout.Decode]. It works after [Snowflake.Close] too.
+// Decode decodes an ID with the layout of the Snowflake; see [Layout.Decode]. It also works after [Snowflake.Close].
 func (s *Snowflake) Decode(id ID) (Decoded, error) {
 	return s.layout.Decode(id)
 }
 
-// Layout is the layout of the IDs.
+// Layout returns the layout of the IDs.
 func (s *Snowflake) Layout() Layout {
 	return s.layout
 }
 
-// Node is all node fields joined, from the highest to the lowest.
+// Node returns all node bits together, the highest field first.
 func (s *Snowflake) Node() uint64 {
 	return s.node
 }
 
-// Stats is what an operator may want to graph, from [Snowflake.Stats], counted since the cursor was made.
+// Stats holds counters for monitoring, since the cursor was created. Get them from [Snowflake.Stats].
 type Stats struct {
-	// Waits is how often a call found no free slot and waited or gave up.
+	// Waits is how often a call found no free slot, and waited or failed.
 	Waits uint64
-	// Rollbacks is how many steps back of the clock were seen, tolerated or refused.
+	// Rollbacks is how often the clock was seen to step back, tolerated or not.
 	Rollbacks uint64
-	// LeadMs is by how many ms the last tick taken lies ahead of the clock; 0 where it does not.
+	// LeadMs is how many ms the last tick taken is ahead of the clock; 0 if it is not.
 	LeadMs uint64
 	// LastIssued is the start of the last ID's tick, in UTC; the zero time before the first ID.
 	LastIssued time.Time
 }
 
-// Stats reads the counters, and the clock once. It gives [ErrClockFailed] or [ErrClosed].
+// Stats reads the counters, and the clock once. It returns [ErrClockFailed], [ErrForked] or [ErrClosed].
 func (s *Snowflake) Stats() (Stats, error) {
-	g := s.generator.Load()
-	if g == nil {
+	c := s.open.Load()
+	if c == nil {
 		return Stats{}, errClosed()
 	}
-	c := C.polyflake_stats{size: C.sizeof_polyflake_stats}
-	failure := C.polyflake_go_stats(g.c, &c)
-	runtime.KeepAlive(g)
+	read := C.polyflake_stats{size: C.sizeof_polyflake_stats}
+	failure := C.polyflake_go_stats(c.address, &read)
+	runtime.KeepAlive(c)
 	if failure != nil {
 		return Stats{}, failed(failure)
 	}
-	stats := Stats{Waits: uint64(c.waits), Rollbacks: uint64(c.rollbacks), LeadMs: uint64(c.lead_ms)}
-	if c.last_issued_ms >= 0 {
-		stats.LastIssued = time.UnixMilli(int64(c.last_issued_ms)).UTC()
+	stats := Stats{Waits: uint64(read.waits), Rollbacks: uint64(read.rollbacks), LeadMs: uint64(read.lead_ms)}
+	if read.last_issued_ms >= 0 {
+		stats.LastIssued = time.UnixMilli(int64(read.last_issued_ms)).UTC()
 	}
 	return stats, nil
 }
 
-// Close ends the Snowflake: from here on every call for an ID or its stats gives [ErrClosed], calls that wait end with
-// it, and a call that has its IDs already returns them. Other Snowflakes of the node go on. What it owns is freed when
-// the last call has returned, at the next collection of garbage; so is a Snowflake that is never closed and no longer
-// referred to. Close never fails and does not wait, and a second one does nothing.
+// Close closes the Snowflake. From then on, calls for an ID or for stats return [ErrClosed], and so do calls that are
+// waiting; a call that already has its IDs returns them. Other Snowflakes of the node are not affected. The garbage
+// collector frees its memory once the last call has returned, and also that of a Snowflake that is never closed. Close
+// never fails and does not wait. Closing again does nothing.
 func (s *Snowflake) Close() error {
-	if g := s.generator.Swap(nil); g != nil {
-		C.polyflake_go_close(g.c)
-		runtime.KeepAlive(g)
+	if c := s.open.Swap(nil); c != nil {
+		C.polyflake_go_close(c.address)
+		runtime.KeepAlive(c)
 	}
 	return nil
 }

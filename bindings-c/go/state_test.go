@@ -19,7 +19,7 @@ import (
 
 const children, childIDs = 2, 20_000
 
-// TestStateChild is no test of its own: the others run it as a process.
+// TestStateChild is not a test by itself: other tests run it as a process.
 func TestStateChild(t *testing.T) {
 	path, isChild := os.LookupEnv("POLYFLAKE_TEST_STATE")
 	if !isChild {
@@ -27,7 +27,7 @@ func TestStateChild(t *testing.T) {
 	}
 	ids := must(polyflake.New(polyflake.Node(600), polyflake.State(path), polyflake.MaxWait(time.Minute)))
 	fmt.Println("ready")
-	fmt.Scanln() // until all of them are there
+	fmt.Scanln() // until all processes are ready
 	for range childIDs / 2 {
 		fmt.Println("id", uint64(must(ids.NextID())))
 	}
@@ -36,7 +36,7 @@ func TestStateChild(t *testing.T) {
 	}
 }
 
-// issue runs processes at once that share a node, and gives all their IDs.
+// issue runs processes that share a node at the same time, and returns all their IDs.
 func issue(t *testing.T, path string) (all []polyflake.ID) {
 	t.Helper()
 	type child struct {
@@ -89,7 +89,7 @@ func issue(t *testing.T, path string) (all []polyflake.ID) {
 	for _, ids := range results {
 		equal(t, "the number of a process's IDs", len(ids), childIDs)
 		if !slices.IsSorted(ids) {
-			t.Error("a process's IDs do not ascend")
+			t.Error("the IDs of a process do not increase")
 		}
 		all = append(all, ids...)
 	}
@@ -99,31 +99,31 @@ func issue(t *testing.T, path string) (all []polyflake.ID) {
 func TestProcessesShareANode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	first := issue(t, path)
-	second := issue(t, path) // new processes go on above
+	second := issue(t, path)
 	if slices.Max(first) >= slices.Min(second) {
-		t.Error("a restart did not go on above")
+		t.Error("the IDs after a restart are not greater than those before")
 	}
 	all := slices.Concat(first, second)
 	slices.Sort(all)
 	equal(t, "the number of different IDs", len(slices.Compact(all)), 2*children*childIDs)
 }
 
-// A process keeps a node's state file until it ends: a test that runs again, by -count, needs another node.
+// A process holds the state file of a node until it exits, so a test that is repeated with -count needs another node.
 var nodes atomic.Uint64
 
 func unusedNode() polyflake.Option {
 	return polyflake.Node(600 + nodes.Add(1)%400)
 }
 
-// at is a clock that stands at an instant.
+// at is a clock that always returns the same time.
 func at(unixMs int64) polyflake.Option {
 	return polyflake.Clock(func() (time.Time, error) { return time.UnixMilli(unixMs), nil })
 }
 
-func TestStateGoesOnWithACallersClock(t *testing.T) {
+func TestStateContinuesWithACustomClock(t *testing.T) {
 	node := unusedNode()
 	path := polyflake.State(filepath.Join(t.TempDir(), "state"))
-	// A new file's cursor starts about a second ahead.
+	// The cursor of a new file starts about a second ahead of the clock.
 	must(polyflake.New(node, path, at(1_700_000_000_000)))
 	first := must(must(polyflake.New(node, path, at(1_700_000_010_000))).NextID())
 	next := must(must(polyflake.New(node, path, at(1_700_000_010_000-500))).NextID())
@@ -138,19 +138,19 @@ func TestStateAfterClose(t *testing.T) {
 	first := must(ids.NextID())
 	must(0, ids.Close())
 	_, err := ids.NextID()
-	refused(t, err, "closed")
+	wantError(t, err, "closed")
 	second := must(other.NextID())
 	must(0, other.Close())
 	third := must(must(polyflake.New(node, path)).NextID())
 	if first >= second || second >= third {
-		t.Errorf("%d, %d and %d do not ascend", first, second, third)
+		t.Errorf("%d, %d and %d do not increase", first, second, third)
 	}
 }
 
-// says checks an error's name and a part of its message.
-func says(t *testing.T, err error, name, part string) {
+// wantMessage checks the name of an error and a part of its message.
+func wantMessage(t *testing.T, err error, name, part string) {
 	t.Helper()
-	refused(t, err, name)
+	wantError(t, err, name)
 	if !strings.Contains(err.Error(), part) {
 		t.Errorf("got %v, want %s", err, part)
 	}
@@ -162,14 +162,14 @@ func TestStateOfAnotherKeyOrDamaged(t *testing.T) {
 	path := filepath.Join(folder, "state")
 	must(polyflake.New(node, polyflake.State(path)))
 	_, err := polyflake.New(another, polyflake.State(path))
-	says(t, err, "state_file", "belongs to another layout or node")
+	wantMessage(t, err, "state_file", "another layout or node")
 	_, err = polyflake.New(node)
-	says(t, err, "invalid_option", "with the state file")
+	wantMessage(t, err, "invalid_option", "state file")
 	_, err = polyflake.New(node, polyflake.State(filepath.Join(folder, "second")))
-	says(t, err, "invalid_option", "with the state file")
+	wantMessage(t, err, "invalid_option", "state file")
 	must(polyflake.New(third))
 	_, err = polyflake.New(third, polyflake.State(filepath.Join(folder, "third")))
-	says(t, err, "invalid_option", "without one")
+	wantMessage(t, err, "invalid_option", "state file")
 
 	content := must(os.ReadFile(path))
 	for n := 8; n < 64; n++ {
@@ -179,12 +179,12 @@ func TestStateOfAnotherKeyOrDamaged(t *testing.T) {
 	for _, content := range [][]byte{content, []byte("precious"), content[:100]} {
 		must(0, os.WriteFile(other, content, 0o600))
 		_, err = polyflake.New(fourth, polyflake.State(other))
-		refused(t, err, "state_file")
-		refused(t, polyflake.ResetState(other), "state_file")
+		wantError(t, err, "state_file")
+		wantError(t, polyflake.ResetState(other), "state_file")
 		equal(t, "the file", string(must(os.ReadFile(other))), string(content))
 	}
 	_, err = polyflake.New(fourth, polyflake.State(filepath.Join(folder, "missing", "state")))
-	says(t, err, "state_file", "could not be created")
+	wantMessage(t, err, "state_file", "created")
 }
 
 func TestStateReplaced(t *testing.T) {
@@ -193,29 +193,29 @@ func TestStateReplaced(t *testing.T) {
 	now := time.Now()
 	ids := must(polyflake.New(node, polyflake.State(path),
 		polyflake.Clock(func() (time.Time, error) { return now, nil })))
-	now = now.Add(5 * time.Second) // past what a new file's cursor starts at
+	now = now.Add(5 * time.Second) // past the start of a new file's cursor
 	must(ids.NextID())
 	must(0, os.Rename(path, path+"-old"))
 	now = now.Add(5 * time.Second)
 	_, err := ids.NextID()
-	says(t, err, "state_file", "was renamed, deleted or replaced")
+	wantMessage(t, err, "state_file", "replaced")
 }
 
 func TestResetState(t *testing.T) {
 	node := unusedNode()
 	path := filepath.Join(t.TempDir(), "state")
 	must(polyflake.New(node, polyflake.State(path), at(3_471_292_800_000)))
-	ahead := must(polyflake.New(node, polyflake.State(path), at(3_471_292_810_000))) // past what a new file starts at
+	ahead := must(polyflake.New(node, polyflake.State(path), at(3_471_292_810_000))) // past its start
 	must(ahead.NextID())
 	_, err := polyflake.New(node, polyflake.State(path))
-	says(t, err, "state_file", "ms ahead of the clock")
+	wantMessage(t, err, "state_file", "ahead of the clock")
 	must(0, polyflake.ResetState(path))
 	_, err = ahead.NextID()
-	says(t, err, "state_file", "was renamed, deleted or replaced")
+	wantMessage(t, err, "state_file", "replaced")
 	must(must(polyflake.New(node, polyflake.State(path))).NextID())
-	must(0, polyflake.ResetState(path)) // nothing to set back
+	must(0, polyflake.ResetState(path)) // nothing to reset
 	err = polyflake.ResetState(path + "-missing")
-	says(t, err, "state_file", "could not be opened")
+	wantMessage(t, err, "state_file", "opened")
 	if !errors.Is(err, polyflake.ErrStateFile) {
 		t.Errorf("got %v", err)
 	}
@@ -234,23 +234,23 @@ func TestStatePathIsBytes(t *testing.T) {
 	path := filepath.Join(folder, "x") + "a\x00b"
 	for _, option := range []polyflake.Option{polyflake.State(path), polyflake.Set("state", path)} {
 		_, err := polyflake.New(unusedNode(), option)
-		says(t, err, "state_file", "the path is not valid")
+		wantMessage(t, err, "state_file", "path")
 	}
-	says(t, polyflake.ResetState(path), "state_file", "the path is not valid")
+	wantMessage(t, polyflake.ResetState(path), "state_file", "path")
 	equal(t, "the number of files", len(must(os.ReadDir(folder))), 0)
 	_, err := polyflake.New(unusedNode(), polyflake.State(""))
-	refused(t, err, "invalid_option")
-	refused(t, polyflake.ResetState(""), "state_file")
+	wantError(t, err, "invalid_option")
+	wantError(t, polyflake.ResetState(""), "state_file")
 }
 
 // With a state file, New reads the clock.
-func TestNewFindsItsClocksFailure(t *testing.T) {
+func TestNewReportsTheClocksFailure(t *testing.T) {
 	node := unusedNode()
 	broken := errors.New("the GPS is out of sight")
 	path := polyflake.State(filepath.Join(t.TempDir(), "state"))
 	_, err := polyflake.New(node, path,
 		polyflake.Clock(func() (time.Time, error) { return time.Time{}, broken }))
-	if e := refused(t, err, "clock_failed"); e.Err != broken {
+	if e := wantError(t, err, "clock_failed"); e.Err != broken {
 		t.Errorf("got %v", err)
 	}
 	value := panicOf(func() {
@@ -259,9 +259,9 @@ func TestNewFindsItsClocksFailure(t *testing.T) {
 	if value != broken {
 		t.Errorf("panicked with %v", value)
 	}
-	// Nothing is left of it for the next failure.
+	// The next failure does not carry it.
 	_, err = polyflake.New(polyflake.Node(1024), fixed())
-	if e := refused(t, err, "invalid_node"); e.Err != nil {
+	if e := wantError(t, err, "invalid_node"); e.Err != nil {
 		t.Errorf("got %v", err)
 	}
 }

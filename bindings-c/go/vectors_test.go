@@ -20,13 +20,13 @@ import (
 )
 
 // Every case of tests/vectors.json, which describes its own format under "about", through the public API. A case
-// with a number that no Go value holds is skipped.
+// with a number that does not fit a Go type is skipped.
 
 type vectorFile struct {
 	About          []string
 	Errors         []errorCase
 	Layouts        []layoutCase
-	LayoutsRefused []refusedLayout `json:"layouts_refused"`
+	LayoutsRefused []layoutErrorCase `json:"layouts_refused"`
 	Decode         []decodeCase
 	DecodeRefused  []decodeCase `json:"decode_refused"`
 	Compose        []composeCase
@@ -67,7 +67,7 @@ type layoutCase struct {
 	}
 }
 
-type refusedLayout struct{ Given, Error, Why string }
+type layoutErrorCase struct{ Given, Error, Why string }
 
 type decodeCase struct {
 	Layout      string
@@ -129,7 +129,7 @@ type step struct {
 	RetryAfterMs          *string `json:"retry_after_ms"`
 }
 
-// nodeValue is a text, a map of fields to texts, or (both nil) none.
+// nodeValue is a text or a map of fields to texts; both are nil if there is none.
 type nodeValue struct {
 	text   *string
 	fields map[string]string
@@ -142,16 +142,16 @@ func (v *nodeValue) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &v.text)
 }
 
-// bound is an ID or an error's name.
+// bound is an ID or the name of an error.
 type bound struct{ id, error string }
 
 func (b *bound) UnmarshalJSON(data []byte) error {
 	if data[0] != '{' {
 		return json.Unmarshal(data, &b.id)
 	}
-	var refused struct{ Error string }
-	err := json.Unmarshal(data, &refused)
-	b.error = refused.Error
+	var expected struct{ Error string }
+	err := json.Unmarshal(data, &expected)
+	b.error = expected.Error
 	return err
 }
 
@@ -164,14 +164,14 @@ func vectors(tb testing.TB) vectorFile {
 	defer file.Close()
 	var v vectorFile
 	decoder := json.NewDecoder(file)
-	decoder.DisallowUnknownFields() // a new section or a new key must not go unnoticed
+	decoder.DisallowUnknownFields() // so that no new section or key goes unnoticed
 	if err := decoder.Decode(&v); err != nil {
 		tb.Fatal(err)
 	}
 	return v
 }
 
-// each runs a section's cases.
+// each runs the cases of a section.
 func each[C any](t *testing.T, cases []C, run func(t *testing.T, c C)) {
 	t.Helper()
 	if len(cases) == 0 {
@@ -193,7 +193,7 @@ func each[C any](t *testing.T, cases []C, run func(t *testing.T, c C)) {
 	}
 }
 
-// number reads what the file is sure to hold as 64 bits, such as the ID that comes out.
+// number parses a number that always fits 64 bits, such as an expected ID.
 func number(t *testing.T, text string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -203,7 +203,7 @@ func number(t *testing.T, text string) uint64 {
 	return n
 }
 
-// given reads an argument, which may be out of Go's reach on purpose.
+// given parses an argument, and skips the test if it does not fit a Go type.
 func given(t *testing.T, text string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -213,12 +213,12 @@ func given(t *testing.T, text string) uint64 {
 	return n
 }
 
-// instant reads Unix ms, also those over 64 bits: a time.Time holds them.
+// instant parses Unix ms, which may take more than 64 bits: a time.Time can hold them.
 func instant(t *testing.T, text string) time.Time {
 	t.Helper()
 	ms, ok := new(big.Int).SetString(text, 10)
 	if !ok {
-		t.Fatalf("%q is no number", text)
+		t.Fatalf("%q is not a number", text)
 	}
 	seconds, rest := new(big.Int).DivMod(ms, big.NewInt(1000), new(big.Int))
 	if !seconds.IsInt64() {
@@ -261,12 +261,12 @@ var codes = map[string]polyflake.Code{
 	"internal":              polyflake.ErrInternal,
 }
 
-// refused checks that an error is the one of that name, in every way a caller can ask.
-func refused(t *testing.T, err error, name string) *polyflake.Error {
+// wantError checks in every way that an error is the one with this name.
+func wantError(t *testing.T, err error, name string) *polyflake.Error {
 	t.Helper()
 	code, known := codes[name]
 	if !known {
-		t.Fatalf("no error is called %s", name)
+		t.Fatalf("there is no error named %s", name)
 	}
 	var e *polyflake.Error
 	if !errors.As(err, &e) {
@@ -337,9 +337,9 @@ func TestVectorPresets(t *testing.T) {
 }
 
 func TestVectorLayoutsRefused(t *testing.T) {
-	each(t, vectors(t).LayoutsRefused, func(t *testing.T, c refusedLayout) {
+	each(t, vectors(t).LayoutsRefused, func(t *testing.T, c layoutErrorCase) {
 		_, err := polyflake.ParseLayout(c.Given)
-		refused(t, err, c.Error)
+		wantError(t, err, c.Error)
 	})
 }
 
@@ -370,12 +370,12 @@ func TestVectorDecode(t *testing.T) {
 
 func TestVectorDecodeRefused(t *testing.T) {
 	each(t, vectors(t).DecodeRefused, func(t *testing.T, c decodeCase) {
-		// Those that no ID holds end where they would come in, as texts.
+		// A number that is too large for an ID fails already when it is read from text.
 		id, err := polyflake.ParseID(c.ID, polyflake.Decimal)
 		if err == nil {
 			_, err = layoutOf(t, c.Layout).Decode(id)
 		}
-		refused(t, err, c.Error)
+		wantError(t, err, c.Error)
 	})
 }
 
@@ -404,7 +404,7 @@ func TestVectorCompose(t *testing.T) {
 func TestVectorComposeRefused(t *testing.T) {
 	each(t, vectors(t).ComposeRefused, func(t *testing.T, c composeCase) {
 		id, err := compose(t, c)
-		refused(t, err, c.Error)
+		wantError(t, err, c.Error)
 		equal(t, "the ID", id, 0)
 	})
 }
@@ -418,7 +418,7 @@ func TestVectorBounds(t *testing.T) {
 		}{{layout.MinID, c.MinID}, {layout.MaxID, c.MaxID}} {
 			id, err := side.call(at)
 			if side.want.error != "" {
-				refused(t, err, side.want.error)
+				wantError(t, err, side.want.error)
 				continue
 			}
 			if err != nil {
@@ -464,7 +464,7 @@ func TestVectorTextsRefused(t *testing.T) {
 	position := regexp.MustCompile(`\bposition (\d+)\b`)
 	each(t, vectors(t).TextsRefused, func(t *testing.T, c textCase) {
 		_, err := polyflake.ParseID(c.Text, c.Format)
-		message := refused(t, err, c.Error).Message
+		message := wantError(t, err, c.Error).Message
 		var want []string
 		if c.Position != nil {
 			want = []string{fmt.Sprintf("position %d", *c.Position)}
@@ -475,7 +475,7 @@ func TestVectorTextsRefused(t *testing.T) {
 	})
 }
 
-// heldClock gives what a step says: its value, moved on by each reading after the first.
+// heldClock returns the value that a step sets, advanced by each reading after the first.
 type heldClock struct {
 	value, advance, until int64
 	wasRead               bool
@@ -506,7 +506,7 @@ func (c *heldClock) now() (time.Time, error) {
 	return time.UnixMilli(c.value), nil
 }
 
-// optionsOf gives each option by its own function where that can express the value, and else by Set.
+// optionsOf sets each option with its own function if that can express the value, otherwise with Set.
 func optionsOf(texts optionTexts) []polyflake.Option {
 	var options []polyflake.Option
 	for name, value := range texts {
@@ -564,7 +564,7 @@ func optionOf(name string, value nodeValue) polyflake.Option {
 	return polyflake.Set(name, text)
 }
 
-// build gives a clock of the test's own, unless the options name one: the built-in ones share their cursors.
+// build uses a custom clock, unless the options name one, because Snowflakes on a built-in clock share their cursors.
 func build(texts optionTexts) (*polyflake.Snowflake, error) {
 	options := optionsOf(texts)
 	if _, named := texts["clock"]; !named {
@@ -587,7 +587,7 @@ func TestVectorOptions(t *testing.T) {
 func TestVectorOptionsRefused(t *testing.T) {
 	each(t, vectors(t).OptionsRefused, func(t *testing.T, c optionsCase) {
 		_, err := build(c.Options)
-		refused(t, err, c.Error)
+		wantError(t, err, c.Error)
 	})
 }
 
@@ -622,13 +622,13 @@ func call(t *testing.T, snowflake *polyflake.Snowflake, s step) (ids []polyflake
 	case "next_ids":
 		n, notInt := strconv.Atoi(s.N)
 		if notInt != nil {
-			t.Logf("passed over: no int holds %s", s.N)
+			t.Logf("passed over: %s does not fit an int", s.N)
 			return nil, nil, false
 		}
 		ids, err = snowflake.NextIDs(n)
 		return ids, err, true
 	default:
-		t.Fatalf("no call is %s", s.Call)
+		t.Fatalf("unknown call %s", s.Call)
 	}
 	return []polyflake.ID{id}, err, true
 }
@@ -636,7 +636,7 @@ func call(t *testing.T, snowflake *polyflake.Snowflake, s step) (ids []polyflake
 func checkStep(t *testing.T, s step, ids []polyflake.ID, err error) {
 	t.Helper()
 	if s.Error != "" {
-		e := refused(t, err, s.Error)
+		e := wantError(t, err, s.Error)
 		if s.BehindMs != nil {
 			equal(t, "BehindMs", e.BehindMs, number(t, *s.BehindMs))
 		}
@@ -654,7 +654,7 @@ func checkStep(t *testing.T, s step, ids []polyflake.ID, err error) {
 		equal(t, "the first ID", ids[0], polyflake.ID(number(t, s.Run.First)))
 		equal(t, "the last ID", ids[len(ids)-1], polyflake.ID(number(t, s.Run.Last)))
 		if !slices.IsSorted(ids) || len(slices.Compact(ids)) != len(ids) {
-			t.Error("the IDs do not ascend")
+			t.Error("the IDs do not increase")
 		}
 		return
 	}

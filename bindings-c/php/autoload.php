@@ -1,7 +1,7 @@
 <?php
 
 /*
- * Finds the package's classes where Composer's autoloader is not used.
+ * Loads the package's classes without Composer.
  */
 
 declare(strict_types=1);

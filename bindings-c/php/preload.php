@@ -1,8 +1,8 @@
 <?php
 
 /*
- * For opcache.preload: keeps the classes and the loaded library for all requests, and so lets them use FFI under
- * ffi.enable=preload, PHP's default. From a preload script of your own: require this file.
+ * For opcache.preload: keeps the classes and the library loaded for all requests, which may then use FFI with PHP's
+ * default, ffi.enable=preload. If you have your own preload script, require this file there.
  */
 
 declare(strict_types=1);

@@ -1,8 +1,8 @@
-//! Layouts, and IDs taken apart and put together.
+//! Layouts, and decoding and composing IDs.
 
 use core::ffi::{c_char, c_uint};
 
-use polyflake::{Layout, MAX_NODE_FIELDS, UnixTime};
+use polyflake::{Error, Layout, MAX_NODE_FIELDS, UnixTime};
 
 use crate::status::{
     Failure, copy_text, given, given_text, guard, length_with, output, polyflake_detail, polyflake_status,
@@ -10,70 +10,70 @@ use crate::status::{
 };
 use crate::text::write_text;
 
-/// What the bits of an ID mean. It never changes, and any thread may read it.
+/// What the bits of an ID mean. Immutable, and safe to use from any thread.
 #[derive(Debug)]
 pub struct polyflake_layout(pub(crate) Layout);
 
-/// Room for a field's name and its NUL.
+/// Enough bytes for any field name and its NUL.
 pub const POLYFLAKE_NAME_SIZE: usize = 25;
-/// Room for the longest layout's text and its NUL.
+/// Enough bytes for any layout's text and its NUL.
 pub const POLYFLAKE_LAYOUT_TEXT_SIZE: usize = 352;
-/// The most node fields of a layout.
+/// The most node fields that a layout can have.
 pub const POLYFLAKE_MAX_NODE_FIELDS: usize = 8;
 
 const _: () = assert!(POLYFLAKE_MAX_NODE_FIELDS == MAX_NODE_FIELDS);
 
-/// A layout's properties, from polyflake_layout_properties.
+/// The properties of a layout, filled in by polyflake_layout_properties.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_layout_info {
     /// sizeof(polyflake_layout_info), set by the caller.
     pub size: usize,
-    /// The instant of tick 0, in Unix ms.
+    /// The start of tick 0, in Unix ms.
     pub epoch_ms: u64,
-    /// How long a tick lasts, in ms.
+    /// The length of a tick, in ms.
     pub tick_ms: u64,
     /// The layout's last instant, in Unix ms.
     pub ends_at_ms: u64,
     /// How many IDs one node can issue in a tick.
     pub ids_per_tick: u64,
-    /// How many nodes the layout tells apart.
+    /// How many nodes the layout can tell apart.
     pub nodes: u64,
-    /// The width of all fields together.
+    /// The width of all fields together, in bits.
     pub total_bits: c_uint,
-    /// The width of the timestamp.
+    /// The width of the timestamp, in bits.
     pub timestamp_bits: c_uint,
-    /// How many bits stand below the timestamp.
+    /// The number of bits below the timestamp.
     pub timestamp_shift: c_uint,
-    /// The width of the sequence.
+    /// The width of the sequence, in bits.
     pub sequence_bits: c_uint,
-    /// How many bits stand below the sequence.
+    /// The number of bits below the sequence.
     pub sequence_shift: c_uint,
-    /// The width of all node fields together.
+    /// The width of all node fields together, in bits.
     pub node_bits: c_uint,
-    /// How many fields there are, the timestamp and the sequence among them.
+    /// The number of fields, including the timestamp and the sequence.
     pub field_count: c_uint,
 }
 
-/// A field of a layout, from polyflake_layout_field.
+/// A field of a layout, filled in by polyflake_layout_field.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_field {
     /// sizeof(polyflake_field), set by the caller.
     pub size: usize,
-    /// The field's bits, in their place in the ID.
+    /// A mask of the field's bits within the ID.
     pub mask: u64,
-    /// The field's width.
+    /// The width of the field, in bits.
     pub bits: c_uint,
-    /// How many bits stand below the field.
+    /// The number of bits below the field.
     pub shift: c_uint,
     /// 1 for a node field, 0 for the timestamp and the sequence.
     pub is_node: c_uint,
-    /// The field's name, ending in a NUL.
+    /// The name of the field, NUL-terminated.
     pub name: [c_char; POLYFLAKE_NAME_SIZE],
 }
 
-/// An ID taken apart, from polyflake_layout_decode.
+/// The parts of an ID, filled in by polyflake_layout_decode.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_decoded {
@@ -83,23 +83,24 @@ pub struct polyflake_decoded {
     pub id: u64,
     /// The start of the ID's tick, in Unix ms.
     pub timestamp_ms: u64,
-    /// How many ticks after the epoch.
+    /// The number of ticks since the epoch.
     pub ticks: u64,
-    /// All node fields joined, from the highest to the lowest.
+    /// All node bits together, the highest field first.
     pub node: u64,
-    /// The number within the tick.
+    /// The sequence number within the tick.
     pub sequence: u64,
-    /// How many of fields are used.
+    /// How many entries of fields are used.
     pub field_count: u64,
-    /// The node fields' values, from the highest down.
+    /// The values of the node fields, the highest first.
     pub fields: [u64; POLYFLAKE_MAX_NODE_FIELDS],
 }
 
-/// A layout from a preset's name or a layout's text, such as
-/// "timestamp:41|worker:10|sequence:12@1288834974657/1ms" (the epoch in Unix ms, the tick as Nms or Ns). Free it
-/// with polyflake_layout_free.
+/// Parses a layout: the name of a preset, or a text such as
+/// "timestamp:41|worker:10|sequence:12@1288834974657/1ms" (the epoch in Unix ms, the tick as Nms or Ns). Free the
+/// result with polyflake_layout_free.
 ///
-/// POLYFLAKE_INVALID_LAYOUT or POLYFLAKE_UNKNOWN_LAYOUT.
+/// Returns POLYFLAKE_INVALID_LAYOUT for a layout that cannot work, or POLYFLAKE_UNKNOWN_LAYOUT if no preset has this
+/// name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_parse(
     text: *const c_char,
@@ -107,7 +108,7 @@ pub unsafe extern "C" fn polyflake_layout_parse(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let (text, layout) =
             unsafe { (given_text(text, "text is NULL")?, output(layout, "layout is NULL")?) };
         layout.write(Box::into_raw(Box::new(polyflake_layout(Layout::parse(&text)?))));
@@ -115,17 +116,19 @@ pub unsafe extern "C" fn polyflake_layout_parse(
     })
 }
 
-/// Frees what polyflake_layout_parse gave. NULL is fine.
+/// Frees a layout from polyflake_layout_parse. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_free(layout: *mut polyflake_layout) {
     if !layout.is_null() {
-        // SAFETY: the caller gives back what polyflake_layout_parse gave, once.
+        // SAFETY: the pointer came from polyflake_layout_parse and is freed only once.
         drop(unsafe { Box::from_raw(layout) });
     }
 }
 
-/// Writes the layout's text, which parses back, with its NUL into the capacity bytes at text;
-/// POLYFLAKE_LAYOUT_TEXT_SIZE are always enough. Too few: POLYFLAKE_INVALID_OPTION.
+/// Writes the layout as text, with a NUL, into the capacity bytes at text. polyflake_layout_parse reads it back.
+/// POLYFLAKE_LAYOUT_TEXT_SIZE bytes are always enough.
+///
+/// Returns POLYFLAKE_INVALID_OPTION if capacity is too small.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_text(
     layout: *const polyflake_layout,
@@ -134,12 +137,12 @@ pub unsafe extern "C" fn polyflake_layout_text(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         unsafe { write_text(&given(layout, "layout is NULL")?.0.to_string(), text, capacity) }
     })
 }
 
-/// The layout's properties; set info->size first.
+/// Gets the properties of a layout. Set info->size first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_properties(
     layout: *const polyflake_layout,
@@ -147,7 +150,7 @@ pub unsafe extern "C" fn polyflake_layout_properties(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let layout = unsafe { &given(layout, "layout is NULL")?.0 };
         let properties = polyflake_layout_info {
             size: 0,
@@ -164,13 +167,14 @@ pub unsafe extern "C" fn polyflake_layout_properties(
             node_bits: layout.node_bits(),
             field_count: c_uint::try_from(layout.fields().len()).unwrap_or(0),
         };
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         unsafe { write_sized(info, length_with!(polyflake_layout_info, field_count: c_uint), &properties) }
     })
 }
 
-/// The field number index, counted from 0 at the highest bit; set field->size first. Past the last field:
-/// POLYFLAKE_INVALID_OPTION.
+/// Gets the field at index, where 0 is the highest field. Set field->size first.
+///
+/// Returns POLYFLAKE_INVALID_OPTION if index is past the last field.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_field(
     layout: *const polyflake_layout,
@@ -179,7 +183,7 @@ pub unsafe extern "C" fn polyflake_layout_field(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let layout = unsafe { &given(layout, "layout is NULL")?.0 };
         let found = layout.fields().get(index).ok_or(Failure::Misuse("index is past the last field"))?;
         let mut name = [0; POLYFLAKE_NAME_SIZE];
@@ -192,14 +196,16 @@ pub unsafe extern "C" fn polyflake_layout_field(
             is_node: found.is_node().into(),
             name,
         };
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         unsafe {
             write_sized(field, length_with!(polyflake_field, name: [c_char; POLYFLAKE_NAME_SIZE]), &value)
         }
     })
 }
 
-/// Takes an ID apart; set decoded->size first. POLYFLAKE_INVALID_ID for one with bits above the layout's.
+/// Decodes an ID. Set decoded->size first.
+///
+/// Returns POLYFLAKE_INVALID_ID if the ID has bits outside the layout.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_decode(
     layout: *const polyflake_layout,
@@ -208,7 +214,7 @@ pub unsafe extern "C" fn polyflake_layout_decode(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let parts = unsafe { &given(layout, "layout is NULL")?.0 }.decode(id)?;
         let mut fields = [0; POLYFLAKE_MAX_NODE_FIELDS];
         for (to, (_, value)) in fields.iter_mut().zip(parts.fields()) {
@@ -225,13 +231,15 @@ pub unsafe extern "C" fn polyflake_layout_decode(
             fields,
         };
         let first = length_with!(polyflake_decoded, fields: [u64; POLYFLAKE_MAX_NODE_FIELDS]);
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         unsafe { write_sized(decoded, first, &value) }
     })
 }
 
-/// The value of the node field of that name in an ID. POLYFLAKE_INVALID_ID for an ID outside the layout,
-/// POLYFLAKE_INVALID_OPTION where the layout has no such node field.
+/// Gets the value of one node field of an ID, by the field's name.
+///
+/// Returns POLYFLAKE_INVALID_ID if the ID has bits outside the layout, or POLYFLAKE_INVALID_OPTION if the layout has no
+/// node field of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_decode_field(
     layout: *const polyflake_layout,
@@ -241,7 +249,7 @@ pub unsafe extern "C" fn polyflake_layout_decode_field(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let (layout, name, value) = unsafe {
             (
                 &given(layout, "layout is NULL")?.0,
@@ -257,9 +265,10 @@ pub unsafe extern "C" fn polyflake_layout_decode_field(
     })
 }
 
-/// The lowest ID at or after an instant: Unix ms, and the nanoseconds after them (0 to 999999; more carry over).
+/// Gets the lowest ID at or after an instant, given as Unix ms plus nanoseconds (0 to 999999; more carry over).
 ///
-/// POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp.
+/// Returns POLYFLAKE_TIME_OUT_OF_RANGE if the layout has no ID for it, or POLYFLAKE_INVALID_LAYOUT if a node field is
+/// above the timestamp.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_min_id(
     layout: *const polyflake_layout,
@@ -269,16 +278,15 @@ pub unsafe extern "C" fn polyflake_layout_min_id(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
-        let (layout, id) = unsafe { (&given(layout, "layout is NULL")?.0, output(id, "id is NULL")?) };
-        id.write(layout.min_id(UnixTime::from_ms_ns(unix_ms, nanoseconds))?);
-        Ok(())
+        // SAFETY: as the header requires.
+        unsafe { write_bound(layout, id, |layout| layout.min_id(UnixTime::from_ms_ns(unix_ms, nanoseconds))) }
     })
 }
 
-/// The highest ID at or before an instant: Unix ms, and the nanoseconds after them (0 to 999999; more carry over).
+/// Gets the highest ID at or before an instant, given as Unix ms plus nanoseconds (0 to 999999; more carry over).
 ///
-/// POLYFLAKE_TIME_OUT_OF_RANGE, or POLYFLAKE_INVALID_LAYOUT where a node field stands above the timestamp.
+/// Returns POLYFLAKE_TIME_OUT_OF_RANGE if the layout has no ID for it, or POLYFLAKE_INVALID_LAYOUT if a node field is
+/// above the timestamp.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_max_id(
     layout: *const polyflake_layout,
@@ -288,9 +296,20 @@ pub unsafe extern "C" fn polyflake_layout_max_id(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
-        let (layout, id) = unsafe { (&given(layout, "layout is NULL")?.0, output(id, "id is NULL")?) };
-        id.write(layout.max_id(UnixTime::from_ms_ns(unix_ms, nanoseconds))?);
-        Ok(())
+        // SAFETY: as the header requires.
+        unsafe { write_bound(layout, id, |layout| layout.max_id(UnixTime::from_ms_ns(unix_ms, nanoseconds))) }
     })
+}
+
+/// # Safety
+/// As the header requires of `polyflake_layout_min_id`.
+unsafe fn write_bound(
+    layout: *const polyflake_layout,
+    id: *mut u64,
+    bound: impl FnOnce(&Layout) -> Result<u64, Error>,
+) -> Result<(), Failure> {
+    // SAFETY: as the caller promises.
+    let (layout, id) = unsafe { (&given(layout, "layout is NULL")?.0, output(id, "id is NULL")?) };
+    id.write(bound(layout)?);
+    Ok(())
 }

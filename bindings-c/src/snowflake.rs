@@ -8,15 +8,15 @@ use crate::status::{
     Failure, given, guard, length_with, output, polyflake_detail, polyflake_status, write_sized,
 };
 
-/// A generator of unique, time-ordered 64-bit IDs. Any number of threads may use it at once.
+/// Issues unique, time-ordered 64-bit IDs. Any number of threads may use it at once.
 #[derive(Debug)]
 pub struct polyflake_snowflake {
-    generator: Generator,
+    snowflake: AnySnowflake,
     layout: polyflake_layout,
 }
 
 #[derive(Debug)]
-enum Generator {
+enum AnySnowflake {
     Builtin(Snowflake),
     Callers(Snowflake<CallersClock>),
 }
@@ -24,49 +24,53 @@ enum Generator {
 /// Calls `$call` on the core's Snowflake, whichever clock it has.
 macro_rules! with {
     ($snowflake:expr, $ids:ident => $call:expr) => {
-        match &$snowflake.generator {
-            Generator::Builtin($ids) => $call,
-            Generator::Callers($ids) => $call,
+        match &$snowflake.snowflake {
+            AnySnowflake::Builtin($ids) => $call,
+            AnySnowflake::Callers($ids) => $call,
         }
     };
 }
 
-/// What an operator may want to graph, counted since the cursor was made, on slow paths only.
+/// Counters for monitoring, since the cursor was created. Counted only on slow paths.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_stats {
     /// sizeof(polyflake_stats), set by the caller.
     pub size: usize,
-    /// How often a call found no free slot and waited or gave up.
+    /// How often a call found no free slot, and waited or failed.
     pub waits: u64,
-    /// How many steps back of the clock were seen, tolerated or refused.
+    /// How often the clock was seen to step back, tolerated or not.
     pub rollbacks: u64,
-    /// By how many ms the last tick taken lies ahead of the clock; 0 where it does not.
+    /// How many ms the last tick taken is ahead of the clock; 0 if it is not.
     pub lead_ms: u64,
     /// The start of the last ID's tick, in Unix ms; -1 before the first ID.
     pub last_issued_ms: i64,
 }
 
-/// The most IDs that a language whose call makes the array itself gives at once; see polyflake_check_batch.
+/// The largest batch of bindings that allocate the array themselves; see polyflake_check_batch.
 pub const POLYFLAKE_MAX_BATCH: u64 = 16_777_216;
 
 const _: () = assert!(POLYFLAKE_MAX_BATCH == MAX_BATCH);
 
-/// A Snowflake from options, which are copied. Free it with polyflake_snowflake_free.
+const SNOWFLAKE: &str = "snowflake is NULL";
+
+/// Creates a Snowflake from options, which are copied. Free it with polyflake_snowflake_free.
 ///
-/// On a built-in clock, the Snowflakes of a process share one cursor, so that none repeats another's IDs, where their
-/// epoch, their tick, the places and widths of timestamp and sequence, and their node's bits in their place are the
-/// same, whatever the layouts are called. The first ID of a new cursor may wait for the next tick. Layouts that split
-/// the bits in other ways are as two systems: nothing keeps their IDs apart.
+/// With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
+/// the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits in the same
+/// place, whatever their layouts are called. The first ID of a new cursor may wait for the next tick. Layouts that
+/// split the bits differently are separate systems, and their IDs may collide.
 ///
-/// With a state file, the cursor is the file's, for all processes that name it. A new file takes about a second, for it
-/// starts above all that a holder of an older one may still issue; so does one after a reboot within a second. With a
-/// clock of the caller's that clock must have moved on by as much before there are IDs.
+/// With a state file, all processes that name the file share its cursor. Creating the file takes about a second,
+/// because its cursor starts above everything that a process with an older, deleted file may still issue; so does
+/// opening one right after a reboot. With a clock of the caller, that clock must advance by as much before there are
+/// IDs.
 ///
-/// POLYFLAKE_INVALID_NODE, or POLYFLAKE_INVALID_OPTION (also where max_ahead_ms or max_backward_ms differ from
-/// those that a shared cursor was made with, or that cursor stands in another state file, or in none),
-/// POLYFLAKE_FORKED for a node that the parent had before a fork without a state file, POLYFLAKE_STATE_FILE, or
-/// POLYFLAKE_CLOCK_FAILED from the caller's clock, which a state file has it read.
+/// Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION for any other option, also if
+/// max_ahead_ms or max_backward_ms differ from those of a shared cursor, or if that cursor uses another state file or
+/// none; POLYFLAKE_FORKED for a node that the parent process used before a fork without a state file;
+/// POLYFLAKE_STATE_FILE if the state file cannot be used; or POLYFLAKE_CLOCK_FAILED if the caller's clock fails, which
+/// is read here only for a state file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_new(
     options: *const polyflake_options,
@@ -74,30 +78,30 @@ pub unsafe extern "C" fn polyflake_snowflake_new(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let (from, snowflake) =
             unsafe { (given(options, "options is NULL")?, output(snowflake, "snowflake is NULL")?) };
-        let generator = match from.clock {
-            None => Generator::Builtin(from.options.build()?),
-            Some(clock) => Generator::Callers(from.options.build_with_clock(clock)?),
+        let made = match from.clock {
+            None => AnySnowflake::Builtin(from.options.build()?),
+            Some(clock) => AnySnowflake::Callers(from.options.build_with_clock(clock)?),
         };
-        let layout = match &generator {
-            Generator::Builtin(ids) => *ids.layout(),
-            Generator::Callers(ids) => *ids.layout(),
+        let layout = match &made {
+            AnySnowflake::Builtin(ids) => *ids.layout(),
+            AnySnowflake::Callers(ids) => *ids.layout(),
         };
-        let made = polyflake_snowflake { generator, layout: polyflake_layout(layout) };
-        snowflake.write(Box::into_raw(Box::new(made)));
+        let boxed = polyflake_snowflake { snowflake: made, layout: polyflake_layout(layout) };
+        snowflake.write(Box::into_raw(Box::new(boxed)));
         Ok(())
     })
 }
 
-/// Ends a Snowflake: from here on every call for an ID or its stats is POLYFLAKE_CLOSED, calls that wait in other
-/// threads end with it, and a call that has its IDs already returns them. Others on the same cursor go on. Closing
-/// again does nothing. NULL is fine. It frees nothing: call polyflake_snowflake_free when no thread is in a call any
-/// more.
+/// Closes a Snowflake. From then on, calls for an ID or for stats return POLYFLAKE_CLOSED, and so do calls that are
+/// waiting in other threads; a call that already has its IDs returns them. Other Snowflakes on the same cursor are not
+/// affected. Closing again does nothing, and so does NULL. It frees nothing: call polyflake_snowflake_free once no
+/// thread is in a call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_close(snowflake: *const polyflake_snowflake) {
-    // SAFETY: as the header asks.
+    // SAFETY: as the header requires.
     if let Some(snowflake) = unsafe { snowflake.as_ref() } {
         guard(core::ptr::null_mut(), || {
             with!(snowflake, ids => ids.close());
@@ -106,21 +110,22 @@ pub unsafe extern "C" fn polyflake_snowflake_close(snowflake: *const polyflake_s
     }
 }
 
-/// Frees a Snowflake that no thread uses any more, closed or not. Its cursor stays with the process, with its state
-/// file if it has one. NULL is fine.
+/// Frees a Snowflake that no thread uses any more, closed or not. Its cursor lives as long as the process, and so does
+/// its hold on a state file. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snowflake) {
     if !snowflake.is_null() {
-        // SAFETY: the caller gives back what polyflake_snowflake_new gave, once.
+        // SAFETY: the pointer came from polyflake_snowflake_new and is freed only once.
         drop(unsafe { Box::from_raw(snowflake) });
     }
 }
 
-/// The next ID. Waits, for at most max_wait_ms of real time, where the tick's sequence is used up.
+/// Gets the next ID. If the tick's sequence is used up, waits for at most max_wait_ms of real time.
 ///
-/// POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS where that was not enough (a step back past
-/// max_backward_ms does not wait), POLYFLAKE_TIME_OUT_OF_RANGE, POLYFLAKE_CLOCK_FAILED, POLYFLAKE_FORKED in a child of
-/// the process that made it without a state file, POLYFLAKE_STATE_FILE, or POLYFLAKE_CLOSED.
+/// Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not enough (a step back of more
+/// than max_backward_ms is not waited for), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the layout's range,
+/// POLYFLAKE_CLOCK_FAILED if the caller's clock fails, POLYFLAKE_FORKED in a child process if there is no state file,
+/// POLYFLAKE_STATE_FILE if the state file can no longer be used, or POLYFLAKE_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id(
     snowflake: *const polyflake_snowflake,
@@ -128,21 +133,21 @@ pub unsafe extern "C" fn polyflake_next_id(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let (snowflake, id) = unsafe { (given(snowflake, SNOWFLAKE)?, output(id, "id is NULL")?) };
         id.write(with!(snowflake, ids => ids.next_id())?);
         Ok(())
     })
 }
 
-/// The next ID itself, for languages to which an output is dear: as polyflake_next_id, but 0, which is never an ID, in
-/// place of a status. Then ask polyflake_next_id why; or polyflake_try_next_id, which does not wait a second time.
-/// Either may also give an ID, if there is one meanwhile.
+/// Returns the next ID itself, for languages where an output parameter is expensive: like polyflake_next_id, but
+/// returns 0, which is never an ID, on failure. To find out why, call polyflake_next_id, or polyflake_try_next_id, which
+/// does not wait again. Either may succeed if an ID has become available since.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id_or_zero(snowflake: *const polyflake_snowflake) -> u64 {
     let mut id = 0;
     guard(core::ptr::null_mut(), || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let snowflake = unsafe { given(snowflake, SNOWFLAKE)? };
         id = with!(snowflake, ids => ids.next_id()).unwrap_or_default();
         Ok(())
@@ -150,7 +155,9 @@ pub unsafe extern "C" fn polyflake_next_id_or_zero(snowflake: *const polyflake_s
     id
 }
 
-/// The next ID, or the status of polyflake_next_id at once where there is none yet.
+/// Gets the next ID without waiting.
+///
+/// Returns what polyflake_next_id returns, at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_try_next_id(
     snowflake: *const polyflake_snowflake,
@@ -158,18 +165,18 @@ pub unsafe extern "C" fn polyflake_try_next_id(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let (snowflake, id) = unsafe { (given(snowflake, SNOWFLAKE)?, output(id, "id is NULL")?) };
         id.write(with!(snowflake, ids => ids.try_next_id())?);
         Ok(())
     })
 }
 
-/// The next n IDs into the array at ids, each greater than the one before: many times faster an ID than single calls.
-/// Any n, 0 too, for which ids may be NULL. Waits for at most max_wait_ms of real time between two runs of them. Where
-/// it does not return POLYFLAKE_OK, the array's content means nothing, and IDs may be lost but never come again.
+/// Fills the array at ids with the next n IDs, each greater than the one before: much faster per ID than single calls.
+/// n may be 0, and ids may then be NULL. Waits for at most max_wait_ms of real time between two runs of IDs. If it
+/// fails, the contents of the array are meaningless; IDs may be lost but are never repeated.
 ///
-/// As polyflake_next_id, and POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2 bytes.
+/// Returns what polyflake_next_id returns, or POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2 bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_fill(
     snowflake: *const polyflake_snowflake,
@@ -177,13 +184,13 @@ pub unsafe extern "C" fn polyflake_fill(
     ids: *mut u64,
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
-    // SAFETY: as the header asks.
+    // SAFETY: as the header requires.
     guard(detail, || unsafe { fill(snowflake, n, ids) })
 }
 
-/// Whether a batch may have n IDs: for a language whose call makes the array itself, to ask before it takes the memory.
+/// Checks the size of a batch, for bindings that allocate the array themselves, before they do.
 ///
-/// POLYFLAKE_INVALID_OPTION for an n that is not 1 to POLYFLAKE_MAX_BATCH.
+/// Returns POLYFLAKE_INVALID_OPTION unless n is 1 to POLYFLAKE_MAX_BATCH.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_check_batch(n: i64, detail: *mut polyflake_detail) -> polyflake_status {
     guard(detail, || {
@@ -193,7 +200,7 @@ pub extern "C" fn polyflake_check_batch(n: i64, detail: *mut polyflake_detail) -
 }
 
 unsafe fn fill(snowflake: *const polyflake_snowflake, n: usize, ids: *mut u64) -> Result<(), Failure> {
-    // SAFETY: the caller gives NULL or a live Snowflake.
+    // SAFETY: the pointer is NULL or to a live Snowflake.
     let snowflake = unsafe { given(snowflake, SNOWFLAKE)? };
     if ids.is_null() && n > 0 {
         return Err(Failure::Misuse("ids is NULL"));
@@ -204,26 +211,27 @@ unsafe fn fill(snowflake: *const polyflake_snowflake, n: usize, ids: *mut u64) -
     let ids = if n == 0 {
         &mut []
     } else {
-        // SAFETY: the caller gives an array of n IDs that nothing else uses meanwhile; any bytes are a u64, and none
-        // is read before it is written.
+        // SAFETY: the header requires an array of n IDs that nothing else uses during the call. Every bit pattern is a
+        // valid u64, and nothing is read before it is written.
         unsafe { core::slice::from_raw_parts_mut(ids, n) }
     };
-    Ok(with!(snowflake, flake => flake.fill(ids))?)
+    Ok(with!(snowflake, snowflake => snowflake.fill(ids))?)
 }
 
-/// The layout, which lives as long as the Snowflake and is not to be freed; NULL for NULL.
+/// Returns the layout, which belongs to the Snowflake: do not free it, nor use it after the Snowflake is freed. Returns
+/// NULL for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_layout(
     snowflake: *const polyflake_snowflake,
 ) -> *const polyflake_layout {
-    // SAFETY: as the header asks.
+    // SAFETY: as the header requires.
     match unsafe { snowflake.as_ref() } {
         Some(snowflake) => &raw const snowflake.layout,
         None => core::ptr::null(),
     }
 }
 
-/// All node fields joined, from the highest to the lowest. A closed Snowflake has it too.
+/// Gets all node bits together, the highest field first. Works on a closed Snowflake too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_node(
     snowflake: *const polyflake_snowflake,
@@ -231,16 +239,17 @@ pub unsafe extern "C" fn polyflake_snowflake_node(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let (snowflake, node) = unsafe { (given(snowflake, SNOWFLAKE)?, output(node, "node is NULL")?) };
         node.write(with!(snowflake, ids => ids.node()));
         Ok(())
     })
 }
 
-/// Waits, lead and rollbacks, for an operator's graphs; set stats->size first. Reads the clock once.
+/// Gets counters for monitoring. Set stats->size first. Reads the clock once.
 ///
-/// POLYFLAKE_CLOCK_FAILED, POLYFLAKE_FORKED or POLYFLAKE_CLOSED.
+/// Returns POLYFLAKE_CLOCK_FAILED if the caller's clock fails, POLYFLAKE_FORKED in a child process if there is no state
+/// file, or POLYFLAKE_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_stats(
     snowflake: *const polyflake_snowflake,
@@ -248,7 +257,7 @@ pub unsafe extern "C" fn polyflake_snowflake_stats(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let snowflake = unsafe { given(snowflake, SNOWFLAKE)? };
         let counted = with!(snowflake, ids => ids.stats())?;
         let value = polyflake_stats {
@@ -258,9 +267,7 @@ pub unsafe extern "C" fn polyflake_snowflake_stats(
             lead_ms: counted.lead_ms,
             last_issued_ms: counted.last_issued_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(-1),
         };
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         unsafe { write_sized(stats, length_with!(polyflake_stats, last_issued_ms: i64), &value) }
     })
 }
-
-const SNOWFLAKE: &str = "snowflake is NULL";

@@ -1,78 +1,78 @@
-//! Statuses, their details, and the boundary that no panic crosses.
+//! Statuses and their details, and the boundary that no panic crosses.
 
 use core::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use polyflake::{Error, ErrorCode};
 
-/// POLYFLAKE_OK or the permanent number of an error, the same in every language.
+/// POLYFLAKE_OK, or the permanent number of an error, which is the same in every language.
 pub type polyflake_status = i32;
 
-/// It worked; the outputs are written.
+/// Success: the outputs are written.
 pub const POLYFLAKE_OK: polyflake_status = 0;
 /// A layout that cannot work.
 pub const POLYFLAKE_INVALID_LAYOUT: polyflake_status = 1;
 /// No preset of that name.
 pub const POLYFLAKE_UNKNOWN_LAYOUT: polyflake_status = 2;
-/// A node field missing, unknown or out of range.
+/// A node field is missing, unknown or out of range.
 pub const POLYFLAKE_INVALID_NODE: polyflake_status = 3;
-/// Any other option's value or name, and a pointer that may not be NULL.
+/// The name or value of any other option is invalid, or a required pointer is NULL.
 pub const POLYFLAKE_INVALID_OPTION: polyflake_status = 4;
-/// An ID outside its layout, or a text that is no ID.
+/// The ID does not fit the layout, or the text is not an ID.
 pub const POLYFLAKE_INVALID_ID: polyflake_status = 5;
-/// Before the epoch or past the layout's end.
+/// The time is before the epoch or past the layout's end.
 pub const POLYFLAKE_TIME_OUT_OF_RANGE: polyflake_status = 6;
-/// The clock stands further back than max_backward_ms allows.
+/// The clock has stepped back by more than max_backward_ms.
 pub const POLYFLAKE_CLOCK_MOVED_BACKWARDS: polyflake_status = 7;
-/// No ID came free within the time the call may wait.
+/// No ID became available within the time that the call may wait.
 pub const POLYFLAKE_SEQUENCE_EXHAUSTED: polyflake_status = 8;
-/// Used in a child of the process that made it.
+/// The Snowflake was created by a parent process.
 pub const POLYFLAKE_FORKED: polyflake_status = 9;
-/// The caller's clock returned other than 0.
+/// The caller's clock returned something other than 0.
 pub const POLYFLAKE_CLOCK_FAILED: polyflake_status = 10;
-/// The state file cannot be opened, or belongs to another layout or node.
+/// The state file cannot be used, or belongs to another layout or node.
 pub const POLYFLAKE_STATE_FILE: polyflake_status = 11;
-/// No free worker, or the store cannot be reached.
+/// No worker is free, or the store cannot be reached.
 pub const POLYFLAKE_LEASE_UNAVAILABLE: polyflake_status = 12;
-/// The lease ran out; nothing more is issued on it.
+/// The lease has expired; no more IDs are issued on it.
 pub const POLYFLAKE_LEASE_LOST: polyflake_status = 13;
-/// Used after polyflake_snowflake_close.
+/// The Snowflake is closed.
 pub const POLYFLAKE_CLOSED: polyflake_status = 14;
-/// A caught panic: a bug in Polyflake.
+/// A panic was caught: a bug in Polyflake.
 pub const POLYFLAKE_INTERNAL: polyflake_status = 99;
 
-/// What stands behind a status other than POLYFLAKE_OK. Set size to sizeof(polyflake_detail) before a call;
-/// the rest is written only where the call does not return POLYFLAKE_OK.
+/// The details of a failure. Set size to sizeof(polyflake_detail) before a call; the rest is written only if the call
+/// does not return POLYFLAKE_OK.
 #[repr(C)]
 #[derive(Debug)]
 pub struct polyflake_detail {
     /// sizeof(polyflake_detail), set by the caller.
     pub size: usize,
-    /// By how many ms the clock stands behind the last ID, with POLYFLAKE_CLOCK_MOVED_BACKWARDS; else 0.
+    /// How many ms the clock is behind the last ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS; otherwise 0.
     pub behind_ms: u64,
-    /// After how many ms of the clock the next ID can come, with POLYFLAKE_CLOCK_MOVED_BACKWARDS and
-    /// POLYFLAKE_SEQUENCE_EXHAUSTED; else 0.
+    /// How many ms the clock must advance before the next ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS and
+    /// POLYFLAKE_SEQUENCE_EXHAUSTED; otherwise 0.
     pub retry_after_ms: u64,
-    /// What is wrong and what would fit, ending in a NUL.
+    /// What is wrong and what would work, NUL-terminated.
     pub message: [c_char; 496],
 }
 
 const MESSAGE_SIZE: usize = 496;
 
-/// The permanent name of a status, such as "invalid_layout"; "ok" for POLYFLAKE_OK, "unknown" for a number
-/// that is none. Static.
+/// Returns the permanent name of a status, such as "invalid_layout": "ok" for POLYFLAKE_OK, "unknown" for a number that
+/// is not a status. A static string.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_status_name(status: polyflake_status) -> *const c_char {
     texts(status).0.as_ptr()
 }
 
-/// What a status means, in one sentence that names no value. Static.
+/// Returns what a status means, in one sentence without values. A static string.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_status_message(status: polyflake_status) -> *const c_char {
     texts(status).1.as_ptr()
 }
 
-/// The core's texts, each with the NUL that C wants.
+/// The core's texts, with the NUL that C needs.
 fn texts(status: polyflake_status) -> (&'static CStr, &'static CStr) {
     macro_rules! with_nul {
         ($text:expr) => {{
@@ -108,10 +108,10 @@ fn texts(status: polyflake_status) -> (&'static CStr, &'static CStr) {
         SequenceExhausted Forked ClockFailed StateFile LeaseUnavailable LeaseLost Closed Internal)
 }
 
-/// Why a call does not return `POLYFLAKE_OK`.
+/// Why a call fails.
 pub(crate) enum Failure {
     Core(Error),
-    /// The caller broke the ABI's own rules, said in these words.
+    /// The caller broke a rule of the ABI, as this text says.
     Misuse(&'static str),
 }
 
@@ -121,7 +121,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Runs a call's body; a panic in it becomes `POLYFLAKE_INTERNAL`.
+/// Runs the body of a call, and turns a panic into `POLYFLAKE_INTERNAL`.
 #[inline]
 pub(crate) fn guard(
     detail: *mut polyflake_detail,
@@ -155,13 +155,13 @@ fn report(detail: *mut polyflake_detail, failure: &Failure) -> polyflake_status 
 fn write(detail: *mut polyflake_detail, message: &str, behind_ms: u64, retry_after_ms: u64) {
     let mut value = polyflake_detail { size: 0, behind_ms, retry_after_ms, message: [0; MESSAGE_SIZE] };
     copy_text(message, &mut value.message);
-    // SAFETY: the caller gives NULL or a struct that begins with its size; one that is too small is left alone.
+    // SAFETY: the pointer is NULL or to a struct that begins with its size. One that is too small is not written to.
     let _ = unsafe {
         write_sized(detail, length_with!(polyflake_detail, message: [c_char; MESSAGE_SIZE]), &value)
     };
 }
 
-/// Copies as much of a text as there is room for, and fills the rest with NULs: at least one.
+/// Copies as much of a text as fits, and fills the rest with NULs, at least one.
 pub(crate) fn copy_text(text: &str, room: &mut [c_char]) {
     let mut end = text.len().min(room.len() - 1);
     while !text.is_char_boundary(end) {
@@ -174,17 +174,17 @@ pub(crate) fn copy_text(text: &str, room: &mut [c_char]) {
     }
 }
 
-/// A pointer that the caller must not leave NULL, as a reference.
+/// Turns a required input pointer into a reference.
 ///
 /// # Safety
-/// It is NULL, or points to a live `T` that nothing changes during the call.
+/// It is NULL, or points to a live `T` that does not change during the call.
 #[inline]
 pub(crate) unsafe fn given<'a, T>(pointer: *const T, what: &'static str) -> Result<&'a T, Failure> {
     // SAFETY: as the caller promises.
     unsafe { pointer.as_ref() }.ok_or(Failure::Misuse(what))
 }
 
-/// An output that the caller must not leave NULL.
+/// Turns a required output pointer into a reference.
 ///
 /// # Safety
 /// It is NULL, or points to room for a `T` that nothing else uses during the call.
@@ -197,10 +197,10 @@ pub(crate) unsafe fn output<'a, T>(
     unsafe { pointer.cast::<core::mem::MaybeUninit<T>>().as_mut() }.ok_or(Failure::Misuse(what))
 }
 
-/// Bytes up to a NUL, which the caller must not leave NULL.
+/// Turns a required NUL-terminated string into its bytes.
 ///
 /// # Safety
-/// It is NULL, or points to bytes that end in a NUL.
+/// It is NULL, or points to bytes that end with a NUL.
 pub(crate) unsafe fn given_bytes<'a>(
     pointer: *const c_char,
     what: &'static str,
@@ -212,10 +212,10 @@ pub(crate) unsafe fn given_bytes<'a>(
     Ok(unsafe { CStr::from_ptr(pointer) }.to_bytes())
 }
 
-/// Bytes of a length, which the caller must not leave NULL.
+/// Turns a required pointer and a length into bytes.
 ///
 /// # Safety
-/// It is NULL, or points to this many bytes.
+/// The pointer is NULL, or points to `length` bytes.
 pub(crate) unsafe fn given_counted<'a>(
     pointer: *const c_char,
     length: usize,
@@ -231,8 +231,8 @@ pub(crate) unsafe fn given_counted<'a>(
     Ok(unsafe { core::slice::from_raw_parts(pointer.cast(), length) })
 }
 
-/// A text that the caller must not leave NULL, for a parser of the core, all of which take ASCII alone: so they refuse
-/// what is not UTF-8 too, each with its own error, and show U+FFFD in its place.
+/// Turns a required NUL-terminated string into text for one of the core's parsers. These accept only ASCII, so each
+/// rejects invalid UTF-8 with the right error, showing U+FFFD in its place.
 ///
 /// # Safety
 /// As `given_bytes`.
@@ -244,19 +244,19 @@ pub(crate) unsafe fn given_text<'a>(
     Ok(String::from_utf8_lossy(unsafe { given_bytes(pointer, what)? }))
 }
 
-/// Writes a struct that begins with its size, which the caller has set and keeps: as much of it as the caller's has
-/// room for, so that a program built when the struct was shorter goes on. `first` is how long it was in the first
-/// release; less than that is no such struct.
+/// Writes a struct that begins with its size. The caller sets that size, and only as much is written, so that programs
+/// built when the struct was shorter keep working. `first` is its length in the first release; a smaller size is an
+/// error.
 ///
 /// # Safety
-/// `pointer` is NULL, or points to at least as many bytes as the `usize` it begins with says, which nothing else uses
-/// during the call. `T` is `repr(C)`, holds integers alone, and begins with that `usize`.
+/// `pointer` is NULL, or points to at least as many bytes as the `usize` at its start says, which nothing else uses
+/// during the call. `T` is `repr(C)`, contains only integers, and begins with that `usize`.
 pub(crate) unsafe fn write_sized<T>(pointer: *mut T, first: usize, value: &T) -> Result<(), Failure> {
     const SIZE: usize = size_of::<usize>();
     if pointer.is_null() {
         return Err(Failure::Misuse("the output struct is NULL"));
     }
-    // SAFETY: as the caller promises; the size alone is read before it is known that the rest is there.
+    // SAFETY: as the caller promises. Only the size is read until it is known that the rest is there.
     let size = unsafe { pointer.cast::<usize>().read() };
     if size < first {
         return Err(Failure::Misuse("the output struct's size is not set to its sizeof"));
@@ -269,7 +269,7 @@ pub(crate) unsafe fn write_sized<T>(pointer: *mut T, first: usize, value: &T) ->
     Ok(())
 }
 
-/// The length of a `repr(C)` struct up to a field and with it: of its first release, where that was its last field.
+/// The length of a `repr(C)` struct up to and including a field: the last one in the first release.
 macro_rules! length_with {
     ($type:ty, $field:ident: $field_type:ty) => {
         core::mem::offset_of!($type, $field) + size_of::<$field_type>()
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_that_has_grown_fills_a_shorter_one_and_no_more() {
+    fn a_grown_struct_fills_no_more_than_the_callers_shorter_one() {
         let first = length_with!(Grown, old: u64);
         let value = Grown { size: 0, old: 1, new: 2 };
         for (size, expected) in [
@@ -301,7 +301,7 @@ mod tests {
             (0, None),
         ] {
             let mut callers = Grown { size, old: 9, new: 9 };
-            // SAFETY: a whole Grown is there, whatever its size says.
+            // SAFETY: it is a whole Grown, whatever its size field says.
             let written = unsafe { write_sized(&raw mut callers, first, &value) };
             assert_eq!(written.is_ok(), expected.is_some());
             assert_eq!(callers, expected.unwrap_or(Grown { size, old: 9, new: 9 }));
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_the_cores() {
+    fn statuses_match_the_core() {
         let constants = [
             POLYFLAKE_INVALID_LAYOUT,
             POLYFLAKE_UNKNOWN_LAYOUT,
@@ -343,7 +343,7 @@ mod tests {
         };
         let status = guard(&raw mut detail, || panic!("on purpose"));
         assert_eq!(status, POLYFLAKE_INTERNAL);
-        // SAFETY: it ends in a NUL.
+        // SAFETY: it ends with a NUL.
         let message = unsafe { CStr::from_ptr(detail.message.as_ptr()) };
         assert!(message.to_str().unwrap().starts_with("internal: "));
     }

@@ -7,14 +7,14 @@ use polyflake::{Format, Number, PRESETS};
 use crate::layout::POLYFLAKE_NAME_SIZE;
 use crate::status::{Failure, given_text, guard, output, polyflake_detail, polyflake_status};
 
-/// Room for the longest text of an ID and its NUL.
+/// Enough bytes for the text of any ID and its NUL.
 pub const POLYFLAKE_ID_TEXT_SIZE: usize = 21;
 
-/// Writes an ID, with its NUL, into the capacity bytes at text; POLYFLAKE_ID_TEXT_SIZE are always enough. format
-/// is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin's) or "base62" (11 digits);
-/// base32 and base62 sort as the IDs do.
+/// Writes an ID as text, with a NUL, into the capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always enough.
+/// format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet) or "base62" (11
+/// digits). Texts in base32 and base62 sort in the order of the IDs.
 ///
-/// POLYFLAKE_INVALID_OPTION for another format or too little room.
+/// Returns POLYFLAKE_INVALID_OPTION for any other format, or if capacity is too small.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_id_write(
     id: u64,
@@ -24,17 +24,18 @@ pub unsafe extern "C" fn polyflake_id_write(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let format: Format = unsafe { given_text(format, "format is NULL")? }.parse()?;
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         unsafe { write_text(&format.write(id), text, capacity) }
     })
 }
 
-/// Reads an ID that polyflake_id_write or another program wrote; hex, base32 and base36 in both cases.
+/// Reads an ID from text, as written by polyflake_id_write or by other programs. Reads hex, base32 and base36 in upper
+/// and lower case.
 ///
-/// POLYFLAKE_INVALID_ID, whose message names the position, for a foreign character or a number over 64 bits,
-/// POLYFLAKE_INVALID_OPTION for another format.
+/// Returns POLYFLAKE_INVALID_ID for an invalid character or a number of more than 64 bits, with the position in the
+/// message, or POLYFLAKE_INVALID_OPTION for any other format.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_id_read(
     text: *const c_char,
@@ -43,7 +44,7 @@ pub unsafe extern "C" fn polyflake_id_read(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let (text, format, id) = unsafe {
             (
                 given_text(text, "text is NULL")?,
@@ -56,9 +57,10 @@ pub unsafe extern "C" fn polyflake_id_read(
     })
 }
 
-/// The ID as a signed integer, as a database's BIGINT and languages without unsigned ones hold it.
+/// Converts an ID to a signed integer, for a BIGINT column and for languages without unsigned integers.
 ///
-/// POLYFLAKE_INVALID_ID for one above 2^63 - 1, which only layouts of 64 bits have, late in their time.
+/// Returns POLYFLAKE_INVALID_ID for an ID above 2^63 - 1. Only layouts of 64 bits have such IDs, in the second half of
+/// their range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_id_signed(
     id: u64,
@@ -66,27 +68,27 @@ pub unsafe extern "C" fn polyflake_id_signed(
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
-        // SAFETY: as the header asks.
+        // SAFETY: as the header requires.
         let number = unsafe { output(number, "number is NULL")? };
         number.write(Number::from(id).to_signed_id()?);
         Ok(())
     })
 }
 
-/// How many presets there are.
+/// Returns the number of presets.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_preset_count() -> usize {
     PRESETS.len()
 }
 
-/// The name of the preset number index, counted from 0; NULL past the last. Static.
+/// Returns the name of the preset at index, counted from 0, as a static string; NULL past the last.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_preset_name(index: usize) -> *const c_char {
     PRESET_NAMES.get(index).map_or(core::ptr::null(), |name| name.as_ptr().cast())
 }
 
-/// The core's names, each with the NUL that C wants. Made by the compiler: a child that is forked while another thread makes
-/// them would wait for it for ever.
+/// The core's names, with the NUL that C needs. Built at compile time: after a fork during lazy initialization, the child
+/// would wait forever for a thread that it does not have.
 static PRESET_NAMES: [[u8; POLYFLAKE_NAME_SIZE]; PRESETS.len()] = {
     let mut names = [[0; POLYFLAKE_NAME_SIZE]; PRESETS.len()];
     let mut n = 0;

@@ -1,7 +1,7 @@
-//! include/polyflake.h is what cbindgen makes of the sources. `POLYFLAKE_BLESS=1` writes it anew.
+//! include/polyflake.h is what cbindgen generates from the sources. `POLYFLAKE_BLESS=1` rewrites it.
 
 #[test]
-fn the_header_is_fresh() {
+fn the_header_is_up_to_date() {
     let folder = env!("CARGO_MANIFEST_DIR");
     let config = cbindgen::Config::from_root_or_default(folder);
     let mut header = Vec::new();

@@ -1,4 +1,4 @@
-//! Python's values as the core's, and instants as `datetime`.
+//! Converts Python values to the core's, and Unix times to `datetime`.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ use crate::layout::PyLayout;
 
 static INDEX: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// An `int` (or what has `__index__`, such as NumPy's) of any size. A bool is no integer.
+/// An `int` of any size, or an object with `__index__`, such as NumPy's integers. A bool is a wrong type.
 pub(crate) fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Number> {
     number_or(value, what, "an int")
 }
 
-/// `number`, for an argument that takes other things too.
+/// Like `number`, for an argument that also takes other types.
 fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> PyResult<Number> {
     if let Ok(int) = value.cast_exact::<PyInt>() {
         if let Ok(fits) = int.extract::<u64>() {
@@ -30,7 +30,7 @@ fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> PyResult<Numb
         return Err(wrong_type(value, what, takes));
     }
     let int = INDEX.import(value.py(), "operator", "index")?.call1((value,)).map_err(|raised| {
-        // Whatever else `__index__` raises is the caller's.
+        // Any other exception of `__index__` belongs to the caller.
         if raised.is_instance_of::<PyTypeError>(value.py()) { wrong_type(value, what, takes) } else { raised }
     })?;
     if let Ok(fits) = int.extract::<u64>() {
@@ -39,14 +39,14 @@ fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> PyResult<Numb
     if let Ok(fits) = int.extract::<i64>() {
         return Ok(fits.into());
     }
-    // Python refuses to write the digits of very long integers.
+    // Python does not convert very long integers to text.
     Ok(match int.str() {
         Ok(digits) => Number::parse(digits.to_str()?),
         Err(_) => Number::parse(&format!("an int of {} bits", int.call_method0("bit_length")?)),
     })
 }
 
-/// A `str`. Lone surrogates, which UTF-8 has no bytes for, come out as U+FFFD, which no parser of the core takes.
+/// A `str`. Lone surrogates, which UTF-8 cannot encode, become U+FFFD, which every parser of the core rejects.
 pub(crate) fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, str>> {
     match value.cast::<PyString>() {
         Ok(text) => Ok(text.to_string_lossy()),
@@ -57,7 +57,7 @@ pub(crate) fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<
 /// A `str` or an `os.PathLike`.
 pub(crate) fn path(value: &Bound<'_, PyAny>, what: &str) -> PyResult<PathBuf> {
     value.extract().map_err(|raised: PyErr| {
-        // Whatever else `__fspath__` raises is the caller's.
+        // Any other exception of `__fspath__` belongs to the caller.
         if raised.is_instance_of::<PyTypeError>(value.py()) {
             wrong_type(value, what, "a str or an os.PathLike")
         } else {
@@ -98,7 +98,7 @@ pub(crate) fn unix_time(value: &Bound<'_, PyAny>) -> PyResult<UnixTime> {
     }
     if value.call_method0("utcoffset")?.is_none() {
         let message = format!(
-            "invalid_option: time is {value}, which has no time zone and so names no instant; \
+            "invalid_option: time is {value}, which has no time zone; \
              give one, such as datetime.now(timezone.utc)"
         );
         return Err(PyErr::from_value(errors::class(py, ErrorCode::InvalidOption)?.call1((message,))?));
@@ -108,7 +108,7 @@ pub(crate) fn unix_time(value: &Bound<'_, PyAny>) -> PyResult<UnixTime> {
     Ok(UnixTime::from_us(us.extract()?))
 }
 
-/// An instant as a `datetime` in UTC, or `None` past the year 9999, where `datetime` ends.
+/// A Unix time as a `datetime` in UTC, or `None` past the year 9999, where `datetime` ends.
 pub(crate) fn to_datetime(py: Python<'_>, unix_ms: u64) -> PyResult<Option<Bound<'_, PyAny>>> {
     let milliseconds = PyDict::new(py);
     milliseconds.set_item("milliseconds", unix_ms)?;
@@ -123,16 +123,16 @@ pub(crate) fn to_datetime(py: Python<'_>, unix_ms: u64) -> PyResult<Option<Bound
     }
 }
 
-/// What a caller's clock returned, as Unix ms.
+/// The Unix ms that a caller's clock returned.
 pub(crate) fn clock_reading(value: &Bound<'_, PyAny>) -> PyResult<i64> {
-    let refused = |class: fn(String) -> PyErr| {
+    let invalid = |class: fn(String) -> PyErr| {
         let shown =
             value.repr().map_or_else(|_| "an int of very many digits".to_owned(), |it| it.to_string());
         class(format!("the clock returned {shown}; it must return an int of Unix ms, in 64 bits"))
     };
     match number(value, "") {
-        Ok(reading) => reading.to_i64().ok_or_else(|| refused(PyOverflowError::new_err)),
-        Err(raised) if raised.is_instance_of::<PyTypeError>(value.py()) => Err(refused(PyTypeError::new_err)),
+        Ok(reading) => reading.to_i64().ok_or_else(|| invalid(PyOverflowError::new_err)),
+        Err(raised) if raised.is_instance_of::<PyTypeError>(value.py()) => Err(invalid(PyTypeError::new_err)),
         Err(raised) => Err(raised),
     }
 }
@@ -143,7 +143,7 @@ pub(crate) fn wrong_type(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> P
     PyTypeError::new_err(format!("{what} must be {takes}, not {class}"))
 }
 
-/// Looks up what this module takes from Python's.
+/// Looks up the Python objects that this module uses.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     INDEX.import(py, "operator", "index")?;
     timedelta(py)?;

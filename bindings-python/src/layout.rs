@@ -1,4 +1,4 @@
-//! `Layout`, `Field` and `Decoded`: values.
+//! The value types `Layout`, `Field` and `Decoded`.
 
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,14 +11,18 @@ use pyo3::types::{PyDict, PyMapping, PyTuple};
 use crate::convert;
 use crate::errors::OrRaise;
 
-/// What the bits of an ID mean: fields from the highest bit down, the epoch, and the tick.
+/// What the bits of an ID mean: the fields from the highest bit down, the epoch, and the tick.
 ///
-/// ``Layout("twitter")`` is a preset (see PRESETS),
-/// ``Layout("timestamp:41|worker:10|sequence:12@1288834974657/1ms")`` a text (the epoch in Unix ms, the tick
-/// as Nms or Ns), and ``Layout(fields={"timestamp": 41, "worker": 10, "sequence": 12}, epoch_ms=1288834974657)``
-/// the same from its parts, the highest field first. ``str()`` gives the text.
+/// ``Layout("twitter")`` is a preset; see PRESETS.
+/// ``Layout("timestamp:41|worker:10|sequence:12@1288834974657/1ms")`` is a layout from its text, with the epoch in
+/// Unix ms and the tick as Nms or Ns.
+/// ``Layout(fields={"timestamp": 41, "worker": 10, "sequence": 12}, epoch_ms=1288834974657)`` is the same from its
+/// parts, the highest field first; tick_ms is 1 by default.
+/// ``str(layout)`` returns the text.
 ///
-/// Raises InvalidLayoutError or UnknownLayoutError.
+/// Raises:
+///     InvalidLayoutError: if the layout cannot work.
+///     UnknownLayoutError: if no preset has this name.
 ///
 /// >>> from polyflake import Layout
 /// >>> Layout("discord").decode(175928847299117063).fields["worker"]
@@ -52,15 +56,25 @@ impl PyLayout {
         }
     }
 
-    /// Takes an ID apart. Raises InvalidIdError for one with bits above the layout's.
+    /// Decode an ID.
+    ///
+    /// Raises:
+    ///     InvalidIdError: if the ID has bits outside the layout.
     fn decode(&self, id: &Bound<'_, PyAny>) -> PyResult<PyDecoded> {
         self.0.decode(convert::number(id, "id")?).or_raise().map(PyDecoded)
     }
 
-    /// The ID of an instant (a datetime with a time zone, or an int of Unix ms), rounded down to its tick, a
-    /// node (an int, a mapping, or None where the layout has no node field) and a sequence number. Nothing keeps it from repeating an issued ID.
+    /// Build an ID from a time, a node and a sequence number.
     ///
-    /// Raises TimeOutOfRangeError, InvalidNodeError, or InvalidOptionError for the sequence.
+    /// time: a datetime with a time zone, or an int of Unix ms; rounded down to its tick.
+    /// node: an int, a mapping of field to int, or None if the layout has no node field.
+    ///
+    /// Nothing prevents it from repeating an ID that was issued.
+    ///
+    /// Raises:
+    ///     TimeOutOfRangeError: if the time is before the epoch or past the layout's end.
+    ///     InvalidNodeError: if the node does not fit the layout.
+    ///     InvalidOptionError: if the sequence number does not fit the layout, or the time has no time zone.
     #[pyo3(signature = (time, node, sequence))]
     fn compose(
         &self,
@@ -73,39 +87,45 @@ impl PyLayout {
         self.0.compose(time, node, convert::number(sequence, "sequence")?).or_raise()
     }
 
-    /// The lowest ID at or after an instant (a datetime with a time zone, or an int of Unix ms).
+    /// The lowest ID at or after a time: a datetime with a time zone, or an int of Unix ms.
     ///
-    /// Raises TimeOutOfRangeError, or InvalidLayoutError where a node field stands above the timestamp.
+    /// Raises:
+    ///     TimeOutOfRangeError: if the layout has no ID for this time.
+    ///     InvalidLayoutError: if a node field is above the timestamp.
+    ///     InvalidOptionError: if the time has no time zone.
     fn min_id(&self, time: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.0.min_id(convert::unix_time(time)?).or_raise()
     }
 
-    /// The highest ID at or before an instant (a datetime with a time zone, or an int of Unix ms).
+    /// The highest ID at or before a time: a datetime with a time zone, or an int of Unix ms.
     ///
-    /// Raises TimeOutOfRangeError, or InvalidLayoutError where a node field stands above the timestamp.
+    /// Raises:
+    ///     TimeOutOfRangeError: if the layout has no ID for this time.
+    ///     InvalidLayoutError: if a node field is above the timestamp.
+    ///     InvalidOptionError: if the time has no time zone.
     fn max_id(&self, time: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.0.max_id(convert::unix_time(time)?).or_raise()
     }
 
-    /// Every field, from the highest bit down.
+    /// All fields, the highest first.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.fields().iter().map(|field| PyField(*field)))
     }
 
-    /// The instant of tick 0, in Unix ms.
+    /// The start of tick 0, in Unix ms.
     #[getter]
     fn epoch_ms(&self) -> u64 {
         self.0.epoch_ms()
     }
 
-    /// The instant of tick 0 in UTC; None past the year 9999.
+    /// The start of tick 0, in UTC; None past the year 9999.
     #[getter]
     fn epoch<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         convert::to_datetime(py, self.0.epoch_ms())
     }
 
-    /// How long a tick lasts, in ms.
+    /// The length of a tick, in ms.
     #[getter]
     fn tick_ms(&self) -> u64 {
         self.0.tick_ms()
@@ -117,7 +137,7 @@ impl PyLayout {
         self.0.ends_at_ms()
     }
 
-    /// The layout's last instant in UTC; None past the year 9999.
+    /// The layout's last instant, in UTC; None past the year 9999.
     #[getter]
     fn ends_at<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         convert::to_datetime(py, self.0.ends_at_ms())
@@ -129,43 +149,43 @@ impl PyLayout {
         self.0.ids_per_tick()
     }
 
-    /// How many nodes the layout tells apart.
+    /// How many nodes the layout can tell apart.
     #[getter]
     fn nodes(&self) -> u64 {
         self.0.nodes()
     }
 
-    /// The width of all fields together.
+    /// The width of all fields together, in bits.
     #[getter]
     fn total_bits(&self) -> u32 {
         self.0.total_bits()
     }
 
-    /// The width of the timestamp.
+    /// The width of the timestamp, in bits.
     #[getter]
     fn timestamp_bits(&self) -> u32 {
         self.0.timestamp_bits()
     }
 
-    /// How many bits stand below the timestamp.
+    /// The number of bits below the timestamp.
     #[getter]
     fn timestamp_shift(&self) -> u32 {
         self.0.timestamp_shift()
     }
 
-    /// The width of the sequence.
+    /// The width of the sequence, in bits.
     #[getter]
     fn sequence_bits(&self) -> u32 {
         self.0.sequence_bits()
     }
 
-    /// How many bits stand below the sequence.
+    /// The number of bits below the sequence.
     #[getter]
     fn sequence_shift(&self) -> u32 {
         self.0.sequence_shift()
     }
 
-    /// The width of all node fields together.
+    /// The width of all node fields together, in bits.
     #[getter]
     fn node_bits(&self) -> u32 {
         self.0.node_bits()
@@ -184,17 +204,17 @@ impl PyLayout {
     }
 }
 
-/// A mapping, or a sequence of pairs, of names to widths.
+/// The pairs of name and width from a mapping or an iterable of pairs.
 fn pairs(fields: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Number)>> {
     let items = match fields.cast::<PyMapping>() {
         Ok(mapping) => mapping.items()?.into_any(),
         Err(_) => fields.clone(),
     };
     let mut pairs = Vec::new();
-    let no_pair = "fields must be pairs of a name (str) and a width in bits (int)";
-    for pair in items.try_iter().map_err(|_| PyTypeError::new_err(no_pair))? {
+    let not_a_pair = "fields must be pairs of a name (str) and a width in bits (int)";
+    for pair in items.try_iter().map_err(|_| PyTypeError::new_err(not_a_pair))? {
         let pair: Vec<Bound<'_, PyAny>> = pair?.try_iter()?.collect::<PyResult<_>>()?;
-        let [name, bits] = pair.as_slice() else { return Err(PyTypeError::new_err(no_pair)) };
+        let [name, bits] = pair.as_slice() else { return Err(PyTypeError::new_err(not_a_pair)) };
         let name = convert::text(name, "a field's name")?.into_owned();
         pairs.push((name, convert::number(bits, "a field's width")?));
     }
@@ -208,25 +228,25 @@ pub(crate) struct PyField(Field);
 
 #[pymethods]
 impl PyField {
-    /// ``timestamp``, ``sequence``, or a node field's own name.
+    /// ``timestamp``, ``sequence``, or the name of a node field.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// The field's width.
+    /// The width of the field, in bits.
     #[getter]
     fn bits(&self) -> u32 {
         self.0.bits()
     }
 
-    /// How many bits stand below the field.
+    /// The number of bits below the field.
     #[getter]
     fn shift(&self) -> u32 {
         self.0.shift()
     }
 
-    /// The field's bits, in their place in the ID.
+    /// A mask of the field's bits within an ID.
     #[getter]
     fn mask(&self) -> u64 {
         self.0.mask()
@@ -237,7 +257,7 @@ impl PyField {
     }
 }
 
-/// An ID taken apart.
+/// The parts of an ID.
 #[pyclass(frozen, eq, module = "polyflake", name = "Decoded")]
 #[derive(PartialEq, Eq)]
 pub(crate) struct PyDecoded(pub(crate) Decoded);
@@ -250,7 +270,7 @@ impl PyDecoded {
         self.0.id()
     }
 
-    /// The layout it was taken apart by.
+    /// The layout that the ID was decoded with.
     #[getter]
     fn layout(&self) -> PyLayout {
         PyLayout(*self.0.layout())
@@ -262,25 +282,25 @@ impl PyDecoded {
         self.0.timestamp_ms()
     }
 
-    /// The start of the ID's tick in UTC; None past the year 9999.
+    /// The start of the ID's tick, in UTC; None past the year 9999.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         convert::to_datetime(py, self.0.timestamp_ms())
     }
 
-    /// How many ticks after the epoch.
+    /// The number of ticks since the epoch.
     #[getter]
     fn ticks(&self) -> u64 {
         self.0.ticks()
     }
 
-    /// All node fields joined, from the highest to the lowest.
+    /// All node bits together, the highest field first.
     #[getter]
     fn node(&self) -> u64 {
         self.0.node()
     }
 
-    /// The node fields' names and values, from the highest down.
+    /// The values of the node fields by name, the highest first.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
@@ -290,7 +310,7 @@ impl PyDecoded {
         Ok(fields)
     }
 
-    /// The number within the tick.
+    /// The sequence number within the tick.
     #[getter]
     fn sequence(&self) -> u64 {
         self.0.sequence()
@@ -310,7 +330,7 @@ impl PyDecoded {
         };
         let mut repr = format!("Decoded(id={}, time={time}", decoded.id());
         for (name, value) in decoded.fields() {
-            // Writing to a `String` does not fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(repr, ", {name}={value}");
         }
         Ok(format!("{repr}, sequence={})", decoded.sequence()))

@@ -1,5 +1,5 @@
-//! The native half of the Python package `polyflake`: it converts types, and the core decides.
-#![allow(clippy::doc_markdown, reason = "doc comments here are Python's docstrings")]
+//! The native half of the Python package `polyflake`: it converts types; the core decides everything else.
+#![allow(clippy::doc_markdown, reason = "doc comments here become Python docstrings")]
 
 mod convert;
 mod errors;
@@ -12,10 +12,13 @@ use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 
-/// Writes an ID as text: ``decimal`` (the default), ``hex``, ``base32``, ``base36``, ``base58`` or ``base62``.
+/// Write an ID as text: ``decimal`` (the default), ``hex``, ``base32``, ``base36``, ``base58`` or ``base62``.
 ///
-/// ``base32`` (Crockford, 13 digits) and ``base62`` (11 digits) sort as the IDs do.
-/// Raises InvalidIdError for an ID of more than 64 bits, InvalidOptionError for another format.
+/// Texts in ``base32`` (Crockford, 13 digits) and ``base62`` (11 digits) sort in the order of the IDs.
+///
+/// Raises:
+///     InvalidIdError: if the ID does not fit 64 bits.
+///     InvalidOptionError: if the format is unknown.
 ///
 /// >>> from polyflake import format_id
 /// >>> format_id(38358284406638839, "base32")
@@ -28,9 +31,13 @@ fn format_id(id: &Bound<'_, PyAny>, format: Option<&Bound<'_, PyAny>>) -> PyResu
     Ok(format.write(id).as_str().to_owned())
 }
 
-/// Reads an ID written by format_id, in decimal by default. ``hex``, ``base32`` and ``base36`` read both cases.
+/// Read an ID from text, as written by format_id or by other programs. The default format is ``decimal``.
 ///
-/// Raises InvalidIdError, which names the position, for a foreign character or a number over 64 bits.
+/// ``hex``, ``base32`` and ``base36`` are read in upper and lower case.
+///
+/// Raises:
+///     InvalidIdError: for an invalid character or a number of more than 64 bits. The message names the position.
+///     InvalidOptionError: if the format is unknown.
 ///
 /// >>> from polyflake import parse_id
 /// >>> parse_id("01226n0640j7q", "base32")
@@ -60,7 +67,7 @@ mod _polyflake {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Now, and not at their first use: a child that is forked in the middle of that would wait for it for ever.
+        // Not on first use: after a fork in the middle of that, the child would wait for it forever.
         super::convert::prepare(module.py())?;
         super::errors::class(module.py(), polyflake::ErrorCode::Internal)?;
         let presets = polyflake::PRESETS.iter().map(|preset| preset.name);

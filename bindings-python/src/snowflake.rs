@@ -1,4 +1,4 @@
-//! `Snowflake`: the core's, with Python's types around it.
+//! `Snowflake`: the core's, with Python types.
 
 use polyflake::{Clock, ClockError, Error, Options, Snowflake, Stats};
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
@@ -11,37 +11,45 @@ use crate::errors::{self, OrRaise};
 use crate::layout::{PyDecoded, PyLayout};
 use crate::wait::{Detached, Raised};
 
-/// From how many IDs on a batch releases the interpreter although it need not wait.
+/// The size from which a batch releases the GIL even if it need not wait.
 const LARGE_BATCH: usize = 16 * 1024;
 
-/// A generator of unique, time-ordered 64-bit IDs. It is safe to share between threads, and an iterator.
+/// Issues unique, time-ordered 64-bit IDs. It is an iterator, and safe to share between threads.
 ///
-/// layout: a preset's name, a layout's text, or a Layout. Default: "twitter".
+/// layout: the name of a preset, the text of a layout, or a Layout. Default: "twitter".
 /// node: an int for all node bits, or a mapping of field to int. Required, unless the layout has no node
-///     field; no other process may use the same node at the same time.
-/// max_backward_ms: how far the clock may step back and IDs still be issued. Default: 1000.
+///     field. No other process may use the same node at the same time, unless they share a state file.
+/// max_backward_ms: how far the clock may step back while IDs are still issued. Default: 1000.
 /// max_ahead_ms: how far IDs may run ahead of the clock to serve a burst. Default: 0.
-/// max_wait_ms: the longest next_id waits, and a batch between two of its runs. Default: a tick + 1000.
+/// max_wait_ms: the longest that next_id waits, and a batch between two of its runs. Default: a tick + 1000.
 /// sequence_start: "spread" (the default) or "zero": the first sequence number of a fresh tick.
 /// clock: "system" (the default), "steady", or a callable that returns an int of Unix ms.
-/// state: the path of a file through which all processes of this host share the node. It is made where there is
-///     none. A Snowflake made before a fork then goes on in the children.
+/// state: the path of a file through which all processes of this host share the node. It is created if it does
+///     not exist. A Snowflake created before a fork then also works in the child.
 ///
-/// On a built-in clock, the Snowflakes of a process share one cursor, so that none repeats another's IDs, if they have the
-/// same epoch and tick, the same places and widths of timestamp and sequence, and the same node bits. Layouts that split the
-/// bits differently are separate systems, whose IDs may be equal. One with a clock of the caller's has a cursor of its own.
+/// With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
+/// the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits. Layouts
+/// that split the bits differently are separate systems, and their IDs may collide. With a custom clock, each Snowflake
+/// has its own cursor, unless it has a state file.
 ///
-/// Raises InvalidLayoutError, UnknownLayoutError, InvalidNodeError, InvalidOptionError, StateFileError, or
-/// ForkedError for a node that the parent had before a fork without a state file.
+/// Raises:
+///     InvalidLayoutError: if the layout cannot work.
+///     UnknownLayoutError: if no preset has this name.
+///     InvalidNodeError: if the node is missing or does not fit the layout.
+///     InvalidOptionError: if another option is invalid, if max_ahead_ms or max_backward_ms differ from those of a
+///         shared cursor, or if that cursor uses another state file or none.
+///     StateFileError: if the state file cannot be used.
+///     ClockFailedError: if the custom clock fails, which is read here only for a state file.
+///     ForkedError: for a node that the parent process used before a fork without a state file.
 ///
 /// >>> from polyflake import Snowflake
 /// >>> ids = Snowflake(node={"datacenter": 1, "worker": 7})
 /// >>> ids.next_id() < ids.next_id()
 /// True
 #[pyclass(frozen, module = "polyflake", name = "Snowflake")]
-pub(crate) struct PySnowflake(Generator);
+pub(crate) struct PySnowflake(AnySnowflake);
 
-enum Generator {
+enum AnySnowflake {
     Builtin(Snowflake),
     Callers(Snowflake<CallersClock>),
 }
@@ -50,8 +58,8 @@ enum Generator {
 macro_rules! with {
     ($self:ident, $ids:ident => $call:expr) => {
         match &$self.0 {
-            Generator::Builtin($ids) => $call,
-            Generator::Callers($ids) => $call,
+            AnySnowflake::Builtin($ids) => $call,
+            AnySnowflake::Callers($ids) => $call,
         }
     };
 }
@@ -108,27 +116,33 @@ impl PySnowflake {
         if let Some(start) = sequence_start {
             options = options.sequence_start(convert::text(start, "sequence_start")?.parse().or_raise()?);
         }
-        let generator = match clock {
-            None => Generator::Builtin(build(py, state, || options.build())?),
+        let snowflake = match clock {
+            None => AnySnowflake::Builtin(build(py, state, || options.build())?),
             Some(clock) if clock.is_callable() => {
                 let clock = CallersClock(clock.clone().unbind());
-                Generator::Callers(build(py, state, || options.build_with_clock(clock))?)
+                AnySnowflake::Callers(build(py, state, || options.build_with_clock(clock))?)
             }
             Some(clock) if clock.is_instance_of::<PyString>() => {
                 let name = convert::text(clock, "clock")?.parse().or_raise()?;
                 let options = options.clock(name);
-                Generator::Builtin(build(py, state, || options.build())?)
+                AnySnowflake::Builtin(build(py, state, || options.build())?)
             }
             Some(clock) => return Err(convert::wrong_type(clock, "clock", "a str or a callable")),
         };
-        Ok(Self(generator))
+        Ok(Self(snowflake))
     }
 
-    /// The next ID. Waits, without holding the GIL, where the tick's sequence is used up.
+    /// The next ID. If the tick's sequence is used up, wait without the GIL, for at most max_wait_ms.
     ///
-    /// Raises SequenceExhaustedError or ClockMovedBackwardsError where max_wait_ms was not enough (a step back
-    /// past max_backward_ms does not wait), TimeOutOfRangeError, ClockFailedError, StateFileError, ClosedError after
-    /// close, or ForkedError in a child of the process that made it without a state file.
+    /// Raises:
+    ///     SequenceExhaustedError: if max_wait_ms was not enough.
+    ///     ClockMovedBackwardsError: if the clock has stepped back by more than max_backward_ms (at once), or by less
+    ///         and max_wait_ms was not enough.
+    ///     TimeOutOfRangeError: if the clock is before the epoch or past the layout's end.
+    ///     ClockFailedError: if the custom clock raised, or did not return Unix ms.
+    ///     StateFileError: if the state file was renamed, deleted or replaced, or cannot be written.
+    ///     ForkedError: in a child process, if there is no state file.
+    ///     ClosedError: after close.
     fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
         with!(self, ids => ids.poll_next_id().or_else(|blocked| {
             py.detach(|| ids.next_id_after(blocked, &mut Detached::new()))
@@ -136,7 +150,7 @@ impl PySnowflake {
         .map_err(|Raised(error)| error)
     }
 
-    /// The next ID, or the exception of next_id at once where there is none yet.
+    /// The next ID, without waiting. Raises the same exceptions as next_id, at once.
     fn try_next_id(&self, py: Python<'_>) -> PyResult<u64> {
         with!(self, ids => ids.poll_next_id().or_else(|blocked| {
             py.detach(|| ids.try_next_id_after(blocked))
@@ -144,8 +158,8 @@ impl PySnowflake {
         .or_raise()
     }
 
-    /// Ends this Snowflake: from here on it raises ClosedError. Others on the same node or state file go on. A with
-    /// block does this at its end.
+    /// Close this Snowflake: from then on, calls for an ID or for stats raise ClosedError. Other Snowflakes on the same
+    /// node or state file are not affected. A with block closes it at the end.
     fn close(&self) {
         with!(self, ids => ids.close());
     }
@@ -159,21 +173,25 @@ impl PySnowflake {
         self.close();
     }
 
-    /// A list of the next n IDs, 1 to 16777216 of them. An exception part-way loses IDs and never repeats one.
+    /// A list of the next n IDs. After an exception, IDs may be lost, but are never repeated.
     ///
-    /// Raises as next_id does, and InvalidOptionError for another n.
+    /// Raises:
+    ///     InvalidOptionError: if n is not 1 to 16777216.
+    ///     PolyflakeError: as next_id.
     fn next_ids(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         let mut ids = vec![0; polyflake::batch_size(convert::number(n, "n")?).or_raise()?];
         self.fill_slice(py, &mut ids)?;
         Ok(ids)
     }
 
-    /// Fills a writable, contiguous buffer of 8-byte integers with IDs: an array.array("Q"), a memoryview or a
-    /// NumPy array (formats Q and q, and L and l where they have 8 bytes; signed ones unless the layout takes
-    /// all 64 bits). Nothing else may write to it meanwhile. An exception part-way loses IDs and never repeats
-    /// one.
+    /// Fill a writable, contiguous buffer of 8-byte integers with IDs: an array.array("Q"), a memoryview or a NumPy
+    /// array. The formats are Q and q, and L and l if they have 8 bytes; signed formats only if the layout leaves the
+    /// top bit free. Nothing else may write to the buffer meanwhile. After an exception, IDs may be lost, but are never
+    /// repeated.
     ///
-    /// Raises as next_id does, and TypeError or BufferError for what is no such buffer.
+    /// Raises:
+    ///     TypeError or BufferError: if it is not such a buffer.
+    ///     PolyflakeError: as next_id.
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = PyUntypedBuffer::get(buffer)?;
         let count = self.check(&buffer)?;
@@ -182,17 +200,17 @@ impl PySnowflake {
             Ok(())
         } else if first.is_aligned() {
             // SAFETY: the exporter keeps `count` writable, contiguous 8-byte integers at `first` for as long as
-            // `buffer` is held; any 8 bytes are a u64. That nothing else writes to them meanwhile is the
-            // caller's part, as it is of every call that fills a buffer without the GIL (`readinto`).
+            // `buffer` is held, and every bit pattern is a valid u64. The caller must make sure that nothing else
+            // writes to them meanwhile, as for every call that fills a buffer without the GIL (`readinto`).
             let ids = unsafe { std::slice::from_raw_parts_mut(first, count) };
             self.fill_slice(py, ids)
         } else {
-            // A view that begins in the middle of a word.
+            // A view that is not aligned to 8 bytes.
             let mut ids = [0; 512];
             (0..count).step_by(ids.len()).try_for_each(|start| {
                 let part = &mut ids[..(count - start).min(512)];
                 self.fill_slice(py, part)?;
-                // SAFETY: as above; bytes need no alignment, and `start + part.len() <= count`.
+                // SAFETY: as above. Bytes need no alignment, and `start + part.len() <= count`.
                 unsafe {
                     let target = first.cast::<u8>().add(start * size_of::<u64>());
                     target.copy_from_nonoverlapping(part.as_ptr().cast(), size_of_val(part));
@@ -202,25 +220,33 @@ impl PySnowflake {
         }
     }
 
-    /// Takes an ID apart by this Snowflake's layout. Raises InvalidIdError.
+    /// Decode an ID with this Snowflake's layout.
+    ///
+    /// Raises:
+    ///     InvalidIdError: if the ID has bits outside the layout.
     fn decode(&self, id: &Bound<'_, PyAny>) -> PyResult<PyDecoded> {
         let id = convert::number(id, "id")?;
         with!(self, ids => ids.decode(id)).or_raise().map(PyDecoded)
     }
 
-    /// The layout.
+    /// The layout of the IDs.
     #[getter]
     fn layout(&self) -> PyLayout {
         PyLayout(with!(self, ids => *ids.layout()))
     }
 
-    /// All node fields joined, from the highest to the lowest.
+    /// All node bits together, the highest field first.
     #[getter]
     fn node(&self) -> u64 {
         with!(self, ids => ids.node())
     }
 
-    /// Waits, lead and rollbacks, for graphs. Raises ClockFailedError.
+    /// Counters for monitoring.
+    ///
+    /// Raises:
+    ///     ClockFailedError: if the custom clock raised, or did not return Unix ms.
+    ///     ForkedError: in a child process, if there is no state file.
+    ///     ClosedError: after close.
     #[getter]
     fn stats(&self) -> PyResult<PyStats> {
         with!(self, ids => ids.stats()).or_raise().map(PyStats)
@@ -241,35 +267,36 @@ impl PySnowflake {
     #[expect(clippy::unused_self, reason = "a method in Python")]
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(
-            "a Snowflake cannot be pickled or copied: two of them with one node in two processes repeat IDs; \
-             build one where it is used, each process with a node of its own",
+            "a Snowflake cannot be pickled or copied: with one node in two processes, two of them would repeat IDs; \
+             create one where it is used, each process with its own node",
         ))
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         match &self.0 {
-            Generator::Builtin(_) => {}
-            Generator::Callers(ids) => visit.call(&ids.clock().0)?,
+            AnySnowflake::Builtin(_) => {}
+            AnySnowflake::Callers(ids) => visit.call(&ids.clock().0)?,
         }
         Ok(())
     }
 }
 
-/// Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that was
-/// wrong has moved a cursor far into the future.
+/// Set the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into the
+/// future.
 ///
-/// Stop the processes that use the file first: those that go on get StateFileError until they restart. The risk: IDs
-/// that were issued ahead of the clock are issued again when the clock gets there. A file whose cursor is not ahead of
-/// the clock is left as it is.
+/// Stop the processes that use the file first: calls of any that still run raise StateFileError until they restart. The
+/// risk: IDs that were issued ahead of the clock are issued again when the clock gets there. A file whose cursor is not
+/// ahead of the clock is left unchanged.
 ///
-/// Raises StateFileError, also where there is none.
+/// Raises:
+///     StateFileError: if the file does not exist or cannot be used.
 #[pyfunction]
 pub(crate) fn reset_state(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<()> {
     let path = convert::path(path, "path")?;
     py.detach(|| polyflake::reset_state(path)).or_raise()
 }
 
-/// Opening a state file may wait for a second after a reboot.
+/// Builds without the GIL if there is a state file, because opening it may wait for a second.
 fn build<T: Send>(
     py: Python<'_>,
     state: Option<&Bound<'_, PyAny>>,
@@ -279,23 +306,23 @@ fn build<T: Send>(
 }
 
 impl PySnowflake {
-    /// Fills `ids`, holding the interpreter while that takes no time to speak of.
+    /// Fills `ids`, without releasing the GIL if that takes next to no time.
     fn fill_slice(&self, py: Python<'_>, ids: &mut [u64]) -> PyResult<()> {
         let wait = &mut Detached::new();
-        with!(self, flake => {
+        with!(self, snowflake => {
             if ids.len() >= LARGE_BATCH {
-                py.detach(|| flake.fill_with(ids, wait))
+                py.detach(|| snowflake.fill_with(ids, wait))
             } else {
-                flake.poll_fill(ids).or_else(|blocked| py.detach(|| flake.fill_after(ids, blocked, wait)))
+                snowflake.poll_fill(ids).or_else(|blocked| py.detach(|| snowflake.fill_after(ids, blocked, wait)))
             }
         })
         .map_err(|Raised(error)| error)
     }
 
-    /// How many IDs a buffer takes.
+    /// Returns how many IDs fit into a buffer.
     fn check(&self, buffer: &PyUntypedBuffer) -> PyResult<usize> {
         let format = buffer.format();
-        let refuse = |what: &str| {
+        let unfit = |what: &str| {
             Err(PyTypeError::new_err(format!(
                 "fill takes a writable, contiguous buffer of 8-byte integers (format Q or q); this one {what}"
             )))
@@ -303,46 +330,46 @@ impl PySnowflake {
         let signed = match ElementType::from_format(format) {
             ElementType::UnsignedInteger { bytes: 8 } => false,
             ElementType::SignedInteger { bytes: 8 } => true,
-            _ => return refuse(&format!("has format {}", format.to_string_lossy())),
+            _ => return unfit(&format!("has format {}", format.to_string_lossy())),
         };
         if cfg!(target_endian = "little") && matches!(format.to_bytes(), [b'>' | b'!', _])
             || cfg!(target_endian = "big") && matches!(format.to_bytes(), [b'<', _])
         {
-            return refuse("has the other byte order");
+            return unfit("has the other byte order");
         }
         if buffer.readonly() {
-            return refuse("is read-only");
+            return unfit("is read-only");
         }
         if !buffer.is_c_contiguous() {
-            return refuse("is not contiguous");
+            return unfit("is not contiguous");
         }
         if signed && with!(self, ids => ids.layout().total_bits()) == 64 {
-            return refuse("is signed, and the layout's IDs take all 64 bits");
+            return unfit("is signed, and the layout's IDs take all 64 bits");
         }
         Ok(buffer.item_count())
     }
 }
 
-/// What an operator may want to graph, counted since the cursor was made, on slow paths only.
+/// Counters for monitoring, since the cursor was created. Counted only on slow paths.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "Stats")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyStats(Stats);
 
 #[pymethods]
 impl PyStats {
-    /// How often a call found no free slot and waited or gave up.
+    /// How often a call found no free slot, and waited or failed.
     #[getter]
     fn waits(&self) -> u64 {
         self.0.waits
     }
 
-    /// How many steps back of the clock were seen, tolerated or refused.
+    /// How often the clock was seen to step back, tolerated or not.
     #[getter]
     fn rollbacks(&self) -> u64 {
         self.0.rollbacks
     }
 
-    /// By how many ms the last tick taken lies ahead of the clock; 0 where it does not.
+    /// How many ms the last tick taken is ahead of the clock; 0 if it is not.
     #[getter]
     fn lead_ms(&self) -> u64 {
         self.0.lead_ms

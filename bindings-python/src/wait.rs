@@ -1,4 +1,4 @@
-//! Waiting without holding the interpreter, and with an ear for signals.
+//! Waiting without the GIL, and handling signals meanwhile.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// How long Ctrl-C may go unheard.
+/// How often a waiting call handles signals, such as Ctrl-C.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// Waits in a thread that has released the interpreter.
+/// Waits in a thread that has released the GIL.
 pub(crate) struct Detached {
     thread: ThreadWait,
-    heard_at: Duration,
+    signals_at: Duration,
 }
 
 impl Detached {
     pub(crate) const fn new() -> Self {
-        Self { thread: ThreadWait::new(), heard_at: Duration::ZERO }
+        Self { thread: ThreadWait::new(), signals_at: Duration::ZERO }
     }
 }
 
-/// An exception that ends a wait: Polyflake's, or what a signal raised.
+/// An exception that ends a wait: one of Polyflake's, or one that a signal handler raised.
 pub(crate) struct Raised(pub(crate) PyErr);
 
 impl From<Error> for Raised {
@@ -39,11 +39,11 @@ impl Wait for Detached {
     }
 
     fn pause(&mut self, pause: Duration) -> Result<(), Raised> {
-        // A longer pause is cut short; the clock is read again in any case.
+        // Longer pauses are cut short, because the clock is read again in any case.
         self.thread.pause(pause.min(SIGNALS_EVERY))?;
         let elapsed = self.thread.elapsed();
-        if elapsed.saturating_sub(self.heard_at) >= SIGNALS_EVERY {
-            self.heard_at = elapsed;
+        if elapsed.saturating_sub(self.signals_at) >= SIGNALS_EVERY {
+            self.signals_at = elapsed;
             #[expect(
                 clippy::redundant_closure_for_method_calls,
                 reason = "the method's lifetime is too narrow"

@@ -1,7 +1,7 @@
-"""What the installed package offers, beyond what the vectors can say: Python's own types.
+"""The installed package with Python's own types, which the vectors do not cover.
 
-In one process a built-in clock has one cursor for each node, so each test here that uses one takes
-a node of its own from NODES.
+In one process, Snowflakes on a built-in clock share a cursor for each node, so each test here that
+uses a built-in clock takes its own node from NODES.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from polyflake import (
 NODES = itertools.count(100)
 T = 1_700_000_000_000
 TWITTER = "timestamp:41|datacenter:5|worker:5|sequence:12@1288834974657/1ms"
-# So many IDs a tick that a held clock never runs out of them.
+# So many IDs in a tick that a held clock never runs out of them.
 ROOMY = Layout("timestamp:30|worker:8|sequence:25@1577203200000/1s")
 ALL_64_BITS = Layout("timestamp:48|sequence:16@0/1ms")
 
 
 def held() -> int:
-    """A clock that stands still."""
+    """A clock that always returns the same time."""
     return T
 
 
 def ticking() -> Callable[[], int]:
-    """A clock that moves by a ms at each reading."""
+    """A clock that advances by 1 ms with each reading."""
     return itertools.count(T).__next__
 
 
 class Seven:
-    """Like NumPy's integers: no int, but an integer."""
+    """Like NumPy's integers: not an int, but an integer."""
 
     def __index__(self) -> int:
         return 7
@@ -114,7 +114,7 @@ def test_a_layout_without_node_field_needs_no_node(none: Any) -> None:
     ],
     ids=["preset", "layout", "text", "mapping", "pairs", "iterator"],
 )
-def test_equal_layouts_are_equal_however_they_are_given(layout: Layout) -> None:
+def test_equal_layouts_are_equal_in_every_form(layout: Layout) -> None:
     assert layout == Layout(TWITTER)
     assert (layout != Layout(TWITTER)) is False
     assert hash(layout) == hash(Layout(TWITTER))
@@ -135,7 +135,7 @@ def test_what_a_layout_does_not_equal(other: object) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_prints_and_copies_as_a_value(name: str) -> None:
+def test_every_preset_can_be_printed_and_copied(name: str) -> None:
     layout = Layout(name)
     assert Layout(str(layout)) == layout
     assert copy.copy(layout) == layout
@@ -192,12 +192,12 @@ def test_a_layout_that_outlives_datetime() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_values_do_not_change(value: object, name: str) -> None:
+def test_values_are_immutable(value: object, name: str) -> None:
     with pytest.raises(AttributeError):
         setattr(value, name, 5)
 
 
-def test_none_stands_for_the_default() -> None:
+def test_none_means_the_default() -> None:
     node = next(NODES)
     ids = Snowflake(
         layout=None,
@@ -209,7 +209,7 @@ def test_none_stands_for_the_default() -> None:
         clock=None,
     )
     assert repr(ids) == f"Snowflake(layout='{TWITTER}', node={node})"
-    assert rising([Snowflake(node=node).next_id(), ids.next_id()])
+    assert increasing([Snowflake(node=node).next_id(), ids.next_id()])
     layout = Layout("leaf")
     parts = {"timestamp": 41, "worker": 10, "sequence": 12}
     assert Layout(None, fields=parts, epoch_ms=layout.epoch_ms, tick_ms=None) == layout
@@ -252,7 +252,7 @@ def test_decoded_is_a_value() -> None:
         assert (again, again.layout, repr(again)) == (decoded, layout, repr(decoded))
 
 
-def test_changing_the_fields_of_a_decoded_id_changes_nothing() -> None:
+def test_the_fields_of_a_decoded_id_are_a_copy() -> None:
     decoded = Layout("discord").decode(175928847299117063)
     decoded.fields["worker"] = 9
     assert decoded.fields == {"worker": 1, "process": 0}
@@ -264,9 +264,9 @@ def test_changing_the_fields_of_a_decoded_id_changes_nothing() -> None:
     ids=["copy", "deepcopy", *(f"pickle-{protocol}" for protocol in range(6))],
 )
 @pytest.mark.parametrize("clock", [held, "system"])
-def test_a_snowflake_is_not_copied(attempt: Callable[[Snowflake], object], clock: Any) -> None:
+def test_a_snowflake_cannot_be_copied(attempt: Callable[[Snowflake], object], clock: Any) -> None:
     ids = Snowflake(node=next(NODES), clock=clock)
-    with pytest.raises(TypeError, match=r"cannot be pickled .* two of them .* repeat IDs"):
+    with pytest.raises(TypeError, match=r"cannot be pickled .* repeat IDs"):
         attempt(ids)
     assert ids.next_id() < ids.next_id()
 
@@ -278,7 +278,7 @@ INSTANT_MS = 1709209815250
 
 
 class DaylightSaving(tzinfo):
-    """Clocks go back from +2 to +1 at 01:00 UTC; `fold` tells the hour's two runs apart."""
+    """Clocks go back from +2 to +1 at 01:00 UTC; `fold` tells the two passes of that hour apart."""
 
     def utcoffset(self, when: datetime | None) -> timedelta:
         assert when is not None
@@ -317,7 +317,7 @@ def test_an_instant_is_the_same_in_every_zone(time: Any) -> None:
 @pytest.mark.parametrize("layout", [Layout("twitter"), Layout("sonyflake"), ROOMY], ids=str)
 @pytest.mark.parametrize("us", [-1, 1, 500, 999])
 def test_microseconds_are_rounded_into_the_range(layout: Layout, us: int) -> None:
-    """A tick's IDs stand for its first instant: a range that begins later leaves them out."""
+    """The IDs of a tick mean its first instant, so a range that begins later excludes them."""
     assert layout.epoch is not None
     start = layout.epoch + timedelta(days=1)
     time = start + timedelta(microseconds=us)
@@ -347,12 +347,12 @@ def test_the_first_and_the_last_instant() -> None:
 # Issuing -----------------------------------------------------------------------------------------
 
 
-def rising(ids: Any) -> bool:
+def increasing(ids: Any) -> bool:
     values = np.asarray(ids, dtype=np.uint64)
     return bool((values[1:] > values[:-1]).all())
 
 
-def test_every_way_to_an_id_goes_on_from_the_last() -> None:
+def test_every_call_continues_after_the_last_id() -> None:
     ids = Snowflake(node=5, clock=held)
     buffer = array("Q", [0]) * 3
     issued = [ids.next_id(), ids.try_next_id(), next(ids), *ids.next_ids(3)]
@@ -371,7 +371,7 @@ def test_a_snowflake_is_an_iterator() -> None:
     assert iter(ids) is ids
     rows = dict(zip("abc", ids, strict=False))
     assert list(rows) == ["a", "b", "c"]
-    assert rising(list(rows.values()))
+    assert increasing(list(rows.values()))
 
 
 def test_the_ids_of_the_wall_clock_tell_the_time() -> None:
@@ -388,11 +388,11 @@ def test_the_builtin_clocks(clock: Any) -> None:
     ids = Snowflake(node=next(NODES), clock=clock)
     batch = ids.next_ids(20_000)
     assert len(batch) == 20_000
-    assert rising(batch)
+    assert increasing(batch)
 
 
 def bytes_with_an_offset(count: int) -> memoryview:
-    """A view of 8-byte integers that begins in the middle of a word."""
+    """A view of 8-byte integers that is not aligned to 8 bytes."""
     return memoryview(bytearray(8 * count + 1))[1:].cast("Q")
 
 
@@ -415,7 +415,7 @@ if array("L").itemsize != 8:
     BUFFERS = {kind: BUFFERS[kind] for kind in BUFFERS if kind not in ("array-L", "array-l")}
 
 
-# Below and above what fill does without releasing the interpreter, and what it copies in one piece.
+# Below and above the sizes from which fill releases the GIL and copies in several parts.
 @pytest.mark.parametrize("count", [1, 3, 511, 512, 513, 16_383, 16_384, 16_385, 100_000])
 @pytest.mark.parametrize("kind", BUFFERS)
 def test_fill(kind: str, count: int) -> None:
@@ -430,7 +430,7 @@ def test_fill(kind: str, count: int) -> None:
     assert ids.next_id() == first + step * (count + 1)
 
 
-def test_fill_touches_nothing_else() -> None:
+def test_fill_writes_nothing_else() -> None:
     whole = bytearray(b"\xa5" * 64)
     part = memoryview(whole)[17:33].cast("Q")
     Snowflake(node=9, clock=held).fill(part)
@@ -440,7 +440,7 @@ def test_fill_touches_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("kind", BUFFERS)
-def test_an_empty_buffer_takes_nothing(kind: str) -> None:
+def test_an_empty_buffer_takes_no_ids(kind: str) -> None:
     ids = Snowflake(node=9, clock=held)
     before = ids.next_id()
     ids.fill(BUFFERS[kind](0))
@@ -448,8 +448,8 @@ def test_an_empty_buffer_takes_nothing(kind: str) -> None:
 
 
 @pytest.mark.parametrize("count", [4096, 4097])
-def test_a_filled_buffer_is_let_go_of(count: int) -> None:
-    """After an exception too: while it is held, an array cannot change its size."""
+def test_a_filled_buffer_is_released(count: int) -> None:
+    """Also after an exception. An array cannot change its size while its buffer is held."""
     ids = Snowflake(node=9, clock=held, sequence_start="zero", max_wait_ms=0)
     buffer = array("Q", bytes(8 * count))
     if count > 4096:
@@ -463,7 +463,7 @@ def test_a_filled_buffer_is_let_go_of(count: int) -> None:
 
 @pytest.mark.parametrize("count", [5_000, 50_000])
 @pytest.mark.parametrize("kind", ["array-Q", "memoryview-unaligned"])
-def test_an_exception_part_way_loses_ids_and_repeats_none(kind: str, count: int) -> None:
+def test_an_exception_part_way_loses_ids_but_repeats_none(kind: str, count: int) -> None:
     now = [T]
     ids = Snowflake(node=9, clock=lambda: now[0], sequence_start="zero", max_wait_ms=0)
     buffer = BUFFERS[kind](count)
@@ -496,7 +496,7 @@ def test_next_ids(n: Any) -> None:
     batch = ids.next_ids(n)
     assert type(batch) is list
     assert len(batch) == int(np.int64(n.__index__()))
-    assert rising(batch)
+    assert increasing(batch)
 
 
 def test_the_largest_batch() -> None:
@@ -505,7 +505,7 @@ def test_the_largest_batch() -> None:
     ids.fill(buffer)
     batch = ids.next_ids(2**24)
     assert len(batch) == 2**24
-    assert rising(buffer)
+    assert increasing(buffer)
     assert buffer[-1] < batch[0] < batch[-1]
     assert (batch[-1] - batch[0]) >> ROOMY.sequence_shift == 2**24 - 1
 
@@ -552,8 +552,8 @@ def in_threads(count: int, work: Callable[[int], None]) -> None:
 
 
 def check_unique(issued: list[array[int]], layout: Layout) -> None:
-    """No repeat, each thread's rising, no tick over its capacity."""
-    assert all(rising(ids) for ids in issued)
+    """No repeats, increasing for each thread, and no tick above its capacity."""
+    assert all(increasing(ids) for ids in issued)
     everything = np.concatenate([np.asarray(ids, dtype=np.uint64) for ids in issued])
     assert len(np.unique(everything)) == len(everything)
     ticks = everything >> np.uint64(layout.timestamp_shift)
@@ -562,7 +562,7 @@ def check_unique(issued: list[array[int]], layout: Layout) -> None:
 
 
 def patient(ids: Snowflake) -> Iterator[int]:
-    """Goes on where a busy machine kept a thread from its turn for longer than max_wait_ms."""
+    """Continues if a busy machine does not run a thread for longer than max_wait_ms."""
     while True:
         try:
             yield ids.next_id()
@@ -578,7 +578,7 @@ def test_eight_threads_and_two_million_ids_on_one_snowflake() -> None:
     check_unique(issued, ids.layout)
 
 
-def test_threads_that_fill_without_the_interpreter() -> None:
+def test_threads_that_fill_without_the_gil() -> None:
     ids = Snowflake(layout=ROOMY, node=1, clock=held)
     issued = [array("Q", bytes(8 * 100_000)) for _ in range(8)]
     in_threads(8, lambda n: ids.fill(issued[n]))
@@ -597,25 +597,25 @@ def test_threads_that_fill_without_the_interpreter() -> None:
 def test_snowflakes_of_one_node_share_a_cursor(others: list[Any]) -> None:
     node = next(NODES)
     clocks: list[Any] = ["system", "steady"] * 2
-    generators = [
+    snowflakes = [
         Snowflake(layout=layout, node=node, clock=clock)
         for layout, clock in zip(others, clocks, strict=True)
     ]
-    in_turn = [next(ids) for ids in itertools.islice(itertools.cycle(generators), 10_000)]
-    assert rising(in_turn)
-    issued = [array("Q") for _ in generators]
-    in_threads(4, lambda n: issued[n].extend(itertools.islice(patient(generators[n]), 50_000)))
-    check_unique(issued, generators[0].layout)
-    assert len({ids.stats.last_issued_ms for ids in generators}) == 1
+    in_turn = [next(ids) for ids in itertools.islice(itertools.cycle(snowflakes), 10_000)]
+    assert increasing(in_turn)
+    issued = [array("Q") for _ in snowflakes]
+    in_threads(4, lambda n: issued[n].extend(itertools.islice(patient(snowflakes[n]), 50_000)))
+    check_unique(issued, snowflakes[0].layout)
+    assert len({ids.stats.last_issued_ms for ids in snowflakes}) == 1
 
 
 def test_a_snowflake_for_each_call() -> None:
     node = next(NODES)
-    assert rising([Snowflake(node=node).next_id() for _ in range(10_000)])
+    assert increasing([Snowflake(node=node).next_id() for _ in range(10_000)])
 
 
 @pytest.mark.parametrize("bound", ["max_ahead_ms", "max_backward_ms"])
-def test_other_bounds_on_a_shared_cursor_are_refused(bound: str) -> None:
+def test_other_bounds_on_a_shared_cursor_are_an_error(bound: str) -> None:
     node = next(NODES)
     Snowflake(node=node)
     with pytest.raises(InvalidOptionError, match=bound):
@@ -623,7 +623,7 @@ def test_other_bounds_on_a_shared_cursor_are_refused(bound: str) -> None:
     Snowflake(node=node, max_wait_ms=3, sequence_start="zero")
 
 
-def test_snowflakes_on_clocks_of_their_own_share_nothing() -> None:
+def test_snowflakes_on_custom_clocks_share_nothing() -> None:
     first, second = (Snowflake(node=5, clock=held) for _ in range(2))
     assert first.next_ids(10) == second.next_ids(10)
 
@@ -632,7 +632,7 @@ def test_the_clock_may_use_another_snowflake() -> None:
     inner = Snowflake(layout="leaf", node=5, clock=ticking())
     outer = Snowflake(node=6, clock=lambda: inner.decode(inner.next_id()).timestamp_ms)
     issued = [outer.next_id(), *outer.next_ids(5), next(outer)]
-    assert rising(issued)
+    assert increasing(issued)
     assert outer.decode(issued[0]).timestamp_ms == T
     assert inner.stats.last_issued_ms is not None
     assert inner.stats.last_issued_ms > T
@@ -650,7 +650,7 @@ def test_the_clock_may_use_its_own_snowflake() -> None:
     ids = Snowflake(node=5, clock=clock)
     issued.append(ids.next_id())
     issued.append(ids.next_id())
-    assert rising(issued)
+    assert increasing(issued)
 
 
 def test_a_cycle_through_the_clock_is_collected() -> None:
@@ -711,7 +711,9 @@ ERRORS: list[tuple[int, str, str, type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("code", "name", "class_name", "base"), ERRORS)
-def test_an_errors_class(code: int, name: str, class_name: str, base: type[Exception]) -> None:
+def test_the_class_of_an_error(
+    code: int, name: str, class_name: str, base: type[Exception]
+) -> None:
     error_class: type[PolyflakeError] = getattr(polyflake, class_name)
     assert class_name in polyflake.__all__
     assert (error_class.code, error_class.name) == (code, name)
@@ -723,7 +725,7 @@ def test_an_errors_class(code: int, name: str, class_name: str, base: type[Excep
         assert (again.code, again.name, str(again)) == (code, name, "what was wrong")
 
 
-def test_there_is_no_other_error() -> None:
+def test_there_are_no_other_errors() -> None:
     found = {error.__name__ for error in PolyflakeError.__subclasses__()}
     assert found == {class_name for _, _, class_name, _ in ERRORS}
 
@@ -737,7 +739,7 @@ def raised(call: Callable[[], object], error_class: type[PolyflakeError]) -> Any
 def test_exhaustion_says_how_long() -> None:
     layout = "timestamp:39|machine:16|sequence:8@1409529600000/10ms"
     ids = Snowflake(layout=layout, node=1, clock=lambda: 1_409_529_600_003, sequence_start="zero")
-    ids.next_ids(255)  # The very first slot of all is never issued.
+    ids.next_ids(255)  # The first slot of the first tick is never issued.
     error = raised(ids.try_next_id, SequenceExhaustedError)
     assert error.retry_after_ms == 7
     for again in (copy.copy(error), pickle.loads(pickle.dumps(error))):

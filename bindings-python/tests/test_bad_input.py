@@ -1,7 +1,8 @@
-"""Every refusal is one of Polyflake's errors, or TypeError for a wrong type, and says what fits."""
+"""Every bad input raises one of Polyflake's errors, or TypeError, and says what would work."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from array import array
 from collections.abc import Callable
@@ -28,7 +29,8 @@ from polyflake import (
 )
 
 T = 1_700_000_000_000
-ENORMOUS = 10**5000  # Python itself refuses to print it.
+MS_OPTIONS = [name for name in inspect.signature(Snowflake).parameters if name.endswith("_ms")]
+ENORMOUS = 10**5000  # Python does not print it.
 NO_INTEGERS: list[Any] = [
     True,
     False,
@@ -61,7 +63,7 @@ def of_type(value: object) -> str:
 
 
 class Unwilling:
-    """An integer, it says, and then is none."""
+    """Claims to be an integer, and then fails."""
 
     def __index__(self) -> int:
         raise ArithmeticError("not today")
@@ -75,9 +77,10 @@ INTEGERS: dict[str, tuple[Callable[[Any], object], type[PolyflakeError]]] = {
         lambda value: build(node={"datacenter": 1, "worker": value}),
         InvalidNodeError,
     ),
-    "max_backward_ms": (lambda value: build(max_backward_ms=value), InvalidOptionError),
-    "max_ahead_ms": (lambda value: build(max_ahead_ms=value), InvalidOptionError),
-    "max_wait_ms": (lambda value: build(max_wait_ms=value), InvalidOptionError),
+    **{
+        name: (lambda value, name=name: build(**{name: value}), InvalidOptionError)
+        for name in MS_OPTIONS
+    },
     "n": (lambda value: build().next_ids(value), InvalidOptionError),
     "Snowflake.decode": (lambda value: build().decode(value), InvalidIdError),
     "Layout.decode": (TWITTER.decode, InvalidIdError),
@@ -104,14 +107,14 @@ INTEGERS: dict[str, tuple[Callable[[Any], object], type[PolyflakeError]]] = {
 
 @pytest.mark.parametrize("place", INTEGERS)
 @pytest.mark.parametrize("value", NO_INTEGERS, ids=of_type)
-def test_what_is_no_integer_is_a_type_error(place: str, value: Any) -> None:
+def test_a_wrong_type_for_an_integer(place: str, value: Any) -> None:
     with pytest.raises(TypeError, match=re.escape(type(value).__name__)) as caught:
         INTEGERS[place][0](value)
     assert re.search(r" must be an? (int|datetime)\b", str(caught.value))
 
 
 @pytest.mark.parametrize("place", INTEGERS)
-def test_an_integer_that_fails_is_a_type_error(place: str) -> None:
+def test_an_integer_whose_index_fails(place: str) -> None:
     with pytest.raises((TypeError, ArithmeticError)):
         INTEGERS[place][0](Unwilling())
 
@@ -122,7 +125,7 @@ def test_an_integer_that_fails_is_a_type_error(place: str) -> None:
     [-1, -(2**63), -(2**63) - 1, 2**64, 2**64 + 1, 10**30, -(10**30), ENORMOUS, -ENORMOUS],
     ids=lambda value: f"{'-' if value < 0 else ''}{abs(value).bit_length()}-bits",
 )
-def test_an_integer_out_of_range_is_refused_with_the_value(place: str, value: int) -> None:
+def test_an_error_for_an_integer_out_of_range_names_it(place: str, value: int) -> None:
     call, error_class = INTEGERS[place]
     with pytest.raises(error_class) as caught:
         call(value)
@@ -131,19 +134,12 @@ def test_an_integer_out_of_range_is_refused_with_the_value(place: str, value: in
     assert str(caught.value).startswith(f"{error_class.name}: ")
 
 
-# What None stands for a default of, or is refused otherwise in the tests of nodes.
-WITH_DEFAULTS = [
-    "node",
-    "compose node",
-    "max_backward_ms",
-    "max_ahead_ms",
-    "max_wait_ms",
-    "tick_ms",
-]
+# Except where None means the default, and nodes, which other tests cover.
+WITH_DEFAULTS = ["node", "compose node", "tick_ms", *MS_OPTIONS]
 
 
 @pytest.mark.parametrize("place", [place for place in INTEGERS if place not in WITH_DEFAULTS])
-def test_none_is_no_integer_either(place: str) -> None:
+def test_none_is_not_an_integer(place: str) -> None:
     with pytest.raises(TypeError):
         INTEGERS[place][0](None)
 
@@ -153,9 +149,7 @@ def test_none_is_no_integer_either(place: str) -> None:
     [
         ("node", 0, 1023),
         ("node field", 0, 31),
-        ("max_backward_ms", 0, 2**32 - 1),
-        ("max_ahead_ms", 0, 2**32 - 1),
-        ("max_wait_ms", 0, 2**32 - 1),
+        *((name, 0, 2**32 - 1) for name in MS_OPTIONS),
         ("n", 1, 2**24),
         ("Layout.decode", 0, 2**63 - 1),
         ("format_id", 0, 2**64 - 1),
@@ -166,12 +160,12 @@ def test_none_is_no_integer_either(place: str) -> None:
         ("width", 1, 23),
     ],
 )
-def test_the_first_and_last_integer_that_fit(place: str, first: int, last: int) -> None:
+def test_the_smallest_and_largest_integers_that_fit(place: str, first: int, last: int) -> None:
     call, error_class = INTEGERS[place]
-    for refused in (first - 1, last + 1):
+    for outside in (first - 1, last + 1):
         with pytest.raises(error_class):
-            call(refused)
-    if place != "n":  # A held clock has no 2^24 IDs.
+            call(outside)
+    if place != "n":  # A held clock does not have 2^24 IDs.
         call(last)
         call(first)
 
@@ -180,45 +174,45 @@ def test_the_first_and_last_integer_that_fit(place: str, first: int, last: int) 
 
 
 @pytest.mark.parametrize(
-    ("node", "says"),
+    ("node", "words"),
     [
-        (None, r"node is missing; .* 0 to 1023 .* datacenter, worker"),
-        ({}, "datacenter is missing"),
-        ({"worker": 1}, "datacenter is missing"),
-        ({"datacenter": 1}, "worker is missing"),
+        (None, "1023.* datacenter, worker"),
+        ({}, "datacenter"),
+        ({"worker": 1}, "datacenter"),
+        ({"datacenter": 1}, "worker"),
         ({"datacenter": 1, "worker": 1, "process": 1}, "process.*datacenter, worker"),
         ({"datacenter": 1, "Worker": 1}, "Worker"),
-        ({"datacenter": 1, "worker": 32}, "worker is 32.* 0 to 31"),
+        ({"datacenter": 1, "worker": 32}, "worker .*32.* 31"),
         ({"datacenter": 1, "worker": 1, "sequence": 1}, "sequence"),
         ({"datacenter": 1, "worker": 1, "": 1}, "datacenter, worker"),
         ({"datacenter": 1, "worker": 1, "w\u00f6rker": 1}, "w\u00f6rker"),
-        ({f"field{n}": n for n in range(1000)}, "more node fields"),
-        (1024, "node is 1024.* 0 to 1023"),
+        ({f"field{n}": n for n in range(1000)}, "8"),
+        (1024, "1024.* 1023"),
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_wrong_nodes(node: Any, says: str) -> None:
-    with pytest.raises(InvalidNodeError, match=says):
+def test_wrong_nodes(node: Any, words: str) -> None:
+    with pytest.raises(InvalidNodeError, match=words):
         build(node=node)
     with pytest.raises(InvalidNodeError):
         TWITTER.compose(T, node, 0)
 
 
-def test_a_node_must_be_given() -> None:
-    with pytest.raises(InvalidNodeError, match="missing"):
+def test_the_node_is_required() -> None:
+    with pytest.raises(InvalidNodeError, match="node"):
         Snowflake()
     with pytest.raises(InvalidNodeError, match="machine"):
         Snowflake(layout="sonyflake")
 
 
 @pytest.mark.parametrize("node", [1, {"worker": 0}, 2**64], ids=str)
-def test_a_node_where_there_is_no_field(node: Any) -> None:
+def test_a_node_for_a_layout_without_node_fields(node: Any) -> None:
     with pytest.raises(InvalidNodeError):
         build(layout="mastodon", node=node)
 
 
 @pytest.mark.parametrize("node", [{1: 1}, {None: 1}, {b"worker": 1}], ids=str)
-def test_a_field_name_that_is_no_str(node: Any) -> None:
+def test_a_field_name_that_is_not_a_str(node: Any) -> None:
     with pytest.raises(TypeError, match="name of a node field must be a str"):
         build(node=node)
 
@@ -241,18 +235,18 @@ def test_unknown_arguments(arguments: tuple[Any, ...], keywords: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "words"),
     [
-        ({"sequence_start": "Zero"}, "sequence_start is `Zero`; it takes zero or spread"),
-        ({"sequence_start": ""}, "zero or spread"),
-        ({"clock": "wall"}, "clock is `wall`; it takes system or steady"),
-        ({"clock": ""}, "system or steady"),
-        ({"max_wait_ms": -1}, "max_wait_ms is -1; .* 0 to 4294967295"),
+        ({"sequence_start": "Zero"}, "sequence_start.*Zero.*spread"),
+        ({"sequence_start": ""}, "spread"),
+        ({"clock": "wall"}, "clock.*wall.*steady"),
+        ({"clock": ""}, "steady"),
+        ({"max_wait_ms": -1}, "max_wait_ms.* -1.* 4294967295"),
     ],
     ids=str,
 )
-def test_wrong_options(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(InvalidOptionError, match=says):
+def test_wrong_options(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidOptionError, match=words):
         build(**options)
 
 
@@ -279,9 +273,9 @@ def test_options_of_a_wrong_type(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "words"),
     [
-        ("twiter", "did you mean twitter"),
+        ("twiter", "twitter"),
         ("Twitter", "twitter"),
         ("", "twitter, discord"),
         ("x" * 100_000, "twitter, discord"),
@@ -289,17 +283,17 @@ def test_options_of_a_wrong_type(options: dict[str, Any]) -> None:
     ],
     ids=lambda value: value[:10],
 )
-def test_unknown_layouts(name: str, says: str) -> None:
+def test_unknown_layouts(name: str, words: str) -> None:
     for call in (Layout, lambda layout: build(layout=layout)):
-        with pytest.raises(UnknownLayoutError, match=says) as caught:
+        with pytest.raises(UnknownLayoutError, match=words) as caught:
             call(name)
         assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "words"),
     [
-        ({"timestamp": 37, "worker": 20, "sequence": 16}, "73 bits, 9 too many"),
+        ({"timestamp": 37, "worker": 20, "sequence": 16}, "73 .*9 "),
         ({"worker": 10, "sequence": 12}, "timestamp"),
         ({"timestamp": 41, "worker": 10}, "sequence"),
         ([("timestamp", 41), ("timestamp", 1), ("sequence", 12)], "timestamp"),
@@ -314,8 +308,8 @@ def test_unknown_layouts(name: str, says: str) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_layouts_that_cannot_work(fields: Any, says: str) -> None:
-    with pytest.raises(InvalidLayoutError, match=says):
+def test_layouts_that_cannot_work(fields: Any, words: str) -> None:
+    with pytest.raises(InvalidLayoutError, match=words):
         Layout(fields=fields, epoch_ms=0)
 
 
@@ -356,8 +350,8 @@ def test_a_layout_is_given_in_one_way() -> None:
 
 
 @pytest.mark.parametrize("name", ["min_id", "max_id"])
-def test_no_range_where_a_node_stands_above_the_time(name: str) -> None:
-    with pytest.raises(InvalidLayoutError, match="worker stands above the timestamp"):
+def test_no_bounds_if_a_node_field_is_above_the_timestamp(name: str) -> None:
+    with pytest.raises(InvalidLayoutError, match="worker"):
         getattr(Layout("seata"), name)(T)
 
 
@@ -375,7 +369,7 @@ class NoOffset(tzinfo):
 @pytest.mark.parametrize(
     "naive", [datetime(2024, 1, 1), datetime(2024, 1, 1, tzinfo=NoOffset())], ids=["none", "odd"]
 )
-def test_a_naive_datetime_names_no_instant(place: str, naive: datetime) -> None:
+def test_a_naive_datetime(place: str, naive: datetime) -> None:
     with pytest.raises(InvalidOptionError, match=r"2024-01-01 .* no time zone"):
         INTEGERS[place][0](naive)
 
@@ -386,7 +380,7 @@ def test_a_naive_datetime_names_no_instant(place: str, naive: datetime) -> None:
     [date(2024, 1, 1), "2024-01-01T00:00:00Z", 1.7e12, None, np.datetime64("2024-01-01"), b"", ()],
     ids=of_type,
 )
-def test_what_is_no_instant(place: str, time: Any) -> None:
+def test_a_wrong_type_for_a_time(place: str, time: Any) -> None:
     with pytest.raises(TypeError, match="a datetime with a time zone, or an int of Unix ms"):
         INTEGERS[place][0](time)
 
@@ -395,8 +389,8 @@ def test_what_is_no_instant(place: str, time: Any) -> None:
 @pytest.mark.parametrize(
     "time", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)], ids=str
 )
-def test_instants_outside_the_layout(place: str, time: datetime) -> None:
-    with pytest.raises(TimeOutOfRangeError, match=r"epoch 1288834974657 to its end 3487858230208"):
+def test_times_outside_the_layout(place: str, time: datetime) -> None:
+    with pytest.raises(TimeOutOfRangeError, match=r"1288834974657 .*3487858230208"):
         INTEGERS[place][0](time)
 
 
@@ -406,7 +400,7 @@ def test_instants_outside_the_layout(place: str, time: datetime) -> None:
 @pytest.mark.parametrize("id", [2**63, 2**64 - 1, 2**64, -1])
 def test_an_id_outside_its_layout(id: int) -> None:
     for decode in (TWITTER.decode, build().decode):
-        with pytest.raises(InvalidIdError, match=f"{id} does not fit 63 bits"):
+        with pytest.raises(InvalidIdError, match=f"{id} .*63 bits"):
             decode(id)
 
 
@@ -442,7 +436,7 @@ def test_an_id_outside_its_layout(id: int) -> None:
     ],
     ids=lambda value: ascii(value)[:20],
 )
-def test_texts_that_are_no_ids(text: str, format: Any, position: int) -> None:
+def test_texts_that_are_not_ids(text: str, format: Any, position: int) -> None:
     with pytest.raises(InvalidIdError, match=rf"position {position}\b"):
         parse_id(text, format)
 
@@ -456,7 +450,7 @@ def test_an_empty_text(format: Any) -> None:
 @pytest.mark.parametrize("format", ["base64", "", "Decimal", "HEX"])
 def test_unknown_formats(format: Any) -> None:
     for call in (lambda: format_id(1, format), lambda: parse_id("1", format)):
-        with pytest.raises(InvalidOptionError, match="it takes decimal, hex, base32"):
+        with pytest.raises(InvalidOptionError, match="decimal, hex, base32"):
             call()
 
 
@@ -475,7 +469,7 @@ def test_texts_and_formats_of_a_wrong_type(value: Any) -> None:
 def test_lone_surrogates() -> None:
     with pytest.raises(UnknownLayoutError):
         Layout("tw\ud800")
-    with pytest.raises(InvalidNodeError, match="no node field"):
+    with pytest.raises(InvalidNodeError, match="field"):
         Snowflake(node={"datacenter": 1, "w\ud800": 1})
     for option in ("clock", "sequence_start"):
         with pytest.raises(InvalidOptionError, match=option):
@@ -483,7 +477,7 @@ def test_lone_surrogates() -> None:
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, ValueError])
-def test_what_index_raises_passes_through(raised: type[BaseException]) -> None:
+def test_exceptions_of_index_pass_through(raised: type[BaseException]) -> None:
     class Raises:
         def __index__(self) -> int:
             raise raised
@@ -493,9 +487,9 @@ def test_what_index_raises_passes_through(raised: type[BaseException]) -> None:
             call(Raises())
 
 
-def test_a_range_that_begins_past_the_last_tick() -> None:
+def test_a_lower_bound_past_the_last_tick() -> None:
     layout = Layout("cosid-second")
-    with pytest.raises(TimeOutOfRangeError, match="no tick begins at or after"):
+    with pytest.raises(TimeOutOfRangeError, match="time_out_of_range"):
         layout.min_id(layout.ends_at_ms)
 
 
@@ -509,7 +503,7 @@ def read_only() -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    ("buffer", "says"),
+    ("buffer", "words"),
     [
         (bytes(32), "8-byte integers"),
         (bytearray(32), "format B"),
@@ -534,24 +528,24 @@ def read_only() -> np.ndarray[Any, Any]:
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_buffers_that_do_not_fit(buffer: Any, says: str) -> None:
+def test_buffers_that_do_not_fit(buffer: Any, words: str) -> None:
     ids = build()
     before = ids.next_id()
     content = bytes(memoryview(buffer))
-    with pytest.raises((TypeError, BufferError), match=says):
+    with pytest.raises((TypeError, BufferError), match=words):
         ids.fill(buffer)
     assert bytes(memoryview(buffer)) == content
     assert ids.next_id() == before + 1
 
 
 @pytest.mark.parametrize("value", [None, 5, [0, 0], "12345678", object()], ids=of_type)
-def test_what_is_no_buffer(value: Any) -> None:
+def test_values_that_are_not_buffers(value: Any) -> None:
     with pytest.raises(TypeError):
         build().fill(value)
 
 
 @pytest.mark.parametrize("buffer", [array("q", [0]), np.zeros(1, np.int64)], ids=["array", "numpy"])
-def test_signed_integers_do_not_hold_64_bits(buffer: Any) -> None:
+def test_signed_integers_are_too_small_for_64_bits(buffer: Any) -> None:
     ids = Snowflake(layout="timestamp:48|sequence:16@0/1ms", clock=held)
     with pytest.raises(TypeError, match="signed"):
         ids.fill(buffer)
@@ -579,7 +573,7 @@ CALLS: dict[str, Callable[[Snowflake], object]] = {
     [None, float("nan"), 1.7e12, float("inf"), True, "1700000000000", 10**30, -(10**30), [T]],
     ids=of_type,
 )
-def test_a_clock_that_returns_no_time(reading: Any, call: str) -> None:
+def test_a_clock_that_returns_an_invalid_time(reading: Any, call: str) -> None:
     ids = build(clock=lambda: reading)
     with pytest.raises(ClockFailedError, match="Unix ms") as caught:
         CALLS[call](ids)
@@ -610,7 +604,7 @@ def test_a_clock_that_raises(error: Exception, call: str) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_what_ends_a_program_passes_through_the_clock(
+def test_exceptions_that_end_a_program_pass_through_the_clock(
     error: type[BaseException], call: str
 ) -> None:
     def clock() -> int:
@@ -652,8 +646,8 @@ def test_a_clock_that_recovers() -> None:
     assert ids.next_id() == first + 1
 
 
-def test_a_failure_is_not_taken_for_that_of_another_clock() -> None:
-    """The cause belongs to the clock that raised, though another one's was swallowed before."""
+def test_a_failure_is_not_confused_with_another_clocks() -> None:
+    """The cause is the exception of the clock that raised, even if another one was swallowed."""
 
     def inner() -> int:
         raise ValueError("inner")

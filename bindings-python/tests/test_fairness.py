@@ -9,7 +9,7 @@ import pytest
 from polyflake import Snowflake
 
 THREADS = 32
-# A thousand ticks: whoever runs first in a tick gets most of it, which evens out over many.
+# A thousand ticks: the thread that runs first in a tick gets most of it, which evens out.
 SECONDS = {"twitter": 1, "sonyflake": 10, "yitter": 1}
 
 
@@ -39,7 +39,7 @@ def test_no_thread_starves(layout: str, batch: int) -> None:
     for thread in threads:
         thread.join()
     assert not failed
-    # On a busy machine threads that are not running ask for nothing.
+    # On a busy machine, threads that are not running ask for nothing.
     ticks = (time.monotonic() - began) * 1000 / ids.layout.tick_ms
     if sum(got) >= 0.9 * ticks * ids.layout.ids_per_tick:
         assert min(got) * 4 >= sum(got) / THREADS, sorted(got)

@@ -7,6 +7,7 @@ the other properties run a fraction of it each.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import re
 import sys
@@ -46,14 +47,14 @@ def cases(share: float) -> settings:
         deadline=None,
         database=None,
         print_blob=True,
-        # Explaining a failure runs it very often again, and the scripts are short enough.
+        # Without explaining failures, which runs them very often: the scripts are short enough.
         phases=(Phase.explicit, Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What a call gives, in a form in which both sides compare."""
+    """What a call returns or raises, in a form that both sides share."""
     try:
         return call()
     except (PolyflakeError, reference.Refused) as error:
@@ -61,7 +62,7 @@ def outcome(call: Callable[[], Any]) -> Any:
         if error.name == "clock_moved_backwards":
             carried["behind_ms"] = error.behind_ms
         if error.name in ("clock_moved_backwards", "sequence_exhausted"):
-            # The end of the last tick may lie one past the largest signed number.
+            # The end of the last tick may be one past the largest signed number.
             carried["retry_after_ms"] = min(error.retry_after_ms, LATEST)
         return (error.name, carried)
 
@@ -121,7 +122,7 @@ layouts |= st.sampled_from(list(reference.PRESETS)).map(reference.Layout.read)
 
 
 def properties(layout: Any) -> Any:
-    """All that a layout tells, from either side."""
+    """All properties of a layout, from either side."""
     ours = isinstance(layout, reference.Layout)
     return {
         "text": layout.text if ours else str(layout),
@@ -156,7 +157,7 @@ def test_valid_layouts(parts: tuple[list[tuple[str, int]], int, int]) -> None:
     assert Layout(fields=dict(widths), epoch_ms=epoch_ms, tick_ms=tick_ms) == layout
 
 
-# Nearly valid: each part is right on its own more often than not.
+# Nearly valid: each part by itself is valid more often than not.
 loose_names = st.sampled_from(["timestamp", "sequence", *NODE_NAMES, "", "Worker", "9a", "w\u00f6"])
 loose_widths = st.lists(
     st.tuples(loose_names | st.just("timestamp") | st.just("sequence"), st.integers(0, 40)),
@@ -248,7 +249,7 @@ def test_mutated_layout_texts(text: str, changes: list[tuple[int, int, str]]) ->
 
 
 def instants(layout: Any) -> st.SearchStrategy[int]:
-    """In the layout's life or near its ends, on ticks and off them."""
+    """Within the layout's range or near its ends, on ticks and between them."""
     near = st.integers(-2 * layout.tick_ms - 2, 2 * layout.tick_ms + 2)
     life = st.integers(layout.epoch_ms, layout.ends_at_ms)
     ends = st.sampled_from([layout.epoch_ms, layout.ends_at_ms])
@@ -258,7 +259,7 @@ def instants(layout: Any) -> st.SearchStrategy[int]:
 
 
 def nodes(layout: Any) -> st.SearchStrategy[Any]:
-    """Valid nodes, whole and as maps."""
+    """Valid nodes, as integers and as mappings."""
     whole = st.integers(0, layout.nodes - 1) | st.just(layout.nodes - 1)
     if not layout.node_fields:
         return st.sampled_from([None, 0, {}])
@@ -291,7 +292,7 @@ def wrong_nodes(layout: Any) -> st.SearchStrategy[Any]:
 
 
 def utc(unix_ms: int) -> datetime | int:
-    """The language's own time where it reaches so far."""
+    """A datetime if it reaches so far."""
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=unix_ms)
     except OverflowError:
@@ -333,7 +334,7 @@ def test_decode_compose_and_bounds(data: st.DataObject) -> None:
     if isinstance(composed, int):
         whole = expected.whole_node(node)
         assert decoded(layout, composed)[2:] == (whole, expected.split_node(whole), sequence)
-        # One thing wrong at a time: which of two is told is nobody's promise.
+        # One mistake at a time, because which of two is reported is not specified.
         wrong_node = data.draw(wrong_nodes(expected))
         assert outcome(lambda: layout.compose(time_ms, wrong_node, sequence)) == (
             "invalid_node",
@@ -350,7 +351,7 @@ any_id = st.integers(0, 2**64 - 1) | st.integers(0, 64).map(lambda n: 2**n - 1)
 
 
 def parsed(parse: Callable[[str, str], int], text: str, format_: str) -> Any:
-    """The ID, or the error's name and position."""
+    """The ID, or the name and position of the error."""
     try:
         return parse(text, format_)
     except reference.Refused as error:
@@ -392,17 +393,18 @@ def test_any_text(text: str, format_: str) -> None:
 
 # Options -----------------------------------------------------------------------------------------
 
+MS_OPTIONS = [name for name in inspect.signature(Snowflake).parameters if name.endswith("_ms")]
 ms_options = st.fixed_dictionaries(
     {},
     optional={
         name: st.sampled_from([0, 1, 5, 1000, LARGEST_MS_OPTION])
         | st.integers(0, LARGEST_MS_OPTION)
-        for name in ("max_backward_ms", "max_ahead_ms", "max_wait_ms")
+        for name in MS_OPTIONS
     }
     | {"sequence_start": st.sampled_from(["zero", "spread"])},
 )
 wrong_options = st.tuples(
-    st.sampled_from(["max_backward_ms", "max_ahead_ms", "max_wait_ms"]),
+    st.sampled_from(MS_OPTIONS),
     st.sampled_from([-1, LARGEST_MS_OPTION + 1, -(2**31), 2**63, -(2**63) - 1, 2**64, 2**80]),
 ) | st.tuples(st.just("sequence_start"), st.sampled_from(["", "ZERO", "random", "0", "spread "]))
 
@@ -433,11 +435,11 @@ def test_options(data: st.DataObject) -> None:
     )
 
 
-# Generating --------------------------------------------------------------------------------------
+# Issuing -----------------------------------------------------------------------------------------
 
 
 class Clock:
-    """Held at `value` until a step sets it."""
+    """Returns `value`, which each step sets."""
 
     def __init__(self, value: int = 0) -> None:
         self.value = value
@@ -446,24 +448,24 @@ class Clock:
         return self.value
 
 
-def moved(generator: Any, clock_ms: int, how: str, by: int) -> int:
-    """The clock of the next step. `edge` and `room` aim at where the outcome changes."""
-    layout = generator.layout
-    last = generator.cursor >> layout.sequence.bits
+def moved(model: Any, clock_ms: int, how: str, by: int) -> int:
+    """The clock of the next step. `edge` and `room` are near where the outcome changes."""
+    layout = model.layout
+    last = model.cursor >> layout.sequence.bits
     tick_ms = layout.tick_ms
     life = range(layout.epoch_ms, layout.ends_at_ms + 1)
     if clock_ms not in life:
-        # One step outside of the layout's life is enough at a time.
+        # Only one step in a row outside the layout's range.
         clock_ms = layout.epoch_ms + last * tick_ms
     moved_ms = {
         "held": clock_ms,
         "ms": clock_ms + by,
         "ticks": clock_ms + by * tick_ms,
         "far": clock_ms + by * 977 * tick_ms,
-        # The earliest instant that is no rollback, and those around it.
-        "edge": layout.epoch_ms + (last - generator.ahead - generator.back) * tick_ms + by,
-        # The instant in which the tick after the cursor's may be taken, and those around it.
-        "room": layout.epoch_ms + (last + 1 - generator.ahead) * tick_ms + by,
+        # Around the earliest time that is not a rollback.
+        "edge": layout.epoch_ms + (last - model.ahead - model.back) * tick_ms + by,
+        # Around the time at which the tick after the cursor's may be taken.
+        "room": layout.epoch_ms + (last + 1 - model.ahead) * tick_ms + by,
         # The cursor's own tick.
         "level": layout.epoch_ms + last * tick_ms + by,
         "epoch": layout.epoch_ms + by,
@@ -471,7 +473,7 @@ def moved(generator: Any, clock_ms: int, how: str, by: int) -> int:
         "extreme": LATEST if by > 0 else EARLIEST,
     }[how]
     if moved_ms not in life and how not in ("epoch", "end", "extreme"):
-        # Most of these would be refused for their time alone.
+        # Most of these would fail just because of their time.
         moved_ms = clock_ms + (by if clock_ms + by in life else 0)
     return max(EARLIEST, min(LATEST, moved_ms))
 
@@ -494,7 +496,7 @@ steps = st.lists(
         st.sampled_from(MOVES),
         st.integers(-3, 3) | st.integers(-40, 40),
         st.sampled_from(CALLS),
-        # A batch: so many, or so many around the rest of a tick; a refused one now and then.
+        # A batch: a number, or a number around the rest of a tick; sometimes an invalid one.
         st.integers(-1, 12),
         st.sampled_from([0, 0, 0, 1, 1, 2, 3, -1]),
     ),
@@ -504,32 +506,32 @@ steps = st.lists(
 LARGEST_RANDOM_BATCH = 600
 
 
-def batch_size(generator: Any, n: int, ticks: int) -> int:
+def batch_size(model: Any, n: int, ticks: int) -> int:
     """A number of IDs that often ends at the end of a tick, or just beside it."""
     if ticks < 0:
         return [0, -1, 2**24 + 1, 2**64][n % 4]
-    capacity = generator.layout.ids_per_tick
-    left = capacity - 1 - generator.cursor % capacity
+    capacity = model.layout.ids_per_tick
+    left = capacity - 1 - model.cursor % capacity
     wanted = n if not ticks else left + (ticks - 1) * capacity + n - 3
     return max(1, wanted if wanted <= LARGEST_RANDOM_BATCH else n)
 
 
-def both(generator: Any, snowflake: Snowflake, clock_ms: int, call: str, n: int) -> Any:
+def both(model: Any, snowflake: Snowflake, clock_ms: int, call: str, n: int) -> Any:
     """One call on both sides."""
     held = reference.ScriptClock(clock_ms)
     if call == "try_next_id":
-        return outcome(lambda: generator.try_next_id(clock_ms)), outcome(snowflake.try_next_id)
+        return outcome(lambda: model.try_next_id(clock_ms)), outcome(snowflake.try_next_id)
     if call == "next_id":
-        return outcome(lambda: generator.next_id(held)), outcome(snowflake.next_id)
+        return outcome(lambda: model.next_id(held)), outcome(snowflake.next_id)
     if call == "iterate":
-        return outcome(lambda: generator.next_id(held)), outcome(lambda: next(snowflake))
+        return outcome(lambda: model.next_id(held)), outcome(lambda: next(snowflake))
     if call == "next_ids":
-        expected = outcome(lambda: generator.next_ids(n, held))
+        expected = outcome(lambda: model.next_ids(n, held))
         return expected, outcome(lambda: snowflake.next_ids(n))
-    # A buffer of no length takes nothing; one cannot be of less than none.
+    # An empty buffer takes no IDs; a length cannot be negative.
     n = min(max(0, n), LARGEST_RANDOM_BATCH)
     buffer = array("Q", bytes(8 * n))
-    expected = outcome(lambda: generator.next_ids(n, held)) if n else []
+    expected = outcome(lambda: model.next_ids(n, held)) if n else []
 
     def fill() -> list[int]:
         snowflake.fill(buffer)
@@ -563,13 +565,13 @@ def test_scripts(
     offset: int,
     script: list[tuple[str, int, str, int, int]],
 ) -> None:
-    """No call waits: what it gives depends on neither real time nor the number of readings."""
+    """No call waits, so the results depend on neither real time nor the number of readings."""
     options: dict[str, Any] = {"layout": layout.text, "max_wait_ms": 0}
     if layout.node_fields:
         options["node"] = node % layout.nodes
     names = ("max_backward_ms", "max_ahead_ms", "sequence_start")
     options |= {k: v for k, v in zip(names, bounds, strict=True) if v is not None}
-    generator = reference.Reference(reference.Options.read(options))
+    model = reference.Reference(reference.Options.read(options))
     clock = Clock()
     snowflake = Snowflake(**options, clock=clock)
     clock.value = {
@@ -580,15 +582,15 @@ def test_scripts(
     }[start]
     log = []
     for how, by, call, n, ticks in script:
-        clock.value = moved(generator, clock.value, how, by)
-        n = batch_size(generator, n, ticks)
-        expected, given_ = both(generator, snowflake, clock.value, call, n)
+        clock.value = moved(model, clock.value, how, by)
+        n = batch_size(model, n, ticks)
+        expected, given_ = both(model, snowflake, clock.value, call, n)
         log.append((clock.value, call, n))
         assert given_ == expected, (options, log)
 
 
 class JumpingClock:
-    """Returns one value at its first reading and another at every later one."""
+    """Returns one value for the first reading and another for every later one."""
 
     def __init__(self, first: int, later: int) -> None:
         self.first, self.later, self.readings = first, later, 0
@@ -607,7 +609,7 @@ def test_waiting(
     in_a_batch: bool,
     n: int,
 ) -> None:
-    """A call that must wait gives, once the clock is there, the slot it was waiting for."""
+    """A call that must wait returns the slot that it waits for, once the clock is there."""
     if layout.sequence.bits > 9 or layout.tick_ms > 10 or layout.last_tick < 50:
         layout = reference.Layout.read("timestamp:41|node:2|sequence:3@1005/10ms")
     options: dict[str, Any] = {"layout": layout.text, "max_wait_ms": 30000}
@@ -616,29 +618,29 @@ def test_waiting(
     names = ("max_backward_ms", "max_ahead_ms", "sequence_start")
     options |= {k: v for k, v in zip(names, bounds, strict=True) if v is not None}
     options["max_ahead_ms"] = min(options.get("max_ahead_ms", 0), 3 * layout.tick_ms)
-    generator = reference.Reference(reference.Options.read(options))
+    model = reference.Reference(reference.Options.read(options))
     first_ms = layout.epoch_ms + 20 * layout.tick_ms
     clock = JumpingClock(first_ms, first_ms)
     snowflake = Snowflake(**options, clock=clock)
-    while isinstance(expected := outcome(lambda: generator.try_next_id(first_ms)), int):
+    while isinstance(expected := outcome(lambda: model.try_next_id(first_ms)), int):
         assert snowflake.try_next_id() == expected
-    # Used up, and the clock a little behind as well, as far as that is tolerated.
+    # The tick is used up, and the clock also a little behind, as far as that is tolerated.
     clock.first = clock.later = first_ms - back_ms
     with pytest.raises(reference.Refused) as caught:
-        generator.try_next_id(clock.first)
-    refused = caught.value
-    assert outcome(snowflake.try_next_id) == outcome(lambda: generator.try_next_id(clock.first))
-    if not refused.blocked:
-        assert outcome(snowflake.next_id) == outcome(lambda: generator.try_next_id(clock.first))
+        model.try_next_id(clock.first)
+    error = caught.value
+    assert outcome(snowflake.try_next_id) == outcome(lambda: model.try_next_id(clock.first))
+    if not error.blocked:
+        assert outcome(snowflake.next_id) == outcome(lambda: model.try_next_id(clock.first))
         return
-    there_ms = clock.first + refused.retry_after_ms
+    there_ms = clock.first + error.retry_after_ms
     # A millisecond earlier is too early.
     clock.first, clock.later, too_early = there_ms - 1, there_ms - 1, clock.first
-    assert outcome(snowflake.try_next_id) == outcome(lambda: generator.try_next_id(there_ms - 1))
+    assert outcome(snowflake.try_next_id) == outcome(lambda: model.try_next_id(there_ms - 1))
     clock.first, clock.later, clock.readings = too_early, there_ms, 0
     if in_a_batch:
         n = min(n, layout.ids_per_tick)
         held = reference.ScriptClock(there_ms)
-        assert snowflake.next_ids(n) == generator.next_ids(n, held)
+        assert snowflake.next_ids(n) == model.next_ids(n, held)
     else:
-        assert snowflake.next_id() == generator.try_next_id(there_ms)
+        assert snowflake.next_id() == model.try_next_id(there_ms)

@@ -18,11 +18,12 @@ from polyflake import (
     StateFileError,
     reset_state,
 )
+from support import in_child
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="state files need Unix")
 
 
-def test_one_made_before_a_fork_goes_on_in_the_children(tmp_path: Path) -> None:
+def test_a_snowflake_from_before_a_fork_works_in_the_children(tmp_path: Path) -> None:
     global shared
     shared = Snowflake(node=600, state=tmp_path / "state", max_wait_ms=60_000)
     first = shared.next_id()
@@ -37,25 +38,24 @@ shared: Snowflake
 
 
 def take(n: int) -> list[int]:
-    # Single IDs, a batch, and a Snowflake that the child builds itself.
     own = [shared.next_id() for _ in range(n // 2)]
     return [*own, *shared.next_ids(n - n // 2)]
 
 
-def test_processes_started_apart_share_it_too(tmp_path: Path) -> None:
+def test_separate_processes_share_a_file(tmp_path: Path) -> None:
     state = str(tmp_path / "state")
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
-        batches = list(pool.map(take_apart, [state] * 8))
+        batches = list(pool.map(take_separately, [state] * 8))
     ids = [id_ for batch in batches for id_ in batch]
     assert len(set(ids)) == len(ids) == 8 * 1000
 
 
-def take_apart(state: str) -> list[int]:
+def take_separately(state: str) -> list[int]:
     with Snowflake(node=601, state=state, max_wait_ms=60_000) as ids:
         return ids.next_ids(1000)
 
 
-def test_a_process_killed_at_once_leaves_it_usable(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_the_file_usable(tmp_path: Path) -> None:
     state = tmp_path / "state"
     program = (
         "import os, signal, sys\nfrom polyflake import Snowflake\n"
@@ -72,7 +72,7 @@ def test_a_process_killed_at_once_leaves_it_usable(tmp_path: Path) -> None:
     assert Snowflake(node=602, state=state, max_wait_ms=60_000).next_id() > last
 
 
-def test_after_close_it_raises_closed(tmp_path: Path) -> None:
+def test_calls_after_close_raise_closed(tmp_path: Path) -> None:
     other = Snowflake(node=603, state=tmp_path / "state")
     with Snowflake(node=603, state=tmp_path / "state") as ids:
         assert isinstance(ids, Snowflake)
@@ -87,64 +87,64 @@ def test_after_close_it_raises_closed(tmp_path: Path) -> None:
         lambda: ids.stats,
     ]
     for call in calls:
-        with pytest.raises(ClosedError, match="closed: this Snowflake was closed"):
+        with pytest.raises(ClosedError, match="closed: "):
             call()
     assert ids.decode(first).node == 603
     assert other.next_id() > first
 
 
-def test_a_block_that_raises_closes_it_and_lets_the_exception_through() -> None:
+def test_a_with_block_closes_it_and_passes_an_exception_on() -> None:
     with pytest.raises(KeyError), Snowflake(node=604) as ids:
         raise KeyError("mine")
     with pytest.raises(ClosedError):
         ids.next_id()
 
 
-def test_a_file_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(b"precious")
-    with pytest.raises(StateFileError, match="is no state file, or only a part of one") as raised:
+    with pytest.raises(StateFileError, match="state file") as raised:
         Snowflake(node=605, state=tmp_path / "other")
     assert isinstance(raised.value, OSError)
     assert (tmp_path / "other").read_bytes() == b"precious"
-    with pytest.raises(StateFileError, match="could not be created"):
+    with pytest.raises(StateFileError, match="created"):
         Snowflake(node=605, state=tmp_path / "missing" / "state")
-    with pytest.raises(InvalidOptionError, match="state is ``"):
+    with pytest.raises(InvalidOptionError, match="state"):
         Snowflake(node=605, state="")
     for wrong in (1, True, b"bytes", 1.5):
         with pytest.raises(TypeError, match=r"state must be a str or an os\.PathLike"):
             Snowflake(node=605, state=wrong)  # type: ignore[arg-type]
 
 
-def test_a_node_is_with_a_file_or_without(tmp_path: Path) -> None:
+def test_a_node_has_a_file_or_none(tmp_path: Path) -> None:
     plain = Snowflake(node=606)
-    with pytest.raises(InvalidOptionError, match="without one"):
+    with pytest.raises(InvalidOptionError, match="state file"):
         Snowflake(node=606, state=tmp_path / "state")
     plain.next_id()
     kept = Snowflake(node=607, state=tmp_path / "state")
-    with pytest.raises(InvalidOptionError, match="with the state file"):
+    with pytest.raises(InvalidOptionError, match="state file"):
         Snowflake(node=607)
     kept.next_id()
 
 
-def test_a_cursor_far_ahead_is_refused_until_it_is_reset(tmp_path: Path) -> None:
+def test_a_cursor_far_ahead_must_be_reset(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    # It moves on with every reading: a new file's first ID may have to wait for it.
+    # It advances with every reading, because the first ID of a new file may have to wait for it.
     clock = itertools.count(3_471_292_800_000, 100).__next__
     ahead = Snowflake(node=608, state=state, clock=clock, max_wait_ms=60_000)
     ahead.next_id()
-    with pytest.raises(StateFileError, match=r"ms ahead of the clock; .*reset_state"):
+    with pytest.raises(StateFileError, match="reset_state"):
         Snowflake(node=608, state=state)
     reset_state(state)
-    with pytest.raises(StateFileError, match="was renamed, deleted or replaced"):
+    with pytest.raises(StateFileError, match="replaced"):
         ahead.next_id()
     assert Snowflake(node=608, state=state).next_id() > 0
     with pytest.raises(StateFileError):
         reset_state(tmp_path / "missing")
 
 
-def test_a_callers_clock_with_a_file_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_custom_clock_with_a_file_continues(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    # It moves on with every reading: a new file's first ID may have to wait for it.
+    # It advances with every reading, because the first ID of a new file may have to wait for it.
     clock = itertools.count(1_700_000_000_000, 100).__next__
     made = Snowflake(node=609, state=state, clock=clock, max_wait_ms=60_000)
     first = made.next_id()
@@ -152,19 +152,13 @@ def test_a_callers_clock_with_a_file_goes_on_where_it_was(tmp_path: Path) -> Non
     assert Snowflake(node=609, state=state, clock=lambda: now - 500).next_id() == first + 1
 
 
-def test_a_fork_without_a_file_still_refuses(tmp_path: Path) -> None:
+def test_a_fork_without_a_file_is_an_error(tmp_path: Path) -> None:
     plain = Snowflake(node=610)
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            for call in (plain.next_id, lambda: Snowflake(node=610, state=tmp_path / "state")):
-                with pytest.raises(ForkedError, match="the same state file from the first on"):
-                    call()
-            os.write(write, b"ok")
-        finally:
-            os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
-        assert pipe.read() == b"ok"
-    os.waitpid(pid, 0)
+
+    def child() -> bool:
+        for call in (plain.next_id, lambda: Snowflake(node=610, state=tmp_path / "state")):
+            with pytest.raises(ForkedError, match="state file"):
+                call()
+        return True
+
+    assert in_child(child) is True

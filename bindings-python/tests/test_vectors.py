@@ -24,8 +24,7 @@ VECTORS: dict[str, list[Any]] = json.loads(
     (Path(__file__).resolve().parents[2] / "tests" / "vectors.json").read_text(encoding="utf-8")
 )
 NUMBERS = {error["name"]: error["number"] for error in VECTORS["errors"]}
-MS_OPTIONS = {"max_backward_ms", "max_ahead_ms", "max_wait_ms"}
-# Every section that a test below runs; a new one in the file must not go unnoticed.
+# Every section that a test below runs, so that a new one in the file does not go unnoticed.
 SECTIONS = {"about"}
 
 
@@ -46,7 +45,7 @@ def error_class(name: str) -> type[PolyflakeError]:
 
 
 @contextmanager
-def refused(
+def raises(
     name: str, *, behind_ms: str | None = None, retry_after_ms: str | None = None
 ) -> Iterator[pytest.ExceptionInfo[PolyflakeError]]:
     with pytest.raises(PolyflakeError) as caught:
@@ -63,7 +62,7 @@ def refused(
 
 
 def utc(unix_ms: int) -> datetime | None:
-    """None where the language's own time ends earlier."""
+    """None past the end of Python's datetime."""
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=unix_ms)
     except OverflowError:
@@ -77,14 +76,14 @@ def node_of(value: Any) -> int | dict[str, int] | None:
 
 
 def options_of(texts: Case) -> Case:
-    """Option texts as this language's values. What has no such value stays a text."""
+    """The texts of options as Python values, or unchanged if there is no such value."""
     values: Case = {}
     for name, text in texts.items():
         if name == "node":
             values[name] = node_of(text)
         elif name == "node_text":
             values["node"] = text
-        elif name in MS_OPTIONS and re.fullmatch(r"-?[0-9]+", text):
+        elif name.endswith("_ms") and re.fullmatch(r"-?[0-9]+", text):
             values[name] = int(text)
         else:
             values[name] = text
@@ -92,7 +91,7 @@ def options_of(texts: Case) -> Case:
 
 
 class HeldClock:
-    """Returns `value`; each reading after the first of a step moves it on, up to `until`."""
+    """Returns `value`; each reading after the first one of a step advances it, up to `until`."""
 
     def __init__(self, value: int) -> None:
         self.value = self.until = value
@@ -153,14 +152,14 @@ def test_layouts(case: Case) -> None:
     assert from_parts == layout
 
 
-def test_presets_are_those_of_the_vectors() -> None:
+def test_presets_match_the_vectors() -> None:
     names = [c["given"] for c in VECTORS["layouts"] if not set(c["given"]) & set(":|@/")]
     assert sorted(polyflake.PRESETS) == sorted(names)
 
 
 @cases("layouts_refused")
 def test_layouts_refused(case: Case) -> None:
-    with refused(case["error"]):
+    with raises(case["error"]):
         Layout(case["given"])
 
 
@@ -181,7 +180,7 @@ def test_decode(case: Case) -> None:
 @cases("decode_refused")
 def test_decode_refused(case: Case) -> None:
     layout = Layout(case["layout"])
-    with refused(case["error"]):
+    with raises(case["error"]):
         layout.decode(int(case["id"]))
 
 
@@ -198,7 +197,7 @@ def test_compose(case: Case) -> None:
 @cases("compose_refused")
 def test_compose_refused(case: Case) -> None:
     layout = Layout(case["layout"])
-    with refused(case["error"]):
+    with raises(case["error"]):
         layout.compose(int(case["time_ms"]), node_of(case["node"]), int(case["sequence"]))
 
 
@@ -213,7 +212,7 @@ def test_bounds(case: Case, side: str) -> None:
         if isinstance(case[side], str):
             assert call(time) == int(case[side])
         else:
-            with refused(case[side]["error"]):
+            with raises(case[side]["error"]):
                 call(time)
 
 
@@ -233,7 +232,7 @@ def test_texts_read(case: Case) -> None:
 
 @cases("texts_refused")
 def test_texts_refused(case: Case) -> None:
-    with refused(case["error"]) as caught:
+    with raises(case["error"]) as caught:
         parse_id(case["text"], case["format"])
     positions = re.findall(r"\bposition (\d+)\b", str(caught.value))
     if case["position"] is None:
@@ -243,7 +242,7 @@ def test_texts_refused(case: Case) -> None:
 
 
 def build(texts: Case) -> Snowflake:
-    """With a clock of the test's own, unless the options name one: the built-in share cursors."""
+    """With a custom clock, unless the options name one, because built-in clocks share cursors."""
     options = options_of(texts)
     options.setdefault("clock", HeldClock(1656432460105))
     return Snowflake(**options)
@@ -252,7 +251,7 @@ def build(texts: Case) -> Snowflake:
 @cases("options")
 def test_options(case: Case) -> None:
     if "node_text" in case["options"]:
-        # Nodes are integers and maps in Python; a text is the wrong type.
+        # Nodes are integers or mappings in Python; a text is a wrong type.
         with pytest.raises(TypeError):
             build(case["options"])
         return
@@ -264,11 +263,11 @@ def test_options(case: Case) -> None:
 @cases("options_refused")
 def test_options_refused(case: Case) -> None:
     if "node_text" in case["options"] or case.get("text_only"):
-        # Texts for numbers are the wrong type, and unknown names are no keyword arguments.
+        # A text for a number is a wrong type, and an unknown name is not a keyword argument.
         with pytest.raises(TypeError):
             build(case["options"])
         return
-    with refused(case["error"]):
+    with raises(case["error"]):
         build(case["options"])
 
 
@@ -292,7 +291,7 @@ def run_step(snowflake: Snowflake, step: Case) -> None:
         return {"next_id": snowflake.next_id, "try_next_id": snowflake.try_next_id}[step["call"]]()
 
     if "error" in step:
-        with refused(
+        with raises(
             step["error"],
             behind_ms=step.get("behind_ms"),
             retry_after_ms=step.get("retry_after_ms"),

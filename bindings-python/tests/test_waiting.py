@@ -1,4 +1,4 @@
-"""Waiting is bounded, lets other threads run, and hears Ctrl-C. No test asserts an elapsed time."""
+"""Waiting is bounded, lets other threads run, and reacts to Ctrl-C. No test asserts a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from polyflake import (
 T = 1_700_000_000_000
 LONGEST = 2**32 - 1
 
-# A wait that does not end hangs: the time-out makes that a failure.
+# The time-out turns a wait that never ends into a failure.
 pytestmark = pytest.mark.timeout(300)
 
 CALLS: dict[str, Callable[[Snowflake], object]] = {
@@ -39,7 +39,7 @@ CALLS: dict[str, Callable[[Snowflake], object]] = {
 
 
 def used_up(clock: Callable[[], int], **options: Any) -> Snowflake:
-    """A Snowflake whose clock stands in a tick with no ID left."""
+    """A Snowflake whose clock stays in a tick that has no IDs left."""
     ids = Snowflake(node=1, clock=clock, sequence_start="zero", **options)
     ids.next_ids(4096)
     return ids
@@ -50,7 +50,7 @@ def used_up(clock: Callable[[], int], **options: Any) -> Snowflake:
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("options", [{"max_wait_ms": 0}, {"max_wait_ms": 120}], ids=str)
-def test_a_clock_that_stands_still_ends_in_exhaustion(call: str, options: dict[str, int]) -> None:
+def test_a_clock_that_stops_ends_in_exhaustion(call: str, options: dict[str, int]) -> None:
     ids = used_up(itertools.repeat(T).__next__, **options)
     with pytest.raises(SequenceExhaustedError) as caught:
         CALLS[call](ids)
@@ -62,7 +62,7 @@ def test_a_clock_that_stands_still_ends_in_exhaustion(call: str, options: dict[s
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("step_ms", [1, 50, 10**9])
 def test_a_clock_that_goes_back_forever_does_not_hang(call: str, step_ms: int) -> None:
-    """Whatever the bound on steps back: the last tick's IDs, and then no more."""
+    """Whatever the bound on steps back: it gives the last tick's IDs, and then no more."""
     falling = itertools.count(T, -step_ms).__next__
     ids = Snowflake(node=1, clock=falling, max_backward_ms=LONGEST, max_wait_ms=120)
     issued = [ids.next_id()]
@@ -97,19 +97,19 @@ def test_try_next_id_does_not_wait() -> None:
         ids.try_next_id()
 
 
-def test_a_batch_goes_on_as_long_as_it_makes_progress() -> None:
-    """It lasts longer than max_wait_ms as a whole: that is the bound between two runs."""
+def test_a_batch_continues_as_long_as_it_makes_progress() -> None:
+    """It may take longer than max_wait_ms as a whole, which is the bound between two runs."""
     slow = (T + reading // 5 for reading in itertools.count()).__next__
     layout = "timestamp:41|worker:10|sequence:4@1288834974657/1ms"
     ids = Snowflake(layout=layout, node=1, clock=slow, max_wait_ms=1000)
     batch = ids.next_ids(16 * 2000)
     assert len(set(batch)) == 16 * 2000
-    # Each is of three pauses at least, and a pause of 0.2 ms.
+    # Each wait has at least three pauses of 0.2 ms.
     assert ids.stats.waits * 3 * 0.2 > 1000
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_clock_that_fails_while_it_is_waited_for(call: str) -> None:
+def test_a_clock_that_fails_during_a_wait(call: str) -> None:
     readings = itertools.chain([T] * 20, [None])
     ids = used_up(readings.__next__, max_wait_ms=LONGEST)  # type: ignore[arg-type]
     with pytest.raises(ClockFailedError, match="returned None"):
@@ -137,9 +137,9 @@ def test_a_clock_that_ends_the_wait(call: str, error: type[BaseException]) -> No
 
 @pytest.mark.parametrize("call", CALLS)
 def test_another_thread_runs_while_one_waits(call: str) -> None:
-    """The clock is C code: nothing but the wait itself can give the interpreter away.
+    """The clock is C code, so only the wait itself can release the GIL.
 
-    Without that, nobody moves the clock, and the call ends in an exception.
+    Otherwise nothing advances the clock, and the call ends in an exception.
     """
     now = [T]
     clock: Callable[[], Any] = partial(getitem, now, 0)
@@ -166,14 +166,14 @@ import itertools, signal, threading, time
 from array import array
 from polyflake import Snowflake
 
-# A test run in the background ignores Ctrl-C, and its children inherit that.
+# A test run in the background ignores Ctrl-C, and child processes inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def held():
     return 1_700_000_000_000
 
 in_c = itertools.repeat(1_700_000_000_000).__next__
-# A tick of ten hours, just begun, which a new cursor counts as used up.
+# A tick of ten hours that has just begun, which a new cursor treats as used up.
 ten_hours = f"timestamp:30|worker:10|sequence:1@{int(time.time()) * 1000}/36000s"
 layout = {"held": "twitter", "in_c": "twitter", "builtin": ten_hours}[CLOCK]
 clock = {"held": held, "in_c": in_c, "builtin": "system"}[CLOCK]
@@ -221,7 +221,7 @@ def test_ctrl_c_ends_a_wait(call: str, clock: str) -> None:
             assert child.stdout is not None
             assert child.stdout.readline() == "waiting\n"
             child.send_signal(signal.SIGINT)
-            # The wait itself would last for a minute, and end in another error.
+            # The wait would otherwise last for a minute, and end in another error.
             output, errors = child.communicate()
         finally:
             child.kill()

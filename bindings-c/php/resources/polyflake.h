@@ -1,11 +1,11 @@
 #define FFI_SCOPE "Polyflake"
 #define FFI_LIB "libpolyflake.so.0"
 
-/* What this package calls of libpolyflake: ../../include/polyflake.h, where it is documented, without what the
- * parser of PHP's FFI cannot read (preprocessor lines; the sizes of arrays stand as numbers, and other macros in an
- * enum). Everything here stands there too: tests/HeaderTest.php checks it.
+/* The functions of libpolyflake that this package calls, from ../../include/polyflake.h, which documents them. PHP's
+ * FFI cannot parse preprocessor lines, so array sizes are numbers here, and other macros an enum. tests/HeaderTest.php
+ * checks that both headers match.
  *
- * The two lines above are for ffi.preload, which takes this file: see README.md. */
+ * The two lines above are for ffi.preload, which loads this file: see README.md. */
 
 typedef struct polyflake_layout polyflake_layout;
 typedef struct polyflake_options polyflake_options;

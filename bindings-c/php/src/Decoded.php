@@ -7,7 +7,7 @@ namespace Polyflake;
 use DateTimeImmutable;
 
 /**
- * An ID taken apart, by Layout::decode() or Snowflake::decode(). Two are equal (==) where their values are.
+ * The parts of an ID, from Layout::decode() or Snowflake::decode(). Can be compared with ==.
  */
 final class Decoded
 {
@@ -17,19 +17,19 @@ final class Decoded
      * @param array<string, int> $fields
      */
     public function __construct(
-        /** The ID: an int, or a decimal string where its top bit is set. */
+        /** The ID: an int, or a decimal string if its top bit is set. */
         public readonly int|string $id,
         /** The start of the ID's tick, in Unix ms. */
         public readonly int $timestampMs,
-        /** The same in UTC. */
+        /** The start of the ID's tick, in UTC. */
         public readonly DateTimeImmutable $time,
-        /** How many ticks after the epoch. */
+        /** The number of ticks since the epoch. */
         public readonly int $ticks,
-        /** All node fields joined, from the highest to the lowest. */
+        /** All node bits together, the highest field first. */
         public readonly int $node,
-        /** The node fields' values by their names, from the highest down. */
+        /** The values of the node fields by name, the highest first. */
         public readonly array $fields,
-        /** The number within the tick. */
+        /** The sequence number within the tick. */
         public readonly int $sequence,
     ) {
     }

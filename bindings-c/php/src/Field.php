@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Polyflake;
 
 /**
- * A field of a layout: the timestamp, the sequence, or a field of the node.
+ * A field of a layout: the timestamp, the sequence, or a node field.
  */
 final class Field
 {
@@ -14,13 +14,13 @@ final class Field
      */
     public function __construct(
         public readonly string $name,
-        /** The field's width. */
+        /** The width of the field, in bits. */
         public readonly int $bits,
-        /** How many bits stand below the field. */
+        /** The number of bits below the field. */
         public readonly int $shift,
-        /** The field's bits in their place, for `&` with an ID; negative where the top bit is among them. */
+        /** A mask of the field's bits within an ID, for `&`; negative if it includes the top bit. */
         public readonly int $mask,
-        /** Whether it is a field of the node, and neither the timestamp nor the sequence. */
+        /** True for a node field, false for the timestamp and the sequence. */
         public readonly bool $isNode,
     ) {
     }

@@ -7,8 +7,8 @@ namespace Polyflake;
 use Polyflake\Internal\Core;
 
 /**
- * IDs as texts, in one of the formats "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin's
- * alphabet) and "base62" (11 digits). base32 and base62 sort as the IDs do.
+ * IDs as text, in the formats "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet)
+ * and "base62" (11 digits). Texts in base32 and base62 sort in the order of the IDs.
  *
  *     Id::format(1541815603606036480, 'base62'); // '1ptWyK4WgZU'
  *     Id::parse('1ptWyK4WgZU', 'base62');        // 1541815603606036480
@@ -20,9 +20,12 @@ final class Id
     }
 
     /**
-     * @param int|string $id an int, or a decimal string, which may be as large as 2^64 - 1
-     * @throws Exception\InvalidIdException for what is no ID
-     * @throws Exception\InvalidOptionException for another format
+     * Writes an ID as text.
+     *
+     * @param int|string $id an int, or a decimal string of up to 2^64 - 1
+     * @throws Exception\InvalidIdException if $id is not an ID
+     * @throws Exception\InvalidOptionException if the format is unknown
+     * @throws LibraryException if libpolyflake cannot be used
      */
     public static function format(int|string $id, string $format = 'decimal'): string
     {
@@ -30,11 +33,14 @@ final class Id
     }
 
     /**
-     * Reads an ID that format() or another program wrote; hex, base32 and base36 in both cases.
+     * Reads an ID from text, as written by format() or by other programs. Reads hex, base32 and base36 in upper and
+     * lower case.
      *
-     * @return int|string an int, or a decimal string where the ID's top bit is set
-     * @throws Exception\InvalidIdException for a foreign character or a number over 64 bits, naming the position
-     * @throws Exception\InvalidOptionException for another format
+     * @return int|string an int, or a decimal string if the ID's top bit is set
+     * @throws Exception\InvalidIdException for an invalid character or a number of more than 64 bits; the message names
+     *     the position
+     * @throws Exception\InvalidOptionException if the format is unknown
+     * @throws LibraryException if libpolyflake cannot be used
      */
     public static function parse(string $text, string $format = 'decimal'): int|string
     {

@@ -15,57 +15,57 @@ use Stringable;
 use WeakMap;
 
 /**
- * What the bits of an ID mean. A value: it never changes, two are equal (== or equals()) where they mean the same, and
- * it can be cloned and serialized.
+ * What the bits of an ID mean. An immutable value: it can be compared (== or equals()), cloned and serialized.
  *
  *     $layout = new Layout('discord');
  *     $layout->decode(175928847299117063)->fields['worker']; // 1
  *     $from = $layout->minId(new DateTimeImmutable('2016-04-30')); // WHERE id >= $from: all IDs since then
  *
- * IDs are ints; those with the top bit set, which only a layout of 64 bits has, are decimal strings.
+ * IDs are ints. Those with the top bit set, which only layouts of 64 bits have, are decimal strings.
  */
 final class Layout implements Stringable
 {
-    /** The layout's text, which parses back. */
+    /** The layout as text, which the constructor reads back. */
     public readonly string $text;
-    /** The instant of tick 0, in Unix ms. */
+    /** The start of tick 0, in Unix ms. */
     public readonly int $epochMs;
-    /** How long a tick lasts, in ms. */
+    /** The length of a tick, in ms. */
     public readonly int $tickMs;
     /** The layout's last instant, in Unix ms. */
     public readonly int $endsAtMs;
     /** How many IDs one node can issue in a tick. */
     public readonly int $idsPerTick;
-    /** How many nodes the layout tells apart. */
+    /** How many nodes the layout can tell apart. */
     public readonly int $nodes;
-    /** The width of all fields together. */
+    /** The width of all fields together, in bits. */
     public readonly int $totalBits;
-    /** The width of the timestamp. */
+    /** The width of the timestamp, in bits. */
     public readonly int $timestampBits;
-    /** How many bits stand below the timestamp. */
+    /** The number of bits below the timestamp. */
     public readonly int $timestampShift;
-    /** The width of the sequence. */
+    /** The width of the sequence, in bits. */
     public readonly int $sequenceBits;
-    /** How many bits stand below the sequence. */
+    /** The number of bits below the sequence. */
     public readonly int $sequenceShift;
-    /** The width of all node fields together. */
+    /** The width of all node fields together, in bits. */
     public readonly int $nodeBits;
-    /** @var list<Field> all fields from the highest down */
+    /** @var list<Field> all fields, the highest first */
     public readonly array $fields;
 
     /**
-     * The library's layouts. They are no property, so that == compares values alone.
+     * The library's layouts. Not a property, so that == compares only values.
      *
      * @var ?WeakMap<self, LayoutPointer>
      */
     private static ?WeakMap $pointers = null;
 
     /**
-     * @param string $layout a preset's name (presets() lists them), or a text such as
+     * @param string $layout the name of a preset (see presets()), or a text such as
      *     "timestamp:41|worker:10|sequence:12@1288834974657/1ms": fields from the highest bit down, the epoch in Unix
      *     ms, the tick as Nms or Ns
-     * @throws Exception\InvalidLayoutException for a layout that cannot work
-     * @throws Exception\UnknownLayoutException for a name that is no preset's
+     * @throws Exception\InvalidLayoutException if the layout cannot work
+     * @throws Exception\UnknownLayoutException if no preset has this name
+     * @throws LibraryException if libpolyflake cannot be used
      */
     public function __construct(string $layout)
     {
@@ -90,6 +90,7 @@ final class Layout implements Stringable
      * The names of all presets.
      *
      * @return list<string>
+     * @throws LibraryException if libpolyflake cannot be used
      */
     public static function presets(): array
     {
@@ -102,10 +103,10 @@ final class Layout implements Stringable
     }
 
     /**
-     * Takes an ID apart.
+     * Decodes an ID.
      *
      * @param int|string $id an int or a decimal string
-     * @throws Exception\InvalidIdException for an ID with bits above the layout's, and for what is no ID
+     * @throws Exception\InvalidIdException if the ID has bits outside the layout, or is not an ID
      */
     public function decode(int|string $id): Decoded
     {
@@ -132,13 +133,13 @@ final class Layout implements Stringable
     }
 
     /**
-     * The ID of an instant, a node and a sequence number. Nothing keeps it from repeating an ID that was issued.
+     * Builds an ID from a time, a node and a sequence number. Nothing prevents it from repeating an ID that was issued.
      *
-     * @param DateTimeInterface|int $time an instant or Unix ms; rounded down to its tick
+     * @param DateTimeInterface|int $time a time or Unix ms; rounded down to its tick
      * @param int|array<string, int>|string|null $node as for a Snowflake; null for a layout without node fields
-     * @throws Exception\TimeOutOfRangeException before the epoch or past the layout's end
-     * @throws Exception\InvalidNodeException for a node outside the layout
-     * @throws Exception\InvalidOptionException for a sequence outside the layout
+     * @throws Exception\TimeOutOfRangeException if the time is before the epoch or past the layout's end
+     * @throws Exception\InvalidNodeException if the node does not fit the layout
+     * @throws Exception\InvalidOptionException if the sequence number does not fit the layout
      */
     public function compose(DateTimeInterface|int $time, int|array|string|null $node, int $sequence): int|string
     {
@@ -158,41 +159,31 @@ final class Layout implements Stringable
     }
 
     /**
-     * The lowest ID at or after an instant, for queries by time.
+     * The lowest ID at or after a time, for queries by time.
      *
-     * @param DateTimeInterface|int $time an instant or Unix ms
-     * @throws Exception\TimeOutOfRangeException before the epoch or past the layout's end
-     * @throws Exception\InvalidLayoutException where a node field stands above the timestamp
+     * @param DateTimeInterface|int $time a time or Unix ms
+     * @throws Exception\TimeOutOfRangeException if the layout has no ID for this time
+     * @throws Exception\InvalidLayoutException if a node field is above the timestamp
      */
     public function minId(DateTimeInterface|int $time): int|string
     {
-        [$ms, $nanoseconds] = Core::instant($time);
-        $id = Core::room('uint64_t');
-        $detail = Core::detail();
-        $status = Library::ffi()->polyflake_layout_min_id($this->pointer(), $ms, $nanoseconds, $id, $detail);
-        Core::check($status, $detail);
-        return Core::number($id[0]);
+        return $this->bound('polyflake_layout_min_id', $time);
     }
 
     /**
-     * The highest ID at or before an instant, for queries by time.
+     * The highest ID at or before a time, for queries by time.
      *
-     * @param DateTimeInterface|int $time an instant or Unix ms
-     * @throws Exception\TimeOutOfRangeException before the epoch or past the layout's end
-     * @throws Exception\InvalidLayoutException where a node field stands above the timestamp
+     * @param DateTimeInterface|int $time a time or Unix ms
+     * @throws Exception\TimeOutOfRangeException if the layout has no ID for this time
+     * @throws Exception\InvalidLayoutException if a node field is above the timestamp
      */
     public function maxId(DateTimeInterface|int $time): int|string
     {
-        [$ms, $nanoseconds] = Core::instant($time);
-        $id = Core::room('uint64_t');
-        $detail = Core::detail();
-        $status = Library::ffi()->polyflake_layout_max_id($this->pointer(), $ms, $nanoseconds, $id, $detail);
-        Core::check($status, $detail);
-        return Core::number($id[0]);
+        return $this->bound('polyflake_layout_max_id', $time);
     }
 
     /**
-     * The instant of tick 0, in UTC.
+     * The start of tick 0, in UTC.
      */
     public function epoch(): DateTimeImmutable
     {
@@ -200,7 +191,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * The layout's last instant, in UTC. PHP's time reaches that of every layout.
+     * The layout's last instant, in UTC.
      */
     public function endsAt(): DateTimeImmutable
     {
@@ -234,7 +225,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * The library's layout, made anew where this object is a clone.
+     * The library's layout, created again if this object is a clone.
      *
      * @internal
      */
@@ -246,6 +237,15 @@ final class Layout implements Stringable
             $pointer = self::$pointers[$this]->pointer;
         }
         return $pointer;
+    }
+
+    private function bound(string $function, DateTimeInterface|int $time): int|string
+    {
+        [$ms, $nanoseconds] = Core::instant($time);
+        $id = Core::room('uint64_t');
+        $detail = Core::detail();
+        Core::check(Library::ffi()->$function($this->pointer(), $ms, $nanoseconds, $id, $detail), $detail);
+        return Core::number($id[0]);
     }
 
     private static function textOf(CData $pointer): string

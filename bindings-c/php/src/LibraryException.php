@@ -7,8 +7,8 @@ namespace Polyflake;
 use RuntimeException;
 
 /**
- * libpolyflake cannot be used: it was not found (the message lists where it was looked for), has another ABI, or PHP's
- * settings forbid it. It is a matter of the installation, not of a call, and so no PolyflakeException.
+ * libpolyflake cannot be used: it was not found (the message lists where it was looked for), has another ABI, or is not
+ * allowed by PHP's settings. Not a PolyflakeException, because the cause is the installation and not a call.
  */
 final class LibraryException extends RuntimeException
 {

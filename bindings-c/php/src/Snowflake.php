@@ -16,16 +16,16 @@ use Polyflake\Internal\Failure;
 use Polyflake\Internal\Library;
 
 /**
- * A generator of unique, time-ordered 64-bit IDs.
+ * Issues unique, time-ordered 64-bit IDs.
  *
  *     $ids = new Snowflake(node: 7);
  *     $id = $ids->nextId();
  *
- * On a built-in clock, the Snowflakes of a process share one cursor, across requests too, so that none repeats
- * another's IDs, where their epoch, their tick, the places and widths of timestamp and sequence, and their node's bits
- * in their place are the same, whatever the layouts are called. Layouts that split the bits in other ways are as two
- * systems: nothing keeps their IDs apart. Processes must have nodes of their own, or one state file: README.md says
- * how under php-fpm.
+ * With a built-in clock, Snowflakes of one process share a cursor, across requests too, and so never repeat each
+ * other's IDs, if they have the same epoch and tick, the same positions and widths of timestamp and sequence, and the
+ * same node bits in the same place, whatever their layouts are called. Layouts that split the bits differently are
+ * separate systems, and their IDs may collide. Each process needs its own node, or all share a state file: README.md
+ * explains how to do this with php-fpm.
  *
  * @implements IteratorAggregate<int, int>
  */
@@ -37,34 +37,36 @@ final class Snowflake implements IteratorAggregate
     private ?ClockTrampoline $clock = null;
     private Layout $layout;
     private int $node;
-    /** Where the library writes an ID and what is wrong: kept, as making them costs a third of a call. */
+    /** The outputs of the library's calls: kept, because allocating them takes a third of the time of a call. */
     private CData $id;
     private CData $detail;
 
     /**
-     * Null stands for an option's default.
+     * Null means the default of an option.
      *
-     * @param int|array<string, int>|string|null $node this process's own node: all node bits as an int, a map of field
-     *     to value, or a text such as "datacenter=1,worker=7". It has no default; a layout without node fields needs
-     *     none
-     * @param string|Layout|null $layout a preset's name, a layout's text or a Layout; "twitter" by default
-     * @param ?int $maxBackwardMs how many ms the clock may step back and IDs still be issued, by counting on in the
-     *     last tick; 1000 by default, 0 refuses every step back
+     * @param int|array<string, int>|string|null $node the node of this process: all node bits as an int, a map of field
+     *     to value, or a text such as "datacenter=1,worker=7". Required, unless the layout has no node fields
+     * @param string|Layout|null $layout the name of a preset, the text of a layout, or a Layout; "twitter" by default
+     * @param ?int $maxBackwardMs how many ms the clock may step back while IDs are still issued, from the rest of the
+     *     last tick; 1000 by default. With 0, no step back of a tick or more is tolerated
      * @param ?int $maxAheadMs how many ms IDs may run ahead of the clock to serve a burst; 0 by default
-     * @param ?int $maxWaitMs how many ms nextId() waits at most, and nextIds() between two of its runs; a tick and
-     *     1000 ms by default
-     * @param ?string $sequenceStart the first sequence of a fresh tick: "spread" (the default) so that IDs issued
-     *     slowly do not all end in the same bits, or "zero"
-     * @param string|callable(): int|null $clock "system" (the default), "steady", or a function that returns Unix ms.
-     *     A text is always a built-in clock: of a function's name make time(...). See README.md
-     * @param ?string $state the path of a file through which all processes of this host share the node. It is made
-     *     where there is none, which takes about a second
-     * @throws Exception\InvalidLayoutException|Exception\UnknownLayoutException|Exception\InvalidNodeException
-     * @throws Exception\InvalidOptionException for another option's value, and where maxBackwardMs or maxAheadMs differ
-     *     from those that a shared cursor was made with, or that cursor stands in another state file, or in none
-     * @throws Exception\StateFileException where the state file cannot be used; the message says why
-     * @throws Exception\ForkedException for a node that the parent had before a fork without a state file
-     * @throws LibraryException where libpolyflake cannot be used
+     * @param ?int $maxWaitMs the longest that nextId() waits, and nextIds() between two of its runs, in ms of real
+     *     time; a tick + 1000 by default
+     * @param ?string $sequenceStart the first sequence number of a fresh tick: "spread" (the default), so that IDs
+     *     issued slowly do not all end in the same bits, or "zero"
+     * @param string|callable(): int|null $clock "system" (the default), "steady", or a callable that returns Unix ms. A
+     *     string always names a built-in clock: for a function, pass a closure such as time(...). See README.md
+     * @param ?string $state the path of a file through which all processes of this host share the node. It is created
+     *     if it does not exist, which takes about a second
+     * @throws Exception\InvalidLayoutException if the layout cannot work
+     * @throws Exception\UnknownLayoutException if no preset has this name
+     * @throws Exception\InvalidNodeException if the node is missing or does not fit the layout
+     * @throws Exception\InvalidOptionException if another option is invalid, if maxBackwardMs or maxAheadMs differ from
+     *     those of a shared cursor, or if that cursor uses another state file or none
+     * @throws Exception\StateFileException if the state file cannot be used; the message says why
+     * @throws Exception\ClockFailedException if the custom clock threw, which is read here only for a state file
+     * @throws Exception\ForkedException for a node that the parent process used before a fork without a state file
+     * @throws LibraryException if libpolyflake cannot be used
      */
     public function __construct(
         int|array|string|null $node = null,
@@ -129,8 +131,8 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
-     * Ends this Snowflake: from here on every call for an ID or its stats throws ClosedException. Others on the same
-     * node or state file go on. Closing again does nothing.
+     * Closes this Snowflake: from then on, calls for an ID or for stats throw ClosedException. Other Snowflakes on the
+     * same node or state file are not affected. Closing again does nothing.
      */
     public function close(): void
     {
@@ -138,23 +140,23 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
-     * The next ID. Waits, for at most maxWaitMs of real time, where the tick's sequence is used up.
+     * The next ID. If the tick's sequence is used up, waits for at most maxWaitMs of real time.
      *
-     * @throws Exception\SequenceExhaustedException where that was not enough
-     * @throws Exception\ClockMovedBackwardsException where the clock stands back by more than maxBackwardMs (at once),
-     *     or by less and waiting was not enough
-     * @throws Exception\TimeOutOfRangeException where the clock stands before the epoch or past the layout's end
-     * @throws Exception\ClockFailedException where the caller's clock threw: that is getPrevious()
-     * @throws Exception\ForkedException in a child of the process that made it without a state file
-     * @throws Exception\StateFileException where the state file was renamed, deleted or replaced, or cannot be written
+     * @throws Exception\SequenceExhaustedException if that was not enough
+     * @throws Exception\ClockMovedBackwardsException if the clock has stepped back by more than maxBackwardMs (at
+     *     once), or by less and waiting was not enough
+     * @throws Exception\TimeOutOfRangeException if the clock is before the epoch or past the layout's end
+     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns what it threw
+     * @throws Exception\ForkedException in a child process, if there is no state file
+     * @throws Exception\StateFileException if the state file was renamed, deleted or replaced, or cannot be written
      * @throws Exception\ClosedException after close()
-     * @throws Exception\InvalidIdException where the ID's top bit is set, which only a layout of 64 bits has:
-     *     nextIdString() gives such IDs
+     * @throws Exception\InvalidIdException if the ID's top bit is set, which happens only with layouts of 64 bits: use
+     *     nextIdString() for them
      */
     public function nextId(): int
     {
         if ($this->clock !== null) {
-            // What it throws must not be lost with a first call that only says 0.
+            // Not next_id_or_zero, which would lose what the clock throws.
             [$status, $id] = $this->take('polyflake_next_id');
             return $status === 0 && $id > 0 ? $id : throw $this->failure($status, $id);
         }
@@ -162,14 +164,14 @@ final class Snowflake implements IteratorAggregate
         if ($id > 0) {
             return $id;
         }
-        // Asked why without a second wait; there may be an ID by now.
+        // Throws the reason without waiting again, or returns an ID that has become available.
         return $id === 0 ? $this->tryNextId() : throw $this->failure(0, $id);
     }
 
     /**
-     * The next ID, or the exception of nextId() at once where there is none yet.
+     * The next ID, without waiting.
      *
-     * @throws PolyflakeException as nextId()
+     * @throws PolyflakeException as nextId(), at once
      */
     public function tryNextId(): int
     {
@@ -178,11 +180,11 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
-     * The next ID as a text: every ID of every layout.
+     * The next ID as text, which works for every ID of every layout.
      *
-     * @param string $format as in Id
-     * @throws PolyflakeException as nextId()
-     * @throws Exception\InvalidOptionException for another format
+     * @param string $format a format of Id
+     * @throws PolyflakeException as nextId(), except InvalidIdException
+     * @throws Exception\InvalidOptionException if the format is unknown
      */
     public function nextIdString(string $format = 'decimal'): string
     {
@@ -191,12 +193,12 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
-     * The next $n IDs, each greater than the one before: many times faster an ID than nextId().
+     * The next $n IDs, each greater than the one before: much faster per ID than nextId().
      *
      * @param int $n 1 to 16777216
      * @return list<int>
-     * @throws PolyflakeException as nextId(); IDs may then be lost but never come again
-     * @throws Exception\InvalidOptionException for another $n
+     * @throws PolyflakeException as nextId(); IDs may then be lost, but are never repeated
+     * @throws Exception\InvalidOptionException if $n is out of range
      */
     public function nextIds(int $n): array
     {
@@ -215,10 +217,10 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
-     * Takes an ID apart, by this Snowflake's layout.
+     * Decodes an ID with this Snowflake's layout.
      *
      * @param int|string $id an int or a decimal string
-     * @throws Exception\InvalidIdException for an ID with bits above the layout's, and for what is no ID
+     * @throws Exception\InvalidIdException if the ID has bits outside the layout, or is not an ID
      */
     public function decode(int|string $id): Decoded
     {
@@ -231,7 +233,7 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
-     * All node fields joined, from the highest to the lowest.
+     * All node bits together, the highest field first.
      */
     public function node(): int
     {
@@ -239,9 +241,10 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
-     * Waits, lead and rollbacks, for an operator's graphs. Reads the clock once.
+     * Counters for monitoring. Reads the clock once.
      *
-     * @throws Exception\ClockFailedException where the caller's clock threw: that is getPrevious()
+     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns what it threw
+     * @throws Exception\ForkedException in a child process, if there is no state file
      * @throws Exception\ClosedException after close()
      */
     public function stats(): Stats
@@ -262,9 +265,10 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
-     * IDs without end, each by nextId(): `foreach ($ids as $id)`.
+     * Endless iteration over IDs from nextId(): `foreach ($ids as $id)`.
      *
      * @return Generator<int, int>
+     * @throws PolyflakeException as nextId()
      */
     public function getIterator(): Generator
     {
@@ -274,14 +278,15 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
-     * Sets a state file's cursor back to the system clock, where it stands ahead of it: the way out when a clock that
-     * was wrong has moved a cursor far into the future.
+     * Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
+     * the future.
      *
-     * Stop the processes that use the file first: those that go on are refused until they restart. The risk: IDs that
-     * were issued ahead of the clock are issued again when the clock gets there.
+     * Stop the processes that use the file first: calls of any that still run throw StateFileException until they
+     * restart. The risk: IDs that were issued ahead of the clock are issued again when the clock gets there. A file
+     * whose cursor is not ahead of the clock is left unchanged.
      *
-     * @throws Exception\StateFileException also where there is no such file
-     * @throws LibraryException where libpolyflake cannot be used
+     * @throws Exception\StateFileException if the file does not exist or cannot be used
+     * @throws LibraryException if libpolyflake cannot be used
      */
     public static function resetState(string $path): void
     {
@@ -291,9 +296,9 @@ final class Snowflake implements IteratorAggregate
 
     public function __clone()
     {
-        // Else the clone's destructor would free what is the original's.
+        // So that the destructor of the clone does not free the original's pointer.
         $this->pointer = null;
-        throw new LogicException('a Snowflake cannot be cloned: use the same one, or make another');
+        throw new LogicException('a Snowflake cannot be cloned: use the same one, or create another');
     }
 
     /**
@@ -301,7 +306,7 @@ final class Snowflake implements IteratorAggregate
      */
     public function __serialize(): array
     {
-        throw new LogicException('a Snowflake cannot be serialized: make one in every process, with a node of its own');
+        throw new LogicException('a Snowflake cannot be serialized: create one in each process, with its own node');
     }
 
     /**
@@ -309,15 +314,14 @@ final class Snowflake implements IteratorAggregate
      */
     public function __unserialize(array $data): void
     {
-        throw new LogicException('a Snowflake cannot be unserialized: make one, with a node of its own');
+        throw new LogicException('a Snowflake cannot be unserialized: create one, with its own node');
     }
 
     /**
-     * Calls a function that gives an ID.
+     * Calls a function that takes an ID.
      *
-     * A signal's handler (pcntl_async_signals) or a destructor may run between the call and the reading of the ID, and
-     * take an ID itself. It then leaves 0 where ours stood, for 0 is never issued, and ours is not read twice: another
-     * is taken in its place.
+     * A signal handler (pcntl_async_signals) or a destructor may run before the ID is read, and take an ID itself. It
+     * overwrites our ID and leaves 0, which is never an ID. Then our ID is lost, and another one is taken.
      *
      * @return array{int, int} the status and the ID
      */
@@ -342,7 +346,7 @@ final class Snowflake implements IteratorAggregate
             return Core::tooLarge($id, $this->detail);
         }
         if ($this->pointer === null) {
-            // PHP has destroyed it already, as at the end of a request.
+            // PHP has already destroyed this object, as it may at the end of a request.
             return Failure::inWords($this->ffi->POLYFLAKE_CLOSED);
         }
         return Failure::of($status, $this->detail, $this->clock?->thrown());

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Polyflake;
 
 /**
- * What an operator may want to graph, counted since the Snowflake's cursor was made, on slow paths only.
+ * Counters for monitoring, since the Snowflake's cursor was created. Counted only on slow paths.
  */
 final class Stats
 {
@@ -13,11 +13,11 @@ final class Stats
      * @internal
      */
     public function __construct(
-        /** How often a call found no free slot and waited or gave up. */
+        /** How often a call found no free slot, and waited or failed. */
         public readonly int $waits,
-        /** How many steps back of the clock were seen, tolerated or refused. */
+        /** How often the clock was seen to step back, tolerated or not. */
         public readonly int $rollbacks,
-        /** By how many ms the last tick taken lies ahead of the clock; 0 where it does not. */
+        /** How many ms the last tick taken is ahead of the clock; 0 if it is not. */
         public readonly int $leadMs,
         /** The start of the last ID's tick, in Unix ms; null before the first ID. */
         public readonly ?int $lastIssuedMs,

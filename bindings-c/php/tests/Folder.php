@@ -23,7 +23,7 @@ final class Folder
     }
 
     /**
-     * Copies the package's classes and header into a folder of this one.
+     * Copies the package's classes and header into a folder within this one.
      */
     public function package(string $name): string
     {

@@ -7,7 +7,7 @@ namespace Polyflake\Tests;
 use PHPUnit\Framework\TestCase;
 
 /**
- * examples/fpm, and a state file, under a php-fpm of four workers, over a socket in a temporary folder.
+ * Runs examples/fpm, and a state file, in a php-fpm with four workers, over a socket in a temporary folder.
  */
 final class FpmTest extends TestCase
 {
@@ -26,7 +26,7 @@ final class FpmTest extends TestCase
     protected function tearDown(): void
     {
         if ($this->fpm !== null) {
-            // The master, which ends its workers; it is the process itself, no shell.
+            // This is the master itself, not a shell. It stops its workers.
             proc_terminate($this->fpm);
             proc_close($this->fpm);
         }
@@ -41,7 +41,7 @@ final class FpmTest extends TestCase
             'ffi.enable' => 'preload',
         ]);
         $nodes = $this->serveUntil(static fn (array $nodes): bool => count($nodes) === self::WORKERS);
-        // A worker that is killed: its successor takes over its number, and repeats nothing.
+        // The successor of a killed worker takes over its number, and repeats no ID.
         $killed = array_key_first($nodes);
         self::assertTrue(posix_kill($killed, 9));
         $later = $this->serveUntil(static fn (array $later): bool => in_array($nodes[$killed], $later, true));
@@ -60,7 +60,7 @@ final class FpmTest extends TestCase
         $this->serve();
     }
 
-    public function testWithoutPreloadThePackageSaysWhatToSet(): void
+    public function testWithoutPreloadTheErrorNamesTheSettings(): void
     {
         $this->start(['ffi.enable' => 'preload', 'display_errors' => '1', 'html_errors' => '0']);
         $this->request(1, dirname(__DIR__) . '/examples/fpm/index.php');
@@ -69,22 +69,22 @@ final class FpmTest extends TestCase
         self::assertStringContainsString(dirname(__DIR__) . '/preload.php', $answer);
     }
 
-    public function testAllWorkersShareANodeByAStateFile(): void
+    public function testAllWorkersShareANodeThroughAStateFile(): void
     {
         $this->start(['ffi.enable' => 'true']);
         $serve = fn (): array => $this->answers(__DIR__ . '/scripts/fpm-state.php');
         $served = $this->serveUntil(static fn (array $served): bool => count($served) > 1, $serve);
         self::assertSame([3], array_values(array_unique($served)));
-        // A worker that is killed: its successor goes on.
+        // The successor of a killed worker continues.
         self::assertTrue(posix_kill(array_key_first($served), 9));
         self::assertSame([3], array_values(array_unique($serve())));
     }
 
-    /** @var array<string, int> every ID that was seen, in all of a test's rounds */
+    /** @var array<string, int> every ID seen in any round of a test */
     private array $ids = [];
 
     /**
-     * @return array<int, int> the workers' nodes, by the IDs of their processes
+     * @return array<int, int> the nodes of the workers by process ID
      */
     private function serve(): array
     {
@@ -97,7 +97,7 @@ final class FpmTest extends TestCase
     }
 
     /**
-     * Serves again while a busy machine leaves the requests to some of the workers.
+     * Serves until $done, since on a busy machine only some workers may get requests.
      *
      * @param callable(array<int, int>): bool $done
      * @return array<int, int> as serve()
@@ -113,9 +113,9 @@ final class FpmTest extends TestCase
     }
 
     /**
-     * Issues requests for a script, and checks that no ID repeats.
+     * Requests a script, and checks that no ID is repeated.
      *
-     * @return array<int, int> the workers' nodes, by the IDs of their processes
+     * @return array<int, int> the nodes of the workers by process ID
      */
     private function answers(string $script): array
     {
@@ -181,7 +181,7 @@ final class FpmTest extends TestCase
     }
 
     /**
-     * Issues requests, eight at a time, whose answers go into files.
+     * Sends requests, eight at a time, and writes the answers to files.
      */
     private function request(int $count, string $script): void
     {

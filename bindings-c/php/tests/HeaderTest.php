@@ -10,14 +10,14 @@ use Polyflake\Internal\Failure;
 use Polyflake\Internal\Library;
 
 /**
- * resources/polyflake.h says what ../include/polyflake.h says.
+ * resources/polyflake.h matches ../include/polyflake.h.
  */
 final class HeaderTest extends TestCase
 {
     private const OURS = __DIR__ . '/../resources/polyflake.h';
     private const THEIRS = __DIR__ . '/../../include/polyflake.h';
 
-    public function testEveryDeclarationStandsInTheCHeader(): void
+    public function testEveryDeclarationIsInTheCHeader(): void
     {
         $theirs = self::declarations(self::THEIRS);
         $ours = self::declarations(self::OURS);
@@ -28,7 +28,7 @@ final class HeaderTest extends TestCase
         self::assertSame($ours, array_values(array_unique($ours)));
     }
 
-    public function testEveryFunctionThatIsCalledIsDeclaredAndTheOtherWayRound(): void
+    public function testCalledAndDeclaredFunctionsAreTheSame(): void
     {
         $source = '';
         foreach (['src', 'src/Internal'] as $folder) {
@@ -50,7 +50,7 @@ final class HeaderTest extends TestCase
         self::assertEqualsCanonicalizing($functions, array_values(array_unique($types)));
     }
 
-    public function testNumbersAreThoseOfTheCHeader(): void
+    public function testNumbersMatchTheCHeader(): void
     {
         $macros = self::macros();
         self::assertSame((int) $macros['POLYFLAKE_ABI_VERSION'], Library::ABI_VERSION);
@@ -62,7 +62,7 @@ final class HeaderTest extends TestCase
         }
     }
 
-    public function testEveryErrorHasItsException(): void
+    public function testEveryErrorHasAnException(): void
     {
         $classes = [PolyflakeException::class];
         foreach (self::macros() as $macro => $number) {
@@ -86,7 +86,7 @@ final class HeaderTest extends TestCase
     }
 
     /**
-     * Declarations, each as its tokens with a space between them.
+     * Declarations, each as its tokens separated by spaces.
      *
      * @return list<string>
      */
@@ -94,7 +94,7 @@ final class HeaderTest extends TestCase
     {
         $text = (string) file_get_contents($file);
         $text = (string) preg_replace('~/\*.*?\*/|//[^\n]*~s', ' ', $text);
-        // What the parser of FFI cannot read: the C++ lines, the preprocessor's, and macros in their places.
+        // Without what FFI cannot parse: C++ and preprocessor lines. Macros are replaced by their values.
         $text = (string) preg_replace('/^#ifdef __cplusplus\b.*?^#endif[^\n]*/ms', ' ', $text);
         $text = (string) preg_replace('/^#[^\n]*/m', ' ', $text);
         $text = strtr($text, self::macros());
@@ -106,7 +106,7 @@ final class HeaderTest extends TestCase
             $declaration[] = $token;
             $depth += ['{' => 1, '}' => -1][$token] ?? 0;
             if ($token === ';' && $depth === 0 && $declaration[0] === 'enum') {
-                $declaration = []; // macros there
+                $declaration = []; // macros in the C header
             } elseif ($token === ';' && $depth === 0) {
                 $declarations[] = implode(' ', $declaration);
                 $declaration = [];

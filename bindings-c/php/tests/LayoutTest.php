@@ -31,7 +31,7 @@ final class LayoutTest extends TestCase
         unserialize(str_replace($copies[0]->text, str_pad('', strlen($copies[0]->text), 'x'), serialize($copies[0])));
     }
 
-    public function testTimesAreInUtcWhateverTheZone(): void
+    public function testTimesAreInUtc(): void
     {
         $layout = new Layout('twitter');
         $decoded = $layout->decode(1541815603606036480);
@@ -53,7 +53,7 @@ final class LayoutTest extends TestCase
         self::assertSame($layout->maxId(1656432460105), $layout->maxId($after));
     }
 
-    public function testTimesThatNoLayoutHas(): void
+    public function testTimesOutsideEveryLayout(): void
     {
         $layout = new Layout('mastodon');
         $times = [-1, PHP_INT_MIN, PHP_INT_MAX, new DateTimeImmutable('1969-12-31T23:59:59.9999Z')];
@@ -63,7 +63,7 @@ final class LayoutTest extends TestCase
             foreach ([$layout->minId(...), $layout->maxId(...)] as $call) {
                 try {
                     $call($time);
-                    self::fail("time $number was not refused");
+                    self::fail("time $number was accepted");
                 } catch (TimeOutOfRangeException $exception) {
                     self::assertSame(6, $exception->getCode());
                 }
@@ -71,25 +71,25 @@ final class LayoutTest extends TestCase
         }
     }
 
-    public function testMasksAreForInts(): void
+    public function testMasksWorkOnInts(): void
     {
         $layout = new Layout('twitter');
         $fields = array_column($layout->fields, null, 'name');
         self::assertSame(378 & 31, (1541815603606036480 & $fields['worker']->mask) >> $fields['worker']->shift);
     }
 
-    public function testIdsAreIntsOrDecimalTexts(): void
+    public function testIdsAreIntsOrDecimalStrings(): void
     {
         foreach ([0, 1, PHP_INT_MAX] as $id) {
             self::assertSame($id, Id::parse(Id::format($id, 'base58'), 'base58'));
             self::assertSame($id, Id::parse(Id::format((string) $id)));
         }
         self::assertSame('9223372036854775808', Id::parse('8000000000000000', 'hex'));
-        $refused = [-1, PHP_INT_MIN, '-1', '', ' 1', '1 ', '1.0', '1e3', "1\0", "\xff", '18446744073709551616'];
-        foreach ($refused as $wrong) {
+        $invalid = [-1, PHP_INT_MIN, '-1', '', ' 1', '1 ', '1.0', '1e3', "1\0", "\xff", '18446744073709551616'];
+        foreach ($invalid as $wrong) {
             try {
                 Id::format($wrong);
-                self::fail("$wrong was not refused");
+                self::fail("$wrong was accepted");
             } catch (InvalidIdException $exception) {
                 self::assertSame('invalid_id', $exception->name);
             }

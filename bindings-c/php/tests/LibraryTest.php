@@ -9,7 +9,7 @@ use Polyflake\Internal\Library;
 use Polyflake\LibraryException;
 
 /**
- * Where libpolyflake is looked for, each time in a process of its own.
+ * Where the package looks for libpolyflake. Each test runs its own process.
  */
 final class LibraryTest extends TestCase
 {
@@ -38,7 +38,7 @@ final class LibraryTest extends TestCase
         self::assertSame([realpath($named)], self::loaded($program));
     }
 
-    public function testThenBesideThePackage(): void
+    public function testThenThePackagesFolder(): void
     {
         $package = $this->folder->package('package');
         $beside = $this->folder->copy(self::library(), 'package/lib/libpolyflake.so.0');
@@ -60,7 +60,7 @@ final class LibraryTest extends TestCase
         self::assertSame([realpath($system)], self::loaded(Program::run([self::TAKE, $package], $environment)));
     }
 
-    public function testTheErrorListsWhereItLooked(): void
+    public function testTheErrorListsAllPaths(): void
     {
         $package = $this->folder->package('package');
         $this->folder->copy(__FILE__, 'package/lib/libpolyflake.so.0');
@@ -99,22 +99,22 @@ final class LibraryTest extends TestCase
         self::assertStringContainsString("its ABI version is 4711, this package needs $needed", $program->output);
     }
 
-    public function testALibraryThatIsAnother(): void
+    public function testAnotherLibrary(): void
     {
         $program = Program::run([self::TAKE, dirname(__DIR__)], [self::VARIABLE => 'libc.so.6']);
         self::assertSame(255, $program->status);
         self::assertStringContainsString("'polyflake_abi_version'", $program->output);
     }
 
-    public function testAPhpOf32BitsIsRefused(): void
+    public function testA32BitPhpIsAnError(): void
     {
         Library::requireSixtyFourBits(8);
         $this->expectException(LibraryException::class);
-        $this->expectExceptionMessage('Polyflake needs a 64-bit PHP: an int of this one has 32 bits');
+        $this->expectExceptionMessage('Polyflake needs a 64-bit PHP; this one has ints of 32 bits');
         Library::requireSixtyFourBits(4);
     }
 
-    public function testFfiMayBeForbidden(): void
+    public function testFfiMayBeDisabled(): void
     {
         $program = Program::run(['-d', 'ffi.enable=0', self::TAKE, dirname(__DIR__)]);
         self::assertSame(255, $program->status);
@@ -127,9 +127,9 @@ final class LibraryTest extends TestCase
         self::assertPreloaded(['-d', 'ffi.preload=' . dirname(__DIR__) . '/resources/polyflake.h'], "scope 7\n");
     }
 
-    public function testPreloadingTheClassesAlone(): void
+    public function testPreloadingOnlyTheClasses(): void
     {
-        // PHP cannot keep a library under opcache.preload_user, which root must set.
+        // PHP cannot keep a library with opcache.preload_user, which root must set.
         self::assertPreloaded([], posix_geteuid() === 0 ? "no scope 7\n" : "scope 7\n");
     }
 
@@ -156,7 +156,7 @@ final class LibraryTest extends TestCase
     }
 
     /**
-     * The library that the tests themselves use.
+     * The path of the library that the tests use.
      */
     private static function library(): string
     {

@@ -7,26 +7,26 @@ namespace Polyflake\Tests;
 use RuntimeException;
 
 /**
- * Runs PHP in a process of its own.
+ * Runs PHP in a new process.
  */
 final class Program
 {
     private function __construct(
         public readonly string $output,
-        /** As of a shell: 128 and more is a signal. */
+        /** As from a shell: 128 or more means a signal. */
         public readonly int $status,
     ) {
     }
 
     /**
      * @param list<string> $arguments PHP's options, the script and its arguments
-     * @param array<string, ?string> $environment to add, or with null to take away
+     * @param array<string, ?string> $environment to add; null removes a variable
      */
     public static function run(array $arguments, array $environment = []): self
     {
         $command = implode(' ', array_map(escapeshellarg(...), [PHP_BINARY, '-d', 'display_errors=1', ...$arguments]));
         $environment = array_filter($environment + getenv(), static fn (?string $value): bool => $value !== null);
-        // The shell turns a signal into a status.
+        // The shell turns a signal into an exit status.
         $shell = ['/bin/sh', '-c', "$command 2>&1; exit \$?"];
         $process = proc_open($shell, [1 => ['pipe', 'w']], $pipes, null, $environment);
         if ($process === false) {

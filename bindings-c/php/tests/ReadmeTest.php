@@ -9,7 +9,7 @@ use Polyflake\Internal\Failure;
 use Polyflake\Internal\Library;
 
 /**
- * The programs of README.md, each as it stands there.
+ * Runs the programs in README.md, unchanged.
  */
 final class ReadmeTest extends TestCase
 {
@@ -29,11 +29,11 @@ final class ReadmeTest extends TestCase
         $folder->remove();
         self::assertMatchesRegularExpression('/^20\d\d-.*\+00:00 7\n$/D', $outputs[0]);
         self::assertSame("3 invalid_node\n", $outputs[1]);
-        self::assertSame("2022-06-28T16:07:40+00:00\n", $outputs[2]);
-        self::assertSame("9\nstate_file\n", $outputs[3]);
+        self::assertSame("9\nstate_file\n", $outputs[2]);
+        self::assertSame("2022-06-28T16:07:40+00:00\n", $outputs[3]);
     }
 
-    public function testTheErrorsAreThoseThereAre(): void
+    public function testTheTableOfErrorsIsComplete(): void
     {
         $readme = (string) file_get_contents(__DIR__ . '/../README.md');
         preg_match_all('/^\| (\d+) \| `(\w+)` \| `(\w+)` \| `(\w+)` \|$/m', $readme, $rows);

@@ -26,20 +26,22 @@ use TypeError;
 
 final class SnowflakeTest extends TestCase
 {
+    use AssertsThrows;
+
     private const MS = 1656432460105;
     private const WIDE = 'timestamp:39|node:4|sequence:20@1700000000000/1ms';
 
-    public function testWhatAChildInheritedThroughForkRefuses(): void
+    public function testInheritedSnowflakesFailAfterFork(): void
     {
         if (!function_exists('pcntl_fork')) {
-            self::markTestSkipped('pcntl is not here');
+            self::markTestSkipped('needs the extension pcntl');
         }
         $program = Program::run([__DIR__ . '/scripts/fork.php']);
-        $expected = "forked\nforked\nforked\nforked\ndone\ndone\nparent goes on\n";
+        $expected = "forked\nforked\nforked\nforked\ndone\ndone\nthe parent continues\n";
         self::assertSame([$expected, 0], [$program->output, $program->status]);
     }
 
-    public function testBuiltInClocksGiveIdsOfNow(): void
+    public function testBuiltInClocksReadTheCurrentTime(): void
     {
         foreach (['system' => 901, 'steady' => 902] as $clock => $node) {
             $ids = new Snowflake(node: $node, clock: $clock);
@@ -53,7 +55,7 @@ final class SnowflakeTest extends TestCase
         }
     }
 
-    public function testAllCallsCountOnInOneOrder(): void
+    public function testAllCallsTakeIncreasingIds(): void
     {
         $ids = new Snowflake(node: 903, maxWaitMs: 60_000);
         $all = [];
@@ -111,7 +113,7 @@ final class SnowflakeTest extends TestCase
         }
     }
 
-    public function testIdsThatNoIntHolds(): void
+    public function testIdsThatDoNotFitAnInt(): void
     {
         $layout = 'timestamp:63|sequence:1@0/1ms';
         $ids = new Snowflake(layout: $layout, clock: static fn (): int => PHP_INT_MAX - 10, maxAheadMs: 10);
@@ -174,11 +176,11 @@ final class SnowflakeTest extends TestCase
         $this->assertThrows(Error::class, 'Unknown named parameter', static fn () => new Snowflake(workerId: 7));
     }
 
-    public function testOptionsAreTheCallers(): void
+    public function testInvalidOptions(): void
     {
         $this->assertThrows(InvalidNodeException::class, 'node', static fn () => new Snowflake());
         $this->assertThrows(InvalidNodeException::class, 'datacenter', static fn () => new Snowflake(node: [1, 7]));
-        // A NUL cuts a C text short, and a name could bring fields of its own.
+        // A NUL must not cut a text short, and the name of a field must not inject other fields.
         $this->assertThrows(PolyflakeException::class, '', static fn () => new Snowflake(node: 7, layout: "leaf\0x"));
         $this->assertThrows(InvalidNodeException::class, '', static fn () => new Snowflake(node: "7\0"));
         $node = ['datacenter=1,worker' => 7];
@@ -188,13 +190,13 @@ final class SnowflakeTest extends TestCase
         $this->assertThrows(TimeOutOfRangeException::class, '+', static fn () => $layout->minId(
             (new DateTimeImmutable())->setTimestamp(PHP_INT_MAX),
         ));
-        // A text is a built-in clock, also where a function has that name.
+        // A string names a built-in clock, even if a function has that name.
         $build = static fn () => new Snowflake(node: 7, clock: 'time');
         $this->assertThrows(InvalidOptionException::class, 'time', $build);
         self::assertSame(39, (new Snowflake(node: 'datacenter=1,worker=7'))->node());
     }
 
-    public function testTheLayoutIsAnObjectToo(): void
+    public function testALayoutObject(): void
     {
         $layout = new Layout('discord');
         $node = ['worker' => 1, 'process' => 2];
@@ -203,7 +205,7 @@ final class SnowflakeTest extends TestCase
         self::assertSame(['worker' => 1, 'process' => 2], $ids->decode($ids->nextId())->fields);
     }
 
-    public function testExceptionsCarryWhatTheyMean(): void
+    public function testExceptionsCarryTheirValues(): void
     {
         $now = self::MS;
         $ids = new Snowflake(node: 7, maxBackwardMs: 5, maxWaitMs: 0, clock: static function () use (&$now): int {
@@ -236,11 +238,11 @@ final class SnowflakeTest extends TestCase
                 self::assertSame($code === 99, Failure::class($name) === InternalException::class);
             }
         }
-        // What a later version of the library may say.
+        // An error of a later version of the library.
         self::assertSame(InternalException::class, Failure::class('unknown'));
     }
 
-    public function testWhatTheClockThrowsComesOutOfTheCall(): void
+    public function testAnExceptionOfTheClockIsThePreviousOne(): void
     {
         $throw = null;
         $ids = new Snowflake(node: 7, clock: static function () use (&$throw): int {
@@ -259,7 +261,7 @@ final class SnowflakeTest extends TestCase
         }
     }
 
-    public function testAClockThatReturnsNoTime(): void
+    public function testAClockThatReturnsAnInvalidTime(): void
     {
         foreach ([1.5, '1656432460105', null, true, [], new DateTimeImmutable()] as $wrong) {
             $ids = new Snowflake(node: 7, clock: static fn () => $wrong);
@@ -285,7 +287,7 @@ final class SnowflakeTest extends TestCase
         $readings = 0;
         $taken = [];
         $ids = new Snowflake(node: 7, clock: static function () use (&$ids, &$readings, &$taken): int {
-            // Not at every reading: each taking reads the clock.
+            // Not on every reading, because taking an ID reads the clock.
             if ($readings++ % 4 === 0) {
                 $taken[] = $ids->nextId();
             }
@@ -313,7 +315,7 @@ final class SnowflakeTest extends TestCase
         return self::MS;
     }
 
-    public function testManySnowflakesWithClocksTakeNoMoreMemory(): void
+    public function testSnowflakesWithClocksDoNotLeak(): void
     {
         $make = static function (int $count): void {
             for ($number = 0; $number < $count; $number++) {
@@ -331,7 +333,7 @@ final class SnowflakeTest extends TestCase
         self::assertLessThan(4_000_000, self::residentBytes() - $before[1]);
     }
 
-    public function testManySnowflakesAtOnceHaveClocksOfTheirOwn(): void
+    public function testManySnowflakesHaveTheirOwnClocks(): void
     {
         $all = [];
         for ($number = 0; $number < 300; $number++) {
@@ -343,7 +345,7 @@ final class SnowflakeTest extends TestCase
         }
     }
 
-    public function testAClockIsLetGoWithItsSnowflake(): void
+    public function testAClockIsReleasedWithItsSnowflake(): void
     {
         $clock = new HeldClock(self::MS);
         $reference = \WeakReference::create($clock);
@@ -353,7 +355,7 @@ final class SnowflakeTest extends TestCase
         self::assertNotNull($reference->get());
         unset($ids);
         self::assertNull($reference->get());
-        // A refused Snowflake lets go too.
+        // Also if the Snowflake could not be created.
         $clock = new HeldClock(self::MS);
         $reference = \WeakReference::create($clock);
         $this->assertThrows(InvalidNodeException::class, '', static fn () => new Snowflake(node: -1, clock: $clock));
@@ -362,7 +364,7 @@ final class SnowflakeTest extends TestCase
         self::assertNull($reference->get());
     }
 
-    public function testNoCopies(): void
+    public function testSnowflakesCannotBeCopied(): void
     {
         $ids = new Snowflake(node: 7, clock: static fn (): int => self::MS);
         $ids->nextId();
@@ -370,12 +372,12 @@ final class SnowflakeTest extends TestCase
         $this->assertThrows(LogicException::class, 'cannot be serialized', static fn () => serialize($ids));
         $text = sprintf('O:%d:"%s":0:{}', strlen(Snowflake::class), Snowflake::class);
         $this->assertThrows(LogicException::class, 'cannot be unserialized', static fn () => unserialize($text));
-        // The refused clone has taken nothing with it.
+        // The failed clone has not freed anything.
         gc_collect_cycles();
         self::assertSame(self::MS, $ids->decode($ids->nextId())->timestampMs);
     }
 
-    public function testAHandlerOfSignalsMayTakeIds(): void
+    public function testASignalHandlerMayTakeIds(): void
     {
         if (!function_exists('pcntl_async_signals')) {
             self::markTestSkipped('needs the extension pcntl');
@@ -406,17 +408,5 @@ final class SnowflakeTest extends TestCase
     {
         $pages = explode(' ', (string) @file_get_contents('/proc/self/statm'))[1] ?? 0;
         return (int) $pages * 4096;
-    }
-
-    private function assertThrows(string $class, string $words, callable $call): Throwable
-    {
-        try {
-            $call();
-        } catch (Throwable $thrown) {
-            self::assertInstanceOf($class, $thrown, (string) $thrown);
-            self::assertStringContainsString($words, $thrown->getMessage());
-            return $thrown;
-        }
-        self::fail("$class was not thrown");
     }
 }

@@ -15,6 +15,8 @@ use Polyflake\Snowflake;
  */
 final class StateTest extends TestCase
 {
+    use AssertsThrows;
+
     private const MS = 1700000000000;
 
     private Folder $folder;
@@ -31,7 +33,7 @@ final class StateTest extends TestCase
         $this->folder->remove();
     }
 
-    public function testProcessesShareANodeAndARestartGoesOnAbove(): void
+    public function testProcessesShareANodeAndARestartContinues(): void
     {
         if (!function_exists('posix_kill')) {
             self::markTestSkipped('needs the extension posix');
@@ -47,7 +49,7 @@ final class StateTest extends TestCase
         self::assertGreaterThan($last, $ids->nextId());
     }
 
-    public function testAForkSharesIt(): void
+    public function testAForkedChildSharesTheNode(): void
     {
         if (!function_exists('pcntl_fork')) {
             self::markTestSkipped('needs the extension pcntl');
@@ -59,25 +61,25 @@ final class StateTest extends TestCase
         self::assertCount(1 + 2 * 1002, array_unique($ids));
     }
 
-    public function testAClockOfTheCallersGoesOnWhereItWas(): void
+    public function testACustomClockContinues(): void
     {
         $at = fn (int $ms) => new Snowflake(node: 931, clock: static fn (): int => $ms, state: $this->state);
-        $at(self::MS); // a new file's cursor begins about a second ahead
+        $at(self::MS); // the cursor of a new file starts about a second ahead
         $first = $at(self::MS + 10_000)->nextId();
         $later = $at(self::MS + 9_500);
         self::assertSame($first + 1, $later->nextId());
     }
 
-    public function testFilesThatCannotBeOneAreRefusedAndLeftAsTheyAre(): void
+    public function testOtherFilesAreAnErrorAndLeftUnchanged(): void
     {
         $make = fn (int $node) => fn () => new Snowflake(node: $node, state: $this->state);
         file_put_contents($this->state, 'precious');
-        $refused = $this->assertThrows(StateFileException::class, 'is no state file', $make(932));
-        self::assertSame([11, 'state_file'], [$refused->getCode(), $refused->name]);
+        $exception = $this->assertThrows(StateFileException::class, 'state file', $make(932));
+        self::assertSame([11, 'state_file'], [$exception->getCode(), $exception->name]);
         self::assertSame('precious', file_get_contents($this->state));
         unlink($this->state);
 
-        // Written by another process: this one holds no cursor of it.
+        // Written by another process, so that this one has no cursor of it.
         $code = 'require $argv[1]; (new Polyflake\Snowflake(node: 932, state: $argv[2]))->nextId();';
         $program = Program::run(['-r', $code, dirname(__DIR__) . '/autoload.php', $this->state]);
         self::assertSame([0, ''], [$program->status, $program->output]);
@@ -85,19 +87,19 @@ final class StateTest extends TestCase
         $bytes = (string) file_get_contents($this->state);
         $damaged = substr($bytes, 0, 16) . ~substr($bytes, 16, 112) . substr($bytes, 128);
         file_put_contents($this->state, $damaged);
-        $this->assertThrows(StateFileException::class, 'is damaged', $make(932));
+        $this->assertThrows(StateFileException::class, 'damaged', $make(932));
         self::assertSame($damaged, file_get_contents($this->state));
     }
 
-    public function testPathsThatCannotBeOneAreRefused(): void
+    public function testInvalidPaths(): void
     {
         $make = static fn (string $path) => static fn () => new Snowflake(node: 934, state: $path);
         $missing = "{$this->folder->path}/missing/state";
-        $this->assertThrows(StateFileException::class, 'could not be created', $make($missing));
-        $this->assertThrows(InvalidOptionException::class, 'state is ``', $make(''));
-        // A NUL must not cut it short.
+        $this->assertThrows(StateFileException::class, 'created', $make($missing));
+        $this->assertThrows(InvalidOptionException::class, 'state', $make(''));
+        // A NUL must not cut the path short.
         foreach (["$this->state\0", "$this->state\0.txt"] as $path) {
-            $this->assertThrows(StateFileException::class, 'the path is not valid', $make($path));
+            $this->assertThrows(StateFileException::class, 'path', $make($path));
         }
         self::assertSame(['.', '..'], scandir($this->folder->path));
     }
@@ -113,20 +115,20 @@ final class StateTest extends TestCase
         self::assertCount(2 + 3, (array) scandir($this->folder->path));
     }
 
-    public function testANodeIsWithAFileOrWithout(): void
+    public function testANodeHasAFileOrNone(): void
     {
         $plain = new Snowflake(node: 935);
-        $this->assertThrows(InvalidOptionException::class, 'without one', fn () => new Snowflake(
+        $this->assertThrows(InvalidOptionException::class, 'state file', fn () => new Snowflake(
             node: 935,
             state: $this->state,
         ));
         $plain->nextId();
     }
 
-    public function testACursorFarAheadIsRefusedUntilItIsReset(): void
+    public function testACursorFarAheadMustBeReset(): void
     {
         $at = fn (int $ms) => new Snowflake(node: 936, clock: static fn (): int => $ms, state: $this->state);
-        $at(3471292800000); // a new file's cursor begins about a second ahead
+        $at(3471292800000); // the cursor of a new file starts about a second ahead
         $ahead = $at(3471292810000);
         $ahead->nextId();
         $make = fn () => new Snowflake(node: 936, state: $this->state);
@@ -135,11 +137,11 @@ final class StateTest extends TestCase
         $this->assertThrows(PolyflakeException::class, '', fn () => Snowflake::resetState("$this->state\0"));
         self::assertSame($bytes, file_get_contents($this->state));
         Snowflake::resetState($this->state);
-        $this->assertThrows(StateFileException::class, 'renamed, deleted or replaced', $ahead->nextId(...));
+        $this->assertThrows(StateFileException::class, 'replaced', $ahead->nextId(...));
         self::assertSame(936, $make()->node());
     }
 
-    public function testOnlyAStateFileIsReset(): void
+    public function testOnlyStateFilesAreReset(): void
     {
         foreach (['missing', ''] as $name) {
             $path = $name === '' ? '' : "{$this->folder->path}/$name";
@@ -177,17 +179,5 @@ final class StateTest extends TestCase
             array_push($all, ...$taken);
         }
         return $all;
-    }
-
-    private function assertThrows(string $class, string $words, callable $call): PolyflakeException
-    {
-        try {
-            $call();
-        } catch (PolyflakeException $thrown) {
-            self::assertInstanceOf($class, $thrown, (string) $thrown);
-            self::assertStringContainsString($words, $thrown->getMessage());
-            return $thrown;
-        }
-        self::fail("$class was not thrown");
     }
 }

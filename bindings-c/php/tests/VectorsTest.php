@@ -22,15 +22,9 @@ use TypeError;
 final class VectorsTest extends TestCase
 {
     private const FILE = __DIR__ . '/../../../tests/vectors.json';
-    private const MS_OPTIONS = [
-        'max_backward_ms' => 'maxBackwardMs',
-        'max_ahead_ms' => 'maxAheadMs',
-        'max_wait_ms' => 'maxWaitMs',
-    ];
-    private const NAMES = self::MS_OPTIONS + ['sequence_start' => 'sequenceStart'];
 
-    /** @var array<string, int> what PHP cannot express, and how much of it there is */
-    private static array $passedOver = [];
+    /** @var array<string, int> how much of what PHP cannot express */
+    private static array $skipped = [];
 
     /** @var ?array<string, list<mixed>> */
     private static ?array $vectors = null;
@@ -57,20 +51,20 @@ final class VectorsTest extends TestCase
 
     public static function tearDownAfterClass(): void
     {
-        foreach (self::$passedOver as $what => $count) {
-            echo "\nvectors: passed over $count $what that PHP's types cannot express";
+        foreach (self::$skipped as $what => $count) {
+            echo "\nvectors: skipped $count $what that PHP's types cannot express";
         }
         echo "\n";
     }
 
-    public function testTheFileIsWhole(): void
+    public function testTheFileIsComplete(): void
     {
         self::assertSame('about', array_key_first(self::vectors()));
         self::assertGreaterThan(1000, iterator_count(self::cases()));
         self::assertNotContains([], self::vectors());
     }
 
-    public function testPresetsAreThoseOfTheVectors(): void
+    public function testPresetsMatchTheVectors(): void
     {
         $given = array_column(self::vectors()['layouts'], 'given');
         self::assertEqualsCanonicalizing(
@@ -90,23 +84,23 @@ final class VectorsTest extends TestCase
             match ($section) {
                 'errors' => $this->error($case),
                 'layouts' => $this->layout($case),
-                'layouts_refused' => $this->refused($case['error'], static fn () => new Layout($case['given'])),
+                'layouts_refused' => $this->assertFails($case['error'], static fn () => new Layout($case['given'])),
                 'decode' => $this->decode($case),
-                'decode_refused' => $this->decodeRefused($case),
+                'decode_refused' => $this->decodeError($case),
                 'compose' => $this->compose($case),
-                'compose_refused' => $this->refused($case['error'], self::composing($case)),
+                'compose_refused' => $this->assertFails($case['error'], self::composing($case)),
                 'bounds' => $this->bounds($case),
                 'texts' => $this->texts($case),
                 'texts_read' => self::assertSame($case['id'], (string) Id::parse($case['text'], $case['format'])),
-                'texts_refused' => $this->textRefused($case),
+                'texts_refused' => $this->textError($case),
                 'options' => $this->options($case),
-                'options_refused' => $this->optionsRefused($case),
+                'options_refused' => $this->optionsError($case),
                 'scripts' => $this->script($case),
             };
         } catch (Inexpressible $why) {
             $isRefused = isset($case['error']) || isset($case['min_id']['error'], $case['max_id']['error']);
             self::assertTrue($isRefused, $why->getMessage());
-            self::passOver("cases of $section");
+            self::skip("cases of $section");
         }
     }
 
@@ -174,12 +168,12 @@ final class VectorsTest extends TestCase
     /**
      * @param array<string, mixed> $case
      */
-    private function decodeRefused(array $case): void
+    private function decodeError(array $case): void
     {
         $layout = new Layout($case['layout']);
-        $this->refused($case['error'], static fn () => $layout->decode($case['id']));
+        $this->assertFails($case['error'], static fn () => $layout->decode($case['id']));
         if ((string) (int) $case['id'] === $case['id']) {
-            $this->refused($case['error'], static fn () => $layout->decode((int) $case['id']));
+            $this->assertFails($case['error'], static fn () => $layout->decode((int) $case['id']));
         }
     }
 
@@ -219,7 +213,7 @@ final class VectorsTest extends TestCase
                 if (is_string($case[$side])) {
                     self::assertSame($case[$side], (string) $bound($time));
                 } else {
-                    $this->refused($case[$side]['error'], static fn () => $bound($time));
+                    $this->assertFails($case[$side]['error'], static fn () => $bound($time));
                 }
             }
         }
@@ -239,9 +233,9 @@ final class VectorsTest extends TestCase
     /**
      * @param array<string, mixed> $case
      */
-    private function textRefused(array $case): void
+    private function textError(array $case): void
     {
-        $exception = $this->refused($case['error'], static fn () => Id::parse($case['text'], $case['format']));
+        $exception = $this->assertFails($case['error'], static fn () => Id::parse($case['text'], $case['format']));
         preg_match_all('/\bposition (\d+)\b/', $exception->getMessage(), $positions);
         if ($case['position'] === null) {
             self::assertSame([], $positions[1]);
@@ -263,14 +257,14 @@ final class VectorsTest extends TestCase
     /**
      * @param array<string, mixed> $case
      */
-    private function optionsRefused(array $case): void
+    private function optionsError(array $case): void
     {
         $build = static fn () => self::build($case['options']);
         if (!($case['text_only'] ?? false)) {
-            $this->refused($case['error'], $build);
+            $this->assertFails($case['error'], $build);
             return;
         }
-        // A text is no int (TypeError), and an option that does not exist no argument (Error).
+        // PHP itself rejects a string for an int (TypeError), and an unknown option (Error).
         try {
             $build();
         } catch (PolyflakeException $exception) {
@@ -280,7 +274,7 @@ final class VectorsTest extends TestCase
             self::assertMatchesRegularExpression('/Unknown named parameter|must be of type/', $error->getMessage());
             return;
         }
-        self::fail('the options were not refused');
+        self::fail('the options were accepted');
     }
 
     /**
@@ -295,9 +289,9 @@ final class VectorsTest extends TestCase
             try {
                 $this->step($snowflake, $step, "{$case['name']}, step $number: " . json_encode($step));
             } catch (Inexpressible $why) {
-                // One step: the rest of the script is as it would be without it, as this one is to be refused.
+                // Only this step: it expects an error, so the rest of the script does not depend on it.
                 self::assertArrayHasKey('error', $step, $why->getMessage());
-                self::passOver('steps of scripts');
+                self::skip('script steps');
             }
         }
     }
@@ -308,7 +302,7 @@ final class VectorsTest extends TestCase
     private function step(Snowflake $snowflake, array $step, string $where): void
     {
         $last = $step['id'] ?? $step['run']['last'] ?? $step['ids'][count($step['ids'] ?? []) - 1] ?? null;
-        // Where an ID's top bit is set, nextId() names it and refuses, and nextIdString() would give the next one.
+        // If the ID's top bit is set, nextId() throws and names the ID, and nextIdString() would return the next one.
         $isTooLarge = $last !== null && (string) (int) $last !== $last;
         $call = match ($step['call']) {
             'next_id' => static fn (): array => [$isTooLarge ? $snowflake->nextId() : $snowflake->nextIdString()],
@@ -316,11 +310,11 @@ final class VectorsTest extends TestCase
             'next_ids' => static fn (): array => $snowflake->nextIds(self::int($step['n'])),
         };
         if (isset($step['error'])) {
-            $exception = $this->refused($step['error'], $call, $where);
+            $exception = $this->assertFails($step['error'], $call, $where);
             self::assertSame((int) ($step['behind_ms'] ?? 0), $exception->behindMs, $where);
             self::assertSame((int) ($step['retry_after_ms'] ?? 0), $exception->retryAfterMs, $where);
         } elseif ($isTooLarge) {
-            $exception = $this->refused('invalid_id', $call, $where);
+            $exception = $this->assertFails('invalid_id', $call, $where);
             self::assertInstanceOf(InvalidIdException::class, $exception);
             self::assertStringContainsString($last, $exception->getMessage(), $where);
         } elseif (isset($step['run'])) {
@@ -336,12 +330,12 @@ final class VectorsTest extends TestCase
         }
     }
 
-    private static function passOver(string $what): void
+    private static function skip(string $what): void
     {
-        self::$passedOver[$what] = (self::$passedOver[$what] ?? 0) + 1;
+        self::$skipped[$what] = (self::$skipped[$what] ?? 0) + 1;
     }
 
-    private function refused(string $name, callable $call, string $where = ''): PolyflakeException
+    private function assertFails(string $name, callable $call, string $where = ''): PolyflakeException
     {
         try {
             $call();
@@ -357,7 +351,7 @@ final class VectorsTest extends TestCase
     }
 
     /**
-     * With a clock of the test's own, unless the options name one: the built-in share cursors.
+     * Uses a custom clock, unless the options name one, because built-in clocks share cursors.
      *
      * @param array<string, mixed> $texts
      */
@@ -369,7 +363,7 @@ final class VectorsTest extends TestCase
     }
 
     /**
-     * Options as arguments. What has no value of PHP's type stays a text.
+     * Options as arguments. A text without a value of PHP's type stays a string.
      *
      * @param array<string, mixed> $texts
      * @return array<string, mixed>
@@ -378,9 +372,10 @@ final class VectorsTest extends TestCase
     {
         $arguments = [];
         foreach ($texts as $name => $text) {
-            $arguments[$name === 'node_text' ? 'node' : self::NAMES[$name] ?? $name] = match (true) {
+            $parameter = preg_replace_callback('/_([a-z])/', static fn (array $m) => strtoupper($m[1]), $name);
+            $arguments[$name === 'node_text' ? 'node' : $parameter] = match (true) {
                 $name === 'node' => self::node($text),
-                isset(self::MS_OPTIONS[$name]) && preg_match('/^-?[0-9]+$/D', $text) === 1 => self::int($text),
+                str_ends_with($name, '_ms') && preg_match('/^-?[0-9]+$/D', $text) === 1 => self::int($text),
                 default => $text,
             };
         }
@@ -396,13 +391,13 @@ final class VectorsTest extends TestCase
         if (is_array($node)) {
             return array_map(self::int(...), $node);
         }
-        // PHP takes texts too, for those that no int holds.
+        // PHP also takes strings, for IDs that do not fit an int.
         return $node !== null && (string) (int) $node === $node ? (int) $node : $node;
     }
 
     private static function int(string $text): int
     {
-        return (string) (int) $text === $text ? (int) $text : throw new Inexpressible("$text is no int");
+        return (string) (int) $text === $text ? (int) $text : throw new Inexpressible("$text is not an int");
     }
 
     private static function exception(string $name): string

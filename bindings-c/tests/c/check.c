@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned long passed, failed, over;
+static unsigned long passed, failed, skips;
 static int open_test, open_test_failed;
 static char open_section[64], open_name[600];
 
@@ -25,23 +25,23 @@ void begin(const char *section, const char *name) {
   snprintf(open_name, sizeof open_name, "%s", name);
 }
 
-void pass_over(void) {
+void skip(void) {
   open_test = open_test_failed = 0;
-  over++;
+  skips++;
 }
 
-unsigned long passed_over(void) {
-  return over;
+unsigned long skipped(void) {
+  return skips;
 }
 
 int finish(unsigned long floor) {
   end();
   if (passed < floor) {
-    printf("only %lu tests passed, of at least %lu that there should be\n", passed, floor);
+    printf("only %lu tests passed, and there should be at least %lu\n", passed, floor);
     failed++;
   }
   printf("%lu passed, %lu failed\n", passed, failed);
-  /* A sanitizer that finds something at the program's end would leave this unsaid. */
+  /* A sanitizer that reports something at exit would otherwise lose this output. */
   fflush(stdout);
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -133,6 +133,6 @@ int has_repeats(uint64_t *ids, size_t n) {
 }
 
 void give_up(const char *why) {
-  fprintf(stderr, "the test cannot go on: %s\n", why);
+  fprintf(stderr, "the test cannot continue: %s\n", why);
   exit(2);
 }

@@ -1,4 +1,4 @@
-/* What the C tests share: tests that count, and checks that say where they failed. */
+/* Shared by the C tests: it counts tests, and reports where a check failed. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -6,16 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Begins the test that the next checks belong to, and ends the one before. */
+/* Ends the current test and begins another, to which the next checks belong. */
 void begin(const char *section, const char *name);
 
-/* Takes back the test just begun: it counts as neither passed nor failed. */
-void pass_over(void);
+/* Skips the current test: it counts as neither passed nor failed. */
+void skip(void);
 
-/* How many tests were passed over. */
-unsigned long passed_over(void);
+/* How many tests were skipped. */
+unsigned long skipped(void);
 
-/* Ends the last test and prints "N passed, N failed"; 0 where none failed and at least floor passed. */
+/* Ends the last test and prints "N passed, N failed". Returns 0 if none failed and at least floor passed. */
 int finish(unsigned long floor);
 
 #define CHECK(condition) check((condition) != 0, #condition, __FILE__, __LINE__)
@@ -30,21 +30,21 @@ void check_status(
 void check_number(uint64_t expected, uint64_t number, const char *what, const char *file, int line);
 void check_text(const char *expected, const char *text, const char *what, const char *file, int line);
 
-/* A detail whose bytes are all known, so that what is written into it shows. */
+/* A detail filled with a known byte, so that any write to it is visible. */
 polyflake_detail fresh_detail(void);
 
-/* Whether a detail is still as fresh_detail gave it. */
+/* Whether a detail is unchanged since fresh_detail. */
 int is_untouched(const polyflake_detail *detail);
 
-/* Whether every byte of something is still 0x5a, as fill_with_sentinel left it. */
+/* Fills bytes with 0x5a; is_sentinel tells whether they all still are. */
 void fill_with_sentinel(void *start, size_t size);
 int is_sentinel(const void *start, size_t size);
 #define SENTINEL_ID UINT64_C(0x5a5a5a5a5a5a5a5a)
 
-/* Whether IDs, sorted in place, hold one twice. */
+/* Sorts the IDs and returns whether any is repeated. */
 int has_repeats(uint64_t *ids, size_t n);
 
-/* Ends the program where the test itself cannot go on. */
+/* Exits if the test itself cannot continue. */
 void give_up(const char *why);
 
 #endif

@@ -1,5 +1,5 @@
-/* The header, included twice, from two units of one program (the other is header_other.c), as C and as C++.
- */
+/* Includes the header twice, in two translation units of one program (the other is header_other.c), as C and
+ * as C++. */
 #include <polyflake.h>
 
 #include <polyflake.h>

@@ -1,4 +1,4 @@
-/* The other unit of header.c's program. */
+/* The other translation unit of header.c. */
 #include <polyflake.h>
 
 unsigned int abi_version_seen_by_the_other(void);

@@ -1,4 +1,4 @@
-/* What a C program can get wrong: every refusal is a status, and writes no output. */
+/* What a C program can get wrong: every mistake returns a status and writes no output. */
 #include "check.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static const int64_t NOW = INT64_C(1656432460105);
 
-/* What the clock of a test says and returns. */
+/* What a test's clock writes and returns. */
 struct clock_answer {
   int64_t unix_ms, step;
   int result;
@@ -22,7 +22,7 @@ static int answer(void *user, int64_t *unix_ms) {
   return clock->result;
 }
 
-static int says_nothing(void *user, int64_t *unix_ms) {
+static int writes_nothing(void *user, int64_t *unix_ms) {
   (void)user;
   (void)unix_ms;
   return 0;
@@ -60,7 +60,7 @@ static polyflake_layout *parsed(const char *text) {
   return layout;
 }
 
-/* Whether a text is UTF-8: what a binding in another language will take it for. */
+/* Whether a text is UTF-8, as bindings in other languages expect. */
 static int is_utf8(const char *text) {
   const unsigned char *at = (const unsigned char *)text;
   while (*at) {
@@ -79,7 +79,7 @@ static int is_utf8(const char *text) {
 
 /* ---- NULL ---- */
 
-/* A call on NULL: invalid_option, and a message that names what is NULL. */
+/* A call with NULL returns invalid_option, and the message names what is NULL. */
 #define CHECK_NULL(what, call)                                                                               \
   do {                                                                                                       \
     polyflake_detail detail = fresh_detail();                                                                \
@@ -91,7 +91,7 @@ static int is_utf8(const char *text) {
     CHECK_NUMBER(0, detail.retry_after_ms);                                                                  \
   } while (0)
 
-/* The same call with no detail to write to. */
+/* The same call without a detail. */
 #define CHECK_NULL_BARE(call)                                                                                \
   do {                                                                                                       \
     begin("NULL, no detail", #call);                                                                         \
@@ -220,7 +220,7 @@ static void null_snowflakes(void) {
   CHECK(is_sentinel(ids, sizeof ids));
   CHECK(polyflake_snowflake_layout(NULL) == NULL);
 
-  begin("NULL", "no refused call took an ID");
+  begin("NULL", "no failed call took an ID");
   CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_stats(snowflake, &stats, NULL));
   CHECK(stats.last_issued_ms == -1);
   polyflake_snowflake_free(snowflake);
@@ -252,7 +252,7 @@ static void null_texts(void) {
 }
 
 static void null_frees(void) {
-  begin("NULL", "every _free and the _close take it; there is no ID of it");
+  begin("NULL", "is accepted by every _free and by _close; polyflake_next_id_or_zero returns 0");
   polyflake_snowflake_close(NULL);
   CHECK_NUMBER(0, polyflake_next_id_or_zero(NULL));
   polyflake_layout_free(NULL);
@@ -262,7 +262,7 @@ static void null_frees(void) {
 
 /* ---- structs that begin with their size ---- */
 
-/* Room for more than any of the structs, as a later header's struct would have. */
+/* Larger than any of the structs, as a struct of a later header may be. */
 union any_struct {
   size_t size;
   polyflake_layout_info info;
@@ -312,22 +312,22 @@ static void sized_structs(void) {
   struct subjects of = {parsed("twitter"), snowflake_with_clock(&clock)};
   for (size_t n = 0; n < sizeof structs / sizeof *structs; n++) {
     /* Not one less than the size: what is left out then may be padding. */
-    const size_t refused[] = {0, 1, sizeof(size_t), structs[n].size - sizeof(uint64_t)};
+    const size_t rejected[] = {0, 1, sizeof(size_t), structs[n].size - sizeof(uint64_t)};
     union any_struct out;
     const size_t rest = sizeof out - sizeof out.size;
 
-    begin("a size that is too small", structs[n].name);
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    begin("a struct size that is too small", structs[n].name);
+    for (size_t i = 0; i < sizeof rejected / sizeof *rejected; i++) {
       polyflake_detail detail = fresh_detail();
       fill_with_sentinel(&out, sizeof out);
-      out.size = refused[i];
+      out.size = rejected[i];
       CHECK_STATUS(POLYFLAKE_INVALID_OPTION, structs[n].fill(&of, &detail, &out));
-      CHECK_NUMBER(refused[i], out.size);
+      CHECK_NUMBER(rejected[i], out.size);
       CHECK(is_sentinel(&out.bytes[sizeof out.size], rest));
       CHECK(strstr(detail.message, "size") != NULL);
     }
 
-    begin("the size of the struct, and a larger one", structs[n].name);
+    begin("the right struct size, and a larger one", structs[n].name);
     const size_t taken[] = {structs[n].size, structs[n].size + 1, sizeof out};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
       fill_with_sentinel(&out, sizeof out);
@@ -345,7 +345,7 @@ static void sized_structs(void) {
 static void details(void) {
   polyflake_layout *layout = NULL;
   const size_t too_small[] = {0, 1, sizeof(size_t), sizeof(polyflake_detail) - 1};
-  begin("detail", "too small: the status comes all the same, and nothing is written");
+  begin("detail", "if it is too small, the status is the same and nothing is written");
   for (size_t n = 0; n < sizeof too_small / sizeof *too_small; n++) {
     polyflake_detail detail = fresh_detail(), before;
     detail.size = too_small[n];
@@ -354,7 +354,7 @@ static void details(void) {
     CHECK(memcmp(&before, &detail, sizeof detail) == 0);
   }
 
-  begin("detail", "larger: what this library knows is written");
+  begin("detail", "if it is larger, what this library knows is written");
   union {
     polyflake_detail detail;
     unsigned char bytes[1024];
@@ -366,10 +366,10 @@ static void details(void) {
   CHECK(strstr(large.detail.message, "twitter") != NULL);
   CHECK(is_sentinel(&large.bytes[sizeof large.detail], sizeof large - sizeof large.detail));
 
-  begin("detail", "the message ends in a NUL, and is UTF-8, however long the value");
+  begin("detail", "the message is NUL-terminated UTF-8, however long the value");
   static char value[8001];
   for (size_t shift = 0; shift < 4; shift++) {
-    /* A letter of two bytes at every offset, so that a cut would split one. */
+    /* Two-byte letters at every offset, so that a careless cut would split one. */
     memset(value, 'x', shift);
     for (size_t n = shift; n + 2 < sizeof value; n += 2) {
       memcpy(value + n, "\xc3\xa9", 3);
@@ -380,7 +380,7 @@ static void details(void) {
     CHECK(is_utf8(detail.message));
   }
 
-  begin("detail", "one that succeeds leaves it alone");
+  begin("detail", "is not written on success");
   polyflake_detail detail = fresh_detail();
   CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_parse("twitter", &layout, &detail));
   CHECK(is_untouched(&detail));
@@ -404,7 +404,7 @@ static void check_node(uint64_t expected, polyflake_options *options) {
 static void options_twice(void) {
   struct clock_answer clock = {NOW, 0, 0};
   polyflake_options *options = options_with_clock(&clock);
-  begin("options", "one set twice has its last value");
+  begin("options", "a later value replaces an earlier one");
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "8", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9", NULL));
   check_node(9, options);
@@ -413,7 +413,7 @@ static void options_twice(void) {
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "datacenter=1,worker=7", NULL));
   check_node(39, options);
 
-  begin("options", "a node field takes the place of a whole node, and a whole node of the fields");
+  begin("options", "a node field discards a whole node, and a whole node discards the fields");
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "datacenter", "1", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "worker", "2", NULL));
@@ -421,7 +421,7 @@ static void options_twice(void) {
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "9", NULL));
   check_node(9, options);
 
-  begin("options", "a refused value leaves the one before");
+  begin("options", "an invalid value leaves the earlier one in place");
   CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_options_set(options, "layout", "twiter", NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_LAYOUT, polyflake_options_set(options, "layout", "a:1@0/1ms", NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "max_wait_ms", "-1", NULL));
@@ -439,7 +439,7 @@ static void state_files(void) {
   uint64_t first = 0;
   uint64_t second = 0;
 
-  begin("state files", "a path that is none");
+  begin("state files", "an invalid path");
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "state", "", NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set_bytes(options, "state", "x", 0, NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_bytes(options, "state", "/tmp/\0x", 7, NULL));
@@ -447,20 +447,20 @@ static void state_files(void) {
   CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_snowflake_new(options, &none, NULL));
   CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_reset_state("/tmp/\0x", 7, NULL));
 
-  begin("state files", "what is no state file is refused, and left as it is");
+  begin("state files", "any other file is an error, and is left unchanged");
   int file = mkstemp(path);
   CHECK(file >= 0);
   close(file);
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "state", path, NULL));
   CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_snowflake_new(options, &none, &detail));
   CHECK(none == NULL);
-  CHECK(strstr(detail.message, "is no state file, or only a part of one: it has 0 bytes") != NULL);
+  CHECK(strstr(detail.message, "0 bytes") != NULL);
   CHECK_STATUS(POLYFLAKE_STATE_FILE, polyflake_reset_state(path, strlen(path), NULL));
   CHECK_NUMBER(0, (uint64_t)unlink(path));
 
-  begin("state files", "one cursor for all that name it, which outlives them");
+  begin("state files", "the cursor outlives the Snowflakes that use it");
   polyflake_snowflake *snowflake = made_from(options);
-  clock.unix_ms += 10000; /* past what the new file's cursor begins at */
+  clock.unix_ms += 10000; /* past the start of the new file's cursor */
   CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &first, NULL));
   polyflake_snowflake_free(snowflake);
   snowflake = made_from(options);
@@ -468,7 +468,7 @@ static void state_files(void) {
   CHECK_NUMBER(first + 1, second);
   polyflake_snowflake_free(snowflake);
 
-  begin("state files", "a cursor that is not ahead of the clock is not set back");
+  begin("state files", "a reset leaves a cursor that is not ahead of the clock");
   CHECK_STATUS(POLYFLAKE_OK, polyflake_reset_state(path, strlen(path), NULL));
   snowflake = made_from(options);
   CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &first, NULL));
@@ -478,10 +478,10 @@ static void state_files(void) {
   unlink(path);
 }
 
-/* A path is bytes: with a letter of no encoding, and with U+FFFD, which stands for none. */
+/* Paths are bytes: one that is not UTF-8, and one with U+FFFD, which replaces invalid UTF-8. */
 static void state_paths(void) {
   static const char *const names[] = {"caf\xff", "caf\xef\xbf\xbd"};
-  begin("state files", "a path of any bytes is taken as it is");
+  begin("state files", "a path may be any bytes");
   for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
     char path[] = "/tmp/polyflake-XXXXXX/12345678", node[2] = {(char)('1' + n), '\0'};
     char *folder_end = strrchr(path, '/');
@@ -505,7 +505,7 @@ static void state_paths(void) {
 static void composed(void) {
   uint64_t id = SENTINEL_ID;
   polyflake_options *options = polyflake_options_new();
-  begin("composing", "the options' layout and node, whole or by its fields");
+  begin("composing", "uses the layout and node of the options, whole or by field");
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "378", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_compose(options, NOW, 0, &id, NULL));
   CHECK_NUMBER(UINT64_C(1541815603606036480), id);
@@ -515,14 +515,14 @@ static void composed(void) {
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_compose(options, NOW, 1, &id, NULL));
   CHECK_NUMBER(UINT64_C(1541815603606036481), id);
 
-  begin("composing", "a field's name brings no fields of its own");
+  begin("composing", "the name of a field cannot inject other fields");
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "1", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_node_field(options, "datacenter=1,worker", "7", NULL));
   polyflake_detail detail = fresh_detail();
   CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_options_compose(options, NOW, 0, &id, &detail));
   CHECK(strstr(detail.message, "`datacenter=1,worker`") != NULL);
 
-  begin("composing", "what has no place");
+  begin("composing", "values that do not fit the layout");
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "1", NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_compose(options, NOW, 4096, &id, NULL));
   CHECK_STATUS(POLYFLAKE_TIME_OUT_OF_RANGE, polyflake_options_compose(options, -1, 0, &id, NULL));
@@ -533,14 +533,14 @@ static void composed(void) {
 static void options_unknown(void) {
   static const char *const names[] = {"", "Node", "nodes", "maxWaitMs", "node ", "state\n"};
   polyflake_options *options = polyflake_options_new();
-  begin("options", "a name that is none");
+  begin("options", "an unknown name");
   for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
     polyflake_detail detail = fresh_detail();
     CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, names[n], "7", &detail));
     CHECK(strstr(detail.message, "max_wait_ms") != NULL);
     CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, names[n], "7", NULL));
   }
-  begin("options", "without a node there is no Snowflake");
+  begin("options", "the node is required");
   polyflake_snowflake *none = NULL;
   CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new(options, &none, NULL));
   CHECK(none == NULL);
@@ -549,7 +549,7 @@ static void options_unknown(void) {
 
 static void lifetimes(void) {
   struct clock_answer clock = {NOW, 0, 0};
-  begin("lifetimes", "a Snowflake outlives its options, and they the layout they were given");
+  begin("lifetimes", "a Snowflake outlives its options, and options outlive their layout");
   polyflake_options *options = options_with_clock(&clock);
   polyflake_layout *layout = parsed("sonyflake");
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_layout(options, layout, NULL));
@@ -560,7 +560,7 @@ static void lifetimes(void) {
   char text[POLYFLAKE_LAYOUT_TEXT_SIZE];
   CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(first, &id, NULL));
   polyflake_snowflake_free(first);
-  /* With the caller's clock each has a cursor of its own. */
+  /* With a clock of the caller, each has its own cursor. */
   CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(second, &same, NULL));
   CHECK_NUMBER(id, same);
   CHECK_STATUS(
@@ -585,7 +585,7 @@ static void invalid_utf8(void) {
     char room[POLYFLAKE_ID_TEXT_SIZE];
     fill_with_sentinel(room, sizeof room);
 
-    begin("no UTF-8", "as a layout, an option's name, an option's value");
+    begin("invalid UTF-8", "as a layout, an option's name, an option's value");
     CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse(text, &none, &detail));
     CHECK(is_utf8(detail.message));
     CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, text, "7", &detail));
@@ -594,7 +594,7 @@ static void invalid_utf8(void) {
     CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "max_wait_ms", text, NULL));
     CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "clock", text, NULL));
 
-    begin("no UTF-8", "as a node, its field, its value");
+    begin("invalid UTF-8", "as a node, its field, its value");
     CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", text, NULL));
     CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new(options, &no_snowflake, &detail));
     CHECK(is_utf8(detail.message));
@@ -610,7 +610,7 @@ static void invalid_utf8(void) {
     CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_options_compose(options, NOW, 0, &id, &detail));
     CHECK(is_utf8(detail.message));
 
-    begin("no UTF-8", "as an ID, a format, a field's name");
+    begin("invalid UTF-8", "as an ID, a format, a field's name");
     CHECK_STATUS(POLYFLAKE_INVALID_ID, polyflake_id_read(text, "decimal", &id, &detail));
     CHECK(is_utf8(detail.message));
     CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_read("1", text, &id, &detail));
@@ -618,7 +618,7 @@ static void invalid_utf8(void) {
     CHECK(is_utf8(detail.message));
     CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, text, &id, &detail));
 
-    begin("no UTF-8", "nothing was written");
+    begin("invalid UTF-8", "writes no output");
     CHECK(none == NULL && no_snowflake == NULL);
     CHECK_NUMBER(SENTINEL_ID, id);
     CHECK(is_sentinel(room, sizeof room));
@@ -674,7 +674,7 @@ static void out_of_range(void) {
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_field(layout, SIZE_MAX, &field, NULL));
   CHECK(is_sentinel(&field.mask, sizeof field - offsetof(polyflake_field, mask)));
 
-  begin("out of range", "a field that is none of the node's");
+  begin("out of range", "the name of a field that is not a node field");
   uint64_t value = SENTINEL_ID;
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, "shard", &value, NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_layout_decode_field(layout, 1, "", &value, NULL));
@@ -683,7 +683,7 @@ static void out_of_range(void) {
   );
   CHECK_NUMBER(SENTINEL_ID, value);
 
-  begin("out of range", "the nanoseconds of an instant round up to the next ID, down to the last");
+  begin("out of range", "nanoseconds round up to the next ID or down to the last one");
   uint64_t at = 0, after = 0;
   CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_min_id(layout, NOW, 0, &at, NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_min_id(layout, NOW, 1, &after, NULL));
@@ -705,27 +705,27 @@ static void out_of_range(void) {
 /* ---- batches ---- */
 
 static void batches(void) {
-  static const int64_t refused[] = {0, -1, POLYFLAKE_MAX_BATCH + 1, INT64_MAX, INT64_MIN};
+  static const int64_t rejected[] = {0, -1, POLYFLAKE_MAX_BATCH + 1, INT64_MAX, INT64_MIN};
   struct clock_answer clock = {NOW, 1, 0};
   polyflake_snowflake *snowflake = snowflake_with_clock(&clock);
   uint64_t ids[8];
-  begin("batches", "an n that polyflake_check_batch does not take");
-  for (size_t n = 0; n < sizeof refused / sizeof *refused; n++) {
+  begin("batches", "sizes that polyflake_check_batch rejects");
+  for (size_t n = 0; n < sizeof rejected / sizeof *rejected; n++) {
     polyflake_detail detail = fresh_detail();
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_check_batch(refused[n], &detail));
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_check_batch(refused[n], NULL));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_check_batch(rejected[n], &detail));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_check_batch(rejected[n], NULL));
     CHECK(strstr(detail.message, "16777216") != NULL);
   }
   CHECK_STATUS(POLYFLAKE_OK, polyflake_check_batch(1, NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_check_batch(POLYFLAKE_MAX_BATCH, NULL));
 
-  begin("batches", "polyflake_fill with 0 does nothing, an array or none");
+  begin("batches", "polyflake_fill with n = 0 does nothing, with or without an array");
   fill_with_sentinel(ids, sizeof ids);
   CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 0, NULL, NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 0, ids, NULL));
   CHECK(is_sentinel(ids, sizeof ids));
 
-  begin("batches", "polyflake_fill with more than memory holds");
+  begin("batches", "polyflake_fill with an n larger than memory");
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_fill(snowflake, SIZE_MAX, ids, NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_fill(snowflake, SIZE_MAX / 8, ids, NULL));
   CHECK(is_sentinel(ids, sizeof ids));
@@ -736,7 +736,7 @@ static void batches(void) {
   CHECK_STATUS(POLYFLAKE_OK, polyflake_fill(snowflake, 1, ids, NULL));
   CHECK(ids[0] > ids[2] && ids[3] == SENTINEL_ID);
 
-  begin("batches", "polyflake_next_id_or_zero is one of them by itself");
+  begin("batches", "polyflake_next_id_or_zero continues after them");
   CHECK(polyflake_next_id_or_zero(snowflake) > ids[0]);
   clock.result = 1;
   CHECK_NUMBER(0, polyflake_next_id_or_zero(snowflake));
@@ -762,7 +762,7 @@ static void check_closed(polyflake_snowflake *snowflake, uint64_t node) {
   }
   CHECK_NUMBER(SENTINEL_ID, id);
   CHECK(is_sentinel(ids, sizeof ids));
-  /* What it is made of is still there. */
+  /* Its layout and node are still available. */
   CHECK_NUMBER(node, node_of(snowflake));
   CHECK(polyflake_snowflake_layout(snowflake) != NULL);
   polyflake_snowflake_free(snowflake);
@@ -771,15 +771,15 @@ static void check_closed(polyflake_snowflake *snowflake, uint64_t node) {
 static void closes(void) {
   struct clock_answer clock = {NOW, 0, 0};
   uint64_t id;
-  begin("closing", "every call after it is closed: a clock of the caller's");
+  begin("closing", "every later call returns closed, with a clock of the caller");
   polyflake_snowflake *snowflake = snowflake_with_clock(&clock);
   CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id, NULL));
   check_closed(snowflake, 7);
 
-  begin("closing", "every call after it is closed: one that never gave an ID");
+  begin("closing", "every later call returns closed, without an ID before");
   check_closed(snowflake_with_clock(&clock), 7);
 
-  begin("closing", "every call after it is closed: a built-in clock, whose cursor goes on");
+  begin("closing", "every later call returns closed, with a built-in clock, whose cursor stays usable");
   polyflake_options *options = polyflake_options_new();
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "43", NULL));
   polyflake_snowflake *other = made_from(options);
@@ -791,7 +791,7 @@ static void closes(void) {
 
 /* ---- clocks ---- */
 
-/* Every call that reads the clock gives this status and no output. */
+/* Every call that reads the clock returns this status and writes no output. */
 static void check_clock(const char *name, struct clock_answer clock, polyflake_status expected) {
   polyflake_snowflake *snowflake = snowflake_with_clock(&clock);
   uint64_t id = SENTINEL_ID, ids[4];
@@ -813,7 +813,7 @@ static void check_clock(const char *name, struct clock_answer clock, polyflake_s
     CHECK_STATUS(expected, polyflake_snowflake_stats(snowflake, &stats, NULL));
     CHECK(is_sentinel(&stats.waits, sizeof stats - offsetof(polyflake_stats, waits)));
   }
-  /* It recovers with the clock. */
+  /* It recovers when the clock does. */
   clock.unix_ms = NOW;
   clock.step = clock.result = 0;
   CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id, NULL));
@@ -831,17 +831,17 @@ static void clocks(void) {
   check_clock("past the end", (struct clock_answer){end + 1, 0, 0}, POLYFLAKE_TIME_OUT_OF_RANGE);
   check_clock("says the most", (struct clock_answer){INT64_MAX, 0, 0}, POLYFLAKE_TIME_OUT_OF_RANGE);
 
-  begin("clocks", "one that writes nothing has said 1970, which is before the epoch");
+  begin("clocks", "one that writes nothing reads as 1970, which is before the epoch");
   polyflake_options *options = polyflake_options_new();
   polyflake_options_set(options, "node", "7", NULL);
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, says_nothing, NULL, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, writes_nothing, NULL, NULL));
   polyflake_snowflake *snowflake = made_from(options);
   uint64_t id = SENTINEL_ID;
   CHECK_STATUS(POLYFLAKE_TIME_OUT_OF_RANGE, polyflake_next_id(snowflake, &id, NULL));
   CHECK_NUMBER(SENTINEL_ID, id);
   polyflake_snowflake_free(snowflake);
 
-  begin("clocks", "a NULL clock goes back to the built-in one");
+  begin("clocks", "a NULL clock restores the built-in one");
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "41", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, NULL, NULL, NULL));
   snowflake = made_from(options);
@@ -849,7 +849,7 @@ static void clocks(void) {
   polyflake_snowflake_free(snowflake);
   polyflake_options_free(options);
 
-  begin("clocks", "one that stands still or goes back forever hangs no call");
+  begin("clocks", "one that stops or runs backwards forever never hangs a call");
   struct clock_answer clock = {NOW, 0, 0};
   options = options_with_clock(&clock);
   CHECK_STATUS(
@@ -875,7 +875,7 @@ static void clocks(void) {
 
 /* ---- fork ---- */
 
-/* What a child of this process gets, as its exit status: 0, or which of its calls was not refused. */
+/* The exit status of a child process: 0 if all calls fail as they should, otherwise which one did not. */
 static int in_child(const polyflake_snowflake *snowflake) {
   uint64_t id = SENTINEL_ID, ids[4];
   if (polyflake_next_id(snowflake, &id, NULL) != POLYFLAKE_FORKED) {
@@ -893,7 +893,7 @@ static int in_child(const polyflake_snowflake *snowflake) {
 static void check_fork(const char *name, polyflake_snowflake *snowflake) {
   uint64_t id;
   int status = -1;
-  begin("a child of fork is refused", name);
+  begin("calls in a forked child fail", name);
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
@@ -948,7 +948,7 @@ static void statuses(void) {
     CHECK(strlen(polyflake_status_message(known[n].status)) > 5);
     CHECK(polyflake_status_name(known[n].status) == polyflake_status_name(known[n].status));
   }
-  begin("statuses", "numbers that are none");
+  begin("statuses", "unknown numbers");
   for (size_t n = 0; n < sizeof unknown / sizeof *unknown; n++) {
     CHECK_TEXT("unknown", polyflake_status_name(unknown[n]));
     CHECK(strlen(polyflake_status_message(unknown[n])) > 5);
@@ -957,7 +957,7 @@ static void statuses(void) {
 
 static void versions(void) {
   char version[64];
-  begin("versions", "the header's are the library's");
+  begin("versions", "are the same in the header and the library");
   CHECK_NUMBER(POLYFLAKE_ABI_VERSION, polyflake_abi_version());
   snprintf(
       version,

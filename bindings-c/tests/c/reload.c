@@ -1,5 +1,5 @@
-/* reload LIBRARY: a library that is loaded, closed and loaded again still knows the cursors of the process,
- * so that no ID comes twice. PHP, for one, closes a library with the last object that uses it. */
+/* reload LIBRARY: a library that is loaded, closed and loaded again keeps the cursors of the process, so that
+ * no ID is repeated. PHP, for example, closes a library along with the last object that uses it. */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -21,12 +21,13 @@ struct library {
 static const char *path;
 static struct library library;
 
-/* check.c names statuses; this program is not linked with the library, and asks the one it has loaded. */
+/* For check.c: this program is not linked with the library, so it asks the one that it loaded. */
 const char *polyflake_status_name(polyflake_status status) {
   return library.status_name(status);
 }
 
-/* C knows no conversion of the void * that dlsym gives to a function's address; POSIX has them alike. */
+/* C cannot convert the void * of dlsym to a function pointer; POSIX guarantees that they have the same form.
+ */
 static void find(const char *name, void *function) {
   void *symbol = dlsym(library.handle, name);
   if (!symbol) {
@@ -51,7 +52,7 @@ static void load(void) {
 
 static polyflake_status make(const char *clock, const char *max_ahead_ms, polyflake_snowflake **snowflake) {
   polyflake_options *options = library.options_new();
-  /* A node for each clock: it is the node that has the cursor. */
+  /* A node for each clock, because a node has one cursor. */
   CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "node", clock[1] == 'y' ? "31" : "32", NULL));
   CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "clock", clock, NULL));
   CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "max_ahead_ms", max_ahead_ms, NULL));
@@ -60,8 +61,8 @@ static polyflake_status make(const char *clock, const char *max_ahead_ms, polyfl
   return status;
 }
 
-/* Loads the library, makes a Snowflake and an ID, gives both back, and closes the library. */
-static uint64_t loaded_once(const char *clock) {
+/* Loads the library, takes an ID from a new Snowflake, frees everything, and closes the library. */
+static uint64_t id_of_a_fresh_load(const char *clock) {
   uint64_t id = 0;
   polyflake_snowflake *snowflake = NULL;
   load();
@@ -79,20 +80,20 @@ static void reload(const char *clock) {
   begin(clock, "each ID after a reload is greater than the one before");
   uint64_t last = 0;
   for (int round = 0; round < 20; round++) {
-    uint64_t id = loaded_once(clock);
+    uint64_t id = id_of_a_fresh_load(clock);
     CHECK(id > last);
     last = id;
   }
 
-  begin(clock, "the cursor is the one made before the reload: it refuses other bounds");
-  polyflake_snowflake *refused = NULL;
+  begin(clock, "the cursor is the one from before the reload: other bounds are an error");
+  polyflake_snowflake *none = NULL;
   load();
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, make(clock, "4", &refused));
-  CHECK(refused == NULL);
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, make(clock, "4", &none));
+  CHECK(none == NULL);
   CHECK_NUMBER(0, (uint64_t)dlclose(library.handle));
 }
 
-static void still_there(void) {
+static void stays_loaded(void) {
   begin("dlclose", "unloads nothing");
   void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
   CHECK(handle != NULL);
@@ -105,6 +106,6 @@ int main(int argc, char **argv) {
   path = argc > 1 ? argv[1] : "libpolyflake.so.0";
   reload("system");
   reload("steady");
-  still_there();
+  stays_loaded();
   return finish(5);
 }

@@ -1,4 +1,4 @@
-/* threads [IDS_PER_THREAD]: what four threads get from one Snowflake, and from several on one node. */
+/* threads [IDS_PER_THREAD]: four threads that share one Snowflake, or several Snowflakes on one node. */
 #include "check.h"
 
 #include <pthread.h>
@@ -18,9 +18,22 @@ struct task {
   size_t n;
   uint64_t *ids;
   polyflake_status status;
-  /* How many IDs were not above every ID whose call had returned before theirs began. */
+  /* How many IDs were not greater than every ID returned before their call began. */
   size_t out_of_order;
 };
+
+static void start(pthread_t *thread, void *(*run)(void *), void *task) {
+  if (pthread_create(thread, NULL, run, task) != 0) {
+    give_up("no thread");
+  }
+}
+
+static void join(struct task tasks[THREADS], polyflake_status expected) {
+  for (size_t t = 0; t < THREADS; t++) {
+    pthread_join(tasks[t].thread, NULL);
+    CHECK_STATUS(expected, tasks[t].status);
+  }
+}
 
 static void returned(uint64_t id) {
   uint64_t seen = __atomic_load_n(&greatest, __ATOMIC_SEQ_CST);
@@ -29,7 +42,7 @@ static void returned(uint64_t id) {
   }
 }
 
-/* Singles for the first half, batches for the second. */
+/* Takes single IDs for the first half, batches for the second. */
 static void *take(void *user) {
   struct task *task = user;
   size_t done = 0;
@@ -54,7 +67,7 @@ snowflake_of(const char *layout, const char *node, polyflake_clock clock, void *
   polyflake_snowflake *snowflake = NULL;
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", layout, NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", node, NULL));
-  /* On a busy machine a thread may wait long. */
+  /* On a busy machine, a thread may wait for a long time. */
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_wait_ms", "600000", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, clock, user, NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake, NULL));
@@ -65,7 +78,7 @@ snowflake_of(const char *layout, const char *node, polyflake_clock clock, void *
   return snowflake;
 }
 
-/* Sorts ids. 0 where some tick holds more IDs than its sequence can number. */
+/* Sorts ids, and returns 0 if some tick has more IDs than the sequence can number. */
 static int within_capacity(uint64_t *ids, size_t n, const polyflake_snowflake *snowflake) {
   polyflake_layout_info info;
   info.size = sizeof info;
@@ -95,13 +108,10 @@ static void run(polyflake_snowflake *const snowflakes[THREADS], size_t n) {
     tasks[t].snowflake = snowflakes[t];
     tasks[t].n = n;
     tasks[t].ids = ids + t * n;
-    if (pthread_create(&tasks[t].thread, NULL, take, &tasks[t]) != 0) {
-      give_up("no thread");
-    }
+    start(&tasks[t].thread, take, &tasks[t]);
   }
+  join(tasks, POLYFLAKE_OK);
   for (size_t t = 0; t < THREADS; t++) {
-    pthread_join(tasks[t].thread, NULL);
-    CHECK_STATUS(POLYFLAKE_OK, tasks[t].status);
     CHECK_NUMBER(0, tasks[t].out_of_order);
     size_t not_increasing = 0;
     for (size_t i = 1; i < n; i++) {
@@ -121,14 +131,14 @@ static void one_snowflake(const char *clock_name, polyflake_clock clock, void *u
   polyflake_snowflake_free(snowflake);
 }
 
-/* Moves on by 1 ms every 16 readings, whichever thread reads it. */
+/* Advances by 1 ms every 16 readings, whichever thread reads it. */
 static int counting_clock(void *user, int64_t *unix_ms) {
   *unix_ms = INT64_C(1700000000000) + __atomic_fetch_add((int64_t *)user, 1, __ATOMIC_RELAXED) / 16;
   return 0;
 }
 
 static void one_node(size_t n) {
-  begin("four threads", "each with a Snowflake of its own, all on one node");
+  begin("four threads", "each with its own Snowflake, all on one node");
   /* leaf's IDs have twitter's bits, so they could be equal too. */
   static const char *const layouts[THREADS] = {"twitter", "leaf", "twitter", "leaf"};
   polyflake_snowflake *snowflakes[THREADS];
@@ -142,7 +152,7 @@ static void one_node(size_t n) {
 }
 
 static void shared_cursor(void) {
-  begin("one thread", "Snowflakes on one node share the cursor, freed and made anew too");
+  begin("one thread", "Snowflakes on one node share the cursor, even after one is freed and another made");
   uint64_t last = 0;
   polyflake_snowflake *kept = snowflake_of("twitter", "23", NULL, NULL);
   for (int round = 0; round < 100; round++) {
@@ -156,13 +166,13 @@ static void shared_cursor(void) {
   }
   polyflake_snowflake_free(kept);
 
-  begin("one thread", "other bounds on a cursor that stands are refused");
+  begin("one thread", "other bounds on an existing cursor are an error");
   polyflake_options *options = polyflake_options_new();
-  polyflake_snowflake *refused = NULL;
+  polyflake_snowflake *none = NULL;
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "23", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_ahead_ms", "1", NULL));
-  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_snowflake_new(options, &refused, NULL));
-  CHECK(refused == NULL);
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_snowflake_new(options, &none, NULL));
+  CHECK(none == NULL);
   polyflake_options_free(options);
 }
 
@@ -184,7 +194,7 @@ static void *make_and_take(void *user) {
 }
 
 static void made_by_each_thread(size_t n) {
-  begin("four threads", "each makes a Snowflake for every ID");
+  begin("four threads", "create a Snowflake for every ID");
   struct task tasks[THREADS];
   uint64_t *ids = calloc(THREADS * n, sizeof *ids);
   if (!ids) {
@@ -194,14 +204,9 @@ static void made_by_each_thread(size_t n) {
   for (size_t t = 0; t < THREADS; t++) {
     tasks[t].n = n;
     tasks[t].ids = ids + t * n;
-    if (pthread_create(&tasks[t].thread, NULL, make_and_take, &tasks[t]) != 0) {
-      give_up("no thread");
-    }
+    start(&tasks[t].thread, make_and_take, &tasks[t]);
   }
-  for (size_t t = 0; t < THREADS; t++) {
-    pthread_join(tasks[t].thread, NULL);
-    CHECK_STATUS(POLYFLAKE_OK, tasks[t].status);
-  }
+  join(tasks, POLYFLAKE_OK);
   CHECK(!has_repeats(ids, THREADS * n));
   free(ids);
 }
@@ -210,7 +215,7 @@ enum { RACED_NODES = 200, FIRST_RACED_NODE = 100 };
 
 static pthread_barrier_t starting_line;
 
-/* The first Snowflake of each node, made at the same moment as the other threads', and an ID from it. */
+/* Creates the first Snowflake of each node at the same moment as the other threads, and takes an ID. */
 static void *make_at_once(void *user) {
   struct task *task = user;
   for (int n = 0; n < RACED_NODES; n++) {
@@ -235,21 +240,16 @@ static void *make_at_once(void *user) {
 }
 
 static void made_at_once(void) {
-  begin("four threads", "each makes the first Snowflake of a node, all at once");
+  begin("four threads", "create the first Snowflake of a node at the same moment");
   struct task tasks[THREADS];
   static uint64_t ids[THREADS * RACED_NODES];
   memset(tasks, 0, sizeof tasks);
   pthread_barrier_init(&starting_line, NULL, THREADS);
   for (size_t t = 0; t < THREADS; t++) {
     tasks[t].ids = ids + t * RACED_NODES;
-    if (pthread_create(&tasks[t].thread, NULL, make_at_once, &tasks[t]) != 0) {
-      give_up("no thread");
-    }
+    start(&tasks[t].thread, make_at_once, &tasks[t]);
   }
-  for (size_t t = 0; t < THREADS; t++) {
-    pthread_join(tasks[t].thread, NULL);
-    CHECK_STATUS(POLYFLAKE_OK, tasks[t].status);
-  }
+  join(tasks, POLYFLAKE_OK);
   pthread_barrier_destroy(&starting_line);
   CHECK(!has_repeats(ids, THREADS * RACED_NODES));
 }
@@ -274,19 +274,16 @@ static void one_layout(size_t n) {
   for (size_t t = 0; t < THREADS; t++) {
     tasks[t].snowflake = snowflake;
     tasks[t].n = n;
-    if (pthread_create(&tasks[t].thread, NULL, decode_all, &tasks[t]) != 0) {
-      give_up("no thread");
-    }
+    start(&tasks[t].thread, decode_all, &tasks[t]);
   }
+  join(tasks, POLYFLAKE_OK);
   for (size_t t = 0; t < THREADS; t++) {
-    pthread_join(tasks[t].thread, NULL);
-    CHECK_STATUS(POLYFLAKE_OK, tasks[t].status);
     CHECK_NUMBER(0, tasks[t].out_of_order);
   }
   polyflake_snowflake_free(snowflake);
 }
 
-/* Waits for a tick of a hundred years, until it is closed. */
+/* Waits for the next tick of a hundred years, until the Snowflake is closed. */
 static void *wait_until_closed(void *user) {
   struct task *task = user;
   uint64_t ids[2];
@@ -304,8 +301,8 @@ static void *wait_until_closed(void *user) {
 }
 
 static void closed_amid_waits(void) {
-  begin("four threads", "wait, and end with the Snowflake's close");
-  /* A new cursor takes the tick in which it is made for used up. */
+  begin("four threads", "stop waiting when the Snowflake is closed");
+  /* A new cursor treats the tick in which it is created as used up. */
   polyflake_options *options = polyflake_options_new();
   polyflake_snowflake *snowflake = NULL;
   polyflake_options_set(options, "layout", "timestamp:8|node:4|sequence:1@0/3155760000s", NULL);
@@ -320,18 +317,13 @@ static void closed_amid_waits(void) {
   for (size_t t = 0; t < THREADS; t++) {
     tasks[t].snowflake = snowflake;
     tasks[t].n = t;
-    if (pthread_create(&tasks[t].thread, NULL, wait_until_closed, &tasks[t]) != 0) {
-      give_up("no thread");
-    }
+    start(&tasks[t].thread, wait_until_closed, &tasks[t]);
   }
   do {
     CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_stats(snowflake, &stats, NULL));
   } while (stats.waits < THREADS);
   polyflake_snowflake_close(snowflake);
-  for (size_t t = 0; t < THREADS; t++) {
-    pthread_join(tasks[t].thread, NULL);
-    CHECK_STATUS(POLYFLAKE_CLOSED, tasks[t].status);
-  }
+  join(tasks, POLYFLAKE_CLOSED);
   uint64_t id;
   CHECK_STATUS(POLYFLAKE_CLOSED, polyflake_next_id(snowflake, &id, NULL));
   polyflake_snowflake_free(snowflake);
@@ -379,9 +371,7 @@ static void over_asked(const char *layout, size_t ids_per_second, int seconds) {
   end.tv_sec += seconds;
   for (size_t n = 0; n < MANY; n++) {
     asking[n] = (struct asking){.snowflake = snowflake, .end = &end};
-    if (pthread_create(&asking[n].thread, NULL, ask, &asking[n]) != 0) {
-      give_up("no thread");
-    }
+    start(&asking[n].thread, ask, &asking[n]);
   }
   for (size_t n = 0; n < MANY; n++) {
     pthread_join(asking[n].thread, NULL);
@@ -389,7 +379,7 @@ static void over_asked(const char *layout, size_t ids_per_second, int seconds) {
     all += asking[n].got;
     least = asking[n].got < least ? asking[n].got : least;
   }
-  /* On a busy machine threads that are not running ask for nothing. */
+  /* On a busy machine, threads that are not running ask for nothing. */
   if (all >= ids_per_second * (size_t)seconds / 10 * 9) {
     CHECK(least * 4 >= all / MANY);
   }
@@ -410,9 +400,9 @@ int main(int argc, char **argv) {
   one_layout(n / 10);
   shared_cursor();
   closed_amid_waits();
-  /* Where threads run side by side: valgrind runs one at a time, and is given few IDs. */
+  /* Only if threads run in parallel: valgrind runs one at a time, and is given few IDs. */
   if (n >= 100000) {
-    /* A thousand ticks: whoever runs first in a tick gets most of it, which evens out over many. */
+    /* A thousand ticks: the thread that runs first in a tick gets most of it, which evens out. */
     over_asked("twitter", 4096000, 1);
     over_asked("sonyflake", 25600, 10);
     over_asked("yitter", 64000, 1);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fewer cases than these would mean that the file or this runner lost some. */
+/* Fewer cases would mean that the file or this program lost some. */
 #define FLOOR 1550
 
 static const cJSON *vectors;
@@ -38,7 +38,7 @@ static unsigned int small(const cJSON *object, const char *name) {
   return (unsigned int)value->valueint;
 }
 
-/* 0 where a uint64_t cannot express the number. */
+/* Returns 0 if the number does not fit a uint64_t. */
 static int express_unsigned(const char *digits, uint64_t *number) {
   char *end;
   errno = 0;
@@ -47,7 +47,7 @@ static int express_unsigned(const char *digits, uint64_t *number) {
   return isdigit((unsigned char)digits[0]) && *end == '\0' && errno == 0 && value <= UINT64_MAX;
 }
 
-/* 0 where an int64_t cannot express the number. */
+/* Returns 0 if the number does not fit an int64_t. */
 static int express_signed(const char *digits, int64_t *number) {
   char *end;
   errno = 0;
@@ -81,7 +81,7 @@ static polyflake_status status_of(const char *name) {
       return (polyflake_status)small(error, "number");
     }
   }
-  give_up("a case names an error that the table has not");
+  give_up("a case names an error that is not in the table");
   return POLYFLAKE_OK;
 }
 
@@ -89,8 +89,8 @@ static uint64_t number_or_0(const cJSON *object, const char *name) {
   return member(object, name) ? number(object, name) : 0;
 }
 
-/* expected holds "error", and what the error carries. */
-static void check_refused(const cJSON *expected, polyflake_status status, const polyflake_detail *detail) {
+/* expected has "error", and the values that the error carries. */
+static void check_error(const cJSON *expected, polyflake_status status, const polyflake_detail *detail) {
   const char *name = text(expected, "error");
   CHECK_STATUS(status_of(name), status);
   CHECK_TEXT(name, polyflake_status_name(status));
@@ -196,11 +196,11 @@ static void run_layout(const cJSON *expected) {
   polyflake_layout_free(layout);
 }
 
-static void run_layout_refused(const cJSON *refusal) {
+static void run_layout_error(const cJSON *entry) {
   polyflake_detail detail = fresh_detail();
   polyflake_layout *layout = NULL;
-  polyflake_status status = polyflake_layout_parse(text(refusal, "given"), &layout, &detail);
-  check_refused(refusal, status, &detail);
+  polyflake_status status = polyflake_layout_parse(text(entry, "given"), &layout, &detail);
+  check_error(entry, status, &detail);
   CHECK(layout == NULL);
 }
 
@@ -239,18 +239,18 @@ static void run_decode(const cJSON *expected) {
   polyflake_layout_free(layout);
 }
 
-static void run_decode_refused(const cJSON *refusal) {
+static void run_decode_error(const cJSON *entry) {
   uint64_t id;
-  if (!express_unsigned(text(refusal, "id"), &id)) {
-    pass_over();
+  if (!express_unsigned(text(entry, "id"), &id)) {
+    skip();
     return;
   }
-  polyflake_layout *layout = layout_of(text(refusal, "layout"));
+  polyflake_layout *layout = layout_of(text(entry, "layout"));
   polyflake_detail detail = fresh_detail();
   polyflake_decoded decoded;
   fill_with_sentinel(&decoded, sizeof decoded);
   decoded.size = sizeof decoded;
-  check_refused(refusal, polyflake_layout_decode(layout, id, &decoded, &detail), &detail);
+  check_error(entry, polyflake_layout_decode(layout, id, &decoded, &detail), &detail);
   CHECK(is_sentinel(&decoded.id, sizeof decoded - offsetof(polyflake_decoded, id)));
   polyflake_layout_free(layout);
 }
@@ -288,17 +288,17 @@ static void run_compose(const cJSON *expected) {
   CHECK_NUMBER(number(expected, "id"), id);
 }
 
-static void run_compose_refused(const cJSON *refusal) {
+static void run_compose_error(const cJSON *entry) {
   int64_t unix_ms;
   uint64_t sequence;
-  if (!express_signed(text(refusal, "time_ms"), &unix_ms) ||
-      !express_unsigned(text(refusal, "sequence"), &sequence)) {
-    pass_over();
+  if (!express_signed(text(entry, "time_ms"), &unix_ms) ||
+      !express_unsigned(text(entry, "sequence"), &sequence)) {
+    skip();
     return;
   }
   polyflake_detail detail = fresh_detail();
   uint64_t id = SENTINEL_ID;
-  check_refused(refusal, compose(refusal, unix_ms, sequence, &id, &detail), &detail);
+  check_error(entry, compose(entry, unix_ms, sequence, &id, &detail), &detail);
   CHECK_NUMBER(SENTINEL_ID, id);
 }
 
@@ -316,7 +316,7 @@ static void check_bound(const cJSON *expected, bound *call, const polyflake_layo
     CHECK_NUMBER(expected_id, id);
     CHECK(is_untouched(&detail));
   } else {
-    check_refused(expected, status, &detail);
+    check_error(expected, status, &detail);
     CHECK_NUMBER(SENTINEL_ID, id);
   }
 }
@@ -324,7 +324,7 @@ static void check_bound(const cJSON *expected, bound *call, const polyflake_layo
 static void run_bounds(const cJSON *expected) {
   int64_t unix_ms;
   if (!express_signed(text(expected, "time_ms"), &unix_ms)) {
-    pass_over();
+    skip();
     return;
   }
   polyflake_layout *layout = layout_of(text(expected, "layout"));
@@ -357,7 +357,7 @@ static void run_text_read(const cJSON *expected) {
   CHECK_NUMBER(number(expected, "id"), id);
 }
 
-/* Whether a message holds the words "position N", or with a NULL number "position" and any digit. */
+/* Whether a message contains "position N", or "position" and any digit if position is NULL. */
 static int names_position(const char *message, const cJSON *position) {
   static const char word[] = "position ";
   for (const char *at = strstr(message, word); at; at = strstr(at + 1, word)) {
@@ -371,13 +371,13 @@ static int names_position(const char *message, const cJSON *position) {
   return 0;
 }
 
-static void run_text_refused(const cJSON *refusal) {
+static void run_text_error(const cJSON *entry) {
   polyflake_detail detail = fresh_detail();
   uint64_t id = SENTINEL_ID;
-  polyflake_status status = polyflake_id_read(text(refusal, "text"), text(refusal, "format"), &id, &detail);
-  check_refused(refusal, status, &detail);
+  polyflake_status status = polyflake_id_read(text(entry, "text"), text(entry, "format"), &id, &detail);
+  check_error(entry, status, &detail);
   CHECK_NUMBER(SENTINEL_ID, id);
-  const cJSON *position = member(refusal, "position");
+  const cJSON *position = member(entry, "position");
   if (cJSON_IsNumber(position)) {
     CHECK(names_position(detail.message, position));
   } else {
@@ -387,7 +387,7 @@ static void run_text_refused(const cJSON *refusal) {
 
 /* ---- Snowflakes ---- */
 
-/* Returns value; each reading after the first of a step moves it on, up to until. */
+/* Returns value; each reading after the first one of a step advances it, up to until. */
 struct held_clock {
   int64_t value, advance, until;
   int was_read;
@@ -404,7 +404,7 @@ static int read_held_clock(void *user, int64_t *unix_ms) {
   return 0;
 }
 
-/* The first status that is not OK, of setting the options and of making the Snowflake from them. */
+/* Sets the options and creates the Snowflake. Returns the first status that is not POLYFLAKE_OK. */
 static polyflake_status build(
     const cJSON *texts, struct held_clock *clock, polyflake_detail *detail, polyflake_snowflake **snowflake
 ) {
@@ -450,11 +450,11 @@ static void run_options(const cJSON *expected) {
   polyflake_snowflake_free(snowflake);
 }
 
-static void run_options_refused(const cJSON *refusal) {
+static void run_options_error(const cJSON *entry) {
   struct held_clock clock = clock_at(INT64_C(1656432460105));
   polyflake_snowflake *snowflake = NULL;
   polyflake_detail detail = fresh_detail();
-  check_refused(refusal, build(member(refusal, "options"), &clock, &detail, &snowflake), &detail);
+  check_error(entry, build(member(entry, "options"), &clock, &detail, &snowflake), &detail);
   CHECK(snowflake == NULL);
 }
 
@@ -474,7 +474,7 @@ static void run_single(const cJSON *step, const polyflake_snowflake *snowflake) 
                                 ? polyflake_try_next_id(snowflake, &id, &detail)
                                 : polyflake_next_id(snowflake, &id, &detail);
   if (member(step, "error")) {
-    check_refused(step, status, &detail);
+    check_error(step, status, &detail);
     CHECK_NUMBER(SENTINEL_ID, id);
   } else {
     CHECK_STATUS(POLYFLAKE_OK, status);
@@ -504,18 +504,18 @@ static void check_batch(const cJSON *step, const uint64_t *ids, size_t n) {
   }
 }
 
-static unsigned long steps_passed_over;
+static unsigned long steps_skipped;
 
 static void run_batch(const cJSON *step, const polyflake_snowflake *snowflake) {
   int64_t n;
   if (!express_signed(text(step, "n"), &n)) {
-    steps_passed_over++;
+    steps_skipped++;
     return;
   }
   polyflake_detail detail = fresh_detail();
   polyflake_status status = polyflake_check_batch(n, &detail);
   if (status != POLYFLAKE_OK) {
-    check_refused(step, status, &detail);
+    check_error(step, status, &detail);
     return;
   }
   size_t room = (size_t)n;
@@ -525,7 +525,7 @@ static void run_batch(const cJSON *step, const polyflake_snowflake *snowflake) {
   }
   status = polyflake_fill(snowflake, room, ids, &detail);
   if (member(step, "error")) {
-    check_refused(step, status, &detail);
+    check_error(step, status, &detail);
   } else {
     CHECK_STATUS(POLYFLAKE_OK, status);
     check_batch(step, ids, room);
@@ -547,7 +547,7 @@ static void run_script(const cJSON *script) {
     } else if (strcmp(call, "next_id") == 0 || strcmp(call, "try_next_id") == 0) {
       run_single(step, snowflake);
     } else {
-      CHECK(!"a call that this runner knows");
+      CHECK(!"a call that this program knows");
     }
   }
   polyflake_snowflake_free(snowflake);
@@ -561,17 +561,17 @@ static const struct {
 } sections[] = {
     {"errors", run_error},
     {"layouts", run_layout},
-    {"layouts_refused", run_layout_refused},
+    {"layouts_refused", run_layout_error},
     {"decode", run_decode},
-    {"decode_refused", run_decode_refused},
+    {"decode_refused", run_decode_error},
     {"compose", run_compose},
-    {"compose_refused", run_compose_refused},
+    {"compose_refused", run_compose_error},
     {"bounds", run_bounds},
     {"texts", run_text},
     {"texts_read", run_text_read},
-    {"texts_refused", run_text_refused},
+    {"texts_refused", run_text_error},
     {"options", run_options},
-    {"options_refused", run_options_refused},
+    {"options_refused", run_options_error},
     {"scripts", run_script},
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
@@ -595,13 +595,13 @@ static size_t section_of(const char *name) {
 }
 
 static void check_sections(void) {
-  begin("sections", "the file has those that this runner knows, and none is empty");
+  begin("sections", "are those that this program knows, and none is empty");
   const cJSON *section;
   cJSON_ArrayForEach(section, vectors) {
     if (strcmp(section->string, "about") != 0) {
       CHECK_TEXT(
           section->string,
-          section_of(section->string) < SECTIONS ? section->string : "no section of this runner"
+          section_of(section->string) < SECTIONS ? section->string : "a section of this program"
       );
     }
   }
@@ -611,7 +611,7 @@ static void check_sections(void) {
 }
 
 static void check_presets(void) {
-  begin("presets", "the library's names are those of the vectors");
+  begin("presets", "the library has the names in the vectors");
   size_t in_vectors = 0;
   const cJSON *layout;
   cJSON_ArrayForEach(layout, member(vectors, "layouts")) {
@@ -652,7 +652,7 @@ int main(int argc, char **argv) {
   char *content = read_file(argv[1]);
   cJSON *file = cJSON_ParseWithOpts(content, NULL, 1);
   if (!file) {
-    give_up("the vectors are no JSON");
+    give_up("the vectors are not JSON");
   }
   vectors = file;
   check_sections();
@@ -663,9 +663,7 @@ int main(int argc, char **argv) {
   cJSON_Delete(file);
   free(content);
   printf(
-      "passed over, since C cannot express their numbers: %lu cases, %lu steps of scripts\n",
-      passed_over(),
-      steps_passed_over
+      "skipped, since C cannot express their numbers: %lu cases, %lu script steps\n", skipped(), steps_skipped
   );
   return finish(FLOOR);
 }

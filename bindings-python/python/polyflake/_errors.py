@@ -4,132 +4,132 @@ from typing import ClassVar
 
 
 class PolyflakeError(Exception):
-    """Any refusal by Polyflake. The message names the value and what would fit."""
+    """Any error of Polyflake. The message says what is wrong and what would work."""
 
-    #: The error's permanent number, the same in every language.
+    #: The permanent number of the error, the same in every language.
     code: ClassVar[int] = 0
-    #: The error's permanent name, the same in every language.
+    #: The permanent name of the error, the same in every language.
     name: ClassVar[str] = ""
 
 
 class InvalidLayoutError(PolyflakeError, ValueError):
-    """A layout that cannot work."""
+    """The layout cannot work."""
 
     code = 1
     name = "invalid_layout"
 
 
 class UnknownLayoutError(PolyflakeError, ValueError):
-    """No preset of that name."""
+    """No preset has this name."""
 
     code = 2
     name = "unknown_layout"
 
 
 class InvalidNodeError(PolyflakeError, ValueError):
-    """A node field missing, unknown or out of range."""
+    """A node field is missing, unknown or out of range."""
 
     code = 3
     name = "invalid_node"
 
 
 class InvalidOptionError(PolyflakeError, ValueError):
-    """Any other option's value or name."""
+    """The name or value of any other option is invalid."""
 
     code = 4
     name = "invalid_option"
 
 
 class InvalidIdError(PolyflakeError, ValueError):
-    """An ID outside its layout, or a text that is no ID."""
+    """The ID does not fit the layout, or the text is not an ID."""
 
     code = 5
     name = "invalid_id"
 
 
 class TimeOutOfRangeError(PolyflakeError, OverflowError):
-    """Before the epoch or past the layout's end."""
+    """The time is before the epoch or past the layout's end."""
 
     code = 6
     name = "time_out_of_range"
 
 
 class ClockMovedBackwardsError(PolyflakeError, RuntimeError):
-    """The clock stands further back than ``max_backward_ms`` allows."""
+    """The clock has stepped back by more than ``max_backward_ms``."""
 
     code = 7
     name = "clock_moved_backwards"
 
     def __init__(self, message: str, behind_ms: int = 0, retry_after_ms: int = 0) -> None:
         super().__init__(message)
-        #: By how many ms the clock stands behind the last ID.
+        #: How many ms the clock is behind the last ID.
         self.behind_ms = behind_ms
-        #: After how many ms of the clock the next ID can come.
+        #: How many ms the clock must advance before the next ID.
         self.retry_after_ms = retry_after_ms
 
 
 class SequenceExhaustedError(PolyflakeError, RuntimeError):
-    """No ID came free within the time the call may wait."""
+    """No ID became available within the time that the call may wait."""
 
     code = 8
     name = "sequence_exhausted"
 
     def __init__(self, message: str, retry_after_ms: int = 0) -> None:
         super().__init__(message)
-        #: After how many ms of the clock the next ID can come.
+        #: How many ms the clock must advance before the next ID.
         self.retry_after_ms = retry_after_ms
 
 
 class ForkedError(PolyflakeError, RuntimeError):
-    """Used in a child of the process that made it."""
+    """The Snowflake was created by a parent process."""
 
     code = 9
     name = "forked"
 
 
 class ClockFailedError(PolyflakeError, RuntimeError):
-    """The caller's clock raised (see ``__cause__``) or returned no time."""
+    """The custom clock raised (see ``__cause__``), or did not return Unix ms."""
 
     code = 10
     name = "clock_failed"
 
 
 class StateFileError(PolyflakeError, OSError):
-    """The state file cannot be opened, or belongs to another layout or node."""
+    """The state file cannot be used, or belongs to another layout or node."""
 
     code = 11
     name = "state_file"
 
 
 class LeaseUnavailableError(PolyflakeError, OSError):
-    """No free worker, or the store cannot be reached."""
+    """No worker is free, or the store cannot be reached."""
 
     code = 12
     name = "lease_unavailable"
 
 
 class LeaseLostError(PolyflakeError, RuntimeError):
-    """The lease ran out; nothing more is issued on it."""
+    """The lease has expired; no more IDs are issued on it."""
 
     code = 13
     name = "lease_lost"
 
 
 class ClosedError(PolyflakeError, RuntimeError):
-    """Used after ``close``."""
+    """The Snowflake is closed."""
 
     code = 14
     name = "closed"
 
 
 class InternalError(PolyflakeError, RuntimeError):
-    """A bug in Polyflake: please report it."""
+    """A bug in Polyflake. Please report it."""
 
     code = 99
     name = "internal"
 
 
-#: The exception of each code, for the native half.
+#: The exception for each code, for the native half of the package.
 BY_CODE: dict[int, type[PolyflakeError]] = {
     error.code: error for error in PolyflakeError.__subclasses__()
 }

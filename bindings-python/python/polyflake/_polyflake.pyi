@@ -35,7 +35,7 @@ _Node: TypeAlias = SupportsIndex | Mapping[str, SupportsIndex]
 _Time: TypeAlias = datetime | SupportsIndex
 _Format: TypeAlias = Literal["decimal", "hex", "base32", "base36", "base58", "base62"]
 
-# Type checkers see no buffer in NumPy's arrays before Python 3.12.
+# Before Python 3.12, type checkers do not know that NumPy's arrays are buffers.
 @type_check_only
 class _Array(Protocol):
     @property

@@ -7,14 +7,14 @@ namespace Polyflake\Examples;
 use RuntimeException;
 
 /**
- * Numbers for the processes of a host: each has one of its own as long as it lives, whatever requests it serves.
+ * Numbers the processes of a host: each keeps its number for as long as it lives, whatever requests it serves.
  *
- * A file holds a record for every number: which process has it, by its ID and the time of its start. A process that is
- * not in it takes the first number whose process is gone. That is safe for a node: a new process begins with a fresh
- * tick, after all that the dead one issued.
+ * A file has a record for each number: the ID and start time of the process that owns it. A process that is not in the
+ * file takes the first number whose owner is gone. This is safe for a node, because a new process starts with a fresh
+ * tick, after everything that the dead one issued.
  *
- * The file belongs on the host's own /run (a tmpfs, empty after a boot) and to one PID namespace: containers have one
- * each. It reads /proc, so it needs Linux.
+ * Put the file on the host's own /run (a tmpfs, empty after a boot). It works within one PID namespace, and each
+ * container has its own. It reads /proc, so it needs Linux.
  */
 final class WorkerSlot
 {
@@ -33,9 +33,9 @@ final class WorkerSlot
                 $slot++;
             }
             if ($slot >= $slots) {
-                throw new RuntimeException("all $slots numbers of $file are taken by living processes");
+                throw new RuntimeException("all $slots numbers of $file are taken by running processes");
             }
-            // In place and at once, so that a process killed here leaves the others' records alone.
+            // One write in place, so that a process killed here does not damage other records.
             fseek($handle, $slot * self::RECORD);
             fwrite($handle, str_pad($self, self::RECORD));
         }
@@ -44,7 +44,7 @@ final class WorkerSlot
     }
 
     /**
-     * The process and when it started, in ticks since boot; the ID alone comes again. Empty if there is none.
+     * The process ID and its start time, in ticks since boot, because IDs are reused. Empty if there is no process.
      */
     private static function process(int $id): string
     {
@@ -52,7 +52,7 @@ final class WorkerSlot
         if ($stat === false) {
             return '';
         }
-        // The name, in parentheses, may hold anything; the start is the 20th number after it.
+        // The name, in parentheses, may contain anything. The start time is the 20th number after it.
         return $id . ' ' . explode(' ', substr($stat, (int) strrpos($stat, ')') + 2))[19];
     }
 }

@@ -1,8 +1,8 @@
 <?php
 
 /*
- * Answers each request with IDs. HOST_NUMBER (0 to 31, from the pool's env[HOST_NUMBER]) tells the hosts apart, the
- * worker's slot the processes of one host: so no two processes share a node.
+ * Answers each request with IDs. The node is HOST_NUMBER (0 to 31, from the pool's env[HOST_NUMBER]) and the worker's
+ * slot on that host, so no two processes share a node.
  */
 
 declare(strict_types=1);
@@ -23,6 +23,6 @@ header('Content-Type: application/json');
 echo json_encode([
     'process' => getmypid(),
     'node' => $ids->node(),
-    // As texts: JavaScript's numbers do not hold them.
+    // As strings, because they do not fit JavaScript's numbers.
     'ids' => array_map(strval(...), [$ids->nextId(), ...$ids->nextIds(20), $ids->nextId()]),
 ]), "\n";

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Polyflake\Exception;
 
 /**
- * Error 10, clock_failed: the caller's clock threw, or returned no int: see getPrevious().
+ * Error 10, clock_failed: the custom clock threw, or did not return an int. See getPrevious().
  */
 final class ClockFailedException extends \RuntimeException implements PolyflakeException
 {

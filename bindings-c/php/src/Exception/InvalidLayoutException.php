@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Polyflake\Exception;
 
 /**
- * Error 1, invalid_layout: a layout that cannot work.
+ * Error 1, invalid_layout: the layout cannot work.
  */
 final class InvalidLayoutException extends \InvalidArgumentException implements PolyflakeException
 {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Polyflake\Exception;
 
 /**
- * Error 13, lease_lost: the lease ran out; nothing more is issued on it.
+ * Error 13, lease_lost: the lease has expired; no more IDs are issued on it.
  */
 final class LeaseLostException extends \RuntimeException implements PolyflakeException
 {

@@ -7,13 +7,13 @@ namespace Polyflake\Exception;
 use Throwable;
 
 /**
- * Any refusal by Polyflake. getMessage() names the value and what would fit; getCode() is the error's permanent
- * number, the same in every language.
+ * Any error of Polyflake. getMessage() says what is wrong and what would work; getCode() is the permanent number of the
+ * error, the same in every language.
  *
- * @property-read string $name the error's permanent name, such as "invalid_layout"
- * @property-read int $behindMs by how many ms the clock stands behind the last ID, with clock_moved_backwards; else 0
- * @property-read int $retryAfterMs after how many ms of the clock the next ID can come, with clock_moved_backwards and
- *     sequence_exhausted; else 0
+ * @property-read string $name the permanent name of the error, such as "invalid_layout"
+ * @property-read int $behindMs how many ms the clock is behind the last ID, for clock_moved_backwards; otherwise 0
+ * @property-read int $retryAfterMs how many ms the clock must advance before the next ID, for clock_moved_backwards and
+ *     sequence_exhausted; otherwise 0
  */
 interface PolyflakeException extends Throwable
 {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Polyflake\Exception;
 
 /**
- * Error 8, sequence_exhausted: no ID came free within the time the call may wait: see $retryAfterMs.
+ * Error 8, sequence_exhausted: no ID became available within the time that the call may wait. See $retryAfterMs.
  */
 final class SequenceExhaustedException extends \RuntimeException implements PolyflakeException
 {

@@ -9,10 +9,10 @@ use Throwable;
 use TypeError;
 
 /**
- * The C function behind a caller's clock: one for each Snowflake that has such a clock.
+ * The C function behind a custom clock: one for each Snowflake that has such a clock.
  *
- * PHP keeps every C function that it makes of a closure until the request ends. So a trampoline whose Snowflake is gone
- * serves the next one, and there are never more of them than there were Snowflakes with a clock at one time.
+ * PHP keeps every C function that it creates from a closure until the end of the request. So trampolines are reused
+ * after their Snowflake is destroyed, and there are never more of them than Snowflakes with a clock at the same time.
  *
  * @internal
  */
@@ -54,7 +54,7 @@ final class ClockTrampoline
     }
 
     /**
-     * What the clock threw, once.
+     * Returns what the clock threw, and forgets it.
      */
     public function thrown(): ?Throwable
     {
@@ -63,7 +63,7 @@ final class ClockTrampoline
     }
 
     /**
-     * Called from C, which nothing may be thrown through.
+     * Called from C, so it must not throw.
      */
     private function read(?CData $user, CData $unixMs): int
     {

@@ -14,7 +14,7 @@ use Throwable;
 use TypeError;
 
 /**
- * PHP's values as the library's, and back. What they mean is for the library to decide.
+ * Converts between PHP's values and the library's. The library decides what they mean.
  *
  * @internal
  */
@@ -23,15 +23,15 @@ final class Core
     private const NANOSECONDS_PER_MICROSECOND = 1000;
 
     /**
-     * C types, parsed once: it is faster, and PHP 8.2 leaks those of pointers.
+     * C types, parsed once: this is faster, and PHP 8.2 leaks pointer types.
      *
      * @var array<string, CType>
      */
     private static array $types = [];
 
     /**
-     * Room for values of a C type, as the array that FFI takes for a pointer. What is read out of it, an integer or a
-     * pointer, is a copy; a struct is not, and FFI does not keep the room for it: keep it in a variable of its own.
+     * Allocates values of a C type, as an array, which FFI takes for a pointer. An integer or a pointer read from it is
+     * a copy. A struct is not, and does not keep the array alive: keep the array in a variable.
      */
     public static function room(string $type, int $count = 1): CData
     {
@@ -40,7 +40,7 @@ final class Core
     }
 
     /**
-     * Room for a struct that begins with its size.
+     * Allocates a struct that begins with its size.
      */
     public static function struct(string $type): CData
     {
@@ -62,8 +62,8 @@ final class Core
     }
 
     /**
-     * A text that C reads up to its NUL. One within would cut it short and let the rest pass unread, so it becomes the
-     * symbol for it, which no parser of the library takes.
+     * A text for C, which reads it up to the first NUL. A NUL inside would hide the rest of the text, so it is replaced
+     * by the symbol for NUL, which every parser of the library rejects.
      */
     public static function text(string $text): string
     {
@@ -71,7 +71,7 @@ final class Core
     }
 
     /**
-     * Sets an option: of a value C is told the length.
+     * Sets an option. C is given the length of the value, which may contain a NUL.
      */
     public static function set(CData $options, string $name, string $value, CData $detail): void
     {
@@ -80,7 +80,7 @@ final class Core
     }
 
     /**
-     * Sets the node, whole or by its fields; null and no fields leave it unset.
+     * Sets the node, whole or by its fields. Null and an empty array leave it unset.
      *
      * @param int|array<mixed>|string|null $node
      */
@@ -104,7 +104,7 @@ final class Core
     }
 
     /**
-     * An ID's 64 bits in PHP's int, whose sign they ignore.
+     * The 64 bits of an ID as PHP's int, which may be negative.
      */
     public static function bits(int|string $id): int
     {
@@ -132,7 +132,7 @@ final class Core
     }
 
     /**
-     * 64 bits as a number: an int where PHP's holds it, a decimal text for the rest.
+     * 64 bits as a number: an int if it fits, otherwise a decimal string.
      */
     public static function number(int $bits): int|string
     {
@@ -140,7 +140,7 @@ final class Core
     }
 
     /**
-     * Why 64 bits are no int: those of an ID with its top bit set.
+     * The exception for an ID with its top bit set, which does not fit PHP's int.
      */
     public static function tooLarge(int $bits, CData $detail): Throwable
     {
@@ -149,7 +149,7 @@ final class Core
     }
 
     /**
-     * An instant as Unix ms and the nanoseconds after them.
+     * A time as Unix ms and the remaining nanoseconds.
      *
      * @return array{int, int}
      */
@@ -167,7 +167,7 @@ final class Core
     }
 
     /**
-     * Unix ms, never negative, in UTC: PHP's years reach as far as 64 bits of ms.
+     * Unix ms, which are never negative, as a time in UTC. PHP's years have room for 64 bits of ms.
      */
     public static function time(int $unixMs): DateTimeImmutable
     {

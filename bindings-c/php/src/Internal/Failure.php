@@ -11,7 +11,7 @@ use Polyflake\Exception\PolyflakeException;
 use Throwable;
 
 /**
- * What the library refuses, as exceptions.
+ * The library's errors as exceptions.
  *
  * @internal
  */
@@ -29,7 +29,7 @@ final class Failure
     }
 
     /**
-     * In the library's words for a status, for what cannot be asked of it.
+     * An exception with the library's general message for a status, for errors that are found here.
      */
     public static function inWords(int $status, string $value = ''): PolyflakeException
     {
@@ -42,7 +42,7 @@ final class Failure
     }
 
     /**
-     * The exception that is named as the error is.
+     * The exception class of an error, by its name.
      *
      * @return class-string<PolyflakeException>
      */

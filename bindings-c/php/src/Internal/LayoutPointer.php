@@ -13,7 +13,7 @@ use FFI\CData;
  */
 final class LayoutPointer
 {
-    /** Null once it is freed: at the end of a request PHP destroys objects that others still use. */
+    /** Null once it is freed: at the end of a request, PHP destroys objects that others still use. */
     public ?CData $pointer;
 
     public function __construct(string $layout)

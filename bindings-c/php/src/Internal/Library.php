@@ -14,7 +14,7 @@ use Polyflake\LibraryException;
  */
 final class Library
 {
-    /** POLYFLAKE_ABI_VERSION of the header that resources/polyflake.h was trimmed from. */
+    /** The POLYFLAKE_ABI_VERSION of resources/polyflake.h. */
     public const ABI_VERSION = 0;
 
     private const HEADER = __DIR__ . '/../../resources/polyflake.h';
@@ -35,8 +35,8 @@ final class Library
     {
         [$path] = self::find();
         if (self::preloaded() !== null || ini_get('opcache.preload_user') !== '') {
-            // It is there by ffi.preload, or PHP cannot keep it, as it preloads in a process that ends. Then every
-            // request loads it for itself, as it may: the classes are preloaded.
+            // Already loaded by ffi.preload, or impossible, because with preload_user PHP preloads in a process that
+            // exits. Then every request loads it, which is allowed because the classes are preloaded.
             return;
         }
         $header = (string) tempnam(sys_get_temp_dir(), 'polyflake');
@@ -50,13 +50,13 @@ final class Library
     }
 
     /**
-     * A 32-bit PHP's int holds no ID.
+     * The int of a 32-bit PHP is too small for an ID.
      */
     public static function requireSixtyFourBits(int $intSize = PHP_INT_SIZE): void
     {
         if ($intSize < 8) {
             $bits = 8 * $intSize;
-            throw new LibraryException("Polyflake needs a 64-bit PHP: an int of this one has $bits bits");
+            throw new LibraryException("Polyflake needs a 64-bit PHP; this one has ints of $bits bits");
         }
     }
 
@@ -74,7 +74,7 @@ final class Library
     }
 
     /**
-     * The first library that can be loaded and has the right ABI: its path, and itself.
+     * Finds the first library that can be loaded and has the right ABI. Returns its path and the library.
      *
      * @return array{string, FFI}
      */
@@ -82,7 +82,7 @@ final class Library
     {
         self::requireSixtyFourBits();
         if (!class_exists(FFI::class)) {
-            throw new LibraryException("Polyflake needs PHP's extension FFI, which is not loaded (extension=ffi)");
+            throw new LibraryException('Polyflake needs the PHP extension FFI, which is not loaded (extension=ffi)');
         }
         $looked = '';
         foreach (self::candidates() as $path => $where) {
@@ -98,8 +98,8 @@ final class Library
     }
 
     /**
-     * Paths, in their order, and what each stands for. A path that the user names is the only one: another library than
-     * the one that was asked for would be a surprise.
+     * The paths to try, in order, and why. A path set by the user is the only one, because loading another library than
+     * the requested one would be a surprise.
      *
      * @return array<string, string>
      */
@@ -131,7 +131,7 @@ final class Library
     }
 
     /**
-     * The header without the lines that are for ffi.preload alone.
+     * The header without the lines that only ffi.preload needs.
      */
     private static function header(): string
     {
@@ -147,7 +147,7 @@ final class Library
         if (PHP_SAPI === 'cli' || ini_get('ffi.enable') !== 'preload') {
             return '';
         }
-        return "\nffi.enable=preload allows FFI to preloaded code alone: set opcache.preload to "
+        return "\nffi.enable=preload allows FFI only in preloaded code: set opcache.preload to "
             . dirname(__DIR__, 2) . '/preload.php, or ffi.enable to true';
     }
 }

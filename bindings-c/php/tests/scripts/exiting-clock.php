@@ -9,4 +9,4 @@ register_shutdown_function(static function (): void {
 });
 $ids = new Polyflake\Snowflake(node: 7, clock: static fn () => exit("the clock exits\n"));
 $id = $ids->nextId();
-echo "an ID came: $id\n";
+echo "an ID: $id\n";

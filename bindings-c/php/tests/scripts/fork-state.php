@@ -1,6 +1,6 @@
 <?php
 
-// Prints IDs that a child made by pcntl_fork and its parent took from a Snowflake with a state file, a line each.
+// Prints the IDs that a process and its forked child took from a Snowflake with a state file, one per line.
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// Prints what a child made by pcntl_fork may do with what it inherited, and whether the parent goes on.
+// Prints how the calls of a forked child end on what it inherited, and whether the parent continues.
 
 declare(strict_types=1);
 
@@ -28,11 +28,11 @@ if ($child === 0) {
         try {
             $call();
             echo "done\n";
-        } catch (PolyflakeException $refused) {
-            echo "{$refused->name}\n";
+        } catch (PolyflakeException $exception) {
+            echo "{$exception->name}\n";
         }
     }
     exit(0);
 }
 pcntl_waitpid($child, $status);
-echo $builtin->nextId() > $first && $own->nextId() === $ownFirst + 1 ? "parent goes on\n" : "parent is disturbed\n";
+echo $builtin->nextId() > $first && $own->nextId() === $ownFirst + 1 ? "the parent continues\n" : "the parent fails\n";

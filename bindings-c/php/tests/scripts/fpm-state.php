@@ -1,6 +1,6 @@
 <?php
 
-// Answers each request with IDs, as examples/fpm/index.php does, of the one node that all workers share.
+// Answers each request with IDs, like examples/fpm/index.php, but all workers share one node.
 
 declare(strict_types=1);
 

@@ -1,7 +1,7 @@
 <?php
 
 /*
- * At the end of a request PHP destroys objects that others still use.
+ * At the end of a request, PHP destroys objects that others still use.
  */
 
 declare(strict_types=1);
@@ -12,7 +12,7 @@ use Polyflake\Exception\ClosedException;
 use Polyflake\Layout;
 use Polyflake\Snowflake;
 
-// Made before the object that uses them, they are destroyed before it too.
+// Created before the object that uses them, so they are also destroyed before it.
 $ids = new Snowflake(node: 7);
 $layout = new Layout('discord');
 $audit = new class ($ids, $layout) {
@@ -20,7 +20,7 @@ $audit = new class ($ids, $layout) {
 
     public function __construct(private Snowflake $ids, private Layout $layout)
     {
-        // A cycle, so that it lives to the end.
+        // A cycle, so that it lives until the end.
         $this->self = $this;
     }
 

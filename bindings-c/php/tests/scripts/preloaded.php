@@ -1,7 +1,7 @@
 <?php
 
 /*
- * Says what opcache.preload has left to this program, which loads nothing itself.
+ * Prints what opcache.preload has loaded for this program, which loads nothing itself.
  */
 
 declare(strict_types=1);

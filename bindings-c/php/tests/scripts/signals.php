@@ -1,8 +1,8 @@
 <?php
 
 /*
- * Takes IDs while a storm of signals comes, whose handler takes IDs from the same Snowflake. Prints how many were taken
- * by the program, by the handler, and how many repeat.
+ * Takes IDs during a storm of signals, whose handler takes IDs from the same Snowflake. Prints how many IDs the program
+ * took, how many the handler took, and how many are repeated.
  */
 
 declare(strict_types=1);

@@ -1,6 +1,6 @@
 <?php
 
-// Takes IDs of the node and state file given, once a line comes in, prints them, and dies by a signal.
+// Waits for a line of input, takes IDs from the given node and state file, prints them, and is killed by a signal.
 
 declare(strict_types=1);
 

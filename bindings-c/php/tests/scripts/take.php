@@ -1,7 +1,7 @@
 <?php
 
 /*
- * Prints an ID and the files of the library that this process has loaded, by the package in the folder given.
+ * Prints an ID from the package in the given folder, and the library files that this process has loaded.
  */
 
 declare(strict_types=1);
