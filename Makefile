@@ -193,7 +193,8 @@ fmt: $(VENV)/ready node-package ## formats everything
 .PHONY: python-package
 python-package: $(VENV)/ready tools-ready
 	rm -f dist/*.whl
-	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin build -q --release --sdist --out ../dist
+	# The date of the unpacked sources, which cargo would otherwise take for older than what it built before.
+	cd bindings-python && SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(date +%s)} $(CURDIR)/$(VENV)/bin/maturin build -q --release --sdist --out ../dist
 
 .PHONY: packages
 packages: ## builds what users install, in dist/
