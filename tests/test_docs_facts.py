@@ -205,8 +205,6 @@ def test_files_and_commands_exist() -> None:
     assert sorted(commands - targets) == []
 
 
-    not (ROOT / "core/src/rule.rs").exists(), reason="the core's files have other names yet"
-)
 def test_files_of_the_core_exist() -> None:
     """Where a page says that files are those in core/src."""
     names = {
