@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_step_back_is_read_anew() {
+    fn what_looks_like_a_step_back_is_read_again() {
         let machine = &Machine::at(5_000_000);
         let ids = machine.ids(0);
         machine.advance(NS_PER_MS);
