@@ -11,6 +11,9 @@ from polyflake import Snowflake
 THREADS = 32
 # A thousand ticks: the thread that runs first in a tick gets most of it, which evens out.
 SECONDS = {"twitter": 1, "sonyflake": 10, "yitter": 1}
+# How much longer a thread may get less: on a busy machine it may be late to start, or not run for a
+# while. One that starves never catches up.
+PATIENCE = 60
 
 
 @pytest.mark.parametrize("layout", SECONDS)
@@ -19,12 +22,11 @@ def test_no_thread_starves(layout: str, batch: int) -> None:
     ids = Snowflake(layout=layout, node=60)
     got = [0] * THREADS
     failed: list[Exception] = []
-    began = time.monotonic()
-    end = began + SECONDS[layout]
+    is_over = threading.Event()
 
     def ask(thread: int) -> None:
         try:
-            while got[thread] == 0 or time.monotonic() < end:
+            while not is_over.is_set():
                 if batch == 1:
                     ids.next_id()
                 else:
@@ -33,13 +35,20 @@ def test_no_thread_starves(layout: str, batch: int) -> None:
         except Exception as error:
             failed.append(error)
 
+    def is_even() -> bool:
+        return 0 < sum(got) <= min(got) * 4 * THREADS
+
     threads = [threading.Thread(target=ask, args=(n,)) for n in range(THREADS)]
+    began = time.monotonic()
     for thread in threads:
         thread.start()
+    while not failed:
+        time.sleep(0.1)
+        passed = time.monotonic() - began
+        if passed >= SECONDS[layout] and (is_even() or passed >= SECONDS[layout] + PATIENCE):
+            break
+    is_over.set()
     for thread in threads:
         thread.join()
     assert not failed
-    # On a busy machine, threads that are not running ask for nothing.
-    ticks = (time.monotonic() - began) * 1000 / ids.layout.tick_ms
-    if sum(got) >= 0.9 * ticks * ids.layout.ids_per_tick:
-        assert min(got) * 4 >= sum(got) / THREADS, sorted(got)
+    assert is_even(), sorted(got)
