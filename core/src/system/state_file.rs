@@ -20,29 +20,33 @@
 //! bound, and the bound is at most [`AHEAD_MS`] ahead of the clock: so a new file, or one that was put in its place,
 //! begins that far ahead, and waits for the clock to get there.
 
-use core::mem::offset_of;
 use core::sync::atomic::Ordering;
 
 use memmap2::{MmapOptions, MmapRaw};
 use portable_atomic::AtomicU64;
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::hash::{BuildHasher, RandomState};
+use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use std::vec::Vec;
 
-use super::{Process, StdTime};
-use crate::clock::{Clock, SystemClock};
+use super::Process;
+use crate::clock::Clock;
 use crate::cursor::Cursor;
-use crate::decode::out_of_range;
 use crate::error::{Error, error};
-use crate::layout::{Key, ones};
+use crate::layout::Key;
 use crate::rule::{Bounds, Rule, ms_until};
 use crate::word::Word;
+
+mod create;
+mod fault;
+mod head;
+mod reset;
+
+use create::{check_file_system, create};
+pub(crate) use fault::StateFault;
+use head::Head;
+pub use reset::{reset_state, reset_state_with_clock};
 
 /// How far ahead of the clock the bound is written.
 const AHEAD_MS: i64 = 1000;
@@ -53,9 +57,6 @@ const MAX_LEAD_MS: u64 = 60_000;
 const TRIES: usize = 8;
 
 const SIZE: usize = 4096;
-const MAGIC: [u8; 8] = *b"plyflake";
-const BYTE_ORDER: u32 = 0x0102_0304;
-const VERSION: u32 = 1;
 /// Where the live half begins: on another cache line.
 const LIVE: usize = Head::LEN;
 
@@ -102,125 +103,6 @@ pub(crate) struct StateFile {
     boot: Option<u64>,
     /// This process issues nothing up to here, because another may have: the bound before a reboot, or of another file.
     floor: u64,
-}
-
-/// What is wrong with a state file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StateFault {
-    /// What the operating system said to an action.
-    Os {
-        action: &'static str,
-        errno: i32,
-    },
-    NotAFile,
-    FileSystem {
-        kind: u64,
-    },
-    Size {
-        len: u64,
-    },
-    Foreign,
-    ByteOrder,
-    Version {
-        version: u32,
-    },
-    Damaged,
-    OtherKey {
-        epoch_ms: u64,
-        tick_ms: u64,
-        placed_node: u64,
-    },
-    FarAhead {
-        lead_ms: u64,
-    },
-    Gone,
-}
-
-impl StateFault {
-    fn os(action: &'static str, error: &io::Error) -> Self {
-        // An error without a number is the standard library's: a path with a NUL.
-        Self::Os { action, errno: error.raw_os_error().unwrap_or(0) }
-    }
-
-    fn error(self, path: &Path) -> Error {
-        let path = Word::path(path);
-        match self {
-            Self::Os { action, errno } => error!(
-                StateFile,
-                "the state file `%` could not be % (%); its folder must exist and have room, and this process must be \
-                 able to read and write it",
-                Word(path),
-                Text(action),
-                Os(errno)
-            ),
-            Self::NotAFile => {
-                error!(
-                    StateFile,
-                    "`%` is not a regular file, so it cannot be a state file; name another",
-                    Word(path)
-                )
-            }
-            Self::FileSystem { kind } => error!(
-                StateFile,
-                "the state file `%` would be on a file system (type %) that is not known to show a mapping to all \
-                 processes alike, as network and FUSE file systems do not; put it on a local one, such as ext4, XFS, Btrfs \
-                 or tmpfs",
-                Word(path),
-                Number(kind)
-            ),
-            Self::Size { len } => error!(
-                StateFile,
-                "`%` is not a state file, or only part of one: it has % bytes, not 4096; name another, or restore it",
-                Word(path),
-                Number(len)
-            ),
-            Self::Foreign => error!(
-                StateFile,
-                "`%` is not a state file: it begins differently; it was left as it is; name another",
-                Word(path)
-            ),
-            Self::ByteOrder => error!(
-                StateFile,
-                "the state file `%` was made on a machine of the other byte order; name another",
-                Word(path)
-            ),
-            Self::Version { version } => error!(
-                StateFile,
-                "the state file `%` has format %, and this version of Polyflake knows 1; use the version that made it",
-                Word(path),
-                Number(version.into())
-            ),
-            Self::Damaged => error!(
-                StateFile,
-                "the state file `%` is damaged; delete it once the clock has passed every ID that was issued with it: a \
-                 new one then begins at the clock",
-                Word(path)
-            ),
-            Self::OtherKey { epoch_ms, tick_ms, placed_node } => error!(
-                StateFile,
-                "the state file `%` belongs to another layout or node (epoch %, tick % ms, node bits in their place %); \
-                 each needs its own file: name another",
-                Word(path),
-                Number(epoch_ms),
-                Number(tick_ms),
-                Number(placed_node)
-            ),
-            Self::FarAhead { lead_ms } => error!(
-                StateFile,
-                "the cursor in the state file `%` is % ms ahead of the clock; set the clock right if it is behind; if it \
-                 was ahead once, reset_state sets the cursor back, and IDs that were issued ahead of the clock are then issued \
-                 again when it gets there",
-                Word(path),
-                Number(lead_ms)
-            ),
-            Self::Gone => error!(
-                StateFile,
-                "the state file `%` was renamed, deleted or replaced while in use, and another process may issue the same \
-                 IDs now; put it back, or restart every process that uses it",
-                Word(path)
-            ),
-        }
-    }
 }
 
 /// What tells a file from one that has taken its name.
@@ -498,250 +380,12 @@ fn wait_for(rule: &Rule, clock: &impl Clock, now_ms: i64, slot: u64) -> Result<(
 const OPENED: &str = "opened";
 const CREATED: &str = "created";
 
-/// What a state file says of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Head {
-    key: Key,
-    bounds: Bounds,
-}
-
-impl Head {
-    /// Words of this machine's byte order; the last is the others' checksum.
-    const LEN: usize = 64;
-
-    fn bytes(&self) -> Vec<u8> {
-        let Key { epoch_ms, tick_ms, placed_node, bits } = self.key;
-        let Bounds { max_backward_ms, max_ahead_ms } = self.bounds;
-        let bounds = u64::from(max_backward_ms) << 32 | u64::from(max_ahead_ms);
-        let order_and_version = u64::from(BYTE_ORDER) << 32 | u64::from(VERSION);
-        let words =
-            [u64::from_ne_bytes(MAGIC), order_and_version, epoch_ms, tick_ms, placed_node, bits, bounds];
-        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        bytes.extend(u64::from(crc32fast::hash(&bytes)).to_ne_bytes());
-        bytes
-    }
-
-    fn read(bytes: &[u8; Self::LEN]) -> Result<Self, StateFault> {
-        let mut words = [0; Self::LEN / 8];
-        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = bytes.try_into().map_or(0, u64::from_ne_bytes);
-        }
-        let [magic, order_and_version, epoch_ms, tick_ms, placed_node, bits, bounds, checksum] = words;
-        if magic.to_ne_bytes() != MAGIC {
-            return Err(StateFault::Foreign);
-        }
-        if halves(order_and_version.swap_bytes()).0 == BYTE_ORDER {
-            return Err(StateFault::ByteOrder);
-        }
-        let checked = bytes.get(..Self::LEN - 8).unwrap_or_default();
-        let (order, version) = halves(order_and_version);
-        if u64::from(crc32fast::hash(checked)) != checksum || order != BYTE_ORDER {
-            return Err(StateFault::Damaged);
-        }
-        if version != VERSION {
-            return Err(StateFault::Version { version });
-        }
-        let (max_backward_ms, max_ahead_ms) = halves(bounds);
-        let key = Key { epoch_ms, tick_ms, placed_node, bits };
-        let (timestamp_bits, sequence_bits) = slot_bits(&key);
-        if tick_ms == 0 || timestamp_bits + sequence_bits > 64 {
-            return Err(StateFault::Damaged);
-        }
-        Ok(Self { key, bounds: Bounds { max_backward_ms, max_ahead_ms } })
-    }
-
-    /// The last slot that may have been taken when the clock stood at `now_ms`.
-    fn used_up_to(&self, now_ms: i64) -> Result<u64, Error> {
-        let Key { epoch_ms, tick_ms, .. } = self.key;
-        let (timestamp_bits, sequence_bits) = slot_bits(&self.key);
-        let last_tick = ones(timestamp_bits);
-        let after = u64::try_from(now_ms).ok().and_then(|now_ms| now_ms.checked_sub(epoch_ms));
-        let ends_at_ms = epoch_ms.saturating_add(last_tick.saturating_mul(tick_ms));
-        let after = after.ok_or_else(|| out_of_range(now_ms.into(), epoch_ms, ends_at_ms))?;
-        let tick = (after / tick_ms + u64::from(self.bounds.max_ahead_ms) / tick_ms).min(last_tick);
-        Ok(tick.checked_shl(sequence_bits).unwrap_or(0) | ones(sequence_bits))
-    }
-}
-
-/// The widths of timestamp and sequence.
-const fn slot_bits(key: &Key) -> (u32, u32) {
-    let [timestamp, _, sequence, ..] = key.bits.to_le_bytes();
-    (timestamp as u32, sequence as u32)
-}
-
-/// The high half and the low one.
-fn halves(word: u64) -> (u32, u32) {
-    (u32::try_from(word >> 32).unwrap_or(0), u32::try_from(word & u64::from(u32::MAX)).unwrap_or(0))
-}
-
-/// Makes a state file, whole and on disk before it has its name. If another process makes one meanwhile, that one is
-/// kept.
-fn create(path: &Path, head: &Head, first: u64) -> Result<(), StateFault> {
-    let created = |error| StateFault::os(CREATED, &error);
-    let made = Unnamed::write(path, head, first)?;
-    match fs::hard_link(&made.path, path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(created(error)),
-        _ => {}
-    }
-    drop(made);
-    sync_folder(path).map_err(created)
-}
-
-/// A state file that has not got its name yet; gone when dropped.
-struct Unnamed {
-    path: PathBuf,
-}
-
-impl Unnamed {
-    fn write(of: &Path, head: &Head, first: u64) -> Result<Self, StateFault> {
-        let created = |error| StateFault::os(CREATED, &error);
-        // Random, for process IDs are not unique among containers that share a folder.
-        let random = RandomState::new().hash_one(std::process::id());
-        let mut name = OsString::from(of);
-        name.push(std::format!(".{random:016x}.new"));
-        let path = PathBuf::from(name);
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o600).open(&path).map_err(created)?;
-        let made = Self { path };
-        check_file_system(&file)?;
-        let mut page = head.bytes();
-        page.resize(SIZE, 0);
-        let slots =
-            [offset_of!(Cursor, slot), offset_of!(Cursor, first)].map(|at| offset_of!(Live, cursor) + at);
-        let place = Identity::of(&file.metadata().map_err(created)?).word();
-        for (at, word) in [
-            (slots[0], first),
-            (slots[1], first),
-            (offset_of!(Live, written), first),
-            (offset_of!(Live, place), place),
-        ] {
-            page.splice(LIVE + at..LIVE + at + 8, word.to_ne_bytes());
-        }
-        // All of its bytes are written and synced: the disk has its blocks before anything is stored through a
-        // mapping, where a full disk would be no error but a SIGBUS.
-        file.write_all_at(&page, 0).and_then(|()| file.sync_all()).map_err(created)?;
-        Ok(made)
-    }
-}
-
-impl Drop for Unnamed {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-fn sync_folder(of: &Path) -> io::Result<()> {
-    of.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-}
-
-/// An error for file systems that may not show a mapping's stores to all processes that map the file, such as those of a
-/// network or of another kernel. On Linux, only the listed ones are known to.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn check_file_system(file: &File) -> Result<(), StateFault> {
-    /// From <linux/magic.h>; those of ZFS and bcachefs from their sources.
-    const LOCAL: [u64; 13] = [
-        0x0000_EF53, // ext2, ext3, ext4
-        0x5846_5342, // XFS
-        0x9123_683E, // Btrfs
-        0x0102_1994, // tmpfs
-        0x8584_58F6, // ramfs
-        0x794C_7630, // overlayfs
-        0x2FC1_2FC1, // ZFS
-        0xF2F5_2010, // F2FS
-        0xCA45_1A4E, // bcachefs
-        0x3153_464A, // JFS
-        0x5265_4973, // ReiserFS
-        0x0000_3434, // NILFS
-        0x2405_1905, // UBIFS
-    ];
-    let mut found = core::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the descriptor is open, and the struct is written whole where 0 is returned.
-    #[allow(unsafe_code)]
-    let kind = unsafe {
-        if libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) != 0 {
-            return Err(StateFault::os(OPENED, &io::Error::last_os_error()));
-        }
-        found.assume_init().f_type
-    };
-    // Its type differs from one C library to the next; the number has 32 bits everywhere.
-    #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation, clippy::unnecessary_cast)]
-    let kind = u64::from(kind as u32);
-    if LOCAL.contains(&kind) { Ok(()) } else { Err(StateFault::FileSystem { kind }) }
-}
-
-/// On other systems it is the mapping that fails.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn check_file_system(_: &File) -> Result<(), StateFault> {
-    Ok(())
-}
-
 /// What tells this boot of the machine from all others. `None`: there is no telling, and each opening counts as one.
 fn boot_id() -> Option<u64> {
     // Random, and so are the 60 bits taken of it.
     let uuid = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits: std::string::String = uuid.chars().filter(char::is_ascii_hexdigit).take(16).collect();
     u64::from_str_radix(&digits, 16).ok()
-}
-
-/// Sets a state file's cursor back to the system clock if it is ahead of it: the way out when a wrong clock has moved a
-/// cursor far into the future. Stop the processes that use the file first: in those that keep running, calls fail with
-/// `state_file` until they restart.
-///
-/// The risk: IDs that were issued ahead of the clock are issued again when the clock gets there, unless they are
-/// found and deleted before. A file whose cursor is not ahead of the clock is left as it is.
-///
-/// # Errors
-///
-/// `state_file`, also if there is no such file.
-///
-/// ```no_run
-/// polyflake::reset_state("/var/lib/app/polyflake.state")?;
-/// # Ok::<(), polyflake::Error>(())
-/// ```
-pub fn reset_state(path: impl AsRef<Path>) -> Result<(), Error> {
-    reset_state_with_clock(path, &SystemClock::<StdTime>::default())
-}
-
-/// [`reset_state`] to the caller's clock.
-///
-/// # Errors
-///
-/// `state_file` or `clock_failed`.
-pub fn reset_state_with_clock(path: impl AsRef<Path>, clock: &impl Clock) -> Result<(), Error> {
-    let path = path.as_ref();
-    let refuse = |fault: StateFault| fault.error(path);
-    let opened = |error| refuse(StateFault::os(OPENED, &error));
-    let absolute = std::path::absolute(path).map_err(opened)?;
-    loop {
-        let locked = File::open(&absolute).map_err(opened)?;
-        lock(&locked).map_err(opened)?;
-        let old = StateFile::map(&absolute).map_err(refuse)?;
-        if Identity::of(&locked.metadata().map_err(opened)?) != old.identity {
-            // Another reset was faster: its file is the one to look at.
-            continue;
-        }
-        let first = old.head.used_up_to(clock.unix_ms_uncached()?)?;
-        if first >= old.cursor().load() {
-            return Ok(());
-        }
-        // A new file in the old one's place, and not the old one set back: some process may be amid a step of it.
-        let made = Unnamed::write(&absolute, &old.head, first).map_err(refuse)?;
-        let replaced = fs::rename(&made.path, &absolute).and_then(|()| sync_folder(&absolute));
-        replaced.map_err(|error| refuse(StateFault::os("replaced", &error)))?;
-        old.cursor().use_up();
-        old.stop();
-        return Ok(());
-    }
-}
-
-/// Waits until no other process resets this file.
-fn lock(file: &File) -> io::Result<()> {
-    // SAFETY: the descriptor is open. Closing it ends the lock.
-    #[allow(unsafe_code)]
-    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 #[cfg(test)]
