@@ -3,13 +3,40 @@
 
 mod common;
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{code, in_child, in_child_of};
 use polyflake::{Clock, ClockError, ErrorCode, Snowflake};
 
 const FORKED: u8 = ErrorCode::Forked as u8;
+
+/// Whether a call that needs the heap would hang: in a child of a bare `clone`, another thread of the parent may have
+/// locked it.
+static HEAP_IS_LOCKED: AtomicBool = AtomicBool::new(false);
+
+struct Heap;
+
+#[global_allocator]
+static HEAP: Heap = Heap;
+
+// SAFETY: it is the system's allocator.
+unsafe impl GlobalAlloc for Heap {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if HEAP_IS_LOCKED.load(Ordering::Relaxed) {
+            std::process::abort();
+        }
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
 
 #[test]
 fn the_child_refuses_and_the_parent_goes_on() {
@@ -191,8 +218,14 @@ fn children_that_run_no_handler_of_forks_are_noticed() {
     builtin.next_id().unwrap();
     callers.next_id().unwrap();
     let calls = || [code(builtin.next_id()), code(callers.next_id()), code(unused.next_id())];
-    assert_eq!(in_child_of(clone, calls), [FORKED; 3]);
-    assert_eq!(in_child_of(fork, calls), [FORKED; 3]);
+    let calls_without_heap = || {
+        HEAP_IS_LOCKED.store(true, Ordering::Relaxed);
+        let codes = calls();
+        HEAP_IS_LOCKED.store(false, Ordering::Relaxed);
+        codes
+    };
+    assert_eq!(in_child_of(clone, calls_without_heap), [FORKED; 3]);
+    assert_eq!(in_child_of(fork, calls_without_heap), [FORKED; 3]);
     assert_eq!(calls(), [0; 3]);
 }
 

@@ -50,15 +50,12 @@ impl<C: Clock> Snowflake<C> {
             Ok(run) => return Ok(run),
             Err(stopped) => Blocked { stopped, filled: 0 },
         };
-        let (mut since, mut so_far) = (None, None);
+        // Before it joins the others, which takes a lock and memory: an error needs neither, and in a child made by a bare
+        // `clone` the heap may be locked for ever.
+        let mut pause = self.pause_after(&blocked, None)?;
         let turn = Process::current().wait_for(self.waits_for(), wanted);
+        let since = wait.elapsed();
         loop {
-            let pause = match self.pause_after(&blocked, so_far) {
-                Ok(pause) => pause,
-                // It may have been given some since it last looked.
-                Err(error) => return turn.given().ok_or(error.into()),
-            };
-            let since = *since.get_or_insert_with(|| wait.elapsed());
             if turn.leads() {
                 wait.pause(pause.min(Turn::longest_pause()))?;
             } else {
@@ -68,7 +65,7 @@ impl<C: Clock> Snowflake<C> {
             }
             // Before the clock is read once more: a thread that loses the processor after that has not yet seen what the
             // time brought.
-            so_far = Some(wait.elapsed().saturating_sub(since));
+            let so_far = wait.elapsed().saturating_sub(since);
             if let Some(run) = turn.given() {
                 return Ok(run);
             }
@@ -81,6 +78,11 @@ impl<C: Clock> Snowflake<C> {
                 Ok(run) => return Ok(run),
                 Err(stopped) => blocked = Blocked { stopped, filled: 0 },
             }
+            pause = match self.pause_after(&blocked, Some(so_far)) {
+                Ok(pause) => pause,
+                // It may have been given some since it last looked.
+                Err(error) => return turn.given().ok_or(error.into()),
+            };
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn in_child_of<const N: usize>(
         0 => {
             let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child))
                 .is_ok_and(|bytes| to.write_all(&bytes).is_ok());
-            // SAFETY: it returns to nobody.
+            // SAFETY: it does not return.
             unsafe { libc::_exit(i32::from(!written)) }
         }
         pid => {
