@@ -120,39 +120,50 @@ impl Format {
         let mut id = 0_u64;
         for (index, character) in text.chars().enumerate() {
             let position = index + 1;
-            let Some(digit) = self.digit(character) else {
-                return Err(error!(
-                    InvalidId,
-                    "`%` at position % is not a % digit; the digits are %",
-                    Given(escaped(character)),
-                    Number(position as u64),
-                    Text(self.name()),
-                    Text(self.alphabet())
-                ));
-            };
+            let Some(digit) = self.digit(character) else { return Err(self.foreign(character, position)) };
             if position > self.max_len() {
-                return Err(error!(
-                    InvalidId,
-                    "a % ID has at most % characters; there is another at position %",
-                    Text(self.name()),
-                    Number(self.max_len() as u64),
-                    Number(position as u64)
-                ));
+                return Err(self.too_long(position));
             }
             let next = id.checked_mul(base).and_then(|id| id.checked_add(digit));
-            id = next.ok_or_else(|| {
-                error!(
-                    InvalidId,
-                    "the % ID passes 64 bits (18446744073709551615) at position %",
-                    Text(self.name()),
-                    Number(position as u64)
-                )
-            })?;
+            id = next.ok_or_else(|| self.overflow(position))?;
         }
         if text.is_empty() {
             return Err(error!(InvalidId, "an empty text is not a % ID", Text(self.name())));
         }
         Ok(id)
+    }
+
+    #[cold]
+    fn foreign(self, character: char, position: usize) -> Error {
+        error!(
+            InvalidId,
+            "`%` at position % is not a % digit; the digits are %",
+            Given(escaped(character)),
+            Number(position as u64),
+            Text(self.name()),
+            Text(self.alphabet())
+        )
+    }
+
+    #[cold]
+    fn too_long(self, position: usize) -> Error {
+        error!(
+            InvalidId,
+            "a % ID has at most % characters; there is another at position %",
+            Text(self.name()),
+            Number(self.max_len() as u64),
+            Number(position as u64)
+        )
+    }
+
+    #[cold]
+    fn overflow(self, position: usize) -> Error {
+        error!(
+            InvalidId,
+            "the % ID passes 64 bits (18446744073709551615) at position %",
+            Text(self.name()),
+            Number(position as u64)
+        )
     }
 
     fn digit(self, character: char) -> Option<u64> {
