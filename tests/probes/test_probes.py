@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -328,16 +329,19 @@ print(*range(n), sep="\\n")
 PAGE = DOCS.read_text(encoding="utf-8")
 
 
+MY_IDS = """
+import itertools, os
+class Generator:
+    def next_id(self, ids=itertools.count()): return os.getpid() << 32 | next(ids)
+"""
+
+
 def test_the_example_in_the_docs_runs(tmp_path: Path) -> None:
     """The first Python program of docs/probes.md, an adapter for a generator in any language."""
     (program,) = re.findall(r"```python\n(#!.*?)```", PAGE, re.DOTALL)
     path = tmp_path / "my-adapter"
     path.write_text(program)
-    (tmp_path / "my_ids.py").write_text(
-        "import itertools, os\n"
-        "class Generator:\n"
-        "    def next_id(self, ids=itertools.count()): return os.getpid() << 32 | next(ids)\n"
-    )
+    (tmp_path / "my_ids.py").write_text(MY_IDS)
     outcomes = outcomes_of("--adapter", f"{sys.executable} {path}", "--scale", "0.01")
     ran = {name for name, outcome in outcomes.items() if outcome["verdict"] == "no repeats"}
     assert ran == {"threads", "worker-threads", "fork", "exhaustion", "per-call"} | {
@@ -345,6 +349,25 @@ def test_the_example_in_the_docs_runs(tmp_path: Path) -> None:
     }
     others = {outcome["verdict"] for name, outcome in outcomes.items() if name not in ran}
     assert others == {"unsupported"}
+
+
+def test_the_short_example_in_the_docs_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The adapter for a generator that Python can call, and how it steps the clock."""
+    program, step = re.findall(r"```python not-run\n(.*?)```", PAGE, re.DOTALL)
+    path = tmp_path / "my_adapter.py"
+    path.write_text(program)
+    (tmp_path / "my_ids.py").write_text(MY_IDS)
+    monkeypatch.setenv("PYTHONPATH", str(HERE / "adapters/python"))
+    command = f"{sys.executable} {path}"
+    for situation in ("threads", "fork", "per-call"):
+        outcomes = outcomes_of("--adapter", command, "--scale", "0.01", "--only", situation)
+        assert outcomes[situation]["verdict"] == "no repeats", outcomes[situation]["detail"]
+    clock = tmp_path / "clock"
+    monkeypatch.setenv("FAKETIME_TIMESTAMP_FILE", str(clock))
+    exec(step, {"os": os, "given": {"behind_ms": 5000}})
+    assert clock.read_text() == "-5.0\n"
 
 
 def test_the_docs_name_every_situation_and_status() -> None:
