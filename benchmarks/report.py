@@ -321,7 +321,7 @@ them with figures of other runs or machines; ratios within a table can be compar
   ms, or 244 ns per ID: that is 100 % under full load.
 
 `make bench` measures everything again. How it measures, and what it needs:
-[benchmarks](../../benchmarks/README.md).
+[benchmarks](https://github.com/polyflake/polyflake/blob/main/benchmarks/README.md).
 """
 
 

@@ -72,10 +72,10 @@ def test_the_guides_contents() -> None:
 
 
 def test_links_of_the_guide_stay_in_it() -> None:
-    """A book does not have the rest of the repository. The benchmarks' page is generated."""
+    """A book does not have the rest of the repository."""
     docs = ROOT / "docs"
     for on in GUIDE:
         relative = [link for link in on.links if "://" not in link]
         paths = [(on.path.parent / link.partition("#")[0]).resolve() for link in relative]
         outside = [path for path in paths if not path.is_relative_to(docs)]
-        assert outside == [] or str(on) == "docs/benchmarks/README.md", f"{on}: {outside}"
+        assert outside == [], f"{on}: {outside}"
