@@ -26,7 +26,7 @@ demo: $(VENV)/installed ## stores a million orders, with IDs from four threads, 
 # Two at a time, since half of them use only one processor; the long ones first. Each part's output is printed as one
 # block when the part has ended.
 TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-instructions \
-  test-fuzz test-no-std test-msrv test-reference test-docs
+  test-fuzz test-platforms test-msrv test-reference test-docs
 
 .PHONY: test
 test: ## builds and tests everything, and prints how long each part took
@@ -79,9 +79,9 @@ test-miri: tools-ready
 fuzz: tools-ready ## fuzzes each target for five minutes
 	tools/fuzz 300
 
-.PHONY: test-no-std
-test-no-std: tools-ready
-	tools/no-std
+.PHONY: test-platforms
+test-platforms: tools-ready
+	tools/platforms
 
 .PHONY: test-msrv
 test-msrv: tools-ready

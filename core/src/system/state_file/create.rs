@@ -5,13 +5,12 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::fault::StateFault;
 use super::head::Head;
-use super::{CREATED, Identity, LIVE, Live, OPENED, SIZE};
+use super::{CREATED, Identity, LIVE, Live, SIZE};
 use crate::cursor::Cursor;
 
 /// Makes a state file, whole and on disk before it has its name. If another process makes one meanwhile, that one is
@@ -98,8 +97,8 @@ pub(super) fn check_file_system(file: &File) -> Result<(), StateFault> {
     // SAFETY: the descriptor is open, and the struct is written whole where 0 is returned.
     #[allow(unsafe_code)]
     let kind = unsafe {
-        if libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) != 0 {
-            return Err(StateFault::os(OPENED, &io::Error::last_os_error()));
+        if libc::fstatfs(std::os::fd::AsRawFd::as_raw_fd(file), found.as_mut_ptr()) != 0 {
+            return Err(StateFault::os(super::OPENED, &io::Error::last_os_error()));
         }
         found.assume_init().f_type
     };

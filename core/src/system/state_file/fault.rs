@@ -15,6 +15,7 @@ pub(crate) enum StateFault {
         errno: i32,
     },
     NotAFile,
+    #[cfg_attr(not(any(target_os = "linux", target_os = "android")), allow(dead_code))]
     FileSystem {
         kind: u64,
     },
