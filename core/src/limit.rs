@@ -25,7 +25,7 @@ impl Limit {
         Self { word: AtomicPtr::new(address(word)) }
     }
 
-    /// The last slot that may be taken without looking further.
+    /// The last slot that may be taken without looking further: at most the layout's last.
     #[inline(always)]
     pub(crate) fn get(&self) -> u64 {
         let word = self.word.load(Ordering::Acquire);

@@ -5,6 +5,7 @@ use core::time::Duration;
 use portable_atomic::AtomicU64;
 
 use crate::clock::TimeSource;
+use crate::layout::ones;
 use crate::rule::Run;
 
 #[path = "system/no_state_file.rs"]
@@ -48,10 +49,23 @@ impl Process {
         Turn
     }
 
-    pub(crate) fn limit(&self) -> &'static AtomicU64 {
-        static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
-        &LIMIT
+    /// The last slot of layouts whose slots have so many bits.
+    pub(crate) fn limit(&self, slot_bits: u32) -> &'static AtomicU64 {
+        static LIMITS: [AtomicU64; 65] = limits();
+        let [.., last] = &LIMITS;
+        usize::try_from(slot_bits).ok().and_then(|bits| LIMITS.get(bits)).unwrap_or(last)
     }
+}
+
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler only")]
+const fn limits() -> [AtomicU64; 65] {
+    let mut limits = [const { AtomicU64::new(0) }; 65];
+    let mut bits = 0;
+    while bits < 65 {
+        limits[bits as usize] = AtomicU64::new(ones(bits));
+        bits += 1;
+    }
+    limits
 }
 
 /// The only call that waits.

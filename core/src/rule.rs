@@ -72,7 +72,6 @@ pub(crate) struct Rule {
     epoch_ms: u64,
     tick_ms: u64,
     last_tick: u64,
-    last_slot: u64,
     sequence_bits: u32,
     ahead: u64,
     back: u64,
@@ -108,7 +107,6 @@ impl Rule {
             epoch_ms: layout.epoch_ms(),
             tick_ms: layout.tick_ms(),
             last_tick: ones(layout.timestamp_bits()),
-            last_slot: ones(layout.timestamp_bits() + layout.sequence_bits()),
             sequence_bits: layout.sequence_bits(),
             ahead: u64::from(bounds.max_ahead_ms) / layout.tick_ms(),
             back: u64::from(bounds.max_backward_ms).div_ceil(layout.tick_ms()),
@@ -145,15 +143,16 @@ impl Rule {
         Ok(Run { first, last: end.min(first.saturating_add(want - 1)), rolled_back })
     }
 
-    /// The slot after `last`, if it lies in the clock's own tick: then [`step`](Self::step) gives it too, whatever the
-    /// options are.
+    /// The slot after `last`, if it is in the clock's own tick: then [`step`](Self::step) gives it too, whatever the
+    /// options are. Only for a `last` below the layout's last slot, which a [`Limit`](crate::limit::Limit) sees to.
     #[inline(always)]
-    pub(crate) fn next_in_tick(&self, last: u64, now_ms: i64) -> Option<u64> {
-        let next = last.checked_add(1)?;
+    pub(crate) const fn next_in_tick(&self, last: u64, now_ms: i64) -> Option<u64> {
+        let next = last.wrapping_add(1);
         let start_ms = self.tick_of(next).wrapping_mul(self.tick_ms).wrapping_add(self.epoch_ms);
-        let since_ms = u64::try_from(now_ms).ok()?.wrapping_sub(start_ms);
-        // Up to the last slot, nothing above has wrapped.
-        (since_ms < self.tick_ms && next <= self.last_slot).then_some(next)
+        // Every tick ends by 2^63 ms, and a time before 1970 is 2^63 or more here, so it is not in the tick.
+        #[expect(clippy::cast_sign_loss, reason = "modulo 2^64")]
+        let since_ms = (now_ms as u64).wrapping_sub(start_ms);
+        if since_ms < self.tick_ms { Some(next) } else { None }
     }
 
     /// The run of a cursor that has issued nothing yet, where the rule allows `run`: it begins in the same tick, and as in
@@ -283,4 +282,52 @@ const fn mix(state: u64) -> u64 {
     let z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever the layout, the options and the clock are.
+        #[test]
+        fn the_next_slot_of_the_tick_is_the_rules(
+            (timestamp_bits, sequence_bits) in (1_u32..=63, 1_u32..=32).prop_filter("64 bits", |(t, s)| t + s <= 64),
+            tick_ms in prop_oneof![Just(1_u64), Just(1000), 1_u64..1 << 40, Just(1 << 62)],
+            epoch_ms in prop_oneof![Just(0_u64), 0_u64..1 << 62],
+            max_ahead_ms in 0_u32..5000,
+            last in any::<u64>(),
+            near in -3_i64..3,
+            far_ms in any::<i64>(),
+            is_near in any::<bool>(),
+        ) {
+            let fields = [("timestamp", timestamp_bits), ("sequence", sequence_bits)];
+            let Ok(layout) = Layout::new(&fields, epoch_ms, tick_ms) else { return Ok(()) };
+            let bounds = Bounds { max_backward_ms: 1000, max_ahead_ms };
+            let rule = Rule::new(&layout, 0, bounds, SequenceStart::Zero);
+            let last_slot = ones(timestamp_bits + sequence_bits);
+            let last = (last & last_slot).min(last_slot - 1);
+            let start_ms = i64::try_from(rule.start_ms(rule.tick_of(last + 1))).unwrap();
+            let now_ms = if is_near {
+                start_ms.saturating_add(near.saturating_mul(i64::try_from(tick_ms / 2 + 1).unwrap()))
+            } else {
+                far_ms
+            };
+            if let Some(next) = rule.next_in_tick(last, now_ms) {
+                prop_assert_eq!(rule.step(last, now_ms, 1), Ok(Run { first: next, last: next, rolled_back: false }));
+            }
+            prop_assert_eq!(rule.next_in_tick(last, start_ms), Some(last + 1));
+        }
+    }
+
+    #[test]
+    fn no_time_before_1970_is_in_a_tick_that_ends_last() {
+        let layout = Layout::new(&[("timestamp", 1), ("sequence", 2)], 0, 1 << 62).unwrap();
+        let rule = Rule::new(&layout, 0, Bounds { max_backward_ms: 0, max_ahead_ms: 0 }, SequenceStart::Zero);
+        // In the last tick, from 2^62 to 2^63 - 1.
+        for (now_ms, next) in [(i64::MAX, Some(6)), (1 << 62, Some(6)), (i64::MIN, None), (-1, None)] {
+            assert_eq!(rule.next_in_tick(5, now_ms), next, "{now_ms}");
+        }
+    }
 }

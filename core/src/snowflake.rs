@@ -6,7 +6,7 @@ use crate::clock::{BuiltinClock, Clock};
 use crate::cursor::Cursor;
 use crate::decode::Decoded;
 use crate::error::Error;
-use crate::layout::{Layout, ones};
+use crate::layout::Layout;
 use crate::limit::Limit;
 use crate::number::Number;
 use crate::options::Options;
@@ -57,24 +57,18 @@ pub struct Snowflake<C = BuiltinClock> {
     timestamp_shift: u32,
     sequence_shift: u32,
     sequence_bits: u32,
+    sequence_mask: u64,
     max_wait_ms: u32,
     max_backward_ms: u32,
-    cursor: CursorRef,
+    /// In the process's registry or in a state file. `None`: the clock is the caller's, and the cursor is `own`.
+    shared: Option<&'static Cursor>,
+    own: Cursor,
+    state_file: Option<&'static StateFile>,
     limit: Limit,
     made_in: &'static Process,
     clock: C,
     layout: Layout,
     node: u64,
-}
-
-/// Where the cursor is.
-enum CursorRef {
-    /// Here: the clock is the caller's.
-    Own(Cursor),
-    /// In the process's registry.
-    OfProcess(&'static Cursor),
-    /// In a state file.
-    OfHost(&'static StateFile),
 }
 
 impl Snowflake {
@@ -124,26 +118,15 @@ impl<C> Snowflake<C> {
         self.layout.decode(id)
     }
 
-    #[inline]
+    #[inline(always)]
     fn cursor(&self) -> &Cursor {
-        match &self.cursor {
-            CursorRef::Own(cursor) => cursor,
-            CursorRef::OfProcess(cursor) => cursor,
-            CursorRef::OfHost(file) => file.cursor(),
-        }
-    }
-
-    fn state_file(&self) -> Option<&'static StateFile> {
-        match self.cursor {
-            CursorRef::OfHost(file) => Some(file),
-            _ => None,
-        }
+        self.shared.unwrap_or(&self.own)
     }
 
     #[inline(always)]
     const fn id_of(&self, slot: u64) -> u64 {
         let ticks = slot >> self.sequence_bits;
-        let sequence = slot & ones(self.sequence_bits);
+        let sequence = slot & self.sequence_mask;
         ticks << self.timestamp_shift | sequence << self.sequence_shift | self.placed_node
     }
 }
@@ -176,7 +159,8 @@ impl<C: Clock> Snowflake<C> {
     /// - `closed` after [`close`](Self::close).
     #[inline]
     pub fn next_id(&self) -> Result<u64, Error> {
-        self.next_id_with(&mut crate::system::ThreadWait::new())
+        let wait = || crate::system::ThreadWait::new();
+        self.poll_next_id().or_else(|blocked| self.next_id_after(blocked, &mut wait()))
     }
 
     /// Fills `ids`, waiting for at most `max_wait_ms` of real time between two runs. An error part-way loses the

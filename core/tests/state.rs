@@ -281,6 +281,13 @@ fn what_is_no_whole_state_file_is_refused_and_left_alone() {
         bytes[at..at + 8].fill(0xFF);
         assert!(refused(&bytes).contains("is damaged"));
     }
+    // In order, but past the layout's last slot.
+    let mut bytes = whole.clone();
+    for at in [at::SOFT, at::SYNCED, at::WRITTEN] {
+        let at = usize::try_from(at).unwrap();
+        bytes[at..at + 8].copy_from_slice(&(1_u64 << 53).to_ne_bytes());
+    }
+    assert!(refused(&bytes).contains("is damaged"));
     // A whole one in the other byte order.
     let mut swapped = whole.clone();
     swapped[8..64].chunks_exact_mut(8).for_each(<[u8]>::reverse);

@@ -2,7 +2,6 @@
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::layout::ones;
 use crate::number::Number;
 use crate::rule::Run;
 use crate::snowflake::Snowflake;
@@ -83,7 +82,7 @@ impl<C> Snowflake<C> {
         let mut slot = run.first;
         while !rest.is_empty() {
             // Within a tick only the sequence changes, so that the loop below is an addition an ID.
-            let left = ones(self.sequence_bits) - (slot & ones(self.sequence_bits));
+            let left = self.sequence_mask - (slot & self.sequence_mask);
             let in_tick = usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1));
             let (tick, others) = rest.split_at_mut(in_tick.min(rest.len()));
             let mut next = self.id_of(slot);

@@ -5,11 +5,12 @@ use crate::clock::Clock;
 use crate::clock::{BuiltinClock, TimeSource};
 use crate::cursor::Cursor;
 use crate::error::Error;
+use crate::layout::ones;
 use crate::limit::Limit;
 use crate::options::{Options, Resolved};
 use crate::rule::Rule;
-use crate::snowflake::{CursorRef, Snowflake};
-use crate::system::Process;
+use crate::snowflake::Snowflake;
+use crate::system::{Process, StateFile};
 
 impl Options {
     /// A Snowflake on the caller's clock, with its own cursor or that of a state file.
@@ -23,8 +24,14 @@ impl Options {
         let rule = resolved.rule();
         // Before the clock is read, which may fork.
         let made_in = Process::current();
-        let cursor = host_cursor(&resolved, &rule, &clock)?.unwrap_or_else(|| CursorRef::Own(Cursor::new(0)));
-        Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock))
+        let file = state_file(&resolved, &rule, &clock)?;
+        // A caller's clock may be at any tick, and there is none before it that was used up.
+        let limit = if file.is_some() {
+            Limit::not_started()
+        } else {
+            Limit::of(made_in.limit(resolved.layout.timestamp_bits() + resolved.layout.sequence_bits()))
+        };
+        Ok(Snowflake::new(&resolved, rule, file.map(StateFile::cursor), file, limit, made_in, clock))
     }
 
     /// A Snowflake on a built-in clock. It shares its cursor with those of this process that have the same epoch, tick,
@@ -64,51 +71,56 @@ impl Options {
         let rule = resolved.rule();
         let made_in = Process::current();
         let clock = wrap(BuiltinClock::new(resolved.clock, resolved.bounds.max_backward_ms, source));
-        let cursor = match host_cursor(&resolved, &rule, &clock)? {
-            Some(cursor) => cursor,
-            None => CursorRef::OfProcess(crate::registry::process_cursor(
-                &resolved.key(),
-                resolved.bounds,
-                &rule,
-                &clock,
-            )?),
+        let file = state_file(&resolved, &rule, &clock)?;
+        let cursor = match file {
+            Some(file) => file.cursor(),
+            None => crate::registry::process_cursor(&resolved.key(), resolved.bounds, &rule, &clock)?,
         };
-        Ok(Snowflake::new(&resolved, rule, cursor, made_in, clock))
+        Ok(Snowflake::new(&resolved, rule, Some(cursor), file, Limit::not_started(), made_in, clock))
     }
 }
 
-/// The cursor in the state file, if one is given.
+/// The state file, if one is given.
 #[cfg(feature = "std")]
-fn host_cursor(options: &Resolved, rule: &Rule, clock: &impl Clock) -> Result<Option<CursorRef>, Error> {
+fn state_file(
+    options: &Resolved,
+    rule: &Rule,
+    clock: &impl Clock,
+) -> Result<Option<&'static StateFile>, Error> {
     let Some(path) = &options.state else { return Ok(None) };
-    let file = crate::registry::state_file(&options.key(), options.bounds, path, rule, clock)?;
-    Ok(Some(CursorRef::OfHost(file)))
+    crate::registry::state_file(&options.key(), options.bounds, path, rule, clock).map(Some)
 }
 
-/// There are no state files without `std`.
+/// There are none without `std`.
 #[cfg(not(feature = "std"))]
 #[expect(clippy::unnecessary_wraps, reason = "as where there are")]
-fn host_cursor(_: &Resolved, _: &Rule, _: &impl Clock) -> Result<Option<CursorRef>, Error> {
+fn state_file(_: &Resolved, _: &Rule, _: &impl Clock) -> Result<Option<&'static StateFile>, Error> {
     Ok(None)
 }
 
 impl<C> Snowflake<C> {
-    fn new(from: &Resolved, rule: Rule, cursor: CursorRef, made_in: &'static Process, clock: C) -> Self {
+    fn new(
+        from: &Resolved,
+        rule: Rule,
+        shared: Option<&'static Cursor>,
+        state_file: Option<&'static StateFile>,
+        limit: Limit,
+        made_in: &'static Process,
+        clock: C,
+    ) -> Self {
         let layout = from.layout;
-        let limit = match cursor {
-            // A caller's clock may be at any tick, and there is none before it that was used up.
-            CursorRef::Own(_) => Limit::of(made_in.limit()),
-            _ => Limit::not_started(),
-        };
         Self {
             rule,
             placed_node: layout.place_node(from.node),
             timestamp_shift: layout.timestamp_shift(),
             sequence_shift: layout.sequence_shift(),
             sequence_bits: layout.sequence_bits(),
+            sequence_mask: ones(layout.sequence_bits()),
             max_wait_ms: from.max_wait_ms,
             max_backward_ms: from.bounds.max_backward_ms,
-            cursor,
+            shared,
+            own: Cursor::new(0),
+            state_file,
             limit,
             made_in,
             clock,

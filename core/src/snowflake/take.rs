@@ -25,17 +25,24 @@ impl<C: Clock> Snowflake<C> {
     #[doc(hidden)]
     #[inline(always)]
     pub fn poll_next_id(&self) -> Result<u64, Blocked> {
-        let now_ms = self.clock.unix_ms();
-        if let Ok(now_ms) = now_ms {
-            let cursor = self.cursor();
-            let last = cursor.load();
-            if let Some(slot) = self.rule.next_in_tick(last, now_ms) {
-                // After the clock, which may be the caller's and fork.
-                if slot <= self.limit.get() && cursor.advance(last, slot) {
-                    return Ok(self.id_of(slot));
-                }
+        let now_ms = match self.clock.unix_ms() {
+            Ok(now_ms) => now_ms,
+            Err(error) => return self.poll_whole_rule(Err(error)),
+        };
+        let cursor = self.cursor();
+        let last = cursor.load();
+        if let Some(slot) = self.rule.next_in_tick(last, now_ms) {
+            // The limit after the clock, which may be the caller's and fork. Below it there is a next slot.
+            if last < self.limit.get() && cursor.advance(last, slot) {
+                return Ok(self.id_of(slot));
             }
         }
+        self.poll_whole_rule(Ok(now_ms))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_whole_rule(&self, now_ms: Result<i64, ClockError>) -> Result<u64, Blocked> {
         match self.take(1, now_ms) {
             Ok(run) => Ok(self.id_of(run.first)),
             Err(stopped) => Err(Blocked { stopped, filled: 0 }),
@@ -63,7 +70,7 @@ impl<C: Clock> Snowflake<C> {
             match self.rule.step(last, now_ms, wanted) {
                 Ok(Run { rolled_back: true, .. }) | Err(_) if !again => {
                     again = true;
-                    if let Some(file) = self.state_file() {
+                    if let Some(file) = self.state_file {
                         file.still_in_place().map_err(Stopped::State)?;
                     }
                 }
@@ -119,7 +126,7 @@ impl<C: Clock> Snowflake<C> {
         if run.last <= limit {
             return Ok(run);
         }
-        match self.state_file() {
+        match self.state_file {
             Some(file) if file.may_pass(run.last, limit) => Ok(run),
             Some(_) => Err(Stopped::AtBound { last, run, now_ms }),
             None => Err(Stopped::Forked),
@@ -148,26 +155,30 @@ impl<C: Clock> Snowflake<C> {
     }
 
     pub(super) fn move_bound(&self, run: Run, now_ms: i64) -> Result<(), StateFault> {
-        self.state_file().map_or(Ok(()), |file| file.move_bound(&self.rule, run.last, now_ms))
+        self.state_file.map_or(Ok(()), |file| file.move_bound(&self.rule, run.last, now_ms))
     }
 }
 
 impl<C> Snowflake<C> {
     /// The word that holds the limit once the first ID was issued.
     fn live_limit(&self) -> &'static AtomicU64 {
-        self.state_file().map_or(self.made_in.limit(), StateFile::limit)
+        self.state_file.map_or_else(|| self.process_limit(), StateFile::limit)
+    }
+
+    fn process_limit(&self) -> &'static AtomicU64 {
+        self.made_in.limit(self.layout.timestamp_bits() + self.layout.sequence_bits())
     }
 
     /// Up to which slot another process may have issued.
     fn floor(&self) -> u64 {
-        self.state_file().map_or(0, StateFile::floor)
+        self.state_file.map_or(0, StateFile::floor)
     }
 
     /// After slots were taken: from the first ones on the limit is the cursor's, and the cursor is past the floor.
     #[inline]
     fn has_taken(&self) {
         if !self.limit.has_started() {
-            if let Some(file) = self.state_file() {
+            if let Some(file) = self.state_file {
                 file.has_begun();
             }
             self.limit.start(self.live_limit());
@@ -179,7 +190,7 @@ impl<C> Snowflake<C> {
         if self.limit.is_closed() {
             return Some(Stopped::Closed);
         }
-        let is_forked = self.state_file().is_none() && !self.made_in.is_alive();
+        let is_forked = self.state_file.is_none() && !self.made_in.is_alive();
         is_forked.then_some(Stopped::Forked)
     }
 }
@@ -247,7 +258,7 @@ impl<C> Snowflake<C> {
             }
             // Only a Snowflake with a state file stops so.
             Stopped::State(fault) => {
-                self.state_file().map_or_else(|| exhausted(0), |file| file.error_of(fault))
+                self.state_file.map_or_else(|| exhausted(0), |file| file.error_of(fault))
             }
             Stopped::AtBound { .. } => exhausted(0),
         }

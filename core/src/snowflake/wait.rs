@@ -151,7 +151,7 @@ impl<C: Clock> Snowflake<C> {
     #[doc(hidden)]
     pub fn bound_move(&self, blocked: &Blocked) -> Option<BoundMove> {
         let Stopped::AtBound { run, now_ms, .. } = blocked.stopped else { return None };
-        self.state_file().map(|file| BoundMove { file, rule: self.rule, to: run.last, now_ms })
+        self.state_file.map(|file| BoundMove { file, rule: self.rule, to: run.last, now_ms })
     }
 }
 

@@ -11,14 +11,18 @@ use portable_atomic::{AtomicU64, Ordering};
 use std::boxed::Box;
 
 use super::queue::{Queue, Turn};
+use crate::layout::ones;
 
 /// A process, or what a child has inherited of its parent's.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// `u64::MAX`, and 0 in every child: the limit of all that is issued only by the process that made it.
-    alive: &'static AtomicU64,
+    /// The last slot of layouts by the bits of their slots, and 0 in every child: the limits of all that is issued only by
+    /// the process that made them.
+    limits: &'static Limits,
     queue: Queue,
 }
+
+type Limits = [AtomicU64; 65];
 
 /// The newest one, in this process or a parent of it. No lock: a fork in the middle of anything leaves it whole.
 static CURRENT: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
@@ -38,7 +42,7 @@ impl Process {
             if is_child {
                 after_fork();
             }
-            let made = Self { alive: alive_word(is_child), queue: Queue::default() };
+            let made = Self { limits: limits(is_child), queue: Queue::default() };
             let made = Box::into_raw(Box::new(made));
             match CURRENT.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => newest = made,
@@ -54,7 +58,7 @@ impl Process {
 
     /// Whether this still is the process that it was made in.
     pub(crate) fn is_alive(&self) -> bool {
-        self.alive.load(Ordering::Acquire) != 0
+        self.limit(64).load(Ordering::Acquire) != 0
     }
 
     /// A call that wants so many slots joins those of this process that wait for the same `key`.
@@ -62,9 +66,11 @@ impl Process {
         Turn::join(&self.queue, key, wanted)
     }
 
-    /// The limit of what only this process issues: every slot, and in its children none.
-    pub(crate) fn limit(&self) -> &'static AtomicU64 {
-        self.alive
+    /// The limit of what only this process issues, of layouts whose slots have so many bits: their last slot, and none in
+    /// its children.
+    pub(crate) fn limit(&self, slot_bits: u32) -> &'static AtomicU64 {
+        let [.., last] = self.limits;
+        usize::try_from(slot_bits).ok().and_then(|bits| self.limits.get(bits)).unwrap_or(last)
     }
 }
 
@@ -73,32 +79,36 @@ fn after_fork() {
     super::time::KEPT.after_fork();
 }
 
-/// A word that holds `u64::MAX`, and 0 in every child.
-fn alive_word(is_child: bool) -> &'static AtomicU64 {
-    static OF_FIRST: AtomicU64 = AtomicU64::new(0);
-    let word = wiped_word();
+/// Words that hold the last slots, and 0 in every child.
+fn limits(is_child: bool) -> &'static Limits {
+    static OF_FIRST: Limits = [const { AtomicU64::new(0) }; 65];
+    let words = wiped_words();
     // Where a handler of forks stores the 0, a child needs another word: its parent's must stay 0.
-    let word = word.unwrap_or_else(|| if is_child { Box::leak(Box::default()) } else { &OF_FIRST });
-    word.store(u64::MAX, Ordering::Release);
-    word
+    let words = words.unwrap_or_else(|| {
+        if is_child { Box::leak(Box::new([const { AtomicU64::new(0) }; 65])) } else { &OF_FIRST }
+    });
+    for (bits, word) in (0..).zip(words) {
+        word.store(ones(bits), Ordering::Release);
+    }
+    words
 }
 
-/// A word in a page that the kernel wipes in children: those of `_Fork` and of a bare `clone` too, which run no handlers.
+/// Words in a page that the kernel wipes in children: those of `_Fork` and of a bare `clone` too, which run no handlers.
 /// `None` where the kernel cannot (Linux can from 4.14 on).
 #[cfg(all(any(target_os = "linux", target_os = "android"), target_has_atomic = "64", not(miri)))]
-fn wiped_word() -> Option<&'static AtomicU64> {
-    let page = memmap2::MmapOptions::new().len(size_of::<AtomicU64>()).map_anon().ok()?;
+fn wiped_words() -> Option<&'static Limits> {
+    let page = memmap2::MmapOptions::new().len(size_of::<Limits>()).map_anon().ok()?;
     let page = Box::leak(Box::new(memmap2::MmapRaw::from(page)));
     // SAFETY: the page was mapped just now, only for this, and is never unmapped; an atomic word starts as zeros.
     #[allow(unsafe_code, clippy::cast_ptr_alignment)]
     unsafe {
         let wiped = libc::madvise(page.as_mut_ptr().cast(), page.len(), libc::MADV_WIPEONFORK);
-        (wiped == 0).then(|| &*page.as_mut_ptr().cast::<AtomicU64>())
+        (wiped == 0).then(|| &*page.as_mut_ptr().cast::<Limits>())
     }
 }
 
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), target_has_atomic = "64", not(miri))))]
-fn wiped_word() -> Option<&'static AtomicU64> {
+fn wiped_words() -> Option<&'static Limits> {
     None
 }
 
@@ -113,7 +123,7 @@ fn notice_forks() {
         // SAFETY: as in `Process::current`.
         #[allow(unsafe_code)]
         if let Some(parent) = unsafe { CURRENT.load(Ordering::Acquire).as_ref() } {
-            parent.alive.store(0, Ordering::Release);
+            parent.limits.iter().for_each(|word| word.store(0, Ordering::Release));
         }
         after_fork();
     }

@@ -80,12 +80,13 @@ struct Live {
 }
 
 impl Live {
-    fn is_in_order(&self) -> bool {
-        // In this order, for they grow.
+    /// Whether its words are in their order, and none is past the layout's last slot.
+    fn is_in_order(&self, last_slot: u64) -> bool {
+        // Loaded in this order, because they grow.
         let (soft, synced) = (self.soft.load(Ordering::Acquire), self.synced.load(Ordering::Acquire));
         let cursor = self.cursor.load();
         let written = self.written.load(Ordering::Acquire);
-        soft <= synced && synced <= written && cursor <= written
+        soft <= synced && synced <= written && cursor <= written && written <= last_slot
     }
 }
 
@@ -181,7 +182,8 @@ impl StateFile {
         let identity = Identity::of(&metadata);
         let file = Self { map, head, path: path.to_path_buf(), identity, boot: boot_id(), floor: 0 };
         // Twice, for other processes move them meanwhile.
-        if !file.live().is_in_order() && !file.live().is_in_order() {
+        let is_in_order = || file.live().is_in_order(file.head.last_slot());
+        if !is_in_order() && !is_in_order() {
             return Err(StateFault::Damaged);
         }
         Ok(file)

@@ -64,7 +64,13 @@ impl Head {
         Ok(Self { key, bounds: Bounds { max_backward_ms, max_ahead_ms } })
     }
 
-    /// The last slot that may have been taken when the clock stood at `now_ms`.
+    /// The layout's last slot.
+    pub(super) const fn last_slot(&self) -> u64 {
+        let (timestamp_bits, sequence_bits) = slot_bits(&self.key);
+        ones(timestamp_bits + sequence_bits)
+    }
+
+    /// The last slot that may have been taken when the clock was at `now_ms`.
     pub(super) fn used_up_to(&self, now_ms: i64) -> Result<u64, Error> {
         let Key { epoch_ms, tick_ms, .. } = self.key;
         let (timestamp_bits, sequence_bits) = slot_bits(&self.key);
