@@ -312,13 +312,13 @@ mod models {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use std::boxed::Box;
+    use crate::system::Process;
     use std::vec;
 
     const KEY: Key = (1, 1);
 
-    fn queue() -> &'static Queue {
-        Box::leak(Box::default())
+    fn join(key: Key, wanted: u64) -> Turn {
+        Process::current().wait_for(key, wanted)
     }
 
     fn run(first: u64, last: u64) -> Run {
@@ -344,13 +344,12 @@ mod tests {
 
     #[test]
     fn the_first_to_come_leads_and_serves_all_that_wait() {
-        let queue = queue();
-        let turns = [1, 5, 1].map(|wanted| Turn::join(queue, KEY, wanted));
-        let other = Turn::join(queue, (2, 2), 1);
+        let turns = [1, 5, 1].map(|wanted| join(KEY, wanted));
+        let other = join((2, 2), 1);
         assert_eq!([&turns[0], &turns[1], &turns[2], &other].map(Turn::is_first), [true, false, false, true]);
         let others = turns[0].others();
         assert_eq!(others.wanted(), 6);
-        let late = Turn::join(queue, KEY, 1);
+        let late = join(KEY, 1);
         assert_eq!(others.share(run(100, 106)), run(100, 100));
         assert_eq!(turns[1].given(), Some(run(101, 105)));
         assert_eq!(turns[2].given(), Some(run(106, 106)));
@@ -361,23 +360,21 @@ mod tests {
 
     #[test]
     fn those_that_get_none_wait_on_and_lead_before_those_that_have_led() {
-        let queue = queue();
-        let turns = [1, 1, 1].map(|wanted| Turn::join(queue, KEY, wanted));
+        let turns = [1, 1, 1].map(|wanted| join((3, 3), wanted));
         assert_eq!(turns[0].others().share(run(7, 8)), run(7, 7));
         assert_eq!((turns[1].given(), turns[2].given()), (Some(run(8, 8)), None));
         let [first, second, third] = turns;
         drop((first, second));
         assert!(third.is_first());
         // This thread has led before, and others have not.
-        let again = Turn::join(queue, KEY, 1);
+        let again = join((3, 3), 1);
         let order = again.place.order;
-        std::thread::spawn(move || assert!(Turn::join(queue, KEY, 1).place.order < order)).join().unwrap();
+        std::thread::spawn(move || assert!(join((3, 3), 1).place.order < order)).join().unwrap();
     }
 
     #[test]
     fn a_call_that_has_left_gets_nothing_and_a_leader_that_fails_gives_nothing() {
-        let queue = queue();
-        let [leader, leaves, stays] = [1, 1, 1].map(|wanted| Turn::join(queue, KEY, wanted));
+        let [leader, leaves, stays] = [1, 1, 1].map(|wanted| join((4, 4), wanted));
         drop(leader.others());
         let others = leader.others();
         drop(leaves);
