@@ -85,7 +85,8 @@ impl Whole {
         let [timestamp_bits, _, sequence_bits, ..] = words[5].to_le_bytes().map(u32::from);
         let (cursor, soft, synced, written) = (words[8], words[14], words[15], words[16]);
         let is_in_order = soft <= synced && synced <= written && cursor <= written;
-        (words[3] != 0 && timestamp_bits + sequence_bits <= 64 && is_in_order).then(|| Self {
+        let is_in_layout = u128::from(written) < 1 << (timestamp_bits + sequence_bits).min(64);
+        (words[3] != 0 && timestamp_bits + sequence_bits <= 64 && is_in_order && is_in_layout).then(|| Self {
             epoch_ms: words[2].into(),
             tick_ms: words[3].into(),
             timestamp_bits,
