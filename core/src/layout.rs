@@ -164,6 +164,11 @@ impl Layout {
         self.timestamp.bits() + self.sequence.bits() + self.node_bits()
     }
 
+    /// The width of a slot: of timestamp and sequence together.
+    pub(crate) const fn slot_bits(&self) -> u32 {
+        self.timestamp_bits() + self.sequence_bits()
+    }
+
     /// The width of the timestamp.
     pub const fn timestamp_bits(&self) -> u32 {
         self.timestamp.bits()

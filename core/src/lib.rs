@@ -10,9 +10,9 @@
 //! ```
 //!
 //! An ID's path through the crate: [`Options`] → [`Layout`] → [`Clock`] → cursor → ID, and back through
-//! [`Layout::decode`]. A [`Snowflake`] is shared; a [`LocalSnowflake`] is faster, and has one owner. The core is `no_std` and never allocates on the path of an ID; what needs an operating
-//! system (the built-in clocks, waiting, one cursor per node and process, state files) is behind the `std` feature,
-//! which is on by default.
+//! [`Layout::decode`]. A [`Snowflake`] is shared between threads; a [`LocalSnowflake`] has one owner. The core is `no_std`
+//! and never allocates on the path of an ID; what needs an operating system (the built-in clocks, waiting, one cursor per
+//! node and process, state files) is behind the `std` feature, which is on by default.
 //!
 //! # Guarantees
 //!

@@ -333,6 +333,9 @@ mod tests {
             let error = options.set_camel_case(name, value).unwrap_err().camel_case().to_string();
             assert!(error.contains(says), "{error}");
         }
+        let unknown = unknown("x").to_string();
+        let listed = unknown.split("there are ").last().unwrap().split(", ");
+        assert!(listed.eq(NAMES), "{unknown}");
         let missing = Options::default().resolve().err().unwrap().to_string();
         assert!(missing.contains("node is missing; it takes a whole number from 0 to 1023"), "{missing}");
         let first = Options::default().layout("nope").max_wait_ms(-1).node(1).resolve().err().unwrap();

@@ -144,7 +144,7 @@ impl Rule {
     }
 
     /// The slot after `last`, if it is in the clock's own tick: then [`step`](Self::step) gives it too, whatever the
-    /// options are. Only for a `last` below the layout's last slot, which a [`Limit`](crate::limit::Limit) sees to.
+    /// options are. Only for a `last` below the layout's last slot: the caller compares it with a [`Limit`](crate::limit::Limit).
     #[inline(always)]
     pub(crate) const fn next_in_tick(&self, last: u64, now_ms: i64) -> Option<u64> {
         let next = last.wrapping_add(1);

@@ -11,6 +11,8 @@ use crate::limit::Limit;
 use crate::number::Number;
 use crate::options::Options;
 use crate::rule::Rule;
+#[cfg(feature = "std")]
+use crate::system::ThreadWait;
 use crate::system::{Process, StateFile};
 
 mod batch;
@@ -159,8 +161,8 @@ impl<C: Clock> Snowflake<C> {
     /// - `closed` after [`close`](Self::close).
     #[inline]
     pub fn next_id(&self) -> Result<u64, Error> {
-        let wait = || crate::system::ThreadWait::new();
-        self.poll_next_id().or_else(|blocked| self.next_id_after(blocked, &mut wait()))
+        // As `next_id_with`, but for the wait, which is made only if there is one.
+        self.poll_next_id().or_else(|blocked| self.next_id_after(blocked, &mut ThreadWait::new()))
     }
 
     /// Fills `ids`, waiting for at most `max_wait_ms` of real time between two runs. An error part-way loses the
@@ -170,7 +172,7 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// As for [`next_id`](Self::next_id).
     pub fn fill(&self, ids: &mut [u64]) -> Result<(), Error> {
-        self.fill_with(ids, &mut crate::system::ThreadWait::new())
+        self.fill_with(ids, &mut ThreadWait::new())
     }
 
     /// The next `n` IDs, 1 to [`MAX_BATCH`] of them.

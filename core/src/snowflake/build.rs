@@ -29,7 +29,7 @@ impl Options {
         let limit = if file.is_some() {
             Limit::not_started()
         } else {
-            Limit::of(made_in.limit(resolved.layout.timestamp_bits() + resolved.layout.sequence_bits()))
+            Limit::of(made_in.limit(resolved.layout.slot_bits()))
         };
         Ok(Snowflake::new(&resolved, rule, file.map(StateFile::cursor), file, limit, made_in, clock))
     }

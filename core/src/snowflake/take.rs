@@ -166,7 +166,7 @@ impl<C> Snowflake<C> {
     }
 
     fn process_limit(&self) -> &'static AtomicU64 {
-        self.made_in.limit(self.layout.timestamp_bits() + self.layout.sequence_bits())
+        self.made_in.limit(self.layout.slot_bits())
     }
 
     /// Up to which slot another process may have issued.
