@@ -7,6 +7,10 @@ use crate::layout::{Field, Layout, ones};
 use crate::node::Node;
 use crate::number::Number;
 
+mod all;
+
+pub use all::DecodedAll;
+
 /// An instant: whole Unix milliseconds, and whether a part of a millisecond follows.
 ///
 /// Made from Unix ms, µs or ns, or from a [`std::time::SystemTime`] by `into`. An instant that does not

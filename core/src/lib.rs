@@ -81,7 +81,7 @@ mod wait;
 mod word;
 
 pub use clock::{BuiltinClock, Clock, ClockError, ClockName, SteadyClock, SystemClock, TimeSource};
-pub use decode::{Decoded, UnixTime};
+pub use decode::{Decoded, DecodedAll, UnixTime};
 pub use error::{CamelCase, Error, ErrorCode};
 pub use layout::{Field, Layout, MAX_NODE_FIELDS, PRESETS, Preset};
 pub use node::Node;

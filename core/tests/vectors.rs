@@ -134,12 +134,27 @@ fn decode(case: &Value) {
         assert_eq!(value.to_string(), fields[name].as_str().unwrap());
         assert_eq!(decoded.field(name), Some(value));
     }
+    let ids = [0, decoded.id()];
+    let all = layout.decode_all(&ids).unwrap();
+    assert_eq!(all.ids(), ids);
+    assert_eq!(all.layout(), &layout);
+    assert_eq!(all.timestamps_ms().collect::<Vec<_>>(), [layout.epoch_ms(), decoded.timestamp_ms()]);
+    assert_eq!(all.ticks().collect::<Vec<_>>(), [0, decoded.ticks()]);
+    assert_eq!(all.nodes().collect::<Vec<_>>(), [0, decoded.node()]);
+    assert_eq!(all.sequences().collect::<Vec<_>>(), [0, decoded.sequence()]);
+    for (name, value) in decoded.fields() {
+        assert_eq!(all.field(name).unwrap().collect::<Vec<_>>(), [0, value]);
+    }
+    assert!(all.field("sequence").is_none());
     let time = UnixTime::from_ms(decoded.timestamp_ms());
     assert_eq!(layout.compose(time, decoded.node(), decoded.sequence()), Ok(decoded.id()));
 }
 
 fn decode_refused(case: &Value) {
-    assert_refused(layout_of(case).decode(n(case, "id")), case);
+    let error = assert_refused(layout_of(case).decode(n(case, "id")), case);
+    if let Some(id) = n(case, "id").to_u64() {
+        assert_eq!(layout_of(case).decode_all(&[0, id, u64::MAX]).unwrap_err(), error);
+    }
 }
 
 fn composed(case: &Value) -> Result<u64, Error> {
