@@ -14,7 +14,7 @@ import threading
 import weakref
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from types import MappingProxyType
 from typing import Any
 
@@ -234,6 +234,16 @@ def test_decoded() -> None:
         "Decoded(id=175928847299117063, time=2016-04-30T11:18:25.796000+00:00, "
         "worker=1, process=0, sequence=7)"
     )
+
+
+def test_times_of_all_days() -> None:
+    for day in range(date(1970, 1, 1).toordinal(), date.max.toordinal() + 1, 13):
+        midnight = datetime.fromordinal(day).replace(tzinfo=UTC)
+        for after in (timedelta(), timedelta(milliseconds=1), timedelta(days=1, milliseconds=-1)):
+            time = ALL_64_BITS.decode(ALL_64_BITS.min_id(midnight + after)).time
+            assert time == midnight + after
+            assert time.tzinfo is UTC
+            assert pickle.loads(pickle.dumps(time)) == time
 
 
 def test_decoded_is_a_value() -> None:
