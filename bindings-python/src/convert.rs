@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Datelike, Timelike};
 use polyflake::{ErrorCode, Layout, Node, Number, UnixTime};
+use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -122,6 +123,31 @@ pub(crate) fn to_datetime(py: Python<'_>, unix_ms: u64) -> PyResult<Option<Bound
     let [_, us_high, us_middle, us_low] = time.timestamp_subsec_micros().to_be_bytes();
     let state = [year_high, year_low, month, day, hour, minute, second, us_high, us_middle, us_low];
     datetime(py)?.bind(py).call1((PyBytes::new(py, &state), PyTzInfo::utc(py)?)).map(Some)
+}
+
+/// A contiguous buffer of 8-byte integers, and whether they are signed. `takes` begins the message for any other.
+pub(crate) fn buffer(value: &Bound<'_, PyAny>, takes: &str) -> PyResult<(PyUntypedBuffer, bool)> {
+    let buffer = PyUntypedBuffer::get(value)?;
+    let format = buffer.format();
+    let signed = match ElementType::from_format(format) {
+        ElementType::UnsignedInteger { bytes: 8 } => false,
+        ElementType::SignedInteger { bytes: 8 } => true,
+        _ => return Err(unfit(takes, &format!("has format {}", format.to_string_lossy()))),
+    };
+    if cfg!(target_endian = "little") && matches!(format.to_bytes(), [b'>' | b'!', _])
+        || cfg!(target_endian = "big") && matches!(format.to_bytes(), [b'<', _])
+    {
+        return Err(unfit(takes, "has the other byte order"));
+    }
+    if !buffer.is_c_contiguous() {
+        return Err(unfit(takes, "is not contiguous"));
+    }
+    Ok((buffer, signed))
+}
+
+/// The error for a buffer of another kind than a call takes.
+pub(crate) fn unfit(takes: &str, what: &str) -> PyErr {
+    PyTypeError::new_err(format!("{takes}; this one {what}"))
 }
 
 /// The Unix ms that a caller's clock returned.

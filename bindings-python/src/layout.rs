@@ -1,12 +1,13 @@
-//! The value types `Layout`, `Field` and `Decoded`.
+//! The value types `Layout`, `Field`, `Decoded` and `DecodedAll`.
 
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::OnceLock;
 
-use polyflake::{Decoded, Field, Layout, Node, Number};
+use polyflake::{Decoded, DecodedAll, Field, Layout, Node, Number};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyMapping, PyMemoryView, PyTuple};
 
 use crate::convert;
 use crate::errors::OrRaise;
@@ -62,6 +63,35 @@ impl PyLayout {
     ///     InvalidIdError: if the ID has bits outside the layout.
     fn decode(&self, id: &Bound<'_, PyAny>) -> PyResult<PyDecoded> {
         self.0.decode(convert::number(id, "id")?).or_raise().map(PyDecoded)
+    }
+
+    /// Decode all IDs of a contiguous buffer of 8-byte integers: an array.array("Q"), a memoryview or a NumPy array. The
+    /// formats are Q and q, and L and l if they have 8 bytes. It may be read-only.
+    ///
+    /// The IDs are copied, so the buffer may change afterwards. Nothing else may write to it during the call.
+    ///
+    /// Raises:
+    ///     TypeError or BufferError: if it is not such a buffer.
+    ///     InvalidIdError: if an ID is negative or has bits outside the layout. The message names the first.
+    fn decode_all(slf: &Bound<'_, Self>, buffer: &Bound<'_, PyAny>) -> PyResult<PyDecodedAll> {
+        let takes = "decode_all takes a contiguous buffer of 8-byte integers (format Q or q)";
+        let (buffer, signed) = convert::buffer(buffer, takes)?;
+        let mut ids = vec![0; buffer.item_count()];
+        // SAFETY: the exporter keeps as many contiguous 8-byte integers at `buf_ptr` for as long as `buffer` is held.
+        // Bytes need no alignment, and every bit pattern is a valid u64.
+        unsafe {
+            let first = buffer.buf_ptr().cast::<u8>();
+            first.copy_to_nonoverlapping(ids.as_mut_ptr().cast(), size_of_val(ids.as_slice()));
+        }
+        let layout = &slf.get().0;
+        let negative = signed && ids.iter().fold(0, |bits, id| bits | id) >> 63 == 1;
+        if negative || layout.decode_all(&ids).is_err() {
+            for id in &ids {
+                let id = if signed { i64::from_ne_bytes(id.to_ne_bytes()).into() } else { Number::from(*id) };
+                layout.decode(id).or_raise()?;
+            }
+        }
+        Ok(PyDecodedAll { ids, layout: slf.clone().unbind(), columns: Columns::default() })
     }
 
     /// Build an ID from a time, a node and a sequence number.
@@ -339,4 +369,144 @@ impl PyDecoded {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (u64,))> {
         Ok((slf.getattr("layout")?.getattr("decode")?, (slf.get().0.id(),)))
     }
+}
+
+/// The parts of many IDs, each part a column: a read-only memoryview with one value for each ID, in their order. It is
+/// made when it is first read.
+///
+/// ``numpy.asarray(column)`` takes it without copying. ``id`` is of format Q (uint64) and all others are of format q
+/// (int64), so ``numpy.asarray(decoded.timestamp_ms).view("datetime64[ms]")`` are the times.
+#[pyclass(frozen, eq, hash, module = "polyflake", name = "DecodedAll")]
+pub(crate) struct PyDecodedAll {
+    ids: Vec<u64>,
+    layout: Py<PyLayout>,
+    columns: Columns,
+}
+
+/// The columns that were read.
+#[derive(Default)]
+struct Columns {
+    id: OnceLock<Py<PyAny>>,
+    timestamp_ms: OnceLock<Py<PyAny>>,
+    ticks: OnceLock<Py<PyAny>>,
+    node: OnceLock<Py<PyAny>>,
+    fields: OnceLock<Py<PyDict>>,
+    sequence: OnceLock<Py<PyAny>>,
+}
+
+#[pymethods]
+impl PyDecodedAll {
+    /// The IDs.
+    #[getter]
+    fn id(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        once(py, &self.columns.id, || column(py, "Q", self.ids.iter().copied()))
+    }
+
+    /// The layout that the IDs were decoded with.
+    #[getter]
+    fn layout(&self, py: Python<'_>) -> Py<PyLayout> {
+        self.layout.clone_ref(py)
+    }
+
+    /// The start of each ID's tick, in Unix ms.
+    #[getter]
+    fn timestamp_ms(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        once(py, &self.columns.timestamp_ms, || column(py, "q", self.decoded()?.timestamps_ms()))
+    }
+
+    /// The number of ticks since the epoch.
+    #[getter]
+    fn ticks(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        once(py, &self.columns.ticks, || column(py, "q", self.decoded()?.ticks()))
+    }
+
+    /// All node bits together, the highest field first.
+    #[getter]
+    fn node(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        once(py, &self.columns.node, || column(py, "q", self.decoded()?.nodes()))
+    }
+
+    /// The columns of the node fields by name, the highest first.
+    #[getter]
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let fields = once(py, &self.columns.fields, || {
+            let fields = PyDict::new(py);
+            let decoded = self.decoded()?;
+            for field in decoded.layout().node_fields() {
+                if let Some(values) = decoded.field(field.name()) {
+                    fields.set_item(field.name(), column(py, "q", values)?)?;
+                }
+            }
+            Ok(fields)
+        })?;
+        // The caller may change its own.
+        fields.bind(py).copy()
+    }
+
+    /// The sequence number within each tick.
+    #[getter]
+    fn sequence(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        once(py, &self.columns.sequence, || column(py, "q", self.decoded()?.sequences()))
+    }
+
+    fn __len__(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("DecodedAll({} IDs, layout='{}')", self.ids.len(), self.layout.get().0)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
+        let ids = slf.getattr("id")?.call_method0("tobytes")?;
+        let ids = slf.py().import("array")?.getattr("array")?.call1(("Q", ids))?;
+        Ok((slf.getattr("layout")?.getattr("decode_all")?, (ids,)))
+    }
+}
+
+impl PyDecodedAll {
+    fn decoded(&self) -> PyResult<DecodedAll<'_>> {
+        self.layout.get().0.decode_all(&self.ids).or_raise()
+    }
+}
+
+impl PartialEq for PyDecodedAll {
+    fn eq(&self, other: &Self) -> bool {
+        self.ids == other.ids && self.layout.get() == other.layout.get()
+    }
+}
+
+impl Hash for PyDecodedAll {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.ids.hash(state);
+        self.layout.get().hash(state);
+    }
+}
+
+/// Makes a value when it is first asked for. Not inside the lock: it would be held while Python runs.
+fn once<'py, T>(
+    py: Python<'py>,
+    cell: &OnceLock<Py<T>>,
+    make: impl FnOnce() -> PyResult<Bound<'py, T>>,
+) -> PyResult<Py<T>> {
+    if let Some(value) = cell.get() {
+        return Ok(value.clone_ref(py));
+    }
+    let value = make()?.unbind();
+    Ok(cell.get_or_init(|| value).clone_ref(py))
+}
+
+/// A read-only memoryview of 8-byte integers.
+fn column<'py>(
+    py: Python<'py>,
+    format: &str,
+    values: impl ExactSizeIterator<Item = u64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = PyBytes::new_with(py, values.len() * size_of::<u64>(), |bytes| {
+        for (bytes, value) in bytes.chunks_exact_mut(size_of::<u64>()).zip(values) {
+            bytes.copy_from_slice(&value.to_ne_bytes());
+        }
+        Ok(())
+    })?;
+    PyMemoryView::from(&bytes)?.call_method1("cast", (format,))
 }

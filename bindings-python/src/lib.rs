@@ -59,7 +59,7 @@ mod _polyflake {
     use pyo3::types::PyTuple;
 
     #[pymodule_export]
-    use super::layout::{PyDecoded, PyField, PyLayout};
+    use super::layout::{PyDecoded, PyDecodedAll, PyField, PyLayout};
     #[pymodule_export]
     use super::snowflake::{PySnowflake, PyStats, reset_state};
     #[pymodule_export]

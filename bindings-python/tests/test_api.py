@@ -24,6 +24,7 @@ import pytest
 from polyflake import (
     PRESETS,
     ClockMovedBackwardsError,
+    InvalidIdError,
     InvalidOptionError,
     Layout,
     PolyflakeError,
@@ -187,6 +188,7 @@ def test_a_layout_that_outlives_datetime() -> None:
         (Layout("twitter"), "other"),
         (Layout("twitter").fields[0], "bits"),
         (Layout("twitter").decode(1), "id"),
+        (Layout("twitter").decode_all(array("Q")), "id"),
         (Snowflake(node=1, clock=held), "node"),
         (Snowflake(node=1, clock=held).stats, "waits"),
     ],
@@ -260,6 +262,84 @@ def test_decoded_is_a_value() -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         again = pickle.loads(pickle.dumps(decoded, protocol))
         assert (again, again.layout, repr(again)) == (decoded, layout, repr(decoded))
+
+
+def ids_of(layout: Layout, count: int) -> list[int]:
+    """IDs with all bits of a layout in use."""
+    return [
+        (number * 0x9E3779B97F4A7C15) >> 3 & 2**layout.total_bits - 1 for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_decode_all_gives_what_decode_gives(preset: str) -> None:
+    layout = Layout(preset)
+    ids = ids_of(layout, 100)
+    each = [layout.decode(id) for id in ids]
+    columns = layout.decode_all(array("Q", ids))
+    assert len(columns) == len(ids)
+    assert columns.layout is layout
+    assert columns.id.tolist() == ids
+    assert columns.timestamp_ms.tolist() == [decoded.timestamp_ms for decoded in each]
+    assert columns.ticks.tolist() == [decoded.ticks for decoded in each]
+    assert columns.node.tolist() == [decoded.node for decoded in each]
+    assert columns.sequence.tolist() == [decoded.sequence for decoded in each]
+    rows = zip(*columns.fields.values(), strict=True) if columns.fields else [()] * len(ids)
+    fields = [dict(zip(columns.fields, row, strict=True)) for row in rows]
+    assert fields == [decoded.fields for decoded in each]
+
+
+def test_numpy_takes_columns_without_copying() -> None:
+    columns = Layout("discord").decode_all(np.array([175928847299117063] * 3, np.int64))
+    assert np.asarray(columns.id).dtype == np.uint64
+    for column in (
+        columns.timestamp_ms,
+        columns.ticks,
+        columns.node,
+        columns.sequence,
+        *columns.fields.values(),
+    ):
+        taken = np.asarray(column)
+        assert taken.dtype == np.int64
+        assert np.shares_memory(taken, np.asarray(column))
+        assert column.readonly
+    times = np.asarray(columns.timestamp_ms).view("datetime64[ms]")
+    assert times[2] == np.datetime64("2016-04-30T11:18:25.796")
+    assert columns.timestamp_ms is columns.timestamp_ms
+    assert columns.fields["worker"] is columns.fields["worker"]
+
+
+def test_the_fields_of_decoded_ids_are_a_copy() -> None:
+    columns = Layout("discord").decode_all(array("Q", [175928847299117063]))
+    columns.fields.clear()
+    assert list(columns.fields) == ["worker", "process"]
+
+
+def test_a_decoded_buffer_is_released_and_may_change() -> None:
+    layout = Layout("discord")
+    buffer = array("Q", [175928847299117063])
+    columns = layout.decode_all(buffer)
+    buffer.append(1)
+    buffer[0] = 2
+    assert columns.sequence.tolist() == [7]
+    with pytest.raises(InvalidIdError):
+        Layout("js-safe").decode_all(array("Q", [2**63]))
+    buffer.append(1)
+
+
+def test_decoded_ids_are_a_value() -> None:
+    layout = Layout("discord")
+    columns = layout.decode_all(array("Q", [1, 175928847299117063]))
+    assert columns.id.tolist() == [1, 175928847299117063]
+    same = layout.decode_all(np.array([1, 175928847299117063], np.int64))
+    assert columns == same
+    assert hash(columns) == hash(same)
+    assert columns != layout.decode_all(array("Q", [1, 2]))
+    assert columns != Layout("twitter").decode_all(array("Q", [1, 175928847299117063]))
+    assert repr(columns) == f"DecodedAll(2 IDs, layout='{layout}')"
+    assert copy.deepcopy([columns]) == [columns]
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(columns, protocol)) == columns
 
 
 def test_the_fields_of_a_decoded_id_are_a_copy() -> None:
@@ -438,6 +518,20 @@ def test_fill(kind: str, count: int) -> None:
     assert len(filled) == count
     assert (filled == first + step * np.arange(1, count + 1, dtype=filled.dtype)).all()
     assert ids.next_id() == first + step * (count + 1)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 1000])
+@pytest.mark.parametrize("kind", BUFFERS)
+def test_decode_all_takes_what_fill_takes(kind: str, count: int) -> None:
+    buffer = BUFFERS[kind](count)
+    Snowflake(layout=ROOMY, node=9, clock=held).fill(buffer)
+    ids = np.asarray(buffer).reshape(-1).tolist()
+    columns = ROOMY.decode_all(buffer)
+    assert columns.id.tolist() == ids
+    assert columns.node.tolist() == [9] * count
+    assert columns.sequence.tolist() == [ROOMY.decode(id).sequence for id in ids]
+    assert ROOMY.decode_all(memoryview(buffer).toreadonly()) == columns
+    assert len(np.asarray(columns.ticks)) == count
 
 
 def test_fill_writes_nothing_else() -> None:

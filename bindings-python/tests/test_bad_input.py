@@ -542,6 +542,45 @@ def test_buffers_that_do_not_fit(buffer: Any, words: str) -> None:
 def test_values_that_are_not_buffers(value: Any) -> None:
     with pytest.raises(TypeError):
         build().fill(value)
+    with pytest.raises(TypeError):
+        Layout("twitter").decode_all(value)
+
+
+@pytest.mark.parametrize(
+    ("buffer", "message"),
+    [
+        (bytes(32), "8-byte integers (format Q or q); this one has format B"),
+        (array("d", [0.0] * 4), "this one has format d"),
+        (np.zeros(4, np.uint32), "this one has format I"),
+        (np.zeros(4, ">u8"), "this one has the other byte order"),
+        (np.zeros(4, ">i8"), "this one has the other byte order"),
+        (np.zeros(8, np.uint64)[::2], "this one is not contiguous"),
+        (memoryview(array("Q", [0] * 8))[::-1], "this one is not contiguous"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_buffers_that_decode_all_does_not_take(buffer: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)):
+        Layout("twitter").decode_all(buffer)
+
+
+@pytest.mark.parametrize(
+    ("layout", "buffer", "wrong"),
+    [
+        ("js-safe", array("Q", [1, 2**53, 2**63]), 2**53),
+        ("js-safe", array("Q", [1, 2**64 - 1, 2**53]), 2**64 - 1),
+        ("js-safe", array("q", [1, 2**53, -1]), 2**53),
+        ("js-safe", array("q", [1, -1, 2**53]), -1),
+        ("twitter", np.array([1, -(2**63)], np.int64), -(2**63)),
+        ("mastodon", np.array([2**63 - 1, -2, -1], np.int64), -2),
+    ],
+)
+def test_the_first_id_that_does_not_fit(layout: str, buffer: Any, wrong: int) -> None:
+    with pytest.raises(InvalidIdError) as of_one:
+        Layout(layout).decode(wrong)
+    with pytest.raises(InvalidIdError) as of_all:
+        Layout(layout).decode_all(buffer)
+    assert str(of_all.value) == str(of_one.value)
 
 
 @pytest.mark.parametrize("buffer", [array("q", [0]), np.zeros(1, np.int64)], ids=["array", "numpy"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -175,13 +176,26 @@ def test_decode(case: Case) -> None:
     assert dict(decoded.fields) == node_of(case["fields"])
     assert decoded.sequence == int(case["sequence"])
     assert decoded.layout == layout
+    columns = layout.decode_all(array("Q", [0, decoded.id]))
+    assert columns.id.tolist() == [0, decoded.id]
+    assert columns.timestamp_ms.tolist() == [layout.epoch_ms, decoded.timestamp_ms]
+    assert columns.ticks.tolist() == [0, decoded.ticks]
+    assert columns.node.tolist() == [0, decoded.node]
+    assert list(columns.fields) == list(decoded.fields)
+    assert {name: column[1] for name, column in columns.fields.items()} == decoded.fields
+    assert columns.sequence.tolist() == [0, decoded.sequence]
 
 
 @cases("decode_refused")
 def test_decode_refused(case: Case) -> None:
     layout = Layout(case["layout"])
-    with raises(case["error"]):
+    with raises(case["error"]) as raised:
         layout.decode(int(case["id"]))
+    if -(2**63) <= int(case["id"]) < 2**64:
+        kind = "q" if int(case["id"]) < 0 else "Q"
+        with raises(case["error"]) as raised_for_all:
+            layout.decode_all(array(kind, [0, int(case["id"]), 2**63 - 1]))
+        assert str(raised_for_all.value) == str(raised.value)
 
 
 @cases("compose")

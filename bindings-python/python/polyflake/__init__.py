@@ -28,6 +28,7 @@ from polyflake._errors import (
 from polyflake._polyflake import (
     PRESETS,
     Decoded,
+    DecodedAll,
     Field,
     Layout,
     Snowflake,
@@ -44,6 +45,7 @@ __all__ = [
     "ClockMovedBackwardsError",
     "ClosedError",
     "Decoded",
+    "DecodedAll",
     "Field",
     "ForkedError",
     "InternalError",
