@@ -7,7 +7,8 @@ use crate::cursor::Cursor;
 use crate::error::{Error, error};
 use crate::limit;
 use crate::rule::{Run, Stop, ms_until};
-use crate::snowflake::{BoundMove, Snowflake};
+use crate::snowflake::Snowflake;
+use crate::snowflake::bound::BoundMove;
 use crate::system::{StateFault, StateFile};
 
 impl<C: Clock> Snowflake<C> {

@@ -4,10 +4,11 @@ use core::time::Duration;
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::rule::{Rule, Run, Stop};
+use crate::rule::{Run, Stop};
 use crate::snowflake::Snowflake;
+use crate::snowflake::bound::BoundMove;
 use crate::snowflake::take::{Blocked, Stopped};
-use crate::system::{Process, StateFault, StateFile, Turn};
+use crate::system::{Process, Turn};
 use crate::wait::Wait;
 
 impl<C: Clock> Snowflake<C> {
@@ -155,40 +156,5 @@ impl<C: Clock> Snowflake<C> {
     pub fn bound_move(&self, blocked: &Blocked) -> Option<BoundMove> {
         let Stopped::AtBound { run, now_ms, .. } = blocked.stopped else { return None };
         self.bound_move_of(run, now_ms)
-    }
-
-    pub(super) fn bound_move_of(&self, run: Run, now_ms: i64) -> Option<BoundMove> {
-        self.state_file.map(|file| BoundMove { file, rule: self.rule, to: run.last, now_ms })
-    }
-}
-
-/// From [`Snowflake::bound_move`].
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy)]
-pub struct BoundMove {
-    file: &'static StateFile,
-    rule: Rule,
-    to: u64,
-    now_ms: i64,
-}
-
-impl BoundMove {
-    /// Moves the bound, on disk first.
-    ///
-    /// # Errors
-    ///
-    /// `state_file`.
-    pub fn run(self) -> Result<(), Error> {
-        self.on_disk().map_err(|fault| self.file.error_of(fault))
-    }
-
-    fn on_disk(self) -> Result<(), StateFault> {
-        self.file.move_bound(&self.rule, self.to, self.now_ms)
-    }
-
-    fn run_in(self, wait: &mut impl Wait) -> Result<(), StateFault> {
-        let mut moved = Ok(());
-        wait.block_on(&mut || moved = self.on_disk());
-        moved
     }
 }
