@@ -223,7 +223,14 @@ def php() -> Prepared:
     usable = 'echo PHP_VERSION_ID >= 80100 && class_exists("FFI") ? "yes" : "";'
     if not command("php", "-r", usable).strip():
         raise Skipped("this PHP is older than 8.1 or lacks the extension ffi")
-    return ["php", SUITE / "php" / "bench.php"], []
+    folder = SUITE / "php"
+    records = []
+    try:
+        command("composer", "install", "--no-interaction", folder=folder)
+    except CommandFailed as problem:
+        for name, version in json.loads((folder / "composer.json").read_text())["require"].items():
+            records.append(missing("PHP", name, version, f"does not install: {problem}"))
+    return ["php", folder / "bench.php"], records
 
 
 LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {

@@ -19,7 +19,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module, metadata
 from itertools import count, islice, repeat, starmap
@@ -182,10 +182,10 @@ def iterate(ids: Iterator[Any], times: int) -> None:
         pass
 
 
-def call_with_each(given: tuple[Callable[[int], Any], list[int]], times: int) -> None:
-    call, ids = given
-    for id in islice(ids, times):
-        call(id)
+def call_with_each(given: tuple[Callable[[Any], Any], list[Any]], times: int) -> None:
+    call, values = given
+    for value in islice(values, times):
+        _ = call(value)
 
 
 def time_of_each(given: tuple[Callable[[int], Any], list[int]], times: int) -> None:
@@ -628,7 +628,7 @@ def wakes_under_load(suite: Suite, generators: list[Generator]) -> None:
 def decodes(suite: Suite, records: list[dict[str, Any]]) -> None:
     layout = Layout("discord")
     ids = Snowflake(layout=layout, node=1).next_ids(CALLS)
-    table, make_time = "decode, as a datetime", "datetime.fromtimestamp(seconds, UTC)"
+    table, make_time = "decode, as a datetime", "making a datetime: epoch + timedelta"
 
     def add(text: str, role: str, loop: Callable[..., Any], call: Callable[[int], Any]) -> Row:
         version = metadata.version(text.split()[0])
@@ -650,11 +650,13 @@ def decodes(suite: Suite, records: list[dict[str, Any]]) -> None:
             records.append(missing(text.split()[0], f"{type(failure).__name__}: {failure}"))
         else:
             add(text, "peer", loop, getattr(call, "parse", call))
-    from_seconds = partial(datetime.fromtimestamp, tz=UTC)
-    seconds = [(id >> 22) / 1000 + 1_420_070_400 for id in ids]
-    measure = bursts(call_with_each, (from_seconds, seconds), CALLS)
+    epoch = datetime(2015, 1, 1, tzinfo=UTC)
+    since = [timedelta(milliseconds=id >> 22) for id in ids]
+    measure = bursts(call_with_each, (epoch.__add__, since), CALLS)
     suite.floor(table, make_time, measure, DECODED)
 
+    if not hasattr(Layout, "decode_all"):  # Until it is there.
+        return
     for size, calls in ((1000, 100), (100_000, 4)):
         table, copied = f"decode of {size:,} (buffer)", "a copy of the buffer: bytes(buffer)"
         buffer = array("Q", bytes(8 * size))
