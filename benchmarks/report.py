@@ -106,6 +106,20 @@ class Results:
         return tables
 
 
+KINDS: dict[str, dict[str, type]] = {
+    "run": {"date": str, "machine": dict, "tools": dict},
+    "missing": {"language": str, "subject": str, "version": str, "why": str},
+    "failed": {"language": str, "why": str},
+    "skipped": {"language": str, "why": str},
+    "result": {
+        **dict.fromkeys(("language", "table", "subject", "version", "role", "unit", "note"), str),
+        **dict.fromkeys(("rounds", "floor", "targets"), list),
+        **dict.fromkeys(("reads_clock", "comparable"), bool),
+    },
+}
+DEFAULTS: Record = {"comparable": True, "floor": [], "targets": []}
+
+
 def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -117,44 +131,23 @@ def check_record(record: Any) -> Record:
         if not condition:
             raise WrongRecord(problem)
 
-    def need_texts(*names: str) -> None:
-        for name in names:
-            need(isinstance(record.get(name), str), f"{name} is not a text")
-
     need(isinstance(record, dict), "not a JSON object")
     kind = record.get("kind")
-    if kind == "run":
-        need_texts("date")
-        for name in ("machine", "tools"):
-            need(isinstance(record.get(name), dict), f"{name} is not an object")
+    need(kind in KINDS, f"kind is {kind!r}, not one of {', '.join(KINDS)}")
+    for name, its_type in KINDS[kind].items():
+        value = record.get(name, DEFAULTS.get(name))
+        need(isinstance(value, its_type), f"{name} is not a {its_type.__name__}")
+    if kind != "result":
         return record
-    if kind == "missing":
-        need_texts("language", "subject", "version", "why")
-        return record
-    if kind in ("failed", "skipped"):
-        need_texts("language", "why")
-        return record
-    need(
-        kind == "result",
-        f"kind is {kind!r}, not result, missing, failed, skipped or run",
-    )
-    need_texts("language", "table", "subject", "version", "note")
-    need(record.get("role") in ROLES, f"role is not one of {', '.join(ROLES)}")
-    need(record.get("unit") in UNITS, f"unit is not one of {', '.join(UNITS)}")
-    rounds = record.get("rounds")
-    need(isinstance(rounds, list) and bool(rounds), "rounds is not a list of numbers, or is empty")
-    need(all(map(is_number, rounds)), "rounds has an item that is not a number")
+    for name, values in (("role", ROLES), ("unit", UNITS)):
+        need(record[name] in values, f"{name} is not one of {', '.join(values)}")
     for name in ("repeated", "ids", "ahead_ms"):
-        need(
-            record.get(name) is None or is_number(record[name]),
-            f"{name} is neither a number nor null",
-        )
-    need(isinstance(record.get("reads_clock"), bool), "reads_clock is neither true nor false")
-    need(isinstance(record.get("comparable", True), bool), "comparable is neither true nor false")
+        value = record.get(name)
+        need(value is None or is_number(value), f"{name} is neither a number nor null")
+    rounds = record["rounds"]
+    need(bool(rounds) and all(map(is_number, rounds)), "rounds has no number, or other items")
     floor, targets = record.get("floor", []), record.get("targets", [])
-    need(isinstance(floor, list), "floor is not a list")
-    need(all(isinstance(name, str) for name in floor), "floor has an item that is not a text")
-    need(isinstance(targets, list), "targets is not a list")
+    need(all(isinstance(name, str) for name in floor), "floor has an item that is not a str")
     need(not floor + targets or record["role"] == "ours", "only ours has a floor and targets")
     for target in targets:
         need(isinstance(target, dict), "a target is not an object")
