@@ -2,7 +2,8 @@
 
 Options: wrap=1 wraps a sequence that is used up, borrow=1 continues in the next tick before its
 time (both with 6 bits of sequence), pause=1 lets other threads run between reading and writing
-its state.
+its state. tick_ms=3600000 makes ticks of an hour, in which two processes meet however busy the
+machine is.
 """
 
 import time
@@ -19,7 +20,8 @@ class Textbook:
         self.wraps = "wrap" in probe.options
         self.borrows = "borrow" in probe.options
         self.pauses = "pause" in probe.options
-        self.sequence_bits = 6 if self.wraps or self.borrows else 12
+        # Enough for a tick, but for the options that are about too few.
+        self.sequence_bits = 6 if self.wraps or self.borrows else 12 if self.tick_ms < 1000 else 22
         self.last = -1
         self.sequence = 0
 
