@@ -54,7 +54,7 @@ mod counter {
     all(target_arch = "aarch64", any(target_os = "linux", target_vendor = "apple"))
 )))]
 mod counter {
-    pub use super::wall_clock as read;
+    pub(super) use super::wall_clock as read;
 
     pub const NAME: &str = "counter";
     pub const AND_COMPARE_EXCHANGE: &str = "counter and compare_exchange";
