@@ -1,8 +1,9 @@
-"""Makes the document and its charts from the results, and prints tables on the terminal.
+"""Makes a processor's document and charts from the results, and prints tables on the terminal.
 
-    python benchmarks/report.py RESULTS FOLDER      writes FOLDER/README.md and SVG charts
+    python benchmarks/report.py RESULTS FOLDER      writes FOLDER/<cpu>.md and FOLDER/<cpu>/*.svg
 
-RESULTS are JSON Lines, which benchmarks/README.md describes.
+RESULTS are JSON Lines, which benchmarks/README.md describes. The documents of other processors stay
+as they are. FOLDER/README.md and FOLDER/../SUMMARY.md, if they exist, get a list of all documents.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from typing import Any
 
 Record = dict[str, Any]
 
+ROOT = Path(__file__).resolve().parent.parent
 HIGHER_IS_BETTER = "% of capacity"
-UNITS = ("ns per ID", HIGHER_IS_BETTER, "CPU seconds per second", "ms", "ns per call")
+MADE, DECODED = "ns per ID", "ns per decoded ID"
+UNITS = (MADE, DECODED, HIGHER_IS_BETTER, "CPU seconds per second", "ms", "ns per call")
 ROLES = ("ours", "peer", "floor")
 TARGETS = ("ratio", "ratio to", "value", "over floor")
 
@@ -50,6 +53,7 @@ class Row:
     reads_clock: bool = True
     comparable: bool = True
     note: str = ""
+    floor: list[str] = field(default_factory=list)
     targets: list[Record] = field(default_factory=list)
 
     @property
@@ -65,7 +69,9 @@ class Row:
 
     @property
     def is_fair_peer(self) -> bool:
-        """Whether ours is compared with it: it reads a clock and repeats no ID."""
+        """Whether ours is compared with it: one that makes IDs reads a clock and repeats none."""
+        if self.unit == DECODED:
+            return self.role == "peer" and self.comparable
         # More IDs than fit in the ticks that pass must come from ticks ahead of the clock.
         runs_ahead = self.unit == HIGHER_IS_BETTER and self.median > 101
         fair = self.comparable and self.reads_clock and self.repeated == 0 and not runs_ahead
@@ -100,6 +106,20 @@ class Results:
         return tables
 
 
+KINDS: dict[str, dict[str, type]] = {
+    "run": {"date": str, "machine": dict, "tools": dict},
+    "missing": {"language": str, "subject": str, "version": str, "why": str},
+    "failed": {"language": str, "why": str},
+    "skipped": {"language": str, "why": str},
+    "result": {
+        **dict.fromkeys(("language", "table", "subject", "version", "role", "unit", "note"), str),
+        **dict.fromkeys(("rounds", "floor", "targets"), list),
+        **dict.fromkeys(("reads_clock", "comparable"), bool),
+    },
+}
+DEFAULTS: Record = {"comparable": True, "floor": [], "targets": []}
+
+
 def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -111,51 +131,33 @@ def check_record(record: Any) -> Record:
         if not condition:
             raise WrongRecord(problem)
 
-    def need_texts(*names: str) -> None:
-        for name in names:
-            need(isinstance(record.get(name), str), f"{name} is not a text")
-
     need(isinstance(record, dict), "not a JSON object")
     kind = record.get("kind")
-    if kind == "run":
-        need_texts("date")
-        for name in ("machine", "tools"):
-            need(isinstance(record.get(name), dict), f"{name} is not an object")
+    need(kind in KINDS, f"kind is {kind!r}, not one of {', '.join(KINDS)}")
+    for name, its_type in KINDS[kind].items():
+        value = record.get(name, DEFAULTS.get(name))
+        need(isinstance(value, its_type), f"{name} is not a {its_type.__name__}")
+    if kind != "result":
         return record
-    if kind == "missing":
-        need_texts("language", "subject", "version", "why")
-        return record
-    if kind in ("failed", "skipped"):
-        need_texts("language", "why")
-        return record
-    need(
-        kind == "result",
-        f"kind is {kind!r}, not result, missing, failed, skipped or run",
-    )
-    need_texts("language", "table", "subject", "version", "note")
-    need(record.get("role") in ROLES, f"role is not one of {', '.join(ROLES)}")
-    need(record.get("unit") in UNITS, f"unit is not one of {', '.join(UNITS)}")
-    rounds = record.get("rounds")
-    need(isinstance(rounds, list) and bool(rounds), "rounds is not a list of numbers, or is empty")
-    need(all(map(is_number, rounds)), "rounds has an item that is not a number")
+    for name, values in (("role", ROLES), ("unit", UNITS)):
+        need(record[name] in values, f"{name} is not one of {', '.join(values)}")
     for name in ("repeated", "ids", "ahead_ms"):
-        need(
-            record.get(name) is None or is_number(record[name]),
-            f"{name} is neither a number nor null",
-        )
-    need(isinstance(record.get("reads_clock"), bool), "reads_clock is neither true nor false")
-    need(isinstance(record.get("comparable", True), bool), "comparable is neither true nor false")
-    targets = record.get("targets", [])
-    need(isinstance(targets, list), "targets is not a list")
-    need(not targets or record["role"] == "ours", "only ours has targets")
+        value = record.get(name)
+        need(value is None or is_number(value), f"{name} is neither a number nor null")
+    rounds = record["rounds"]
+    need(bool(rounds) and all(map(is_number, rounds)), "rounds has no number, or other items")
+    floor, targets = record.get("floor", []), record.get("targets", [])
+    need(all(isinstance(name, str) for name in floor), "floor has an item that is not a str")
+    need(not floor + targets or record["role"] == "ours", "only ours has a floor and targets")
     for target in targets:
         need(isinstance(target, dict), "a target is not an object")
         need(target.get("what") in TARGETS, f"a target's what is not one of {', '.join(TARGETS)}")
         limits = [target[name] for name in ("at_most", "at_least") if name in target]
         need(len(limits) == 1 and is_number(limits[0]), "a target needs either at_most or at_least")
-        for what, name in (("ratio to", "subject"), ("over floor", "floor")):
-            if target["what"] == what:
-                need(isinstance(target.get(name), str), f"the target {what!r} has no {name}")
+        if target["what"] == "ratio to":
+            need(isinstance(target.get("subject"), str), "the target 'ratio to' has no subject")
+        if target["what"] == "over floor":
+            need(bool(floor), "the target 'over floor' has no floor")
     return record
 
 
@@ -192,6 +194,14 @@ def ratio(row: Row, other: Row) -> float | None:
     return row.median / other.median if other.median else None
 
 
+def floor_of(row: Row, rows: Sequence[Row]) -> float | None:
+    """What its floors take together; None if it has none, or if one of them was not measured."""
+    medians = {other.subject: other.median for other in rows if other.role == "floor"}
+    if not row.floor or not all(name in medians for name in row.floor):
+        return None
+    return sum(medians[name] for name in row.floor)
+
+
 @dataclass
 class Verdict:
     row: Row
@@ -211,10 +221,10 @@ def judge(row: Row, target: Record, rows: Sequence[Row]) -> Verdict:
     if what == "value":
         asked, seen, beside = f"{words} {row.unit}", row.median, ""
     elif what == "over floor":
-        asked = f"{target['floor']} and {words} {row.unit.split()[0]}"
-        floor = subjects.get(target["floor"])
-        seen = row.median - floor.median if floor else None
-        beside = f" over {figure(floor)}" if floor else "the floor is missing"
+        asked = f"{words} {row.unit.split()[0]} over {' and '.join(row.floor)}"
+        floor = floor_of(row, rows)
+        seen = None if floor is None else row.median - floor
+        beside = "the floor is missing" if floor is None else f" over {digits(floor)}"
     else:
         named = target.get("subject")
         peer = subjects.get(named) if what == "ratio to" else best_peer(rows)
@@ -263,8 +273,12 @@ def plain(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def columns(row: Row, best: Row | None) -> list[str]:
-    """Median, quartiles, ratio, repeats, ahead of the clock."""
+COLUMNS = ["median", "quartiles", "ratio", "over floor", "repeats", "ahead ms"]
+
+
+def columns(row: Row, rows: Sequence[Row]) -> list[str]:
+    """The row's text for each of COLUMNS."""
+    best = best_peer(rows)
     low, high = row.quartiles
     if row.role == "floor" or best is None:
         beside = ""
@@ -273,6 +287,7 @@ def columns(row: Row, best: Row | None) -> list[str]:
         beside = "" if value is None else f"{value:.2f}"
         if beside and row.role == "peer" and not row.is_fair_peer:
             beside = f"({beside})"
+    floor = floor_of(row, rows)
     repeats = "" if row.repeated is None or row.ids is None else f"{row.repeated:,} of {row.ids:,}"
     ahead = (
         ""
@@ -285,72 +300,92 @@ def columns(row: Row, best: Row | None) -> list[str]:
         figure(row),
         f"{digits(low, row.unit)} to {digits(high, row.unit)}",
         beside,
+        "" if floor is None else digits(row.median - floor),
         repeats,
         ahead,
     ]
 
 
-def markdown_table(
-    header: Sequence[str], lines: Iterable[Sequence[str]], numbers: set[int]
-) -> list[str]:
-    ruler = ["---:" if n in numbers else "---" for n in range(len(header))]
+def floors_named(rows: Sequence[Row]) -> str:
+    """Which floor "over floor" is over, and of which rows if they have different ones."""
+    over: dict[str, list[str]] = {}
+    for row in rows:
+        if floor_of(row, rows) is not None:
+            over.setdefault(" and ".join(row.floor), []).append(row.subject)
+    named = [
+        floor + (f" ({', '.join(subjects)})" if len(over) > 1 else "")
+        for floor, subjects in over.items()
+    ]
+    return f"Over floor: over {'; '.join(named)}." if named else ""
+
+
+def without_empty_columns(header: Sequence[str], lines: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The header and the lines, without the columns in which no line has anything."""
+    kept = [n for n in range(len(header)) if any(line[n] for line in lines)]
+    return [[line[n] for n in kept] for line in (header, *lines)]
+
+
+def markdown_table(header: Sequence[str], *lines: Sequence[str]) -> list[str]:
+    ruler = ["---:" if name in (*COLUMNS, "instructions") else "---" for name in header]
     return ["| " + " | ".join(line) + " |" for line in (header, ruler, *lines)] + [""]
 
 
-def chart_name(language: str) -> str:
-    return "".join(c if c.isalnum() else "-" for c in language.lower()) + ".svg"
+def file_name(name: str) -> str:
+    """In lower case, with hyphens, without trademarks, a frequency and words that say nothing."""
+    name = re.sub(r"\(.*?\)|@.*|\b(CPU|Processor)\b", " ", name)
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def processor(results: Results) -> str:
+    machine = results.run.get("machine", {})
+    return machine.get("CPU") or machine.get("Architecture") or "unknown"
+
+
+def instruction_counts() -> list[list[str]]:
+    """The core's paths and their instructions per call."""
+    lines = (
+        (ROOT / "core" / "benches" / "instructions.txt").read_text(encoding="utf-8").splitlines()
+    )
+    return [line.rsplit(maxsplit=1) for line in lines if line and not line.startswith("#")]
 
 
 INTRODUCTION = """\
-# Benchmarks
+# Benchmarks on {}
 
-The cost of an ID, and speed under full load, of Polyflake and of other packages (*peers*). All
-figures are of one run, in which all packages were measured in turn, round by round. Do not compare
-them with figures of other runs or machines; ratios within a table can be compared.
+All figures are of one run on this processor. [Benchmarks](README.md) says how to read them, and has
+other processors.
+"""
 
-- *Median* and *quartiles* are those of the rounds.
-- *Ratio* is to the best peer of the table that reads a real clock and repeats nothing, which has
-  1.00. Ratios in parentheses are of peers that are not compared, since they repeat IDs, do not read
-  the clock, make something else, or run ahead of the clock under full load. The charts leave these
-  out, and the floors.
-- *Repeats*: how many IDs were repeated in a run at full speed. *Ahead*: by how many ms the time in
-  an ID was at most ahead of the wall clock.
-- A *floor* is the least work that any such call must do, measured in the same rounds.
-- One at a time, IDs are taken in bursts that fit in a millisecond, so that no call waits. Twelve
-  sequence bits limit every generator that repeats nothing and does not run ahead to 4,096 IDs per
-  ms, or 244 ns per ID: that is 100 % under full load.
+INSTRUCTIONS = """\
+## Instructions
 
-`make bench` measures everything again. How it measures, and what it needs:
-[benchmarks](https://github.com/polyflake/polyflake/blob/main/benchmarks/README.md).
+Instructions per call of the core's paths, of `core/benches/instructions.txt`: they do not depend on
+the processor.
 """
 
 
 def document(results: Results, charts: Iterable[str]) -> str:
     charts = set(charts)
-    lines = [INTRODUCTION]
-    lines += ["## Machine", ""]
-    facts = [("Date", results.run.get("date", ""))]
-    facts += [*results.run.get("machine", {}).items(), *results.run.get("tools", {}).items()]
-    lines += markdown_table(["", ""], [[name, plain(value)] for name, value in facts], set())
+    lines = [INTRODUCTION.format(plain(processor(results))), "## Machine", ""]
+    facts = {"Date": results.run.get("date", "")}
+    facts |= results.run.get("machine", {}) | results.run.get("tools", {})
+    lines += markdown_table(["", ""], *([name, plain(value)] for name, value in facts.items()))
 
     lines += ["## Targets", ""]
     judged = verdicts(results)
     lines += [f"{sum(v.reached for v in judged)} of {len(judged)} reached.", ""]
     lines += markdown_table(
         ["language", "table", "ours", "target", "seen", "reached"],
-        [
+        *(
             [
                 v.row.language,
-                plain(v.row.table),
-                plain(v.row.subject),
-                plain(v.target),
-                plain(v.seen),
+                *map(plain, (v.row.table, v.row.subject, v.target, v.seen)),
                 "yes" if v.reached else "**no**",
             ]
             for v in judged
-        ],
-        set(),
+        ),
     )
+    lines += [INSTRUCTIONS, *markdown_table(["path", "instructions"], *instruction_counts())]
     for language in results.languages:
         lines += language_section(results, language, charts)
     return "\n".join(lines).rstrip() + "\n"
@@ -362,21 +397,24 @@ def language_section(results: Results, language: str, charts: set[str]) -> list[
         if record["language"] == language:
             how = "The program failed" if record["kind"] == "failed" else "Not measured"
             lines += [f"{how}: {plain(record['why'])}", ""]
-    if chart_name(language) in charts:
-        lines += [f"![Medians of the tables below]({chart_name(language)})", ""]
-    header = ["subject", "version", "median", "quartiles", "ratio", "repeats", "ahead ms", "note"]
+    if (chart := chart_name(results, language)) in charts:
+        lines += [f"![Medians of the tables below]({chart})", ""]
     for (table, unit), rows in results.tables(language).items():
-        best = best_peer(rows)
         lines += [f"### {plain(table)}, in {unit}", ""]
-        cells = []
-        for row in rows:
-            subject = plain(row.subject)
-            if row.role == "ours":
-                subject = f"**{subject}**"
-            elif row.role == "floor":
-                subject = f"floor: {subject}"
-            cells.append([subject, plain(row.version), *columns(row, best), plain(remark(row))])
-        lines += markdown_table(header, cells, {2, 3, 4, 5, 6})
+        if named := floors_named(rows):
+            lines += [plain(named), ""]
+        marks = {"ours": "**{}**", "peer": "{}", "floor": "floor: {}"}
+        cells = [
+            [
+                marks[row.role].format(plain(row.subject)),
+                plain(row.version),
+                *columns(row, rows),
+                plain(remark(row)),
+            ]
+            for row in rows
+        ]
+        header = ["subject", "version", *COLUMNS, "note"]
+        lines += markdown_table(*without_empty_columns(header, cells))
     missing = [record for record in results.missing if record["language"] == language]
     if missing:
         lines += ["Missing peers:", ""]
@@ -399,13 +437,10 @@ def terminal(results: Results) -> str:
     lines = []
     for language in results.languages:
         for (table, unit), rows in results.tables(language).items():
-            best = best_peer(rows)
-            lines += ["", f"{language}: {table}, in {unit}"]
-            header = ["", "median", "quartiles", "ratio", "repeats", "ahead ms"]
+            lines += ["", f"{language}: {table}, in {unit}. {floors_named(rows)}".rstrip()]
             marks = {"ours": "* ", "peer": "  ", "floor": "  floor: "}
-            cells = [header] + [
-                [marks[row.role] + row.subject, *columns(row, best)] for row in rows
-            ]
+            cells = [[marks[row.role] + row.subject, *columns(row, rows)] for row in rows]
+            cells = without_empty_columns(["", *COLUMNS], cells)
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             for first, *others in cells:
                 padded = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
@@ -426,7 +461,7 @@ def terminal(results: Results) -> str:
 
 # Charts ------------------------------------------------------------------------------------------
 
-CHARTED = "ns per ID"
+CHARTED = (MADE, DECODED)
 MOST_PEERS = 6
 WIDTH, MARGIN, LINE, BAR = 400, 12, 30, 9
 
@@ -458,12 +493,12 @@ def chart(results: Results, language: str) -> str | None:
     panels = {
         table: rows
         for (table, unit), all_rows in results.tables(language).items()
-        if unit == CHARTED and (rows := charted(all_rows))
+        if unit in CHARTED and (rows := charted(all_rows))
     }
     if not panels:
         return None
     y = MARGIN + 12
-    parts = [f'<text x="{MARGIN}" y="{y}">{escape(language)}, {CHARTED}: less is better</text>']
+    parts = [f'<text x="{MARGIN}" y="{y}">{escape(language)}, {MADE}: less is better</text>']
     for table, rows in panels.items():
         y += 2 * MARGIN
         parts.append(f'<text class="title" x="{MARGIN}" y="{y}">{escape(table)}</text>')
@@ -495,24 +530,51 @@ def chart(results: Results, language: str) -> str | None:
     )
 
 
-def write_report(results: Results, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.svg"):
+def chart_name(results: Results, language: str) -> str:
+    return f"{file_name(processor(results))}/{file_name(language)}.svg"
+
+
+def write_report(results: Results, folder: Path) -> Path:
+    """Writes the processor's document and charts, and lists it; returns the document."""
+    written = folder / f"{file_name(processor(results))}.md"
+    own = written.with_suffix("")
+    own.mkdir(parents=True, exist_ok=True)
+    for old in own.glob("*.svg"):
         old.unlink()
     charts = []
     for language in results.languages:
         if svg := chart(results, language):
-            charts.append(chart_name(language))
+            charts.append(chart_name(results, language))
             (folder / charts[-1]).write_text(svg, encoding="utf-8")
-    (folder / "README.md").write_text(document(results, charts), encoding="utf-8")
+    written.write_text(document(results, charts), encoding="utf-8")
+    list_documents(folder)
+    return written
+
+
+def list_documents(folder: Path) -> None:
+    """Lists all documents in the index and in the book's table of contents, if they exist."""
+    documents = {}
+    for path in sorted(folder.glob("*.md")):
+        if path.name != "README.md":
+            first = path.read_text(encoding="utf-8").partition("\n")[0]
+            documents[path.name] = first.removeprefix("# Benchmarks on ")
+    for page, before, indent, place in (
+        (folder / "README.md", "## Processors\n\n", "", ""),
+        (folder.parent / "SUMMARY.md", "(benchmarks/README.md)\n", "  ", "benchmarks/"),
+    ):
+        if page.exists():
+            items = [f"{indent}- [{title}]({place}{file})\n" for file, title in documents.items()]
+            start, _, rest = page.read_text(encoding="utf-8").partition(before)
+            rest = re.sub(rf"\A(?:{indent}- .*\n)*", "", rest)
+            page.write_text("".join([start, before, *items, rest]), encoding="utf-8")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description="Makes the document and the charts from the results."
+        description="Makes a processor's document and charts from the results."
     )
     parser.add_argument("results", type=Path, help="JSON Lines, as collected by benchmarks/run.py")
-    parser.add_argument("folder", type=Path, help="where README.md and the charts go")
+    parser.add_argument("folder", type=Path, help="where the document and the charts go")
     given = parser.parse_args()
     try:
         with given.results.open(encoding="utf-8") as lines:
@@ -520,8 +582,8 @@ def main() -> int:
     except (OSError, WrongRecord) as problem:
         print(f"{given.results}: {problem}", file=sys.stderr)
         return 1
-    write_report(results, given.folder)
     print(terminal(results))
+    print(f"document: {write_report(results, given.folder)}")
     return 0
 
 

@@ -3,9 +3,9 @@
     make bench                                        everything, after building it
     python benchmarks/run.py [LANGUAGE ...] [--rounds N]
 
-If languages are named, the document goes to target/benchmarks/partial, and docs/benchmarks stays as
-it is: all its figures are of one run. Exits with 1 if a language's program fails. See also
-benchmarks/README.md.
+Each kind of processor has its own document, which a run on it replaces. If languages are named, the
+document goes to target/benchmarks/partial, and docs/benchmarks stays as it is: all figures of a
+document are of one run. Exits with 1 if a language's program fails. See also benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from report import Record, check_record
+from report import Record, check_record, read_results, terminal, write_report
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITE = ROOT / "benchmarks"
@@ -223,7 +223,14 @@ def php() -> Prepared:
     usable = 'echo PHP_VERSION_ID >= 80100 && class_exists("FFI") ? "yes" : "";'
     if not command("php", "-r", usable).strip():
         raise Skipped("this PHP is older than 8.1 or lacks the extension ffi")
-    return ["php", SUITE / "php" / "bench.php"], []
+    folder = SUITE / "php"
+    records = []
+    try:
+        command("composer", "install", "--no-interaction", folder=folder)
+    except CommandFailed as problem:
+        for name, version in json.loads((folder / "composer.json").read_text())["require"].items():
+            records.append(missing("PHP", name, version, f"does not install: {problem}"))
+    return ["php", folder / "bench.php"], records
 
 
 LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
@@ -391,12 +398,12 @@ def main() -> int:
     results = WORK / "results.jsonl"
     results.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     folder = WORK / "partial" if given.languages else ROOT / "docs" / "benchmarks"
-    report = [sys.executable, SUITE / "report.py", results, folder]
-    written = subprocess.run(report, check=False).returncode == 0
-    if written:
-        document = folder / "README.md"
-        say(f"results: {without_paths(str(results))}; document: {without_paths(str(document))}")
-    return 0 if written and not any(record["kind"] == "failed" for record in records) else 1
+    with results.open(encoding="utf-8") as lines:
+        report = read_results(lines)
+    print(terminal(report))
+    document = write_report(report, folder)
+    say(f"results: {without_paths(str(results))}; document: {without_paths(str(document))}")
+    return 1 if report.failed else 0
 
 
 if __name__ == "__main__":

@@ -34,23 +34,37 @@ TARGETS = [
     {"what": "ratio", "at_most": 0.65},
     {"what": "ratio to", "subject": "slow", "at_most": 0.1},
     {"what": "value", "at_most": 20},
-    {"what": "over floor", "floor": "clock", "at_most": 15},
-    {"what": "over floor", "floor": "no such", "at_most": 15},
+    {"what": "over floor", "at_most": 3},
 ]
-RUN = {"kind": "run", "date": "2026-01-02", "machine": {"CPU": "a|b"}, "tools": {"Rust": "rustc 1"}}
+DECODE = {
+    "table": "decode",
+    "unit": report.DECODED,
+    **dict.fromkeys(("repeated", "ids", "ahead_ms")),
+}
+RUN = {
+    "kind": "run",
+    "date": "2026-01-02",
+    "machine": {"CPU": "Intel(R) Xeon(R) CPU @ 2.60GHz"},
+    "tools": {"Rust": "rust|c"},
+}
 RECORDS = [
     RUN,
     result("clock", 10, "floor"),
+    result("swap", 2, "floor"),
     result("slow", 80, note="`lock` | waits"),
     result("best", 40),
     result("repeats", 5, repeated=163_804, ids=350_000),
     result("ticker", 4, reads_clock=False, ahead_ms=12),
     result("longer IDs", 3, comparable=False),
     result("unknown", 2, repeated=None, ids=None),
-    result("polyflake", 24, "ours", targets=TARGETS),
+    result("polyflake", 24, "ours", targets=TARGETS, floor=["clock", "swap"]),
+    result("polyflake local", 22, "ours", floor=["clock"]),
+    result("polyflake other", 23, "ours", floor=["gone"]),
     result("polyflake", 99.6, "ours", table="full load", unit="% of capacity"),
     result("best", 90, table="full load", unit="% of capacity"),
     result("slow", 50, table="full load", unit="% of capacity"),
+    result("polyflake", 9, "ours", **DECODE),
+    result("best", 6, **DECODE),
     result("ahead", 748, table="full load", unit="% of capacity", ahead_ms=209),
     {
         "kind": "missing",
@@ -99,12 +113,13 @@ def test_targets(results: report.Results) -> None:
         (True, "0.60 of best"),
         (False, "0.30"),
         (False, "24.0"),
-        (True, "14.0 over 10.0"),
-        (False, "the floor is missing"),
+        (False, "12.0 over 12.0"),
     ]
-    assert [v.target for v in verdicts[:2]] == [
+    assert [v.target for v in verdicts] == [
         "at most 0.65 of the best peer",
         "at most 0.1 of slow",
+        "at most 20 ns per ID",
+        "at most 3 ns over clock and swap",
     ]
 
 
@@ -123,32 +138,106 @@ def test_a_target_whose_peer_is_missing_is_not_reached(what: str) -> None:
     assert verdict.seen in ("gone is missing", "there is no peer")
 
 
+def test_a_target_whose_floor_is_missing_is_not_reached() -> None:
+    target = {"what": "over floor", "at_most": 1}
+    ours = result("polyflake", 1, "ours", targets=[target], floor=["clock", "swap"])
+    (verdict,) = report.verdicts(read(ours, result("clock", 1, "floor")))
+    assert (verdict.reached, verdict.seen) == (False, "the floor is missing")
+
+
 def test_the_document(results: report.Results) -> None:
-    lines = report.document(results, ["rust.svg"]).splitlines()
+    lines = report.document(results, ["intel-xeon/rust.svg"]).splitlines()
+    assert lines[0] == "# Benchmarks on Intel(R) Xeon(R) CPU @ 2.60GHz"
     table = [line for line in lines if line.count("|") >= 9 and "1.0.0" in line]
     names = [line.split("|")[1].strip() for line in table]
     # Ours first, then peers, best first, then floors.
     peers = ["unknown", "longer IDs", "ticker", "repeats", "best", "slow"]
-    assert names[:8] == ["**polyflake**", *peers, "floor: clock"]
-    assert "| **polyflake** | 1.0.0 | 24.0 | 24.0 to 24.0 | 0.60 | 0 of 200,000 | 0 |  |" in lines
-    assert "| repeats | 1.0.0 | 5.00 | 5.00 to 5.00 | (0.12) | 163,804 of 350,000 | 0 |  |" in lines
+    ours = [f"**polyflake{which}**" for which in ("", " local", " other")]
+    assert names[:11] == [*ours, *peers, "floor: clock", "floor: swap"]
+    assert (
+        "| **polyflake** | 1.0.0 | 24.0 | 24.0 to 24.0 | 0.60 | 12.0 | 0 of 200,000 | 0 |  |"
+    ) in lines
+    assert (
+        "| repeats | 1.0.0 | 5.00 | 5.00 to 5.00 | (0.12) |  | 163,804 of 350,000 | 0 |  |"
+    ) in lines
+    assert "Over floor: over clock and swap (polyflake); clock (polyflake local)." in lines
     assert any("| 12 | does not read the clock |" in line for line in table)
     assert any(r"`lock` \| waits" in line for line in table)
-    assert "2 of 5 reached." in lines
+    assert "1 of 4 reached." in lines
     assert "- gone 0.1.0: no such crate" in lines
     assert "The program failed: exit status 1" in lines
     assert "Not measured: there is no PHP here" in lines
-    assert r"| CPU | a\|b |" in lines
+    assert r"| Rust | rust\|c |" in lines
     assert [line for line in lines if ".svg" in line] == [
-        "![Medians of the tables below](rust.svg)"
+        "![Medians of the tables below](intel-xeon/rust.svg)"
     ]
+
+
+def test_a_table_of_decoding_has_no_columns_of_repeats(results: report.Results) -> None:
+    lines = report.document(results, []).splitlines()
+    start = lines.index("### decode, in ns per decoded ID")
+    assert lines[start + 2 : start + 6] == [
+        "| subject | version | median | quartiles | ratio |",
+        "| --- | --- | ---: | ---: | ---: |",
+        "| **polyflake** | 1.0.0 | 9.00 | 9.00 to 9.00 | 1.50 |",
+        "| best | 1.0.0 | 6.00 | 6.00 to 6.00 | 1.00 |",
+    ]
+
+
+def test_the_document_has_the_counts_of_instructions(results: report.Results) -> None:
+    lines = report.document(results, []).splitlines()
+    assert any(line.startswith("| next_id, system clock | ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("machine", "file"),
+    [
+        ({"CPU": "AMD EPYC"}, "amd-epyc.md"),
+        ({"CPU": "Intel(R) Xeon(R) Processor @ 2.60GHz"}, "intel-xeon.md"),
+        ({"CPU": "12th Gen Intel(R) Core(TM) i7-1270P"}, "12th-gen-intel-core-i7-1270p.md"),
+        ({"Architecture": "aarch64"}, "aarch64.md"),
+    ],
+)
+def test_a_document_is_named_after_its_processor(
+    machine: dict[str, str], file: str, tmp_path: Path
+) -> None:
+    results = read(RUN | {"machine": machine})
+    assert report.write_report(results, tmp_path) == tmp_path / file
+
+
+def test_a_run_replaces_only_the_files_of_its_processor(
+    results: report.Results, tmp_path: Path
+) -> None:
+    folder = tmp_path / "benchmarks"
+    for processor in ("amd-epyc", "intel-xeon"):
+        (folder / processor).mkdir(parents=True)
+        (folder / processor / "old.svg").touch()
+    amd = folder / "amd-epyc.md"
+    amd.write_text("# Benchmarks on AMD EPYC\n")
+    index, contents = folder / "README.md", tmp_path / "SUMMARY.md"
+    index.write_text("## Processors\n\n- [AMD EPYC](amd-epyc.md)\n\n- other\n")
+    contents.write_text("- [Benchmarks](benchmarks/README.md)\n- [Probes](probes.md)\n")
+    for _ in range(2):
+        report.write_report(results, folder)
+    assert amd.read_text() == "# Benchmarks on AMD EPYC\n"
+    assert [path.name for path in (folder / "amd-epyc").iterdir()] == ["old.svg"]
+    assert [path.name for path in (folder / "intel-xeon").iterdir()] == ["rust.svg"]
+    cpu = results.run["machine"]["CPU"]
+    assert index.read_text() == (
+        f"## Processors\n\n- [AMD EPYC](amd-epyc.md)\n- [{cpu}](intel-xeon.md)\n\n- other\n"
+    )
+    assert contents.read_text() == (
+        "- [Benchmarks](benchmarks/README.md)\n  - [AMD EPYC](benchmarks/amd-epyc.md)\n"
+        f"  - [{cpu}](benchmarks/intel-xeon.md)\n- [Probes](probes.md)\n"
+    )
 
 
 def test_the_terminal_shows_what_is_missing_and_not_reached(results: report.Results) -> None:
     text = report.terminal(results)
     assert "missing: Rust, gone 0.1.0: no such crate" in text
     assert "not reached: Rust, one thread, polyflake: at most 0.1 of slow; seen: 0.30" in text
-    assert text.endswith("2 of 5 targets reached")
+    assert "Rust: one thread, in ns per ID. Over floor: over clock and swap (polyflake);" in text
+    assert text.endswith("1 of 4 targets reached")
 
 
 @pytest.mark.parametrize(
@@ -157,12 +246,16 @@ def test_the_terminal_shows_what_is_missing_and_not_reached(results: report.Resu
         ({"kind": "results"}, "kind is 'results'"),
         ({"role": "theirs"}, "role is not one of ours, peer, floor"),
         ({"unit": "s"}, "unit is not one of"),
-        ({"rounds": []}, "rounds is not a list of numbers, or is empty"),
-        ({"rounds": ["1"]}, "rounds has an item that is not a number"),
+        ({"rounds": []}, "rounds has no number"),
+        ({"rounds": ["1"]}, "rounds has no number, or other items"),
         ({"repeated": "0"}, "repeated is neither a number nor null"),
-        ({"reads_clock": 1}, "reads_clock is neither true nor false"),
-        ({"note": None}, "note is not a text"),
-        ({"targets": [{"what": "value", "at_most": 1}]}, "only ours has targets"),
+        ({"reads_clock": 1}, "reads_clock is not a bool"),
+        ({"note": None}, "note is not a str"),
+        ({"targets": [{"what": "value", "at_most": 1}]}, "only ours has a floor"),
+        ({"floor": ["clock"]}, "only ours has a floor and targets"),
+        ({"role": "ours", "floor": "clock"}, "floor is not a list"),
+        ({"role": "ours", "floor": [1]}, "floor has an item that is not a str"),
+        ({"role": "ours", "targets": [{"what": "over floor", "at_most": 1}]}, "has no floor"),
         ({"role": "ours", "targets": [{"what": "value"}]}, "needs either at_most or at_least"),
         ({"role": "ours", "targets": [{"what": "ratio to", "at_most": 1}]}, "has no subject"),
     ],
@@ -181,13 +274,15 @@ def test_a_chart_has_ours_and_the_peers_it_is_compared_with(
     results: report.Results, tmp_path: Path
 ) -> None:
     report.write_report(results, tmp_path)
-    chart = ElementTree.parse(tmp_path / "rust.svg")
+    chart = ElementTree.parse(tmp_path / "intel-xeon" / "rust.svg")
     texts = [text.text for text in chart.iter("{http://www.w3.org/2000/svg}text")]
     assert texts == [
         *("Rust, ns per ID: less is better", "one thread"),
-        *("polyflake", "24.0", "best", "40.0", "slow", "80.0"),
+        *("polyflake", "24.0", "polyflake local", "22.0", "polyflake other", "23.0"),
+        *("best", "40.0", "slow", "80.0"),
+        *("decode", "polyflake", "9.00", "best", "6.00"),
     ]
-    assert "![Medians of the tables below](rust.svg)" in (tmp_path / "README.md").read_text()
+    assert "(intel-xeon/rust.svg)" in (tmp_path / "intel-xeon.md").read_text()
 
 
 def test_a_bar_far_longer_than_ours_is_cut() -> None:

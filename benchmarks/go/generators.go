@@ -155,6 +155,38 @@ func peers() []generator {
 	}
 }
 
+// decoders take IDs apart, into the time, the node and the sequence number.
+func decoders() []generator {
+	layout := must(polyflake.ParseLayout("twitter"))
+	ids := make([]id, batch)
+	for i := range ids {
+		ids[i] = 1541815603606036480 + id(i)*86_400_007<<12
+	}
+	return []generator{
+		{
+			name: "polyflake Layout.Decode", version: polyflake.Version(), role: "ours",
+			take: func(into []id) {
+				for i := range into {
+					decoded, err := layout.Decode(ids[i])
+					check(err)
+					into[i] = id(uint64(decoded.TimestampMs) ^ decoded.Node ^ decoded.Sequence)
+				}
+			},
+			step: 1, burst: batch, tick: millisecond,
+		},
+		{
+			name: "bwmarrin/snowflake ID.Time, Node and Step", version: version("github.com/bwmarrin/snowflake"), role: "peer",
+			take: func(into []id) {
+				for i := range into {
+					one := snowflake.ID(ids[i])
+					into[i] = id(one.Time() ^ one.Node() ^ one.Step())
+				}
+			},
+			step: 1, burst: batch, tick: millisecond,
+		},
+	}
+}
+
 // version returns the version of a module in this build.
 func version(path string) string {
 	info, _ := debug.ReadBuildInfo()

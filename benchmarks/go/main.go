@@ -15,6 +15,7 @@ type row struct {
 	generator
 	table      string
 	unit       string
+	floor      []string
 	targets    []target
 	measure    func() float64
 	rounds     []float64
@@ -24,13 +25,15 @@ type row struct {
 // target is what one of our figures must reach; benchmarks/README.md describes the kinds.
 type target struct {
 	What    string   `json:"what"`
-	Floor   string   `json:"floor,omitempty"`
 	AtMost  *float64 `json:"at_most,omitempty"`
 	AtLeast *float64 `json:"at_least,omitempty"`
 }
 
 const (
+	perID         = "ns per ID"
+	perDecoded    = "ns per decoded ID"
 	processorTime = "CPU seconds per second"
+	decode        = "decode"
 	inALoop       = ", in a loop"
 )
 
@@ -49,6 +52,7 @@ type result struct {
 	ReadsClock bool      `json:"reads_clock"`
 	Comparable bool      `json:"comparable"`
 	Note       string    `json:"note"`
+	Floor      []string  `json:"floor,omitempty"`
 	Targets    []target  `json:"targets,omitempty"`
 }
 
@@ -76,7 +80,7 @@ func main() {
 			Rounds: r.rounds, ReadsClock: r.role != "floor",
 			// Generators that make few IDs sleep most of the time.
 			Comparable: r.unit != processorTime || r.capacity == 4096,
-			Note:       r.note, Targets: r.targets,
+			Note:       r.note, Floor: r.floor, Targets: r.targets,
 		}
 		if r.goroutines > 0 {
 			key := checked{strings.TrimSuffix(r.name, inALoop), r.goroutines}
@@ -105,38 +109,55 @@ func tables() []*row {
 		})
 	}
 	floor := func(table, name, note string, burst int, take func([]id)) {
+		unit := perID
+		if table == decode {
+			unit = perDecoded
+		}
 		g := generator{name: name, role: "floor", note: note, burst: burst, step: 1, take: take, tick: millisecond}
-		add(table, "ns per ID", g, 0, func() float64 { return timeBursts(g, 1) })
+		add(table, unit, g, 0, func() float64 { return timeBursts(g, 1) })
 	}
+	// over sets the floors of the row that was added last.
+	over := func(floors ...string) { rows[len(rows)-1].floor = floors }
 
 	const single, batches, two = "one ID", "batch of 1,000", "two goroutines, one generator"
+	const emptyCall, nextIDInC = "empty cgo call", "polyflake_next_id in C"
+	const newSlice, counting = "make([]ID, 1000)", "counting into a slice"
 	ours := polyflakeSingle()
-	overFloor := atMost("over floor", 15)
-	overFloor.Floor = "empty cgo call"
-	for _, g := range append([]generator{ours, polyflakeGoClock()}, peers()...) {
-		var targets []target
-		if g.name == ours.name {
-			targets = []target{overFloor}
-		}
-		add(single, "ns per ID", g, 1, func() float64 { return timeBursts(g, 1) }, targets...)
+	add(single, perID, ours, 1, func() float64 { return timeBursts(ours, 1) }, atMost("over floor", 3))
+	over(emptyCall, nextIDInC)
+	for _, g := range append([]generator{polyflakeGoClock()}, peers()...) {
+		add(single, perID, g, 1, func() float64 { return timeBursts(g, 1) })
 	}
-	floor(single, overFloor.Floor, "from Go to C and back", batch, emptyCalls)
+	floor(single, emptyCall, "from Go to C and back", batch, emptyCalls)
 	floor(single, "time.Now().UnixMilli()", "", batch, readClock)
-	floor(single, "polyflake_next_id in C", "the same work without Go", batch, inC("2"))
+	floor(single, nextIDInC, "the same work without Go", batch, inC("2"))
 
 	for _, g := range polyflakeBatches() {
-		add(batches, "ns per ID", g, 1, func() float64 { return timeBursts(g, 1) }, atMost("value", 2))
+		add(batches, perID, g, 1, func() float64 { return timeBursts(g, 1) }, atMost("value", 2))
+		if g.make != nil {
+			over(newSlice)
+		} else {
+			over(counting)
+		}
 	}
 	for _, g := range peers() {
 		g.name += inALoop
 		g.note = join(g.note, "no batch call")
-		add(batches, "ns per ID", g, 1, func() float64 { return timeBursts(g, 1) })
+		add(batches, perID, g, 1, func() float64 { return timeBursts(g, 1) })
 	}
-	floor(batches, "make([]ID, 1000)", "what NextIDs returns, empty", 20*batch, makeSlices)
-	floor(batches, "counting into a slice", "what Fill writes", 20*batch, countUp)
+	floor(batches, newSlice, "what NextIDs returns, empty", 20*batch, makeSlices)
+	floor(batches, counting, "what Fill writes", 20*batch, countUp)
+
+	for _, g := range decoders() {
+		add(decode, perDecoded, g, 0, func() float64 { return timeBursts(g, 1) })
+		if g.role == "ours" {
+			over(emptyCall)
+		}
+	}
+	floor(decode, emptyCall, "from Go to C and back", batch, emptyCalls)
 
 	for _, g := range append([]generator{ours}, peers()...) {
-		add(two, "ns per ID", g, 2, func() float64 { return timeBursts(g, 2) })
+		add(two, perID, g, 2, func() float64 { return timeBursts(g, 2) })
 	}
 	for _, g := range append([]generator{ours}, peers()...) {
 		add("full load, one goroutine", "% of capacity", g, 1, func() float64 { return fullLoad(g, 1).percent })

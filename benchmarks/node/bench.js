@@ -7,13 +7,13 @@
 
 import { once } from "node:events";
 import { createRequire } from "node:module";
-import { parseArgs } from "node:util";
+import { parseArgs, types } from "node:util";
 import { Worker } from "node:worker_threads";
 import { inBrowser } from "./browser.js";
-import { clockFloors, wasmFloors } from "./floors.js";
+import { clockFloors, WASM_ID, wasmFloors } from "./floors.js";
 import * as ours from "./generators.js";
 import { check, checkLoad, fullLoad, interleave, load, loadSize, time, timed } from "./measure.js";
-import { cause, peers } from "./peers.js";
+import { cause, EPOCH_MS, peers } from "./peers.js";
 
 const { values } = parseArgs({ options: { rounds: { type: "string", default: "9" } } });
 const ROUNDS = Number(values.rounds);
@@ -23,6 +23,7 @@ if (!Number.isInteger(ROUNDS) || ROUNDS < 7)
 const BATCH = 1000;
 const LOAD_MS = 100;
 const THREADS = 2;
+const DECODED = "ns per decoded ID";
 const { dependencies } = createRequire(import.meta.url)("./package.json");
 
 function print(record) {
@@ -32,8 +33,8 @@ function print(record) {
 /** Prints a row of a table. `checked` is the result of `check`. */
 function result(row) {
   const { language = "Node", table, subject, role = "ours", unit = "ns per ID", rounds } = row;
-  const { checked, note = "", targets = [] } = row;
-  const version = { ours: ours.version, peer: dependencies[subject], floor: "" }[role];
+  const { checked, note = "", comparable = true, floor = [], targets = [] } = row;
+  const version = { ours: ours.version, peer: dependencies[subject.split(", ")[0]], floor: "" }[role];
   print({
     kind: "result",
     language,
@@ -47,8 +48,9 @@ function result(row) {
     ids: checked?.ids ?? null,
     ahead_ms: checked?.ahead_ms ?? null,
     reads_clock: role !== "floor",
+    comparable,
     note,
-    ...(role === "ours" && { targets }),
+    ...(role === "ours" && { floor, targets }),
   });
 }
 
@@ -68,7 +70,7 @@ for (const peer of peers) {
 
 console.error("Node: one ID, batches");
 const snowflakes = { native: ours.native, wasm: ours.wasm };
-const rows = [...oneId(), ...batches(), ...otherCalls()];
+const rows = [...oneId(), ...batches(), ...decodes(), ...texts(), ...otherCalls()];
 await time(
   rows.map(({ subject }) => subject),
   ROUNDS,
@@ -91,19 +93,24 @@ for (const { kind, ...row } of await inBrowser(ROUNDS)) {
 function oneId() {
   const table = "one ID";
   const atMost = { native: 0.6, wasm: 0.75 };
+  const nativeId = "a native call, and a bigint out of a BigUint64Array";
+  const over = { native: nativeId, wasm: WASM_ID };
   const rows = Object.entries(snowflakes).map(([build, snowflake]) => {
     const it = snowflake("twitter");
     return {
       table,
       subject: timed(`polyflake ${build}, nextId()`, it, "it.nextId()"),
       checkedCalls: { it, bigint: "it.nextId()", chunk: 64, timeMs: ours.twitterTimeMs },
+      floor: [over[build]],
       targets: [{ what: "ratio", at_most: atMost[build] }],
     };
   });
   for (const peer of installed) rows.push(peerRow(table, peer));
   const floors = [
     timed("performance.now()", performance, "it.now()"),
+    timed("a native call: util.types.isExternal(0)", types, "it.isExternal(0)"),
     timed("a bigint out of a BigUint64Array", new BigUint64Array(BATCH), "it[i]"),
+    timed(nativeId, { types, ids: new BigUint64Array(BATCH) }, "(it.types.isExternal(0), it.ids[i])"),
     ...clockFloors(),
     ...wasmFloors(),
   ];
@@ -122,6 +129,8 @@ function peerRow(table, peer, note = peer.note) {
 
 function batches() {
   const table = "batch of 1,000";
+  const newArray = `new BigUint64Array(${BATCH})`;
+  const fillNothing = (build) => `${build}, a call: fill of nothing`;
   const rows = [];
   for (const [build, snowflake] of Object.entries(snowflakes)) {
     const name = (call) => `polyflake ${build}, ${call}`;
@@ -131,17 +140,21 @@ function batches() {
         subject: timed(name(what), it, call, { ids: BATCH, calls, async: others.async }),
         checkedCalls: fill && { it, fill, chunk: BATCH, timeMs: others.timeMs ?? ours.wideTimeMs },
         note,
+        floor: others.floor,
         targets: others.targets,
       });
     const nextIds = `it.nextIds(${BATCH})`;
     const fillPart = "part.set(it.nextIds(part.length))";
     const targets = build === "native" ? [{ what: "value", at_most: 1.5 }] : [];
-    batch("nextIds(1000)", snowflake(ours.WIDE), nextIds, fillPart, { targets });
+    const floor = [newArray];
+    batch("nextIds(1000)", snowflake(ours.WIDE), nextIds, fillPart, { floor, targets });
     // A millisecond of Twitter's layout always has room for three.
-    const twitter = { calls: 3, note: "12 sequence bits", timeMs: ours.twitterTimeMs };
+    const twitter = { calls: 3, note: "12 sequence bits", floor, timeMs: ours.twitterTimeMs };
     batch("nextIds(1000) of twitter", snowflake("twitter"), nextIds, fillPart, twitter);
     const filled = { ids: snowflake(ours.WIDE), array: new BigUint64Array(BATCH) };
-    batch("fill of 1,000", filled, "it.ids.fill(it.array)", "it.ids.fill(part)");
+    batch("fill of 1,000", filled, "it.ids.fill(it.array)", "it.ids.fill(part)", {
+      floor: [fillNothing(build)],
+    });
     const later = { calls: 20, async: true };
     batch(
       "await nextIdsAsync(1000)",
@@ -158,27 +171,94 @@ function batches() {
   const nothing = (snowflake) => ({ ids: snowflake(ours.WIDE), none });
   const size = { ids: BATCH, calls: 50 };
   const floors = [
-    timed("native, a call: fill of nothing", nothing(ours.native), "it.ids.fill(it.none)", size),
-    timed("wasm, a call: fill of nothing", nothing(ours.wasm), "it.ids.fill(it.none)", size),
-    timed("new BigUint64Array(1000)", BigUint64Array, `new it(${BATCH})`, size),
+    ...Object.entries(snowflakes).map(([build, snowflake]) =>
+      timed(fillNothing(build), nothing(snowflake), "it.ids.fill(it.none)", size),
+    ),
+    timed(newArray, BigUint64Array, `new it(${BATCH})`, size),
   ];
   return [...rows, ...floors.map((subject) => ({ table, subject, role: "floor" }))];
 }
 
+function decodes() {
+  const rows = [];
+  const unit = DECODED;
+  const epoch = BigInt(EPOCH_MS);
+  const ids = Array.from({ length: BATCH }, (_, n) => (BigInt(n) * 86_400_007n) << 22n);
+  const byHand = "(id >> 22n) + epoch";
+  const sapphire = "@sapphire/snowflake, deconstruct(id)";
+  for (const build of Object.keys(snowflakes)) {
+    const { Layout } = ours.packages[build]();
+    const name = `polyflake ${build}, layout.decode(id)`;
+    const it = { layout: new Layout("discord"), ids };
+    const call = "((parts) => ((it.seen = parts.node), parts.timestampMs))(it.layout.decode(it.ids[i]))";
+    const targets = build === "native" ? [{ what: "ratio to", subject: sapphire, at_most: 1.5 }] : [];
+    rows.push({ table: "decode", subject: timed(name, it, call), unit, floor: [byHand], targets });
+  }
+  for (const { name, it, decodes } of installed) {
+    for (const [what, call] of Object.entries(decodes)) {
+      const subject = timed(`${name}, ${what}`, { it, ids }, call);
+      const onlyTime = what === "timestampFrom(id)";
+      const note = onlyTime ? "only the time" : "";
+      rows.push({ table: "decode", subject, role: "peer", unit, note, comparable: !onlyTime });
+    }
+  }
+  const floor = timed(byHand, { ids, epoch }, "(it.ids[i] >> 22n) + it.epoch");
+  rows.push({ table: "decode", subject: floor, role: "floor", unit });
+
+  for (const length of [1000, 100_000]) {
+    const table = `decode of ${length.toLocaleString("en")}`;
+    const many = BigUint64Array.from({ length }, (_, n) => ids[n % BATCH]);
+    const size = { ids: length, calls: Math.ceil(20_000 / length) };
+    for (const build of Object.keys(snowflakes)) {
+      const { Layout } = ours.packages[build]();
+      const layout = new Layout("discord");
+      if (!layout.decodeAll) continue; // Until it is there.
+      const name = `polyflake ${build}, layout.decodeAll(ids).timestampsMs`;
+      const call = "it.layout.decodeAll(it.many).timestampsMs";
+      const targets = build === "native" ? [{ what: "value", at_most: 3 }] : [];
+      const subject = timed(name, { layout, many }, call, size);
+      rows.push({ table, subject, unit, floor: ["a copy of the array"], targets });
+    }
+    const copy = timed("a copy of the array", many, "it.slice()", size);
+    rows.push({ table, subject: copy, role: "floor", unit });
+  }
+  return rows;
+}
+
+function texts() {
+  const rows = [];
+  const row = { table: "text", unit: "ns per call" };
+  const text = "String(id)";
+  for (const [build, snowflake] of Object.entries(snowflakes)) {
+    const targets = build === "native" ? [{ what: "value", at_most: 150 }] : [];
+    const call = (name, it, code, aims) => {
+      const subject = timed(`polyflake ${build}, ${name}`, it, code);
+      rows.push({ ...row, subject, floor: [text], targets: aims });
+    };
+    const { formatId } = ours.packages[build]();
+    const ids = snowflake(ours.WIDE).nextIds(BATCH);
+    call('formatId(id, "base62")', { formatId, ids: [...ids] }, 'it.formatId(it.ids[i], "base62")', targets);
+    call("nextIdString()", snowflake(ours.WIDE), "it.nextIdString()", targets);
+    call('nextIdString("base62")', snowflake(ours.WIDE), 'it.nextIdString("base62")', []);
+  }
+  const ids = Array.from({ length: BATCH }, (_, n) => BigInt(n) * 86_400_007n * 2n ** 22n);
+  rows.push({ ...row, subject: timed(text, ids, "String(it[i])"), role: "floor" });
+  return rows;
+}
+
 function otherCalls() {
   const rows = [];
-  const call = (name, it, text, others) =>
-    rows.push({ table: "other calls", subject: timed(name, it, text, others), unit: "ns per call" });
-  const pairs = { native: ours.nativePair, wasm: ours.wasmPair };
+  const call = (name, it, text, { targets, ...others } = {}) =>
+    rows.push({ table: "other calls", subject: timed(name, it, text, others), unit: "ns per call", targets });
   for (const [build, snowflake] of Object.entries(snowflakes)) {
     const it = snowflake(ours.WIDE);
-    const ids = { it, id: it.nextId() };
-    call(`polyflake ${build}, nextId() of two Snowflakes in turn`, pairs[build](), "it[i & 1].nextId()");
+    const { one, two } = ours.pairs(build);
+    const alone = `polyflake ${build}, nextId() of one Snowflake`;
+    const targets = build === "native" ? [{ what: "ratio to", subject: alone, at_most: 1.1 }] : [];
+    call(`polyflake ${build}, nextId() of two Snowflakes in turn`, two, "it[i & 1].nextId()", { targets });
+    call(alone, one, "it[i & 1].nextId()");
     call(`polyflake ${build}, tryNextId()`, it, "it.tryNextId()");
     call(`polyflake ${build}, next() of the iterator`, it, "it.next()");
-    call(`polyflake ${build}, nextIdString()`, it, "it.nextIdString()");
-    call(`polyflake ${build}, nextIdString("base62")`, it, 'it.nextIdString("base62")');
-    call(`polyflake ${build}, decode(id)`, ids, "it.it.decode(it.id)", { calls: 200 });
     call(`polyflake ${build}, await nextIdAsync()`, it, "await it.nextIdAsync()", {
       async: true,
       calls: 200,

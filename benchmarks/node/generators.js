@@ -19,7 +19,7 @@ export const wideTimeMs = (id) => Number(id >> 26n) + EPOCH_MS;
 function separate(entry) {
   for (const file of Object.keys(require.cache)) delete require.cache[file];
   delete globalThis[Symbol.for(`polyflake@${version}`)];
-  return require(entry).Snowflake;
+  return require(entry);
 }
 
 // If the native addon did not load, the WebAssembly module would be measured instead.
@@ -32,15 +32,19 @@ process.on("warning", ({ code, message }) => {
 let node = 0;
 
 /** A Snowflake with a node that no other here has: with the same node they would share a cursor. */
-function snowflake(Snowflake, layout) {
+function snowflake({ Snowflake }, layout) {
   return new Snowflake({ layout, node: node++ });
 }
 
 export const native = (layout) => snowflake(separate(NATIVE), layout);
 export const wasm = (layout) => snowflake(separate(WASM), layout);
-export const nativePair = () => pair(separate(NATIVE));
-export const wasmPair = () => pair(separate(WASM));
-const pair = (Snowflake) => [snowflake(Snowflake, "twitter"), snowflake(Snowflake, WIDE)];
+export const packages = { native: () => separate(NATIVE), wasm: () => separate(WASM) };
+/** Two Snowflakes, and one twice. */
+export const pairs = (build) => {
+  const one = snowflake(packages[build](), WIDE);
+  const both = packages[build]();
+  return { two: [snowflake(both, "twitter"), snowflake(both, WIDE)], one: [one, one] };
+};
 
 /** A generator for one thread; ours have the same node in all threads. */
 export async function threadGenerator(name) {

@@ -1,7 +1,7 @@
 // Runs on the page: measures ours and the peers that bundle, as in Node.
 
 import { Snowflake } from "polyflake";
-import { clockFloors, wasmFloors } from "./floors.js";
+import { clockFloors, WASM_ID, wasmFloors } from "./floors.js";
 import { checkLoad, load, time, timed } from "./measure.js";
 import { peers } from "./peers.js";
 
@@ -20,6 +20,7 @@ globalThis.bench = async (rounds, bundled) => {
       chunk: 64,
       timeMs: (id) => Number(id >> 22n) + TWITTER_EPOCH_MS,
       role: "ours",
+      floor: [WASM_ID],
       targets: [{ what: "ratio to", subject: "nodejs-snowflake", at_most: 0.8 }],
     },
   ];
@@ -37,10 +38,11 @@ globalThis.bench = async (rounds, bundled) => {
   const subjects = generators.map(({ name, it, call }) => timed(name, it, call));
   const floors = [...clockFloors(), ...wasmFloors()];
   await time([...subjects, ...floors], rounds);
-  const rows = generators.map(({ name, it, role, note, targets, ...calls }, n) => ({
+  const rows = generators.map(({ name, it, role, note, floor, targets, ...calls }, n) => ({
     subject: name,
     role,
     note,
+    floor,
     targets,
     rounds: subjects[n].rounds,
     checked: checkLoad(load(name, it, calls), calls),

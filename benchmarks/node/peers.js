@@ -5,13 +5,18 @@ const timeMs = (id) => Number(id >> 22n) + EPOCH_MS;
 
 /**
  * `make` takes the exports of the package. `call` is the code of a call that returns one ID; `bigint` is one that
- * returns it as a bigint, if `call` does not. `perMs`: how many IDs its sequence allows per millisecond.
+ * returns it as a bigint, if `call` does not. `perMs`: how many IDs its sequence allows per millisecond. `decodes`: the
+ * code of calls of `it.it` that take the ID `it.ids[i]` apart, by name; each returns its time, and those that have it
+ * keep another field in `it.seen`.
  */
 export const peers = [
   {
     name: "nodejs-snowflake",
     make: ({ Snowflake }) => new Snowflake({ custom_epoch: EPOCH_MS, instance_id: 1 }),
     call: "it.getUniqueID()",
+    decodes: {
+      "timestampFromID, instanceIDFromID": `((it.seen = it.it.constructor.instanceIDFromID(it.ids[i])), it.it.constructor.timestampFromID(it.ids[i], ${EPOCH_MS}))`,
+    },
     perMs: 1024,
     note: "10 sequence bits",
   },
@@ -19,6 +24,11 @@ export const peers = [
     name: "@sapphire/snowflake",
     make: ({ Snowflake }) => new Snowflake(EPOCH_MS),
     call: "it.generate()",
+    decodes: {
+      "deconstruct(id)":
+        "((parts) => ((it.seen = parts.workerId), parts.timestamp))(it.it.deconstruct(it.ids[i]))",
+      "timestampFrom(id)": "it.it.timestampFrom(it.ids[i])",
+    },
     perMs: 4096,
     note: "never waits",
   },
@@ -51,7 +61,7 @@ export const peers = [
     perMs: 4091, // It reserves the lowest five.
     note: "takes ticks ahead of the clock when a millisecond is used up",
   },
-].map((peer) => ({ bigint: peer.call, chunk: 64, timeMs, ...peer }));
+].map((peer) => ({ bigint: peer.call, decodes: {}, chunk: 64, timeMs, ...peer }));
 
 /** Why a peer is missing, in one line, without paths of this machine. */
 export function cause({ code, message, errors }) {

@@ -1,10 +1,10 @@
 <?php
 
 /*
- * The cost of an ID in PHP: one at a time, in batches of 1,000, and with the textbook class (microtime, shifts, a
- * property for the last millisecond), round by round, as JSON Lines (benchmarks/README.md).
+ * The cost of an ID in PHP, and of decoding one: one at a time, in batches of 1,000, and with the textbook class
+ * (microtime, shifts, a property for the last millisecond), round by round, as JSON Lines (benchmarks/README.md).
  *
- *     php bench.php [--rounds 9]
+ *     [composer install &&] php bench.php [--rounds 9]
  */
 
 // phpcs:disable PSR1.Files.SideEffects -- a program, functions and all
@@ -14,6 +14,7 @@ require_once __DIR__ . '/../../bindings-c/php/autoload.php';
 
 use Polyflake\Internal\Core;
 use Polyflake\Internal\Library;
+use Polyflake\Layout;
 use Polyflake\Snowflake;
 
 const EPOCH_MS = 1288834974657; // of the layout twitter, as are the 10 and 12 bits below
@@ -45,10 +46,16 @@ $textbook = new class (7) {
         $this->lastMs = $now;
         return ($now - EPOCH_MS) << 22 | $this->worker << 12 | $this->sequence;
     }
+
+    /** @return array{timestamp: int, worker: int, sequence: int} */
+    public function parse(int $id): array
+    {
+        return ['timestamp' => ($id >> 22) + EPOCH_MS, 'worker' => $id >> 12 & 0x3FF, 'sequence' => $id & 0xFFF];
+    }
 };
 $ids = new Snowflake(node: 7);
-$manifest = (string) file_get_contents(__DIR__ . '/../../Cargo.toml');
-$version = preg_match('/^version = "(.+)"/m', $manifest, $match) === 1 ? $match[1] : '';
+$layout = new Layout('twitter');
+$made = $ids->nextIds(BATCH);
 
 // A C call as in nextId(), with a pointer to a struct, that does almost nothing.
 $ffi = Library::ffi();
@@ -59,13 +66,23 @@ Core::set($options, 'node', '7', $detail);
 Core::check($ffi->polyflake_snowflake_new($options, $room, $detail), $detail);
 $snowflake = $room[0];
 
+const MADE = 'ns per ID';
+const DECODED = 'ns per decoded ID';
+
 /**
- * A row of a table. $take returns a thousand IDs as an array, whose keys do not matter.
+ * A row of a table. $take returns the results of a thousand calls as an array, whose keys do not matter.
  *
  * @return array<string, mixed>
  */
-function row(string $table, string $role, string $subject, string $version, string $note, callable $take): array
-{
+function row(
+    string $table,
+    string $role,
+    string $subject,
+    string $version,
+    string $note,
+    callable $take,
+    string $unit = MADE,
+): array {
     return [
         'kind' => 'result',
         'language' => 'PHP',
@@ -73,7 +90,7 @@ function row(string $table, string $role, string $subject, string $version, stri
         'subject' => $subject,
         'version' => $version,
         'role' => $role,
-        'unit' => 'ns per ID',
+        'unit' => $unit,
         'rounds' => [],
         'repeated' => null,
         'ids' => null,
@@ -82,6 +99,27 @@ function row(string $table, string $role, string $subject, string $version, stri
         'note' => $note,
         'take' => $take,
     ];
+}
+
+/**
+ * A row of ours, with the floor that it is over, and its targets.
+ *
+ * @param list<array<string, int|float|string>> $targets
+ * @return array<string, mixed>
+ */
+function ours(
+    string $table,
+    string $subject,
+    string $floor,
+    array $targets,
+    callable $take,
+    string $unit = MADE,
+    string $note = '',
+): array {
+    $manifest = (string) file_get_contents(__DIR__ . '/../../Cargo.toml');
+    $version = preg_match('/^version = "(.+)"/m', $manifest, $match) === 1 ? $match[1] : '';
+    $row = row($table, 'ours', $subject, $version, $note, $take, $unit);
+    return $row + ['floor' => [$floor], 'targets' => $targets];
 }
 
 // Every loop is written out, since a call in between would cost as much as what is measured.
@@ -136,24 +174,69 @@ $nextIdString = static function () use ($ids): array {
 };
 $nextIds = static fn (): array => $ids->nextIds(BATCH);
 
+$decode = static function () use ($layout, $made): array {
+    $taken = [];
+    foreach ($made as $id) {
+        $taken[] = $layout->decode($id)->timestampMs;
+    }
+    return $taken;
+};
+$parseTextbook = static function () use ($textbook, $made): array {
+    $taken = [];
+    foreach ($made as $id) {
+        $taken[] = $textbook->parse($id)['timestamp'];
+    }
+    return $taken;
+};
+
 $class = 'textbook class nextId()';
+$own = 'plain PHP, in benchmarks/php/bench.php';
 $php = 'PHP ' . PHP_VERSION;
+$emptyCall = 'empty FFI call';
+$atMost = static fn (float $limit, string $subject): array =>
+    ['what' => 'ratio to', 'subject' => $subject, 'at_most' => $limit];
+$third = [['what' => 'ratio', 'at_most' => 0.3333]];
 $rows = [
-    row('one ID', 'ours', 'Polyflake nextId()', $version, '', $nextId),
-    row('one ID', 'ours', 'Polyflake nextIdString()', $version, 'a decimal string', $nextIdString),
-    row('one ID', 'peer', $class, '', 'plain PHP, in benchmarks/php/bench.php', $textbookIds),
+    ours('one ID', 'Polyflake nextId()', $emptyCall, [$atMost(1.1, $class)], $nextId),
+    ours(
+        'one ID',
+        'Polyflake nextIdString()',
+        $emptyCall,
+        [$atMost(2, 'Polyflake nextId()')],
+        $nextIdString,
+        note: 'a decimal string',
+    ),
+    row('one ID', 'peer', $class, '', $own, $textbookIds),
     row('one ID', 'floor', 'empty loop', $php, 'as all here, it appends to an array', $emptyLoop),
     row('one ID', 'floor', 'microtime(true)', $php, '', $readClock),
-    row('one ID', 'floor', 'empty FFI call', $php, '', $emptyCalls),
+    row('one ID', 'floor', $emptyCall, $php, '', $emptyCalls),
     row('one ID', 'floor', 'FFI call with the arguments of nextId()', $php, '', $callsAsOfNextId),
-    row('batch of 1,000', 'ours', 'Polyflake nextIds(1000)', $version, '', $nextIds),
+    ours('batch of 1,000', 'Polyflake nextIds(1000)', 'empty loop', $third, $nextIds),
     row('batch of 1,000', 'peer', "$class, in a loop", '', 'no batch call', $textbookIds),
     row('batch of 1,000', 'floor', 'empty loop', $php, 'appends to an array', $emptyLoop),
+    ours('decode', 'Polyflake decode($id)', $emptyCall, [], $decode, DECODED),
+    row('decode', 'peer', 'textbook class parse($id)', '', $own, $parseTextbook, DECODED),
+    row('decode', 'floor', $emptyCall, $php, '', $emptyCalls, DECODED),
 ];
-foreach ($rows as $n => $row) {
-    if ($row['subject'] === 'Polyflake nextIds(1000)') {
-        $rows[$n]['targets'] = [['what' => 'ratio', 'at_most' => 0.3333]];
-    }
+
+$peer = 'godruoyi/php-snowflake';
+$composer = json_decode((string) file_get_contents(__DIR__ . '/composer.json'), true, flags: JSON_THROW_ON_ERROR);
+$version = $composer['require'][$peer];
+if (is_file(__DIR__ . '/vendor/autoload.php')) {
+    require_once __DIR__ . '/vendor/autoload.php';
+    $godruoyi = new \Godruoyi\Snowflake\Snowflake();
+    $parseId = static function () use ($godruoyi, $made): array {
+        $taken = [];
+        foreach ($made as $id) {
+            $taken[] = $godruoyi->parseId((string) $id, true)['timestamp'];
+        }
+        return $taken;
+    };
+    $rows[] = row('decode', 'peer', "$peer parseId(\$id, true)", $version, '', $parseId, DECODED);
+} else {
+    $why = 'is not installed';
+    $missing = ['kind' => 'missing', 'language' => 'PHP', 'subject' => $peer, 'version' => $version, 'why' => $why];
+    echo json_encode($missing, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES), "\n";
 }
 
 function unixMs(): int
@@ -211,7 +294,7 @@ for ($round = 1; $round <= $rounds; $round++) {
 }
 fwrite(STDERR, "PHP: checking for repeated IDs\n");
 foreach ($rows as $row) {
-    if ($row['role'] !== 'floor') {
+    if ($row['role'] !== 'floor' && $row['unit'] === MADE) {
         $row = array_merge($row, checkIds($row['take']));
     }
     unset($row['take']);

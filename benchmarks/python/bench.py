@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import io
 import json
 import statistics
 import sys
@@ -18,14 +19,15 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from importlib import metadata
+from importlib import import_module, metadata
 from itertools import count, islice, repeat, starmap
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from polyflake import Snowflake
+from polyflake import Layout, Snowflake
 
 WIDE = "timestamp:40|worker:2|sequence:22@1735689600000/1ms"
 WIDEST = "timestamp:38|worker:1|sequence:25@1735689600000/1ms"
@@ -41,6 +43,8 @@ SLEEP_MS = 0.5
 SLEEPS_SECONDS = 0.2
 # For sonyflake-turbo: the largest number in its README, and enough that bursts need not wait.
 MACHINES_UNDER_LOAD, MACHINES_FOR_BURSTS = 32, 128
+
+DECODED = "ns per decoded ID"
 
 Call = Callable[[], Any]
 Target = dict[str, Any]
@@ -176,6 +180,30 @@ def call_into_list(call: Call, times: int) -> list[Any]:
 def iterate(ids: Iterator[Any], times: int) -> None:
     for _ in islice(ids, times):
         pass
+
+
+def call_with_each(given: tuple[Callable[[Any], Any], list[Any]], times: int) -> None:
+    call, values = given
+    for value in islice(values, times):
+        _ = call(value)
+
+
+def time_of_each(given: tuple[Callable[[int], Any], list[int]], times: int) -> None:
+    decode, ids = given
+    for id in islice(ids, times):
+        _ = decode(id).time
+
+
+def datetime_of_each(given: tuple[Callable[[int], Any], list[int]], times: int) -> None:
+    decode, ids = given
+    for id in islice(ids, times):
+        _ = decode(id).datetime
+
+
+def timestamps_of(given: tuple[Callable[[Any], Any], Any], times: int) -> None:
+    decode_all, ids = given
+    for _ in range(times):
+        _ = decode_all(ids).timestamp_ms
 
 
 def only_loop(_: object, times: int) -> None:
@@ -320,6 +348,7 @@ class Row:
     unit: str
     note: str = ""
     comparable: bool = True
+    floor: list[str] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
     checked: dict[str, Any] = field(default_factory=dict)
     rounds: list[float] = field(default_factory=list)
@@ -340,6 +369,7 @@ class Row:
             "reads_clock": self.role != "floor",
             "comparable": self.comparable,
             "note": self.note,
+            "floor": self.floor,
             "targets": self.targets,
         } | self.checked
 
@@ -392,17 +422,20 @@ class Suite:
         threads: int = 1,
         note: str = "",
         comparable: bool = True,
+        floor: str = "",
         targets: tuple[list[Target], ...] = ([],),
     ) -> None:
         """Adds a row of ours or of a peer to each of the tables, pairs of a name and a unit."""
         if isinstance(tables, str):
             tables = [(tables, "ns per ID")]
         name = f"{generator.package} {text}"
+        floors = [floor] if floor and generator.role == "ours" else []
         if generator.role != "ours":
             targets = ([],) * len(tables)
         note = "; ".join(filter(None, (generator.note, note)))
+        version, role = generator.version, generator.role
         rows = [
-            Row(table, name, generator.version, generator.role, unit, note, comparable, list(aims))
+            Row(table, name, version, role, unit, note, comparable, floors, list(aims))
             for (table, unit), aims in zip(tables, targets, strict=True)
         ]
         check = partial(repeats, generator, call or generator.call, ids_a_call, threads)
@@ -430,6 +463,10 @@ def layout_of(generator: Generator) -> str:
 
 def single_ids(suite: Suite, generators: list[Generator]) -> None:
     table = "one ID"
+    # A position of 61 bits: its tell() returns a new int as large as an ID.
+    stream = io.BytesIO()
+    stream.seek(1 << 60)
+    new_int = "a C method that returns a new 61-bit int: BytesIO.tell()"
     for it in generators:
         suite.subject(
             table,
@@ -437,11 +474,12 @@ def single_ids(suite: Suite, generators: list[Generator]) -> None:
             it.call_text + layout_of(it),
             bursts(call_often, it.call, CALLS),
             comparable=it.package != "uuid-utils",
+            floor=new_int,
             targets=(at_most(0.85, over="oneflake generate()"),),
         )
     floors = [
         ("a C call that returns a small int: int.bit_length()", (1).bit_length),
-        ("a C call that returns a new 64-bit int: threading.get_ident()", threading.get_ident),
+        (new_int, stream.tell),
         ("a C call that reads the clock: time.time_ns()", time.time_ns),
     ]
     for text, call in floors:
@@ -451,6 +489,7 @@ def single_ids(suite: Suite, generators: list[Generator]) -> None:
 
 def iteration(suite: Suite, generators: list[Generator]) -> None:
     table = "iteration"
+    new_ints = "a C iterator that returns new 61-bit ints: itertools.count()"
     for it in generators:
         if it.package == "uuid-utils":
             continue
@@ -461,6 +500,7 @@ def iteration(suite: Suite, generators: list[Generator]) -> None:
                 "for" + layout_of(it),
                 bursts(iterate, it.iterator, CALLS),
                 call=it.iterator.__next__,
+                floor=new_ints,
                 targets=(at_most(0.75, over="oneflake generate()"),),
             )
             continue
@@ -480,15 +520,13 @@ def iteration(suite: Suite, generators: list[Generator]) -> None:
                 bursts(iterate, starmap(it.call, repeat(())), CALLS),
                 note="no iterator: itertools makes one from its call",
             )
-    suite.floor(
-        table,
-        "a C iterator that returns new 64-bit ints: itertools.count()",
-        bursts(iterate, count(1 << 60), CALLS),
-    )
+    suite.floor(table, new_ints, bursts(iterate, count(1 << 60), CALLS))
 
 
 def batches(suite: Suite, generators: list[Generator]) -> None:
     table = "batch of 1,000"
+    ids = array("Q", range(1 << 60, (1 << 60) + BATCH))
+    new_list = "a list of 1,000 new 61-bit ints: array.tolist()"
     for it in generators:
         if it.package == "uuid-utils":
             continue
@@ -500,7 +538,8 @@ def batches(suite: Suite, generators: list[Generator]) -> None:
                 bursts(call_often, it.batch, BATCHES, BATCH),
                 call=it.batch,
                 ids_a_call=BATCH,
-                targets=(at_most(0.8, over="sonyflake-turbo (1000)"),),
+                floor=new_list,
+                targets=(at_most(1.05, over=new_list),),
             )
             continue
 
@@ -511,12 +550,7 @@ def batches(suite: Suite, generators: list[Generator]) -> None:
             bursts(call_into_list, it.call, BATCH),
             note="no batch: a list of single calls",
         )
-    ids = array("Q", range(1 << 60, (1 << 60) + BATCH))
-    suite.floor(
-        table,
-        "a list of 1,000 new 64-bit ints: array.tolist()",
-        bursts(call_often, ids.tolist, BATCHES, BATCH),
-    )
+    suite.floor(table, new_list, bursts(call_often, ids.tolist, BATCHES, BATCH))
 
 
 def fills(suite: Suite, peers: list[Generator]) -> None:
@@ -537,6 +571,7 @@ def fills(suite: Suite, peers: list[Generator]) -> None:
             bursts(call_often, partial(ids.fill, buffer), calls, size),
             call=filled,
             ids_a_call=size,
+            floor="a copy of the buffer",
             targets=(at_most(1),),
         )
         for it in peers:
@@ -581,10 +616,64 @@ def full_loads(suite: Suite, generators: list[Generator]) -> None:
 
 
 def wakes_under_load(suite: Suite, generators: list[Generator]) -> None:
-    table = "another thread's wake-up delay under full load"
+    table, nothing = "another thread's wake-up delay under full load", "nothing beside it"
     for it in generators:
-        suite.subject([(table, "ms")], it, it.call_text, wakes(it.call), targets=(at_most(1),))
-    suite.floor(table, "nothing beside it", wakes(None), "ms")
+        measure = wakes(it.call)
+        suite.subject(
+            [(table, "ms")], it, it.call_text, measure, floor=nothing, targets=(at_most(1),)
+        )
+    suite.floor(table, nothing, wakes(None), "ms")
+
+
+def decodes(suite: Suite, records: list[dict[str, Any]]) -> None:
+    layout = Layout("discord")
+    ids = Snowflake(layout=layout, node=1).next_ids(CALLS)
+    table, make_time = "decode, as a datetime", "making a datetime: epoch + timedelta"
+
+    def add(text: str, role: str, loop: Callable[..., Any], call: Callable[[int], Any]) -> Row:
+        version = metadata.version(text.split()[0])
+        row = Row(table, text, version, role, DECODED)
+        suite.measurements.append(Measurement([row], bursts(loop, (call, ids), CALLS)))
+        return row
+
+    ours = add("polyflake layout.decode(id).time", "ours", time_of_each, layout.decode)
+    ours.floor = [make_time]
+    ours.targets = at_most(0.6, over="discord.py utils.snowflake_time(id)")
+    for text, loop, module, name in (
+        ("discord.py utils.snowflake_time(id)", call_with_each, "discord.utils", "snowflake_time"),
+        ("snowflake-id Snowflake.parse(id).datetime", datetime_of_each, "snowflake", "Snowflake"),
+        ("tsidpy TSID(id).datetime", datetime_of_each, "tsidpy", "TSID"),
+    ):
+        try:
+            call = getattr(import_module(module), name)
+        except ImportError as failure:
+            records.append(missing(text.split()[0], f"{type(failure).__name__}: {failure}"))
+        else:
+            add(text, "peer", loop, getattr(call, "parse", call))
+    epoch = datetime(2015, 1, 1, tzinfo=UTC)
+    since = [timedelta(milliseconds=id >> 22) for id in ids]
+    measure = bursts(call_with_each, (epoch.__add__, since), CALLS)
+    suite.floor(table, make_time, measure, DECODED)
+
+    if not hasattr(Layout, "decode_all"):  # Until it is there.
+        return
+    for size, calls in ((1000, 100), (100_000, 4)):
+        table, copied = f"decode of {size:,} (buffer)", "a copy of the buffer: bytes(buffer)"
+        buffer = array("Q", bytes(8 * size))
+        Snowflake(layout=WIDEST, node=1).fill(buffer)
+        measure = bursts(timestamps_of, (Layout(WIDEST).decode_all, buffer), calls, size)
+        row = Row(
+            table,
+            "polyflake layout.decode_all(buffer).timestamp_ms",
+            metadata.version("polyflake"),
+            "ours",
+            DECODED,
+            floor=[copied],
+            targets=at_most(3),
+        )
+        suite.measurements.append(Measurement([row], measure))
+        copy = partial(bytes, memoryview(buffer))
+        suite.floor(table, copied, bursts(call_often, copy, calls, size), DECODED)
 
 
 # The run -----------------------------------------------------------------------------------------
@@ -649,6 +738,7 @@ def main() -> None:
     fills(suite, for_bursts)
     full_loads(suite, under_load)
     wakes_under_load(suite, under_load)
+    decodes(suite, records)
 
     gc.disable()  # as timeit does: it could run in any burst
     print("Python: checking for repeats", file=sys.stderr)

@@ -1,6 +1,6 @@
 //! `Snowflake`: the core's, with Python types.
 
-use polyflake::{Clock, ClockError, Error, Options, Snowflake, Stats};
+use polyflake::{Blocked, Clock, ClockError, Error, Options, Snowflake, Stats};
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -9,10 +9,10 @@ use pyo3::types::{PyString, PyTuple};
 use crate::convert;
 use crate::errors::{self, OrRaise};
 use crate::layout::{PyDecoded, PyLayout};
-use crate::wait::{Detached, Raised};
+use crate::wait::{Raised, ReleasesGil};
 
-/// The size from which a batch releases the GIL even if it need not wait.
-const LARGE_BATCH: usize = 16 * 1024;
+/// How many IDs of a batch are issued before other threads get the GIL: some 20 us.
+const PART: usize = 16 * 1024;
 
 /// Issues unique, time-ordered 64-bit IDs. It is an iterator, and safe to share between threads.
 ///
@@ -47,7 +47,13 @@ const LARGE_BATCH: usize = 16 * 1024;
 /// >>> ids.next_id() < ids.next_id()
 /// True
 #[pyclass(frozen, module = "polyflake", name = "Snowflake")]
-pub(crate) struct PySnowflake(AnySnowflake);
+pub(crate) struct PySnowflake {
+    ids: AnySnowflake,
+    /// Whether the GIL is a lock that every call holds which moves the cursor. It is where there is a GIL, and no state
+    /// file, through which other processes move the cursor too. (An interpreter with a GIL of its own in the same process
+    /// cannot import this module: `PyO3` refuses.)
+    under_gil: bool,
+}
 
 enum AnySnowflake {
     Builtin(Snowflake),
@@ -57,7 +63,7 @@ enum AnySnowflake {
 /// Calls `$call` on the core's Snowflake, whichever clock it has.
 macro_rules! with {
     ($self:ident, $ids:ident => $call:expr) => {
-        match &$self.0 {
+        match &$self.ids {
             AnySnowflake::Builtin($ids) => $call,
             AnySnowflake::Callers($ids) => $call,
         }
@@ -129,7 +135,7 @@ impl PySnowflake {
             }
             Some(clock) => return Err(convert::wrong_type(clock, "clock", "a str or a callable")),
         };
-        Ok(Self(snowflake))
+        Ok(Self { ids: snowflake, under_gil: cfg!(not(Py_GIL_DISABLED)) && state.is_none() })
     }
 
     /// The next ID. If the tick's sequence is used up, wait without the GIL, for at most max_wait_ms.
@@ -144,16 +150,19 @@ impl PySnowflake {
     ///     ForkedError: in a child process, if there is no state file.
     ///     ClosedError: after close.
     fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
-        with!(self, ids => ids.poll_next_id().or_else(|blocked| {
-            py.detach(|| ids.next_id_after(blocked, &mut Detached::new()))
-        }))
-        .map_err(|Raised(error)| error)
+        with!(self, ids => self.poll(ids).or_else(|blocked| ids.next_id_after(blocked, &mut ReleasesGil::new(py))))
+            .map_err(|Raised(error)| error)
     }
 
     /// The next ID, without waiting. Raises the same exceptions as next_id, at once.
     fn try_next_id(&self, py: Python<'_>) -> PyResult<u64> {
-        with!(self, ids => ids.poll_next_id().or_else(|blocked| {
-            py.detach(|| ids.try_next_id_after(blocked))
+        with!(self, ids => self.poll(ids).or_else(|blocked| {
+            if self.under_gil {
+                ids.try_next_id_after(blocked)
+            } else {
+                // It may write to a disk.
+                py.detach(|| ids.try_next_id_after(blocked))
+            }
         }))
         .or_raise()
     }
@@ -273,7 +282,7 @@ impl PySnowflake {
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
-        match &self.0 {
+        match &self.ids {
             AnySnowflake::Builtin(_) => {}
             AnySnowflake::Callers(ids) => visit.call(&ids.clock().0)?,
         }
@@ -306,16 +315,22 @@ fn build<T: Send>(
 }
 
 impl PySnowflake {
-    /// Fills `ids`, without releasing the GIL if that takes next to no time.
+    #[inline]
+    fn poll<C: Clock>(&self, ids: &Snowflake<C>) -> Result<u64, Blocked> {
+        if self.under_gil { ids.poll_next_id_under_lock() } else { ids.poll_next_id() }
+    }
+
+    /// Fills `ids`. Other threads get the GIL during its waits and between its parts.
     fn fill_slice(&self, py: Python<'_>, ids: &mut [u64]) -> PyResult<()> {
-        let wait = &mut Detached::new();
-        with!(self, snowflake => {
-            if ids.len() >= LARGE_BATCH {
-                py.detach(|| snowflake.fill_with(ids, wait))
-            } else {
-                snowflake.poll_fill(ids).or_else(|blocked| py.detach(|| snowflake.fill_after(ids, blocked, wait)))
-            }
-        })
+        let wait = &mut ReleasesGil::new(py);
+        let mut parts = ids.chunks_mut(PART);
+        let first = parts.next().unwrap_or_default();
+        with!(self, snowflake => snowflake.fill_with(first, wait).and_then(|()| {
+            parts.try_for_each(|part| {
+                py.detach(|| ());
+                snowflake.fill_with(part, wait)
+            })
+        }))
         .map_err(|Raised(error)| error)
     }
 

@@ -10,15 +10,16 @@ use crate::errors;
 /// How often a waiting call handles signals, such as Ctrl-C.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// Waits in a thread that has released the GIL.
-pub(crate) struct Detached {
+/// Waits in a thread that holds the GIL, and releases it for nothing but the waits: see `PySnowflake::under_gil`.
+pub(crate) struct ReleasesGil<'py> {
+    py: Python<'py>,
     thread: ThreadWait,
     signals_at: Duration,
 }
 
-impl Detached {
-    pub(crate) const fn new() -> Self {
-        Self { thread: ThreadWait::new(), signals_at: Duration::ZERO }
+impl<'py> ReleasesGil<'py> {
+    pub(crate) const fn new(py: Python<'py>) -> Self {
+        Self { py, thread: ThreadWait::new(), signals_at: Duration::ZERO }
     }
 }
 
@@ -31,7 +32,7 @@ impl From<Error> for Raised {
     }
 }
 
-impl Wait for Detached {
+impl Wait for ReleasesGil<'_> {
     type Error = Raised;
 
     fn elapsed(&mut self) -> Duration {
@@ -40,16 +41,19 @@ impl Wait for Detached {
 
     fn pause(&mut self, pause: Duration) -> Result<(), Raised> {
         // Longer pauses are cut short, because the clock is read again in any case.
-        self.thread.pause(pause.min(SIGNALS_EVERY))?;
+        let pause = pause.min(SIGNALS_EVERY);
+        if !pause.is_zero() {
+            self.py.detach(|| self.thread.pause(pause))?;
+        }
         let elapsed = self.thread.elapsed();
         if elapsed.saturating_sub(self.signals_at) >= SIGNALS_EVERY {
             self.signals_at = elapsed;
-            #[expect(
-                clippy::redundant_closure_for_method_calls,
-                reason = "the method's lifetime is too narrow"
-            )]
-            Python::attach(|py| py.check_signals()).map_err(Raised)?;
+            self.py.check_signals().map_err(Raised)?;
         }
         Ok(())
+    }
+
+    fn block_on(&mut self, work: &mut (dyn FnMut() + Send)) {
+        self.py.detach(work);
     }
 }

@@ -43,6 +43,15 @@ impl Cursor {
         self.slot.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
+    /// As [`advance`](Self::advance), without a locked instruction. The caller's lock keeps others from moving the cursor
+    /// between its `load` and this.
+    #[inline]
+    pub(crate) fn advance_under_lock(&self, from: u64, to: u64) -> bool {
+        debug_assert_eq!(self.load(), from, "another call moved the cursor without the lock");
+        self.slot.store(to, Ordering::Release);
+        true
+    }
+
     /// Whether any slot was taken since the cursor was made.
     pub(crate) fn has_issued(&self) -> bool {
         !self.began_at(self.load())

@@ -82,6 +82,10 @@ impl Turn {
         Duration::MAX
     }
 
+    pub(crate) const fn place(&self) -> &Self {
+        self
+    }
+
     pub(crate) const fn wait(&self) {}
 
     pub(crate) const fn given(&self) -> Option<Run> {

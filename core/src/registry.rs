@@ -18,13 +18,17 @@ use crate::limit;
 use crate::rule::{Bounds, Rule};
 use crate::system::{Process, StateFile};
 
+/// How many bits of a key's hash lead from an entry to the next.
+const BITS: u32 = 3;
+const WAYS: usize = 1 << BITS;
+
 /// Aligned to two cache lines, because processors fetch them in pairs: cursors of two nodes do not slow each other down.
 #[repr(align(128))]
 struct Entry {
     key: Key,
     claim: Claim,
-    /// The entry made before this one.
-    next: AtomicPtr<Entry>,
+    /// The entries made after this one, by the hashes of their keys.
+    next: [AtomicPtr<Entry>; WAYS],
 }
 
 /// Where a key's cursor is: one place for as long as the process lives.
@@ -33,22 +37,14 @@ enum Claim {
     Host(StateFile),
 }
 
-/// The newest entry of a list that only grows: a cursor lives as long as the process. It has no lock, so that a
-/// `fork` in the middle of anything leaves the child a whole list.
+/// The first entry of a tree that only grows: a cursor lives as long as the process. The hash of a key is its way from here
+/// on, so 65,536 keys are about six entries deep. It has no lock, so that a `fork` in the middle of anything leaves the
+/// child a whole tree.
 #[cfg(not(loom))]
-static NEWEST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
-// A list for each interleaving.
+static FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
+// A tree for each interleaving.
 #[cfg(loom)]
-loom::lazy_static! { static ref NEWEST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut()); }
-
-/// The entries from `newest` on.
-fn entries(newest: *const Entry) -> impl Iterator<Item = &'static Entry> {
-    // SAFETY: an entry is leaked before it is put into the list, whole, with Release ordering, and read from it
-    // with Acquire ordering; nothing takes it out, frees it or changes it but through its atomics.
-    #[allow(unsafe_code)]
-    let entry = |pointer: *const Entry| unsafe { pointer.as_ref::<'static>() };
-    core::iter::successors(entry(newest), move |last| entry(last.next.load(Ordering::Acquire)))
-}
+loom::lazy_static! { static ref FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut()); }
 
 /// The cursor of a key, made if this process has none yet.
 pub(crate) fn process_cursor(
@@ -102,30 +98,64 @@ pub(crate) fn state_file(
 
 /// The claim on a key: the earlier one, if there is one, or the `first`.
 fn claim(key: &Key, first: impl FnOnce() -> Result<Claim, Error>) -> Result<&'static Claim, Error> {
-    let mut newest = NEWEST.load(Ordering::Acquire);
-    if let Some(entry) = entries(newest).find(|entry| entry.holds(key)) {
+    let mut way = Way::of(key);
+    if let Some(entry) = way.find(key) {
         return entry.claim();
     }
-    let made = Box::into_raw(Box::new(Entry { key: *key, claim: first()?, next: AtomicPtr::new(newest) }));
-    // SAFETY: leaked just now, and freed below only where no other thread has seen it.
-    #[allow(unsafe_code)]
-    let entry: &'static Entry = unsafe { &*made };
-    while let Err(now) = NEWEST.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
+    let next = core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
+    let made = Box::into_raw(Box::new(Entry { key: *key, claim: first()?, next }));
+    while !way.end_with(made) {
         // Another thread was faster, and may have made what is wanted here.
-        if let Some(theirs) = entries(now).find(|theirs| theirs.holds(key)) {
-            // SAFETY: the exchange has never succeeded, so only this function knows the entry.
+        if let Some(theirs) = way.find(key) {
+            // SAFETY: it was leaked just now, and is in no place, so only this function knows it.
             #[allow(unsafe_code)]
             drop(unsafe { Box::from_raw(made) });
             return theirs.claim();
         }
-        entry.next.store(now, Ordering::Release);
-        newest = now;
     }
-    Ok(&entry.claim)
+    // SAFETY: it lives as long as the process from here on, and is not changed but through its atomics.
+    #[allow(unsafe_code)]
+    unsafe { &*made }.claim()
+}
+
+/// The way to a key's entry.
+struct Way {
+    place: &'static AtomicPtr<Entry>,
+    hash: u64,
+}
+
+impl Way {
+    fn of(key: &Key) -> Self {
+        Self { place: &FIRST, hash: key.hash() }
+    }
+
+    /// Follows it to the key's entry, or to the place where it ends.
+    fn find(&mut self, key: &Key) -> Option<&'static Entry> {
+        loop {
+            // SAFETY: an entry is leaked before it is put into a place, whole, with Release ordering, and read from it
+            // with Acquire ordering; nothing takes it out, frees it or changes it but through its atomics.
+            #[allow(unsafe_code)]
+            let entry = unsafe { self.place.load(Ordering::Acquire).as_ref::<'static>() }?;
+            if entry.holds(key) {
+                return Some(entry);
+            }
+            let [first, ..] = &entry.next;
+            let next = usize::try_from(self.hash % WAYS as u64).ok().and_then(|way| entry.next.get(way));
+            self.place = next.unwrap_or(first);
+            // Entries with one hash come one after another.
+            self.hash = self.hash.rotate_right(BITS);
+        }
+    }
+
+    /// Puts an entry where it ends; `false` if another is there now.
+    fn end_with(&self, entry: *mut Entry) -> bool {
+        let free = ptr::null_mut();
+        self.place.compare_exchange(free, entry, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
 }
 
 impl Entry {
-    /// Whether it is the one for a key: the newest, or the only one that may still issue.
+    /// Whether it is the one for a key: the only one that may still issue.
     fn holds(&self, key: &Key) -> bool {
         let is_over = match &self.claim {
             Claim::Process { .. } => false,
@@ -162,6 +192,27 @@ mod tests {
         let rule = Rule::new(&layout, node, bounds, SequenceStart::Zero);
         process_cursor(&Key::of(&layout, node), bounds, &rule, &|| Ok(1_700_000_000_000))
             .map(|cursor| ptr::from_ref(cursor).addr())
+    }
+
+    /// Not timed: how many entries are looked at tells how long it takes.
+    #[test]
+    fn the_ways_to_many_nodes_are_short() {
+        let layout = Layout::parse("timestamp:40|machine:16|sequence:8@0/1ms").unwrap();
+        let nodes = if cfg!(miri) { 256 } else { 65_536 };
+        let bounds = Bounds { max_backward_ms: 0, max_ahead_ms: 0 };
+        let mut steps = Vec::new();
+        for node in 0..nodes {
+            let key = Key::of(&layout, node);
+            let rule = Rule::new(&layout, node, bounds, SequenceStart::Zero);
+            process_cursor(&key, bounds, &rule, &|| Ok(1_700_000_000_000)).unwrap();
+            let mut way = Way::of(&key);
+            way.find(&key).unwrap();
+            let mut turned = core::iter::successors(Some(key.hash()), |hash| Some(hash.rotate_right(BITS)));
+            steps.push(turned.position(|hash| hash == way.hash).unwrap());
+        }
+        let all: usize = steps.iter().sum();
+        assert!(all <= 8 * steps.len(), "{} steps on average", all / steps.len());
+        assert!(steps.iter().all(|steps| *steps <= 16), "{:?} steps", steps.iter().max());
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::system::ThreadWait;
 use crate::system::{Process, StateFile};
 
 mod batch;
+mod bound;
 mod build;
 #[cfg(feature = "std")]
 mod iter;
@@ -25,12 +26,12 @@ mod take;
 mod wait;
 
 pub use batch::{MAX_BATCH, batch_size};
+pub use bound::BoundMove;
 #[cfg(feature = "std")]
 pub use iter::Iter;
 pub use local::LocalSnowflake;
 pub use stats::Stats;
 pub use take::Blocked;
-pub use wait::BoundMove;
 
 /// Issues unique, time-ordered 64-bit IDs.
 ///

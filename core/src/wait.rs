@@ -20,4 +20,10 @@ pub trait Wait {
     ///
     /// Why the call must end.
     fn pause(&mut self, pause: Duration) -> Result<(), Self::Error>;
+
+    /// Runs `work`, which blocks: it writes to a disk, or waits until another call wakes it, for at most 50 ms. A caller that
+    /// holds a lock which others need (an interpreter's) releases it for that long. By default it just runs it.
+    fn block_on(&mut self, work: &mut (dyn FnMut() + Send)) {
+        work();
+    }
 }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
 use polyflake::{BuiltinClock, ClockError, Error, ErrorCode, Snowflake, TimeSource};
@@ -145,6 +146,32 @@ fn a_thread_that_pauses_between_the_cursor_and_the_clock_is_no_rollback() {
         // The clock only goes forward, and by more than the bound: a thread that reads it before the cursor, and is
         // overtaken between the two, sees a rollback that never was.
         let results = run(2, 1, &ids, || clock.to(START + 500));
+        assert!(check(&results).is_empty());
+    });
+}
+
+/// As an interpreter's threads do: whatever takes IDs holds its lock, and some of it moves the cursor without a locked
+/// instruction.
+#[test]
+fn calls_under_one_lock_repeat_nothing() {
+    model(|| {
+        let ids = ids(&Moved::new(), 8, 1000);
+        ids.try_next_id().unwrap();
+        let lock = Arc::new(Mutex::new(()));
+        let taking: Vec<_> = (0..2)
+            .map(|_| {
+                let (ids, lock) = (Arc::clone(&ids), Arc::clone(&lock));
+                thread::spawn(move || {
+                    let by_a_store = {
+                        let _held = lock.lock().unwrap();
+                        ids.poll_next_id_under_lock().or_else(|blocked| ids.try_next_id_after(blocked))
+                    };
+                    let _held = lock.lock().unwrap();
+                    vec![by_a_store, ids.try_next_id()]
+                })
+            })
+            .collect();
+        let results: Vec<_> = taking.into_iter().map(|thread| thread.join().unwrap()).collect();
         assert!(check(&results).is_empty());
     });
 }

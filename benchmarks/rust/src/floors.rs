@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::measure::{BATCH, Batches};
-use crate::suite::{About, Role, SHARED, Suite};
+use crate::some_ids;
+use crate::suite::{About, BATCHES, DECODE, DECODE_ALL, OWNED, Role, SHARED, Suite, TWO_THREADS};
 
 fn wall_clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970");
@@ -21,19 +22,43 @@ fn advance(cursor: &AtomicU64, now: u64) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 mod counter {
-    use std::arch::x86_64::{_mm_lfence, _rdtsc};
+    use std::arch::x86_64::_rdtsc;
+
+    pub const NAME: &str = "rdtsc";
+    pub const AND_COMPARE_EXCHANGE: &str = "rdtsc and compare_exchange";
+    pub const NOTE: &str = "";
 
     pub fn read() -> u64 {
         // SAFETY: every x86-64 processor has the instruction.
         unsafe { _rdtsc() }
     }
+}
 
-    /// Not executed before earlier loads.
-    pub fn read_in_order() -> u64 {
-        // SAFETY: every x86-64 processor has the instruction.
-        unsafe { _mm_lfence() };
-        read()
+#[cfg(all(target_arch = "aarch64", any(target_os = "linux", target_vendor = "apple")))]
+mod counter {
+    pub const NAME: &str = "cntvct_el0";
+    pub const AND_COMPARE_EXCHANGE: &str = "cntvct_el0 and compare_exchange";
+    pub const NOTE: &str = "the counter register";
+
+    pub fn read() -> u64 {
+        let counts;
+        // SAFETY: reads a register that these systems let programs read.
+        unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) counts, options(nomem, nostack)) };
+        counts
     }
+}
+
+/// Where Polyflake reads no counter, the wall clock stands in.
+#[cfg(not(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", any(target_os = "linux", target_vendor = "apple"))
+)))]
+mod counter {
+    pub(super) use super::wall_clock as read;
+
+    pub const NAME: &str = "counter";
+    pub const AND_COMPARE_EXCHANGE: &str = "counter and compare_exchange";
+    pub const NOTE: &str = "SystemTime::now stands in: no counter is read on this processor";
 }
 
 pub fn add(suite: &mut Suite) {
@@ -56,20 +81,32 @@ pub fn add(suite: &mut Suite) {
         let cursor = AtomicU64::new(0);
         move || advance(&cursor, 0)
     });
-    #[cfg(target_arch = "x86_64")]
-    {
-        suite.singles(SHARED, &floor("rdtsc"), || counter::read);
-        suite.singles(SHARED, &floor("rdtsc and compare_exchange"), || {
-            let cursor = AtomicU64::new(0);
-            move || advance(&cursor, counter::read())
-        });
-        suite.singles(SHARED, &floor("lfence, rdtsc and compare_exchange"), || {
-            let cursor = AtomicU64::new(0);
-            move || advance(&cursor, counter::read_in_order())
-        });
+    let counter = About { note: counter::NOTE, ..floor(counter::NAME) };
+    for table in [SHARED, OWNED] {
+        suite.singles(table, &counter, || counter::read);
     }
+    let counter_and_swap = About { subject: counter::AND_COMPARE_EXCHANGE, ..counter };
+    let take = || {
+        let cursor = AtomicU64::new(0);
+        move || advance(&cursor, counter::read())
+    };
+    suite.singles(SHARED, &counter_and_swap, take);
+    suite.two_threads(&counter_and_swap, take);
+    #[cfg(target_arch = "x86_64")]
+    suite.singles(SHARED, &floor("lfence, rdtsc and compare_exchange"), || {
+        let cursor = AtomicU64::new(0);
+        move || {
+            // SAFETY: every x86-64 processor has the instruction.
+            unsafe { std::arch::x86_64::_mm_lfence() };
+            advance(&cursor, counter::read())
+        }
+    });
+    for table in [SHARED, TWO_THREADS] {
+        suite.floor(table, counter::AND_COMPARE_EXCHANGE);
+    }
+    suite.floor(OWNED, counter::NAME);
     let numbers = About { reads_clock: false, ..floor("1,024 consecutive numbers into a buffer") };
-    suite.batches(&numbers, Batches { burst: 1000, bursts: 8 }, || {
+    suite.batches(BATCHES, &numbers, Batches { burst: 1000, bursts: 8 }, || {
         let mut first = 0;
         move |buffer: &mut [u64; BATCH]| {
             for (number, n) in buffer.iter_mut().zip(first..) {
@@ -78,4 +115,18 @@ pub fn add(suite: &mut Suite) {
             first += BATCH as u64;
         }
     });
+    suite.floor(BATCHES, numbers.subject);
+    let shifts = About { reads_clock: false, ..floor("shifts and masks that the compiler knows") };
+    suite.singles(DECODE, &shifts, || some_ids(|id| [id >> 22, id >> 12 & 0x3FF, id & 0xFFF]));
+    suite.floor(DECODE, shifts.subject);
+    let shifts = About { reads_clock: false, ..floor("a shift of 1,024 numbers into a buffer") };
+    suite.batches(DECODE_ALL, &shifts, Batches { burst: 100, bursts: 8 }, || {
+        let ids = crate::ids_to_decode();
+        move |buffer: &mut [u64; BATCH]| {
+            for (time, id) in buffer.iter_mut().zip(std::hint::black_box(&ids)) {
+                *time = id >> 22;
+            }
+        }
+    });
+    suite.floor(DECODE_ALL, shifts.subject);
 }

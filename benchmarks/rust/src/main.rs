@@ -7,7 +7,10 @@ mod ours;
 mod peers;
 mod suite;
 
+use std::hint::black_box;
 use std::process::ExitCode;
+
+use measure::BATCH;
 
 /// Twitter's epoch, in Unix ms. The peers use it too, so that all IDs but those of wide layouts decode the
 /// same way.
@@ -16,6 +19,22 @@ const TWITTER_EPOCH_MS: u64 = 1_288_834_974_657;
 /// The Unix ms in an ID with 10 node and 12 sequence bits.
 fn twitter_time(id: u64) -> i64 {
     i64::try_from((id >> 22) + TWITTER_EPOCH_MS).expect("at most 42 bits of time")
+}
+
+/// IDs of Twitter's layout.
+fn ids_to_decode() -> [u64; BATCH] {
+    std::array::from_fn(|n| 1_541_815_603_606_036_480 + (n as u64) * 0x12_3456_7891)
+}
+
+/// Takes these IDs apart by turns, into the time, the node and the sequence number.
+fn some_ids(decode: impl Fn(u64) -> [u64; 3]) -> impl FnMut() -> u64 {
+    let ids = ids_to_decode();
+    let mut n = 0;
+    move || {
+        n = (n + 1) % BATCH;
+        let [time, node, sequence] = decode(black_box(ids[n]));
+        time ^ node ^ sequence
+    }
 }
 
 fn main() -> ExitCode {

@@ -6,8 +6,8 @@ use std::hint::spin_loop;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::measure::{BATCH, Batches};
-use crate::suite::{About, OWNED, Role, Suite};
-use crate::{TWITTER_EPOCH_MS, twitter_time};
+use crate::suite::{About, BATCHES, DECODE, OWNED, Role, Suite};
+use crate::{TWITTER_EPOCH_MS, some_ids, twitter_time};
 
 /// Batches small enough that a generator with 12 sequence bits need not wait.
 const FEW: Batches = Batches { burst: 3, bursts: 40 };
@@ -61,7 +61,7 @@ mod ferroid {
     use ferroid::id::SnowflakeTwitterId;
     use ferroid::time::{MonotonicClock, TWITTER_EPOCH, TimeSource};
 
-    use super::{About, FEW, SystemTime, looped, peer, spin_loop, twitter_epoch};
+    use super::{About, BATCHES, DECODE, FEW, SystemTime, looped, peer, some_ids, spin_loop, twitter_epoch};
     use crate::suite::Suite;
 
     const TICKER: &str = "its time is what a background thread stored last";
@@ -120,16 +120,22 @@ mod ferroid {
         suite.owned(&basic_ticker, || basic(ticker()));
         let basic_wall = About { note: OUR_SOURCE_LOOPED, ..basic_wall };
         let basic_ticker = About { note: TICKER_LOOPED, ..basic_ticker };
-        suite.batches(&basic_wall, FEW, || looped(basic(wall_clock())));
-        suite.batches(&basic_ticker, FEW, || looped(basic(ticker())));
+        suite.batches(BATCHES, &basic_wall, FEW, || looped(basic(wall_clock())));
+        suite.batches(BATCHES, &basic_ticker, FEW, || looped(basic(ticker())));
+        suite.singles(DECODE, &peer("ferroid", "ferroid SnowflakeTwitterId"), || {
+            some_ids(|id| {
+                let id = SnowflakeTwitterId::from_raw(id);
+                [id.timestamp(), id.machine_id(), id.sequence()]
+            })
+        });
     }
 }
 
 #[cfg(feature = "snowflaked")]
 mod snowflaked {
-    use snowflaked::{Builder, Generator, sync};
+    use snowflaked::{Builder, Generator, Snowflake, sync};
 
-    use super::{About, FEW, LOOPED, looped, peer, twitter_epoch};
+    use super::{About, BATCHES, DECODE, FEW, LOOPED, looped, peer, some_ids, twitter_epoch};
     use crate::suite::Suite;
 
     fn owned() -> impl FnMut() -> u64 {
@@ -144,15 +150,18 @@ mod snowflaked {
         });
         let generator = peer("snowflaked", "snowflaked Generator");
         suite.owned(&generator, owned);
-        suite.batches(&About { note: LOOPED, ..generator }, FEW, || looped(owned()));
+        suite.batches(BATCHES, &About { note: LOOPED, ..generator }, FEW, || looped(owned()));
+        suite.singles(DECODE, &peer("snowflaked", "snowflaked Snowflake for u64"), || {
+            some_ids(|id| [id.timestamp(), id.instance(), id.sequence()])
+        });
     }
 }
 
 #[cfg(feature = "snowflake_me")]
 mod snowflake_me {
-    use snowflake_me::Snowflake;
+    use snowflake_me::{Snowflake, SnowflakeId};
 
-    use super::{About, BATCH, Batches, FEW, OWNED, TWITTER_EPOCH_MS, peer};
+    use super::{About, BATCH, BATCHES, Batches, DECODE, FEW, OWNED, TWITTER_EPOCH_MS, peer, some_ids};
     use crate::suite::Suite;
 
     fn ids() -> Snowflake {
@@ -191,9 +200,16 @@ mod snowflake_me {
             note: "its own type of ID, copied into the buffer",
             ..peer("snowflake_me", "snowflake_me next_ids_into")
         };
-        suite.batches(&batches, FEW, || batch(ids()));
+        suite.batches(BATCHES, &batches, FEW, || batch(ids()));
         let batches = About { subject: "snowflake_me next_ids_into, 22-bit sequence", ..batches };
-        suite.batches(&batches, Batches { burst: 1000, bursts: 8 }, || batch(wide()));
+        suite.batches(BATCHES, &batches, Batches { burst: 1000, bursts: 8 }, || batch(wide()));
+        suite.singles(DECODE, &peer("snowflake_me", "snowflake_me decompose"), || {
+            let ids = ids();
+            some_ids(move |id| {
+                let parts = ids.decompose(SnowflakeId::new(id));
+                [parts.time, parts.machine_id, parts.sequence]
+            })
+        });
     }
 }
 
@@ -201,7 +217,7 @@ mod snowflake_me {
 mod idgenerator {
     use idgenerator::{CoreIdGenerator, IdGeneratorOptions, IdInstance};
 
-    use super::{About, FEW, TWITTER_EPOCH_MS, looped, peer};
+    use super::{About, BATCHES, FEW, TWITTER_EPOCH_MS, looped, peer};
     use crate::suite::Suite;
 
     fn options() -> IdGeneratorOptions {
@@ -226,7 +242,7 @@ mod idgenerator {
         suite.owned(&peer("idgenerator CoreIdGenerator", drift), owned);
         let looped_note =
             "no batch call: single calls in a loop; takes ticks ahead of the clock rather than wait";
-        suite.batches(&peer("idgenerator CoreIdGenerator", looped_note), FEW, || looped(owned()));
+        suite.batches(BATCHES, &peer("idgenerator CoreIdGenerator", looped_note), FEW, || looped(owned()));
     }
 }
 
@@ -234,7 +250,7 @@ mod idgenerator {
 mod rs_snowflake {
     use snowflake::{SnowflakeIdBucket, SnowflakeIdGenerator};
 
-    use super::{About, FEW, looped, peer, twitter_epoch};
+    use super::{About, BATCHES, FEW, looped, peer, twitter_epoch};
     use crate::suite::Suite;
 
     fn ids() -> SnowflakeIdGenerator {
@@ -268,9 +284,11 @@ mod rs_snowflake {
             "never reads the clock again, and its IDs descend: it returns those of lazy_generate in reverse";
         suite.owned(&own_time("rs-snowflake SnowflakeIdBucket", bucket_note), bucket);
         let looped_note = "never reads the clock again; no batch call: single calls in a loop";
-        suite.batches(&own_time("rs-snowflake lazy_generate", looped_note), FEW, || looped(lazy()));
+        suite.batches(BATCHES, &own_time("rs-snowflake lazy_generate", looped_note), FEW, || looped(lazy()));
         let bucket_note = "never reads the clock again; made 4,091 at a time, taken one by one";
-        suite.batches(&own_time("rs-snowflake SnowflakeIdBucket", bucket_note), FEW, || looped(bucket()));
+        suite.batches(BATCHES, &own_time("rs-snowflake SnowflakeIdBucket", bucket_note), FEW, || {
+            looped(bucket())
+        });
     }
 }
 
@@ -278,7 +296,7 @@ mod rs_snowflake {
 mod snowid {
     use snowid::{SnowID, SnowIDConfig};
 
-    use super::{About, FEW, OWNED, TWITTER_EPOCH_MS, peer, spin_loop};
+    use super::{About, BATCHES, DECODE, FEW, OWNED, TWITTER_EPOCH_MS, peer, some_ids, spin_loop};
     use crate::suite::Suite;
 
     fn ids() -> SnowID {
@@ -311,11 +329,11 @@ mod snowid {
         suite.shared(&peer("snowid try_generate", spins), try_generate);
         let no_owner = "has no type for a single owner";
         suite.singles(OWNED, &peer("snowid generate", no_owner), generate);
-        suite.batches(&peer("snowid generate_batch", ahead), FEW, || {
+        suite.batches(BATCHES, &peer("snowid generate_batch", ahead), FEW, || {
             let ids = ids();
             move |buffer| ids.generate_batch(buffer)
         });
-        suite.batches(&peer("snowid try_generate_batch", spins), FEW, || {
+        suite.batches(BATCHES, &peer("snowid try_generate_batch", spins), FEW, || {
             let ids = ids();
             move |buffer| {
                 let mut filled = 0;
@@ -323,6 +341,13 @@ mod snowid {
                     filled += ids.try_generate_batch(&mut buffer[filled..]);
                 }
             }
+        });
+        suite.singles(DECODE, &peer("snowid extract.decompose", ""), || {
+            let ids = ids();
+            some_ids(move |id| {
+                let (time, node, sequence) = ids.extract.decompose(id);
+                [time, node.into(), sequence.into()]
+            })
         });
     }
 }

@@ -10,12 +10,16 @@ pub const SHARED: &str = "one thread, shared generator";
 pub const OWNED: &str = "one thread, single owner";
 pub const TWO_THREADS: &str = "two threads, one generator";
 pub const BATCHES: &str = "batch of 1,024";
+pub const DECODE: &str = "decode";
+pub const DECODE_ALL: &str = "decode of 1,024";
 pub const FULL_LOAD: &str = "full load, one thread";
 pub const FULL_LOAD_TWO: &str = "full load, two threads";
 const PROCESSOR_TIME: &str = "processor time under full load, one thread";
-const TABLES: [&str; 7] = [SHARED, OWNED, TWO_THREADS, BATCHES, FULL_LOAD, FULL_LOAD_TWO, PROCESSOR_TIME];
+const TABLES: [&str; 9] =
+    [SHARED, OWNED, TWO_THREADS, BATCHES, DECODE, DECODE_ALL, FULL_LOAD, FULL_LOAD_TWO, PROCESSOR_TIME];
 
 const NS: &str = "ns per ID";
+const DECODED: &str = "ns per decoded ID";
 const CAPACITY: &str = "% of capacity";
 const CPU: &str = "CPU seconds per second";
 
@@ -57,6 +61,7 @@ enum Kind {
 struct Row {
     about: About,
     headings: &'static [(&'static str, &'static str)],
+    floor: Option<&'static str>,
     targets: Value,
     kind: Kind,
     rounds: Vec<Vec<f64>>,
@@ -98,13 +103,20 @@ impl Suite {
     pub fn shared<N: Fn() -> u64 + Sync + 'static>(&mut self, about: &About, make: fn() -> N) {
         let (time_of, capacity) = (about.time_of, about.capacity);
         self.singles(SHARED, about, make);
-        let headings = &[(TWO_THREADS, NS)];
-        let measure = |next: &mut N| vec![measure::two_threads(next)];
-        let check = move |next: &mut N| measure::check_two_threads(next, time_of);
-        self.add(about, headings, Kind::TwoThreads, make, measure, check);
+        self.two_threads(about, make);
         self.full_load(about, make);
         let headings = &[(FULL_LOAD_TWO, CAPACITY)];
         let measure = move |next: &mut N| vec![measure::full_load_two_threads(next, capacity)];
+        let check = move |next: &mut N| measure::check_two_threads(next, time_of);
+        self.add(about, headings, Kind::TwoThreads, make, measure, check);
+    }
+
+    /// Adds a subject to the table of single IDs on two threads.
+    pub fn two_threads<N: Fn() -> u64 + Sync + 'static>(&mut self, about: &About, make: fn() -> N) {
+        let time_of = about.time_of;
+        let headings = &[(TWO_THREADS, NS)];
+        let measure = |next: &mut N| vec![measure::two_threads(next)];
+        let check = move |next: &mut N| measure::check_two_threads(next, time_of);
         self.add(about, headings, Kind::TwoThreads, make, measure, check);
     }
 
@@ -114,10 +126,14 @@ impl Suite {
         self.full_load(about, make);
     }
 
-    /// Adds a subject to one of the two tables of single IDs on one thread.
+    /// Adds a subject to a table of single calls: `SHARED`, `OWNED` or `DECODE`.
     pub fn singles<N: FnMut() -> u64 + 'static>(&mut self, table: &str, about: &About, make: fn() -> N) {
         let time_of = about.time_of;
-        let headings = if table == SHARED { &[(SHARED, NS)] } else { &[(OWNED, NS)] };
+        let headings = match table {
+            SHARED => &[(SHARED, NS)],
+            OWNED => &[(OWNED, NS)],
+            _ => &[(DECODE, DECODED)],
+        };
         let measure = |next: &mut N| vec![measure::singles(next)];
         let check = move |next: &mut N| measure::check(next, time_of);
         self.add(about, headings, Kind::OneThread, make, measure, check);
@@ -131,13 +147,13 @@ impl Suite {
         self.add(about, headings, Kind::OneThread, make, measure, check);
     }
 
-    /// Adds a subject to the table of batches.
-    pub fn batches<F>(&mut self, about: &About, plan: Batches, make: fn() -> F)
+    /// Adds a subject to a table of batches: `BATCHES` or `DECODE_ALL`.
+    pub fn batches<F>(&mut self, table: &str, about: &About, plan: Batches, make: fn() -> F)
     where
         F: FnMut(&mut [u64; BATCH]) + 'static,
     {
         let time_of = about.time_of;
-        let headings = &[(BATCHES, NS)];
+        let headings = if table == BATCHES { &[(BATCHES, NS)] } else { &[(DECODE_ALL, DECODED)] };
         let measure = move |fill: &mut F| vec![measure::batches(fill, plan)];
         let check = move |fill: &mut F| measure::check_batches(fill, time_of);
         self.add(about, headings, Kind::Batches, make, measure, check);
@@ -153,8 +169,8 @@ impl Suite {
         check: impl Fn(&mut N) -> Check + 'static,
     ) {
         let generator = Box::new(Generator { made: None, make, measure, check });
-        let (targets, rounds) = (json!([]), Vec::new());
-        self.rows.push(Row { about: about.clone(), headings, targets, kind, rounds, generator });
+        let (about, floor, targets, rounds) = (about.clone(), None, json!([]), Vec::new());
+        self.rows.push(Row { about, headings, floor, targets, kind, rounds, generator });
     }
 
     /// Sets the targets of one of our rows.
@@ -162,6 +178,14 @@ impl Suite {
         let mut rows = self.rows.iter_mut();
         let row = rows.find(|row| row.about.subject == subject && row.headings[0].0 == table);
         row.expect("the row of a target is there").targets = targets;
+    }
+
+    /// Sets the floor of all our rows in a table.
+    pub fn floor(&mut self, table: &str, floor: &'static str) {
+        let rows = self.rows.iter_mut().filter(|row| row.about.role == Role::Ours);
+        for row in rows.filter(|row| row.headings[0].0 == table) {
+            row.floor = Some(floor);
+        }
     }
 
     /// Measures everything, table by table, each in rounds.
@@ -172,7 +196,7 @@ impl Suite {
                 self.run_rows(rounds, table, |about| about.ticker == ticker);
             }
         }
-        for table in [SHARED, OWNED, TWO_THREADS, BATCHES] {
+        for table in [SHARED, OWNED, TWO_THREADS, BATCHES, DECODE, DECODE_ALL] {
             self.run_rows(rounds, table, |_| true);
         }
     }
@@ -187,7 +211,8 @@ impl Suite {
                 row.rounds.push(figures);
             }
         }
-        for row in rows.into_iter().filter(|row| row.about.role != Role::Floor) {
+        let makes_ids = |row: &&mut Row| row.about.role != Role::Floor && row.headings[0].1 != DECODED;
+        for row in rows.into_iter().filter(makes_ids) {
             let key = (row.about.subject, row.kind);
             self.checks.entry(key).or_insert_with(|| row.generator.check());
         }
@@ -222,8 +247,9 @@ impl Suite {
             "note": about.note,
         });
         if about.role == Role::Ours {
-            let targets = if column == 0 { row.targets.clone() } else { json!([]) };
-            result["targets"] = targets;
+            let first = column == 0;
+            result["floor"] = json!(row.floor.filter(|_| first).as_slice());
+            result["targets"] = if first { row.targets.clone() } else { json!([]) };
         }
         result
     }

@@ -24,4 +24,15 @@ impl Key {
             bits: u64::from(timestamp | sequence << 16),
         }
     }
+
+    /// Bits that differ for keys that differ in little, as those of nodes do: the steps of `splitmix64`
+    /// (<https://prng.di.unimi.it/splitmix64.c>) for each word.
+    pub(crate) fn hash(&self) -> u64 {
+        [self.epoch_ms, self.tick_ms, self.placed_node, self.bits].iter().fold(0, |hash: u64, word| {
+            let mut mixed = (hash ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ (mixed >> 31)
+        })
+    }
 }

@@ -3,10 +3,12 @@
 use portable_atomic::{AtomicU64, Ordering};
 
 use crate::clock::{Clock, ClockError};
+use crate::cursor::Cursor;
 use crate::error::{Error, error};
 use crate::limit;
 use crate::rule::{Run, Stop, ms_until};
 use crate::snowflake::Snowflake;
+use crate::snowflake::bound::BoundMove;
 use crate::system::{StateFault, StateFile};
 
 impl<C: Clock> Snowflake<C> {
@@ -25,6 +27,24 @@ impl<C: Clock> Snowflake<C> {
     #[doc(hidden)]
     #[inline(always)]
     pub fn poll_next_id(&self) -> Result<u64, Blocked> {
+        self.poll_next_id_by(Cursor::advance)
+    }
+
+    /// As [`poll_next_id`](Self::poll_next_id), without a locked instruction. For callers of which only one at a time can
+    /// move the cursor: every thread that calls for IDs holds one lock (an interpreter's), which it releases only in a
+    /// [`Wait`](crate::Wait), and there is no state file, through which other processes move the cursor too.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn poll_next_id_under_lock(&self) -> Result<u64, Blocked> {
+        debug_assert!(
+            self.state_file.is_none(),
+            "a lock of this process does not keep others from the cursor"
+        );
+        self.poll_next_id_by(Cursor::advance_under_lock)
+    }
+
+    #[inline(always)]
+    fn poll_next_id_by(&self, advance: impl Fn(&Cursor, u64, u64) -> bool) -> Result<u64, Blocked> {
         let now_ms = match self.clock.unix_ms() {
             Ok(now_ms) => now_ms,
             Err(error) => return self.poll_whole_rule(Err(error)),
@@ -33,7 +53,7 @@ impl<C: Clock> Snowflake<C> {
         let last = cursor.load();
         if let Some(slot) = self.rule.next_in_tick(last, now_ms) {
             // The limit after the clock, which may be the caller's and fork. Below it there is a next slot.
-            if last < self.limit.get() && cursor.advance(last, slot) {
+            if last < self.limit.get() && advance(cursor, last, slot) {
                 return Ok(self.id_of(slot));
             }
         }
@@ -134,10 +154,17 @@ impl<C: Clock> Snowflake<C> {
     }
 
     /// Continues after a `take` that stopped at the state file's bound, by moving the bound on disk.
-    pub(super) fn past_bound(&self, wanted: u64, stopped: Stopped) -> Result<Run, Stopped> {
+    pub(super) fn past_bound(
+        &self,
+        wanted: u64,
+        stopped: Stopped,
+        mut on_disk: impl FnMut(BoundMove) -> Result<(), StateFault>,
+    ) -> Result<Run, Stopped> {
         let mut stopped = stopped;
         while let Stopped::AtBound { last, run, now_ms } = stopped {
-            self.move_bound(run, now_ms).map_err(Stopped::State)?;
+            if let Some(bound_move) = self.bound_move_of(run, now_ms) {
+                on_disk(bound_move).map_err(Stopped::State)?;
+            }
             if let Some(over) = self.over() {
                 return Err(over);
             }
@@ -152,10 +179,6 @@ impl<C: Clock> Snowflake<C> {
             }
         }
         Err(stopped)
-    }
-
-    pub(super) fn move_bound(&self, run: Run, now_ms: i64) -> Result<(), StateFault> {
-        self.state_file.map_or(Ok(()), |file| file.move_bound(&self.rule, run.last, now_ms))
     }
 }
 

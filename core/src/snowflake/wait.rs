@@ -4,10 +4,11 @@ use core::time::Duration;
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::rule::{Rule, Run, Stop};
+use crate::rule::{Run, Stop};
 use crate::snowflake::Snowflake;
+use crate::snowflake::bound::BoundMove;
 use crate::snowflake::take::{Blocked, Stopped};
-use crate::system::{Process, StateFile, Turn};
+use crate::system::{Process, Turn};
 use crate::wait::Wait;
 
 impl<C: Clock> Snowflake<C> {
@@ -26,7 +27,7 @@ impl<C: Clock> Snowflake<C> {
     #[doc(hidden)]
     #[cold]
     pub fn try_next_id_after(&self, blocked: Blocked) -> Result<u64, Error> {
-        match self.past_bound(1, blocked.stopped) {
+        match self.past_bound(1, blocked.stopped, BoundMove::on_disk) {
             Ok(run) => Ok(self.id_of(run.first)),
             Err(stopped) => Err(self.give_up(stopped)),
         }
@@ -46,7 +47,8 @@ impl<C: Clock> Snowflake<C> {
         blocked: Blocked,
         wait: &mut W,
     ) -> Result<Run, W::Error> {
-        let mut blocked = match self.past_bound(wanted, blocked.stopped) {
+        let mut blocked = match self.past_bound(wanted, blocked.stopped, |bound_move| bound_move.run_in(wait))
+        {
             Ok(run) => return Ok(run),
             Err(stopped) => Blocked { stopped, filled: 0 },
         };
@@ -59,7 +61,8 @@ impl<C: Clock> Snowflake<C> {
             if turn.leads() {
                 wait.pause(pause.min(Turn::longest_pause()))?;
             } else {
-                turn.wait();
+                let place = turn.place();
+                wait.block_on(&mut || place.wait());
                 // What may interrupt it.
                 wait.pause(Duration::ZERO)?;
             }
@@ -71,7 +74,7 @@ impl<C: Clock> Snowflake<C> {
             }
             let taken = match self.over() {
                 Some(over) => Err(over),
-                None if turn.leads() => self.take_for_all(wanted, &turn),
+                None if turn.leads() => self.take_for_all(wanted, &turn, wait),
                 None => Err(blocked.stopped),
             };
             match taken {
@@ -87,11 +90,12 @@ impl<C: Clock> Snowflake<C> {
     }
 
     /// Takes slots for a call that leads, and for those that wait for it.
-    fn take_for_all(&self, wanted: u64, turn: &Turn) -> Result<Run, Stopped> {
+    fn take_for_all(&self, wanted: u64, turn: &Turn, wait: &mut impl Wait) -> Result<Run, Stopped> {
         let others = turn.others();
         let wanted = wanted.saturating_add(others.wanted());
         let taken = self.take(wanted, self.clock.unix_ms());
-        let taken = taken.or_else(|stopped| self.past_bound(wanted, stopped));
+        let taken =
+            taken.or_else(|stopped| self.past_bound(wanted, stopped, |bound_move| bound_move.run_in(wait)));
         taken.map(|run| others.share(run))
     }
 
@@ -128,7 +132,7 @@ impl<C: Clock> Snowflake<C> {
     #[doc(hidden)]
     pub fn pause_after(&self, blocked: &Blocked, waited: Option<Duration>) -> Result<Duration, Error> {
         if let Stopped::AtBound { run, now_ms, .. } = blocked.stopped {
-            self.move_bound(run, now_ms).map_err(|fault| self.error_of(Stopped::State(fault)))?;
+            self.bound_move_of(run, now_ms).map_or(Ok(()), BoundMove::run)?;
             return Ok(Duration::ZERO);
         }
         let Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } = blocked.stopped else {
@@ -151,27 +155,6 @@ impl<C: Clock> Snowflake<C> {
     #[doc(hidden)]
     pub fn bound_move(&self, blocked: &Blocked) -> Option<BoundMove> {
         let Stopped::AtBound { run, now_ms, .. } = blocked.stopped else { return None };
-        self.state_file.map(|file| BoundMove { file, rule: self.rule, to: run.last, now_ms })
-    }
-}
-
-/// From [`Snowflake::bound_move`].
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy)]
-pub struct BoundMove {
-    file: &'static StateFile,
-    rule: Rule,
-    to: u64,
-    now_ms: i64,
-}
-
-impl BoundMove {
-    /// Moves the bound, on disk first.
-    ///
-    /// # Errors
-    ///
-    /// `state_file`.
-    pub fn run(self) -> Result<(), Error> {
-        self.file.move_bound(&self.rule, self.to, self.now_ms).map_err(|fault| self.file.error_of(fault))
+        self.bound_move_of(run, now_ms)
     }
 }

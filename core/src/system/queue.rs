@@ -52,7 +52,7 @@ std::thread_local! {
 
 /// A waiting call.
 #[derive(Debug)]
-struct Place {
+pub(crate) struct Place {
     order: Order,
     wanted: u64,
     state: Mutex<State>,
@@ -75,6 +75,18 @@ impl Queue {
 }
 
 impl Place {
+    /// Waits until there are slots for this call, until it leads, or for a while.
+    pub(crate) fn wait(&self) {
+        let mut state = self.state();
+        if *state == State::Waiting {
+            let waited = self.changed.wait_timeout(state, LOOK_EVERY);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if *state == State::ToLead {
+            *state = State::Waiting;
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
@@ -137,16 +149,9 @@ impl Turn {
         LOOK_EVERY
     }
 
-    /// Waits until there are slots for this call, until it leads, or for a while.
-    pub(crate) fn wait(&self) {
-        let mut state = self.place.state();
-        if *state == State::Waiting {
-            let waited = self.place.changed.wait_timeout(state, LOOK_EVERY);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        if *state == State::ToLead {
-            *state = State::Waiting;
-        }
+    /// Where this call waits, which another thread may know of.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// The slots that a leader took for this call.
@@ -292,7 +297,7 @@ mod models {
                         let run = Run { first, last: first + count - 1, rolled_back: false };
                         return others.share(run).first;
                     }
-                    turn.wait();
+                    turn.place().wait();
                 }
             };
             let threads = [(); 2].map(|()| {
