@@ -1,7 +1,7 @@
 //! `Snowflake`: the core's, with Python types.
 
 use polyflake::{Blocked, Clock, ClockError, Error, Options, Snowflake, Stats};
-use pyo3::buffer::{ElementType, PyUntypedBuffer};
+use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
@@ -202,8 +202,8 @@ impl PySnowflake {
     ///     TypeError or BufferError: if it is not such a buffer.
     ///     PolyflakeError: as next_id.
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        let buffer = PyUntypedBuffer::get(buffer)?;
-        let count = self.check(&buffer)?;
+        let buffer = self.check(buffer)?;
+        let count = buffer.item_count();
         let first = buffer.buf_ptr().cast::<u64>();
         if count == 0 {
             Ok(())
@@ -334,34 +334,17 @@ impl PySnowflake {
         .map_err(|Raised(error)| error)
     }
 
-    /// Returns how many IDs fit into a buffer.
-    fn check(&self, buffer: &PyUntypedBuffer) -> PyResult<usize> {
-        let format = buffer.format();
-        let unfit = |what: &str| {
-            Err(PyTypeError::new_err(format!(
-                "fill takes a writable, contiguous buffer of 8-byte integers (format Q or q); this one {what}"
-            )))
-        };
-        let signed = match ElementType::from_format(format) {
-            ElementType::UnsignedInteger { bytes: 8 } => false,
-            ElementType::SignedInteger { bytes: 8 } => true,
-            _ => return unfit(&format!("has format {}", format.to_string_lossy())),
-        };
-        if cfg!(target_endian = "little") && matches!(format.to_bytes(), [b'>' | b'!', _])
-            || cfg!(target_endian = "big") && matches!(format.to_bytes(), [b'<', _])
-        {
-            return unfit("has the other byte order");
-        }
+    /// Returns the buffer that `fill` writes to.
+    fn check(&self, buffer: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
+        let takes = "fill takes a writable, contiguous buffer of 8-byte integers (format Q or q)";
+        let (buffer, signed) = convert::buffer(buffer, takes)?;
         if buffer.readonly() {
-            return unfit("is read-only");
-        }
-        if !buffer.is_c_contiguous() {
-            return unfit("is not contiguous");
+            return Err(convert::unfit(takes, "is read-only"));
         }
         if signed && with!(self, ids => ids.layout().total_bits()) == 64 {
-            return unfit("is signed, and the layout's IDs take all 64 bits");
+            return Err(convert::unfit(takes, "is signed, and the layout's IDs take all 64 bits"));
         }
-        Ok(buffer.item_count())
+        Ok(buffer)
     }
 }
 
