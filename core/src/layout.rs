@@ -161,7 +161,11 @@ impl Layout {
 
     /// The width of all fields together: IDs lie below 2 to this power.
     pub const fn total_bits(&self) -> u32 {
-        self.timestamp.bits() + self.sequence.bits() + self.node_bits()
+        // Nothing is between fields or below the last.
+        match self.fields() {
+            [highest, ..] => highest.bits() + highest.shift(),
+            [] => 0,
+        }
     }
 
     /// The width of a slot: of timestamp and sequence together.
@@ -191,15 +195,7 @@ impl Layout {
 
     /// The width of all node fields together.
     pub const fn node_bits(&self) -> u32 {
-        let mut bits = 0;
-        let mut fields = self.fields();
-        while let Some((field, rest)) = fields.split_first() {
-            if field.is_node() {
-                bits += field.bits();
-            }
-            fields = rest;
-        }
-        bits
+        self.total_bits() - self.slot_bits()
     }
 
     /// How many IDs one node can issue in a tick.

@@ -209,7 +209,7 @@ REPEATED = dict.fromkeys(SITUATIONS, "tick_ms=3600000") | {
 
 @pytest.mark.parametrize(("situation", "option"), REPEATED.items())
 def test_the_textbook_repeats(situation: str, option: str) -> None:
-    """In every situation. Where a tick ends in between, or a step of 5 ms is slept through, again."""
+    """In every situation. It tries again: a tick may end, or a process sleep, in between."""
     if tool := missing("python", situation):
         pytest.skip(f"needs {tool}")
     for _ in range(100):
