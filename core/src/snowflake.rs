@@ -23,6 +23,8 @@ mod local;
 mod stats;
 mod take;
 mod wait;
+#[cfg(all(feature = "std", not(loom)))]
+mod words;
 
 pub use batch::{MAX_BATCH, batch_size};
 #[cfg(feature = "std")]
@@ -31,6 +33,8 @@ pub use local::LocalSnowflake;
 pub use stats::Stats;
 pub use take::Blocked;
 pub use wait::BoundMove;
+#[cfg(all(feature = "std", not(loom)))]
+pub use words::Words;
 
 /// Issues unique, time-ordered 64-bit IDs.
 ///
