@@ -115,7 +115,8 @@ final class Layout implements Stringable
      */
     public function decode(int|string $id): Decoded
     {
-        $bits = self::canonical($id);
+        // Other texts than PHP would write for an int are for the library to read.
+        $bits = is_int($id) || (string) (int) $id === $id ? (int) $id : -1;
         if ($bits < 0 || $bits >> $this->totalBits !== 0) {
             $bits = $this->checked($id);
         }
@@ -289,14 +290,6 @@ final class Layout implements Stringable
             }
         }
         $this->nodeFields = $nodeFields;
-    }
-
-    /**
-     * An int, or a text as PHP would write an int, as this int; -1 for other texts, which the library must read.
-     */
-    private static function canonical(int|string $id): int
-    {
-        return is_int($id) || (string) (int) $id === $id ? (int) $id : -1;
     }
 
     /**
