@@ -1,6 +1,10 @@
 package polyflake
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/polyflake/polyflake/bindings-c/go/internal/counter"
+)
 
 // LayoutsHeld counts the entries of the table of layouts.
 func LayoutsHeld() (n int) {
@@ -19,6 +23,19 @@ func TakesIDsInGo(s *Snowflake) bool {
 // NextInTick returns the ID that a Snowflake takes in Go after last, at a time, or 0. On its own words, so it need not be
 // a Snowflake that takes IDs in Go.
 func NextInTick(s *Snowflake, last ID, nowMs int64, isClosed bool) ID {
+	t := tickAfter(s, last, isClosed)
+	return t.nextAt(uint64(nowMs))
+}
+
+// NextByCounter is like NextInTick, but the time was read so many counts ago, and is valid for a window of counts.
+func NextByCounter(s *Snowflake, last ID, nowMs int64, ago, window uint64) ID {
+	t := tickAfter(s, last, false)
+	start, kept := counter.Now()-ago, uint64(nowMs)<<20|window
+	t.clockStart, t.clockKept = &start, &kept
+	return t.next()
+}
+
+func tickAfter(s *Snowflake, last ID, isClosed bool) tick {
 	layout := s.Layout()
 	data := layout.properties()
 	cursor := data.timestamp.of(last)<<data.sequence.width | data.sequence.of(last)
@@ -38,7 +55,7 @@ func NextInTick(s *Snowflake, last ID, nowMs int64, isClosed bool) ID {
 			panic("the library's words are not the layout's")
 		}
 	}
-	return t.nextAt(uint64(nowMs))
+	return t
 }
 
 func placed(layout Layout, node uint64) ID {

@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/polyflake/polyflake/bindings-c/go"
+	polyflake "github.com/polyflake/polyflake/bindings-c/go"
+	"github.com/polyflake/polyflake/bindings-c/go/internal/counter"
 )
 
 func TestIDsTakenInGo(t *testing.T) {
@@ -64,8 +65,33 @@ func TestOnlyTheSystemClockIsReadInGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := polyflake.TakesIDsInGo(ids); got && !c.want {
-			t.Error("a clock that is not the system's")
+		if got, want := polyflake.TakesIDsInGo(ids), c.want && counter.Exists; got != want {
+			t.Errorf("%v, not %v", got, want)
 		}
+	}
+}
+
+func TestAClockReadingEndsWithItsWindow(t *testing.T) {
+	const nowMs, longest = 1656432460105, 1<<20 - 1
+	ids, err := polyflake.New(polyflake.Node(962))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := ids.Layout().Compose(time.UnixMilli(nowMs), 962, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, window := range []uint64{0, 1, 1000, longest} {
+		if got := polyflake.NextByCounter(ids, last, nowMs, window, window); got != 0 {
+			t.Errorf("an ID after a window of %d counts: %d", window, got)
+		}
+	}
+	// Until a reading comes before its window is over.
+	var got polyflake.ID
+	for got == 0 {
+		got = polyflake.NextByCounter(ids, last, nowMs, 0, longest)
+	}
+	if got != last+1 {
+		t.Errorf("got %d, not %d", got, last+1)
 	}
 }
