@@ -1,5 +1,11 @@
 package polyflake
 
+import (
+	"unsafe"
+
+	"github.com/polyflake/polyflake/bindings-c/go/internal/counter"
+)
+
 // LayoutsHeld counts the entries of the table of layouts.
 func LayoutsHeld() (n int) {
 	layouts.Range(func(any, any) bool {
@@ -7,4 +13,55 @@ func LayoutsHeld() (n int) {
 		return true
 	})
 	return n
+}
+
+// TakesIDsInGo tells whether a Snowflake takes IDs without a call of C.
+func TakesIDsInGo(s *Snowflake) bool {
+	return s.open.Load().tick.cursor != nil
+}
+
+// NextInTick returns the ID that a Snowflake takes in Go after last, at a time, or 0. On its own words, so it need not be
+// a Snowflake that takes IDs in Go.
+func NextInTick(s *Snowflake, last ID, nowMs int64, isClosed bool) ID {
+	t := tickAfter(s, last, isClosed)
+	return t.nextAt(uint64(nowMs))
+}
+
+// NextByCounter is like NextInTick, but the time was read so many counts ago, and is valid for a window of counts.
+func NextByCounter(s *Snowflake, last ID, nowMs int64, ago, window uint64) ID {
+	t := tickAfter(s, last, false)
+	start, kept := counter.Now()-ago, uint64(nowMs)<<20|window
+	t.clockStart, t.clockKept = &start, &kept
+	return t.next()
+}
+
+func tickAfter(s *Snowflake, last ID, isClosed bool) tick {
+	layout := s.Layout()
+	data := layout.properties()
+	cursor := data.timestamp.of(last)<<data.sequence.width | data.sequence.of(last)
+	limit := uint64(1)<<(data.timestamp.width+data.sequence.width) - 1
+	if isClosed {
+		limit = 0
+	}
+	word := unsafe.Pointer(&limit)
+	t := tick{
+		cursor: &cursor, limit: &word, epochMs: uint64(layout.EpochMs()), tickMs: layout.TickMs(),
+		sequenceMask: layout.IDsPerTick() - 1, sequenceBits: data.sequence.width, sequenceShift: data.sequence.shift,
+		timestampShift: data.timestamp.shift, node: uint64(placed(layout, s.Node())),
+	}
+	if real := s.open.Load().tick; real.cursor != nil {
+		real.clockStart, real.clockKept, real.cursor, real.limit = nil, nil, t.cursor, t.limit
+		if t != real {
+			panic("the library's words are not the layout's")
+		}
+	}
+	return t
+}
+
+func placed(layout Layout, node uint64) ID {
+	id, err := layout.Compose(layout.Epoch(), node, 0)
+	if err != nil {
+		panic(err)
+	}
+	return id
 }

@@ -44,6 +44,18 @@ type layoutData struct {
 	text   string
 	info   C.polyflake_layout_info
 	fields []Field
+	// Where the same fields are in an ID, for Decode. The node's are from the highest.
+	timestamp, sequence bits
+	nodes               []bits
+}
+
+type bits struct {
+	mask         uint64
+	shift, width uint8
+}
+
+func (b bits) of(id ID) uint64 {
+	return (uint64(id) & b.mask) >> (b.shift & 63)
 }
 
 // Field is a field of a [Layout].
@@ -107,13 +119,23 @@ func newLayoutData(c *C.polyflake_layout) (*layoutData, error) {
 		if err := check(C.polyflake_layout_field(c, C.size_t(n), &field, &detail), &detail); err != nil {
 			return nil, err
 		}
-		data.fields = append(data.fields, Field{
+		found := Field{
 			Name:   goText(field.name[:]),
 			Bits:   int(field.bits),
 			Shift:  int(field.shift),
 			Mask:   uint64(field.mask),
 			IsNode: field.is_node != 0,
-		})
+		}
+		data.fields = append(data.fields, found)
+		where := bits{found.Mask, uint8(found.Shift), uint8(found.Bits)}
+		switch {
+		case found.IsNode:
+			data.nodes = append(data.nodes, where)
+		case found.Name == "timestamp":
+			data.timestamp = where
+		default:
+			data.sequence = where
+		}
 	}
 	return data, nil
 }
@@ -253,27 +275,35 @@ func (l Layout) NodeBits() int {
 }
 
 // Decode decodes an ID. It returns [ErrInvalidID] if the ID has bits outside the layout.
-func (l Layout) Decode(id ID) (Decoded, error) {
-	detail := newDetail()
-	c := C.polyflake_decoded{size: C.sizeof_polyflake_decoded}
-	err := check(C.polyflake_layout_decode(l.c(), C.uint64_t(id), &c, &detail), &detail)
-	runtime.KeepAlive(l.data)
-	if err != nil {
-		return Decoded{}, err
+func (l Layout) Decode(id ID) (decoded Decoded, err error) {
+	data := l.properties()
+	// The zero Layout has 0 bits, and no ID.
+	if uint64(id)>>data.info.total_bits != 0 || data.c == nil {
+		return decoded, l.refuse(id)
 	}
-	decoded := Decoded{
-		ID:          ID(c.id),
-		Time:        utc(c.timestamp_ms),
-		TimestampMs: int64(c.timestamp_ms),
-		Ticks:       uint64(c.ticks),
-		Node:        uint64(c.node),
-		Sequence:    uint64(c.sequence),
-		Layout:      l,
+	ticks := data.timestamp.of(id)
+	ms := int64(uint64(data.info.epoch_ms) + ticks*uint64(data.info.tick_ms))
+	decoded.ID = id
+	decoded.Time = time.UnixMilli(ms).UTC()
+	decoded.TimestampMs = ms
+	decoded.Ticks = ticks
+	for n, field := range data.nodes {
+		value := field.of(id)
+		decoded.fields[n] = value
+		decoded.Node = decoded.Node<<(field.width&63) | value
 	}
-	for n, value := range c.fields[:c.field_count] {
-		decoded.fields[n] = uint64(value)
-	}
+	decoded.Sequence = data.sequence.of(id)
+	decoded.Layout = l
 	return decoded, nil
+}
+
+// refuse returns the library's error for an ID that does not fit the layout.
+func (l Layout) refuse(id ID) error {
+	detail := newDetail()
+	decoded := C.polyflake_decoded{size: C.sizeof_polyflake_decoded}
+	err := check(C.polyflake_layout_decode(l.c(), C.uint64_t(id), &decoded, &detail), &detail)
+	runtime.KeepAlive(l.data)
+	return err
 }
 
 // Compose builds an ID from a time, which is rounded down to its tick, a whole node, and a sequence number. Nothing

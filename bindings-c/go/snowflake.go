@@ -61,6 +61,7 @@ type Snowflake struct {
 type cSnowflake struct {
 	address     C.uintptr_t // of the polyflake_snowflake; see shim.h
 	hasOwnClock bool
+	tick        tick
 	// Keeps a Go pointer in the struct: the allocator packs pointer-free structs together, and a cleanup would then
 	// wait for all of them.
 	layout Layout
@@ -129,7 +130,7 @@ func wrap(c *C.polyflake_snowflake, hasOwnClock bool) (*Snowflake, error) {
 		return nil, err
 	}
 	made := &Snowflake{layout: layout, node: uint64(node)}
-	made.open.Store(&cSnowflake{C.uintptr_t(uintptr(unsafe.Pointer(c))), hasOwnClock, layout})
+	made.open.Store(&cSnowflake{C.uintptr_t(uintptr(unsafe.Pointer(c))), hasOwnClock, newTick(c), layout})
 	return made, nil
 }
 
@@ -154,6 +155,10 @@ func (s *Snowflake) NextID() (ID, error) {
 	c := s.open.Load()
 	if c == nil {
 		return 0, errClosed()
+	}
+	if id := c.tick.next(); id != 0 {
+		runtime.KeepAlive(c)
+		return id, nil
 	}
 	if !c.hasOwnClock {
 		id := C.polyflake_go_next_id_or_zero(c.address)

@@ -598,13 +598,27 @@ func TestVectorScripts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var last polyflake.ID
+		lastIsKnown := true // an error may lose IDs
 		for n, s := range c.Steps {
 			clock.set(t, s)
+			inGo := polyflake.NextInTick(snowflake, last, clock.value, false)
 			ids, err, called := call(t, snowflake, s)
 			if !called {
+				lastIsKnown = false
 				continue
 			}
 			checkStep(t, s, ids, err)
+			if err == nil {
+				if lastIsKnown && inGo != 0 && inGo != ids[0] {
+					t.Errorf("in Go, the ID would be %d, not %d", inGo, ids[0])
+				}
+				last, lastIsKnown = ids[len(ids)-1], true
+			} else if s.Call == "next_ids" {
+				lastIsKnown = false
+			} else if lastIsKnown && inGo != 0 {
+				t.Errorf("in Go, there would be an ID: %d", inGo)
+			}
 			if t.Failed() {
 				t.Fatalf("step %d: %+v", n, s)
 			}

@@ -251,6 +251,71 @@ typedef struct polyflake_decoded {
 typedef int (*polyflake_clock)(void *user, int64_t *unix_ms);
 
 /**
+ * What a program needs to take an ID by itself, without a call of this library, where that ID is the next one of the
+ * tick that the last ID was in. It is for languages to which a call is expensive, and filled in by
+ * polyflake_snowflake_words.
+ *
+ * All words are read and written atomically, with acquire and release at least, in this order:
+ *
+ * 1. start = *clock_start, then kept = *clock_kept. The low 20 bits of kept are the window: if it is 0, do not go on.
+ *    Then count = the processor's counter (the TSC on x86-64, CNTVCT_EL0 on AArch64): go on only if count - start is
+ *    below the window. now = kept >> 20 is the time, in Unix ms.
+ * 2. last = *cursor, next = last + 1. Go on only if next lies in now's tick: if now - ((next >> sequence_bits) *
+ *    tick_ms + epoch_ms), modulo 2^64, is below tick_ms.
+ * 3. Go on only if last < **limit. Both words may change at any time.
+ * 4. Compare-and-swap *cursor from last to next. The ID is (next >> sequence_bits) << timestamp_shift | (next & mask)
+ *    << sequence_shift | node, where mask is (1 << sequence_bits) - 1.
+ *
+ * Otherwise, and if the swap fails, call polyflake_next_id.
+ */
+typedef struct polyflake_words {
+  /**
+   * sizeof(polyflake_words), set by the caller.
+   */
+  size_t size;
+  /**
+   * The counter at a reading of the clock. Lives as long as the library, as all words do but limit.
+   */
+  const uint64_t *clock_start;
+  /**
+   * What that reading gave.
+   */
+  const uint64_t *clock_kept;
+  /**
+   * The last ID taken, without its node: ticks << sequence_bits | sequence.
+   */
+  uint64_t *cursor;
+  /**
+   * A word in the Snowflake, which must not be freed before.
+   */
+  const uint64_t *const *limit;
+  /**
+   * The start of tick 0, in Unix ms.
+   */
+  uint64_t epoch_ms;
+  /**
+   * The length of a tick, in ms.
+   */
+  uint64_t tick_ms;
+  /**
+   * The node bits in their place.
+   */
+  uint64_t node;
+  /**
+   * The width of the sequence, in bits.
+   */
+  unsigned int sequence_bits;
+  /**
+   * The number of bits below the sequence.
+   */
+  unsigned int sequence_shift;
+  /**
+   * The number of bits below the timestamp.
+   */
+  unsigned int timestamp_shift;
+} polyflake_words;
+
+/**
  * Counters for monitoring, since the cursor was created. Counted only on slow paths.
  */
 typedef struct polyflake_stats {
@@ -656,6 +721,15 @@ const struct polyflake_layout *polyflake_snowflake_layout(const struct polyflake
 polyflake_status polyflake_snowflake_node(const struct polyflake_snowflake *snowflake,
                                           uint64_t *node,
                                           struct polyflake_detail *detail);
+
+/**
+ * Gets the words of a Snowflake. Set words->size first.
+ *
+ * Returns POLYFLAKE_INVALID_OPTION if the clock is not "system": then every ID takes a call.
+ */
+polyflake_status polyflake_snowflake_words(const struct polyflake_snowflake *snowflake,
+                                           struct polyflake_words *words,
+                                           struct polyflake_detail *detail);
 
 /**
  * Gets counters for monitoring. Set stats->size first. Reads the clock once.

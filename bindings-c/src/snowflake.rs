@@ -1,5 +1,7 @@
 //! Snowflakes.
 
+use core::ffi::c_uint;
+
 use polyflake::{MAX_BATCH, Snowflake, batch_size};
 
 use crate::layout::polyflake_layout;
@@ -243,6 +245,85 @@ pub unsafe extern "C" fn polyflake_snowflake_node(
         let (snowflake, node) = unsafe { (given(snowflake, SNOWFLAKE)?, output(node, "node is NULL")?) };
         node.write(with!(snowflake, ids => ids.node()));
         Ok(())
+    })
+}
+
+/// What a program needs to take an ID by itself, without a call of this library, where that ID is the next one of the
+/// tick that the last ID was in. It is for languages to which a call is expensive, and filled in by
+/// polyflake_snowflake_words.
+///
+/// All words are read and written atomically, with acquire and release at least, in this order:
+///
+/// 1. start = *clock_start, then kept = *clock_kept. The low 20 bits of kept are the window: if it is 0, do not go on.
+///    Then count = the processor's counter (the TSC on x86-64, CNTVCT_EL0 on AArch64): go on only if count - start is
+///    below the window. now = kept >> 20 is the time, in Unix ms.
+/// 2. last = *cursor, next = last + 1. Go on only if next lies in now's tick: if now - ((next >> sequence_bits) *
+///    tick_ms + epoch_ms), modulo 2^64, is below tick_ms.
+/// 3. Go on only if last < **limit. Both words may change at any time.
+/// 4. Compare-and-swap *cursor from last to next. The ID is (next >> sequence_bits) << timestamp_shift | (next & mask)
+///    << sequence_shift | node, where mask is (1 << sequence_bits) - 1.
+///
+/// Otherwise, and if the swap fails, call polyflake_next_id.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct polyflake_words {
+    /// sizeof(polyflake_words), set by the caller.
+    pub size: usize,
+    /// The counter at a reading of the clock. Lives as long as the library, as all words do but limit.
+    pub clock_start: *const u64,
+    /// What that reading gave.
+    pub clock_kept: *const u64,
+    /// The last ID taken, without its node: ticks << sequence_bits | sequence.
+    pub cursor: *mut u64,
+    /// A word in the Snowflake, which must not be freed before.
+    pub limit: *const *const u64,
+    /// The start of tick 0, in Unix ms.
+    pub epoch_ms: u64,
+    /// The length of a tick, in ms.
+    pub tick_ms: u64,
+    /// The node bits in their place.
+    pub node: u64,
+    /// The width of the sequence, in bits.
+    pub sequence_bits: c_uint,
+    /// The number of bits below the sequence.
+    pub sequence_shift: c_uint,
+    /// The number of bits below the timestamp.
+    pub timestamp_shift: c_uint,
+}
+
+/// Gets the words of a Snowflake. Set words->size first.
+///
+/// Returns POLYFLAKE_INVALID_OPTION if the clock is not "system": then every ID takes a call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn polyflake_snowflake_words(
+    snowflake: *const polyflake_snowflake,
+    words: *mut polyflake_words,
+    detail: *mut polyflake_detail,
+) -> polyflake_status {
+    guard(detail, || {
+        // SAFETY: as the header requires.
+        let snowflake = unsafe { given(snowflake, SNOWFLAKE)? };
+        let found = match &snowflake.snowflake {
+            AnySnowflake::Builtin(ids) => ids.words(),
+            AnySnowflake::Callers(_) => None,
+        };
+        let found =
+            found.ok_or(Failure::Misuse("the clock is not the system's, so every ID takes a call"))?;
+        let value = polyflake_words {
+            size: 0,
+            clock_start: found.clock_start,
+            clock_kept: found.clock_kept,
+            cursor: found.cursor.cast_mut(),
+            limit: found.limit,
+            epoch_ms: found.epoch_ms,
+            tick_ms: found.tick_ms,
+            node: found.placed_node,
+            sequence_bits: found.sequence_bits,
+            sequence_shift: found.sequence_shift,
+            timestamp_shift: found.timestamp_shift,
+        };
+        // SAFETY: as the header requires.
+        unsafe { write_sized(words, length_with!(polyflake_words, timestamp_shift: c_uint), &value) }
     })
 }
 

@@ -90,6 +90,9 @@ pub use options::Options;
 pub use rule::SequenceStart;
 #[cfg(feature = "std")]
 pub use snowflake::Iter;
+#[cfg(all(feature = "std", not(loom)))]
+#[doc(hidden)]
+pub use snowflake::Words;
 pub use snowflake::{Blocked, BoundMove, LocalSnowflake, MAX_BATCH, Snowflake, Stats, batch_size};
 pub use system::StdTime;
 #[cfg(feature = "std")]

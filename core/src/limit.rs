@@ -54,6 +54,12 @@ impl Limit {
         self.word.store(address(&CLOSED), Ordering::Release);
     }
 
+    /// Where the pointer is.
+    #[cfg(all(feature = "std", not(loom)))]
+    pub(crate) const fn pointer(&self) -> *const *const u64 {
+        self.word.as_ptr().cast_const().cast()
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.word.load(Ordering::Acquire) == address(&CLOSED)
     }

@@ -210,6 +210,11 @@ impl Rule {
         }
     }
 
+    #[cfg(all(feature = "std", not(loom)))]
+    pub(crate) const fn epoch_ms(&self) -> u64 {
+        self.epoch_ms
+    }
+
     pub(crate) const fn tick_ms(&self) -> u64 {
         self.tick_ms
     }

@@ -24,6 +24,8 @@ mod local;
 mod stats;
 mod take;
 mod wait;
+#[cfg(all(feature = "std", not(loom)))]
+mod words;
 
 pub use batch::{MAX_BATCH, batch_size};
 pub use bound::BoundMove;
@@ -32,6 +34,8 @@ pub use iter::Iter;
 pub use local::LocalSnowflake;
 pub use stats::Stats;
 pub use take::Blocked;
+#[cfg(all(feature = "std", not(loom)))]
+pub use words::Words;
 
 /// Issues unique, time-ordered 64-bit IDs.
 ///

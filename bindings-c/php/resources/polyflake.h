@@ -3,7 +3,8 @@
 
 /* The functions of libpolyflake that this package calls, from ../../include/polyflake.h, which documents them. PHP's
  * FFI cannot parse preprocessor lines, so array sizes are numbers here, and other macros an enum. tests/HeaderTest.php
- * checks that both headers match.
+ * checks that both headers match. polyflake_next_id_or_zero takes the address as a number here, for which FFI does less
+ * than for a pointer: at every ID.
  *
  * The two lines above are for ffi.preload, which loads this file: see README.md. */
 
@@ -114,7 +115,7 @@ void polyflake_snowflake_close(const struct polyflake_snowflake *snowflake);
 void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
 polyflake_status polyflake_next_id(
     const struct polyflake_snowflake *snowflake, uint64_t *id, struct polyflake_detail *detail);
-uint64_t polyflake_next_id_or_zero(const struct polyflake_snowflake *snowflake);
+uint64_t polyflake_next_id_or_zero(uintptr_t snowflake);
 polyflake_status polyflake_try_next_id(
     const struct polyflake_snowflake *snowflake, uint64_t *id, struct polyflake_detail *detail);
 polyflake_status polyflake_fill(

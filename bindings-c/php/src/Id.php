@@ -29,7 +29,7 @@ final class Id
      */
     public static function format(int|string $id, string $format = 'decimal'): string
     {
-        return Core::write(Core::bits($id), $format, Core::detail());
+        return Core::write(Core::bits($id), $format);
     }
 
     /**

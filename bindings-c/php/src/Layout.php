@@ -52,6 +52,11 @@ final class Layout implements Stringable
     /** @var list<Field> all fields, the highest first */
     public readonly array $fields;
 
+    /** The highest number of ticks. */
+    private readonly int $ticksMask;
+    /** @var array<string, array{int, int, int}> the width, the shift and the highest value of each node field */
+    private readonly array $nodeFields;
+
     /**
      * The library's layouts. Not a property, so that == compares only values.
      *
@@ -110,25 +115,27 @@ final class Layout implements Stringable
      */
     public function decode(int|string $id): Decoded
     {
-        $room = Core::struct('polyflake_decoded');
-        $detail = Core::detail();
-        $status = Library::ffi()->polyflake_layout_decode($this->pointer(), Core::bits($id), $room, $detail);
-        Core::check($status, $detail);
-        $decoded = $room[0];
-        $fields = [];
-        foreach ($this->fields as $field) {
-            if ($field->isNode) {
-                $fields[$field->name] = $decoded->fields[count($fields)];
-            }
+        // Other texts than PHP would write for an int are for the library to read.
+        $bits = is_int($id) || (string) (int) $id === $id ? (int) $id : -1;
+        if ($bits < 0 || $bits >> $this->totalBits !== 0) {
+            $bits = $this->checked($id);
         }
+        $node = 0;
+        $fields = [];
+        foreach ($this->nodeFields as $name => [$width, $shift, $mask]) {
+            $fields[$name] = $value = $bits >> $shift & $mask;
+            $node = $node << $width | $value;
+        }
+        $ticks = $bits >> $this->timestampShift & $this->ticksMask;
+        $timestampMs = $this->epochMs + $ticks * $this->tickMs;
         return new Decoded(
-            id: Core::number($decoded->id),
-            timestampMs: $decoded->timestamp_ms,
-            time: Core::time($decoded->timestamp_ms),
-            ticks: $decoded->ticks,
-            node: $decoded->node,
+            id: Core::number($bits),
+            timestampMs: $timestampMs,
+            time: Core::time($timestampMs),
+            ticks: $ticks,
+            node: $node,
             fields: $fields,
-            sequence: $decoded->sequence,
+            sequence: $bits >> $this->sequenceShift & $this->idsPerTick - 1,
         );
     }
 
@@ -275,6 +282,26 @@ final class Layout implements Stringable
         $this->sequenceShift = $info->sequence_shift;
         $this->nodeBits = $info->node_bits;
         $this->fields = self::readFields($pointer, $info->field_count);
+        $this->ticksMask = PHP_INT_MAX >> 63 - $this->timestampBits;
+        $nodeFields = [];
+        foreach ($this->fields as $field) {
+            if ($field->isNode) {
+                $nodeFields[$field->name] = [$field->bits, $field->shift, (1 << $field->bits) - 1];
+            }
+        }
+        $this->nodeFields = $nodeFields;
+    }
+
+    /**
+     * The bits of an ID, from the library, which throws the reason if it is not an ID of this layout.
+     */
+    private function checked(int|string $id): int
+    {
+        $bits = Core::bits($id);
+        $detail = Core::detail();
+        $decoded = Core::struct('polyflake_decoded');
+        Core::check(Library::ffi()->polyflake_layout_decode($this->pointer(), $bits, $decoded, $detail), $detail);
+        return $bits;
     }
 
     /**

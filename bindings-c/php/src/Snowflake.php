@@ -34,6 +34,13 @@ final class Snowflake implements IteratorAggregate
     private FFI $ffi;
     /** Null once it is freed. */
     private ?CData $pointer = null;
+    /** polyflake_next_id_or_zero, which takes less to call in a variable than by name. */
+    private CData $nextIdOrZero;
+    /**
+     * Its argument, as a number, which takes less to pass than a pointer. It returns 0 for 0, which stands here for a
+     * freed Snowflake, and for one with a custom clock, whose exception would be lost.
+     */
+    private int $address = 0;
     private ?ClockTrampoline $clock = null;
     private Layout $layout;
     private int $node;
@@ -79,6 +86,7 @@ final class Snowflake implements IteratorAggregate
         ?string $state = null,
     ) {
         $this->ffi = Library::ffi();
+        $this->nextIdOrZero = $this->ffi->polyflake_next_id_or_zero;
         $this->id = Core::room('uint64_t');
         $this->detail = Core::detail();
         $texts = [
@@ -110,6 +118,7 @@ final class Snowflake implements IteratorAggregate
             $room = Core::room('polyflake_snowflake *');
             $this->check($this->ffi->polyflake_snowflake_new($options, $room, $this->detail));
             $this->pointer = $room[0];
+            $this->address = $this->clock === null ? $this->ffi->cast('uintptr_t', $this->pointer)->cdata : 0;
         } finally {
             $this->ffi->polyflake_options_free($options);
             if ($this->pointer === null) {
@@ -126,6 +135,7 @@ final class Snowflake implements IteratorAggregate
         if ($this->pointer !== null) {
             $this->ffi->polyflake_snowflake_free($this->pointer);
             $this->pointer = null;
+            $this->address = 0;
             $this->clock?->release();
         }
     }
@@ -155,17 +165,11 @@ final class Snowflake implements IteratorAggregate
      */
     public function nextId(): int
     {
-        if ($this->clock !== null) {
-            // Not next_id_or_zero, which would lose what the clock throws.
-            [$status, $id] = $this->take('polyflake_next_id');
-            return $status === 0 && $id > 0 ? $id : throw $this->failure($status, $id);
-        }
-        $id = $this->ffi->polyflake_next_id_or_zero($this->pointer);
+        $id = ($this->nextIdOrZero)($this->address);
         if ($id > 0) {
             return $id;
         }
-        // Throws the reason without waiting again, or returns an ID that has become available.
-        return $id === 0 ? $this->tryNextId() : throw $this->failure(0, $id);
+        return $this->positive($id !== 0 ? $id : $this->takeOrThrow());
     }
 
     /**
@@ -175,8 +179,7 @@ final class Snowflake implements IteratorAggregate
      */
     public function tryNextId(): int
     {
-        [$status, $id] = $this->take('polyflake_try_next_id');
-        return $status === 0 && $id > 0 ? $id : throw $this->failure($status, $id);
+        return $this->positive($this->take('polyflake_try_next_id'));
     }
 
     /**
@@ -188,8 +191,11 @@ final class Snowflake implements IteratorAggregate
      */
     public function nextIdString(string $format = 'decimal'): string
     {
-        [$status, $id] = $this->take('polyflake_next_id');
-        return $status === 0 ? Core::write($id, $format, $this->detail) : throw $this->failure($status, $id);
+        $id = ($this->nextIdOrZero)($this->address);
+        if ($id === 0) {
+            $id = $this->takeOrThrow();
+        }
+        return $format === 'decimal' ? (string) Core::number($id) : Core::write($id, $format);
     }
 
     /**
@@ -206,14 +212,15 @@ final class Snowflake implements IteratorAggregate
         $room = $this->ffi->new("uint64_t[$n]");
         $status = $this->ffi->polyflake_fill($this->pointer, $n, $room, $this->detail);
         if ($status !== 0) {
-            throw $this->failure($status, 0);
+            throw $this->failure($status);
         }
         $ids = [];
         for ($index = 0; $index < $n; $index++) {
             $ids[] = $room[$index];
         }
         // They grow as unsigned numbers do, so the last has the top bit if any has.
-        return $ids[$n - 1] > 0 ? $ids : throw $this->failure($status, $ids[$n - 1]);
+        $this->positive($ids[$n - 1]);
+        return $ids;
     }
 
     /**
@@ -252,7 +259,7 @@ final class Snowflake implements IteratorAggregate
         $room = Core::struct('polyflake_stats');
         $status = $this->ffi->polyflake_snowflake_stats($this->pointer, $room, $this->detail);
         if ($status !== 0) {
-            throw $this->failure($status, 0);
+            throw $this->failure($status);
         }
         $stats = $room[0];
         $lastIssuedMs = $stats->last_issued_ms;
@@ -298,6 +305,7 @@ final class Snowflake implements IteratorAggregate
     {
         // So that the destructor of the clone does not free the original's pointer.
         $this->pointer = null;
+        $this->address = 0;
         throw new LogicException('a Snowflake cannot be cloned: use the same one, or create another');
     }
 
@@ -318,21 +326,33 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
+     * Takes an ID where polyflake_next_id_or_zero() gave none, or throws the reason. Does not wait again; with a custom
+     * clock, nothing has been called yet.
+     */
+    private function takeOrThrow(): int
+    {
+        return $this->take($this->clock === null ? 'polyflake_try_next_id' : 'polyflake_next_id');
+    }
+
+    /**
      * Calls a function that takes an ID.
      *
      * A signal handler (pcntl_async_signals) or a destructor may run before the ID is read, and take an ID itself. It
      * overwrites our ID and leaves 0, which is never an ID. Then our ID is lost, and another one is taken.
-     *
-     * @return array{int, int} the status and the ID
      */
-    private function take(string $function): array
+    private function take(string $function): int
     {
         do {
             $status = $this->ffi->$function($this->pointer, $this->id, $this->detail);
             $id = $this->id[0];
             $this->id[0] = 0;
         } while ($id === 0 && $status === 0);
-        return [$status, $id];
+        return $status === 0 ? $id : throw $this->failure($status);
+    }
+
+    private function positive(int $id): int
+    {
+        return $id > 0 ? $id : throw Core::tooLarge($id, $this->detail);
     }
 
     private function check(int $status): void
@@ -340,11 +360,8 @@ final class Snowflake implements IteratorAggregate
         Core::check($status, $this->detail);
     }
 
-    private function failure(int $status, int $id): \Throwable
+    private function failure(int $status): \Throwable
     {
-        if ($status === 0) {
-            return Core::tooLarge($id, $this->detail);
-        }
         if ($this->pointer === null) {
             // PHP has already destroyed this object, as it may at the end of a request.
             return Failure::inWords($this->ffi->POLYFLAKE_CLOSED);

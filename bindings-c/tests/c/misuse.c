@@ -51,6 +51,14 @@ static polyflake_snowflake *snowflake_with_clock(struct clock_answer *clock) {
   return snowflake;
 }
 
+static polyflake_snowflake *snowflake_of_node(const char *node) {
+  polyflake_options *options = polyflake_options_new();
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", node, NULL));
+  polyflake_snowflake *snowflake = made_from(options);
+  polyflake_options_free(options);
+  return snowflake;
+}
+
 static polyflake_layout *parsed(const char *text) {
   polyflake_layout *layout = NULL;
   CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_parse(text, &layout, NULL));
@@ -187,6 +195,8 @@ static void null_snowflakes(void) {
   uint64_t id = SENTINEL_ID, ids[4];
   polyflake_stats stats;
   stats.size = sizeof stats;
+  polyflake_words words;
+  words.size = sizeof words;
   fill_with_sentinel(ids, sizeof ids);
 
   CHECK_NULL("options", polyflake_snowflake_new(NULL, &none, &detail));
@@ -202,6 +212,7 @@ static void null_snowflakes(void) {
   CHECK_NULL("node", polyflake_snowflake_node(snowflake, NULL, &detail));
   CHECK_NULL("snowflake", polyflake_snowflake_stats(NULL, &stats, &detail));
   CHECK_NULL("struct", polyflake_snowflake_stats(snowflake, NULL, &detail));
+  CHECK_NULL("snowflake", polyflake_snowflake_words(NULL, &words, &detail));
 
   CHECK_NULL_BARE(polyflake_snowflake_new(NULL, &none, NULL));
   CHECK_NULL_BARE(polyflake_snowflake_new(options, NULL, NULL));
@@ -213,6 +224,7 @@ static void null_snowflakes(void) {
   CHECK_NULL_BARE(polyflake_fill(NULL, 4, NULL, NULL));
   CHECK_NULL_BARE(polyflake_snowflake_node(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_snowflake_stats(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_snowflake_words(NULL, NULL, NULL));
 
   begin("NULL", "no Snowflake call wrote an output");
   CHECK(none == NULL);
@@ -269,12 +281,13 @@ union any_struct {
   polyflake_field field;
   polyflake_decoded decoded;
   polyflake_stats stats;
+  polyflake_words words;
   unsigned char bytes[1024];
 };
 
 struct subjects {
   polyflake_layout *layout;
-  polyflake_snowflake *snowflake;
+  polyflake_snowflake *snowflake, *on_system_clock;
 };
 
 static polyflake_status
@@ -297,6 +310,11 @@ fill_stats(const struct subjects *of, polyflake_detail *detail, union any_struct
   return polyflake_snowflake_stats(of->snowflake, &out->stats, detail);
 }
 
+static polyflake_status
+fill_words(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
+  return polyflake_snowflake_words(of->on_system_clock, &out->words, detail);
+}
+
 static void sized_structs(void) {
   static const struct {
     const char *name;
@@ -307,9 +325,10 @@ static void sized_structs(void) {
       {"polyflake_field", sizeof(polyflake_field), fill_field},
       {"polyflake_decoded", sizeof(polyflake_decoded), fill_decoded},
       {"polyflake_stats", sizeof(polyflake_stats), fill_stats},
+      {"polyflake_words", sizeof(polyflake_words), fill_words},
   };
   struct clock_answer clock = {NOW, 0, 0};
-  struct subjects of = {parsed("twitter"), snowflake_with_clock(&clock)};
+  struct subjects of = {parsed("twitter"), snowflake_with_clock(&clock), snowflake_of_node("513")};
   for (size_t n = 0; n < sizeof structs / sizeof *structs; n++) {
     /* Not one less than the size: what is left out then may be padding. */
     const size_t rejected[] = {0, 1, sizeof(size_t), structs[n].size - sizeof(uint64_t)};
@@ -340,6 +359,44 @@ static void sized_structs(void) {
   }
   polyflake_layout_free(of.layout);
   polyflake_snowflake_free(of.snowflake);
+  polyflake_snowflake_free(of.on_system_clock);
+}
+
+static uint64_t id_of(const polyflake_words *words, uint64_t taken) {
+  const uint64_t sequence = taken & ((UINT64_C(1) << words->sequence_bits) - 1);
+  return (taken >> words->sequence_bits) << words->timestamp_shift | sequence << words->sequence_shift |
+         words->node;
+}
+
+static void words(void) {
+  polyflake_snowflake *snowflake = snowflake_of_node("514");
+  polyflake_words words;
+  words.size = sizeof words;
+  uint64_t id = 0;
+
+  begin("words", "lead to the IDs");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_words(snowflake, &words, NULL));
+  CHECK_NUMBER(0, **words.limit);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id, NULL));
+  uint64_t last = *words.cursor;
+  CHECK_NUMBER(id, id_of(&words, last));
+  CHECK(last < **words.limit);
+
+  begin("words", "an ID taken by them is not repeated");
+  CHECK(__atomic_compare_exchange_n(words.cursor, &last, last + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id, NULL));
+  CHECK(id > id_of(&words, last + 1));
+
+  begin("words", "nothing may be taken by them after polyflake_snowflake_close");
+  polyflake_snowflake_close(snowflake);
+  CHECK_NUMBER(0, **words.limit);
+  polyflake_snowflake_free(snowflake);
+
+  begin("words", "only the system clock has them");
+  struct clock_answer clock = {NOW, 0, 0};
+  snowflake = snowflake_with_clock(&clock);
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_snowflake_words(snowflake, &words, NULL));
+  polyflake_snowflake_free(snowflake);
 }
 
 static void details(void) {
@@ -977,6 +1034,7 @@ int main(void) {
   null_texts();
   null_frees();
   sized_structs();
+  words();
   details();
   options_twice();
   state_files();

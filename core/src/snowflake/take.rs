@@ -24,6 +24,7 @@ impl<C: Clock> Snowflake<C> {
     /// };
     /// # Ok::<(), polyflake::Error>(())
     /// ```
+    // Go has a copy of this path: see `Words`.
     #[doc(hidden)]
     #[inline(always)]
     pub fn poll_next_id(&self) -> Result<u64, Blocked> {

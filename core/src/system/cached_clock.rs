@@ -79,6 +79,12 @@ impl CachedClock {
         ms
     }
 
+    /// The words `start` and `kept`, for [`Snowflake::words`](crate::Snowflake::words).
+    #[cfg(not(loom))]
+    pub(super) const fn words(&self) -> [*const u64; 2] {
+        [self.start.as_ptr().cast_const(), self.kept.as_ptr().cast_const()]
+    }
+
     /// In a child just forked, which has no other thread that could be at it.
     pub(super) fn after_fork(&self) {
         self.renewing.store(false, Ordering::Release);

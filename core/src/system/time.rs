@@ -67,6 +67,14 @@ pub(super) static KEPT: CachedClock = CachedClock::new();
 #[cfg(loom)]
 loom::lazy_static! { pub(super) static ref KEPT: CachedClock = CachedClock::new(); }
 
+impl StdTime {
+    /// Where [`CachedClock::words`] are.
+    #[cfg(not(loom))]
+    pub(crate) const fn words() -> [*const u64; 2] {
+        KEPT.words()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

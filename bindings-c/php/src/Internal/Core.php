@@ -23,11 +23,14 @@ final class Core
     private const NANOSECONDS_PER_MICROSECOND = 1000;
 
     /**
-     * C types, parsed once: this is faster, and PHP 8.2 leaks pointer types.
+     * C types by element and length, parsed once: this is faster, and PHP 8.2 leaks pointer types.
      *
-     * @var array<string, CType>
+     * @var array<string, array<int, CType>>
      */
     private static array $types = [];
+
+    /** The start of Unix time: it takes no parsing to get another time from one. */
+    private static ?DateTimeImmutable $start = null;
 
     /**
      * Allocates values of a C type, as an array, which FFI takes for a pointer. An integer or a pointer read from it is
@@ -35,8 +38,8 @@ final class Core
      */
     public static function room(string $type, int $count = 1): CData
     {
-        $type .= "[$count]";
-        return Library::ffi()->new(self::$types[$type] ??= Library::ffi()->type($type));
+        $ffi = Library::ffi();
+        return $ffi->new(self::$types[$type][$count] ??= $ffi->type("{$type}[$count]"));
     }
 
     /**
@@ -122,12 +125,16 @@ final class Core
         return $bits[0];
     }
 
-    public static function write(int $bits, string $format, CData $detail): string
+    public static function write(int $bits, string $format): string
     {
-        $size = Library::ffi()->POLYFLAKE_ID_TEXT_SIZE;
+        $ffi = Library::ffi();
+        $size = $ffi->POLYFLAKE_ID_TEXT_SIZE;
         $text = self::room('char', $size);
-        $status = Library::ffi()->polyflake_id_write($bits, self::text($format), $text, $size, $detail);
-        self::check($status, $detail);
+        $format = self::text($format);
+        if ($ffi->polyflake_id_write($bits, $format, $text, $size, null) !== 0) {
+            $detail = self::detail();
+            self::check($ffi->polyflake_id_write($bits, $format, $text, $size, $detail), $detail);
+        }
         return FFI::string($text);
     }
 
@@ -171,8 +178,7 @@ final class Core
      */
     public static function time(int $unixMs): DateTimeImmutable
     {
-        return (new DateTimeImmutable('@' . intdiv($unixMs, 1000)))
-            ->setTimezone(new DateTimeZone('UTC'))
-            ->modify('+' . $unixMs % 1000 . ' ms');
+        self::$start ??= new DateTimeImmutable('1970-01-01', new DateTimeZone('UTC'));
+        return self::$start->setTime(0, 0, intdiv($unixMs, 1000), $unixMs % 1000 * 1000);
     }
 }

@@ -1,0 +1,74 @@
+package polyflake
+
+// #cgo noescape polyflake_snowflake_words
+// #cgo nocallback polyflake_snowflake_words
+// #include <polyflake.h>
+import "C"
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/polyflake/polyflake/bindings-c/go/internal/counter"
+)
+
+// tick takes IDs without a call of C, as polyflake_words describes it: those that follow in the tick of the last one.
+// Its pointers are into C's memory, and limit must not be used once the polyflake_snowflake is freed.
+type tick struct {
+	clockStart, clockKept, cursor *uint64 // cursor is nil if every ID takes a call
+	limit                         *unsafe.Pointer
+	epochMs, tickMs               uint64
+	node, sequenceMask            uint64
+	sequenceBits, sequenceShift   uint8
+	timestampShift                uint8
+}
+
+// windowMask has the bits of clockKept that are not the time.
+const windowMask = 1<<20 - 1
+
+func newTick(c *C.polyflake_snowflake) tick {
+	words := C.polyflake_words{size: C.sizeof_polyflake_words}
+	if !counter.Exists || C.polyflake_snowflake_words(c, &words, nil) != C.POLYFLAKE_OK {
+		return tick{}
+	}
+	return tick{
+		clockStart:     (*uint64)(words.clock_start),
+		clockKept:      (*uint64)(words.clock_kept),
+		cursor:         (*uint64)(words.cursor),
+		limit:          (*unsafe.Pointer)(unsafe.Pointer(words.limit)),
+		epochMs:        uint64(words.epoch_ms),
+		tickMs:         uint64(words.tick_ms),
+		node:           uint64(words.node),
+		sequenceMask:   1<<words.sequence_bits - 1,
+		sequenceBits:   uint8(words.sequence_bits),
+		sequenceShift:  uint8(words.sequence_shift),
+		timestampShift: uint8(words.timestamp_shift),
+	}
+}
+
+// next returns the next ID, or 0 if it takes a call of C. The order of the loads matters.
+func (t *tick) next() ID {
+	if t.cursor == nil {
+		return 0
+	}
+	start := atomic.LoadUint64(t.clockStart)
+	kept := atomic.LoadUint64(t.clockKept)
+	window := kept & windowMask
+	if window == 0 || counter.Now()-start >= window {
+		return 0
+	}
+	return t.nextAt(kept >> 20)
+}
+
+// nextAt is next at a time, in Unix ms. All shifts are below 64, which the compiler need not check.
+func (t *tick) nextAt(nowMs uint64) ID {
+	last := atomic.LoadUint64(t.cursor)
+	slot := last + 1
+	ticks := slot >> (t.sequenceBits & 63)
+	if nowMs-(ticks*t.tickMs+t.epochMs) >= t.tickMs ||
+		last >= atomic.LoadUint64((*uint64)(atomic.LoadPointer(t.limit))) ||
+		!atomic.CompareAndSwapUint64(t.cursor, last, slot) {
+		return 0
+	}
+	return ID(ticks<<(t.timestampShift&63) | (slot&t.sequenceMask)<<(t.sequenceShift&63) | t.node)
+}
