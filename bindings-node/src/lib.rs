@@ -9,5 +9,6 @@
 #![cfg_attr(test, allow(dead_code, reason = "napi exports nothing there"))]
 
 mod errors;
+mod fast;
 mod layout;
 mod snowflake;

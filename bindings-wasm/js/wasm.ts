@@ -8,6 +8,10 @@ interface Globals {
   readonly __stack_pointer: WebAssembly.Global<"i32">;
 }
 
+/** A view of the module's memory, which ends when the memory grows. */
+let memory = new Uint8Array(0);
+let exported: WebAssembly.Memory;
+
 let makeError: MakeError;
 /** The end of the module's own stack, which grows down: where it is while no call runs. */
 let stackTop = 0;
@@ -25,7 +29,9 @@ let bug: host.Failure;
  */
 export function wasmBackend(module: WebAssembly.Module, errors: MakeError, noSharing?: string): Backend {
   makeError = errors;
-  stack = (glue.initSync({ module }) as unknown as Globals).__stack_pointer;
+  const exports = glue.initSync({ module });
+  exported = exports.memory;
+  stack = (exports as unknown as Globals).__stack_pointer;
   stackTop = stack.value;
   glue.fail("internal", "");
   bug = host.failure as host.Failure;
@@ -34,11 +40,14 @@ export function wasmBackend(module: WebAssembly.Module, errors: MakeError, noSha
     presets: checked(glue.presets),
     layout: checked(glue.layout),
     layoutOf: checked(glue.layoutOf),
-    decode: checked(glue.decode),
+    idOf: checked(glue.idOf),
+    decodeAll: checked(glue.decodeAll),
     compose: checked(glue.compose),
     minId: checked(glue.minId),
     maxId: checked(glue.maxId),
+    formats: checked(glue.formats),
     formatId: checked(glue.formatId),
+    idText,
     parseId: checked(glue.parseId),
     batchSize: checked(glue.batchSize),
     resetState() {
@@ -61,12 +70,14 @@ const newSnowflake = checked((...given: Parameters<Backend["snowflake"]>) => {
 });
 
 function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): BackendSnowflake {
+  const nextId = checked(() => made.nextId(), true);
   const fill = checked((ids: BigUint64Array) => made.fill(ids));
   return {
     layout,
     node,
-    nextId: checked(() => made.nextId(), true),
+    nextId,
     tryNextId: checked(() => made.tryNextId(), true),
+    nextIdText: (format) => idText(nextId(), format),
     fill,
     nextIds(n) {
       const ids = new BigUint64Array(n);
@@ -80,6 +91,38 @@ function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): Bac
     stats: checked(() => made.stats()),
     close: checked(() => made.close()),
   };
+}
+
+const writeText = checked(glue.idText, true);
+
+const byte = (at: number) => memory[at] as number;
+
+/** An ID's text, made of the bytes that the module writes: an eighth of the time of a TextDecoder. */
+function idText(id: bigint, format: number): string {
+  const length = writeText(id, format);
+  if (memory.length === 0) memory = new Uint8Array(exported.buffer, glue.textAddress(), 20);
+  return String.fromCharCode(
+    byte(0),
+    byte(1),
+    byte(2),
+    byte(3),
+    byte(4),
+    byte(5),
+    byte(6),
+    byte(7),
+    byte(8),
+    byte(9),
+    byte(10),
+    byte(11),
+    byte(12),
+    byte(13),
+    byte(14),
+    byte(15),
+    byte(16),
+    byte(17),
+    byte(18),
+    byte(19),
+  ).slice(0, length);
 }
 
 /**
