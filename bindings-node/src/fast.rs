@@ -108,7 +108,8 @@ pub(crate) fn fast_calls<'env>(
     }
     let words = NonNull::from(words).cast();
     let core_error = core_error.create_ref()?;
-    let fast = Rc::new(FastCalls { core_error, shared: words, _kept: shared, snowflakes: RefCell::default() });
+    let fast =
+        Rc::new(FastCalls { core_error, shared: words, _kept: shared, snowflakes: RefCell::default() });
     let mut object = Object::new(env)?;
     object.set("nextId", fast.function(env, c"nextId", FastCalls::next_id)?)?;
     object.set("nextIdText", fast.function(env, c"nextIdText", FastCalls::next_id_text)?)?;
@@ -160,22 +161,24 @@ impl FastCalls {
         Ok(function)
     }
 
-    /// A call's data. It writes the arguments, `count` of them, or undefined where there are fewer.
+    /// A call's data. Writes its first argument, or undefined if it has none, where there is a place for it.
     ///
     /// # Safety
     /// The environment and the call must be Node's, of a `function` of this type.
-    #[inline]
-    unsafe fn of<'a, const COUNT: usize>(
+    #[inline(always)]
+    unsafe fn of<'a>(
         env: sys::napi_env,
         info: sys::napi_callback_info,
-        arguments: &mut [sys::napi_value; COUNT],
+        argument: Option<&mut sys::napi_value>,
     ) -> Option<&'a Self> {
-        let (mut data, mut count) = (ptr::null_mut(), COUNT);
-        // SAFETY: there is room for `count` arguments.
+        let (mut data, mut count) = (ptr::null_mut(), 1);
+        let (count, argument): (*mut usize, *mut sys::napi_value) = match argument {
+            Some(argument) => (&raw mut count, argument),
+            None => (ptr::null_mut(), ptr::null_mut()),
+        };
+        // SAFETY: there is room for one argument, or none is asked for.
         unsafe {
-            let arguments = arguments.as_mut_ptr();
-            let status =
-                sys::napi_get_cb_info(env, info, &raw mut count, arguments, ptr::null_mut(), &raw mut data);
+            let status = sys::napi_get_cb_info(env, info, count, argument, ptr::null_mut(), &raw mut data);
             data.cast::<Self>().as_ref().filter(|_| status == sys::Status::napi_ok)
         }
     }
@@ -217,7 +220,7 @@ impl FastCalls {
     /// Writes the next ID where JavaScript reads it.
     unsafe extern "C" fn next_id(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
         // SAFETY: Node calls what `function` created.
-        if let Some(this) = unsafe { Self::of(env, info, &mut []) }
+        if let Some(this) = unsafe { Self::of(env, info, None) }
             && let Some(id) = this.call(env, AnySnowflake::next_id)
         {
             // SAFETY: as for `shared`.
@@ -229,7 +232,7 @@ impl FastCalls {
     /// The text of the next ID.
     unsafe extern "C" fn next_id_text(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
         // SAFETY: Node calls what `function` created.
-        let Some(this) = (unsafe { Self::of(env, info, &mut []) }) else { return ptr::null_mut() };
+        let Some(this) = (unsafe { Self::of(env, info, None) }) else { return ptr::null_mut() };
         // A clock's own calls change it.
         let format = this.shared().format;
         this.call(env, AnySnowflake::next_id).map_or(ptr::null_mut(), |id| text(env, id, format))
@@ -238,16 +241,15 @@ impl FastCalls {
     /// The text of the ID that JavaScript has written.
     unsafe extern "C" fn id_text(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
         // SAFETY: Node calls what `function` created.
-        let Some(this) = (unsafe { Self::of(env, info, &mut []) }) else { return ptr::null_mut() };
+        let Some(this) = (unsafe { Self::of(env, info, None) }) else { return ptr::null_mut() };
         text(env, this.shared().id, this.shared().format)
     }
 
     /// Fills an array that nothing else refers to: neither another thread nor a caller's clock can touch it meanwhile.
     unsafe extern "C" fn fill_new(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-        let mut arguments = [ptr::null_mut()];
+        let mut array = ptr::null_mut();
         // SAFETY: Node calls what `function` created.
-        let Some(this) = (unsafe { Self::of(env, info, &mut arguments) }) else { return ptr::null_mut() };
-        let [array] = arguments;
+        let Some(this) = (unsafe { Self::of(env, info, Some(&mut array)) }) else { return ptr::null_mut() };
         let (mut kind, mut length, mut first) = (-1, 0, ptr::null_mut());
         // SAFETY: it is given room for each.
         unsafe {
@@ -286,12 +288,7 @@ fn text(env: sys::napi_env, id: u64, format: u32) -> sys::napi_value {
     let mut value = ptr::null_mut();
     // SAFETY: the text has this length. It is ASCII, and so Latin-1. On failure the value stays null.
     unsafe {
-        sys::napi_create_string_latin1(
-            env,
-            text.as_ptr().cast(),
-            text.len().cast_signed(),
-            &raw mut value,
-        );
+        sys::napi_create_string_latin1(env, text.as_ptr().cast(), text.len().cast_signed(), &raw mut value);
     }
     value
 }

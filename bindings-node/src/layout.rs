@@ -67,6 +67,7 @@ const CHUNK: usize = 1024;
 /// Decodes every ID, and writes the values of `column` (see `Backend` in `bindings-wasm/js/backend.ts`) into `wide` or
 /// `narrow`, of which the other may be empty.
 #[napi]
+#[allow(clippy::too_many_arguments, reason = "napi's two, and an array for each width")]
 pub(crate) fn decode_all(
     env: &Env,
     core_error: CoreError<'_>,
@@ -88,22 +89,31 @@ pub(crate) fn decode_all(
             // SAFETY: the array has `length` words, and `chunk` is elsewhere.
             unsafe { chunk.as_mut_ptr().copy_from_nonoverlapping(first.add(at), chunk.len()) };
             let decoded = layout.decode_all(chunk)?;
-            let (wide, narrow) = (wide.iter_mut().skip(at), narrow.iter_mut().skip(at));
+            let wide = wide.get_mut(at..).unwrap_or_default();
+            let narrow = narrow.get_mut(at..).unwrap_or_default();
             match column.as_str() {
-                "timestampsMs" => wide.zip(decoded.timestamps_ms()).for_each(|(place, value)| *place = value),
-                "ticks" => wide.zip(decoded.ticks()).for_each(|(place, value)| *place = value),
-                "nodes" => narrow.zip(decoded.nodes()).for_each(put),
-                "sequences" => narrow.zip(decoded.sequences()).for_each(put),
-                _ => narrow.zip(decoded.field(&field).into_iter().flatten()).for_each(put),
+                "timestampsMs" => put(wide, decoded.timestamps_ms()),
+                "ticks" => put(wide, decoded.ticks()),
+                "nodes" => put(narrow, decoded.nodes().map(narrowed)),
+                "sequences" => put(narrow, decoded.sequences().map(narrowed)),
+                _ => {
+                    if let Some(values) = decoded.field(&field) {
+                        put(narrow, values.map(narrowed));
+                    }
+                }
             }
         }
         Ok(())
     })
 }
 
+fn put<T>(places: &mut [T], values: impl Iterator<Item = T>) {
+    places.iter_mut().zip(values).for_each(|(place, value)| *place = value);
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "nodes and sequences have at most 32 bits")]
-fn put((place, value): (&mut u32, u64)) {
-    *place = value as u32;
+fn narrowed(value: u64) -> u32 {
+    value as u32
 }
 
 #[napi]

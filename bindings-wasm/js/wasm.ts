@@ -70,13 +70,13 @@ const newSnowflake = checked((...given: Parameters<Backend["snowflake"]>) => {
 });
 
 function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): BackendSnowflake {
-  const nextId = checked(() => made.nextId(), true);
+  const nextId = checkedId(() => made.nextId());
   const fill = checked((ids: BigUint64Array) => made.fill(ids));
   return {
     layout,
     node,
     nextId,
-    tryNextId: checked(() => made.tryNextId(), true),
+    tryNextId: checkedId(() => made.tryNextId()),
     nextIdText: (format) => idText(nextId(), format),
     fill,
     nextIds(n) {
@@ -93,13 +93,21 @@ function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): Bac
   };
 }
 
-const writeText = checked(glue.idText, true);
-
 const byte = (at: number) => memory[at] as number;
 
 /** An ID's text, made of the bytes that the module writes: an eighth of the time of a TextDecoder. */
 function idText(id: bigint, format: number): string {
-  const length = writeText(id, format);
+  if (isBroken) mend();
+  let length: number;
+  depth += 1;
+  try {
+    length = glue.idText(id, format);
+  } catch (error) {
+    depth -= 1;
+    isBroken = true;
+    throw ended(error);
+  }
+  depth -= 1;
   if (memory.length === 0) memory = new Uint8Array(exported.buffer, glue.textAddress(), 20);
   return String.fromCharCode(
     byte(0),
@@ -130,13 +138,12 @@ function idText(id: bigint, format: number): string {
  * a bug of Polyflake's, and is reported as one.
  *
  * Where JavaScript's stack has no room for the call, it throws a RangeError before it enters the module: one from inside
- * could leave wasm-bindgen's list of values locked. `isShort`: the call is for a single ID, which does not use that list,
- * and for which the check takes too long; `mend` repairs the module after it.
+ * could leave wasm-bindgen's list of values locked.
  */
-function checked<A extends unknown[], R>(call: (...args: A) => R, isShort = false): (...args: A) => R {
+function checked<A extends unknown[], R>(call: (...args: A) => R): (...args: A) => R {
   return (...args) => {
     if (isBroken) mend();
-    if (!isShort) Reflect.apply(needStack, undefined, FILLER);
+    Reflect.apply(needStack, undefined, FILLER);
     let outcome: R;
     depth += 1;
     try {
@@ -145,14 +152,41 @@ function checked<A extends unknown[], R>(call: (...args: A) => R, isShort = fals
       // First of all, since what follows may find no room either. (With `finally`, an ID takes 8 ns more.)
       depth -= 1;
       isBroken = true;
-      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
-      const [number, name, message] = bug;
-      throw makeError(number, name, message, undefined, undefined, { cause: error });
+      throw ended(error);
     }
     depth -= 1;
     if (host.failure !== undefined) throw takeFailure(host.failure);
     return outcome;
   };
+}
+
+/**
+ * As `checked`, for a single ID. It does not use that list, and the check for room would take too long; `mend` repairs
+ * the module after it.
+ */
+function checkedId(call: () => bigint): () => bigint {
+  return () => {
+    if (isBroken) mend();
+    let id: bigint;
+    depth += 1;
+    try {
+      id = call();
+    } catch (error) {
+      depth -= 1;
+      isBroken = true;
+      throw ended(error);
+    }
+    depth -= 1;
+    if (host.failure !== undefined) throw takeFailure(host.failure);
+    return id;
+  };
+}
+
+/** What to throw after a call that ended inside the module. */
+function ended(error: unknown): unknown {
+  if (!(error instanceof WebAssembly.RuntimeError)) return error;
+  const [number, name, message] = bug;
+  return makeError(number, name, message, undefined, undefined, { cause: error });
 }
 
 function takeFailure(failure: host.Failure): Error {

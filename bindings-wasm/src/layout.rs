@@ -11,7 +11,7 @@ use wasm_bindgen::prelude::*;
 use crate::host::{self, settle};
 
 /// How many IDs are decoded at a time.
-const CHUNK: usize = 512;
+const CHUNK: u32 = 512;
 
 #[wasm_bindgen]
 pub fn presets() -> Array {
@@ -34,7 +34,9 @@ pub fn layout_of(fields: &Array, epoch_ms: &str, tick_ms: &str) -> JsValue {
 /// An ID of this layout, from its text.
 #[wasm_bindgen(js_name = idOf)]
 pub fn id_of(layout: &str, id: &str) -> u64 {
-    settle(Layout::parse(layout).and_then(|layout| layout.decode(Number::parse(id))).map(|decoded| decoded.id()))
+    settle(
+        Layout::parse(layout).and_then(|layout| layout.decode(Number::parse(id))).map(|decoded| decoded.id()),
+    )
 }
 
 /// Decodes every ID, and writes the values of `column` (see `js/backend.ts`) into `wide` or `narrow`.
@@ -48,11 +50,12 @@ pub fn decode_all(
     narrow: &Uint32Array,
 ) {
     settle(Layout::parse(layout).and_then(|layout| {
-        let (mut chunk, mut wides, mut narrows) = ([0; CHUNK], [0; CHUNK], [0; CHUNK]);
+        const SIZE: usize = CHUNK as usize;
+        let (mut chunk, mut wides, mut narrows) = ([0; SIZE], [0; SIZE], [0; SIZE]);
         let length = ids.length();
         let mut at = 0;
         while at < length {
-            let end = length.min(at + CHUNK as u32);
+            let end = length.min(at.saturating_add(CHUNK));
             let size = (end - at) as usize;
             let chunk = chunk.get_mut(..size).unwrap_or_default();
             ids.subarray(at, end).copy_to(chunk);
