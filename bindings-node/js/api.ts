@@ -1,9 +1,11 @@
 export type { Field, Stats } from "../../bindings-wasm/js/backend.js";
 export type { Instant, Integer, Node } from "./convert.js";
+export { Decoded } from "./decoded.js";
+export { DecodedAll } from "./decoded-all.js";
 export type { PolyflakeErrorCode } from "./errors.js";
 export { PolyflakeError } from "./errors.js";
 export type { LayoutFields } from "./layout.js";
-export { Decoded, Layout } from "./layout.js";
+export { Layout } from "./layout.js";
 export type { SnowflakeOptions } from "./snowflake.js";
 export { resetState, Snowflake } from "./snowflake.js";
 export type { Format } from "./text.js";

@@ -15,4 +15,5 @@ connect(() => {
 const realm = globalThis as unknown as Record<symbol, typeof own | undefined>;
 const key = Symbol.for(`polyflake@${version}`);
 realm[key] ??= own;
-export const { Decoded, Layout, PolyflakeError, Snowflake, formatId, parseId, resetState } = realm[key];
+export const { Decoded, DecodedAll, Layout, PolyflakeError, Snowflake, formatId, parseId, resetState } =
+  realm[key];

@@ -28,6 +28,23 @@ export function integer(value: Integer, what: string): string {
   }
 }
 
+/**
+ * An ID as a bigint, if it is one in decimal digits or a whole Number that lost none. What else may be an ID is the
+ * core's to say, which takes it as `integer`.
+ */
+export function bigintOf(id: Integer): bigint | undefined {
+  switch (typeof id) {
+    case "bigint":
+      return id;
+    case "string":
+      return /^[1-9]\d{0,19}$/.test(id) ? BigInt(id) : undefined;
+    case "number":
+      return Number.isSafeInteger(id) ? BigInt(id) : undefined;
+    default:
+      return undefined;
+  }
+}
+
 export function text(value: string, what: string, takes = "a string"): string {
   if (typeof value !== "string") throw wrongType(value, what, takes);
   return value;
@@ -38,6 +55,12 @@ export function path(value: string, what: string): string {
   const given = text(value, what);
   if (!/\p{Surrogate}/u.test(given)) return given;
   throw new TypeError(`${what} is ${JSON.stringify(given)}; it must be a path without lone surrogates`);
+}
+
+export function idArray(ids: BigUint64Array, what: string): BigUint64Array {
+  // Not `instanceof`, which does not recognise arrays of another realm, such as Jest's.
+  if (ArrayBuffer.isView(ids) && ids[Symbol.toStringTag] === "BigUint64Array") return ids;
+  throw wrongType(ids, what, "a BigUint64Array");
 }
 
 export function nodeTexts(node: Node): NodeTexts {
@@ -56,7 +79,7 @@ export function unixMs(time: Instant): string {
 }
 
 /** A Date, or null past the year 275760, where Date ends. */
-export function toDate(unixMs: bigint): Date | null {
+export function toDate(unixMs: bigint | number): Date | null {
   const date = new Date(Number(unixMs));
   return Number.isNaN(date.getTime()) ? null : date;
 }

@@ -1,7 +1,9 @@
 import type { Field, LayoutParts } from "../../bindings-wasm/js/backend.js";
 import type { Instant, Integer, Node } from "./convert.js";
-import { integer, nodeTexts, text, toDate, unixMs, wrongType } from "./convert.js";
+import { bigintOf, idArray, integer, nodeTexts, text, toDate, unixMs, wrongType } from "./convert.js";
 import { core } from "./core.js";
+import { Decoded, Reader } from "./decoded.js";
+import { DecodedAll } from "./decoded-all.js";
 
 /** A layout as an object. */
 export interface LayoutFields {
@@ -34,6 +36,7 @@ export interface LayoutFields {
  */
 export class Layout {
   readonly #parts: LayoutParts;
+  readonly #reader: Reader;
   #fields: readonly Field[] | undefined;
 
   /** The names of the presets. The default is `twitter`. */
@@ -43,6 +46,7 @@ export class Layout {
 
   constructor(layout: string | Layout | LayoutFields) {
     this.#parts = layout instanceof Layout ? layout.#parts : parts(layout);
+    this.#reader = layout instanceof Layout ? layout.#reader : new Reader(this.#parts);
   }
 
   /**
@@ -51,8 +55,29 @@ export class Layout {
    * @throws {PolyflakeError} `INVALID_ID` if it is not an ID of this layout.
    */
   decode(id: Integer): Decoded {
-    core().decode(this.#parts.text, integer(id, "id"), decodedValues);
-    return new Decoded(this, decodedValues);
+    const given = bigintOf(id);
+    const fits = given !== undefined && given >= 0n && given <= this.#reader.maxId;
+    return new Decoded(this, this.#reader, fits ? given : core().idOf(this.#parts.text, integer(id, "id")));
+  }
+
+  /**
+   * Decodes many IDs at once, for a few ns each. The result reads `ids` again for each of its columns.
+   *
+   * @throws {PolyflakeError} `INVALID_ID` if one is not an ID of this layout; it names the first.
+   *
+   * @example
+   * ```js
+   * import { Layout } from "polyflake";
+   *
+   * const ids = BigUint64Array.from(["175928847299117063", "175928847299117064"], BigInt);
+   * const decoded = new Layout("discord").decodeAll(ids);
+   * console.log(new Date(Number(decoded.timestampsMs[0])).toISOString()); // 2016-04-30T11:18:25.796Z
+   * console.log(decoded.sequences); // Uint32Array(2) [ 7, 8 ]
+   * console.log(decoded.field("worker")); // Uint32Array(2) [ 1, 1 ]
+   * ```
+   */
+  decodeAll(ids: BigUint64Array): DecodedAll {
+    return new DecodedAll(this, idArray(ids, "the argument of decodeAll"));
   }
 
   /**
@@ -206,70 +231,4 @@ function parts(layout: string | LayoutFields): LayoutParts {
   });
   const epoch = integer(epochMs, "epochMs");
   return core().layoutOf(texts, epoch, integer(tickMs, "tickMs"));
-}
-
-// The five values that every ID decodes to, and those of at most eight node fields.
-const decodedValues = new BigUint64Array(13);
-
-/** A decoded ID, from {@link Layout.decode} or {@link Snowflake.decode}. */
-export class Decoded {
-  /** The ID. */
-  readonly id: bigint;
-  /** The start of the ID's tick, in Unix ms. */
-  readonly timestampMs: bigint;
-  /** The number of ticks since the epoch. */
-  readonly ticks: bigint;
-  /** All node bits as one number. */
-  readonly node: number;
-  /** The name and value of each node field, the highest first. */
-  readonly fields: Readonly<Record<string, number>>;
-  /** The sequence number within the tick. */
-  readonly sequence: number;
-  readonly #layout: Layout;
-
-  /** @internal */
-  constructor(layout: Layout, values: BigUint64Array) {
-    this.#layout = layout;
-    this.id = values[0] as bigint;
-    this.timestampMs = values[1] as bigint;
-    this.ticks = values[2] as bigint;
-    this.node = Number(values[3]);
-    this.sequence = Number(values[4]);
-    const fields: Record<string, number> = {};
-    let at = 5;
-    for (const { name } of layout.fields) {
-      if (name !== "timestamp" && name !== "sequence") fields[name] = Number(values[at++]);
-    }
-    this.fields = Object.freeze(fields);
-    Object.freeze(this);
-  }
-
-  /** The start of the ID's tick; `null` past the year 275760, where Date ends. */
-  get time(): Date | null {
-    return toDate(this.timestampMs);
-  }
-
-  /** The layout that decoded it. */
-  get layout(): Layout {
-    return this.#layout;
-  }
-
-  /** Whether both are the same ID, decoded by equal layouts. */
-  equals(other: Decoded): boolean {
-    return other instanceof Decoded && other.id === this.id && other.layout.equals(this.layout);
-  }
-
-  /** JSON has no bigint: the ID, and what else may exceed 2^53, become decimal strings. */
-  toJSON(): Record<string, unknown> {
-    const { id, timestampMs, ticks, node, fields, sequence } = this;
-    return {
-      id: String(id),
-      time: this.time,
-      timestampMs: String(timestampMs),
-      ticks: String(ticks),
-      node,
-      fields,
-      sequence,
-    };
-  }
 }

@@ -1,11 +1,12 @@
 import type { BackendSnowflake, Reading, Stats } from "../../bindings-wasm/js/backend.js";
 import type { Integer, Node } from "./convert.js";
-import { integer, nodeTexts, path as pathOf, reading, text, wrongType } from "./convert.js";
+import { idArray, integer, nodeTexts, path as pathOf, reading, text, wrongType } from "./convert.js";
 import { core } from "./core.js";
-import type { Decoded } from "./layout.js";
+import type { Decoded } from "./decoded.js";
+import type { DecodedAll } from "./decoded-all.js";
 import { Layout } from "./layout.js";
 import type { Format } from "./text.js";
-import { formatId } from "./text.js";
+import { formatId, formatNumber } from "./text.js";
 
 /** The options of a {@link Snowflake}. */
 export interface SnowflakeOptions {
@@ -141,8 +142,11 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
    *
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` for an unknown format.
    */
-  nextIdString(format?: Format): string {
-    return formatId(this.#nextId(), format);
+  nextIdString(format: Format = "decimal"): string {
+    if (format === "decimal") return String(this.#nextId());
+    const number = formatNumber(format);
+    // The core refuses the format, after the ID.
+    return number === undefined ? formatId(this.#nextId(), format) : this.#inner.nextIdText(number);
   }
 
   /**
@@ -190,11 +194,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
    */
   fill(ids: BigUint64Array): void {
-    // Not `instanceof`, which does not recognise arrays of another realm, such as Jest's.
-    if (!ArrayBuffer.isView(ids) || ids[Symbol.toStringTag] !== "BigUint64Array") {
-      throw wrongType(ids, "the argument of fill", "a BigUint64Array");
-    }
-    this.#inner.fill(ids);
+    this.#inner.fill(idArray(ids, "the argument of fill"));
   }
 
   /**
@@ -204,6 +204,15 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
    */
   decode(id: Integer): Decoded {
     return this.layout.decode(id);
+  }
+
+  /**
+   * Decodes many IDs at once by this Snowflake's layout: {@link Layout.decodeAll}.
+   *
+   * @throws {PolyflakeError} `INVALID_ID`.
+   */
+  decodeAll(ids: BigUint64Array): DecodedAll {
+    return this.layout.decodeAll(ids);
   }
 
   /** The layout. */

@@ -1,5 +1,5 @@
 import type { Integer } from "./convert.js";
-import { integer, text } from "./convert.js";
+import { bigintOf, integer, text } from "./convert.js";
 import { core } from "./core.js";
 
 /**
@@ -7,6 +7,18 @@ import { core } from "./core.js";
  * `base58` (Bitcoin's alphabet); `base62` (0-9A-Za-z, always 11 digits, sorts as the IDs do).
  */
 export type Format = "decimal" | "hex" | "base32" | "base36" | "base58" | "base62";
+
+let formats: Map<string, number> | undefined;
+
+/** A format's place in the core's list; undefined if the core has none of that name. */
+export function formatNumber(format: Format): number | undefined {
+  formats ??= new Map(
+    core()
+      .formats()
+      .map((name, at) => [name, at]),
+  );
+  return formats.get(format);
+}
 
 /**
  * Writes an ID as text; `format` is `decimal` by default.
@@ -21,7 +33,12 @@ export type Format = "decimal" | "hex" | "base32" | "base36" | "base58" | "base6
  * ```
  */
 export function formatId(id: Integer, format: Format = "decimal"): string {
-  return core().formatId(integer(id, "id"), text(format, "format"));
+  const given = bigintOf(id);
+  const number = formatNumber(format);
+  if (given === undefined || number === undefined || BigInt.asUintN(64, given) !== given) {
+    return core().formatId(integer(id, "id"), text(format, "format"));
+  }
+  return format === "decimal" ? String(given) : core().idText(given, number);
 }
 
 /**

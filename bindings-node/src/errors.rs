@@ -37,6 +37,11 @@ pub(crate) fn run<T>(
     catch(body).map_err(|failure| failure.into_js(env, core_error))
 }
 
+/// A failure of a call that has no `CoreError` among its arguments.
+pub(crate) fn js_error(core_error: &CoreErrorRef, env: &Env, failure: Failure) -> Error {
+    core_error.borrow_back(env).map_or_else(|error| error, |core_error| failure.into_js(env, &core_error))
+}
+
 impl Failure {
     /// The `PolyflakeError` to throw: the object that `coreError` makes, unchanged.
     #[cold]

@@ -55,21 +55,65 @@ pub(crate) fn layout_of(
     })
 }
 
-/// Writes the parts of an ID into `values`, in the order of `Backend` in `bindings-wasm/js/backend.ts`.
+/// An ID of this layout, from its text.
 #[napi]
-pub(crate) fn decode(
+pub(crate) fn id_of(env: &Env, core_error: CoreError<'_>, layout: String, id: String) -> Result<u64> {
+    run(env, &core_error, || Ok(Layout::parse(&layout)?.decode(Number::parse(&id))?.id()))
+}
+
+/// How many IDs are decoded at a time. They are copied first: another thread may write to shared memory meanwhile.
+const CHUNK: usize = 1024;
+
+/// Decodes every ID, and writes the values of `column` (see `Backend` in `bindings-wasm/js/backend.ts`) into `wide` or
+/// `narrow`, of which the other may be empty.
+#[napi]
+#[allow(clippy::too_many_arguments, reason = "napi's two, and an array for each width")]
+pub(crate) fn decode_all(
     env: &Env,
     core_error: CoreError<'_>,
     layout: String,
-    id: String,
-    mut values: BigUint64ArraySlice<'_>,
+    ids: BigUint64ArraySlice<'_>,
+    column: String,
+    field: String,
+    mut wide: BigUint64ArraySlice<'_>,
+    mut narrow: Uint32ArraySlice<'_>,
 ) -> Result<()> {
-    let decoded = run(env, &core_error, || Layout::parse(&layout)?.decode(Number::parse(&id)))?;
-    let parts = [decoded.id(), decoded.timestamp_ms(), decoded.ticks(), decoded.node(), decoded.sequence()];
-    let all = parts.into_iter().chain(decoded.fields().map(|(_, value)| value));
-    // SAFETY: `js/layout.ts` keeps the array to itself, and no JavaScript runs meanwhile.
-    unsafe { values.as_mut() }.iter_mut().zip(all).for_each(|(place, value)| *place = value);
-    Ok(())
+    // SAFETY: `js/decoded-all.ts` has just made these arrays, and no JavaScript runs meanwhile.
+    let (wide, narrow) = unsafe { (wide.as_mut(), narrow.as_mut()) };
+    let (first, length) = (ids.as_ptr(), ids.len());
+    run(env, &core_error, || {
+        let layout = Layout::parse(&layout)?;
+        let mut chunk = [0; CHUNK];
+        for at in (0..length).step_by(CHUNK) {
+            let chunk = &mut chunk[..CHUNK.min(length - at)];
+            // SAFETY: the array has `length` words, and `chunk` is elsewhere.
+            unsafe { chunk.as_mut_ptr().copy_from_nonoverlapping(first.add(at), chunk.len()) };
+            let decoded = layout.decode_all(chunk)?;
+            let wide = wide.get_mut(at..).unwrap_or_default();
+            let narrow = narrow.get_mut(at..).unwrap_or_default();
+            match column.as_str() {
+                "timestampsMs" => put(wide, decoded.timestamps_ms()),
+                "ticks" => put(wide, decoded.ticks()),
+                "nodes" => put(narrow, decoded.nodes().map(narrowed)),
+                "sequences" => put(narrow, decoded.sequences().map(narrowed)),
+                _ => {
+                    if let Some(values) = decoded.field(&field) {
+                        put(narrow, values.map(narrowed));
+                    }
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn put<T>(places: &mut [T], values: impl Iterator<Item = T>) {
+    places.iter_mut().zip(values).for_each(|(place, value)| *place = value);
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "nodes and sequences have at most 32 bits")]
+fn narrowed(value: u64) -> u32 {
+    value as u32
 }
 
 #[napi]
@@ -95,6 +139,12 @@ pub(crate) fn min_id(env: &Env, core_error: CoreError<'_>, layout: String, time_
 #[napi]
 pub(crate) fn max_id(env: &Env, core_error: CoreError<'_>, layout: String, time_ms: String) -> Result<u64> {
     run(env, &core_error, || Layout::parse(&layout)?.max_id(UnixTime::from_ms(Number::parse(&time_ms))))
+}
+
+/// The formats' names. Elsewhere a format is its number in this list.
+#[napi]
+pub(crate) fn formats() -> Vec<&'static str> {
+    Format::ALL.map(Format::name).to_vec()
 }
 
 #[napi]

@@ -6,8 +6,10 @@
     clippy::trivially_copy_pass_by_ref,
     reason = "napi passes what it created by value, and its environment by reference"
 )]
+#![allow(clippy::inline_always, reason = "the path of an ID, as in the core")]
 #![cfg_attr(test, allow(dead_code, reason = "napi exports nothing there"))]
 
 mod errors;
+mod fast;
 mod layout;
 mod snowflake;

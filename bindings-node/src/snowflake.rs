@@ -1,17 +1,15 @@
 //! Snowflakes, as objects of closures: calling a method of a napi-rs class costs about 400 ns, a closure about 60.
 
-use std::ffi::CStr;
-use std::ptr::{self, NonNull};
-use std::slice;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use napi::bindgen_prelude::*;
-use napi::{JsError, check_status, sys};
 use napi_derive::napi;
 use polyflake::{BoundMove, BuiltinClock, Clock, ClockError, Number, Options, Snowflake};
 
-use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, number, run};
+use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, js_error, number, run};
+use crate::fast::{AnySnowflake, FastCalls};
 use crate::layout::{NodeTexts, node_of, pairs};
 
 #[napi(object, object_from_js = false)]
@@ -33,12 +31,12 @@ pub(crate) fn reset_state(env: &Env, core_error: CoreError<'_>, path: String) ->
     run(env, &core_error, || polyflake::reset_state(&path))
 }
 
-/// A Snowflake whose `nextId` writes its ID into `id`.
+/// A Snowflake. Its `number` is what the fast calls know it by, as long as the object lives.
 #[napi]
 pub(crate) fn snowflake<'env>(
     env: &'env Env,
     core_error: CoreError<'_>,
-    id: BigUint64Array,
+    fast: &External<Rc<FastCalls>>,
     options: Vec<String>,
     node: Option<NodeTexts>,
     clock: Option<Function<'_, (), Option<BigInt>>>,
@@ -57,7 +55,7 @@ pub(crate) fn snowflake<'env>(
         None => {
             let ids = run(env, &core_error, || options()?.build())?;
             let snowflake = NativeSnowflake::new(ids, &core_error)?;
-            let mut object = snowflake.object(env, id)?;
+            let mut object = snowflake.object(env, fast, AnySnowflake::Builtin)?;
             snowflake.method(env, &mut object, "nextIdsOnThread", |this, call| {
                 Ok(AsyncTask::new(Batch { snowflake: Arc::clone(this), size: call.get(0)? }))
             })?;
@@ -66,14 +64,14 @@ pub(crate) fn snowflake<'env>(
         Some(clock) => {
             let clock = CallersClock { env: *env, read: clock.create_ref()? };
             let ids = run(env, &core_error, || options()?.build_with_clock(clock))?;
-            NativeSnowflake::new(ids, &core_error)?.object(env, id)
+            NativeSnowflake::new(ids, &core_error)?.object(env, fast, AnySnowflake::Callers)
         }
     }
 }
 
 /// What the functions of a Snowflake share.
-struct NativeSnowflake<C> {
-    ids: Snowflake<C>,
+pub(crate) struct NativeSnowflake<C> {
+    pub(crate) ids: Snowflake<C>,
     core_error: Arc<CoreErrorRef>,
 }
 
@@ -82,13 +80,18 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         Ok(Arc::new(Self { ids, core_error: Arc::new(core_error.create_ref()?) }))
     }
 
-    fn object<'env>(self: &Arc<Self>, env: &'env Env, id: BigUint64Array) -> Result<Object<'env>> {
+    fn object<'env>(
+        self: &Arc<Self>,
+        env: &'env Env,
+        fast: &Rc<FastCalls>,
+        any: fn(Arc<Self>) -> AnySnowflake,
+    ) -> Result<Object<'env>> {
         let mut object = Object::new(env)?;
         object.set("layout", self.ids.layout().to_string())?;
         object.set("node", number(self.ids.node()))?;
-        let fast = FastCalls::new(Arc::clone(self), id)?;
-        object.set("nextId", fast.function(env, c"nextId", FastCalls::<C>::next_id)?)?;
-        object.set("fillNew", fast.function(env, c"fillNew", FastCalls::<C>::fill_new)?)?;
+        let place = fast.add(any(Arc::clone(self)));
+        object.set("number", place.number())?;
+        object.add_finalizer(place, (), |_| ())?;
         self.method(env, &mut object, "tryNextId", |this, call| {
             this.run(call.env, || this.ids.try_next_id())
         })?;
@@ -121,123 +124,6 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
 
     fn error(&self, env: &Env, failure: Failure) -> Error {
         js_error(&self.core_error, env, failure)
-    }
-}
-
-fn js_error(core_error: &CoreErrorRef, env: &Env, failure: Failure) -> Error {
-    core_error.borrow_back(env).map_or_else(|error| error, |core_error| failure.into_js(env, &core_error))
-}
-
-/// `nextId` and `fillNew`, without napi-rs's wrappers: they write IDs where JavaScript reads them, and return nothing.
-/// That is the cheapest way across, and saves 30 ns of 80: making a bigint here costs 20, and napi-rs's closures
-/// allocate at every call.
-struct FastCalls<C> {
-    snowflake: Arc<NativeSnowflake<C>>,
-    /// In the array that `_kept` keeps alive.
-    place: NonNull<u64>,
-    _kept: BigUint64Array,
-}
-
-impl<C: Clock + 'static> FastCalls<C> {
-    fn new(snowflake: Arc<NativeSnowflake<C>>, mut id: BigUint64Array) -> Result<Arc<Self>> {
-        // SAFETY: `js/native.ts` keeps it to itself, and no JavaScript runs meanwhile.
-        let place = unsafe { id.as_mut() }.first_mut().map(NonNull::from);
-        let place = place.ok_or_else(|| Error::new(Status::InvalidArg, "the array has no room for an ID"))?;
-        Ok(Arc::new(Self { snowflake, place, _kept: id }))
-    }
-
-    fn function<'env>(
-        self: &Arc<Self>,
-        env: &'env Env,
-        name: &CStr,
-        call: unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> sys::napi_value,
-    ) -> Result<Function<'env, (), ()>> {
-        let mut function = ptr::null_mut();
-        // SAFETY: the name is NUL-terminated, and `call` gets the data it expects, which lives as long as the function:
-        // its finalizer holds it.
-        let mut function: Function<'_, (), ()> = unsafe {
-            let data = Arc::as_ptr(self).cast_mut().cast();
-            let (name, length) = (name.as_ptr(), name.count_bytes().cast_signed());
-            check_status!(sys::napi_create_function(
-                env.raw(),
-                name,
-                length,
-                Some(call),
-                data,
-                &raw mut function
-            ))?;
-            Function::from_napi_value(env.raw(), function)?
-        };
-        function.add_finalizer(Arc::clone(self), (), |_| ())?;
-        Ok(function)
-    }
-
-    /// A call's data and its first argument.
-    ///
-    /// # Safety
-    /// The environment and the call must be Node's, of a `function` of this type.
-    unsafe fn of<'a>(
-        env: sys::napi_env,
-        info: sys::napi_callback_info,
-    ) -> Option<(&'a Self, sys::napi_value)> {
-        let (mut data, mut argument, mut count) = (ptr::null_mut(), ptr::null_mut(), 1);
-        // SAFETY: there is room for one argument, which is set to undefined if there is none.
-        unsafe {
-            let status = sys::napi_get_cb_info(
-                env,
-                info,
-                &raw mut count,
-                &raw mut argument,
-                ptr::null_mut(),
-                &raw mut data,
-            );
-            let this = data.cast::<Self>().as_ref().filter(|_| status == sys::Status::napi_ok)?;
-            Some((this, argument))
-        }
-    }
-
-    #[cold]
-    fn throw(&self, env: sys::napi_env, failure: Failure) {
-        let error = self.snowflake.error(&Env::from_raw(env), failure);
-        // SAFETY: this is the call's environment.
-        unsafe { JsError::from(error).throw_into(env) }
-    }
-
-    unsafe extern "C" fn next_id(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-        // SAFETY: Node calls what `function` created.
-        if let Some((this, _)) = unsafe { Self::of(env, info) } {
-            match catch(|| this.snowflake.ids.next_id()) {
-                // SAFETY: the array keeps its memory (nothing else can transfer it), and only this thread uses it.
-                Ok(id) => unsafe { this.place.write(id) },
-                Err(failure) => this.throw(env, failure),
-            }
-        }
-        ptr::null_mut()
-    }
-
-    /// Fills an array that nothing else refers to: neither another thread nor a caller's clock can touch it meanwhile.
-    unsafe extern "C" fn fill_new(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-        // SAFETY: Node calls what `function` created.
-        let Some((this, array)) = (unsafe { Self::of(env, info) }) else { return ptr::null_mut() };
-        let (mut kind, mut length, mut first) = (-1, 0, ptr::null_mut());
-        // SAFETY: the array belongs to this call; it has `length` words at `first`, and none if that is null.
-        let ids = unsafe {
-            sys::napi_get_typedarray_info(
-                env,
-                array,
-                &raw mut kind,
-                &raw mut length,
-                &raw mut first,
-                ptr::null_mut(),
-                ptr::null_mut(),
-            );
-            let is_ids = kind == sys::TypedarrayType::biguint64_array && !first.is_null();
-            if is_ids { slice::from_raw_parts_mut(first.cast::<u64>(), length) } else { &mut [] }
-        };
-        if let Err(failure) = catch(|| this.snowflake.ids.fill(ids)) {
-            this.throw(env, failure);
-        }
-        ptr::null_mut()
     }
 }
 
@@ -350,7 +236,7 @@ impl Task for DiskWork {
 }
 
 /// A `Reading` of `bindings-wasm/js/backend.ts`.
-struct CallersClock {
+pub(crate) struct CallersClock {
     env: Env,
     read: FunctionRef<(), Option<BigInt>>,
 }

@@ -6,6 +6,8 @@ import { execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { inspect } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { Decoded, formatId, Layout, parseId, Snowflake } from "polyflake";
 import { assertRising, each, fails, failsLater, freshNode, ROOMY, T, TWITTER, take } from "./support.js";
 
@@ -315,6 +317,28 @@ describe("issuing", () => {
     });
   }
 
+  test("nextIdString takes an ID even if there is no such format", () => {
+    const ids = new Snowflake({ layout: ROOMY, node: 5, clock: held });
+    const before = ids.nextId();
+    fails(() => ids.nextIdString("base64"), "INVALID_OPTION");
+    assert.equal(ids.nextId(), before + 2n);
+  });
+
+  test("a clock that uses other Snowflakes and formats changes neither the ID nor its format", () => {
+    const other = new Snowflake({ layout: ROOMY, node: 6, clock: held });
+    const clock = () => {
+      assert.equal(formatId(255n, "base62"), "00000000047");
+      other.nextIdString("base58");
+      assert.equal(other.decode(other.nextId()).node, 6);
+      return T;
+    };
+    const ids = new Snowflake({ layout: ROOMY, node: 5, clock });
+    const id = ids.nextId();
+    assert.equal(ids.decode(id).node, 5);
+    assert.equal(ids.nextIdString("hex"), (id + 1n).toString(16));
+    assert.deepEqual([...ids.nextIds(2)], [id + 2n, id + 3n]);
+  });
+
   test("nextIdString is decimal by default", () => {
     const ids = new Snowflake({ node: 5, clock: held });
     assert.equal(ids.nextIdString(), String(ids.nextId() - 1n));
@@ -587,8 +611,7 @@ describe("values do not change", () => {
     test,
     "it is frozen",
     [
-      ["Decoded", decoded, "id"],
-      ["its fields", decoded.fields, "worker"],
+      ["a Decoded's fields", decoded.fields, "worker"],
       ["a new field", decoded.fields, "other"],
       ["stats", ids.stats, "waits"],
       ["Layout.presets", Layout.presets, 0],
@@ -609,7 +632,12 @@ describe("values do not change", () => {
     [
       ["layout", layout, ["epochMs", "epoch", "tickMs", "endsAtMs", "fields", "nodes", "totalBits"]],
       ["Snowflake", ids, ["layout", "node", "stats"]],
-      ["Decoded", decoded, ["time", "layout"]],
+      ["Decoded", decoded, ["id", "timestampMs", "time", "ticks", "node", "fields", "sequence", "layout"]],
+      [
+        "DecodedAll",
+        layout.decodeAll(new BigUint64Array(1)),
+        ["ids", "timestampsMs", "ticks", "nodes", "sequences", "layout"],
+      ],
     ],
     (value, names) => {
       for (const name of names) {
@@ -626,6 +654,39 @@ describe("values do not change", () => {
     decoded.time.setTime(0);
     assert.equal(decoded.time.getTime(), 1288834974657);
   });
+});
+
+test("Snowflakes that are dropped and made again issue each its own IDs", async () => {
+  setFlagsFromString("--expose-gc");
+  const gc = runInNewContext("gc");
+  const make = (node) => ({ node, ids: new Snowflake({ layout: "leaf", node, clock: held }) });
+  let kept = [];
+  for (let round = 0; round < 5; round += 1) {
+    const all = Array.from({ length: 1024 }, (_, node) => make(node));
+    kept = [...kept.slice(0, 200), ...all.filter(({ node }) => node % 7 === round)];
+    for (const { node, ids } of [...all, ...kept]) {
+      assert.equal(ids.decode(ids.nextId()).node, node);
+      assert.equal(ids.decode(BigInt(`0x${ids.nextIdString("hex")}`)).node, node);
+      assert.equal(ids.decode(ids.nextIds(1)[0]).node, node);
+    }
+    all.length = 0;
+    gc();
+    await turn();
+  }
+});
+
+test("a Snowflake that only its own call refers to", () => {
+  setFlagsFromString("--expose-gc");
+  const gc = runInNewContext("gc");
+  for (const call of ["nextId", "nextIdString"]) {
+    const clock = () => {
+      gc();
+      new Snowflake({ layout: "leaf", node: 9, clock: held }).nextId();
+      return T;
+    };
+    const id = BigInt(new Snowflake({ layout: "leaf", node: 5, clock })[call]());
+    assert.equal(new Layout("leaf").decode(id).node, 5);
+  }
 });
 
 describe("texts", () => {

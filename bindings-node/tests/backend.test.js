@@ -24,7 +24,7 @@ test("import and require give the same classes, which share cursors", () => {
     Object.keys(imported)
       .filter((name) => name !== "default")
       .sort(),
-    ["Decoded", "Layout", "PolyflakeError", "Snowflake", "formatId", "parseId", "resetState"],
+    ["Decoded", "DecodedAll", "Layout", "PolyflakeError", "Snowflake", "formatId", "parseId", "resetState"],
   );
   for (const [name, value] of Object.entries(imported)) assert.equal(required[name], value, name);
   const node = freshNode();

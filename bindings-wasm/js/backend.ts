@@ -7,12 +7,28 @@ export interface Backend {
   layout(text: string): LayoutParts;
   /** `fields`: each field's name followed by its width. */
   layoutOf(fields: string[], epochMs: string, tickMs: string): LayoutParts;
-  /** Writes into `values`: the ID, its Unix ms, ticks, node and sequence, then the value of each node field. */
-  decode(layout: string, id: string, values: BigUint64Array): void;
+  /** An ID of this layout. */
+  idOf(layout: string, id: string): bigint;
+  /**
+   * Checks every ID, and writes one value of each: 64-bit ones into `wide`, others into `narrow`. That array is as long
+   * as `ids`, and the other is empty. `field`: the name of the node field, for that column.
+   */
+  decodeAll(
+    layout: string,
+    ids: BigUint64Array,
+    column: Column,
+    field: string,
+    wide: BigUint64Array,
+    narrow: Uint32Array,
+  ): void;
   compose(layout: string, timeMs: string, node: NodeTexts, sequence: string): bigint;
   minId(layout: string, timeMs: string): bigint;
   maxId(layout: string, timeMs: string): bigint;
+  /** The formats' names. */
+  formats(): string[];
   formatId(id: string, format: string): string;
+  /** The text of an ID of 0 to 2^64 - 1. `format`: its place among `formats`. */
+  idText(id: bigint, format: number): string;
   parseId(text: string, format: string): bigint;
   resetState(path: string): void;
   /** The `n` of a batch. */
@@ -25,6 +41,8 @@ export interface BackendSnowflake {
   readonly layout: string;
   readonly node: number;
   nextId(): bigint;
+  /** The text of the next ID. `format`: its place among {@link Backend.formats}. */
+  nextIdText(format: number): string;
   tryNextId(): bigint;
   fill(ids: BigUint64Array): void;
   nextIds(n: number): BigUint64Array;
@@ -43,6 +61,9 @@ export interface BackendSnowflake {
   stats(): Stats;
   close(): void;
 }
+
+/** What of each ID `decodeAll` writes; `""`: nothing. */
+export type Column = "timestampsMs" | "ticks" | "nodes" | "sequences" | "field" | "";
 
 /** A whole node, or each node field's name followed by its value. */
 export type NodeTexts = string | string[];

@@ -29,9 +29,9 @@ export function clearFailure(): void {
 }
 
 /** Copies `ids` to `target` from `at`, as far as they fit: `target` may have shrunk while a clock was read. */
-export function store(target: BigUint64Array, at: number, ids: BigUint64Array): void {
-  const room = target.byteLength / 8 - at;
-  if (room > 0) target.set(ids.subarray(0, room), at);
+export function store<A extends BigUint64Array | Uint32Array>(target: A, at: number, ids: A): void {
+  const room = target.byteLength / target.BYTES_PER_ELEMENT - at;
+  if (room > 0) target.set(ids.subarray(0, room) as never, at);
 }
 
 /** How long the last `fillSome` asks to pause, in ms; 0 if it filled the array. */

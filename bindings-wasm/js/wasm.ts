@@ -8,6 +8,10 @@ interface Globals {
   readonly __stack_pointer: WebAssembly.Global<"i32">;
 }
 
+/** A view of the module's memory, which ends when the memory grows. */
+let memory = new Uint8Array(0);
+let exported: WebAssembly.Memory;
+
 let makeError: MakeError;
 /** The end of the module's own stack, which grows down: where it is while no call runs. */
 let stackTop = 0;
@@ -25,7 +29,9 @@ let bug: host.Failure;
  */
 export function wasmBackend(module: WebAssembly.Module, errors: MakeError, noSharing?: string): Backend {
   makeError = errors;
-  stack = (glue.initSync({ module }) as unknown as Globals).__stack_pointer;
+  const exports = glue.initSync({ module });
+  exported = exports.memory;
+  stack = (exports as unknown as Globals).__stack_pointer;
   stackTop = stack.value;
   glue.fail("internal", "");
   bug = host.failure as host.Failure;
@@ -34,11 +40,14 @@ export function wasmBackend(module: WebAssembly.Module, errors: MakeError, noSha
     presets: checked(glue.presets),
     layout: checked(glue.layout),
     layoutOf: checked(glue.layoutOf),
-    decode: checked(glue.decode),
+    idOf: checked(glue.idOf),
+    decodeAll: checked(glue.decodeAll),
     compose: checked(glue.compose),
     minId: checked(glue.minId),
     maxId: checked(glue.maxId),
+    formats: checked(glue.formats),
     formatId: checked(glue.formatId),
+    idText,
     parseId: checked(glue.parseId),
     batchSize: checked(glue.batchSize),
     resetState() {
@@ -61,12 +70,14 @@ const newSnowflake = checked((...given: Parameters<Backend["snowflake"]>) => {
 });
 
 function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): BackendSnowflake {
+  const nextId = checkedId(() => made.nextId());
   const fill = checked((ids: BigUint64Array) => made.fill(ids));
   return {
     layout,
     node,
-    nextId: checked(() => made.nextId(), true),
-    tryNextId: checked(() => made.tryNextId(), true),
+    nextId,
+    tryNextId: checkedId(() => made.tryNextId()),
+    nextIdText: (format) => idText(nextId(), format),
     fill,
     nextIds(n) {
       const ids = new BigUint64Array(n);
@@ -82,18 +93,57 @@ function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): Bac
   };
 }
 
+const byte = (at: number) => memory[at] as number;
+
+/** An ID's text, made of the bytes that the module writes: an eighth of the time of a TextDecoder. */
+function idText(id: bigint, format: number): string {
+  if (isBroken) mend();
+  let length: number;
+  depth += 1;
+  try {
+    length = glue.idText(id, format);
+  } catch (error) {
+    depth -= 1;
+    isBroken = true;
+    throw ended(error);
+  }
+  depth -= 1;
+  if (memory.length === 0) memory = new Uint8Array(exported.buffer, glue.textAddress(), 20);
+  return String.fromCharCode(
+    byte(0),
+    byte(1),
+    byte(2),
+    byte(3),
+    byte(4),
+    byte(5),
+    byte(6),
+    byte(7),
+    byte(8),
+    byte(9),
+    byte(10),
+    byte(11),
+    byte(12),
+    byte(13),
+    byte(14),
+    byte(15),
+    byte(16),
+    byte(17),
+    byte(18),
+    byte(19),
+  ).slice(0, length);
+}
+
 /**
  * A call into the module. Where it fails, the module tells the host why and returns a meaningless value. A trap in it is
  * a bug of Polyflake's, and is reported as one.
  *
  * Where JavaScript's stack has no room for the call, it throws a RangeError before it enters the module: one from inside
- * could leave wasm-bindgen's list of values locked. `isShort`: the call is for a single ID, which does not use that list,
- * and for which the check takes too long; `mend` repairs the module after it.
+ * could leave wasm-bindgen's list of values locked.
  */
-function checked<A extends unknown[], R>(call: (...args: A) => R, isShort = false): (...args: A) => R {
+function checked<A extends unknown[], R>(call: (...args: A) => R): (...args: A) => R {
   return (...args) => {
     if (isBroken) mend();
-    if (!isShort) Reflect.apply(needStack, undefined, FILLER);
+    Reflect.apply(needStack, undefined, FILLER);
     let outcome: R;
     depth += 1;
     try {
@@ -102,14 +152,41 @@ function checked<A extends unknown[], R>(call: (...args: A) => R, isShort = fals
       // First of all, since what follows may find no room either. (With `finally`, an ID takes 8 ns more.)
       depth -= 1;
       isBroken = true;
-      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
-      const [number, name, message] = bug;
-      throw makeError(number, name, message, undefined, undefined, { cause: error });
+      throw ended(error);
     }
     depth -= 1;
     if (host.failure !== undefined) throw takeFailure(host.failure);
     return outcome;
   };
+}
+
+/**
+ * As `checked`, for a single ID. It does not use that list, and the check for room would take too long; `mend` repairs
+ * the module after it.
+ */
+function checkedId(call: () => bigint): () => bigint {
+  return () => {
+    if (isBroken) mend();
+    let id: bigint;
+    depth += 1;
+    try {
+      id = call();
+    } catch (error) {
+      depth -= 1;
+      isBroken = true;
+      throw ended(error);
+    }
+    depth -= 1;
+    if (host.failure !== undefined) throw takeFailure(host.failure);
+    return id;
+  };
+}
+
+/** What to throw after a call that ended inside the module. */
+function ended(error: unknown): unknown {
+  if (!(error instanceof WebAssembly.RuntimeError)) return error;
+  const [number, name, message] = bug;
+  return makeError(number, name, message, undefined, undefined, { cause: error });
 }
 
 function takeFailure(failure: host.Failure): Error {

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::time::Duration;
 
-use js_sys::BigUint64Array;
+use js_sys::{BigUint64Array, Uint32Array};
 use polyflake::{BuiltinClock, Clock, ClockError, Error, ErrorCode, TimeSource, Wait};
 use wasm_bindgen::prelude::*;
 
@@ -30,6 +30,8 @@ extern "C" {
     pub(crate) fn pause(ms: f64);
     /// Copies `ids` to `target` from `at`, as far as they fit.
     pub(crate) fn store(target: &BigUint64Array, at: u32, ids: &[u64]);
+    #[wasm_bindgen(js_name = store)]
+    pub(crate) fn store_narrow(target: &Uint32Array, at: u32, values: &[u32]);
     pub(crate) fn layout(
         text: &JsValue,
         epoch_ms: u64,

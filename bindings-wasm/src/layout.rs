@@ -1,13 +1,17 @@
 //! Layouts, IDs and their texts. A layout is passed as its text.
 
 use alloc::string::String;
+use core::cell::Cell;
 
-use js_sys::{Array, BigUint64Array};
+use js_sys::{Array, BigUint64Array, Uint32Array};
 use polyflake::{Error, Format, Layout, Node, Number, PRESETS, UnixTime};
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::*;
 
 use crate::host::{self, settle};
+
+/// How many IDs are decoded at a time.
+const CHUNK: u32 = 512;
 
 #[wasm_bindgen]
 pub fn presets() -> Array {
@@ -27,17 +31,57 @@ pub fn layout_of(fields: &Array, epoch_ms: &str, tick_ms: &str) -> JsValue {
     settle(layout.map(|layout| parts(&layout)))
 }
 
-/// Writes the parts of an ID into `values`, in the order of `js/backend.ts`.
-#[wasm_bindgen]
-pub fn decode(layout: &str, id: &str, values: &BigUint64Array) {
-    settle(Layout::parse(layout).and_then(|layout| layout.decode(Number::parse(id))).map(|decoded| {
-        let parts =
-            [decoded.id(), decoded.timestamp_ms(), decoded.ticks(), decoded.node(), decoded.sequence()];
-        host::store(values, 0, &parts);
-        for ((_, value), at) in decoded.fields().zip(5..) {
-            values.set_index(at, value);
+/// An ID of this layout, from its text.
+#[wasm_bindgen(js_name = idOf)]
+pub fn id_of(layout: &str, id: &str) -> u64 {
+    settle(
+        Layout::parse(layout).and_then(|layout| layout.decode(Number::parse(id))).map(|decoded| decoded.id()),
+    )
+}
+
+/// Decodes every ID, and writes the values of `column` (see `js/backend.ts`) into `wide` or `narrow`.
+#[wasm_bindgen(js_name = decodeAll)]
+pub fn decode_all(
+    layout: &str,
+    ids: &BigUint64Array,
+    column: &str,
+    field: &str,
+    wide: &BigUint64Array,
+    narrow: &Uint32Array,
+) {
+    settle(Layout::parse(layout).and_then(|layout| {
+        const SIZE: usize = CHUNK as usize;
+        let (mut chunk, mut wides, mut narrows) = ([0; SIZE], [0; SIZE], [0; SIZE]);
+        let length = ids.length();
+        let mut at = 0;
+        while at < length {
+            let end = length.min(at.saturating_add(CHUNK));
+            let size = (end - at) as usize;
+            let chunk = chunk.get_mut(..size).unwrap_or_default();
+            ids.subarray(at, end).copy_to(chunk);
+            let decoded = layout.decode_all(chunk)?;
+            match column {
+                "timestampsMs" => put(&mut wides, decoded.timestamps_ms()),
+                "ticks" => put(&mut wides, decoded.ticks()),
+                "nodes" => put(&mut narrows, decoded.nodes().map(narrowed)),
+                "sequences" => put(&mut narrows, decoded.sequences().map(narrowed)),
+                _ => put(&mut narrows, decoded.field(field).into_iter().flatten().map(narrowed)),
+            }
+            host::store(wide, at, wides.get(..size).unwrap_or_default());
+            host::store_narrow(narrow, at, narrows.get(..size).unwrap_or_default());
+            at = end;
         }
+        Ok(())
     }));
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "nodes and sequences have at most 32 bits")]
+fn narrowed(value: u64) -> u32 {
+    value as u32
+}
+
+fn put<T>(places: &mut [T], values: impl Iterator<Item = T>) {
+    places.iter_mut().zip(values).for_each(|(place, value)| *place = value);
 }
 
 #[wasm_bindgen]
@@ -60,6 +104,37 @@ pub fn max_id(layout: &str, time_ms: &str) -> u64 {
 
 fn bound(layout: &str, time_ms: &str, of: fn(&Layout, UnixTime) -> Result<u64, Error>) -> u64 {
     settle(Layout::parse(layout).and_then(|layout| of(&layout, UnixTime::from_ms(Number::parse(time_ms)))))
+}
+
+/// The formats' names. Elsewhere a format is its place in this list.
+#[wasm_bindgen]
+pub fn formats() -> Array {
+    Format::ALL.iter().map(|format| JsValue::from_str(format.name())).collect()
+}
+
+/// The last text of `id_text`.
+struct LastText(Cell<[u8; 20]>);
+
+// SAFETY: without the `atomics` feature, a module has one thread.
+unsafe impl Sync for LastText {}
+
+static LAST_TEXT: LastText = LastText(Cell::new([0; 20]));
+
+/// Where JavaScript reads the text of `id_text`: reading it there takes less time than passing a string.
+#[wasm_bindgen(js_name = textAddress)]
+pub fn text_address() -> *const u8 {
+    LAST_TEXT.0.as_ptr().cast()
+}
+
+/// Writes an ID in a format, and returns the text's length.
+#[wasm_bindgen(js_name = idText)]
+pub fn id_text(id: u64, format: usize) -> usize {
+    let Some(format) = Format::ALL.get(format) else { return 0 };
+    let text = format.write(id);
+    let mut bytes = [0; 20];
+    put(&mut bytes, text.bytes());
+    LAST_TEXT.0.set(bytes);
+    text.len()
 }
 
 #[wasm_bindgen(js_name = formatId)]

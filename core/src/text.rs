@@ -94,19 +94,32 @@ impl Format {
     /// Writes `id`. Never fails, never allocates.
     pub fn write(self, mut id: u64) -> Text {
         let digits = self.alphabet().as_bytes();
-        let base = digits.len() as u64;
         let shortest = if self.sorts() { self.max_len() } else { 1 };
         let mut text = Text { bytes: [0; LONGEST], start: LONGEST };
         while LONGEST - text.start < shortest || id > 0 {
             let Some(start) = text.start.checked_sub(1) else { break };
-            let digit = usize::try_from(id % base).ok().and_then(|digit| digits.get(digit));
+            let (above, digit) = self.split(id);
+            let digit = usize::try_from(digit).ok().and_then(|digit| digits.get(digit));
             if let (Some(place), Some(digit)) = (text.bytes.get_mut(start), digit) {
                 *place = *digit;
             }
             text.start = start;
-            id /= base;
+            id = above;
         }
         text
+    }
+
+    /// What is above the last digit, and that digit. By constants, which processors do with a multiplication: a division
+    /// takes ten times as long on some.
+    const fn split(self, id: u64) -> (u64, u64) {
+        match self {
+            Self::Decimal => (id / 10, id % 10),
+            Self::Hex => (id / 16, id % 16),
+            Self::Base32 => (id / 32, id % 32),
+            Self::Base36 => (id / 36, id % 36),
+            Self::Base58 => (id / 58, id % 58),
+            Self::Base62 => (id / 62, id % 62),
+        }
     }
 
     /// Reads an ID.

@@ -1,0 +1,90 @@
+import type { Column } from "../../bindings-wasm/js/backend.js";
+import { core } from "./core.js";
+import { isNode } from "./decoded.js";
+import type { Layout } from "./layout.js";
+
+const NO_WIDE = new BigUint64Array(0);
+const NO_NARROW = new Uint32Array(0);
+
+/**
+ * Many IDs, decoded by {@link Layout.decodeAll}: columns with one value for each ID, in their order. A column is
+ * made when it is first asked for, and is the same array from then on.
+ *
+ * The IDs are not copied: leave their array as it is until you have asked for the columns that you need.
+ */
+export class DecodedAll {
+  readonly #ids: BigUint64Array;
+  readonly #layout: Layout;
+  #timestampsMs: BigUint64Array | undefined;
+  #ticks: BigUint64Array | undefined;
+  #nodes: Uint32Array | undefined;
+  #sequences: Uint32Array | undefined;
+  readonly #fields = new Map<string, Uint32Array>();
+
+  /** @internal */
+  constructor(layout: Layout, ids: BigUint64Array) {
+    this.#layout = layout;
+    this.#ids = ids;
+    this.#decode("", "", NO_WIDE, NO_NARROW);
+  }
+
+  /** The IDs: the array that was given. */
+  get ids(): BigUint64Array {
+    return this.#ids;
+  }
+
+  /** The layout that decoded them. */
+  get layout(): Layout {
+    return this.#layout;
+  }
+
+  /** The start of each ID's tick, in Unix ms. */
+  get timestampsMs(): BigUint64Array {
+    this.#timestampsMs ??= this.#wide("timestampsMs");
+    return this.#timestampsMs;
+  }
+
+  /** The number of ticks since the epoch. */
+  get ticks(): BigUint64Array {
+    this.#ticks ??= this.#wide("ticks");
+    return this.#ticks;
+  }
+
+  /** All node bits as one number. */
+  get nodes(): Uint32Array {
+    this.#nodes ??= this.#narrow("nodes");
+    return this.#nodes;
+  }
+
+  /** The sequence numbers within the ticks. */
+  get sequences(): Uint32Array {
+    this.#sequences ??= this.#narrow("sequences");
+    return this.#sequences;
+  }
+
+  /** The values of a node field; `undefined` if the layout has no node field of that name. */
+  field(name: string): Uint32Array | undefined {
+    let values = this.#fields.get(name);
+    if (values === undefined && isNode(name) && this.#layout.fields.some((field) => field.name === name)) {
+      values = this.#narrow("field", name);
+      this.#fields.set(name, values);
+    }
+    return values;
+  }
+
+  #wide(column: Column): BigUint64Array {
+    const values = new BigUint64Array(this.#ids.length);
+    this.#decode(column, "", values, NO_NARROW);
+    return values;
+  }
+
+  #narrow(column: Column, field = ""): Uint32Array {
+    const values = new Uint32Array(this.#ids.length);
+    this.#decode(column, field, NO_WIDE, values);
+    return values;
+  }
+
+  #decode(column: Column, field: string, wide: BigUint64Array, narrow: Uint32Array): void {
+    core().decodeAll(this.#layout.toString(), this.#ids, column, field, wide, narrow);
+  }
+}

@@ -1,0 +1,224 @@
+import type { Field, LayoutParts } from "../../bindings-wasm/js/backend.js";
+import { toDate } from "./convert.js";
+import type { Layout } from "./layout.js";
+
+// A bigint and its halves. Arithmetic on bigints allocates each result; on Numbers of 32 bits it does not.
+const whole = new BigUint64Array(1);
+const halves = new Int32Array(whole.buffer);
+const [LOW, HIGH] =
+  new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? ([0, 1] as const) : ([1, 0] as const);
+
+/** A whole Number as a bigint: half the time of `BigInt(number)`. */
+function toBigint(number: number): bigint {
+  halves[LOW] = number;
+  halves[HIGH] = number / 2 ** 32;
+  return whole[0] as bigint;
+}
+
+/** A field's bits in both halves of an ID, and what the lowest bit of each half counts in the field. */
+class FieldReader {
+  readonly name: string;
+  readonly size: number;
+  readonly #high: number;
+  readonly #low: number;
+  readonly #highUnit: number;
+  readonly #lowUnit: number;
+
+  constructor({ name, bits, shift, mask }: Field) {
+    this.name = name;
+    this.size = 2 ** bits;
+    whole[0] = mask;
+    this.#high = halves[HIGH] as number;
+    this.#low = halves[LOW] as number;
+    this.#highUnit = 2 ** (32 - shift);
+    this.#lowUnit = 2 ** -shift;
+  }
+
+  /** The field's value: exact for a field of at most 53 bits, since a scaling by powers of two rounds nothing. */
+  of(high: number, low: number): number {
+    return ((high & this.#high) >>> 0) * this.#highUnit + ((low & this.#low) >>> 0) * this.#lowUnit;
+  }
+}
+
+export const isNode = (name: string) => name !== "timestamp" && name !== "sequence";
+
+/** How many nodes' fields a layout keeps. */
+const KEPT_NODES = 1024;
+
+/**
+ * How to take an ID of a layout apart: shifts and masks, as the core gave them with the layout. Nothing here is to be
+ * decided: every ID that gets here fits the layout.
+ *
+ * @internal
+ */
+export class Reader {
+  /** The layout's text. */
+  readonly text: string;
+  readonly maxId: bigint;
+  readonly sequence: FieldReader;
+  readonly #timestamp: FieldReader;
+  readonly #nodes: FieldReader[];
+  readonly #epochMs: number;
+  readonly #tickMs: number;
+  readonly #parts: LayoutParts;
+  /** Whether Numbers hold every instant of the layout exactly, and so every tick. */
+  readonly #isExact: boolean;
+  /** The fields of nodes that were asked for: an ID's node is usually one of few, and a frozen object takes 300 ns. */
+  readonly #fields = new Map<number, Readonly<Record<string, number>>>();
+
+  constructor(parts: LayoutParts) {
+    const { fields, epochMs, tickMs, endsAtMs } = parts;
+    const reader = (name: string) => new FieldReader(fields.find((field) => field.name === name) as Field);
+    this.text = parts.text;
+    this.maxId = fields.reduce((all, { mask }) => all | mask, 0n);
+    this.sequence = reader("sequence");
+    this.#timestamp = reader("timestamp");
+    this.#nodes = fields.filter(({ name }) => isNode(name)).map((field) => new FieldReader(field));
+    this.#epochMs = Number(epochMs);
+    this.#tickMs = Number(tickMs);
+    this.#parts = parts;
+    this.#isExact = endsAtMs <= Number.MAX_SAFE_INTEGER;
+  }
+
+  ticks(id: bigint, high: number, low: number): bigint {
+    if (this.#isExact) return toBigint(this.#timestamp.of(high, low));
+    const { mask, shift } = this.#parts.fields.find(({ name }) => name === "timestamp") as Field;
+    return (id & mask) >> BigInt(shift);
+  }
+
+  timestampMs(id: bigint, high: number, low: number): bigint {
+    if (this.#isExact) return toBigint(this.#exactMs(high, low));
+    return this.#parts.epochMs + this.ticks(id, high, low) * this.#parts.tickMs;
+  }
+
+  time(id: bigint, high: number, low: number): Date | null {
+    return toDate(this.#isExact ? this.#exactMs(high, low) : this.timestampMs(id, high, low));
+  }
+
+  node(high: number, low: number): number {
+    let node = 0;
+    for (const field of this.#nodes) node = node * field.size + field.of(high, low);
+    return node;
+  }
+
+  fields(high: number, low: number): Readonly<Record<string, number>> {
+    const node = this.node(high, low);
+    return this.#fields.get(node) ?? this.#newFields(node, high, low);
+  }
+
+  #newFields(node: number, high: number, low: number): Readonly<Record<string, number>> {
+    const fields: Record<string, number> = {};
+    for (const field of this.#nodes) fields[field.name] = field.of(high, low);
+    if (this.#fields.size >= KEPT_NODES) this.#fields.clear();
+    this.#fields.set(node, Object.freeze(fields));
+    return fields;
+  }
+
+  #exactMs(high: number, low: number): number {
+    return this.#epochMs + this.#timestamp.of(high, low) * this.#tickMs;
+  }
+}
+
+// What tests' `toEqual` and `deepEqual` compare, and would otherwise find nothing of: they do not call getters.
+const ID = Symbol("id");
+const LAYOUT = Symbol("layout");
+
+/**
+ * A decoded ID, from {@link Layout.decode} or {@link Snowflake.decode}. Its values are taken from the ID when they are
+ * asked for; `toJSON` has all of them.
+ */
+export class Decoded {
+  readonly #id: bigint;
+  readonly #high: number;
+  readonly #low: number;
+  readonly #layout: Layout;
+  readonly #reader: Reader;
+  /** @internal */
+  readonly [ID]: bigint;
+  /** @internal */
+  readonly [LAYOUT]: string;
+
+  /** @internal */
+  constructor(layout: Layout, reader: Reader, id: bigint) {
+    whole[0] = id;
+    this.#id = id;
+    this.#high = halves[HIGH] as number;
+    this.#low = halves[LOW] as number;
+    this.#layout = layout;
+    this.#reader = reader;
+    this[ID] = id;
+    this[LAYOUT] = reader.text;
+  }
+
+  /** The ID. */
+  get id(): bigint {
+    return this.#id;
+  }
+
+  /** The start of the ID's tick, in Unix ms. */
+  get timestampMs(): bigint {
+    return this.#reader.timestampMs(this.#id, this.#high, this.#low);
+  }
+
+  /** The start of the ID's tick; `null` past the year 275760, where Date ends. */
+  get time(): Date | null {
+    return this.#reader.time(this.#id, this.#high, this.#low);
+  }
+
+  /** The number of ticks since the epoch. */
+  get ticks(): bigint {
+    return this.#reader.ticks(this.#id, this.#high, this.#low);
+  }
+
+  /** All node bits as one number. */
+  get node(): number {
+    return this.#reader.node(this.#high, this.#low);
+  }
+
+  /** The name and value of each node field, the highest first. */
+  get fields(): Readonly<Record<string, number>> {
+    return this.#reader.fields(this.#high, this.#low);
+  }
+
+  /** The sequence number within the tick. */
+  get sequence(): number {
+    return this.#reader.sequence.of(this.#high, this.#low);
+  }
+
+  /** The layout that decoded it. */
+  get layout(): Layout {
+    return this.#layout;
+  }
+
+  /** Whether both are the same ID, decoded by equal layouts. */
+  equals(other: Decoded): boolean {
+    return other instanceof Decoded && other.id === this.id && other.layout.equals(this.layout);
+  }
+
+  /** JSON has no bigint: the ID, and what else may exceed 2^53, become decimal strings. */
+  toJSON(): Record<string, unknown> {
+    const { id, timestampMs, ticks, node, fields, sequence } = this;
+    return {
+      id: String(id),
+      time: this.time,
+      timestampMs: String(timestampMs),
+      ticks: String(ticks),
+      node,
+      fields,
+      sequence,
+    };
+  }
+
+  /** @internal */
+  [Symbol.for("nodejs.util.inspect.custom")](): object {
+    const { id, timestampMs, ticks, node, fields, sequence } = this;
+    return new Shown({ id, timestampMs, ticks, node, fields, sequence });
+  }
+}
+
+/** What Node shows of a `Decoded`: an object with values, under the name of the class. */
+const Shown = class Decoded {
+  constructor(values: object) {
+    Object.assign(this, values);
+  }
+};

@@ -1,0 +1,294 @@
+//! The calls that a program makes for every ID, without napi-rs's wrappers, which allocate at each call.
+//!
+//! Numbers cross in an array that JavaScript shares, which is the cheapest way: making a bigint here costs 20 ns. Each
+//! function exists once for all Snowflakes: where a place in a program calls one native function, V8 compiles the call
+//! itself, and where it calls several, it goes through a general routine that costs as much as the call.
+
+use std::cell::RefCell;
+use std::ffi::CStr;
+use std::ptr::{self, NonNull};
+use std::rc::Rc;
+use std::slice;
+use std::sync::Arc;
+
+use napi::bindgen_prelude::*;
+use napi::{JsError, check_status, sys};
+use napi_derive::napi;
+use polyflake::{BuiltinClock, Format};
+
+use crate::errors::{CoreError, CoreErrorRef, Failure, catch, js_error};
+use crate::snowflake::{CallersClock, NativeSnowflake};
+
+/// A Snowflake, whatever its clock.
+#[derive(Clone)]
+pub(crate) enum AnySnowflake {
+    Builtin(Arc<NativeSnowflake<BuiltinClock>>),
+    Callers(Arc<NativeSnowflake<CallersClock>>),
+}
+
+impl AnySnowflake {
+    #[inline(always)]
+    fn next_id(&self) -> std::result::Result<u64, Failure> {
+        match self {
+            Self::Builtin(this) => catch(|| this.ids.next_id()),
+            Self::Callers(this) => catch(|| this.ids.next_id()),
+        }
+    }
+
+    fn fill(&self, ids: &mut [u64]) -> std::result::Result<(), Failure> {
+        match self {
+            Self::Builtin(this) => catch(|| this.ids.fill(ids)),
+            Self::Callers(this) => catch(|| this.ids.fill(ids)),
+        }
+    }
+}
+
+/// What JavaScript and the fast calls share: `js/native.ts` has the same layout.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Shared {
+    /// The ID that a call takes or gives.
+    id: u64,
+    /// Which Snowflake a call is for.
+    snowflake: u32,
+    /// Which of `Format::ALL` a text is written in.
+    format: u32,
+}
+
+/// The state of the fast calls of one copy of the JavaScript half, on one thread.
+pub(crate) struct FastCalls {
+    core_error: CoreErrorRef,
+    /// In the array that `_kept` keeps alive.
+    shared: NonNull<Shared>,
+    _kept: BigUint64Array,
+    snowflakes: RefCell<Snowflakes>,
+}
+
+#[derive(Default)]
+struct Snowflakes {
+    by_number: Vec<Option<AnySnowflake>>,
+    unused: Vec<u32>,
+}
+
+/// A Snowflake's number, until it is dropped.
+pub(crate) struct Place {
+    fast: Rc<FastCalls>,
+    number: u32,
+}
+
+impl Place {
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut snowflakes = self.fast.snowflakes.borrow_mut();
+        let place = snowflakes.by_number.get_mut(self.number as usize);
+        let dropped = place.and_then(Option::take);
+        snowflakes.unused.push(self.number);
+        // What it drops may come back here.
+        drop(snowflakes);
+        drop(dropped);
+    }
+}
+
+/// The functions, which use `shared`, and `state` for the calls that need it.
+#[napi]
+pub(crate) fn fast_calls<'env>(
+    env: &'env Env,
+    core_error: CoreError<'_>,
+    mut shared: BigUint64Array,
+) -> Result<Object<'env>> {
+    // SAFETY: `js/native.ts` keeps it to itself, and no JavaScript runs meanwhile.
+    let words = unsafe { shared.as_mut() };
+    if size_of_val(words) < size_of::<Shared>() {
+        return Err(Error::new(Status::InvalidArg, "the array has no room for what is shared"));
+    }
+    let words = NonNull::from(words).cast();
+    let core_error = core_error.create_ref()?;
+    let fast =
+        Rc::new(FastCalls { core_error, shared: words, _kept: shared, snowflakes: RefCell::default() });
+    let mut object = Object::new(env)?;
+    object.set("nextId", fast.function(env, c"nextId", FastCalls::next_id)?)?;
+    object.set("nextIdText", fast.function(env, c"nextIdText", FastCalls::next_id_text)?)?;
+    object.set("idText", fast.function(env, c"idText", FastCalls::id_text)?)?;
+    object.set("fillNew", fast.function(env, c"fillNew", FastCalls::fill_new)?)?;
+    object.set("state", External::new(fast))?;
+    Ok(object)
+}
+
+type Callback = unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> sys::napi_value;
+
+impl FastCalls {
+    /// Gives a Snowflake a number.
+    pub(crate) fn add(self: &Rc<Self>, snowflake: AnySnowflake) -> Place {
+        let mut snowflakes = self.snowflakes.borrow_mut();
+        let number = snowflakes.unused.pop().unwrap_or_else(|| {
+            snowflakes.by_number.push(None);
+            u32::try_from(snowflakes.by_number.len() - 1).unwrap_or(u32::MAX)
+        });
+        if let Some(place) = snowflakes.by_number.get_mut(number as usize) {
+            *place = Some(snowflake);
+        }
+        Place { fast: Rc::clone(self), number }
+    }
+
+    fn function<'env>(
+        self: &Rc<Self>,
+        env: &'env Env,
+        name: &CStr,
+        call: Callback,
+    ) -> Result<Function<'env, (), ()>> {
+        let mut function = ptr::null_mut();
+        // SAFETY: the name is NUL-terminated, and `call` gets the data it expects, which lives as long as the function:
+        // its finalizer holds it.
+        let mut function: Function<'_, (), ()> = unsafe {
+            let data = Rc::as_ptr(self).cast_mut().cast();
+            let (name, length) = (name.as_ptr(), name.count_bytes().cast_signed());
+            check_status!(sys::napi_create_function(
+                env.raw(),
+                name,
+                length,
+                Some(call),
+                data,
+                &raw mut function
+            ))?;
+            Function::from_napi_value(env.raw(), function)?
+        };
+        function.add_finalizer(Rc::clone(self), (), |_| ())?;
+        Ok(function)
+    }
+
+    /// A call's data. Writes its first argument, or undefined if it has none, where there is a place for it.
+    ///
+    /// # Safety
+    /// The environment and the call must be Node's, of a `function` of this type.
+    #[inline(always)]
+    unsafe fn of<'a>(
+        env: sys::napi_env,
+        info: sys::napi_callback_info,
+        argument: Option<&mut sys::napi_value>,
+    ) -> Option<&'a Self> {
+        let (mut data, mut count) = (ptr::null_mut(), 1);
+        let (count, argument): (*mut usize, *mut sys::napi_value) = match argument {
+            Some(argument) => (&raw mut count, argument),
+            None => (ptr::null_mut(), ptr::null_mut()),
+        };
+        // SAFETY: there is room for one argument, or none is asked for.
+        unsafe {
+            let status = sys::napi_get_cb_info(env, info, count, argument, ptr::null_mut(), &raw mut data);
+            data.cast::<Self>().as_ref().filter(|_| status == sys::Status::napi_ok)
+        }
+    }
+
+    fn shared(&self) -> Shared {
+        // SAFETY: the array keeps its memory (nothing else can transfer it), and only this thread uses it.
+        unsafe { self.shared.read() }
+    }
+
+    /// Calls the Snowflake that JavaScript has named; `None` if it fails or there is none.
+    #[inline(always)]
+    fn call<T>(
+        &self,
+        env: sys::napi_env,
+        call: impl Fn(&AnySnowflake) -> std::result::Result<T, Failure>,
+    ) -> Option<T> {
+        let number = self.shared().snowflake as usize;
+        let snowflakes = self.snowflakes.borrow();
+        let snowflake = snowflakes.by_number.get(number)?.as_ref()?;
+        let outcome = if matches!(snowflake, AnySnowflake::Callers(_)) {
+            let kept = snowflake.clone();
+            drop(snowflakes);
+            kept_call(&kept, call)
+        } else {
+            let outcome = call(snowflake);
+            drop(snowflakes);
+            outcome
+        };
+        outcome.map_err(|failure| self.throw(env, failure)).ok()
+    }
+
+    #[cold]
+    fn throw(&self, env: sys::napi_env, failure: Failure) {
+        let error = js_error(&self.core_error, &Env::from_raw(env), failure);
+        // SAFETY: this is the call's environment.
+        unsafe { JsError::from(error).throw_into(env) }
+    }
+
+    /// Writes the next ID where JavaScript reads it.
+    unsafe extern "C" fn next_id(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+        // SAFETY: Node calls what `function` created.
+        if let Some(this) = unsafe { Self::of(env, info, None) }
+            && let Some(id) = this.call(env, AnySnowflake::next_id)
+        {
+            // SAFETY: as for `shared`.
+            unsafe { this.shared.cast().write(id) }
+        }
+        ptr::null_mut()
+    }
+
+    /// The text of the next ID.
+    unsafe extern "C" fn next_id_text(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+        // SAFETY: Node calls what `function` created.
+        let Some(this) = (unsafe { Self::of(env, info, None) }) else { return ptr::null_mut() };
+        // A clock's own calls change it.
+        let format = this.shared().format;
+        this.call(env, AnySnowflake::next_id).map_or(ptr::null_mut(), |id| text(env, id, format))
+    }
+
+    /// The text of the ID that JavaScript has written.
+    unsafe extern "C" fn id_text(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+        // SAFETY: Node calls what `function` created.
+        let Some(this) = (unsafe { Self::of(env, info, None) }) else { return ptr::null_mut() };
+        text(env, this.shared().id, this.shared().format)
+    }
+
+    /// Fills an array that nothing else refers to: neither another thread nor a caller's clock can touch it meanwhile.
+    unsafe extern "C" fn fill_new(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+        let mut array = ptr::null_mut();
+        // SAFETY: Node calls what `function` created.
+        let Some(this) = (unsafe { Self::of(env, info, Some(&mut array)) }) else { return ptr::null_mut() };
+        let (mut kind, mut length, mut first) = (-1, 0, ptr::null_mut());
+        // SAFETY: it is given room for each.
+        unsafe {
+            sys::napi_get_typedarray_info(
+                env,
+                array,
+                &raw mut kind,
+                &raw mut length,
+                &raw mut first,
+                ptr::null_mut(),
+                ptr::null_mut(),
+            );
+        }
+        if kind == sys::TypedarrayType::biguint64_array && !first.is_null() {
+            // SAFETY: the array belongs to this call, and has `length` words at `first`.
+            this.call(env, |ids| ids.fill(unsafe { slice::from_raw_parts_mut(first.cast(), length) }));
+        }
+        ptr::null_mut()
+    }
+}
+
+/// A call with a clock of the caller's, which may make Snowflakes, and let go of this one.
+#[cold]
+#[inline(never)]
+fn kept_call<T>(
+    kept: &AnySnowflake,
+    call: impl Fn(&AnySnowflake) -> std::result::Result<T, Failure>,
+) -> std::result::Result<T, Failure> {
+    call(kept)
+}
+
+/// An ID's text, by a format's number.
+fn text(env: sys::napi_env, id: u64, format: u32) -> sys::napi_value {
+    let Some(format) = Format::ALL.get(format as usize) else { return ptr::null_mut() };
+    let text = format.write(id);
+    let mut value = ptr::null_mut();
+    // SAFETY: the text has this length. It is ASCII, and so Latin-1. On failure the value stays null.
+    unsafe {
+        sys::napi_create_string_latin1(env, text.as_ptr().cast(), text.len().cast_signed(), &raw mut value);
+    }
+    value
+}
