@@ -123,8 +123,8 @@ func tables() []*row {
 	const emptyCall, nextIDInC = "empty cgo call", "polyflake_next_id in C"
 	const newSlice, counting = "make([]ID, 1000)", "counting into a slice"
 	ours := polyflakeSingle()
-	add(single, perID, ours, 1, func() float64 { return timeBursts(ours, 1) }, atMost("over floor", 3))
-	over(emptyCall, nextIDInC)
+	add(single, perID, ours, 1, func() float64 { return timeBursts(ours, 1) }, atMost("ratio", 1))
+	over(nextIDInC)
 	for _, g := range append([]generator{polyflakeGoClock()}, peers()...) {
 		add(single, perID, g, 1, func() float64 { return timeBursts(g, 1) })
 	}
@@ -150,11 +150,7 @@ func tables() []*row {
 
 	for _, g := range decoders() {
 		add(decode, perDecoded, g, 0, func() float64 { return timeBursts(g, 1) })
-		if g.role == "ours" {
-			over(emptyCall)
-		}
 	}
-	floor(decode, emptyCall, "from Go to C and back", batch, emptyCalls)
 
 	for _, g := range append([]generator{ours}, peers()...) {
 		add(two, perID, g, 2, func() float64 { return timeBursts(g, 2) })

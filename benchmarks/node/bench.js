@@ -212,7 +212,6 @@ function decodes() {
     for (const build of Object.keys(snowflakes)) {
       const { Layout } = ours.packages[build]();
       const layout = new Layout("discord");
-      if (!layout.decodeAll) continue; // Until it is there.
       const name = `polyflake ${build}, layout.decodeAll(ids).timestampsMs`;
       const call = "it.layout.decodeAll(it.many).timestampsMs";
       const targets = build === "native" ? [{ what: "value", at_most: 3 }] : [];

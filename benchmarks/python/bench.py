@@ -655,8 +655,6 @@ def decodes(suite: Suite, records: list[dict[str, Any]]) -> None:
     measure = bursts(call_with_each, (epoch.__add__, since), CALLS)
     suite.floor(table, make_time, measure, DECODED)
 
-    if not hasattr(Layout, "decode_all"):  # Until it is there.
-        return
     for size, calls in ((1000, 100), (100_000, 4)):
         table, copied = f"decode of {size:,} (buffer)", "a copy of the buffer: bytes(buffer)"
         buffer = array("Q", bytes(8 * size))
