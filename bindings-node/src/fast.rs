@@ -161,7 +161,8 @@ impl FastCalls {
         Ok(function)
     }
 
-    /// A call's data. Writes its first argument, or undefined if it has none, where there is a place for it.
+    /// A call's data; `None` if Node has none, and then JavaScript throws. Writes its first argument, or undefined if it
+    /// has none, where there is a place for it.
     ///
     /// # Safety
     /// The environment and the call must be Node's, of a `function` of this type.
@@ -179,7 +180,11 @@ impl FastCalls {
         // SAFETY: there is room for one argument, or none is asked for.
         unsafe {
             let status = sys::napi_get_cb_info(env, info, count, argument, ptr::null_mut(), &raw mut data);
-            data.cast::<Self>().as_ref().filter(|_| status == sys::Status::napi_ok)
+            let this = data.cast::<Self>().as_ref().filter(|_| status == sys::Status::napi_ok);
+            if this.is_none() {
+                throw_lost(env);
+            }
+            this
         }
     }
 
@@ -188,7 +193,7 @@ impl FastCalls {
         unsafe { self.shared.read() }
     }
 
-    /// Calls the Snowflake that JavaScript has named; `None` if it fails or there is none.
+    /// Calls the Snowflake that JavaScript has named; `None` if that fails, and then JavaScript throws.
     #[inline(always)]
     fn call<T>(
         &self,
@@ -197,7 +202,10 @@ impl FastCalls {
     ) -> Option<T> {
         let number = self.shared().snowflake as usize;
         let snowflakes = self.snowflakes.borrow();
-        let snowflake = snowflakes.by_number.get(number)?.as_ref()?;
+        let Some(Some(snowflake)) = snowflakes.by_number.get(number) else {
+            throw_lost(env);
+            return None;
+        };
         let outcome = if matches!(snowflake, AnySnowflake::Callers(_)) {
             let kept = snowflake.clone();
             drop(snowflakes);
@@ -269,6 +277,13 @@ impl FastCalls {
         }
         ptr::null_mut()
     }
+}
+
+/// JavaScript must not take what is left of the last call for an ID of this one.
+#[cold]
+fn throw_lost(env: sys::napi_env) {
+    // SAFETY: this is the call's environment, and both texts end with a NUL.
+    unsafe { sys::napi_throw_error(env, ptr::null(), c"the Snowflake of this call is gone".as_ptr()) };
 }
 
 /// A call with a clock of the caller's, which may make Snowflakes, and let go of this one.
