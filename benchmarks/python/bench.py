@@ -203,7 +203,7 @@ def datetime_of_each(given: tuple[Callable[[int], Any], list[int]], times: int) 
 def timestamps_of(given: tuple[Callable[[Any], Any], Any], times: int) -> None:
     decode_all, ids = given
     for _ in range(times):
-        _ = decode_all(ids).timestamp_ms
+        _ = decode_all(ids).timestamps_ms
 
 
 def only_loop(_: object, times: int) -> None:
@@ -662,7 +662,7 @@ def decodes(suite: Suite, records: list[dict[str, Any]]) -> None:
         measure = bursts(timestamps_of, (Layout(WIDEST).decode_all, buffer), calls, size)
         row = Row(
             table,
-            "polyflake layout.decode_all(buffer).timestamp_ms",
+            "polyflake layout.decode_all(buffer).timestamps_ms",
             metadata.version("polyflake"),
             "ours",
             DECODED,

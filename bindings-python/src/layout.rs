@@ -374,8 +374,8 @@ impl PyDecoded {
 /// The parts of many IDs, each part a column: a read-only memoryview with one value for each ID, in their order. It is
 /// made when it is first read.
 ///
-/// ``numpy.asarray(column)`` takes it without copying. ``id`` is of format Q (uint64) and all others are of format q
-/// (int64), so ``numpy.asarray(decoded.timestamp_ms).view("datetime64[ms]")`` are the times.
+/// ``numpy.asarray(column)`` takes it without copying. ``ids`` is of format Q (uint64) and all others are of format q
+/// (int64), so ``numpy.asarray(decoded.timestamps_ms).view("datetime64[ms]")`` are the times.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "DecodedAll")]
 pub(crate) struct PyDecodedAll {
     ids: Vec<u64>,
@@ -386,20 +386,20 @@ pub(crate) struct PyDecodedAll {
 /// The columns that were read.
 #[derive(Default)]
 struct Columns {
-    id: OnceLock<Py<PyAny>>,
-    timestamp_ms: OnceLock<Py<PyAny>>,
+    ids: OnceLock<Py<PyAny>>,
+    timestamps_ms: OnceLock<Py<PyAny>>,
     ticks: OnceLock<Py<PyAny>>,
-    node: OnceLock<Py<PyAny>>,
+    nodes: OnceLock<Py<PyAny>>,
     fields: OnceLock<Py<PyDict>>,
-    sequence: OnceLock<Py<PyAny>>,
+    sequences: OnceLock<Py<PyAny>>,
 }
 
 #[pymethods]
 impl PyDecodedAll {
     /// The IDs.
     #[getter]
-    fn id(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        once(py, &self.columns.id, || column(py, "Q", self.ids.iter().copied()))
+    fn ids(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        once(py, &self.columns.ids, || column(py, "Q", self.ids.iter().copied()))
     }
 
     /// The layout that the IDs were decoded with.
@@ -410,8 +410,8 @@ impl PyDecodedAll {
 
     /// The start of each ID's tick, in Unix ms.
     #[getter]
-    fn timestamp_ms(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        once(py, &self.columns.timestamp_ms, || column(py, "q", self.decoded()?.timestamps_ms()))
+    fn timestamps_ms(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        once(py, &self.columns.timestamps_ms, || column(py, "q", self.decoded()?.timestamps_ms()))
     }
 
     /// The number of ticks since the epoch.
@@ -422,8 +422,8 @@ impl PyDecodedAll {
 
     /// All node bits together, the highest field first.
     #[getter]
-    fn node(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        once(py, &self.columns.node, || column(py, "q", self.decoded()?.nodes()))
+    fn nodes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        once(py, &self.columns.nodes, || column(py, "q", self.decoded()?.nodes()))
     }
 
     /// The columns of the node fields by name, the highest first.
@@ -445,8 +445,8 @@ impl PyDecodedAll {
 
     /// The sequence number within each tick.
     #[getter]
-    fn sequence(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        once(py, &self.columns.sequence, || column(py, "q", self.decoded()?.sequences()))
+    fn sequences(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        once(py, &self.columns.sequences, || column(py, "q", self.decoded()?.sequences()))
     }
 
     fn __len__(&self) -> usize {
@@ -458,7 +458,7 @@ impl PyDecodedAll {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
-        let ids = slf.getattr("id")?.call_method0("tobytes")?;
+        let ids = slf.getattr("ids")?.call_method0("tobytes")?;
         let ids = slf.py().import("array")?.getattr("array")?.call1(("Q", ids))?;
         Ok((slf.getattr("layout")?.getattr("decode_all")?, (ids,)))
     }

@@ -49,9 +49,9 @@ const PART: usize = 16 * 1024;
 #[pyclass(frozen, module = "polyflake", name = "Snowflake")]
 pub(crate) struct PySnowflake {
     ids: AnySnowflake,
-    /// Whether the GIL is a lock that every call holds which moves the cursor. It is where there is a GIL, and no state
-    /// file, through which other processes move the cursor too. (An interpreter with a GIL of its own in the same process
-    /// cannot import this module: `PyO3` refuses.)
+    /// Whether every call that moves the cursor holds the GIL: where there is a GIL, and no state file, through which
+    /// other processes move the cursor too. (A second interpreter in the process, with a GIL of its own, cannot import
+    /// this module: `PyO3` refuses.)
     under_gil: bool,
 }
 

@@ -188,7 +188,7 @@ def test_a_layout_that_outlives_datetime() -> None:
         (Layout("twitter"), "other"),
         (Layout("twitter").fields[0], "bits"),
         (Layout("twitter").decode(1), "id"),
-        (Layout("twitter").decode_all(array("Q")), "id"),
+        (Layout("twitter").decode_all(array("Q")), "ids"),
         (Snowflake(node=1, clock=held), "node"),
         (Snowflake(node=1, clock=held).stats, "waits"),
     ],
@@ -279,11 +279,11 @@ def test_decode_all_gives_what_decode_gives(preset: str) -> None:
     columns = layout.decode_all(array("Q", ids))
     assert len(columns) == len(ids)
     assert columns.layout is layout
-    assert columns.id.tolist() == ids
-    assert columns.timestamp_ms.tolist() == [decoded.timestamp_ms for decoded in each]
+    assert columns.ids.tolist() == ids
+    assert columns.timestamps_ms.tolist() == [decoded.timestamp_ms for decoded in each]
     assert columns.ticks.tolist() == [decoded.ticks for decoded in each]
-    assert columns.node.tolist() == [decoded.node for decoded in each]
-    assert columns.sequence.tolist() == [decoded.sequence for decoded in each]
+    assert columns.nodes.tolist() == [decoded.node for decoded in each]
+    assert columns.sequences.tolist() == [decoded.sequence for decoded in each]
     rows = zip(*columns.fields.values(), strict=True) if columns.fields else [()] * len(ids)
     fields = [dict(zip(columns.fields, row, strict=True)) for row in rows]
     assert fields == [decoded.fields for decoded in each]
@@ -291,21 +291,21 @@ def test_decode_all_gives_what_decode_gives(preset: str) -> None:
 
 def test_numpy_takes_columns_without_copying() -> None:
     columns = Layout("discord").decode_all(np.array([175928847299117063] * 3, np.int64))
-    assert np.asarray(columns.id).dtype == np.uint64
+    assert np.asarray(columns.ids).dtype == np.uint64
     for column in (
-        columns.timestamp_ms,
+        columns.timestamps_ms,
         columns.ticks,
-        columns.node,
-        columns.sequence,
+        columns.nodes,
+        columns.sequences,
         *columns.fields.values(),
     ):
         taken = np.asarray(column)
         assert taken.dtype == np.int64
         assert np.shares_memory(taken, np.asarray(column))
         assert column.readonly
-    times = np.asarray(columns.timestamp_ms).view("datetime64[ms]")
+    times = np.asarray(columns.timestamps_ms).view("datetime64[ms]")
     assert times[2] == np.datetime64("2016-04-30T11:18:25.796")
-    assert columns.timestamp_ms is columns.timestamp_ms
+    assert columns.timestamps_ms is columns.timestamps_ms
     assert columns.fields["worker"] is columns.fields["worker"]
 
 
@@ -321,7 +321,7 @@ def test_a_decoded_buffer_is_released_and_may_change() -> None:
     columns = layout.decode_all(buffer)
     buffer.append(1)
     buffer[0] = 2
-    assert columns.sequence.tolist() == [7]
+    assert columns.sequences.tolist() == [7]
     with pytest.raises(InvalidIdError):
         Layout("js-safe").decode_all(array("Q", [2**63]))
     buffer.append(1)
@@ -330,7 +330,7 @@ def test_a_decoded_buffer_is_released_and_may_change() -> None:
 def test_decoded_ids_are_a_value() -> None:
     layout = Layout("discord")
     columns = layout.decode_all(array("Q", [1, 175928847299117063]))
-    assert columns.id.tolist() == [1, 175928847299117063]
+    assert columns.ids.tolist() == [1, 175928847299117063]
     same = layout.decode_all(np.array([1, 175928847299117063], np.int64))
     assert columns == same
     assert hash(columns) == hash(same)
@@ -527,9 +527,9 @@ def test_decode_all_takes_what_fill_takes(kind: str, count: int) -> None:
     Snowflake(layout=ROOMY, node=9, clock=held).fill(buffer)
     ids = np.asarray(buffer).reshape(-1).tolist()
     columns = ROOMY.decode_all(buffer)
-    assert columns.id.tolist() == ids
-    assert columns.node.tolist() == [9] * count
-    assert columns.sequence.tolist() == [ROOMY.decode(id).sequence for id in ids]
+    assert columns.ids.tolist() == ids
+    assert columns.nodes.tolist() == [9] * count
+    assert columns.sequences.tolist() == [ROOMY.decode(id).sequence for id in ids]
     assert ROOMY.decode_all(memoryview(buffer).toreadonly()) == columns
     assert len(np.asarray(columns.ticks)) == count
 

@@ -177,13 +177,13 @@ def test_decode(case: Case) -> None:
     assert decoded.sequence == int(case["sequence"])
     assert decoded.layout == layout
     columns = layout.decode_all(array("Q", [0, decoded.id]))
-    assert columns.id.tolist() == [0, decoded.id]
-    assert columns.timestamp_ms.tolist() == [layout.epoch_ms, decoded.timestamp_ms]
+    assert columns.ids.tolist() == [0, decoded.id]
+    assert columns.timestamps_ms.tolist() == [layout.epoch_ms, decoded.timestamp_ms]
     assert columns.ticks.tolist() == [0, decoded.ticks]
-    assert columns.node.tolist() == [0, decoded.node]
+    assert columns.nodes.tolist() == [0, decoded.node]
     assert list(columns.fields) == list(decoded.fields)
     assert {name: column[1] for name, column in columns.fields.items()} == decoded.fields
-    assert columns.sequence.tolist() == [0, decoded.sequence]
+    assert columns.sequences.tolist() == [0, decoded.sequence]
 
 
 @cases("decode_refused")
