@@ -1,0 +1,8 @@
+//! What several machines must agree on: which process has which node.
+
+mod space;
+mod store;
+pub mod stores;
+
+pub use space::Space;
+pub use store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
