@@ -44,13 +44,18 @@ func tickAfter(s *Snowflake, last ID, isClosed bool) tick {
 		limit = 0
 	}
 	word := unsafe.Pointer(&limit)
+	node := uint64(placed(layout, s.Node()))
 	t := tick{
 		cursor: &cursor, limit: &word, epochMs: uint64(layout.EpochMs()), tickMs: layout.TickMs(),
 		sequenceMask: layout.IDsPerTick() - 1, sequenceBits: data.sequence.width, sequenceShift: data.sequence.shift,
-		timestampShift: data.timestamp.shift, node: uint64(placed(layout, s.Node())),
+		timestampShift: data.timestamp.shift, node: &node,
 	}
 	if real := s.open.Load().tick; real.cursor != nil {
 		real.clockStart, real.clockKept, real.cursor, real.limit = nil, nil, t.cursor, t.limit
+		if node != *real.node {
+			panic("the library's node is not the Snowflake's")
+		}
+		real.node = t.node
 		if t != real {
 			panic("the library's words are not the layout's")
 		}

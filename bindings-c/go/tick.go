@@ -13,12 +13,13 @@ import (
 )
 
 // tick takes IDs without a call of C, as polyflake_words describes it: those that follow in the tick of the last one.
-// Its pointers are into C's memory, and limit must not be used once the polyflake_snowflake is freed.
+// Its pointers are into C's memory, and limit and node must not be used once the polyflake_snowflake is freed.
 type tick struct {
 	clockStart, clockKept, cursor *uint64 // cursor is nil if every ID takes a call
 	limit                         *unsafe.Pointer
 	epochMs, tickMs               uint64
-	node, sequenceMask            uint64
+	node                          *uint64 // in the polyflake_snowflake, as limit is
+	sequenceMask                  uint64
 	sequenceBits, sequenceShift   uint8
 	timestampShift                uint8
 }
@@ -38,7 +39,7 @@ func newTick(c *C.polyflake_snowflake) tick {
 		limit:          (*unsafe.Pointer)(unsafe.Pointer(words.limit)),
 		epochMs:        uint64(words.epoch_ms),
 		tickMs:         uint64(words.tick_ms),
-		node:           uint64(words.node),
+		node:           (*uint64)(words.node),
 		sequenceMask:   1<<words.sequence_bits - 1,
 		sequenceBits:   uint8(words.sequence_bits),
 		sequenceShift:  uint8(words.sequence_shift),
@@ -66,9 +67,12 @@ func (t *tick) nextAt(nowMs uint64) ID {
 	slot := last + 1
 	ticks := slot >> (t.sequenceBits & 63)
 	if nowMs-(ticks*t.tickMs+t.epochMs) >= t.tickMs ||
-		last >= atomic.LoadUint64((*uint64)(atomic.LoadPointer(t.limit))) ||
-		!atomic.CompareAndSwapUint64(t.cursor, last, slot) {
+		last >= atomic.LoadUint64((*uint64)(atomic.LoadPointer(t.limit))) {
 		return 0
 	}
-	return ID(ticks<<(t.timestampShift&63) | (slot&t.sequenceMask)<<(t.sequenceShift&63) | t.node)
+	node := atomic.LoadUint64(t.node) // after the limit: a lease may change it
+	if !atomic.CompareAndSwapUint64(t.cursor, last, slot) {
+		return 0
+	}
+	return ID(ticks<<(t.timestampShift&63) | (slot&t.sequenceMask)<<(t.sequenceShift&63) | node)
 }

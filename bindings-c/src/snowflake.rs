@@ -260,8 +260,9 @@ pub unsafe extern "C" fn polyflake_snowflake_node(
 /// 2. last = *cursor, next = last + 1. Go on only if next lies in now's tick: if now - ((next >> sequence_bits) *
 ///    tick_ms + epoch_ms), modulo 2^64, is below tick_ms.
 /// 3. Go on only if last < **limit. Both words may change at any time.
-/// 4. Compare-and-swap *cursor from last to next. The ID is (next >> sequence_bits) << timestamp_shift | (next & mask)
-///    << sequence_shift | node, where mask is (1 << sequence_bits) - 1.
+/// 4. Load *node: a lease may change it.
+/// 5. Compare-and-swap *cursor from last to next. The ID is (next >> sequence_bits) << timestamp_shift | (next & mask)
+///    << sequence_shift | what *node was, where mask is (1 << sequence_bits) - 1.
 ///
 /// Otherwise, and if the swap fails, call polyflake_next_id.
 #[repr(C)]
@@ -269,7 +270,8 @@ pub unsafe extern "C" fn polyflake_snowflake_node(
 pub struct polyflake_words {
     /// sizeof(polyflake_words), set by the caller.
     pub size: usize,
-    /// The counter at a reading of the clock. Lives as long as the library, as all words do but limit.
+    /// The counter at a reading of the clock. Lives as long as the library, as all words do but limit
+    /// and node.
     pub clock_start: *const u64,
     /// What that reading gave.
     pub clock_kept: *const u64,
@@ -281,8 +283,8 @@ pub struct polyflake_words {
     pub epoch_ms: u64,
     /// The length of a tick, in ms.
     pub tick_ms: u64,
-    /// The node bits in their place.
-    pub node: u64,
+    /// The node bits in their place: a word in the Snowflake too.
+    pub node: *const u64,
     /// The width of the sequence, in bits.
     pub sequence_bits: c_uint,
     /// The number of bits below the sequence.

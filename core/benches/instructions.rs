@@ -3,13 +3,14 @@
 
 use std::hint::black_box;
 
-use polyflake::{ClockError, Error, Format, Layout, Options, Snowflake};
+use polyflake::{BuiltinClock, ClockError, Error, Format, Layout, LeaseKeeper, Options, Snowflake, StdTime};
 
 type Run = fn(u64) -> Result<(), Error>;
 
-const PATHS: [(&str, Run); 9] = [
+const PATHS: [(&str, Run); 10] = [
     ("next_id, held clock", next_id_held),
     ("next_id, system clock", next_id_system),
+    ("next_id by lease, system clock", leased_next_id_system),
     ("next_id of one owner, held clock", local_next_id_held),
     ("next_id of one owner, system clock", local_next_id_system),
     ("fill of 1024, held clock", fill_held),
@@ -63,6 +64,39 @@ fn next_id_held(calls: u64) -> Result<(), Error> {
 fn next_id_system(calls: u64) -> Result<(), Error> {
     let ids = options().build()?;
     // The first call waits for the next tick; the others do not.
+    ids.next_id()?;
+    counted(calls, || ids.next_id().map(|id| _ = black_box(id)))
+}
+
+/// The store of a lease that never ends.
+#[derive(Debug)]
+struct Granted;
+
+impl LeaseKeeper for Granted {
+    fn wake(&self) {}
+
+    fn joined(&self) {}
+
+    fn left(&self, _: bool) {}
+
+    fn store(&self) -> &'static str {
+        ""
+    }
+
+    fn retry_after_ms(&self) -> u64 {
+        0
+    }
+
+    fn is_reachable(&self) -> bool {
+        true
+    }
+}
+
+fn leased_next_id_system(calls: u64) -> Result<(), Error> {
+    let options = options().lease("redis://host");
+    let lease = options.new_lease(Box::new(Granted))?;
+    lease.hold(1, 0, u64::MAX);
+    let ids = options.build_on_lease(lease, StdTime, |clock: BuiltinClock| clock)?;
     ids.next_id()?;
     counted(calls, || ids.next_id().map(|id| _ = black_box(id)))
 }

@@ -243,11 +243,12 @@ impl Error {
     }
 
     /// After how many milliseconds of the clock the next ID can come, with `clock_moved_backwards` and
-    /// `sequence_exhausted`.
+    /// `sequence_exhausted`; with `lease_lost`, when the store is asked again.
     pub const fn retry_after_ms(&self) -> Option<u64> {
         match self.code {
             ErrorCode::ClockMovedBackwards => self.values.number(2),
             ErrorCode::SequenceExhausted => self.values.number(0),
+            ErrorCode::LeaseLost => self.values.number(2),
             _ => None,
         }
     }

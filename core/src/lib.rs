@@ -61,6 +61,11 @@ mod cursor;
 mod decode;
 mod error;
 mod layout;
+#[cfg(feature = "std")]
+mod lease;
+#[cfg(not(feature = "std"))]
+#[path = "no_lease.rs"]
+mod lease;
 mod limit;
 mod node;
 mod number;
@@ -84,8 +89,13 @@ pub use clock::{BuiltinClock, Clock, ClockError, ClockName, SteadyClock, SystemC
 pub use decode::{Decoded, DecodedAll, UnixTime};
 pub use error::{CamelCase, Error, ErrorCode};
 pub use layout::{Field, Layout, MAX_NODE_FIELDS, PRESETS, Preset};
+#[cfg(feature = "std")]
+pub use lease::{Lease, LeaseInfo, LeaseKeeper, LeaseState};
 pub use node::Node;
 pub use number::Number;
+#[doc(hidden)]
+#[cfg(feature = "std")]
+pub use options::LeaseTerms;
 pub use options::Options;
 pub use rule::SequenceStart;
 #[cfg(feature = "std")]

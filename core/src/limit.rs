@@ -49,6 +49,12 @@ impl Limit {
         );
     }
 
+    /// From here on the limit is in `word`, if it is not closed.
+    pub(crate) fn follow(&self, word: &'static AtomicU64) {
+        let follow = |before| (before != address(&CLOSED)).then_some(address(word));
+        let _ = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, follow);
+    }
+
     /// From here on it lies below every slot.
     pub(crate) fn close(&self) {
         self.word.store(address(&CLOSED), Ordering::Release);

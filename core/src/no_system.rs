@@ -6,7 +6,7 @@ use portable_atomic::AtomicU64;
 
 use crate::clock::TimeSource;
 use crate::layout::ones;
-use crate::rule::Run;
+use crate::rule::Taken;
 
 #[path = "system/no_state_file.rs"]
 mod state_file;
@@ -88,7 +88,7 @@ impl Turn {
 
     pub(crate) const fn wait(&self) {}
 
-    pub(crate) const fn given(&self) -> Option<Run> {
+    pub(crate) const fn given(&self) -> Option<Taken> {
         None
     }
 
@@ -107,7 +107,7 @@ impl Others {
         0
     }
 
-    pub(crate) const fn share(self, run: Run) -> Run {
-        run
+    pub(crate) const fn share(self, taken: Taken) -> Taken {
+        taken
     }
 }

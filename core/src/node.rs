@@ -1,6 +1,8 @@
 //! The node: which machine or process issues an ID, checked against a layout.
 
 use crate::error::{Error, error};
+#[cfg(feature = "std")]
+use crate::layout::Field;
 use crate::layout::{Layout, MAX_NODE_FIELDS, split};
 use crate::number::Number;
 use crate::word::OwnedWord;
@@ -132,6 +134,26 @@ impl Node {
             }
             Given::Invalid(error) => Err(*error),
         }
+    }
+
+    /// Which bits of the whole node are given, and their value: all of them, or those of some fields.
+    #[cfg(feature = "std")]
+    pub(crate) fn fixed_bits(&self, layout: &Layout) -> Result<(u64, u64), Error> {
+        let Given::Fields { pairs, count } = &self.0 else {
+            return self.resolve(layout).map(|node| (layout.nodes() - 1, node));
+        };
+        // The others as 0, so that what is given is checked as ever.
+        let is_given = |field: &Field| pairs.iter().take(*count).any(|(name, _)| name.is(field.name_bytes()));
+        let mut whole = *self;
+        let mut mask = 0;
+        for field in layout.node_fields() {
+            let is_given = is_given(field);
+            mask = mask << field.bits() | if is_given { field.max() } else { 0 };
+            if !is_given {
+                whole = whole.with_field_bytes(field.name_bytes(), Number::ZERO);
+            }
+        }
+        whole.resolve(layout).map(|node| (mask, node))
     }
 
     /// The node where none is given: the only one, if the layout has no node fields.

@@ -18,8 +18,9 @@ const MAX_WAIT_MS: &str = "max_wait_ms";
 const SEQUENCE_START: &str = "sequence_start";
 const CLOCK: &str = "clock";
 const STATE: &str = "state";
-const NAMES: [&str; 8] =
-    [LAYOUT, NODE, MAX_BACKWARD_MS, MAX_AHEAD_MS, MAX_WAIT_MS, SEQUENCE_START, CLOCK, STATE];
+const LEASE: &str = "lease";
+const NAMES: [&str; 9] =
+    [LAYOUT, NODE, MAX_BACKWARD_MS, MAX_AHEAD_MS, MAX_WAIT_MS, SEQUENCE_START, CLOCK, STATE, LEASE];
 
 /// What the default wait adds to a tick, because the clock and the scheduler may be late.
 const WAIT_MARGIN_MS: u64 = 1000;
@@ -36,6 +37,7 @@ const WAIT_MARGIN_MS: u64 = 1000;
 /// | `max_wait_ms` | a tick + 1000 | the longest `next_id` waits, and a batch between two of its runs |
 /// | `sequence_start` | `spread` | the first sequence number of a fresh tick, or `zero` |
 /// | `clock` | `system` | the wall clock, or `steady` |
+/// | `lease` | none | the address of a store that leases the node (`std`, and the crate `polyflake-coordination`) |
 /// | `state` | none | a file through which all processes of this host share the node (`std`, Unix) |
 ///
 /// The three in ms take 0 to 4294967295. Setting an option again replaces its value.
@@ -65,6 +67,7 @@ pub struct Options {
     sequence_start: SequenceStart,
     clock: ClockName,
     state: Option<StatePath>,
+    lease: Option<LeaseAddress>,
     /// The first error of a chained setter; `build` returns it.
     error: Option<Error>,
 }
@@ -80,6 +83,7 @@ impl Default for Options {
             sequence_start: SequenceStart::default(),
             clock: ClockName::default(),
             state: None,
+            lease: None,
             error: None,
         }
     }
@@ -104,6 +108,7 @@ impl Options {
             CLOCK => self.clock = value.parse()?,
             #[cfg(feature = "std")]
             STATE => self.state = Some(state_path(value.into())?),
+            LEASE => self.lease = Some(LeaseAddress::new(value)?),
             _ => return Err(unknown(name)),
         }
         Ok(())
@@ -209,10 +214,18 @@ impl Options {
             return Err(error);
         }
         let layout = self.layout;
-        let node = match &self.node {
-            Some(node) => node.resolve(&layout)?,
-            None => Node::missing(&layout)?,
+        let node = match (&self.node, &self.lease) {
+            // The lease brings it.
+            (_, Some(_)) => 0,
+            (Some(node), None) => node.resolve(&layout)?,
+            (None, None) => Node::missing(&layout)?,
         };
+        if self.lease.is_some() && self.state.is_some() {
+            return Err(error!(
+                InvalidOption,
+                "state and lease are both given: a lease makes the node safe on all hosts, and takes no file"
+            ));
+        }
         let default_wait = u32::try_from(layout.tick_ms().saturating_add(WAIT_MARGIN_MS)).unwrap_or(u32::MAX);
         Ok(Resolved {
             layout,
@@ -222,6 +235,7 @@ impl Options {
             sequence_start: self.sequence_start,
             clock: self.clock,
             state: self.state.clone(),
+            has_lease: self.lease.is_some(),
         })
     }
 }
@@ -235,11 +249,24 @@ pub(crate) struct Resolved {
     pub(crate) sequence_start: SequenceStart,
     pub(crate) clock: ClockName,
     pub(crate) state: Option<StatePath>,
+    pub(crate) has_lease: bool,
 }
 
 impl Resolved {
     pub(crate) fn key(&self) -> Key {
         Key::of(&self.layout, self.node)
+    }
+
+    /// An error for options with a lease, where there is none.
+    pub(crate) fn refuse_lease(&self) -> Result<(), Error> {
+        if !self.has_lease {
+            return Ok(());
+        }
+        Err(error!(
+            InvalidOption,
+            "lease is given, but a Snowflake that is made so asks no store over the network: it takes the system's clock or \
+             the steady one, and in Rust polyflake_coordination::open"
+        ))
     }
 
     pub(crate) fn rule(&self) -> Rule {
@@ -276,6 +303,96 @@ impl Options {
     }
 }
 
+/// What a lease must know of a Snowflake's options.
+#[cfg(feature = "std")]
+#[doc(hidden)]
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LeaseTerms {
+    /// The store's address, as given. It may hold secrets.
+    pub address: std::string::String,
+    /// The layout.
+    pub layout: Layout,
+    /// The bits of the node that are given, and their value.
+    pub fixed: (u64, u64),
+    /// How far IDs may run ahead of the clock.
+    pub max_ahead_ms: u32,
+}
+
+#[cfg(feature = "std")]
+impl Options {
+    /// The store that leases the node: its address, such as `redis://host/0`. Then `node` need not be given: one field of
+    /// several narrows the choice, and a whole node is leased as that one.
+    ///
+    /// Such a Snowflake is made by `polyflake_coordination::open`.
+    pub fn lease(mut self, address: &str) -> Self {
+        match LeaseAddress::new(address) {
+            Ok(address) => self.lease = Some(address),
+            Err(error) => self.keep(error),
+        }
+        self
+    }
+
+    /// What a lease must know of these options; `None` without a lease.
+    ///
+    /// # Errors
+    ///
+    /// As for `build`.
+    #[doc(hidden)]
+    pub fn lease_terms(&self) -> Result<Option<LeaseTerms>, Error> {
+        let resolved = self.resolve()?;
+        let Some(LeaseAddress(address)) = &self.lease else { return Ok(None) };
+        let fixed = self.node.unwrap_or(Node::NO_FIELDS).fixed_bits(&resolved.layout)?;
+        Ok(Some(LeaseTerms {
+            address: address.clone(),
+            layout: resolved.layout,
+            fixed,
+            max_ahead_ms: resolved.bounds.max_ahead_ms,
+        }))
+    }
+}
+
+/// The address of a lease's store.
+#[cfg(feature = "std")]
+#[derive(Clone)]
+struct LeaseAddress(std::string::String);
+
+#[cfg(feature = "std")]
+impl LeaseAddress {
+    fn new(address: &str) -> Result<Self, Error> {
+        if address.is_empty() {
+            return Err(error!(
+                InvalidOption,
+                "lease is ``; it takes the address of a store, such as redis://host/0"
+            ));
+        }
+        Ok(Self(address.into()))
+    }
+}
+
+/// Not what it is: it may hold a password.
+#[cfg(feature = "std")]
+impl core::fmt::Debug for LeaseAddress {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("LeaseAddress")
+    }
+}
+
+/// There are none.
+#[cfg(not(feature = "std"))]
+#[derive(Debug, Clone)]
+enum LeaseAddress {}
+
+#[cfg(not(feature = "std"))]
+impl LeaseAddress {
+    fn new(_: &str) -> Result<Self, Error> {
+        Err(error!(
+            InvalidOption,
+            "lease needs a store's network connection, which browsers and WebAssembly do not have: give node"
+        ))
+    }
+}
+
 #[cfg(feature = "std")]
 fn state_path(path: std::path::PathBuf) -> Result<StatePath, Error> {
     if path.as_os_str().is_empty() {
@@ -293,7 +410,7 @@ fn ms(option: &str, value: Number) -> Result<u32, Error> {
 fn unknown(name: &str) -> Error {
     const TEMPLATE: &str = if cfg!(feature = "std") {
         "there is no option `%`; there are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, \
-         clock, state"
+         clock, state, lease"
     } else {
         "there is no option `%`; there are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock"
     };

@@ -2,7 +2,7 @@
 //! find the same one.
 
 use core::ptr;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use alloc::boxed::Box;
 #[cfg(loom)]
@@ -33,8 +33,58 @@ struct Entry {
 
 /// Where a key's cursor is: one place for as long as the process lives.
 enum Claim {
-    Process { cursor: Cursor, bounds: Bounds, made_in: &'static Process },
+    Process {
+        cursor: Cursor,
+        bounds: Bounds,
+        made_in: &'static Process,
+    },
     Host(StateFile),
+    /// The cursor is the lease's.
+    Lease(LeasedNode),
+}
+
+/// A node that this process has, or had, by lease.
+#[derive(Debug)]
+pub(crate) struct LeasedNode {
+    /// The lease's address, or 0.
+    holder: AtomicUsize,
+    made_in: &'static Process,
+}
+
+impl LeasedNode {
+    /// The lease does not have it any more.
+    #[cfg(feature = "std")]
+    pub(crate) fn free(&self, lease: usize) {
+        let _ = self.holder.compare_exchange(lease, 0, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
+
+/// Whether this process has a node in another way than by a lease that ended.
+#[cfg(feature = "std")]
+pub(crate) fn is_used(key: &Key) -> bool {
+    match Way::of(key).find(key).map(|entry| &entry.claim) {
+        None => false,
+        Some(Claim::Lease(node)) => node.holder.load(Ordering::Acquire) != 0,
+        Some(Claim::Process { .. } | Claim::Host(_)) => true,
+    }
+}
+
+/// The node for a lease; `None` if this process uses it in another way.
+#[cfg(feature = "std")]
+pub(crate) fn lease(key: &Key, lease: usize) -> Option<&'static LeasedNode> {
+    let made =
+        || Ok(Claim::Lease(LeasedNode { holder: AtomicUsize::new(lease), made_in: Process::current() }));
+    let Ok(Claim::Lease(node)) = claim(key, made) else { return None };
+    let before = node.holder.compare_exchange(0, lease, Ordering::AcqRel, Ordering::Acquire);
+    (before.is_ok() || before == Err(lease)).then_some(node)
+}
+
+/// The error for a node that this process had by lease. It is one for ever, since the lease may get it again.
+fn is_leased() -> Error {
+    crate::error::error!(
+        InvalidOption,
+        "this process has, or had, a lease on this node: give another node, or the same lease"
+    )
 }
 
 /// The first entry of a tree that only grows: a cursor lives as long as the process. The hash of a key is its way from here
@@ -63,6 +113,7 @@ pub(crate) fn process_cursor(
             Ok(cursor)
         }
         Claim::Host(file) => Err(file.is_other()),
+        Claim::Lease(_) => Err(is_leased()),
     }
 }
 
@@ -93,6 +144,7 @@ pub(crate) fn state_file(
             Ok(file)
         }
         Claim::Host(file) => Err(file.is_other()),
+        Claim::Lease(_) => Err(is_leased()),
     }
 }
 
@@ -160,6 +212,8 @@ impl Entry {
         let is_over = match &self.claim {
             Claim::Process { .. } => false,
             Claim::Host(file) => self.key == *key && file.was_reset(),
+            // A lease of the parent's does not bind its children.
+            Claim::Lease(node) => !node.made_in.is_alive(),
         };
         self.key == *key && !is_over
     }

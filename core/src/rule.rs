@@ -88,6 +88,14 @@ pub(crate) struct Run {
     pub(crate) rolled_back: bool,
 }
 
+/// Slots that were taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) run: Run,
+    /// The bits of the node that they are of, in their place: a lease may bring another node for later ones.
+    pub(crate) placed_node: u64,
+}
+
 /// Why no slot can be taken now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -113,6 +121,11 @@ impl Rule {
             start,
             node,
         }
+    }
+
+    /// The same for another node.
+    pub(crate) const fn of_node(self, node: u64) -> Self {
+        Self { node, ..self }
     }
 
     /// The slots that a caller that wants `want` (at least 1) may take, if the cursor was at `last` before the

@@ -2,15 +2,18 @@
 
 use core::fmt;
 
+use portable_atomic::{AtomicU64, Ordering};
+
 use crate::clock::{BuiltinClock, Clock};
 use crate::cursor::Cursor;
 use crate::decode::Decoded;
 use crate::error::Error;
 use crate::layout::Layout;
+use crate::lease::LeaseUse;
 use crate::limit::Limit;
 use crate::number::Number;
 use crate::options::Options;
-use crate::rule::Rule;
+use crate::rule::{Rule, Taken};
 #[cfg(feature = "std")]
 use crate::system::ThreadWait;
 use crate::system::{Process, StateFile};
@@ -60,7 +63,9 @@ pub use words::Words;
 /// ```
 pub struct Snowflake<C = BuiltinClock> {
     rule: Rule,
-    placed_node: u64,
+    /// The node's bits in their place, and the node. A lease may change them.
+    placed_node: AtomicU64,
+    node: AtomicU64,
     timestamp_shift: u32,
     sequence_shift: u32,
     sequence_bits: u32,
@@ -75,7 +80,7 @@ pub struct Snowflake<C = BuiltinClock> {
     made_in: &'static Process,
     clock: C,
     layout: Layout,
-    node: u64,
+    lease: Option<LeaseUse>,
 }
 
 impl Snowflake {
@@ -99,6 +104,9 @@ impl<C> Snowflake<C> {
     /// ```
     pub fn close(&self) {
         self.limit.close();
+        if let Some(lease) = &self.lease {
+            lease.close();
+        }
     }
 
     /// The layout.
@@ -107,8 +115,10 @@ impl<C> Snowflake<C> {
     }
 
     /// All node fields joined, from the highest to the lowest.
-    pub const fn node(&self) -> u64 {
-        self.node
+    ///
+    /// With a lease it may change, when the lease was lost: it is the node of the last ID, or of the next one.
+    pub fn node(&self) -> u64 {
+        self.lease.as_ref().and_then(LeaseUse::node).unwrap_or_else(|| self.node.load(Ordering::Relaxed))
     }
 
     /// The clock.
@@ -131,10 +141,25 @@ impl<C> Snowflake<C> {
     }
 
     #[inline(always)]
-    const fn id_of(&self, slot: u64) -> u64 {
+    const fn id_of(&self, slot: u64, placed_node: u64) -> u64 {
         let ticks = slot >> self.sequence_bits;
         let sequence = slot & self.sequence_mask;
-        ticks << self.timestamp_shift | sequence << self.sequence_shift | self.placed_node
+        ticks << self.timestamp_shift | sequence << self.sequence_shift | placed_node
+    }
+
+    const fn first_of(&self, taken: Taken) -> u64 {
+        self.id_of(taken.run.first, taken.placed_node)
+    }
+
+    #[inline(always)]
+    fn placed_node(&self) -> u64 {
+        self.placed_node.load(Ordering::Relaxed)
+    }
+
+    /// The rule for the node that this Snowflake has now.
+    #[inline]
+    fn present_rule(&self) -> Rule {
+        self.rule.of_node(self.node.load(Ordering::Relaxed))
     }
 }
 
@@ -194,6 +219,6 @@ impl<C: Clock> Snowflake<C> {
 
 impl<C> fmt::Debug for Snowflake<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Snowflake {{ layout: {}, node: {} }}", self.layout, self.node)
+        write!(f, "Snowflake {{ layout: {}, node: {} }}", self.layout, self.node())
     }
 }

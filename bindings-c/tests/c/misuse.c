@@ -365,7 +365,7 @@ static void sized_structs(void) {
 static uint64_t id_of(const polyflake_words *words, uint64_t taken) {
   const uint64_t sequence = taken & ((UINT64_C(1) << words->sequence_bits) - 1);
   return (taken >> words->sequence_bits) << words->timestamp_shift | sequence << words->sequence_shift |
-         words->node;
+         *words->node;
 }
 
 static void words(void) {

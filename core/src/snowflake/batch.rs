@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::number::Number;
-use crate::rule::Run;
+use crate::rule::Taken;
 use crate::snowflake::Snowflake;
 use crate::snowflake::take::Blocked;
 use crate::wait::Wait;
@@ -26,14 +26,14 @@ impl<C: Clock> Snowflake<C> {
     /// Fills `ids`, or as many of them as [`Blocked::filled`] says; [`fill_after`](Self::fill_after) continues.
     #[doc(hidden)]
     pub fn poll_fill(&self, ids: &mut [u64]) -> Result<(), Blocked> {
-        let mut filled = 0;
+        let mut part = Part::default();
         if let (true, Some(stopped)) = (ids.is_empty(), self.over()) {
-            return Err(Blocked { stopped, filled });
+            return Err(Blocked { stopped, part });
         }
-        while let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = part.rest(ids) {
             match self.take(rest.len() as u64, self.clock.unix_ms()) {
-                Ok(run) => filled += self.write(run, rest),
-                Err(stopped) => return Err(Blocked { stopped, filled }),
+                Ok(taken) => self.write(taken, ids, &mut part),
+                Err(stopped) => return Err(Blocked { stopped, part }),
             }
         }
         Ok(())
@@ -48,17 +48,20 @@ impl<C: Clock> Snowflake<C> {
         blocked: Blocked,
         wait: &mut W,
     ) -> Result<(), W::Error> {
-        let mut blocked = blocked;
-        let mut filled = 0;
+        let Blocked { mut stopped, mut part } = blocked;
         loop {
-            filled += blocked.filled;
-            let rest = ids.get_mut(filled..).unwrap_or_default();
-            let run = self.take_later(rest.len() as u64, blocked, wait)?;
-            filled += self.write(run, rest);
-            let Some(rest) = ids.get_mut(filled..).filter(|rest| !rest.is_empty()) else { return Ok(()) };
-            match self.poll_fill(rest) {
-                Ok(()) => return Ok(()),
-                Err(again) => blocked = again,
+            let wanted = part.rest(ids).unwrap_or_default().len() as u64;
+            let taken = self.take_later(wanted, stopped, wait)?;
+            self.write(taken, ids, &mut part);
+            loop {
+                let Some(rest) = part.rest(ids) else { return Ok(()) };
+                match self.take(rest.len() as u64, self.clock.unix_ms()) {
+                    Ok(taken) => self.write(taken, ids, &mut part),
+                    Err(again) => {
+                        stopped = again;
+                        break;
+                    }
+                }
             }
         }
     }
@@ -74,18 +77,39 @@ impl<C: Clock> Snowflake<C> {
     }
 }
 
+/// How much of a batch is written, and the node's bits of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Part {
+    pub(super) filled: usize,
+    placed_node: u64,
+}
+
+impl Part {
+    /// What is left to fill.
+    fn rest<'a>(&self, ids: &'a mut [u64]) -> Option<&'a mut [u64]> {
+        ids.get_mut(self.filled..).filter(|rest| !rest.is_empty())
+    }
+}
+
 impl<C> Snowflake<C> {
-    /// Writes the IDs of a run, which has no more of them than `ids` takes, and says how many.
-    fn write(&self, run: Run, ids: &mut [u64]) -> usize {
+    /// Writes the IDs of a run, which has no more of them than `ids` has room for. Where the lease has brought another node,
+    /// the batch begins again: it has IDs of one.
+    fn write(&self, taken: Taken, ids: &mut [u64], part: &mut Part) {
+        if taken.placed_node != part.placed_node {
+            *part = Part { filled: 0, placed_node: taken.placed_node };
+        }
+        let run = taken.run;
         let count = usize::try_from(run.last - run.first).map_or(usize::MAX, |more| more.saturating_add(1));
-        let mut rest = ids.get_mut(..count).unwrap_or_default();
+        let end = part.filled.saturating_add(count);
+        let mut rest = ids.get_mut(part.filled..end).unwrap_or_default();
+        part.filled = end;
         let mut slot = run.first;
         while !rest.is_empty() {
             // Within a tick only the sequence changes, so that the loop below is an addition an ID.
             let left = self.sequence_mask - (slot & self.sequence_mask);
             let in_tick = usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1));
             let (tick, others) = rest.split_at_mut(in_tick.min(rest.len()));
-            let mut next = self.id_of(slot);
+            let mut next = self.id_of(slot, taken.placed_node);
             for id in tick.iter_mut() {
                 *id = next;
                 // Past the last one it may wrap.
@@ -94,6 +118,5 @@ impl<C> Snowflake<C> {
             slot = slot.wrapping_add(tick.len() as u64);
             rest = others;
         }
-        count
     }
 }

@@ -1,11 +1,15 @@
 //! A Snowflake from its options: which clock it reads, and which cursor it shares.
 
+use portable_atomic::AtomicU64;
+
 use crate::clock::Clock;
 #[cfg(feature = "alloc")]
 use crate::clock::{BuiltinClock, TimeSource};
 use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::layout::ones;
+#[cfg(feature = "std")]
+use crate::lease::{Lease, LeaseKeeper, LeaseUse};
 use crate::limit::Limit;
 use crate::options::{Options, Resolved};
 use crate::rule::Rule;
@@ -21,6 +25,7 @@ impl Options {
     /// and `clock_failed`.
     pub fn build_with_clock<C: Clock>(&self, clock: C) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
+        resolved.refuse_lease()?;
         let rule = resolved.rule();
         // Before the clock is read, which may fork.
         let made_in = Process::current();
@@ -68,6 +73,7 @@ impl Options {
         wrap: impl FnOnce(BuiltinClock<S>) -> C,
     ) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
+        resolved.refuse_lease()?;
         let rule = resolved.rule();
         let made_in = Process::current();
         let clock = wrap(BuiltinClock::new(resolved.clock, resolved.bounds.max_backward_ms, source));
@@ -77,6 +83,40 @@ impl Options {
             None => crate::registry::process_cursor(&resolved.key(), resolved.bounds, &rule, &clock)?,
         };
         Ok(Snowflake::new(&resolved, rule, Some(cursor), file, Limit::not_started(), made_in, clock))
+    }
+
+    /// A lease for Snowflakes with these options, which has no node yet.
+    ///
+    /// # Errors
+    ///
+    /// As for `build`.
+    #[cfg(feature = "std")]
+    #[doc(hidden)]
+    pub fn new_lease(&self, keeper: alloc::boxed::Box<dyn LeaseKeeper>) -> Result<&'static Lease, Error> {
+        let resolved = self.resolve()?;
+        Ok(Lease::new(resolved.layout, resolved.bounds, keeper))
+    }
+
+    /// `build_on` for a Snowflake whose node comes from a lease.
+    ///
+    /// # Errors
+    ///
+    /// As for `build`.
+    #[cfg(feature = "std")]
+    #[doc(hidden)]
+    pub fn build_on_lease<S: TimeSource, C: Clock>(
+        &self,
+        lease: &'static Lease,
+        source: S,
+        wrap: impl FnOnce(BuiltinClock<S>) -> C,
+    ) -> Result<Snowflake<C>, Error> {
+        let resolved = self.resolve()?;
+        let clock = wrap(BuiltinClock::new(resolved.clock, resolved.bounds.max_backward_ms, source));
+        let lease = LeaseUse::new(lease, resolved.bounds)?;
+        let (cursor, made_in) = (lease.cursor(), Process::current());
+        let limit = Limit::not_started();
+        let ids = Snowflake::new(&resolved, resolved.rule(), Some(cursor), None, limit, made_in, clock);
+        Ok(Snowflake { lease: Some(lease), ..ids })
     }
 }
 
@@ -111,7 +151,8 @@ impl<C> Snowflake<C> {
         let layout = from.layout;
         Self {
             rule,
-            placed_node: layout.place_node(from.node),
+            placed_node: AtomicU64::new(layout.place_node(from.node)),
+            node: AtomicU64::new(from.node),
             timestamp_shift: layout.timestamp_shift(),
             sequence_shift: layout.sequence_shift(),
             sequence_bits: layout.sequence_bits(),
@@ -125,7 +166,7 @@ impl<C> Snowflake<C> {
             made_in,
             clock,
             layout,
-            node: from.node,
+            lease: None,
         }
     }
 }

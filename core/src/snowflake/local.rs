@@ -7,6 +7,7 @@ use crate::decode::Decoded;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::number::Number;
+use crate::rule::Taken;
 use crate::snowflake::take::Blocked;
 use crate::snowflake::{Snowflake, Stats};
 use crate::system::Process;
@@ -39,6 +40,8 @@ pub struct LocalSnowflake<C = BuiltinClock> {
     /// The last slot taken: the cursor, until others move it.
     taken: u64,
     taken_in: &'static Process,
+    /// The bits of the node that they are of, in their place.
+    placed_node: u64,
     /// How many are taken at once: at most a quarter of a tick, so that those of IDs issued slowly do not reach its end.
     /// The next tick's would begin at 0, and not spread.
     at_once: u64,
@@ -53,6 +56,7 @@ impl<C> Snowflake<C> {
             issued: 0,
             taken: 0,
             taken_in: Process::current(),
+            placed_node: 0,
         }
     }
 }
@@ -64,7 +68,7 @@ impl<C> LocalSnowflake<C> {
     }
 
     /// All node fields joined, from the highest to the lowest.
-    pub const fn node(&self) -> u64 {
+    pub fn node(&self) -> u64 {
         self.ids.node()
     }
 
@@ -140,16 +144,17 @@ impl<C: Clock> LocalSnowflake<C> {
     #[inline(always)]
     fn issue(&mut self, slot: u64) -> u64 {
         self.issued = slot;
-        self.ids.id_of(slot)
+        self.ids.id_of(slot, self.placed_node)
     }
 
     /// The first of more slots.
     #[cold]
     fn take(&mut self) -> Result<u64, Blocked> {
         let taken = self.ids.take(self.at_once, self.ids.clock.unix_ms());
-        let run = taken.map_err(|stopped| Blocked { stopped, filled: 0 })?;
+        let Taken { run, placed_node } = taken.map_err(Blocked::from)?;
         self.taken = run.last;
         self.taken_in = Process::current();
+        self.placed_node = placed_node;
         Ok(self.issue(run.first))
     }
 

@@ -4,8 +4,13 @@ use core::sync::atomic::Ordering;
 
 use crate::clock::Clock;
 use crate::error::Error;
+#[cfg(feature = "std")]
+use crate::lease::LeaseInfo;
+use crate::lease::LeaseUse;
 use crate::rule::ms_until;
 use crate::snowflake::Snowflake;
+#[cfg(feature = "std")]
+use crate::snowflake::take::Stopped;
 
 /// What an operator may want to graph, from [`Snowflake::stats`]. Counted since the cursor was made, by all
 /// Snowflakes that share it, on slow paths only.
@@ -20,6 +25,8 @@ pub struct Stats {
     pub lead_ms: u64,
     /// The start of the last ID's tick, in Unix ms; `None` before the first ID.
     pub last_issued_ms: Option<u64>,
+    /// How often the lease was lost: it ran out, or another process had its node.
+    pub lease_losses: u64,
 }
 
 impl<C: Clock> Snowflake<C> {
@@ -42,7 +49,22 @@ impl<C: Clock> Snowflake<C> {
             rollbacks: cursor.rollbacks.load(Ordering::Relaxed),
             lead_ms: if has_issued { ms_until(now_ms, start_ms) } else { 0 },
             last_issued_ms: has_issued.then_some(start_ms),
+            lease_losses: self.lease.as_ref().map_or(0, LeaseUse::losses),
         })
+    }
+
+    /// The lease, if this Snowflake has one.
+    ///
+    /// # Errors
+    ///
+    /// `clock_failed` or `forked`.
+    #[cfg(feature = "std")]
+    pub fn lease(&self) -> Result<Option<LeaseInfo>, Error> {
+        if let Some(over @ Stopped::Forked) = self.over() {
+            return Err(self.error_of(over));
+        }
+        let now_ms = self.clock.unix_ms_uncached()?;
+        Ok(self.lease.as_ref().map(|lease| lease.info(&self.rule, now_ms)))
     }
 }
 

@@ -5,9 +5,11 @@ use portable_atomic::{AtomicU64, Ordering};
 use crate::clock::{Clock, ClockError};
 use crate::cursor::Cursor;
 use crate::error::{Error, error};
+use crate::lease::LeaseUse;
 use crate::limit;
-use crate::rule::{Run, Stop, ms_until};
+use crate::rule::{Run, Stop, Taken, ms_until};
 use crate::snowflake::Snowflake;
+use crate::snowflake::batch::Part;
 use crate::snowflake::bound::BoundMove;
 use crate::system::{StateFault, StateFile};
 
@@ -54,8 +56,12 @@ impl<C: Clock> Snowflake<C> {
         let last = cursor.load();
         if let Some(slot) = self.rule.next_in_tick(last, now_ms) {
             // The limit after the clock, which may be the caller's and fork. Below it there is a next slot.
-            if last < self.limit.get() && advance(cursor, last, slot) {
-                return Ok(self.id_of(slot));
+            if last < self.limit.get() {
+                // After the limit, and before the cursor moves: see `Lease`.
+                let placed_node = self.placed_node();
+                if advance(cursor, last, slot) {
+                    return Ok(self.id_of(slot, placed_node));
+                }
             }
         }
         self.poll_whole_rule(Ok(now_ms))
@@ -65,14 +71,14 @@ impl<C: Clock> Snowflake<C> {
     #[inline(never)]
     fn poll_whole_rule(&self, now_ms: Result<i64, ClockError>) -> Result<u64, Blocked> {
         match self.take(1, now_ms) {
-            Ok(run) => Ok(self.id_of(run.first)),
-            Err(stopped) => Err(Blocked { stopped, filled: 0 }),
+            Ok(taken) => Ok(self.first_of(taken)),
+            Err(stopped) => Err(stopped.into()),
         }
     }
 
     /// Takes up to `wanted` slots, all in one piece, by the whole rule. `now_ms` is this call's reading of the clock.
     #[inline(never)]
-    pub(super) fn take(&self, wanted: u64, now_ms: Result<i64, ClockError>) -> Result<Run, Stopped> {
+    pub(super) fn take(&self, wanted: u64, now_ms: Result<i64, ClockError>) -> Result<Taken, Stopped> {
         let cursor = self.cursor();
         // The clock first, so that this thread needs the cursor's cache line for as short as possible. But another thread
         // may come between the two with a later reading, and a reading may have been cached. So what looks like a step
@@ -88,7 +94,7 @@ impl<C: Clock> Snowflake<C> {
             if again {
                 now_ms = read(self.clock.unix_ms_uncached())?;
             }
-            match self.rule.step(last, now_ms, wanted) {
+            match self.present_rule().step(last, now_ms, wanted) {
                 Ok(Run { rolled_back: true, .. }) | Err(_) if !again => {
                     again = true;
                     if let Some(file) = self.state_file {
@@ -106,18 +112,24 @@ impl<C: Clock> Snowflake<C> {
                             other => other?,
                         };
                     }
+                    // After the limit, and before the cursor moves: see `Lease`.
+                    let placed_node = self.placed_node();
                     if cursor.advance(last, run.last) {
                         if run.rolled_back {
                             self.saw_rollback(last);
                         }
                         self.has_taken();
-                        return Ok(run);
+                        return Ok(Taken { run, placed_node });
                     }
                     give_way();
                 }
                 Err(stop) => {
                     if let Some(over) = self.over() {
                         return Err(over);
+                    }
+                    if let Some(lease) = self.lease.as_ref().filter(|lease| lease.has_ended()) {
+                        lease.wake();
+                        return Err(Stopped::LeaseEnded);
                     }
                     if matches!(stop, Stop::Backwards { .. } | Stop::Blocked { behind_ms: Some(_), .. }) {
                         self.saw_rollback(last);
@@ -133,6 +145,9 @@ impl<C: Clock> Snowflake<C> {
     fn past_limit(&self, last: u64, run: Run, now_ms: i64) -> Result<Run, Stopped> {
         if let Some(over) = self.over() {
             return Err(over);
+        }
+        if let Some(lease) = &self.lease {
+            return self.past_bound_of(lease, last, run);
         }
         let mut run = run;
         if !self.limit.has_started() {
@@ -154,13 +169,33 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
+    /// The same with a lease, which may have another node by now: then a run that does not follow on what that one's
+    /// predecessor issued fails at the cursor.
+    fn past_bound_of(&self, lease: &LeaseUse, last: u64, run: Run) -> Result<Run, Stopped> {
+        lease.look(|node, limit| {
+            self.node.store(node, Ordering::Relaxed);
+            self.placed_node.store(self.layout.place_node(node), Ordering::Relaxed);
+            self.limit.follow(limit);
+        });
+        let mut run = run;
+        if self.cursor().began_at(last) {
+            run = self.present_rule().first_run(run);
+        }
+        let limit = self.limit.get();
+        if run.first > limit {
+            lease.wake();
+            return Err(if self.limit.is_closed() { Stopped::Closed } else { Stopped::LeaseEnded });
+        }
+        Ok(Run { last: run.last.min(limit), ..run })
+    }
+
     /// Continues after a `take` that stopped at the state file's bound, by moving the bound on disk.
     pub(super) fn past_bound(
         &self,
         wanted: u64,
         stopped: Stopped,
         mut on_disk: impl FnMut(BoundMove) -> Result<(), StateFault>,
-    ) -> Result<Run, Stopped> {
+    ) -> Result<Taken, Stopped> {
         let mut stopped = stopped;
         while let Stopped::AtBound { last, run, now_ms } = stopped {
             if let Some(bound_move) = self.bound_move_of(run, now_ms) {
@@ -172,10 +207,10 @@ impl<C: Clock> Snowflake<C> {
             // This very run, so that it succeeds even if the clock has passed the new bound meanwhile.
             if self.cursor().advance(last, run.last) {
                 self.has_taken();
-                return Ok(run);
+                return Ok(Taken { run, placed_node: self.placed_node() });
             }
             match self.take(wanted, self.clock.unix_ms()) {
-                Ok(run) => return Ok(run),
+                Ok(taken) => return Ok(taken),
                 Err(again) => stopped = again,
             }
         }
@@ -201,7 +236,7 @@ impl<C> Snowflake<C> {
     /// After slots were taken: from the first ones on the limit is the cursor's, and the cursor is past the floor.
     #[inline]
     fn has_taken(&self) {
-        if !self.limit.has_started() {
+        if !self.limit.has_started() && self.lease.is_none() {
             if let Some(file) = self.state_file {
                 file.has_begun();
             }
@@ -233,13 +268,19 @@ fn give_way() {
 #[derive(Debug, Clone, Copy)]
 pub struct Blocked {
     pub(super) stopped: Stopped,
-    pub(super) filled: usize,
+    pub(super) part: Part,
+}
+
+impl From<Stopped> for Blocked {
+    fn from(stopped: Stopped) -> Self {
+        Self { stopped, part: Part::default() }
+    }
 }
 
 impl Blocked {
     /// How many IDs of a batch were written before.
     pub const fn filled(&self) -> usize {
-        self.filled
+        self.part.filled
     }
 }
 
@@ -260,6 +301,8 @@ pub(super) enum Stopped {
         run: Run,
         now_ms: i64,
     },
+    /// The lease must be renewed, or bring another node.
+    LeaseEnded,
 }
 
 impl<C> Snowflake<C> {
@@ -285,6 +328,8 @@ impl<C> Snowflake<C> {
                 self.state_file.map_or_else(|| exhausted(0), |file| file.error_of(fault))
             }
             Stopped::AtBound { .. } => exhausted(0),
+            // And only one with a lease so.
+            Stopped::LeaseEnded => self.lease.as_ref().map_or_else(|| exhausted(0), LeaseUse::lost),
         }
     }
 

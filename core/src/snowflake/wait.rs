@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::rule::{Run, Stop};
+use crate::rule::{Stop, Taken};
 use crate::snowflake::Snowflake;
 use crate::snowflake::bound::BoundMove;
 use crate::snowflake::take::{Blocked, Stopped};
@@ -28,7 +28,7 @@ impl<C: Clock> Snowflake<C> {
     #[cold]
     pub fn try_next_id_after(&self, blocked: Blocked) -> Result<u64, Error> {
         match self.past_bound(1, blocked.stopped, BoundMove::on_disk) {
-            Ok(run) => Ok(self.id_of(run.first)),
+            Ok(taken) => Ok(self.first_of(taken)),
             Err(stopped) => Err(self.give_up(stopped)),
         }
     }
@@ -37,24 +37,23 @@ impl<C: Clock> Snowflake<C> {
     #[doc(hidden)]
     #[cold]
     pub fn next_id_after<W: Wait>(&self, blocked: Blocked, wait: &mut W) -> Result<u64, W::Error> {
-        self.take_later(1, blocked, wait).map(|run| self.id_of(run.first))
+        self.take_later(1, blocked.stopped, wait).map(|taken| self.first_of(taken))
     }
 
     /// Takes up to `wanted` slots once there are some, or gives up when the time is up.
     pub(super) fn take_later<W: Wait>(
         &self,
         wanted: u64,
-        blocked: Blocked,
+        stopped: Stopped,
         wait: &mut W,
-    ) -> Result<Run, W::Error> {
-        let mut blocked = match self.past_bound(wanted, blocked.stopped, |bound_move| bound_move.run_in(wait))
-        {
-            Ok(run) => return Ok(run),
-            Err(stopped) => Blocked { stopped, filled: 0 },
+    ) -> Result<Taken, W::Error> {
+        let mut stopped = match self.past_bound(wanted, stopped, |bound_move| bound_move.run_in(wait)) {
+            Ok(taken) => return Ok(taken),
+            Err(stopped) => stopped,
         };
         // Before it joins the others, which takes a lock and memory: an error needs neither, and in a child made by a bare
         // `clone` the heap may be locked for ever.
-        let mut pause = self.pause_after(&blocked, None)?;
+        let mut pause = self.pause_after_stop(stopped, None)?;
         let turn = Process::current().wait_for(self.waits_for(), wanted);
         let since = wait.elapsed();
         loop {
@@ -69,19 +68,19 @@ impl<C: Clock> Snowflake<C> {
             // Before the clock is read once more: a thread that loses the processor after that has not yet seen what the
             // time brought.
             let so_far = wait.elapsed().saturating_sub(since);
-            if let Some(run) = turn.given() {
-                return Ok(run);
+            if let Some(taken) = turn.given() {
+                return Ok(taken);
             }
             let taken = match self.over() {
                 Some(over) => Err(over),
                 None if turn.leads() => self.take_for_all(wanted, &turn, wait),
-                None => Err(blocked.stopped),
+                None => Err(stopped),
             };
             match taken {
-                Ok(run) => return Ok(run),
-                Err(stopped) => blocked = Blocked { stopped, filled: 0 },
+                Ok(taken) => return Ok(taken),
+                Err(again) => stopped = again,
             }
-            pause = match self.pause_after(&blocked, Some(so_far)) {
+            pause = match self.pause_after_stop(stopped, Some(so_far)) {
                 Ok(pause) => pause,
                 // It may have been given some since it last looked.
                 Err(error) => return turn.given().ok_or(error.into()),
@@ -90,13 +89,13 @@ impl<C: Clock> Snowflake<C> {
     }
 
     /// Takes slots for a call that leads, and for those that wait for it.
-    fn take_for_all(&self, wanted: u64, turn: &Turn, wait: &mut impl Wait) -> Result<Run, Stopped> {
+    fn take_for_all(&self, wanted: u64, turn: &Turn, wait: &mut impl Wait) -> Result<Taken, Stopped> {
         let others = turn.others();
         let wanted = wanted.saturating_add(others.wanted());
         let taken = self.take(wanted, self.clock.unix_ms());
         let taken =
             taken.or_else(|stopped| self.past_bound(wanted, stopped, |bound_move| bound_move.run_in(wait)));
-        taken.map(|run| others.share(run))
+        taken.map(|taken| others.share(taken))
     }
 
     /// What a call waits for: the cursor, by the system's clock or by another.
@@ -131,12 +130,25 @@ impl<C: Clock> Snowflake<C> {
     /// ```
     #[doc(hidden)]
     pub fn pause_after(&self, blocked: &Blocked, waited: Option<Duration>) -> Result<Duration, Error> {
-        if let Stopped::AtBound { run, now_ms, .. } = blocked.stopped {
-            self.bound_move_of(run, now_ms).map_or(Ok(()), BoundMove::run)?;
-            return Ok(Duration::ZERO);
-        }
-        let Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } = blocked.stopped else {
-            return Err(self.error_of(blocked.stopped));
+        self.pause_after_stop(blocked.stopped, waited)
+    }
+
+    fn pause_after_stop(&self, stopped: Stopped, waited: Option<Duration>) -> Result<Duration, Error> {
+        let pause = match stopped {
+            Stopped::AtBound { run, now_ms, .. } => {
+                self.bound_move_of(run, now_ms).map_or(Ok(()), BoundMove::run)?;
+                return Ok(Duration::ZERO);
+            }
+            Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } => {
+                let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
+                self.clock.until(now_ms, retry_at_ms)
+            }
+            // It answers within a ms, or it takes long.
+            Stopped::LeaseEnded => {
+                let waited = waited.unwrap_or_default();
+                (waited / 8).clamp(Duration::from_millis(1), Turn::longest_pause())
+            }
+            _ => return Err(self.error_of(stopped)),
         };
         if waited.is_none() {
             self.count_wait();
@@ -144,10 +156,9 @@ impl<C: Clock> Snowflake<C> {
         let longest = Duration::from_millis(self.max_wait_ms.into());
         let left = longest.saturating_sub(waited.unwrap_or_default());
         if left.is_zero() {
-            return Err(self.error_of(blocked.stopped));
+            return Err(self.error_of(stopped));
         }
-        let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
-        Ok(self.clock.until(now_ms, retry_at_ms).min(left))
+        Ok(pause.min(left))
     }
 
     /// The disk write that a call which stopped at a state file's bound waits for, to be done on another thread; then the

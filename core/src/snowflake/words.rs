@@ -22,8 +22,8 @@ pub struct Words {
     pub epoch_ms: u64,
     /// The length of a tick, in ms.
     pub tick_ms: u64,
-    /// The node's bits in their place.
-    pub placed_node: u64,
+    /// The node's bits in their place. Read after `limit`: a lease may change them.
+    pub placed_node: *const u64,
     /// The width of the sequence.
     pub sequence_bits: u32,
     /// The number of bits below the timestamp.
@@ -33,7 +33,8 @@ pub struct Words {
 }
 
 impl Snowflake {
-    /// The words; `None` unless the clock is the system's. `limit` is the Snowflake's, the others live as long as the
+    /// The words; `None` unless the clock is the system's. `limit` and
+    /// `placed_node` are the Snowflake's, the others live as long as the
     /// process.
     #[doc(hidden)]
     pub fn words(&self) -> Option<Words> {
@@ -46,7 +47,7 @@ impl Snowflake {
             limit: self.limit.pointer(),
             epoch_ms: self.rule.epoch_ms(),
             tick_ms: self.rule.tick_ms(),
-            placed_node: self.placed_node,
+            placed_node: self.placed_node.as_ptr().cast_const(),
             sequence_bits: self.sequence_bits,
             timestamp_shift: self.timestamp_shift,
             sequence_shift: self.sequence_shift,
@@ -81,7 +82,7 @@ mod tests {
     fn the_words_are_those_of_the_path() {
         let ids = options().build().unwrap();
         let words = ids.words().unwrap();
-        assert_eq!((words.epoch_ms, words.tick_ms, words.placed_node), (1_735_689_600_000, 10, 911));
+        assert_eq!((words.epoch_ms, words.tick_ms, read(words.placed_node)), (1_735_689_600_000, 10, 911));
         assert_eq!((words.timestamp_shift, words.sequence_shift, words.sequence_bits), (18, 10, 8));
         assert_eq!(limit(words), 0);
         let id = ids.next_id().unwrap();

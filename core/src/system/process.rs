@@ -9,6 +9,7 @@ use core::sync::atomic::AtomicPtr;
 
 use portable_atomic::{AtomicU64, Ordering};
 use std::boxed::Box;
+use std::sync::{Mutex, PoisonError};
 
 use super::queue::{Queue, Turn};
 use crate::layout::ones;
@@ -19,10 +20,37 @@ pub(crate) struct Process {
     /// The last slot of layouts by the bits of their slots, and 0 in every child: the limits of all that is issued only by
     /// the process that made them.
     limits: &'static Limits,
+    /// Whether the kernel wipes them.
+    is_wiped: bool,
+    /// How many words of the last page are handed out.
+    handed_out: Mutex<usize>,
     queue: Queue,
 }
 
-type Limits = [AtomicU64; 65];
+/// A page of words that read 0 in every child.
+#[derive(Debug)]
+struct Limits {
+    /// Those by the bits of slots, then those of leased nodes.
+    words: [AtomicU64; Self::LEN],
+    /// More of them, for a process that leased hundreds of nodes.
+    more: AtomicPtr<Limits>,
+}
+
+impl Limits {
+    /// As many as fit a page with the pointer.
+    const LEN: usize = 511;
+    const BY_BITS: usize = 65;
+    const NEW: Self =
+        Self { words: [const { AtomicU64::new(0) }; Self::LEN], more: AtomicPtr::new(ptr::null_mut()) };
+
+    fn more(&self) -> Option<&'static Self> {
+        // SAFETY: only what lives as long as the process is ever stored there.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.more.load(Ordering::Acquire).as_ref()
+        }
+    }
+}
 
 /// The newest one, in this process or a parent of it. No lock: a fork in the middle of anything leaves it whole.
 static CURRENT: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
@@ -42,7 +70,9 @@ impl Process {
             if is_child {
                 after_fork();
             }
-            let made = Self { limits: limits(is_child), queue: Queue::default() };
+            let (limits, is_wiped) = limits(is_child);
+            let handed_out = Mutex::new(Limits::BY_BITS);
+            let made = Self { limits, is_wiped, handed_out, queue: Queue::default() };
             let made = Box::into_raw(Box::new(made));
             match CURRENT.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => newest = made,
@@ -69,8 +99,28 @@ impl Process {
     /// The limit of what only this process issues, of layouts whose slots have so many bits: their last slot, and none in
     /// its children.
     pub(crate) fn limit(&self, slot_bits: u32) -> &'static AtomicU64 {
-        let [.., last] = self.limits;
-        usize::try_from(slot_bits).ok().and_then(|bits| self.limits.get(bits)).unwrap_or(last)
+        let bits = slot_bits.min(64) as usize;
+        let [first, ..] = &self.limits.words;
+        self.limits.words.get(bits).unwrap_or(first)
+    }
+
+    /// A word of a leased node: 0 until its limit is stored there, and 0 in every child. `None` if there is no memory.
+    pub(crate) fn new_limit(&self) -> Option<&'static AtomicU64> {
+        let mut handed_out = self.handed_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut page = self.limits;
+        while let Some(more) = page.more() {
+            page = more;
+        }
+        if let Some(word) = page.words.get(*handed_out) {
+            *handed_out += 1;
+            return Some(word);
+        }
+        // Where the kernel wipes, it wipes the pointer to this page too, so that a handler would not find it.
+        let unwiped = || (!self.is_wiped).then(|| &*Box::leak(Box::new(Limits::NEW)));
+        let more = wiped_words().or_else(unwiped)?;
+        page.more.store(ptr::from_ref(more).cast_mut(), Ordering::Release);
+        *handed_out = 1;
+        more.words.first()
     }
 }
 
@@ -79,18 +129,16 @@ fn after_fork() {
     super::time::KEPT.after_fork();
 }
 
-/// Words that hold the last slots, and 0 in every child.
-fn limits(is_child: bool) -> &'static Limits {
-    static OF_FIRST: Limits = [const { AtomicU64::new(0) }; 65];
-    let words = wiped_words();
+/// Words that hold the last slots, and 0 in every child; and whether the kernel sees to that.
+fn limits(is_child: bool) -> (&'static Limits, bool) {
+    static OF_FIRST: Limits = Limits::NEW;
+    let wiped = wiped_words();
     // Where a handler of forks stores the 0, a child needs another word: its parent's must stay 0.
-    let words = words.unwrap_or_else(|| {
-        if is_child { Box::leak(Box::new([const { AtomicU64::new(0) }; 65])) } else { &OF_FIRST }
-    });
-    for (bits, word) in (0..).zip(words) {
+    let words = wiped.unwrap_or_else(|| if is_child { Box::leak(Box::new(Limits::NEW)) } else { &OF_FIRST });
+    for (bits, word) in (0..).zip(words.words.iter().take(Limits::BY_BITS)) {
         word.store(ones(bits), Ordering::Release);
     }
-    words
+    (words, wiped.is_some())
 }
 
 /// Words in a page that the kernel wipes in children: those of `_Fork` and of a bare `clone` too, which run no handlers.
@@ -99,7 +147,7 @@ fn limits(is_child: bool) -> &'static Limits {
 fn wiped_words() -> Option<&'static Limits> {
     let page = memmap2::MmapOptions::new().len(size_of::<Limits>()).map_anon().ok()?;
     let page = Box::leak(Box::new(memmap2::MmapRaw::from(page)));
-    // SAFETY: the page was mapped just now, only for this, and is never unmapped; an atomic word starts as zeros.
+    // SAFETY: the page was mapped just now, only for this, and is never unmapped; words and pointer start as zeros.
     #[allow(unsafe_code, clippy::cast_ptr_alignment)]
     unsafe {
         let wiped = libc::madvise(page.as_mut_ptr().cast(), page.len(), libc::MADV_WIPEONFORK);
@@ -123,7 +171,8 @@ fn notice_forks() {
         // SAFETY: as in `Process::current`.
         #[allow(unsafe_code)]
         if let Some(parent) = unsafe { CURRENT.load(Ordering::Acquire).as_ref() } {
-            parent.limits.iter().for_each(|word| word.store(0, Ordering::Release));
+            let pages = core::iter::successors(Some(parent.limits), |page| page.more());
+            pages.flat_map(|page| &page.words).for_each(|word| word.store(0, Ordering::Release));
         }
         after_fork();
     }

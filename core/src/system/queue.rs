@@ -16,7 +16,7 @@ use std::sync::PoisonError;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::vec::Vec;
 
-use crate::rule::Run;
+use crate::rule::{Run, Taken};
 
 /// How long a call may not notice that it was closed or interrupted.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -64,7 +64,7 @@ enum State {
     Waiting,
     /// The one that led has left, and this one is the next.
     ToLead,
-    Given(Run),
+    Given(Taken),
     Left,
 }
 
@@ -155,9 +155,9 @@ impl Turn {
     }
 
     /// The slots that a leader took for this call.
-    pub(crate) fn given(&self) -> Option<Run> {
+    pub(crate) fn given(&self) -> Option<Taken> {
         match *self.place.state() {
-            State::Given(run) => Some(run),
+            State::Given(taken) => Some(taken),
             _ => None,
         }
     }
@@ -207,11 +207,12 @@ impl Others<'_> {
     }
 
     /// Shares out a run, from its front on, and leaves the leader its part.
-    pub(crate) fn share(mut self, run: Run) -> Run {
+    pub(crate) fn share(mut self, taken: Taken) -> Taken {
         self.places.retain(|place| *place.state() != State::Left);
         if self.places.is_empty() {
-            return run;
+            return taken;
         }
+        let run = taken.run;
         let _ = LED.try_with(|led| led.set(TURNS.fetch_add(1, Ordering::Relaxed)));
         let wants = core::iter::once(&self.turn.place).chain(&self.places).map(|place| place.wanted);
         let shares = shares((run.last - run.first).saturating_add(1), &wants.collect::<Vec<_>>());
@@ -228,12 +229,12 @@ impl Others<'_> {
             last = theirs.last;
             let mut state = place.state();
             if *state != State::Left {
-                *state = State::Given(theirs);
+                *state = State::Given(Taken { run: theirs, ..taken });
                 place.changed.notify_one();
             }
             false
         });
-        mine
+        Taken { run: mine, ..taken }
     }
 }
 
@@ -287,15 +288,15 @@ mod models {
             let call = move |next: Arc<AtomicU64>| {
                 let turn = Turn::join(queue, (1, 1), 1);
                 loop {
-                    if let Some(run) = turn.given() {
-                        return run.first;
+                    if let Some(taken) = turn.given() {
+                        return taken.run.first;
                     }
                     if turn.is_first() {
                         let others = turn.others();
                         let count = (others.wanted() + 1).min(2);
                         let first = next.fetch_add(count, Ordering::AcqRel);
                         let run = Run { first, last: first + count - 1, rolled_back: false };
-                        return others.share(run).first;
+                        return others.share(Taken { run, placed_node: 0 }).run.first;
                     }
                     turn.place().wait();
                 }
@@ -326,8 +327,8 @@ mod tests {
         Process::current().wait_for(key, wanted)
     }
 
-    fn run(first: u64, last: u64) -> Run {
-        Run { first, last, rolled_back: false }
+    fn run(first: u64, last: u64) -> Taken {
+        Taken { run: Run { first, last, rolled_back: false }, placed_node: 7 }
     }
 
     #[test]

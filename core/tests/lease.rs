@@ -1,0 +1,328 @@
+//! Nodes by lease, as a keeper gives them: here by hand.
+#![cfg(all(unix, not(loom)))]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use polyflake::{
+    BuiltinClock, Error, ErrorCode, Lease, LeaseKeeper, LeaseState, Options, Snowflake, StdTime,
+};
+
+/// Counts what it is told.
+#[derive(Debug, Default, Clone)]
+struct Keeper {
+    wakes: Arc<AtomicU64>,
+    joined: Arc<AtomicU64>,
+    left: Arc<AtomicU64>,
+    closed: Arc<AtomicU64>,
+}
+
+impl LeaseKeeper for Keeper {
+    fn wake(&self) {
+        self.wakes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn joined(&self) {
+        self.joined.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn left(&self, is_closed: bool) {
+        self.left.fetch_add(1, Ordering::SeqCst);
+        self.closed.fetch_add(u64::from(is_closed), Ordering::SeqCst);
+    }
+
+    fn store(&self) -> &'static str {
+        "redis://host:6379/0"
+    }
+
+    fn retry_after_ms(&self) -> u64 {
+        700
+    }
+
+    fn is_reachable(&self) -> bool {
+        true
+    }
+}
+
+/// The epoch of each test is its own, so that none has another's nodes.
+struct Test {
+    options: Options,
+    epoch_ms: u64,
+    keeper: Keeper,
+    lease: &'static Lease,
+}
+
+impl Test {
+    fn new(epoch_ms: u64) -> Self {
+        let layout = format!("timestamp:41|datacenter:5|worker:5|sequence:12@{epoch_ms}/1ms");
+        let options =
+            Snowflake::builder().layout(layout.as_str()).lease("redis://host/0").max_wait_ms(60_000);
+        let keeper = Keeper::default();
+        let lease = options.new_lease(Box::new(keeper.clone())).unwrap();
+        Self { options, epoch_ms, keeper, lease }
+    }
+
+    fn ids(&self) -> Snowflake {
+        self.build(&self.options)
+    }
+
+    fn build(&self, options: &Options) -> Snowflake {
+        options.build_on_lease(self.lease, StdTime, |clock: BuiltinClock| clock).unwrap()
+    }
+
+    /// The present tick.
+    fn now(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        u64::try_from(now).unwrap() - self.epoch_ms
+    }
+
+    fn hold(&self, node: u64) {
+        assert!(self.lease.hold(node, self.now(), self.now() + 3_600_000));
+    }
+}
+
+fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorCode {
+    result.unwrap_err().code()
+}
+
+#[test]
+fn a_lease_brings_a_node_and_another_one() {
+    let test = Test::new(1_500_000_000_001);
+    let ids = test.ids();
+    let error = ids.try_next_id().unwrap_err();
+    assert_eq!((error.code(), error.retry_after_ms()), (ErrorCode::LeaseLost, Some(700)));
+    assert!(error.to_string().contains("redis://host:6379/0 has not renewed it"), "{error}");
+    assert!(test.keeper.wakes.load(Ordering::SeqCst) > 0);
+
+    test.hold(7);
+    let first = ids.next_id().unwrap();
+    assert_eq!((ids.decode(first).unwrap().node(), ids.node()), (7, 7));
+    assert!(ids.next_ids(10_000).unwrap().iter().all(|id| ids.decode(*id).unwrap().node() == 7));
+    let last = ids.next_id().unwrap();
+
+    let issued_until = test.lease.end();
+    assert_eq!(issued_until, ids.decode(last).unwrap().ticks() + 1);
+    assert_eq!(code(ids.try_next_id()), ErrorCode::LeaseLost);
+    assert_eq!(test.lease.end(), 0);
+
+    test.hold(900);
+    let next = ids.next_id().unwrap();
+    assert_eq!(ids.node(), 900);
+    let (last, next) = (ids.decode(last).unwrap(), ids.decode(next).unwrap());
+    assert!(next.node() == 900 && next.ticks() > last.ticks(), "{last:?} {next:?}");
+}
+
+#[test]
+fn nothing_is_issued_at_the_bound_or_past_it() {
+    let test = Test::new(1_500_000_000_002);
+    let lease = test.options.clone().max_ahead_ms(1000).new_lease(Box::new(test.keeper.clone())).unwrap();
+    let ids = test.options.clone().max_ahead_ms(1000).max_wait_ms(0);
+    let ids = ids.build_on_lease(lease, StdTime, |clock: BuiltinClock| clock).unwrap();
+    let bound = test.now() + 2;
+    assert!(lease.hold(3, bound - 2, bound));
+    let mut last = 0;
+    let end = loop {
+        match ids.next_id() {
+            Ok(id) => last = ids.decode(id).unwrap().ticks(),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((end.code(), last), (ErrorCode::LeaseLost, bound - 1));
+    assert_eq!(code(ids.next_ids(1)), ErrorCode::LeaseLost);
+    lease.extend(bound + 2);
+    let more = ids.next_ids(4096).unwrap();
+    assert!(more.iter().all(|id| (bound..bound + 2).contains(&ids.decode(*id).unwrap().ticks())));
+    // An older bound moves nothing back.
+    lease.extend(bound);
+    assert!(ids.next_id().is_ok());
+}
+
+#[test]
+fn a_call_waits_for_the_keeper_and_a_batch_is_of_one_node() {
+    let test = Test::new(1_500_000_000_003);
+    let ids = test.build(&test.options.clone());
+    let bound = test.now() + 100;
+    assert!(test.lease.hold(1, bound - 100, bound));
+    let batch = thread::scope(|scope| {
+        // More than 100 ticks have.
+        let batch = scope.spawn(|| ids.next_ids(1_000_000).unwrap());
+        while test.keeper.wakes.load(Ordering::SeqCst) == 0 {
+            thread::yield_now();
+        }
+        test.lease.end();
+        test.hold(2);
+        batch.join().unwrap()
+    });
+    assert!(batch.is_sorted_by(|a, b| a < b));
+    assert!(batch.iter().all(|id| ids.decode(*id).unwrap().node() == 2));
+}
+
+#[test]
+fn nodes_change_under_threads_and_nothing_repeats() {
+    let test = Test::new(1_500_000_000_004);
+    let ids = test.build(&test.options.clone());
+    let other = test.build(&test.options.clone());
+    let done = AtomicU64::new(0);
+    // Of each term: the node, its first tick, and the tick after its last.
+    let mut terms = Vec::new();
+    let all: Vec<Vec<u64>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|n| {
+                let (ids, done, test) = (if n % 2 == 0 { &ids } else { &other }, &done, &test);
+                scope.spawn(move || {
+                    let mut all = Vec::new();
+                    let mut local = (n == 3).then(|| test.build(&test.options.clone()).into_local());
+                    while done.load(Ordering::SeqCst) == 0 {
+                        match (n, &mut local) {
+                            (_, Some(local)) => all.push(local.next_id().unwrap()),
+                            (2, None) => all.extend(ids.next_ids(50).unwrap()),
+                            _ => all.push(ids.next_id().unwrap()),
+                        }
+                    }
+                    all
+                })
+            })
+            .collect();
+        for round in 0..200 {
+            let first = test.now().max(terms.last().map_or(0, |(_, _, end)| *end));
+            assert!(test.lease.hold(round % 8, first, first + 10_000));
+            thread::sleep(Duration::from_micros(round * 17 % 3000));
+            terms.push((round % 8, first, test.lease.end().max(first)));
+        }
+        done.store(1, Ordering::SeqCst);
+        test.hold(9);
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut seen = HashSet::new();
+    for id in all.iter().flatten() {
+        assert!(seen.insert(*id), "{id} twice");
+        let decoded = ids.decode(*id).unwrap();
+        let (node, tick) = (decoded.node(), decoded.ticks());
+        let is_in = |(of, first, end): &(u64, u64, u64)| *of == node && (*first..*end).contains(&tick);
+        assert!(node == 9 || terms.iter().any(is_in), "node {node} in tick {tick}");
+    }
+    for (n, ids) in all.iter().enumerate() {
+        assert!(n == 2 || ids.is_sorted_by(|a, b| a < b), "thread {n}");
+    }
+    assert_eq!(ids.stats().unwrap().lease_losses, 0);
+}
+
+#[test]
+fn the_keeper_hears_who_comes_and_goes_once() {
+    let test = Test::new(1_500_000_000_005);
+    let (ids, other) = (test.ids(), test.ids());
+    ids.close();
+    ids.close();
+    assert_eq!(code(ids.next_id()), ErrorCode::Closed);
+    assert_eq!(ids.lease().unwrap().unwrap().state, LeaseState::Closed);
+    drop((ids, other));
+    let counts = [&test.keeper.joined, &test.keeper.left, &test.keeper.closed];
+    assert_eq!(counts.map(|count| count.load(Ordering::SeqCst)), [2, 2, 1]);
+}
+
+#[test]
+fn a_lease_tells_how_it_stands() {
+    let test = Test::new(1_500_000_000_006);
+    let ids = test.ids();
+    let bound = test.now() + 3_600_000;
+    assert!(test.lease.hold(70, 0, bound));
+    let info = ids.lease().unwrap().unwrap();
+    assert_eq!((info.node, info.bound_ms, info.state), (70, test.epoch_ms + bound, LeaseState::Held));
+    assert!(info.left_ms <= 3_600_000 && info.store == "redis://host:6379/0");
+    test.lease.end();
+    test.lease.count_loss();
+    let info = ids.lease().unwrap().unwrap();
+    assert_eq!((info.state, info.left_ms), (LeaseState::Lost, 0));
+    assert_eq!(ids.stats().unwrap().lease_losses, 1);
+    assert_eq!(Snowflake::builder().node(1).build().unwrap().lease().unwrap(), None);
+}
+
+#[test]
+fn one_node_has_one_lease_or_none_in_a_process() {
+    let test = Test::new(1_500_000_000_007);
+    let layout = test.ids().layout().to_string();
+    let unleased = Snowflake::builder().layout(layout.as_str());
+    let _used = unleased.clone().node(5).build().unwrap();
+    assert!(Lease::is_used(test.ids().layout(), 5));
+    assert!(!test.lease.hold(5, 0, u64::MAX));
+    assert!(!Lease::is_used(test.ids().layout(), 6));
+    test.hold(6);
+    assert!(Lease::is_used(test.ids().layout(), 6));
+    let other = test.options.new_lease(Box::new(Keeper::default())).unwrap();
+    assert!(!other.hold(6, 0, u64::MAX));
+    let error = unleased.clone().node(6).build().unwrap_err();
+    assert!(error.to_string().contains("has, or had, a lease on this node"), "{error}");
+    test.lease.end();
+    assert!(other.hold(6, 0, u64::MAX));
+    assert_eq!(code(unleased.node(6).build()), ErrorCode::InvalidOption);
+}
+
+#[test]
+fn options_that_do_not_go_with_a_lease_are_refused() {
+    let test = Test::new(1_500_000_000_008);
+    let _first = test.ids();
+    for (options, says) in [
+        (test.options.clone().state("/tmp/state"), "state and lease are both given"),
+        (Snowflake::builder().lease(""), "lease is ``"),
+    ] {
+        let error = options.lease_terms().unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    let other = test.options.clone().max_ahead_ms(5);
+    assert_eq!(
+        code(other.build_on_lease(test.lease, StdTime, |clock: BuiltinClock| clock)),
+        ErrorCode::InvalidOption
+    );
+    assert_eq!(code(test.options.build()), ErrorCode::InvalidOption);
+    assert_eq!(code(test.options.build_with_clock(|| Ok(0))), ErrorCode::InvalidOption);
+    let fixed = |options: Options| options.lease_terms().map(|terms| terms.unwrap().fixed);
+    let options = || test.options.clone();
+    assert_eq!(fixed(options()), Ok((0, 0)));
+    assert_eq!(fixed(options().node([("datacenter", 3)])), Ok((31 << 5, 3 << 5)));
+    assert_eq!(fixed(options().node([("worker", 31)])), Ok((31, 31)));
+    assert_eq!(fixed(options().node(1023)), Ok((1023, 1023)));
+    assert_eq!(code(fixed(options().node(1024))), ErrorCode::InvalidNode);
+    assert_eq!(code(fixed(options().node([("shard", 1)]))), ErrorCode::InvalidNode);
+    assert_eq!(code(fixed(options().node([("worker", 32)]))), ErrorCode::InvalidNode);
+    let secret = format!("{:?}", options().lease("redis://:secret@host"));
+    assert!(!secret.contains("secret"), "{secret}");
+}
+
+#[test]
+fn children_have_none_of_it() {
+    let test = Test::new(1_500_000_000_009);
+    let ids = test.ids();
+    test.hold(11);
+    let first = ids.next_id().unwrap();
+    let forked =
+        |ids: &Snowflake| code(ids.next_id()) == ErrorCode::Forked && code(ids.lease()) == ErrorCode::Forked;
+    // SAFETY: the child calls nothing but what is async-signal-safe: no lock, no heap.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let is_forked = forked(&ids);
+        // SAFETY: it ends the child at once.
+        unsafe { libc::_exit(i32::from(!is_forked)) };
+    }
+    let mut status = 1;
+    // SAFETY: it writes to `status` only.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert!(ids.next_id().unwrap() > first);
+    drop(ids);
+    assert_eq!(test.keeper.left.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_process_may_have_more_nodes_than_a_page_has_words() {
+    let test = Test::new(1_500_000_000_010);
+    let ids = test.ids();
+    for node in 0..1000 {
+        assert!(test.lease.hold(node, test.now(), u64::MAX), "{node}");
+        let id = ids.next_id().unwrap();
+        assert_eq!(ids.decode(id).unwrap().node(), node);
+        test.lease.end();
+    }
+}
