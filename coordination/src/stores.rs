@@ -1,7 +1,11 @@
 //! The stores that Polyflake comes with.
 
+mod record;
+pub mod redis;
+mod tls;
+
 use crate::store::{Store, StoreError};
-use crate::url::Address;
+use crate::url::{Address, Scheme};
 
 /// The store at an address. Nothing is sent before its first use.
 ///
@@ -9,5 +13,10 @@ use crate::url::Address;
 ///
 /// [`StoreError::Refused`] where the address asks for what the store's client does not have.
 pub fn open(address: &Address) -> Result<Box<dyn Store>, StoreError> {
-    Err(StoreError::Refused(format!("{address}: this kind of store is not built in")))
+    match address.scheme() {
+        Scheme::Redis | Scheme::RedisSentinel | Scheme::RedisCluster => {
+            Ok(Box::new(redis::RedisStore::new(address)?))
+        }
+        _ => Err(StoreError::Refused(format!("{address}: this kind of store is not built in"))),
+    }
 }
