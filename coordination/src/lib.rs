@@ -3,6 +3,8 @@
 mod space;
 mod store;
 pub mod stores;
+mod url;
 
 pub use space::Space;
 pub use store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+pub use url::{Address, Scheme};

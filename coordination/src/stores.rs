@@ -1,1 +1,22 @@
 //! The stores that Polyflake comes with.
+
+mod record;
+pub mod redis;
+mod tls;
+
+use crate::store::{Store, StoreError};
+use crate::url::{Address, Scheme};
+
+/// The store at an address. Nothing is sent before its first use.
+///
+/// # Errors
+///
+/// [`StoreError::Refused`] where the address asks for what the store's client does not have.
+pub fn open(address: &Address) -> Result<Box<dyn Store>, StoreError> {
+    match address.scheme() {
+        Scheme::Redis | Scheme::RedisSentinel | Scheme::RedisCluster => {
+            Ok(Box::new(redis::RedisStore::new(address)?))
+        }
+        _ => Err(StoreError::Refused(format!("{address}: this kind of store is not built in"))),
+    }
+}

@@ -1,0 +1,724 @@
+//! Addresses of stores: `redis://user:password@host:6379/0?namespace=shop&ttl=30s`.
+//!
+//! Some of them name several hosts, which no parser of URLs reads: the parts are split here, hosts and escapes are read by
+//! `url` and `percent-encoding`. No message of this module has a part of the address in it that may be a secret.
+
+use core::fmt::{self, Write as _};
+use core::hash::{Hash as _, Hasher as _};
+use core::ops::RangeInclusive;
+use std::collections::hash_map::DefaultHasher;
+
+use percent_encoding::percent_decode_str;
+use url::{Host, form_urlencoded};
+
+const OURS: [&str; 10] = [
+    "namespace",
+    "ttl",
+    "wait",
+    "nodes",
+    "label",
+    "clock_difference",
+    "replicas",
+    "durability",
+    "init",
+    // Not given to a driver by mistake when it comes.
+    "schema",
+];
+
+/// What the drivers have that looks like one of ours.
+const THEIRS: [&str; 2] = ["wait_timeout", "ttl_check_interval"];
+
+/// A kind of store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// `redis`, `rediss`: one server.
+    Redis,
+    /// `redis-sentinel`, `rediss-sentinel`: the master that Sentinels name.
+    RedisSentinel,
+    /// `redis-cluster`, `rediss-cluster`.
+    RedisCluster,
+    /// `postgres`, `postgresql`.
+    Postgres,
+    /// `mysql`, `mariadb`.
+    Mysql,
+    /// `etcd`, `etcds`.
+    Etcd,
+    /// `sqlite`: a file.
+    Sqlite,
+}
+
+impl Scheme {
+    fn read(name: &str) -> Result<(Self, bool), String> {
+        Ok(match name {
+            "redis" => (Self::Redis, false),
+            "rediss" => (Self::Redis, true),
+            "redis-sentinel" => (Self::RedisSentinel, false),
+            "rediss-sentinel" => (Self::RedisSentinel, true),
+            "redis-cluster" => (Self::RedisCluster, false),
+            "rediss-cluster" => (Self::RedisCluster, true),
+            "postgres" | "postgresql" => (Self::Postgres, false),
+            "mysql" | "mariadb" => (Self::Mysql, false),
+            "etcd" => (Self::Etcd, false),
+            "etcds" => (Self::Etcd, true),
+            "sqlite" => (Self::Sqlite, false),
+            "zookeeper" => return Err("zookeeper is not built in yet: use etcd, redis or a SQL store".into()),
+            _ => {
+                return Err("no such kind of store: an address starts with redis://, rediss://, \
+                            redis-sentinel://, redis-cluster://, postgres://, mysql://, etcd://, etcds:// or sqlite://"
+                    .into());
+            }
+        })
+    }
+
+    const fn name(self, is_tls: bool) -> &'static str {
+        match (self, is_tls) {
+            (Self::Redis, false) => "redis",
+            (Self::Redis, true) => "rediss",
+            (Self::RedisSentinel, false) => "redis-sentinel",
+            (Self::RedisSentinel, true) => "rediss-sentinel",
+            (Self::RedisCluster, false) => "redis-cluster",
+            (Self::RedisCluster, true) => "rediss-cluster",
+            (Self::Postgres, _) => "postgres",
+            (Self::Mysql, _) => "mysql",
+            (Self::Etcd, false) => "etcd",
+            (Self::Etcd, true) => "etcds",
+            (Self::Sqlite, _) => "sqlite",
+        }
+    }
+
+    const fn port(self) -> u16 {
+        match self {
+            Self::Redis | Self::RedisCluster => 6379,
+            Self::RedisSentinel => 26379,
+            Self::Postgres => 5432,
+            Self::Mysql => 3306,
+            Self::Etcd => 2379,
+            Self::Sqlite => 0,
+        }
+    }
+
+    /// Whether it is a Redis of one kind or another.
+    pub const fn is_redis(self) -> bool {
+        matches!(self, Self::Redis | Self::RedisSentinel | Self::RedisCluster)
+    }
+}
+
+/// Where a store is, and how leases in it are kept. Neither `Display` nor `Debug` show a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Leases of two namespaces do not know of each other.
+    pub namespace: String,
+    /// The time to live of a lease.
+    pub ttl_ms: u64,
+    /// How long to wait for a free node.
+    pub wait_ms: u64,
+    /// The nodes that may be leased; all of them where absent.
+    pub nodes: Option<RangeInclusive<u64>>,
+    /// How far the local clock may be from the store's.
+    pub clock_difference_ms: u64,
+    /// Redis: how many replicas must have a change before it counts.
+    pub replicas: u32,
+    /// Redis: it is meant that the server may forget.
+    pub is_durability_none: bool,
+    /// Whether the user vouches that nobody had a lease before.
+    pub is_init: bool,
+    label: Option<String>,
+    scheme: Scheme,
+    is_tls: bool,
+    // As written, with escapes.
+    user: Option<String>,
+    password: Option<String>,
+    hosts: Vec<(String, u16)>,
+    // Without the first slash; of SQLite decoded, with it.
+    path: String,
+    // As written, without ours.
+    query: Vec<String>,
+}
+
+impl Address {
+    /// Reads an address.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it and what would fit, with nothing in it that may be a secret.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err("a store's address has no spaces and control characters: write them as %20".into());
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err("a store's address is a URL such as redis://host:6379/0 or sqlite:///path".into());
+        };
+        let (scheme, is_tls) = Scheme::read(&scheme.to_ascii_lowercase())?;
+        if rest.contains('#') {
+            return Err(format!("a store's address has no #: {ESCAPES}"));
+        }
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = place.split_once('/').unwrap_or((place, ""));
+        if query.contains('@') || (path.contains('@') && scheme != Scheme::Sqlite) {
+            // The rest of a password with a slash in it, which must not be taken for a path.
+            return Err(format!("an @ after the host: {ESCAPES}"));
+        }
+        let (parameters, query) = Parameters::read(query, scheme)?;
+        let (userinfo, hosts) = match authority.rsplit_once('@') {
+            Some((userinfo, hosts)) => (Some(userinfo), hosts),
+            None => (None, authority),
+        };
+        let (user, password) = match userinfo.map(|it| it.split_once(':').unwrap_or((it, ""))) {
+            Some((user, password)) => (Some(user).filter(|it| !it.is_empty()), Some(password)),
+            None => (None, None),
+        };
+        let password = password.filter(|it| !it.is_empty());
+        for part in [user, password].into_iter().flatten() {
+            decode(part).ok_or_else(|| format!("user or password is not UTF-8: {ESCAPES}"))?;
+        }
+        let hosts = if scheme == Scheme::Sqlite {
+            if !authority.is_empty() {
+                return Err(
+                    "an SQLite file is named by its whole path: sqlite:///var/lib/app/leases.db".into()
+                );
+            }
+            Vec::new()
+        } else {
+            read_hosts(hosts, scheme)?
+        };
+        let path = read_path(path, scheme)?;
+        let Parameters {
+            namespace,
+            ttl_ms,
+            wait_ms,
+            nodes,
+            label,
+            clock_difference_ms,
+            replicas,
+            is_durability_none,
+            is_init,
+        } = parameters;
+        Ok(Self {
+            namespace: namespace.unwrap_or_else(|| "default".into()),
+            ttl_ms,
+            wait_ms: wait_ms.unwrap_or(ttl_ms + 5_000),
+            nodes,
+            clock_difference_ms,
+            replicas,
+            is_durability_none,
+            is_init,
+            label,
+            scheme,
+            is_tls,
+            user: user.map(Into::into),
+            password: password.map(Into::into),
+            hosts,
+            path,
+            query,
+        })
+    }
+
+    /// The kind of store.
+    pub const fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Whether the scheme asks for TLS. (SQL stores ask in the query.)
+    pub const fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
+    /// Who a lease's record says holds it: `label`, else the names of the host and the process that asks.
+    pub fn label(&self) -> String {
+        self.label.clone().unwrap_or_else(|| {
+            let host = gethostname::gethostname();
+            let host: String = host.to_string_lossy().chars().filter(|c| !c.is_control()).take(100).collect();
+            format!("{host}:{}", std::process::id())
+        })
+    }
+
+    /// The hosts, in lower case, with their ports. Those of `postgres` may be absent, or a folder of sockets.
+    pub fn hosts(&self) -> &[(String, u16)] {
+        &self.hosts
+    }
+
+    /// The user's name.
+    pub fn user(&self) -> Option<String> {
+        self.user.as_deref().and_then(decode)
+    }
+
+    /// A secret.
+    pub fn password(&self) -> Option<String> {
+        self.password.as_deref().and_then(decode)
+    }
+
+    /// The database; of Sentinel the master's name, `/`, and the database. Of `sqlite` the path of the file.
+    pub fn path(&self) -> String {
+        if self.scheme == Scheme::Sqlite { self.path.clone() } else { decode(&self.path).unwrap_or_default() }
+    }
+
+    /// A parameter of the driver's. It may be a secret.
+    pub fn parameter(&self, name: &str) -> Option<String> {
+        form_urlencoded::parse(self.query.join("&").as_bytes())
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.into_owned())
+    }
+
+    /// Names of the driver's parameters, in the order given.
+    pub fn parameter_names(&self) -> Vec<String> {
+        form_urlencoded::parse(self.query.join("&").as_bytes()).map(|(key, _)| key.into_owned()).collect()
+    }
+
+    /// The address without our parameters, with its secrets: for a driver only.
+    pub fn driver_url(&self) -> String {
+        let mut url = format!("{}://", self.scheme.name(self.is_tls));
+        if self.user.is_some() || self.password.is_some() {
+            url.push_str(self.user.as_deref().unwrap_or_default());
+            if let Some(password) = &self.password {
+                url.push(':');
+                url.push_str(password);
+            }
+            url.push('@');
+        }
+        self.push_place(&mut url);
+        for (i, parameter) in self.query.iter().enumerate() {
+            url.push(if i == 0 { '?' } else { '&' });
+            url.push_str(parameter);
+        }
+        url
+    }
+
+    /// Equal for addresses that lead to the same store as the same user: they can share a connection. Our parameters are
+    /// no part of it.
+    pub fn key(&self) -> String {
+        let mut hosts = self.hosts.clone();
+        hosts.sort();
+        hosts.dedup();
+        let mut query = self.query.clone();
+        query.sort();
+        let mut key = String::new();
+        for half in 0..2_u8 {
+            let mut hasher = DefaultHasher::new();
+            (half, self.scheme, self.is_tls, self.user(), self.password(), &hosts, self.path(), &query)
+                .hash(&mut hasher);
+            let _ = write!(key, "{:016x}", hasher.finish());
+        }
+        key
+    }
+
+    fn push_place(&self, to: &mut String) {
+        for (i, (host, port)) in self.hosts.iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            let _ = write!(to, "{comma}{host}:{port}");
+        }
+        if self.scheme != Scheme::Sqlite && !self.path.is_empty() {
+            to.push('/');
+        }
+        to.push_str(&self.path);
+    }
+}
+
+const ESCAPES: &str =
+    "in a user's name or password write @ as %40, / as %2F, ? as %3F, # as %23, : as %3A and % as %25";
+
+fn decode(text: &str) -> Option<String> {
+    percent_decode_str(text).decode_utf8().ok().map(Into::into)
+}
+
+fn read_hosts(text: &str, scheme: Scheme) -> Result<Vec<(String, u16)>, String> {
+    if text.is_empty() {
+        // The driver then takes the server of this host, or its `host` parameter.
+        return if scheme == Scheme::Postgres {
+            Ok(Vec::new())
+        } else {
+            Err("no host in the store's address".into())
+        };
+    }
+    let is_list =
+        matches!(scheme, Scheme::RedisSentinel | Scheme::RedisCluster | Scheme::Etcd | Scheme::Postgres);
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > 1 && !is_list {
+        return Err(format!(
+            "{} takes one host{}",
+            scheme.name(false),
+            if scheme.is_redis() {
+                "; for several there are redis-sentinel:// and redis-cluster://"
+            } else {
+                ""
+            }
+        ));
+    }
+    parts.into_iter().map(|part| read_host(part, scheme)).collect()
+}
+
+fn read_host(text: &str, scheme: Scheme) -> Result<(String, u16), String> {
+    let bad = || "a host is written name:port, 192.0.2.1:port or [2001:db8::1]:port".to_owned();
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => {
+            let is_number = port.bytes().all(|b| b.is_ascii_digit());
+            let port = port.parse().ok().filter(|&port: &u16| is_number && port != 0);
+            (host, port.ok_or_else(|| format!("a port is a number from 1 to 65535; {ESCAPES}"))?)
+        }
+        _ => (text, scheme.port()),
+    };
+    if host.is_empty() {
+        return Err(bad());
+    }
+    let is_socket =
+        scheme == Scheme::Postgres && host.get(..3).is_some_and(|it| it.eq_ignore_ascii_case("%2f"));
+    if is_socket {
+        Host::parse_opaque(host).map_err(|_| bad())?;
+        return Ok((host.into(), port));
+    }
+    if host.contains('%') || !host.is_ascii() {
+        return Err(bad());
+    }
+    let host = Host::parse(host).map_err(|_| bad())?;
+    Ok((host.to_string(), port))
+}
+
+fn read_path(path: &str, scheme: Scheme) -> Result<String, String> {
+    let decoded = decode(path).ok_or("the path in the store's address is not UTF-8")?;
+    if decoded.chars().any(char::is_control) {
+        return Err("the path in the store's address has control characters".into());
+    }
+    let is_database = |it: &str| it.parse::<u32>().is_ok_and(|n| n.to_string() == it);
+    let path = path.trim_end_matches('/');
+    match scheme {
+        Scheme::Sqlite if path.is_empty() || decoded.ends_with('/') => {
+            Err("an SQLite file is named by its whole path: sqlite:///var/lib/app/leases.db".into())
+        }
+        Scheme::Sqlite => Ok(format!("/{decoded}")),
+        Scheme::Redis if path.is_empty() => Ok("0".into()),
+        Scheme::Redis if is_database(path) => Ok(path.into()),
+        Scheme::Redis => Err("a Redis database is a number: redis://host:6379/0".into()),
+        Scheme::RedisCluster if matches!(path, "" | "0") => Ok(String::new()),
+        Scheme::RedisCluster => Err("a Redis Cluster has no databases but 0".into()),
+        Scheme::RedisSentinel => {
+            let (master, database) = path.split_once('/').unwrap_or((path, "0"));
+            if master.is_empty() || is_database(path) || !is_database(database) {
+                return Err("Sentinel needs the master's name, then the database: \
+                            redis-sentinel://host:26379,other:26379/mymaster/0"
+                    .into());
+            }
+            Ok(format!("{master}/{database}"))
+        }
+        Scheme::Etcd if path.is_empty() => Ok(String::new()),
+        Scheme::Etcd => Err("an etcd address has no path: namespace=... tells one fleet from another".into()),
+        Scheme::Mysql if path.is_empty() => {
+            Err("a MySQL address names a database: mysql://user@host:3306/database".into())
+        }
+        Scheme::Postgres | Scheme::Mysql if path.contains('/') => {
+            Err("a database is one name; write / in it as %2F".into())
+        }
+        Scheme::Postgres | Scheme::Mysql => Ok(path.into()),
+    }
+}
+
+#[derive(Default)]
+struct Parameters {
+    namespace: Option<String>,
+    ttl_ms: u64,
+    wait_ms: Option<u64>,
+    nodes: Option<RangeInclusive<u64>>,
+    label: Option<String>,
+    clock_difference_ms: u64,
+    replicas: u32,
+    is_durability_none: bool,
+    is_init: bool,
+}
+
+impl Parameters {
+    /// Ours, and what is left.
+    fn read(query: &str, scheme: Scheme) -> Result<(Self, Vec<String>), String> {
+        let mut it = Self { ttl_ms: 30_000, clock_difference_ms: 1_000, ..Self::default() };
+        let mut rest = Vec::new();
+        let mut seen = Vec::new();
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            if !part.contains('=') {
+                return Err(format!("a parameter in the store's address has no value; {ESCAPES}"));
+            }
+            let Some((key, value)) = form_urlencoded::parse(part.as_bytes()).next() else { continue };
+            // What is not UTF-8 was replaced there.
+            if value.contains(char::REPLACEMENT_CHARACTER) {
+                return Err("a parameter in the store's address is not UTF-8".into());
+            }
+            if seen.contains(&key) {
+                return Err(format!("a parameter is given twice; ours are {}", ours(scheme)));
+            }
+            let is_redis_only = matches!(&*key, "replicas" | "durability");
+            match &*key {
+                _ if is_redis_only && !scheme.is_redis() => {
+                    return Err(format!("{key} is for Redis only; ours here are {}", ours(scheme)));
+                }
+                "namespace" => it.namespace = Some(namespace(&value)?),
+                "ttl" => it.ttl_ms = duration("ttl", &value, 3_000, 3_600_000)?,
+                "wait" => it.wait_ms = Some(duration("wait", &value, 0, 86_400_000)?),
+                "clock_difference" => {
+                    it.clock_difference_ms = duration("clock_difference", &value, 10, 3_600_000)?;
+                }
+                "nodes" => it.nodes = Some(nodes(&value)?),
+                "label" if value.is_empty() || value.chars().count() > 128 => {
+                    return Err("label is a text of 1 to 128 characters".into());
+                }
+                "label" if value.chars().any(char::is_control) => {
+                    return Err("label is a text without control characters".into());
+                }
+                "label" => it.label = Some(value.clone().into_owned()),
+                "replicas" => {
+                    it.replicas =
+                        number(&value).and_then(|n| u32::try_from(n).ok()).filter(|&n| n <= 16).ok_or(
+                            "replicas is how many replicas must confirm a change: a number from 0 to 16",
+                        )?;
+                }
+                "durability" if value == "none" => it.is_durability_none = true,
+                "durability" => {
+                    return Err("durability has one value, none: it is meant that Redis may forget".into());
+                }
+                "init" if value == "yes" => it.is_init = true,
+                "init" => {
+                    return Err("init has one value, yes: nobody had a lease in this store before".into());
+                }
+                _ if looks_like_ours(&key) => {
+                    return Err(format!("no such parameter; ours are {}", ours(scheme)));
+                }
+                _ => rest.push(part.to_owned()),
+            }
+            seen.push(key);
+        }
+        Ok((it, rest))
+    }
+}
+
+fn ours(scheme: Scheme) -> String {
+    let mut names = OURS.to_vec();
+    names.retain(|&it| it != "schema" && (scheme.is_redis() || !matches!(it, "replicas" | "durability")));
+    names.join(", ")
+}
+
+fn looks_like_ours(key: &str) -> bool {
+    let key = key.to_ascii_lowercase().replace('-', "_");
+    !THEIRS.contains(&&*key)
+        && OURS.iter().any(|ours| key.starts_with(ours) || (key.len() > 2 && ours.starts_with(&*key)))
+}
+
+fn namespace(value: &str) -> Result<String, String> {
+    let is_fit = (1..=64).contains(&value.len())
+        && value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    is_fit
+        .then(|| value.to_owned())
+        .ok_or_else(|| "namespace has 1 to 64 letters, digits, dots, underscores and hyphens".into())
+}
+
+fn duration(name: &str, value: &str, min: u64, max: u64) -> Result<u64, String> {
+    humantime::parse_duration(value)
+        .ok()
+        .and_then(|it| u64::try_from(it.as_millis()).ok())
+        .filter(|ms| (min..=max).contains(ms))
+        .ok_or_else(|| {
+            let text = |ms| humantime::format_duration(core::time::Duration::from_millis(ms));
+            format!("{name} is a time from {} to {}, such as 500ms, 30s, 2m or 1h", text(min), text(max))
+        })
+}
+
+fn number(value: &str) -> Option<u64> {
+    value.bytes().all(|b| b.is_ascii_digit()).then(|| value.parse().ok()).flatten()
+}
+
+fn nodes(value: &str) -> Result<RangeInclusive<u64>, String> {
+    let (first, last) = value.split_once('-').unwrap_or((value, value));
+    number(first)
+        .zip(number(last))
+        .filter(|(first, last)| first <= last)
+        .map(|(first, last)| first..=last)
+        .ok_or_else(|| "nodes is a range such as 0-31 (both of them included), or one number".into())
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = format!("{}://", self.scheme.name(self.is_tls));
+        self.push_place(&mut text);
+        f.write_str(&text)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Address {
+        Address::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
+    }
+
+    fn error(text: &str) -> String {
+        Address::parse(text).expect_err(text)
+    }
+
+    #[test]
+    fn an_address_of_one_host_has_our_defaults() {
+        let address = parse("redis://Host");
+        assert_eq!(address.to_string(), "redis://host:6379/0");
+        assert_eq!(format!("{address:?}"), "Address(redis://host:6379/0)");
+        assert_eq!(address.driver_url(), "redis://host:6379/0");
+        assert_eq!(address.namespace, "default");
+        assert_eq!((address.ttl_ms, address.wait_ms, address.clock_difference_ms), (30_000, 35_000, 1_000));
+        assert_eq!((address.nodes.clone(), address.replicas), (None, 0));
+        assert!(!address.is_init && !address.is_durability_none && !address.is_tls());
+        assert!(address.label().ends_with(&format!(":{}", std::process::id())), "{}", address.label());
+    }
+
+    #[test]
+    fn our_parameters_are_taken_out() {
+        let address = parse(
+            "redis://u:p%40@[2001:DB8::1]:7000/3?protocol=resp3&namespace=shop.v-2_x&ttl=1m&wait=0s&nodes=4-31&label=a+b%40c\
+             &clock_difference=250ms&replicas=2&durability=none&init=yes&x=%20",
+        );
+        assert_eq!(address.driver_url(), "redis://u:p%40@[2001:db8::1]:7000/3?protocol=resp3&x=%20");
+        assert_eq!(address.to_string(), "redis://[2001:db8::1]:7000/3");
+        assert_eq!(address.namespace, "shop.v-2_x");
+        assert_eq!((address.ttl_ms, address.wait_ms, address.clock_difference_ms), (60_000, 0, 250));
+        assert_eq!((address.nodes.clone(), address.replicas), (Some(4..=31), 2));
+        assert!(address.is_init && address.is_durability_none);
+        assert_eq!(address.label(), "a b@c");
+        assert_eq!((address.user(), address.password()), (Some("u".into()), Some("p@".into())));
+        assert_eq!(address.parameter("x").as_deref(), Some(" "));
+        assert_eq!(address.parameter_names(), ["protocol", "x"]);
+        assert_eq!(parse("redis://h?nodes=7").nodes, Some(7..=7));
+        assert_eq!(parse("redis://h?ttl=1h").wait_ms, 3_605_000);
+    }
+
+    #[test]
+    fn each_scheme_has_its_form() {
+        for (text, shown) in [
+            ("rediss://:p@h:1/", "rediss://h:1/0"),
+            ("redis-sentinel://a,b:7/mymaster", "redis-sentinel://a:26379,b:7/mymaster/0"),
+            ("rediss-sentinel://u:p@a/m/4", "rediss-sentinel://a:26379/m/4"),
+            ("redis-cluster://a,b,c:1/0", "redis-cluster://a:6379,b:6379,c:1"),
+            ("postgresql://u:p@h/db?sslmode=require", "postgres://h:5432/db"),
+            ("postgres://u@a,b:6000/d%2Fb", "postgres://a:5432,b:6000/d%2Fb"),
+            ("postgres:///db?host=/run/postgresql", "postgres:///db"),
+            ("postgres://%2Frun%2Fpostgresql/db", "postgres://%2Frun%2Fpostgresql:5432/db"),
+            ("mariadb://u:p@my_host/db", "mysql://my_host:3306/db"),
+            ("ETCD://h1:2379,h2", "etcd://h1:2379,h2:2379"),
+            ("etcds://u:p@127.0.0.1/", "etcds://127.0.0.1:2379"),
+            ("sqlite:///var/a%20b@c.db?ttl=3s", "sqlite:///var/a b@c.db"),
+        ] {
+            let address = parse(text);
+            assert_eq!(address.to_string(), shown);
+        }
+        assert_eq!(parse("etcd://h1,h2:1").hosts(), [("h1".into(), 2379), ("h2".into(), 1)]);
+        assert_eq!(parse("sqlite:///var/a%20b.db").path(), "/var/a b.db");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (text, part) in [
+            ("", "redis://host"),
+            ("host:6379", "redis://host"),
+            ("http://host", "no such kind"),
+            ("zookeeper://host", "not built in yet"),
+            ("redis://", "no host"),
+            ("redis://a,b", "redis-sentinel"),
+            ("mysql://a,b/d", "one host"),
+            ("redis://h:0", "65535"),
+            ("redis://h:+1", "65535"),
+            ("redis://h:x", "65535"),
+            ("redis://h/x", "number"),
+            ("redis://[::1", "written"),
+            ("redis://h%00", "written"),
+            ("redis://häuser", "written"),
+            ("redis-cluster://h/1", "databases"),
+            ("redis-sentinel://h/0", "master"),
+            ("redis-sentinel://h", "master"),
+            ("mysql://h", "database"),
+            ("postgres://h/a/b", "%2F"),
+            ("etcd://h/prefix", "namespace"),
+            ("sqlite://leases.db", "whole path"),
+            ("sqlite://", "whole path"),
+            ("sqlite:///", "whole path"),
+            ("sqlite:///a?replicas=1", "Redis only"),
+            ("redis://h?ttl=2s", "3s to 1h"),
+            ("redis://h?ttl=30", "3s to 1h"),
+            ("redis://h?wait=2d", "0s to 1day"),
+            ("redis://h?clock_difference=9ms", "10ms to 1h"),
+            ("redis://h?nodes=5-4", "0-31"),
+            ("redis://h?nodes=-4", "0-31"),
+            ("redis://h?nodes=", "0-31"),
+            ("redis://h?nodes=99999999999999999999", "0-31"),
+            ("redis://h?replicas=17", "0 to 16"),
+            ("redis://h?durability=all", "none"),
+            ("redis://h?init=no", "yes"),
+            ("redis://h?namespace=a/b", "namespace has"),
+            ("redis://h?namespace=", "namespace has"),
+            ("redis://h?label=", "label"),
+            ("redis://h?label=%0a", "label"),
+            ("redis://h?ttl=5s&ttl=5s", "twice"),
+            ("redis://h?ttl_ms=5", "clock_difference"),
+            ("redis://h?TTL=5s", "clock_difference"),
+            ("redis://h?node=5", "clock_difference"),
+            ("redis://h?schema=leaf", "clock_difference"),
+            ("redis://h?x", "no value"),
+            ("redis://h#x", "%23"),
+            ("redis://u:p/w@h", "%2F"),
+            ("redis://u:1/2@h", "%2F"),
+            ("redis://u:1?a=2@h", "%2F"),
+            ("redis://u:%ff@h", "UTF-8"),
+            ("redis://h /0", "%20"),
+        ] {
+            let said = error(text);
+            assert!(said.contains(part), "{text}: {said}");
+        }
+        assert_eq!(parse("mysql://h/d?wait_timeout=5").driver_url(), "mysql://h:3306/d?wait_timeout=5");
+    }
+
+    #[test]
+    fn a_key_tells_stores_apart_and_nothing_else() {
+        let key = |text| parse(text).key();
+        assert_eq!(key("redis://u:p@h/0?ttl=5s&a=1&b=2"), key("redis://u:%70@H:6379?namespace=x&b=2&a=1"));
+        assert_eq!(key("etcd://a,b"), key("etcd://b:2379,a"));
+        assert_eq!(key("postgresql://h/d"), key("postgres://h/d"));
+        for other in
+            ["redis://h/0", "redis://v:p@h/0", "redis://u:q@h/0", "redis://u:p@h/1", "rediss://u:p@h/0"]
+        {
+            assert_ne!(key("redis://u:p@h/0"), key(other), "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in ".*") {
+            let _ = Address::parse(&text);
+        }
+
+        #[test]
+        fn nothing_like_an_address_makes_it_panic(
+            scheme in "(redis|rediss-cluster|redis-sentinel|postgres|mysql|etcd|sqlite)",
+            rest in "[a-z0-9:/@?&=%,#.\\[\\]~ -]{0,40}",
+        ) {
+            if let Ok(address) = Address::parse(&format!("{scheme}://{rest}")) {
+                let again = Address::parse(&address.driver_url());
+                prop_assert!(again.is_ok(), "{} {:?}", address.driver_url(), again);
+                prop_assert_eq!(again.map(|it| it.key()), Ok(address.key()));
+            }
+        }
+
+        #[test]
+        fn a_password_is_shown_nowhere(
+            scheme in "(redis|rediss|redis-cluster|redis-sentinel|postgres|mysql|etcd|etcds)",
+            // Unescaped as people write it, each run of letters a mark that nothing else has.
+            password in "(Z{3}[0-9]{3}|[:/@?&=%,#.]|\\[|\\]){1,8}",
+            rest in "(h|h:1|h,i|[:]1)?(/|/0|/m/0|/x)?([?](ttl=5s|ttl=x|sslmode=require|node=1))?",
+        ) {
+            let text = format!("{scheme}://user:{password}@{rest}");
+            let shown = match Address::parse(&text) {
+                Ok(address) => format!("{address} {address:?} {}", address.key()),
+                Err(error) => error,
+            };
+            prop_assert!(!shown.to_ascii_uppercase().contains("ZZZ"), "{text}: {shown}");
+        }
+    }
+}
