@@ -188,6 +188,16 @@ impl Error {
         Self { template, code, values }
     }
 
+    /// An error whose message comes from outside: a store's, which may be long. It is shown as it is in every language.
+    #[cfg(feature = "std")]
+    #[doc(hidden)]
+    pub fn from_outside(code: ErrorCode, message: &str) -> Self {
+        match kept(message) {
+            Some(message) => Self { template: message, code, values: Values::VERBATIM },
+            None => Self::new(code, "%", &[Value::Bytes(message.as_bytes())]),
+        }
+    }
+
     /// The permanent code.
     pub const fn code(&self) -> ErrorCode {
         self.code
@@ -214,6 +224,10 @@ impl Error {
     fn write(&self, out: &mut Out<'_>, write_ours: fn(&mut Out<'_>, &str)) {
         out(self.code.name());
         out(": ");
+        #[cfg(feature = "std")]
+        if self.values == Values::VERBATIM {
+            return out(self.template);
+        }
         let mut rest = self.template;
         for value in self.values.iter() {
             let (before, after) = rest.split_once('%').unwrap_or((rest, ""));
@@ -271,6 +285,9 @@ enum Kind {
     Number,
     #[cfg(feature = "std")]
     Os,
+    /// No value: the template is a text from outside.
+    #[cfg(feature = "std")]
+    Verbatim,
 }
 
 /// A value as it is kept.
@@ -288,6 +305,9 @@ impl Values {
     const MAX: usize = 4;
     const EMPTY: Self =
         Self { bytes: [0; Self::BYTES], ends: [0; Self::MAX], kinds: [Kind::None; Self::MAX] };
+
+    #[cfg(feature = "std")]
+    const VERBATIM: Self = Self { kinds: [Kind::Verbatim; Self::MAX], ..Self::EMPTY };
 
     const fn with(self, value: &Value<'_>) -> Self {
         match value {
@@ -331,6 +351,8 @@ impl Values {
             let word = |is_cut| Stored::Text(Word::piece(bytes, is_cut));
             match kind {
                 Kind::None => None,
+                #[cfg(feature = "std")]
+                Kind::Verbatim => None,
                 Kind::Text => Some(word(false)),
                 Kind::CutText => Some(word(true)),
                 Kind::Option => core::str::from_utf8(bytes).ok().map(Stored::Option),
@@ -358,6 +380,28 @@ impl Values {
             _ => None,
         }
     }
+}
+
+/// A text that lives as long as the process, since errors are copied: one of a few hundred.
+#[cfg(feature = "std")]
+fn kept(text: &str) -> Option<&'static str> {
+    use std::sync::{Mutex, PoisonError};
+
+    static TEXTS: Mutex<std::collections::BTreeSet<&'static str>> =
+        Mutex::new(std::collections::BTreeSet::new());
+    const MAX: usize = 512;
+    const MAX_LENGTH: usize = 1024;
+
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = texts.get(text) {
+        return Some(text);
+    }
+    if texts.len() == MAX || text.len() > MAX_LENGTH {
+        return None;
+    }
+    let text: &'static str = std::boxed::Box::leak(text.into());
+    texts.insert(text);
+    Some(text)
 }
 
 impl core::error::Error for Error {}
@@ -405,6 +449,19 @@ mod tests {
         }
         // clippy's `result_large_err` warns callers from 128 on.
         assert!(size_of::<Error>() <= 120, "{}", size_of::<Error>());
+    }
+
+    #[test]
+    fn a_message_from_outside_is_shown_as_it_is_and_few_are_kept() {
+        let of = |text: &str| Error::from_outside(ErrorCode::LeaseUnavailable, text);
+        let long = "100 % of web_1's nodes are leased: ".repeat(10);
+        assert_eq!(of(&long).to_string(), std::format!("lease_unavailable: {long}"));
+        assert_eq!(of(&long).camel_case().to_string(), std::format!("lease_unavailable: {long}"));
+        assert_eq!(of(&long), of(&long));
+        for n in 0..1000 {
+            of(&std::format!("{n} nodes"));
+        }
+        assert_eq!(of("none % left").to_string(), "lease_unavailable: none % left");
     }
 
     #[test]

@@ -50,6 +50,23 @@ pub trait LeaseKeeper: Send + Sync + fmt::Debug {
     fn is_reachable(&self) -> bool;
 }
 
+/// Tells the process that made it from its children.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct ThisProcess(&'static Process);
+
+impl ThisProcess {
+    /// The present one.
+    pub fn now() -> Self {
+        Self(Process::current())
+    }
+
+    /// Whether this still is it.
+    pub fn is_alive(self) -> bool {
+        self.0.is_alive()
+    }
+}
+
 /// A lease that a [`Snowflake`](crate::Snowflake) issues by: nodes that come from outside, each with a tick at which it
 /// begins and a bound that moves on. It lives as long as the process.
 #[doc(hidden)]

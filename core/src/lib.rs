@@ -90,7 +90,10 @@ pub use decode::{Decoded, DecodedAll, UnixTime};
 pub use error::{CamelCase, Error, ErrorCode};
 pub use layout::{Field, Layout, MAX_NODE_FIELDS, PRESETS, Preset};
 #[cfg(feature = "std")]
-pub use lease::{Lease, LeaseInfo, LeaseKeeper, LeaseState};
+#[doc(hidden)]
+pub use lease::{Lease, LeaseKeeper, ThisProcess};
+#[cfg(feature = "std")]
+pub use lease::{LeaseInfo, LeaseState};
 pub use node::Node;
 pub use number::Number;
 #[doc(hidden)]
