@@ -1,5 +1,7 @@
 //! What several machines must agree on: which process has which node.
 
+#[allow(dead_code, reason = "the keeper will use it")]
+mod lease;
 mod space;
 mod store;
 pub mod stores;

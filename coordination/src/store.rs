@@ -12,7 +12,7 @@ use crate::space::Space;
 pub const FORMAT: u32 = 1;
 
 /// The record that a space has once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpaceRecord {
     /// Which life of the store wrote it: a store that lost acknowledged writes has another by then.
     pub incarnation: String,
@@ -23,7 +23,7 @@ pub struct SpaceRecord {
 }
 
 /// The record of a node that was leased at least once. It is never deleted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NodeRecord {
     /// All node fields joined, from the highest to the lowest.
     pub node: u64,
@@ -48,7 +48,7 @@ impl NodeRecord {
 }
 
 /// What a change of a node's record must find.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claim {
     /// The token there.
     pub token: String,
@@ -57,7 +57,7 @@ pub struct Claim {
 }
 
 /// All that a store has of a space, at one instant.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Listing {
     /// The store's time (Unix ms).
     pub now_ms: u64,
@@ -72,7 +72,7 @@ pub struct Listing {
 }
 
 /// What became of a change of a node's record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Put {
     /// The store's time (Unix ms), at the change.
     pub now_ms: u64,
@@ -81,7 +81,7 @@ pub struct Put {
 }
 
 /// See [`Put`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It is written, and is as safe as the store makes what it acknowledges.
     Written,
@@ -122,6 +122,11 @@ pub trait Store: Send + fmt::Debug {
 
     /// Drops the connection: the next call opens a new one.
     fn disconnect(&mut self);
+
+    /// By how much `now_ms` can be too low because the store's clock counts in larger steps.
+    fn granularity_ms(&self) -> u64 {
+        1
+    }
 }
 
 /// Why a store did not answer.

@@ -1,0 +1,74 @@
+//! The nodes that a lease may be of.
+
+use core::ops::{Range, RangeInclusive};
+
+/// Which nodes a process may lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Nodes {
+    /// The width of the whole node.
+    pub(crate) bits: u32,
+    /// The bits that were given, and their values.
+    pub(crate) fixed_mask: u64,
+    pub(crate) fixed_value: u64,
+    pub(crate) range: Option<RangeInclusive<u64>>,
+}
+
+impl Nodes {
+    pub(crate) fn contains(&self, node: u64) -> bool {
+        node & !self.all_bits() == 0
+            && node & self.fixed_mask == self.fixed_value & self.fixed_mask
+            && self.range.as_ref().is_none_or(|range| range.contains(&node))
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        let places = self.places();
+        places.end - places.start
+    }
+
+    /// All of them, the lowest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.places().map(|place| self.at(place))
+    }
+
+    const fn all_bits(&self) -> u64 {
+        match 1u64.checked_shl(self.bits) {
+            Some(one) => one - 1,
+            None => u64::MAX,
+        }
+    }
+
+    /// Those of the range, as places among all that have the fixed bits: the nodes rise with their places.
+    fn places(&self) -> Range<u64> {
+        let free = (self.all_bits() & !self.fixed_mask).count_ones();
+        let end = 1u64.checked_shl(free).unwrap_or(u64::MAX);
+        let Some(range) = &self.range else { return 0..end };
+        let first = first_place(end, |place| self.at(place) >= *range.start());
+        let after = first_place(end, |place| self.at(place) > *range.end());
+        first..after.max(first)
+    }
+
+    /// The node with the bits of `place` where none are fixed.
+    fn at(&self, mut place: u64) -> u64 {
+        let mut node = self.fixed_value & self.fixed_mask;
+        let mut free = self.all_bits() & !self.fixed_mask;
+        while place != 0 && free != 0 {
+            let lowest = free & free.wrapping_neg();
+            if place & 1 == 1 {
+                node |= lowest;
+            }
+            free ^= lowest;
+            place >>= 1;
+        }
+        node
+    }
+}
+
+/// The first place below `end` from which on it is so, or `end`.
+fn first_place(end: u64, is_so: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_so(middle) { high = middle } else { low = middle + 1 }
+    }
+    low
+}
