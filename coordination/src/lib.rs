@@ -1,12 +1,16 @@
 //! What several machines must agree on: which process has which node.
 
-#[allow(dead_code, reason = "the keeper will use it")]
+mod event;
+mod keeper;
 mod lease;
+mod local;
 mod space;
 mod store;
 pub mod stores;
 mod url;
 
+pub use event::{Event, Kind, set_listener};
+pub use keeper::{Leased, lease, open};
 pub use space::Space;
 pub use store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
 pub use url::{Address, Scheme};

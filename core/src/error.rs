@@ -260,9 +260,8 @@ impl Error {
     /// `sequence_exhausted`; with `lease_lost`, when the store is asked again.
     pub const fn retry_after_ms(&self) -> Option<u64> {
         match self.code {
-            ErrorCode::ClockMovedBackwards => self.values.number(2),
+            ErrorCode::ClockMovedBackwards | ErrorCode::LeaseLost => self.values.number(2),
             ErrorCode::SequenceExhausted => self.values.number(0),
-            ErrorCode::LeaseLost => self.values.number(2),
             _ => None,
         }
     }

@@ -93,10 +93,10 @@ struct Present {
 
 impl Lease {
     /// A lease without a node yet.
-    pub(crate) fn new(layout: Layout, bounds: Bounds, keeper: Box<dyn LeaseKeeper>) -> &'static Self {
+    pub(crate) fn new(layout: &Layout, bounds: Bounds, keeper: Box<dyn LeaseKeeper>) -> &'static Self {
         Box::leak(Box::new(Self {
             cursor: Cursor::new(0),
-            layout,
+            layout: *layout,
             bounds,
             made_in: Process::current(),
             present: Mutex::new(None),
@@ -108,6 +108,11 @@ impl Lease {
     /// Whether this process uses a node of this layout in another way: without a lease, or by another one.
     pub fn is_used(layout: &Layout, node: u64) -> bool {
         registry::is_used(&Key::of(layout, node))
+    }
+
+    /// The layout that it was made for.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// Has a node from now on: it issues from the start of `first_tick` on, up to and without `bound`. The one before was
@@ -132,6 +137,15 @@ impl Lease {
         if let Some(Present { limit, bound: Some(before), .. }) = present.as_mut() {
             *before = bound.max(*before);
             limit.fetch_max(self.last_before(bound), Ordering::AcqRel);
+        }
+    }
+
+    /// Moves the bound back: others begin at this tick.
+    pub fn shorten(&self, bound: u64) {
+        let mut present = self.lock();
+        if let Some(Present { limit, bound: Some(before), .. }) = present.as_mut() {
+            *before = bound.min(*before);
+            limit.fetch_min(self.last_before(bound), Ordering::AcqRel);
         }
     }
 

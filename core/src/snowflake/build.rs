@@ -94,7 +94,7 @@ impl Options {
     #[doc(hidden)]
     pub fn new_lease(&self, keeper: alloc::boxed::Box<dyn LeaseKeeper>) -> Result<&'static Lease, Error> {
         let resolved = self.resolve()?;
-        Ok(Lease::new(resolved.layout, resolved.bounds, keeper))
+        Ok(Lease::new(&resolved.layout, resolved.bounds, keeper))
     }
 
     /// `build_on` for a Snowflake whose node comes from a lease.

@@ -40,8 +40,9 @@ impl Limits {
     /// As many as fit a page with the pointer.
     const LEN: usize = 511;
     const BY_BITS: usize = 65;
-    const NEW: Self =
-        Self { words: [const { AtomicU64::new(0) }; Self::LEN], more: AtomicPtr::new(ptr::null_mut()) };
+    const fn new() -> Self {
+        Self { words: [const { AtomicU64::new(0) }; Self::LEN], more: AtomicPtr::new(ptr::null_mut()) }
+    }
 
     fn more(&self) -> Option<&'static Self> {
         // SAFETY: only what lives as long as the process is ever stored there.
@@ -116,7 +117,7 @@ impl Process {
             return Some(word);
         }
         // Where the kernel wipes, it wipes the pointer to this page too, so that a handler would not find it.
-        let unwiped = || (!self.is_wiped).then(|| &*Box::leak(Box::new(Limits::NEW)));
+        let unwiped = || (!self.is_wiped).then(|| &*Box::leak(Box::new(Limits::new())));
         let more = wiped_words().or_else(unwiped)?;
         page.more.store(ptr::from_ref(more).cast_mut(), Ordering::Release);
         *handed_out = 1;
@@ -131,10 +132,11 @@ fn after_fork() {
 
 /// Words that hold the last slots, and 0 in every child; and whether the kernel sees to that.
 fn limits(is_child: bool) -> (&'static Limits, bool) {
-    static OF_FIRST: Limits = Limits::NEW;
+    static OF_FIRST: Limits = Limits::new();
     let wiped = wiped_words();
     // Where a handler of forks stores the 0, a child needs another word: its parent's must stay 0.
-    let words = wiped.unwrap_or_else(|| if is_child { Box::leak(Box::new(Limits::NEW)) } else { &OF_FIRST });
+    let words =
+        wiped.unwrap_or_else(|| if is_child { Box::leak(Box::new(Limits::new())) } else { &OF_FIRST });
     for (bits, word) in (0..).zip(words.words.iter().take(Limits::BY_BITS)) {
         word.store(ones(bits), Ordering::Release);
     }

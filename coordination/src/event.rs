@@ -1,0 +1,94 @@
+//! What happens to leases, for logs: as events of `tracing`, and to a listener where a program has one.
+
+use core::fmt;
+use std::sync::RwLock;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A node was leased.
+    Acquired,
+    /// The lease ran out, or another process has its node.
+    Lost,
+    /// Another node came for one that was lost.
+    Replaced,
+    /// The node was given back.
+    Released,
+    /// The store did not answer. Issuing goes on up to the bound.
+    StoreUnreachable,
+    /// The store answers again.
+    StoreReachable,
+    /// The local clock is further from the store's than `clock_difference`.
+    ClockDiffers,
+    /// Nobody can lease a node before a while has passed, because the store may have lost records.
+    Waiting,
+}
+
+impl Kind {
+    /// Its name, such as `store_unreachable`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Acquired => "acquired",
+            Self::Lost => "lost",
+            Self::Replaced => "replaced",
+            Self::Released => "released",
+            Self::StoreUnreachable => "store_unreachable",
+            Self::StoreReachable => "store_reachable",
+            Self::ClockDiffers => "clock_differs",
+            Self::Waiting => "waiting",
+        }
+    }
+
+    /// Whether somebody should look at it.
+    #[must_use]
+    pub const fn is_warning(self) -> bool {
+        !matches!(self, Self::Acquired | Self::Replaced | Self::Released | Self::StoreReachable)
+    }
+}
+
+/// What happened to a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// What.
+    pub kind: Kind,
+    /// The node that it is about, if there is one.
+    pub node: Option<u64>,
+    /// The store's address, without secrets.
+    pub store: String,
+    /// All of it as a sentence, without secrets.
+    pub message: String,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+type Listener = Box<dyn Fn(&Event) + Send + Sync>;
+
+static LISTENER: RwLock<Option<Listener>> = RwLock::new(None);
+
+/// Calls `listener` with every event of this process from now on, on the keeper's thread: it must not block. `None` ends that.
+pub fn set_listener(listener: Option<Listener>) {
+    if let Ok(mut place) = LISTENER.write() {
+        *place = listener;
+    }
+}
+
+pub(crate) fn tell(event: &Event) {
+    let Event { kind, node, store, message } = event;
+    if kind.is_warning() {
+        tracing::warn!(target: "polyflake", kind = kind.name(), node, store, "{message}");
+    } else {
+        tracing::info!(target: "polyflake", kind = kind.name(), node, store, "{message}");
+    }
+    if let Ok(place) = LISTENER.read() {
+        if let Some(listener) = &*place {
+            listener(event);
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! What the keeper does for one lease.
+
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
+
+use polyflake::{Error, ErrorCode, Lease};
+use tokio::time::{sleep, timeout};
+
+use super::{Keeper, Shared, Stage, stores};
+use crate::event::{Event, Kind, tell};
+use crate::lease::{Acquisition, ClockDiffers, Held, Refusal, Renewed, Time as _, acquire, release, renew};
+use crate::local::{Clocks, random};
+use crate::store::StoreError;
+
+/// The shortest pause after an attempt that failed, and the longest.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// A lease and its store.
+pub(super) struct Task {
+    keeper: &'static Keeper,
+    shared: Arc<Shared>,
+    lease: &'static Lease,
+    store: stores::Shared,
+    acquisition: Acquisition,
+    held: Option<Holding>,
+    /// When the store is asked next.
+    next: Instant,
+    /// How many attempts failed, one after the other.
+    failures: u32,
+    /// Whether calls fail, which was counted.
+    is_lost: bool,
+    had_node: bool,
+    last_warning: Option<Kind>,
+}
+
+/// A node of this process.
+struct Holding {
+    held: Held,
+    /// Whether IDs are issued with it: its first tick has come.
+    is_live: bool,
+}
+
+impl Task {
+    pub(super) fn new(
+        keeper: &'static Keeper,
+        shared: Arc<Shared>,
+        lease: &'static Lease,
+        store: stores::Shared,
+    ) -> Self {
+        Self {
+            keeper,
+            shared,
+            lease,
+            store,
+            acquisition: Acquisition::new(None, &mut random),
+            held: None,
+            next: Instant::now(),
+            failures: 0,
+            is_lost: false,
+            had_node: false,
+            last_warning: None,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        if let Err(error) = self.open().await {
+            self.give_back().await;
+            self.shared.fail(self.keeper, error);
+            return;
+        }
+        self.shared.enter(Stage::Open);
+        while !(self.shared.is_over() && self.keeper.forget(&self.shared, false)) {
+            self.pause().await;
+            self.tend().await;
+        }
+        self.give_back().await;
+        self.shared.enter(Stage::Over);
+    }
+
+    /// Gets the first node, within `wait`.
+    async fn open(&mut self) -> Result<(), Error> {
+        let deadline = Instant::now() + Duration::from_millis(self.shared.address.wait_ms);
+        loop {
+            let refusal = self.tend().await;
+            if self.held.as_ref().is_some_and(|holding| holding.is_live) {
+                return Ok(());
+            }
+            if let Some(refusal) = &refusal {
+                if is_final(refusal) {
+                    return Err(self.error_of(refusal));
+                }
+            }
+            // A first try that fails is not the last, even if it took all the time there is.
+            let now = Instant::now();
+            if now >= deadline || self.shared.is_over() {
+                return Err(match &refusal {
+                    Some(refusal) => self.error_of(refusal),
+                    None => self.not_begun(),
+                });
+            }
+            sleep(self.until_next().min(deadline - now)).await;
+        }
+    }
+
+    /// Does what is due: asks the store, and changes nodes.
+    async fn tend(&mut self) -> Option<Refusal> {
+        let refusal = if Instant::now() < self.next { None } else { self.ask().await };
+        self.begin();
+        self.look_whether_lost();
+        refusal
+    }
+
+    async fn ask(&mut self) -> Option<Refusal> {
+        let asked = match self.held.take() {
+            Some(holding) => self.renew(holding).await,
+            None => self.acquire().await,
+        };
+        match asked {
+            Ok(()) => {
+                self.answered();
+                None
+            }
+            Err(refusal) => {
+                self.refused(&refusal);
+                Some(refusal)
+            }
+        }
+    }
+
+    async fn acquire(&mut self) -> Result<(), Refusal> {
+        let (terms, lease) = (&self.shared.terms, self.lease);
+        let layout = *lease.layout();
+        let is_used = |node| Lease::is_used(&layout, node);
+        let acquisition = &mut self.acquisition;
+        let attempt = async {
+            let mut store = self.store.lock().await;
+            acquire(&mut **store, terms, acquisition, &Clocks, &mut random, &is_used).await
+        };
+        let held = limited(&self.shared, &self.store, attempt).await?;
+        self.held = Some(Holding { held, is_live: false });
+        Ok(())
+    }
+
+    async fn renew(&mut self, mut holding: Holding) -> Result<(), Refusal> {
+        let terms = &self.shared.terms;
+        let attempt = async {
+            let mut store = self.store.lock().await;
+            renew(&mut **store, terms, &mut holding.held, &Clocks).await
+        };
+        let renewed = limited(&self.shared, &self.store, attempt).await;
+        match renewed {
+            Ok(Renewed::Extended { clock }) => {
+                if holding.is_live {
+                    self.lease.extend(holding.held.reserved_until);
+                }
+                self.held = Some(holding);
+                if let Some(clock) = clock {
+                    self.warn(Kind::ClockDiffers, &clock_differs(&clock));
+                }
+                Ok(())
+            }
+            Ok(Renewed::Lost) => {
+                if holding.is_live {
+                    // Up to the bound it is this process's.
+                    self.lease.shorten(holding.held.reserved_until);
+                    self.lose(
+                        "another process has taken it, or the store has lost its record",
+                        holding.held.node,
+                    );
+                }
+                let known = Some(holding.held.under);
+                self.acquisition = Acquisition::new(known, &mut random);
+                self.acquire().await
+            }
+            Err(refusal) => {
+                self.held = Some(holding);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Issues with the node that it has, once its first tick has come.
+    fn begin(&mut self) {
+        let Some(holding) = self.held.as_mut().filter(|holding| !holding.is_live) else { return };
+        let Held { node, start, reserved_until, .. } = holding.held;
+        if !ms_until(self.shared.terms.space.start_ms(start)).is_zero() {
+            return;
+        }
+        self.lease.end();
+        if !self.lease.hold(node, start, reserved_until) {
+            // Somebody made a Snowflake with this very node meanwhile: another one, then. This one expires.
+            self.held = None;
+            self.next = Instant::now();
+            return;
+        }
+        holding.is_live = true;
+        let kind = if self.had_node { Kind::Replaced } else { Kind::Acquired };
+        let ttl_ms = self.shared.terms.ttl_ms;
+        (self.is_lost, self.had_node) = (false, true);
+        self.tell(
+            kind,
+            Some(node),
+            format!("node {node} is leased from {}, for {ttl_ms} ms at a time", self.shared.name),
+        );
+    }
+
+    /// Counts a lease whose bound has come.
+    fn look_whether_lost(&mut self) {
+        let Some(Holding { held, is_live: true }) = &self.held else { return };
+        let (node, bound) = (held.node, self.shared.terms.space.start_ms(held.reserved_until));
+        if !ms_until(bound).is_zero() {
+            self.is_lost = false;
+        } else if !self.is_lost {
+            self.lose("it ran out before the store renewed it", node);
+        }
+    }
+
+    fn lose(&mut self, why: &str, node: u64) {
+        if !self.is_lost {
+            self.is_lost = true;
+            self.lease.count_loss();
+            self.tell(
+                Kind::Lost,
+                Some(node),
+                format!("the lease of node {node} from {} is lost: {why}", self.shared.name),
+            );
+        }
+    }
+
+    fn answered(&mut self) {
+        if !self.shared.is_reachable.swap(true, Ordering::Relaxed) {
+            self.tell(Kind::StoreReachable, self.node(), format!("{} answers again", self.shared.name));
+        }
+        self.failures = 0;
+        self.last_warning = None;
+        // With a tenth of it more or less, so that processes that started together do not ask together for ever.
+        let third = self.shared.terms.ttl_ms / 3;
+        let jitter = random() % (third / 5).max(1);
+        self.ask_in(Duration::from_millis(third - third / 10 + jitter));
+    }
+
+    fn refused(&mut self, refusal: &Refusal) {
+        self.failures = self.failures.saturating_add(1);
+        if let Refusal::Store(error) = refusal {
+            if self.shared.is_reachable.swap(false, Ordering::Relaxed) {
+                self.warn(Kind::StoreUnreachable, &error.to_string());
+            }
+        } else {
+            self.shared.is_reachable.store(true, Ordering::Relaxed);
+        }
+        let backoff = SHORTEST.saturating_mul(1 << self.failures.min(5)).min(LONGEST);
+        let jitter = Duration::from_millis(random() % 50);
+        let pause = match refusal {
+            Refusal::Fenced { in_ms } => {
+                let what = format!("it has lost records, or is new: nobody can lease a node for {in_ms} ms");
+                self.warn(Kind::Waiting, &what);
+                Duration::from_millis(in_ms.saturating_add(1)).min(LONGEST) + jitter
+            }
+            Refusal::NoneFree { first: Some(first), .. } => {
+                Duration::from_millis(first.in_ms.saturating_add(1)).min(LONGEST) + jitter
+            }
+            Refusal::ClockDiffers(clock) => {
+                self.warn(Kind::ClockDiffers, &clock_differs(clock));
+                LONGEST
+            }
+            Refusal::Contended => jitter,
+            _ => backoff / 2 + jitter,
+        };
+        self.ask_in(pause);
+    }
+
+    fn ask_in(&mut self, pause: Duration) {
+        self.next = Instant::now() + pause;
+    }
+
+    /// Until there is something to do, or a call finds no slot.
+    async fn pause(&mut self) {
+        let pause =
+            self.shared.kept_for().map_or_else(|| self.until_next(), |kept| kept.min(self.until_next()));
+        let retry_after_ms = u64::try_from(self.until_next().as_millis()).unwrap_or(u64::MAX);
+        self.shared.retry_after_ms.store(retry_after_ms, Ordering::Relaxed);
+        let is_woken = timeout(pause, self.shared.wake.notified()).await.is_ok();
+        // After an attempt that failed, a call does not make the next come earlier.
+        if is_woken && self.failures == 0 && self.is_at_bound() {
+            self.next = Instant::now();
+        }
+    }
+
+    /// A call that found no slot may have waited for the clock meanwhile.
+    fn is_at_bound(&self) -> bool {
+        let space = &self.shared.terms.space;
+        let live = self.held.as_ref().filter(|holding| holding.is_live);
+        live.is_some_and(|holding| {
+            ms_until(space.start_ms(holding.held.reserved_until.saturating_sub(1))).is_zero()
+        })
+    }
+
+    /// Until the store is asked, a node can be used or its bound comes.
+    fn until_next(&self) -> Duration {
+        let next = self.next.saturating_duration_since(Instant::now());
+        let space = &self.shared.terms.space;
+        match &self.held {
+            Some(Holding { held, is_live: false }) => next.min(ms_until(space.start_ms(held.start))),
+            Some(Holding { held, is_live: true }) if !self.is_lost => {
+                next.min(ms_until(space.start_ms(held.reserved_until)).max(Duration::from_millis(1)))
+            }
+            _ => next,
+        }
+    }
+
+    /// Ends issuing, and gives back what it has.
+    async fn give_back(&mut self) {
+        let issued_until = self.lease.end();
+        let Some(Holding { held, .. }) = self.held.take() else { return };
+        let terms = &self.shared.terms;
+        let attempt = async {
+            let mut store = self.store.lock().await;
+            release(&mut **store, terms, &held, issued_until, &Clocks).await
+        };
+        let (node, name) = (held.node, &self.shared.name);
+        match limited(&self.shared, &self.store, attempt).await {
+            Ok(()) => self.tell(Kind::Released, Some(node), format!("node {node} is given back to {name}")),
+            Err(refusal) => {
+                let what = format!("node {node} is not given back, and is free when its lease ends: ");
+                self.warn(Kind::StoreUnreachable, &(what + &self.text_of(&refusal)));
+            }
+        }
+    }
+
+    fn node(&self) -> Option<u64> {
+        self.held.as_ref().map(|holding| holding.held.node)
+    }
+
+    fn warn(&mut self, kind: Kind, what: &str) {
+        // Once, until the store answers.
+        if self.last_warning.replace(kind) != Some(kind) {
+            self.tell(kind, self.node(), format!("{}: {what}", self.shared.name));
+        }
+    }
+
+    fn tell(&self, kind: Kind, node: Option<u64>, message: String) {
+        tell(&Event { kind, node, store: self.shared.name.clone(), message });
+    }
+
+    fn error_of(&self, refusal: &Refusal) -> Error {
+        let code = match refusal {
+            Refusal::LeadTooLong { .. } => ErrorCode::InvalidOption,
+            _ => ErrorCode::LeaseUnavailable,
+        };
+        Error::from_outside(code, &self.text_of(refusal))
+    }
+
+    fn text_of(&self, refusal: &Refusal) -> String {
+        let name = &self.shared.name;
+        match refusal {
+            Refusal::Store(StoreError::Unreachable(why)) => format!("{name} cannot be reached: {why}"),
+            Refusal::Store(StoreError::Refused(why)) => format!("{name} cannot be used: {why}"),
+            Refusal::NoneFree { nodes: 0, .. } => {
+                "no node can be leased: none has the given fields and is in the address's `nodes`".into()
+            }
+            Refusal::NoneFree { nodes, first: Some(first) } => {
+                let label: String = first.label.chars().take(100).collect();
+                format!(
+                    "no node is free: all {nodes} that may be leased from {name} are in use; node {} of `{label}` frees \
+                     first, in {} ms unless it is renewed",
+                    first.node, first.in_ms
+                )
+            }
+            Refusal::NoneFree { nodes, first: None } => {
+                format!("no node is free: this process uses all {nodes} that may be leased from {name}")
+            }
+            Refusal::Fenced { in_ms } => format!(
+                "{name} has lost records of leases, or never had any (then init=yes in the address says so): nobody can \
+                 lease a node for {in_ms} ms, in which earlier leases may go on"
+            ),
+            Refusal::ClockDiffers(clock) => format!("{name}: {}", clock_differs(clock)),
+            Refusal::LeadTooLong { lead_ms, of_space_ms } => format!(
+                "ttl and max_ahead_ms are {lead_ms} ms together, but the leases of this layout in {name} began with \
+                 {of_space_ms} ms: give no more than that, or another namespace"
+            ),
+            Refusal::Contended => format!("no node is free: other processes were faster each time at {name}"),
+        }
+    }
+
+    /// The error where a node is leased, but cannot be used yet.
+    fn not_begun(&self) -> Error {
+        let first = self.held.as_ref().map_or(0, |holding| holding.held.start);
+        let in_ms = ms_until(self.shared.terms.space.start_ms(first)).as_millis();
+        let text = format!(
+            "no node of {} can be used yet: the first one can in {in_ms} ms, when the time of its last holder is over",
+            self.shared.name
+        );
+        Error::from_outside(ErrorCode::LeaseUnavailable, &text)
+    }
+}
+
+/// An attempt within its time. Where it fails, the next opens a new connection.
+async fn limited<T>(
+    shared: &Shared,
+    store: &stores::Shared,
+    attempt: impl Future<Output = Result<T, Refusal>>,
+) -> Result<T, Refusal> {
+    let longest = shared.attempt();
+    let result = timeout(longest, attempt).await.unwrap_or_else(|_| {
+        let why = format!("no answer within {} ms", longest.as_millis());
+        Err(Refusal::Store(StoreError::Unreachable(why)))
+    });
+    if let Err(Refusal::Store(_)) = result {
+        // Another lease may be using it: then that one finds out.
+        if let Ok(mut store) = store.try_lock() {
+            store.disconnect();
+        }
+    }
+    result
+}
+
+/// Whether waiting does not help.
+fn is_final(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::Store(StoreError::Refused(_))
+            | Refusal::LeadTooLong { .. }
+            | Refusal::ClockDiffers(_)
+            | Refusal::NoneFree { first: None, .. }
+    )
+}
+
+/// From now on, by the local clock.
+fn ms_until(unix_ms: u64) -> Duration {
+    let now_ms = u64::try_from(Clocks.wall_ms()).unwrap_or(0);
+    Duration::from_millis(unix_ms.saturating_sub(now_ms))
+}
+
+fn clock_differs(clock: &ClockDiffers) -> String {
+    let ClockDiffers { store_ms, local_ms, by_ms } = clock;
+    format!(
+        "the clock of this machine is {by_ms} ms from the store's, which is more than clock_difference: it is {local_ms} here \
+         and {store_ms} there (Unix ms)"
+    )
+}
