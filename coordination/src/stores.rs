@@ -1,5 +1,6 @@
 //! The stores that Polyflake comes with.
 
+pub mod etcd;
 mod record;
 pub mod redis;
 mod tls;
@@ -17,6 +18,7 @@ pub fn open(address: &Address) -> Result<Box<dyn Store>, StoreError> {
         Scheme::Redis | Scheme::RedisSentinel | Scheme::RedisCluster => {
             Ok(Box::new(redis::RedisStore::new(address)?))
         }
+        Scheme::Etcd => Ok(Box::new(etcd::EtcdStore::new(address)?)),
         _ => Err(StoreError::Refused(format!("{address}: this kind of store is not built in"))),
     }
 }

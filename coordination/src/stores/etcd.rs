@@ -1,0 +1,558 @@
+//! etcd, by the JSON gateway that each of its servers has: `/v3/kv/txn`.
+//!
+//! Under `polyflake/NAMESPACE/SPACE/` there are the key `space` and one key for each node, `nodes/N`, both with JSON. A change is one
+//! transaction that compares the revisions of both. There is no lease of etcd's in it: expiry is in the record, by the clock that the
+//! replies' `Date` says, so that a holder whose lease ran out reads like in every other store.
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HOST};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::{record, tls};
+use crate::space::Space;
+use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+use crate::url::Address;
+
+/// Of all keys of ours in any namespace.
+const PREFIX: &str = "polyflake/";
+
+/// What the query of the address may have for this client, named as by `etcdctl`.
+const PARAMETERS: [&str; 3] = ["cacert", "cert", "key"];
+
+/// How often a transaction is tried whose keys others change at the same time.
+const ROUNDS: usize = 8;
+
+/// Leases in etcd.
+pub struct EtcdStore {
+    address: Address,
+    tls: Option<Arc<ClientConfig>>,
+    connection: Option<Connection>,
+    /// The host to try first.
+    first: usize,
+    /// What this store wrote last, so that the next change needs no reading: by key.
+    known: HashMap<String, Found>,
+}
+
+impl fmt::Debug for EtcdStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtcdStore").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    host: String,
+    token: Option<String>,
+    cluster: String,
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    header: Header,
+    #[serde(default)]
+    succeeded: bool,
+    #[serde(default)]
+    responses: Vec<Part>,
+    #[serde(skip)]
+    now_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    cluster_id: String,
+    #[serde(default)]
+    revision: String,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    #[serde(default)]
+    response_range: Option<Range>,
+}
+
+#[derive(Deserialize)]
+struct Range {
+    #[serde(default)]
+    kvs: Vec<Pair>,
+}
+
+#[derive(Deserialize)]
+struct Pair {
+    key: String,
+    #[serde(default)]
+    value: String,
+    mod_revision: String,
+}
+
+/// A key's value and the revision of its last change.
+#[derive(Clone)]
+struct Found {
+    value: String,
+    revision: String,
+}
+
+/// Numbers are texts: many tools have no whole numbers above 2^53.
+#[derive(Serialize, Deserialize)]
+struct SpaceJson {
+    version: u32,
+    incarnation: String,
+    lead_ms: String,
+    fence: String,
+}
+
+/// Why a request got no answer that can be used.
+enum Failure {
+    /// The token is no longer good.
+    Token,
+    Store(StoreError),
+}
+
+impl EtcdStore {
+    /// Connects at the first call.
+    ///
+    /// # Errors
+    ///
+    /// A parameter that this client does not know, or a certificate that cannot be read.
+    pub fn new(address: &Address) -> Result<Self, StoreError> {
+        for name in address.parameter_names() {
+            if !PARAMETERS.contains(&&*name) {
+                let all = PARAMETERS.join(", ");
+                return Err(StoreError::Refused(format!(
+                    "{address}: a parameter that is not known; there are {all}"
+                )));
+            }
+        }
+        let tls = if address.is_tls() {
+            let mut config = tls::config(address, PARAMETERS)?;
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            Some(Arc::new(config))
+        } else {
+            None
+        };
+        Ok(Self { address: address.clone(), tls, connection: None, first: 0, known: HashMap::new() })
+    }
+
+    fn refused(&self, why: &str) -> StoreError {
+        StoreError::Refused(format!("{}: {why}", self.address))
+    }
+
+    fn unreachable(&self, why: &str) -> StoreError {
+        StoreError::Unreachable(format!("{}: {why}", self.address))
+    }
+
+    /// The hosts in turn, until one answers.
+    async fn connect(&mut self) -> Result<Connection, StoreError> {
+        // Of the life of the store before.
+        self.known.clear();
+        let hosts = self.address.hosts().to_vec();
+        // So that a host that says nothing leaves time for the others in the caller's attempt.
+        let attempt_ms = (self.address.ttl_ms / 6).min(5_000);
+        let share = attempt_ms / u64::try_from(hosts.len()).unwrap_or(1).max(1);
+        let share = Duration::from_millis(share.max(100));
+        let mut last = None;
+        for at in 0..hosts.len() {
+            let at = (self.first + at) % hosts.len();
+            let (host, port) = &hosts[at];
+            let error = match tokio::time::timeout(share, self.connect_to(host, *port)).await {
+                Ok(Ok(connection)) => {
+                    self.first = at;
+                    return Ok(connection);
+                }
+                Ok(Err(error)) => error,
+                Err(_) => self.unreachable("no answer in time"),
+            };
+            // A host that refuses says more than one that is down.
+            if !matches!(last, Some(StoreError::Refused(_))) {
+                last = Some(error);
+            }
+        }
+        Err(last.unwrap_or_else(|| self.refused("no host")))
+    }
+
+    async fn connect_to(&self, host: &str, port: u16) -> Result<Connection, StoreError> {
+        let name = host.trim_matches(['[', ']']);
+        let told = |e: std::io::Error| {
+            let text = e.to_string();
+            if text.contains("certificate") { self.refused(&text) } else { self.unreachable(&text) }
+        };
+        let stream = TcpStream::connect((name, port)).await.map_err(told)?;
+        stream.set_nodelay(true).map_err(told)?;
+        let sender = match &self.tls {
+            Some(config) => {
+                let server = ServerName::try_from(name.to_owned())
+                    .map_err(|_| self.refused("a host's name that no certificate can have"))?;
+                let connector = TlsConnector::from(Arc::clone(config));
+                self.handshake(connector.connect(server, stream).await.map_err(told)?).await?
+            }
+            None => self.handshake(stream).await?,
+        };
+        let host = format!("{host}:{port}");
+        let mut connection = Connection { sender, host, token: None, cluster: String::new() };
+        self.authenticate(&mut connection).await?;
+        // Which cluster it is has to be known before anything is written to it, and that it has a leader.
+        let reply = self.post(&mut connection, "/v3/kv/txn", &json!({})).await;
+        connection.cluster = reply.map_err(|e| self.told(e))?.header.cluster_id;
+        Ok(connection)
+    }
+
+    async fn handshake<T>(&self, stream: T) -> Result<SendRequest<Full<Bytes>>, StoreError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (sender, connection) =
+            handshake(TokioIo::new(stream)).await.map_err(|e| self.unreachable(&e.to_string()))?;
+        // It ends when the sender is dropped.
+        drop(tokio::spawn(connection));
+        Ok(sender)
+    }
+
+    async fn authenticate(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        let Some(name) = self.address.user() else { return Ok(()) };
+        let password = self.address.password().unwrap_or_default();
+        connection.token = None;
+        let request = json!({ "name": name, "password": password });
+        let (status, _, body) = self.send(connection, "/v3/auth/authenticate", &request).await?;
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        connection.token = match body.get("token") {
+            Some(Value::String(token)) if status == StatusCode::OK => Some(token.clone()),
+            // Not switched on there: then it needs none.
+            _ if body.get("code") == Some(&json!(9)) => None,
+            _ => match self.failure(status, &body) {
+                Failure::Store(e) => return Err(e),
+                Failure::Token => return Err(self.refused("user or password is wrong")),
+            },
+        };
+        Ok(())
+    }
+
+    /// One request as it is.
+    async fn send(
+        &self,
+        connection: &mut Connection,
+        path: &str,
+        body: &Value,
+    ) -> Result<(StatusCode, Option<u64>, Bytes), StoreError> {
+        let mut request =
+            Request::post(path).header(HOST, &connection.host).header(CONTENT_TYPE, "application/json");
+        if let Some(token) = &connection.token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        let request = request
+            .body(Full::new(Bytes::from(body.to_string())))
+            .map_err(|_| self.refused("a request that HTTP cannot have"))?;
+        let told = |e: hyper::Error| self.unreachable(&e.to_string());
+        connection.sender.ready().await.map_err(told)?;
+        let reply = connection.sender.send_request(request).await.map_err(told)?;
+        let status = reply.status();
+        let now_ms = reply.headers().get(DATE).and_then(|it| read_date(it.to_str().ok()?));
+        let body = reply.into_body().collect().await.map_err(told)?.to_bytes();
+        Ok((status, now_ms, body))
+    }
+
+    async fn post(&self, connection: &mut Connection, path: &str, body: &Value) -> Result<Reply, Failure> {
+        let (status, now_ms, body) = self.send(connection, path, body).await.map_err(Failure::Store)?;
+        if status != StatusCode::OK {
+            return Err(self.failure(status, &serde_json::from_slice(&body).unwrap_or_default()));
+        }
+        let unlike = || Failure::Store(self.refused("it answered with something else than etcd does"));
+        let mut reply: Reply = serde_json::from_slice(&body).map_err(|_| unlike())?;
+        reply.now_ms = now_ms.ok_or_else(unlike)?;
+        Ok(reply)
+    }
+
+    /// By the code of gRPC in the body.
+    fn failure(&self, status: StatusCode, body: &Value) -> Failure {
+        let text = ["message", "error"].iter().find_map(|it| body.get(it)?.as_str());
+        let text = text.map_or_else(|| format!("HTTP status {status}"), ToOwned::to_owned);
+        let code = body.get("code").and_then(Value::as_u64);
+        if code == Some(16) || text.contains("revision of auth store is old") {
+            return Failure::Token;
+        }
+        Failure::Store(match (code, status) {
+            // Invalid argument, not found, permission denied, failed precondition, not implemented.
+            (Some(3 | 5 | 7 | 9 | 12), _) => self.refused(&text),
+            (None, StatusCode::NOT_FOUND) => {
+                self.refused("it has no JSON gateway at /v3: etcd 3.4 or later, with its gateway switched on")
+            }
+            (None, _) if status.is_client_error() => self.refused(&text),
+            _ => self.unreachable(&text),
+        })
+    }
+
+    fn told(&self, failure: Failure) -> StoreError {
+        match failure {
+            Failure::Store(error) => error,
+            Failure::Token => self.refused("it does not take its own token"),
+        }
+    }
+
+    /// One transaction. The connection is kept only where it was answered.
+    async fn txn(&mut self, body: &Value) -> Result<Reply, StoreError> {
+        let mut connection = match self.connection.take() {
+            Some(it) => it,
+            None => self.connect().await?,
+        };
+        let reply = match self.post(&mut connection, "/v3/kv/txn", body).await {
+            // Tokens end after some minutes. Nothing was done.
+            Err(Failure::Token) if connection.token.is_some() => {
+                self.authenticate(&mut connection).await?;
+                self.post(&mut connection, "/v3/kv/txn", body).await
+            }
+            Err(Failure::Token) => Err(Failure::Store(self.refused("it asks for a user and a password"))),
+            it => it,
+        };
+        let reply = reply.map_err(|e| self.told(e))?;
+        if reply.header.cluster_id != connection.cluster {
+            return Err(self.unreachable("another cluster answered than before"));
+        }
+        self.connection = Some(connection);
+        Ok(reply)
+    }
+
+    /// The cluster that the next transaction goes to.
+    async fn cluster(&mut self) -> Result<String, StoreError> {
+        let connection = match self.connection.take() {
+            Some(it) => it,
+            None => self.connect().await?,
+        };
+        let cluster = connection.cluster.clone();
+        self.connection = Some(connection);
+        Ok(cluster)
+    }
+
+    /// What is at some keys.
+    async fn read(&mut self, keys: &[&str]) -> Result<(Vec<Option<Found>>, u64), StoreError> {
+        let ranges: Vec<_> = keys.iter().map(|key| range(key, None, &json!({}))).collect();
+        let reply = self.txn(&json!({ "success": ranges })).await?;
+        let now_ms = reply.now_ms;
+        Ok((self.found(reply)?, now_ms))
+    }
+
+    /// The first pair of each range in a reply.
+    fn found(&self, reply: Reply) -> Result<Vec<Option<Found>>, StoreError> {
+        reply
+            .responses
+            .into_iter()
+            .map(|it| {
+                let pair = it.response_range.and_then(|it| it.kvs.into_iter().next());
+                pair.map(|it| self.decode(it).map(|(_, found)| found)).transpose()
+            })
+            .collect()
+    }
+
+    fn decode(&self, pair: Pair) -> Result<(String, Found), StoreError> {
+        let text = |it: &str| STANDARD.decode(it).ok().and_then(|it| String::from_utf8(it).ok());
+        let both = text(&pair.key).zip(text(&pair.value));
+        let (key, value) = both.ok_or_else(|| self.refused("a record is not a text"))?;
+        Ok((key, Found { value, revision: pair.mod_revision }))
+    }
+
+    fn read_space(&self, found: &Found) -> Result<SpaceRecord, StoreError> {
+        let unreadable = || self.refused("the record of the space is not readable");
+        let value: Value = serde_json::from_str(&found.value).map_err(|_| unreadable())?;
+        let version = value.get("version").cloned().unwrap_or_default();
+        if version != json!(FORMAT) {
+            return Err(self.refused(&format!(
+                "its leases have version {version} of their form, and this program knows {FORMAT}"
+            )));
+        }
+        let it: SpaceJson = serde_json::from_value(value).map_err(|_| unreadable())?;
+        let lead_ms = it.lead_ms.parse().map_err(|_| unreadable())?;
+        let fence = it.fence.parse().map_err(|_| unreadable())?;
+        Ok(SpaceRecord { incarnation: it.incarnation, lead_ms, fence })
+    }
+
+    fn read_node(&self, node: u64, found: &Found) -> Result<NodeRecord, StoreError> {
+        record::read(node, &found.value).ok_or_else(|| self.refused("a node's record is not readable"))
+    }
+
+    /// Writes `value` if the keys are at these revisions; else what is there, and the time.
+    async fn change(
+        &mut self,
+        at: &[(&str, Option<&Found>)],
+        key: &str,
+        value: String,
+    ) -> Result<(Result<(), Vec<Option<Found>>>, u64), StoreError> {
+        let compare: Vec<_> = at
+            .iter()
+            .map(|(key, found)| {
+                // A key that is not there has revision 0.
+                let revision = found.map_or("0", |it| &it.revision);
+                json!({ "key": STANDARD.encode(key), "target": "MOD", "result": "EQUAL", "mod_revision": revision })
+            })
+            .collect();
+        let failure: Vec<_> = at.iter().map(|(key, _)| range(key, None, &json!({}))).collect();
+        let put = json!({ "request_put": { "key": STANDARD.encode(key), "value": STANDARD.encode(&value) } });
+        let reply = self.txn(&json!({ "compare": compare, "success": [put], "failure": failure })).await?;
+        let now_ms = reply.now_ms;
+        if reply.succeeded {
+            self.known.insert(key.into(), Found { value, revision: reply.header.revision });
+            return Ok((Ok(()), now_ms));
+        }
+        Ok((Err(self.found(reply)?), now_ms))
+    }
+}
+
+fn base(space: &Space) -> String {
+    format!("{PREFIX}{}/{space}/", space.namespace)
+}
+
+/// A range request, of one key or of all that start with `key`.
+fn range(key: &str, prefix: Option<&str>, more: &Value) -> Value {
+    let mut it = more.clone();
+    it["key"] = json!(STANDARD.encode(key));
+    if let Some(prefix) = prefix {
+        // Prefixes end in a slash, and 0 is the next byte.
+        it["range_end"] = json!(STANDARD.encode(format!("{}0", prefix.trim_end_matches('/'))));
+    }
+    json!({ "request_range": it })
+}
+
+fn read_date(text: &str) -> Option<u64> {
+    let since = httpdate::parse_http_date(text).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
+}
+
+#[async_trait(?Send)]
+impl Store for EtcdStore {
+    async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
+        let incarnation = self.cluster().await?;
+        let base = base(space);
+        let nodes = format!("{base}nodes/");
+        let both =
+            [range(&format!("{base}space"), None, &json!({})), range(&nodes, Some(&nodes), &json!({}))];
+        let reply = self.txn(&json!({ "success": both })).await?;
+        let (now_ms, revision) = (reply.now_ms, reply.header.revision);
+        let mut parts = reply.responses.into_iter().map(|it| it.response_range.map(|it| it.kvs));
+        let mut next = || parts.next().flatten().unwrap_or_default();
+        let (there, pairs) = (next().into_iter().next(), next());
+        let there = there.map(|it| self.decode(it)).transpose()?;
+        let record = there.map(|(_, it)| self.read_space(&it)).transpose()?;
+        let mut records = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            let (key, found) = self.decode(pair)?;
+            let node = key.strip_prefix(&nodes).and_then(|it| it.parse().ok());
+            let node = node.ok_or_else(|| self.refused("a node's key is not readable"))?;
+            records.push(self.read_node(node, &found)?);
+        }
+        let mut is_new = false;
+        if record.is_none() && records.is_empty() {
+            // At the same instant as the rest.
+            let of = json!({ "limit": "1", "keys_only": true, "revision": revision });
+            let any = json!({ "success": [range(PREFIX, Some(PREFIX), &of)] });
+            is_new = match self.txn(&any).await {
+                Ok(reply) => reply
+                    .responses
+                    .iter()
+                    .all(|it| it.response_range.as_ref().is_some_and(|it| it.kvs.is_empty())),
+                // A user who may see one namespace only cannot know.
+                Err(StoreError::Refused(_)) => false,
+                Err(e) => return Err(e),
+            };
+        }
+        Ok(Listing { now_ms, incarnation, space: record, is_new, nodes: records })
+    }
+
+    async fn put_space(
+        &mut self,
+        space: &Space,
+        expected: Option<&SpaceRecord>,
+        new: &SpaceRecord,
+    ) -> Result<bool, StoreError> {
+        if self.cluster().await? != new.incarnation {
+            return Ok(false);
+        }
+        let key = format!("{}space", base(space));
+        let value = serde_json::to_string(&SpaceJson {
+            version: FORMAT,
+            incarnation: new.incarnation.clone(),
+            lead_ms: new.lead_ms.to_string(),
+            fence: new.fence.to_string(),
+        })
+        .map_err(|_| self.refused("the record cannot be written"))?;
+        let (mut there, _) = self.read(&[&key]).await?;
+        for _ in 0..ROUNDS {
+            let found = there.pop().flatten();
+            let record = found.as_ref().map(|it| self.read_space(it)).transpose()?;
+            if record.as_ref() != expected {
+                return Ok(false);
+            }
+            match self.change(&[(&key, found.as_ref())], &key, value.clone()).await?.0 {
+                Ok(()) => return Ok(true),
+                Err(now) => there = now,
+            }
+        }
+        Err(self.unreachable("others change the space's record all the time"))
+    }
+
+    async fn put_node(
+        &mut self,
+        space: &Space,
+        under: &SpaceRecord,
+        expected: Option<&Claim>,
+        new: &NodeRecord,
+    ) -> Result<Put, StoreError> {
+        let value = record::write(new).ok_or_else(|| self.refused("the record cannot be written"))?;
+        let base = base(space);
+        let (space_key, node_key) = (format!("{base}space"), format!("{base}nodes/{}", new.node));
+        let cluster = self.cluster().await?;
+        // What is known may be old: then the transaction fails and says what is there.
+        let known = self.known.get(&space_key).cloned().zip(self.known.get(&node_key).cloned());
+        let mut now = known.map(|(space, node)| (Some(space), Some(node), None));
+        for _ in 0..ROUNDS {
+            let (space_found, node_found, read_ms) = if let Some(it) = now.take() {
+                it
+            } else {
+                let (mut found, now_ms) = self.read(&[&space_key, &node_key]).await?;
+                let node = found.pop().flatten();
+                (found.pop().flatten(), node, Some(now_ms))
+            };
+            let record = space_found.as_ref().map(|it| self.read_space(it)).transpose()?;
+            let node = node_found.as_ref().map(|it| self.read_node(new.node, it)).transpose()?;
+            let is_same = record.as_ref() == Some(under) && cluster == under.incarnation;
+            if !is_same || node.as_ref().map(NodeRecord::claim).as_ref() != expected {
+                let Some(now_ms) = read_ms else { continue };
+                let outcome = if is_same { Outcome::Found(node) } else { Outcome::OtherSpace };
+                self.known.remove(&node_key);
+                return Ok(Put { now_ms, outcome });
+            }
+            let at = [(&*space_key, space_found.as_ref()), (&*node_key, node_found.as_ref())];
+            match self.change(&at, &node_key, value.clone()).await? {
+                (Ok(()), now_ms) => {
+                    self.known.extend(space_found.map(|it| (space_key, it)));
+                    return Ok(Put { now_ms, outcome: Outcome::Written });
+                }
+                (Err(mut found), now_ms) => {
+                    let node = found.pop().flatten();
+                    now = Some((found.pop().flatten(), node, Some(now_ms)));
+                }
+            }
+        }
+        Err(self.unreachable("others change the node's record all the time"))
+    }
+
+    fn disconnect(&mut self) {
+        self.connection = None;
+        self.known.clear();
+        // The next host may have a leader where this one has none.
+        self.first = (self.first + 1) % self.address.hosts().len().max(1);
+    }
+}
