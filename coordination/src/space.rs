@@ -45,8 +45,9 @@ impl Space {
 /// All but the namespace, as stores keep it: `timestamp:41<<22|sequence:12<<0@1288834974657/1ms`.
 impl fmt::Display for Space {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { epoch_ms, tick_ms, timestamp_bits, timestamp_shift, sequence_bits, sequence_shift, .. } =
-            self;
+        let Self {
+            epoch_ms, tick_ms, timestamp_bits, timestamp_shift, sequence_bits, sequence_shift, ..
+        } = self;
         write!(
             f,
             "timestamp:{timestamp_bits}<<{timestamp_shift}|sequence:{sequence_bits}<<{sequence_shift}\
