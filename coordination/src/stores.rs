@@ -3,10 +3,16 @@
 pub mod etcd;
 mod record;
 pub mod redis;
+mod sql;
+#[cfg(unix)]
+mod sqlite;
 mod tls;
 
 use crate::store::{Store, StoreError};
 use crate::url::{Address, Scheme};
+
+#[cfg(unix)]
+pub use sqlite::SqliteStore;
 
 /// The store at an address. Nothing is sent before its first use.
 ///
@@ -19,6 +25,8 @@ pub fn open(address: &Address) -> Result<Box<dyn Store>, StoreError> {
             Ok(Box::new(redis::RedisStore::new(address)?))
         }
         Scheme::Etcd => Ok(Box::new(etcd::EtcdStore::new(address)?)),
+        #[cfg(unix)]
+        Scheme::Sqlite => Ok(Box::new(SqliteStore::new(address.path().into()))),
         _ => Err(StoreError::Refused(format!("{address}: this kind of store is not built in"))),
     }
 }

@@ -1,0 +1,8 @@
+//! Each store against the histories of `suite.rs`, and what is particular to it.
+
+#[path = "../servers/mod.rs"]
+mod servers;
+mod suite;
+
+#[cfg(unix)]
+mod sqlite;
