@@ -34,6 +34,8 @@ pub(super) struct Task {
     is_lost: bool,
     had_node: bool,
     last_warning: Option<Kind>,
+    /// Why the last attempt failed, if it did.
+    refusal: Option<Refusal>,
 }
 
 /// A node of this process.
@@ -62,6 +64,7 @@ impl Task {
             is_lost: false,
             had_node: false,
             last_warning: None,
+            refusal: None,
         }
     }
 
@@ -84,19 +87,17 @@ impl Task {
     async fn open(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + Duration::from_millis(self.shared.address.wait_ms);
         loop {
-            let refusal = self.tend().await;
+            self.tend().await;
             if self.held.as_ref().is_some_and(|holding| holding.is_live) {
                 return Ok(());
             }
-            if let Some(refusal) = &refusal {
-                if is_final(refusal) {
-                    return Err(self.error_of(refusal));
-                }
+            if let Some(refusal) = self.refusal.as_ref().filter(|refusal| is_final(refusal)) {
+                return Err(self.error_of(refusal));
             }
             // A first try that fails is not the last, even if it took all the time there is.
             let now = Instant::now();
             if now >= deadline || self.shared.is_over() {
-                return Err(match &refusal {
+                return Err(match &self.refusal {
                     Some(refusal) => self.error_of(refusal),
                     None => self.not_begun(),
                 });
@@ -106,26 +107,24 @@ impl Task {
     }
 
     /// Does what is due: asks the store, and changes nodes.
-    async fn tend(&mut self) -> Option<Refusal> {
-        let refusal = if Instant::now() < self.next { None } else { self.ask().await };
+    async fn tend(&mut self) {
+        if Instant::now() >= self.next {
+            self.ask().await;
+        }
         self.begin();
         self.look_whether_lost();
-        refusal
     }
 
-    async fn ask(&mut self) -> Option<Refusal> {
+    async fn ask(&mut self) {
         let asked = match self.held.take() {
             Some(holding) => self.renew(holding).await,
             None => self.acquire().await,
         };
         match asked {
-            Ok(()) => {
-                self.answered();
-                None
-            }
+            Ok(()) => self.answered(),
             Err(refusal) => {
                 self.refused(&refusal);
-                Some(refusal)
+                self.refusal = Some(refusal);
             }
         }
     }
@@ -158,7 +157,7 @@ impl Task {
                 }
                 self.held = Some(holding);
                 if let Some(clock) = clock {
-                    self.warn(Kind::ClockDiffers, &clock_differs(&clock));
+                    self.warn(Kind::ClockDiffers, &self.clock_differs(&clock));
                 }
                 Ok(())
             }
@@ -234,7 +233,7 @@ impl Task {
         if !self.shared.is_reachable.swap(true, Ordering::Relaxed) {
             self.tell(Kind::StoreReachable, self.node(), format!("{} answers again", self.shared.name));
         }
-        self.failures = 0;
+        (self.failures, self.refusal) = (0, None);
         self.last_warning = None;
         // With a tenth of it more or less, so that processes that started together do not ask together for ever.
         let third = self.shared.terms.ttl_ms / 3;
@@ -246,7 +245,7 @@ impl Task {
         self.failures = self.failures.saturating_add(1);
         if let Refusal::Store(error) = refusal {
             if self.shared.is_reachable.swap(false, Ordering::Relaxed) {
-                self.warn(Kind::StoreUnreachable, &error.to_string());
+                self.warn(Kind::StoreUnreachable, &store_error(error));
             }
         } else {
             self.shared.is_reachable.store(true, Ordering::Relaxed);
@@ -255,7 +254,9 @@ impl Task {
         let jitter = Duration::from_millis(random() % 50);
         let pause = match refusal {
             Refusal::Fenced { in_ms } => {
-                let what = format!("it has lost records, or is new: nobody can lease a node for {in_ms} ms");
+                let name = &self.shared.name;
+                let what =
+                    format!("{name} has lost records, or is new: nobody can lease a node for {in_ms} ms");
                 self.warn(Kind::Waiting, &what);
                 Duration::from_millis(in_ms.saturating_add(1)).min(LONGEST) + jitter
             }
@@ -263,7 +264,7 @@ impl Task {
                 Duration::from_millis(first.in_ms.saturating_add(1)).min(LONGEST) + jitter
             }
             Refusal::ClockDiffers(clock) => {
-                self.warn(Kind::ClockDiffers, &clock_differs(clock));
+                self.warn(Kind::ClockDiffers, &self.clock_differs(clock));
                 LONGEST
             }
             Refusal::Contended => jitter,
@@ -337,7 +338,7 @@ impl Task {
     fn warn(&mut self, kind: Kind, what: &str) {
         // Once, until the store answers.
         if self.last_warning.replace(kind) != Some(kind) {
-            self.tell(kind, self.node(), format!("{}: {what}", self.shared.name));
+            self.tell(kind, self.node(), what.into());
         }
     }
 
@@ -356,8 +357,7 @@ impl Task {
     fn text_of(&self, refusal: &Refusal) -> String {
         let name = &self.shared.name;
         match refusal {
-            Refusal::Store(StoreError::Unreachable(why)) => format!("{name} cannot be reached: {why}"),
-            Refusal::Store(StoreError::Refused(why)) => format!("{name} cannot be used: {why}"),
+            Refusal::Store(error) => store_error(error),
             Refusal::NoneFree { nodes: 0, .. } => {
                 "no node can be leased: none has the given fields and is in the address's `nodes`".into()
             }
@@ -376,13 +376,22 @@ impl Task {
                 "{name} has lost records of leases, or never had any (then init=yes in the address says so): nobody can \
                  lease a node for {in_ms} ms, in which earlier leases may go on"
             ),
-            Refusal::ClockDiffers(clock) => format!("{name}: {}", clock_differs(clock)),
+            Refusal::ClockDiffers(clock) => self.clock_differs(clock),
             Refusal::LeadTooLong { lead_ms, of_space_ms } => format!(
                 "ttl and max_ahead_ms are {lead_ms} ms together, but the leases of this layout in {name} began with \
                  {of_space_ms} ms: give no more than that, or another namespace"
             ),
             Refusal::Contended => format!("no node is free: other processes were faster each time at {name}"),
         }
+    }
+
+    fn clock_differs(&self, clock: &ClockDiffers) -> String {
+        let ClockDiffers { store_ms, local_ms, by_ms } = clock;
+        format!(
+            "the clock of this machine is {by_ms} ms from that of {}, which is more than clock_difference: it is {local_ms} \
+             here and {store_ms} there (Unix ms)",
+            self.shared.name
+        )
     }
 
     /// The error where a node is leased, but cannot be used yet.
@@ -405,7 +414,7 @@ async fn limited<T>(
 ) -> Result<T, Refusal> {
     let longest = shared.attempt();
     let result = timeout(longest, attempt).await.unwrap_or_else(|_| {
-        let why = format!("no answer within {} ms", longest.as_millis());
+        let why = format!("{}: no answer within {} ms", shared.name, longest.as_millis());
         Err(Refusal::Store(StoreError::Unreachable(why)))
     });
     if let Err(Refusal::Store(_)) = result {
@@ -434,10 +443,10 @@ fn ms_until(unix_ms: u64) -> Duration {
     Duration::from_millis(unix_ms.saturating_sub(now_ms))
 }
 
-fn clock_differs(clock: &ClockDiffers) -> String {
-    let ClockDiffers { store_ms, local_ms, by_ms } = clock;
-    format!(
-        "the clock of this machine is {by_ms} ms from the store's, which is more than clock_difference: it is {local_ms} here \
-         and {store_ms} there (Unix ms)"
-    )
+/// The stores name themselves.
+fn store_error(error: &StoreError) -> String {
+    match error {
+        StoreError::Unreachable(why) => format!("the store cannot be reached: {why}"),
+        StoreError::Refused(why) => format!("the store cannot be used: {why}"),
+    }
 }
