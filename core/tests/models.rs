@@ -286,11 +286,15 @@ fn a_lease_that_gets_another_node_issues_with_one_of_them() {
         ids.try_next_id().unwrap();
         let second = START.unsigned_abs() + 1;
         let mut end = 0;
-        let results = run(1, 1, &ids, || {
+        let mut mine = Vec::new();
+        let mut results = run(1, 1, &ids, || {
             end = lease.end();
             clock.to(START + 1);
             assert!(lease.hold(2, second, second + 1000));
+            // This call learns of the node while the other is about to use it.
+            mine.push(ids.try_next_id());
         });
+        results.push(mine);
         check_nodes(&ids, &results, end, second);
     });
 }
