@@ -26,7 +26,7 @@ demo: $(VENV)/installed ## stores a million orders, with IDs from four threads, 
 # Two at a time, since half of them use only one processor; the long ones first. Each part's output is printed as one
 # block when the part has ended.
 TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-instructions \
-  test-fuzz test-platforms test-msrv test-reference test-docs
+  test-fuzz test-stores test-platforms test-msrv test-reference test-docs
 
 .PHONY: test
 test: ## builds and tests everything, and prints how long each part took
@@ -43,7 +43,7 @@ test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is wh
 
 .PHONY: test-rust
 test-rust: tools-ready
-	cargo test --locked --workspace --all-features
+	cargo test --locked --workspace --exclude polyflake-coordination --all-features
 	cargo test --locked -p polyflake --release --test guarantees
 
 .PHONY: soak
@@ -62,6 +62,12 @@ test-instructions: tools-ready # the core takes no more instructions than core/b
 .PHONY: instructions
 instructions: tools-ready ## updates the counts in core/benches/instructions.txt
 	tools/instructions --bless
+
+.PHONY: test-stores
+test-stores: tools-ready # the stores of leases, against the real servers
+	@tools/need redis-server redis-server $(firstword $(wildcard /usr/lib/postgresql/*/bin/postgres) postgres) postgresql \
+	  mariadbd mariadb-server etcd etcd-server pgbouncer pgbouncer
+	cargo test --locked -p polyflake-coordination
 
 .PHONY: test-fuzz
 test-fuzz: tools-ready # the fuzz targets on their corpora

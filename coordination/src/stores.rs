@@ -1,9 +1,17 @@
 //! The stores that Polyflake comes with.
 
-pub mod etcd;
+mod etcd;
 mod record;
-pub mod redis;
+mod redis;
+mod sql;
+#[cfg(unix)]
+mod sqlite;
 mod tls;
+
+pub use etcd::EtcdStore;
+pub use redis::RedisStore;
+#[cfg(unix)]
+pub use sqlite::SqliteStore;
 
 use crate::store::{Store, StoreError};
 use crate::url::{Address, Scheme};
@@ -16,9 +24,11 @@ use crate::url::{Address, Scheme};
 pub fn open(address: &Address) -> Result<Box<dyn Store>, StoreError> {
     match address.scheme() {
         Scheme::Redis | Scheme::RedisSentinel | Scheme::RedisCluster => {
-            Ok(Box::new(redis::RedisStore::new(address)?))
+            Ok(Box::new(RedisStore::new(address)?))
         }
-        Scheme::Etcd => Ok(Box::new(etcd::EtcdStore::new(address)?)),
+        Scheme::Etcd => Ok(Box::new(EtcdStore::new(address)?)),
+        #[cfg(unix)]
+        Scheme::Sqlite => Ok(Box::new(SqliteStore::new(address.path().into()))),
         _ => Err(StoreError::Refused(format!("{address}: this kind of store is not built in"))),
     }
 }

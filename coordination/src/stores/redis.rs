@@ -339,6 +339,7 @@ impl RedisStore {
         if let Some(end) = text.find(", with args") {
             text.truncate(end);
         }
+        let code = code.or_else(|| error.code());
         let secrets = [self.password.clone(), self.address.parameter("sentinel_password")];
         if secrets.iter().flatten().any(|it| text.contains(it.as_str())) {
             text = code.map_or_else(|| error.category().to_owned(), ToOwned::to_owned);
@@ -359,7 +360,10 @@ impl RedisStore {
             }
             (_, Some(_)) => text.contains("max number of clients"),
             (ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig, None) => false,
-            _ => !text.contains("certificate"),
+            // A Cluster's client tells what its first connection said in a text of its own.
+            _ => !["certificate", "AuthenticationFailed", "NOAUTH", "WRONGPASS", "NOPERM"]
+                .iter()
+                .any(|it| text.contains(it)),
         };
         if is_later { self.unreachable(&text) } else { self.refused(&text) }
     }

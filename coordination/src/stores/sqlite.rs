@@ -1,0 +1,399 @@
+//! SQLite: for processes on one host.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior};
+
+use super::sql::{bigint, check_format, no_nodes, other_format, whole};
+use crate::space::Space;
+use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+
+/// The keeper tries again, and no other call may wait behind this one for long.
+const BUSY: Duration = Duration::from_millis(100);
+
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS polyflake_spaces (
+    namespace TEXT NOT NULL,
+    space TEXT NOT NULL, -- what shapes the IDs
+    format INTEGER NOT NULL, -- of this row and its nodes'
+    incarnation TEXT NOT NULL, -- the device and inode of the file that it was written to
+    lead_ms INTEGER NOT NULL, -- how far ahead a bound may be: the time to live, and max_ahead
+    fence INTEGER NOT NULL, -- no new lease issues below this tick
+    PRIMARY KEY (namespace, space)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS polyflake_nodes (
+    namespace TEXT NOT NULL,
+    space TEXT NOT NULL,
+    node INTEGER NOT NULL,
+    token TEXT NOT NULL, -- of the lease; empty: given back
+    expires_ms INTEGER NOT NULL, -- Unix time; 0: given back
+    reserved_until INTEGER NOT NULL, -- the holder issues below this tick
+    label TEXT NOT NULL, -- who holds it
+    since_ms INTEGER NOT NULL, -- Unix time
+    PRIMARY KEY (namespace, space, node)
+) STRICT, WITHOUT ROWID;";
+
+/// A file that processes of one host share. Its time is the host's clock, its incarnation the file itself.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    connection: Connection,
+    file: Identity,
+}
+
+/// Which file a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path)?;
+        Ok(Self { device: found.dev(), inode: found.ino() })
+    }
+
+    fn incarnation(self) -> String {
+        format!("device {} inode {}", self.device, self.inode)
+    }
+}
+
+/// What ends a transaction early.
+enum Fault {
+    Sqlite(rusqlite::Error),
+    File(io::Error),
+    Store(StoreError),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl SqliteStore {
+    /// The file is made, and opened, by the first call.
+    #[must_use]
+    pub const fn new(path: PathBuf) -> Self {
+        Self { path, open: None }
+    }
+
+    /// Runs a transaction.
+    fn transact<T>(
+        &mut self,
+        behavior: TransactionBehavior,
+        run: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        self.try_transact(behavior, run).map_err(|fault| {
+            // A connection is cheap here, and one that failed may be in any state.
+            self.open = None;
+            explain(&self.path, fault)
+        })
+    }
+
+    fn try_transact<T>(
+        &mut self,
+        behavior: TransactionBehavior,
+        run: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let Self { path, open } = self;
+        if open.as_ref().is_some_and(|open| Identity::of(path).ok() != Some(open.file)) {
+            *open = None;
+        }
+        let opened = match open.take() {
+            Some(opened) => opened,
+            None => Open::new(path)?,
+        };
+        let Open { connection, file } = open.insert(opened);
+        // As long as the tables are absent this is another mode, in which readers keep writers away and the reverse.
+        if matches!(behavior, TransactionBehavior::Immediate) {
+            let mode: String =
+                connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+            if mode != "wal" {
+                let text = format!("{}: the journal mode is {mode}, and cannot be WAL", path.display());
+                return Err(StoreError::Refused(text).into());
+            }
+        }
+        let transaction = connection.transaction_with_behavior(behavior)?;
+        if Identity::of(path)? != *file {
+            return Err(StoreError::Unreachable(format!("{}: the file was replaced", path.display())).into());
+        }
+        let result = run(&transaction, &file.incarnation())?;
+        transaction.commit()?;
+        Ok(result)
+    }
+}
+
+impl Open {
+    fn new(path: &Path) -> Result<Self, Fault> {
+        make(path)?;
+        check_file_system(path)?;
+        let file = Identity::of(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY)?;
+        connection.pragma_update(None, "synchronous", "full")?;
+        Ok(Self { connection, file })
+    }
+}
+
+/// Makes an empty file that only its owner reads. It gets its name once it is closed: closing a file drops all locks that
+/// the process has on it, also those of another connection.
+fn make(path: &Path) -> io::Result<()> {
+    if fs::metadata(path).is_ok() {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    check_file_system(folder)?;
+    let random = rusqlite::Connection::open_in_memory()
+        .and_then(|any| any.query_row("SELECT hex(randomblob(8))", [], |row| row.get::<_, String>(0)))
+        .map_err(io::Error::other)?;
+    let mut unnamed = path.as_os_str().to_owned();
+    unnamed.push(format!(".{random}.new"));
+    drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unnamed)?);
+    let linked = match fs::hard_link(&unnamed, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    };
+    fs::remove_file(&unnamed)?;
+    linked
+}
+
+/// As for state files: what maps a file through a network does not show every process the same bytes, and WAL needs that.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn check_file_system(path: &Path) -> io::Result<()> {
+    /// From <linux/magic.h>; those of ZFS and bcachefs from their sources.
+    const LOCAL: [u64; 13] = [
+        0x0000_EF53, // ext2, ext3, ext4
+        0x5846_5342, // XFS
+        0x9123_683E, // Btrfs
+        0x0102_1994, // tmpfs
+        0x8584_58F6, // ramfs
+        0x794C_7630, // overlayfs
+        0x2FC1_2FC1, // ZFS
+        0xF2F5_2010, // F2FS
+        0xCA45_1A4E, // bcachefs
+        0x3153_464A, // JFS
+        0x5265_4973, // ReiserFS
+        0x0000_3434, // NILFS
+        0x2405_1905, // UBIFS
+    ];
+    // Its type differs from one C library to the next; the number has 32 bits everywhere.
+    #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+    let kind = u64::from(rustix::fs::statfs(path)?.f_type as u32);
+    if LOCAL.contains(&kind) {
+        return Ok(());
+    }
+    let text = format!(
+        "a file system of type {kind:#x} may be a network's, which SQLite cannot share: choose a local one"
+    );
+    Err(io::Error::new(io::ErrorKind::Unsupported, text))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn check_file_system(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+fn explain(path: &Path, fault: Fault) -> StoreError {
+    let path = path.display();
+    match fault {
+        Fault::Store(error) => error,
+        Fault::File(error) => {
+            let text = format!("{path}: {error}");
+            match error.kind() {
+                io::ErrorKind::StorageFull => StoreError::Unreachable(format!("{path}: the disk is full")),
+                io::ErrorKind::Interrupted | io::ErrorKind::Other => StoreError::Unreachable(text),
+                _ => StoreError::Refused(text),
+            }
+        }
+        Fault::Sqlite(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                StoreError::Unreachable(format!("{path}: the database is locked"))
+            }
+            Some(ErrorCode::DiskFull) => StoreError::Unreachable(format!("{path}: the disk is full")),
+            Some(ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory | ErrorCode::SchemaChanged) => {
+                StoreError::Unreachable(format!("{path}: {error}"))
+            }
+            _ => {
+                let text = error.to_string();
+                if text.contains("no such column") || text.contains("has no column") {
+                    return other_format("other columns");
+                }
+                StoreError::Refused(format!("{path}: {text}"))
+            }
+        },
+    }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Polyflake's tables.
+fn tables(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<String>> {
+    let mut statement = transaction
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'polyflake_*'")?;
+    statement.query_map([], |row| row.get(0))?.collect()
+}
+
+/// The space's record, from a table that exists.
+fn space_record(transaction: &Transaction<'_>, space: &Space) -> Result<Option<SpaceRecord>, Fault> {
+    let mut other = transaction.prepare("SELECT format FROM polyflake_spaces WHERE format <> ? LIMIT 1")?;
+    if let Some(found) = other.query_row([FORMAT], |row| row.get(0)).optional()? {
+        check_format(found)?;
+    }
+    let mut statement = transaction.prepare(
+        "SELECT incarnation, lead_ms, fence FROM polyflake_spaces WHERE namespace = ? AND space = ?",
+    )?;
+    let found = statement
+        .query_row((&space.namespace, space.to_string()), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let Some((incarnation, lead_ms, fence)) = found.optional()? else { return Ok(None) };
+    Ok(Some(SpaceRecord { incarnation, lead_ms: whole(lead_ms)?, fence: whole(fence)? }))
+}
+
+const NODE: &str = "SELECT node, token, expires_ms, reserved_until, label, since_ms FROM polyflake_nodes \
+                    WHERE namespace = ?1 AND space = ?2";
+
+fn node_record(row: &Row<'_>) -> Result<NodeRecord, Fault> {
+    Ok(NodeRecord {
+        node: whole(row.get(0)?)?,
+        token: row.get(1)?,
+        expires_ms: whole(row.get(2)?)?,
+        reserved_until: whole(row.get(3)?)?,
+        label: row.get(4)?,
+        since_ms: whole(row.get(5)?)?,
+    })
+}
+
+#[async_trait(?Send)]
+impl Store for SqliteStore {
+    async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
+        self.transact(TransactionBehavior::Deferred, |transaction, incarnation| {
+            let tables = tables(transaction)?;
+            let has = |name| tables.iter().any(|table| table == name);
+            let mut listing = Listing {
+                now_ms: now_ms(),
+                incarnation: incarnation.into(),
+                space: None,
+                is_new: tables.is_empty(),
+                nodes: Vec::new(),
+            };
+            if has("polyflake_spaces") {
+                listing.space = space_record(transaction, space)?;
+            }
+            if has("polyflake_nodes") {
+                let mut statement = transaction.prepare(NODE)?;
+                let mut rows = statement.query((&space.namespace, space.to_string()))?;
+                while let Some(row) = rows.next()? {
+                    listing.nodes.push(node_record(row)?);
+                }
+            } else if listing.space.is_some() {
+                return Err(no_nodes().into());
+            }
+            Ok(listing)
+        })
+    }
+
+    async fn put_space(
+        &mut self,
+        space: &Space,
+        expected: Option<&SpaceRecord>,
+        new: &SpaceRecord,
+    ) -> Result<bool, StoreError> {
+        self.transact(TransactionBehavior::Immediate, |transaction, incarnation| {
+            let has_spaces = tables(transaction)?.iter().any(|table| table == "polyflake_spaces");
+            let found = if has_spaces { space_record(transaction, space)? } else { None };
+            if found.as_ref() != expected || new.incarnation != incarnation {
+                return Ok(false);
+            }
+            transaction.execute_batch(TABLES)?;
+            transaction.execute(
+                "INSERT OR REPLACE INTO polyflake_spaces (namespace, space, format, incarnation, lead_ms, fence) \
+                 VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    &space.namespace,
+                    space.to_string(),
+                    FORMAT,
+                    &new.incarnation,
+                    bigint(new.lead_ms)?,
+                    bigint(new.fence)?,
+                ),
+            )?;
+            Ok(true)
+        })
+    }
+
+    async fn put_node(
+        &mut self,
+        space: &Space,
+        under: &SpaceRecord,
+        expected: Option<&Claim>,
+        new: &NodeRecord,
+    ) -> Result<Put, StoreError> {
+        self.transact(TransactionBehavior::Immediate, |transaction, incarnation| {
+            let now_ms = now_ms();
+            let tables = tables(transaction)?;
+            let has = |name| tables.iter().any(|table| table == name);
+            let put = |outcome| Ok(Put { now_ms, outcome });
+            let found = if has("polyflake_spaces") { space_record(transaction, space)? } else { None };
+            if found.as_ref() != Some(under) || under.incarnation != incarnation {
+                return put(Outcome::OtherSpace);
+            }
+            if !has("polyflake_nodes") {
+                return Err(no_nodes().into());
+            }
+            let named = space.to_string();
+            let mut statement = transaction.prepare(&format!("{NODE} AND node = ?3"))?;
+            let mut rows = statement.query((&space.namespace, &named, bigint(new.node)?))?;
+            let found = rows.next()?.map(node_record).transpose()?;
+            if found.as_ref().map(NodeRecord::claim).as_ref() != expected {
+                return put(Outcome::Found(found));
+            }
+            let mut statement = transaction.prepare(
+                "INSERT OR REPLACE INTO polyflake_nodes \
+                 (namespace, space, node, token, expires_ms, reserved_until, label, since_ms) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            )?;
+            statement.execute((
+                &space.namespace,
+                &named,
+                bigint(new.node)?,
+                &new.token,
+                bigint(new.expires_ms)?,
+                bigint(new.reserved_until)?,
+                &new.label,
+                bigint(new.since_ms)?,
+            ))?;
+            put(Outcome::Written)
+        })
+    }
+
+    fn disconnect(&mut self) {
+        self.open = None;
+    }
+}

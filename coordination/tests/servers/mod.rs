@@ -1,0 +1,204 @@
+//! Real servers, each on a free port of the loopback, in a folder of its own, and gone when dropped.
+
+// Each of the test programs that include this uses a part.
+#![allow(dead_code)]
+
+pub(crate) mod etcd;
+pub(crate) mod mariadb;
+pub(crate) mod pgbouncer;
+pub(crate) mod postgres;
+pub(crate) mod redis;
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+
+/// Databases refuse to run as root: then they run as `nobody`.
+const NOBODY: u32 = 65534;
+
+/// A server's process, which can be ended and started again on the same port and folder.
+pub(crate) struct Server {
+    folder: PathBuf,
+    port: u16,
+    command: Vec<String>,
+    ready: Vec<String>,
+    end: Signal,
+    child: Option<Child>,
+}
+
+impl Server {
+    /// Starts `command` and waits until the command `ready` succeeds.
+    pub(crate) fn start(folder: &Path, port: u16, command: &[&str], ready: &[&str]) -> Self {
+        let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+        let mut server = Self {
+            folder: folder.into(),
+            port,
+            command: owned(command),
+            ready: owned(ready),
+            end: Signal::TERM,
+            child: None,
+        };
+        server.start_again();
+        server
+    }
+
+    /// The signal on which it ends at once, where that is not TERM.
+    pub(crate) fn ends_on(mut self, signal: Signal) -> Self {
+        self.end = signal;
+        self
+    }
+
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn start_again(&mut self) {
+        assert!(self.child.is_none(), "it runs");
+        let log = self.folder.join("log");
+        let output = File::options().create(true).append(true).open(&log).unwrap();
+        let mut command = unprivileged(&self.command[0], &self.folder);
+        command.args(&self.command[1..]).stdout(output.try_clone().unwrap()).stderr(output);
+        let child = self.child.insert(command.spawn().unwrap());
+        let deadline = Instant::now() + Duration::from_secs(120);
+        loop {
+            let mut ready = unprivileged(&self.ready[0], &self.folder);
+            ready.args(&self.ready[1..]).stdout(Stdio::null()).stderr(Stdio::null());
+            if ready.status().unwrap().success() {
+                return;
+            }
+            let ended = child.try_wait().unwrap();
+            if ended.is_some() || Instant::now() > deadline {
+                let log = fs::read_to_string(&log).unwrap_or_default();
+                panic!("{:?} does not start ({ended:?}):\n{log}", self.command);
+            }
+            sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Ends it as an administrator would.
+    pub(crate) fn stop(&mut self) {
+        self.signal(self.end);
+        self.child.take().unwrap().wait().unwrap();
+    }
+
+    /// Ends it as a crash would.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let child = self.child.as_ref().expect("it does not run");
+        kill_process(Pid::from_child(child), signal).unwrap();
+    }
+
+    /// Stops it from answering, with its connections open.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        // Servers of several processes end these themselves.
+        let pid = Pid::from_child(&child);
+        let _ = kill_process(pid, Signal::CONT);
+        let _ = kill_process(pid, self.end);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while child.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < deadline {
+            sleep(Duration::from_millis(10));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// A folder that the servers can write to.
+pub(crate) fn folder() -> tempfile::TempDir {
+    let folder = tempfile::Builder::new().prefix("polyflake-").tempdir().unwrap();
+    give(folder.path());
+    folder
+}
+
+/// Makes the user of the servers the owner.
+pub(crate) fn give(path: &Path) {
+    if geteuid().is_root() {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+}
+
+/// Writes a file for a server.
+pub(crate) fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    give(path);
+}
+
+/// A command in a folder, as a user without rights.
+pub(crate) fn unprivileged(program: &str, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(folder).stdin(Stdio::null()).env("HOME", folder);
+    if geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+/// Runs a command to its end and returns its output.
+pub(crate) fn run(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap().trim().into()
+}
+
+/// A port that nobody has, outside of the range from which connections take theirs: a server that starts again finds it
+/// free.
+pub(crate) fn free_port() -> u16 {
+    const RANGE: u16 = 10_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let process = u16::try_from(u32::from(RANGE).min(std::process::id() * 64 % u32::from(RANGE))).unwrap();
+    loop {
+        let port = 20_000 + (process + NEXT.fetch_add(1, Ordering::Relaxed)) % RANGE;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// An authority, and a certificate of it for `localhost` with its key: the paths of three files in a folder.
+pub(crate) fn certificates(folder: &Path) -> (String, String, String) {
+    let path = |name: &str| folder.join(name).display().to_string();
+    let files = (path("ca.pem"), path("cert.pem"), path("key.pem"));
+    let (ca, cert, key) = &files;
+    let openssl = |words: &str, more: &[&str]| {
+        let mut openssl = Command::new("openssl");
+        openssl.args(words.split(' ')).args(more);
+        run(openssl);
+    };
+    let new = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
+    openssl(new, &["-subj", "/CN=Polyflake", "-keyout", &path("ca-key.pem"), "-out", ca]);
+    let signed = ["-CA", ca, "-CAkey", &path("ca-key.pem"), "-addext", "basicConstraints=critical,CA:FALSE"];
+    let names =
+        ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert];
+    openssl(new, &[&signed[..], &names[..]].concat());
+    files
+}

@@ -1,0 +1,90 @@
+//! PostgreSQL.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use super::{Server, folder, free_port, run, unprivileged, write};
+
+pub(crate) struct Postgres {
+    pub(crate) server: Server,
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Postgres {
+    /// A server with the database `test`, whose owner is `polyflake`, and passwords asked for.
+    pub(crate) fn new() -> Self {
+        let folder = folder();
+        let path = folder.path();
+        write(&path.join("password"), "secret-of-postgres");
+        let mut initdb = unprivileged(&program("initdb"), path);
+        let password = path.join("password").display().to_string();
+        initdb.args(["-D", "data", "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync"]);
+        initdb.args(["--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile", &password]);
+        run(initdb);
+        let replication = "\nlocal replication all trust\nhost replication all 127.0.0.1/32 trust\n";
+        let rules = path.join("data/pg_hba.conf");
+        let given = fs::read_to_string(&rules).unwrap();
+        write(&rules, &format!("{replication}{given}"));
+        let server = serve(path, free_port());
+        let postgres = Self { server, _folder: Some(folder) };
+        postgres.sql("postgres", "CREATE ROLE polyflake LOGIN PASSWORD 'secret-of-polyflake'");
+        postgres.sql("postgres", "CREATE DATABASE test OWNER polyflake");
+        postgres
+    }
+
+    /// A standby of this server, in a folder below this one's.
+    pub(crate) fn standby(&self) -> Self {
+        let path = self.server.folder().join("standby");
+        fs::create_dir(&path).unwrap();
+        super::give(&path);
+        let mut backup = unprivileged(&program("pg_basebackup"), &path);
+        backup.args(["-h", "127.0.0.1", "-p", &self.server.port().to_string(), "-U", "postgres"]);
+        run({
+            backup.args(["-D", "data", "--write-recovery-conf", "--checkpoint=fast", "--no-sync"]);
+            backup
+        });
+        Self { server: serve(&path, free_port()), _folder: None }
+    }
+
+    pub(crate) fn promote(&self) {
+        self.sql("postgres", "SELECT pg_promote()");
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://polyflake:secret-of-polyflake@127.0.0.1:{}/test", self.server.port())
+    }
+
+    /// As the superuser, through the socket in the folder.
+    pub(crate) fn sql(&self, database: &str, statement: &str) -> String {
+        let mut psql = unprivileged(&program("psql"), self.server.folder());
+        let port = self.server.port().to_string();
+        psql.arg("-h").arg(self.server.folder()).args(["-p", &port, "-U", "postgres", "-d", database]);
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement]);
+        run(psql)
+    }
+}
+
+fn serve(path: &Path, port: u16) -> Server {
+    let sockets = format!("unix_socket_directories={}", path.display());
+    let (folder, number) = (path.display().to_string(), port.to_string());
+    let (postgres, psql) = (program("postgres"), program("psql"));
+    // The system's cache is as good as the disk where only processes are killed.
+    #[rustfmt::skip]
+    let command = [
+        &*postgres, "-D", "data", "-p", &number, "-c", "listen_addresses=127.0.0.1", "-c", &sockets, "-c", "fsync=off",
+        "-c", "max_connections=60",
+    ];
+    #[rustfmt::skip]
+    let ready = [&*psql, "-X", "-h", &folder, "-p", &number, "-U", "postgres", "-c", "SELECT 1", "postgres"];
+    Server::start(path, port, &command, &ready).ends_on(Signal::INT)
+}
+
+/// Debian keeps those of each version apart, and only some in the path.
+fn program(name: &str) -> String {
+    let versions = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed");
+    let found = versions.map(|version| version.unwrap().path().join("bin").join(name));
+    let newest: PathBuf = found.filter(|path| path.exists()).max().expect("PostgreSQL is installed");
+    newest.display().to_string()
+}

@@ -1,0 +1,181 @@
+//! SQLite.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::{fs, thread};
+
+use polyflake_coordination::stores::SqliteStore;
+use polyflake_coordination::{Outcome, Store, StoreError};
+use rusqlite::Connection;
+
+use super::suite::{self, Kind, block, node, prepare, space};
+
+struct Fresh {
+    folder: tempfile::TempDir,
+}
+
+impl Fresh {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("leases.db")
+    }
+}
+
+fn open(path: &Path) -> Box<dyn Store> {
+    Box::new(SqliteStore::new(path.into()))
+}
+
+#[test]
+fn every_history() {
+    let fresh = Fresh::new();
+    suite::all(&|| open(&fresh.path()), Kind { is_new: true });
+}
+
+#[test]
+fn the_file_is_private_and_reads_well() {
+    let fresh = Fresh::new();
+    let path = fresh.path();
+    block(async {
+        let mut prepared = prepare(&|| open(&path), space("default")).await;
+        assert_eq!(prepared.put(None, &node(3, 1, 500)).await, Outcome::Written);
+        for name in ["leases.db", "leases.db-wal", "leases.db-shm"] {
+            let mode = fs::metadata(path.with_file_name(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        let left: Vec<_> = fs::read_dir(fresh.folder.path()).unwrap().collect();
+        assert_eq!(left.len(), 3, "{left:?}");
+        let shown: (String, u32, i64, String) = Connection::open(&path)
+            .unwrap()
+            .query_row("SELECT space, node, reserved_until, label FROM polyflake_nodes", [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            })
+            .unwrap();
+        let space = "timestamp:41<<22|sequence:12<<0@1288834974657/1ms".to_owned();
+        assert_eq!(shown, (space, 3, 500, "host-1/1234".to_owned()));
+    });
+}
+
+#[test]
+fn a_locked_database_is_unreachable() {
+    let fresh = Fresh::new();
+    let path = fresh.path();
+    block(async {
+        let mut prepared = prepare(&|| open(&path), space("default")).await;
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let put = prepared.store.put_node(&prepared.space, &prepared.record, None, &node(1, 1, 1)).await;
+        let text = format!("{}: the database is locked", path.display());
+        assert_eq!(put, Err(StoreError::Unreachable(text)));
+        // Readers are not kept away.
+        assert_eq!(prepared.list().await.nodes, []);
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
+    });
+}
+
+#[test]
+fn another_format_is_refused() {
+    let fresh = Fresh::new();
+    let path = fresh.path();
+    block(async {
+        let mut prepared = prepare(&|| open(&path), space("default")).await;
+        let other = Connection::open(&path).unwrap();
+        for (change, says) in [
+            ("UPDATE polyflake_spaces SET format = 2", "have format 2"),
+            ("ALTER TABLE polyflake_spaces RENAME COLUMN format TO form", "have other columns"),
+        ] {
+            other.execute_batch(change).unwrap();
+            let (space, record) = (&prepared.space, &prepared.record);
+            let store = &mut prepared.store;
+            for refused in [
+                store.list(space).await.map(drop),
+                store.put_space(space, Some(record), record).await.map(drop),
+                store.put_node(space, record, None, &node(1, 1, 1)).await.map(drop),
+            ] {
+                let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
+                assert!(text.contains(says), "{text}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_file_that_was_replaced_is_another_incarnation() {
+    let fresh = Fresh::new();
+    let path = fresh.path();
+    block(async {
+        let mut prepared = prepare(&|| open(&path), space("default")).await;
+        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
+        // A restore from a copy.
+        Connection::open(&path).unwrap().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        let copy = path.with_file_name("copy");
+        fs::copy(&path, &copy).unwrap();
+        assert_eq!(prepared.put(Some(&node(1, 1, 1)), &node(1, 2, 2)).await, Outcome::Written);
+        for name in ["leases.db-wal", "leases.db-shm"] {
+            fs::remove_file(path.with_file_name(name)).unwrap();
+        }
+        fs::rename(&copy, &path).unwrap();
+
+        assert_eq!(prepared.put(Some(&node(1, 2, 2)), &node(1, 2, 3)).await, Outcome::OtherSpace);
+        let listing = prepared.list().await;
+        assert_ne!(listing.incarnation, prepared.record.incarnation);
+        assert_eq!((listing.is_new, listing.space.as_ref()), (false, Some(&prepared.record)));
+        assert_eq!(listing.nodes, [node(1, 1, 1)]);
+    });
+}
+
+#[test]
+fn a_table_that_is_gone_is_no_new_store() {
+    let fresh = Fresh::new();
+    let path = fresh.path();
+    block(async {
+        let mut prepared = prepare(&|| open(&path), space("default")).await;
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("DROP TABLE polyflake_nodes").unwrap();
+        let listing = prepared.store.list(&prepared.space).await;
+        assert!(matches!(listing, Err(StoreError::Refused(_))), "{listing:?}");
+        other.execute_batch("DELETE FROM polyflake_spaces").unwrap();
+        let listing = prepared.list().await;
+        assert_eq!((listing.space, listing.is_new), (None, false));
+        let (space, record) = (&prepared.space, &prepared.record);
+        assert!(prepared.store.put_space(space, None, record).await.unwrap());
+        other.execute_batch("DROP TABLE polyflake_spaces").unwrap();
+        let listing = prepared.list().await;
+        assert_eq!((listing.space, listing.is_new), (None, false));
+    });
+}
+
+#[test]
+fn files_that_cannot_be_used_are_refused() {
+    let fresh = Fresh::new();
+    let text = fresh.folder.path().join("text.db");
+    fs::write(&text, "This is no database, whatever its name says. ".repeat(50)).unwrap();
+    for (path, says) in [
+        (text, "not a database"),
+        (fresh.folder.path().join("no/such/folder.db"), "No such file"),
+        (fresh.folder.path().to_owned(), "unable to open database file"),
+        (PathBuf::from("/proc/leases.db"), "a file system of type 0x9fa0"),
+    ] {
+        let listed = block(async { open(&path).list(&space("default")).await });
+        let Err(StoreError::Refused(text)) = listed else { panic!("{listed:?}") };
+        assert!(text.contains(says) && text.starts_with(&path.display().to_string()), "{text}");
+    }
+}
+
+#[test]
+fn many_open_a_new_file_at_once() {
+    for _ in 0..20 {
+        let fresh = Fresh::new();
+        let path = fresh.path();
+        let incarnations: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| block(async { open(&path).list(&space("default")).await.unwrap() })))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap().incarnation).collect()
+        });
+        assert!(incarnations.iter().all(|incarnation| *incarnation == incarnations[0]));
+    }
+}
