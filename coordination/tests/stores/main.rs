@@ -4,5 +4,6 @@
 mod servers;
 mod suite;
 
+mod postgres;
 #[cfg(unix)]
 mod sqlite;
