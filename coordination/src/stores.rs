@@ -1,6 +1,7 @@
 //! The stores that Polyflake comes with.
 
 mod etcd;
+mod postgres;
 mod record;
 mod redis;
 mod sql;
@@ -9,6 +10,7 @@ mod sqlite;
 mod tls;
 
 pub use etcd::EtcdStore;
+pub use postgres::PostgresStore;
 pub use redis::RedisStore;
 #[cfg(unix)]
 pub use sqlite::SqliteStore;
@@ -27,6 +29,7 @@ pub fn open(address: &Address) -> Result<Box<dyn Store>, StoreError> {
             Ok(Box::new(RedisStore::new(address)?))
         }
         Scheme::Etcd => Ok(Box::new(EtcdStore::new(address)?)),
+        Scheme::Postgres => Ok(Box::new(PostgresStore::new(&address.driver_url())?)),
         #[cfg(unix)]
         Scheme::Sqlite => Ok(Box::new(SqliteStore::new(address.path().into()))),
         _ => Err(StoreError::Refused(format!("{address}: this kind of store is not built in"))),

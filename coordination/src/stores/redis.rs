@@ -19,7 +19,7 @@ use redis::{
     TlsCertificates, TlsMode, Value,
 };
 
-use super::{record, tls};
+use super::record;
 use crate::space::Space;
 use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
 use crate::url::{Address, Scheme};
@@ -118,9 +118,10 @@ impl RedisStore {
             }
         }
         let certificates = if address.is_tls() {
-            tls::install_ring();
-            let root_cert = tls::read_file(address, "ssl_ca_certs")?;
-            let pair = (tls::read_file(address, "ssl_certfile")?, tls::read_file(address, "ssl_keyfile")?);
+            // The client takes the process's default. A program that has set one of its own keeps it.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let root_cert = read_file(address, "ssl_ca_certs")?;
+            let pair = (read_file(address, "ssl_certfile")?, read_file(address, "ssl_keyfile")?);
             let client_tls = match pair {
                 (Some(client_cert), Some(client_key)) => Some(ClientTlsConfig { client_cert, client_key }),
                 (None, None) => None,
@@ -474,6 +475,15 @@ impl Connection {
         let mut next = || values.next().unwrap_or(Value::Nil).extract_error();
         Ok((next()?, u32::from_redis_value(next()?)?))
     }
+}
+
+/// The file that a parameter names. Neither the name nor what is in it is told.
+fn read_file(address: &Address, parameter: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(path) = address.parameter(parameter) else { return Ok(None) };
+    let told = |e: std::io::Error| {
+        StoreError::Refused(format!("{address}: the file that {parameter} names: {}", e.kind()))
+    };
+    std::fs::read(path).map(Some).map_err(told)
 }
 
 fn route(space: &Space) -> SingleNodeRoutingInfo {

@@ -7,5 +7,6 @@ mod suite;
 mod etcd;
 mod redis;
 
+mod postgres;
 #[cfg(unix)]
 mod sqlite;
