@@ -31,6 +31,7 @@ macro_rules! script {
             "local info = redis.call('INFO', 'replication')\n",
             "if string.match(info, 'role:(%a+)') ~= 'master' then return {'replica'} end\n",
             "local life = string.match(info, 'master_replid:(%x+)')\n",
+            "if not life then return {'nameless'} end\n",
             "local time = redis.call('TIME')\n",
             "local space = redis.call('HMGET', KEYS[1], 'version', 'incarnation', 'lead_ms', 'fence')\n",
             "if space[1] and space[1] ~= ARGV[1] then return {'version', space[1]} end\n",
@@ -313,6 +314,11 @@ impl RedisStore {
                     "its leases have version {} of their form, and this program knows {FORMAT}",
                     reply.texts.first().map_or("?", |it| it.as_str())
                 )));
+            }
+            "nameless" => {
+                return Err(
+                    self.refused("its INFO has no replication ID, without which a lost write is not seen")
+                );
             }
             "broken" => return Err(self.refused("a node's record is not readable")),
             _ => {}

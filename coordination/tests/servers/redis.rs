@@ -39,16 +39,27 @@ impl Redis {
         replica
     }
 
-    /// A Cluster of one server that has all slots.
-    pub(crate) fn cluster() -> Self {
-        let redis = Self::with(&["--appendonly", "yes", "--cluster-enabled", "yes"]);
-        redis.cli(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    /// A Cluster of this many servers, each with its part of the slots.
+    pub(crate) fn cluster(count: u16) -> Vec<Self> {
+        let options = ["--appendonly", "yes", "--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+        let all: Vec<_> = (0..count).map(|_| Self::with(&options)).collect();
+        let part = 16_384 / count;
+        for (at, redis) in (0..).zip(&all) {
+            let (first, last) = (at * part, if at + 1 == count { 16_383 } else { (at + 1) * part - 1 });
+            redis.cli(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
+            redis.cli(&["CLUSTER", "MEET", "127.0.0.1", &all[0].port().to_string()]);
+        }
         let deadline = Instant::now() + Duration::from_secs(60);
-        while !redis.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok") {
+        let known = format!("cluster_known_nodes:{count}");
+        let is_up = |redis: &Self| {
+            let info = redis.cli(&["CLUSTER", "INFO"]);
+            info.contains("cluster_state:ok") && info.contains(&known)
+        };
+        while !all.iter().all(is_up) {
             assert!(Instant::now() < deadline, "the cluster does not start");
             std::thread::sleep(Duration::from_millis(50));
         }
-        redis
+        all
     }
 
     pub(crate) const fn port(&self) -> u16 {

@@ -42,9 +42,43 @@ fn every_history() {
 
 #[test]
 fn every_history_in_a_cluster() {
-    let redis = Redis::cluster();
-    let url = format!("redis-cluster://127.0.0.1:{}", redis.port());
+    let all = Redis::cluster(1);
+    let url = format!("redis-cluster://127.0.0.1:{}", all[0].port());
     suite::all(&|| open(&url), FORGETS);
+}
+
+#[test]
+fn every_history_in_a_cluster_of_three() {
+    let mut all = Redis::cluster(3);
+    let url = format!("redis-cluster://127.0.0.1:1,127.0.0.1:{}", all[0].port());
+    suite::all(&|| open(&url), FORGETS);
+    for redis in &all {
+        assert!(redis.cli(&["DBSIZE"]).parse::<u32>().unwrap() > 2);
+    }
+    // One of them alone has not all slots.
+    let owner = all.iter().position(|redis| list(&redis.url()).is_ok()).unwrap();
+    let errors: Vec<_> = all.iter().filter_map(|redis| list(&redis.url()).err()).collect();
+    assert_eq!(errors.len(), 2);
+    for error in errors {
+        assert!(
+            matches!(&error, StoreError::Refused(said) if said.contains("redis-cluster://")),
+            "{error:?}"
+        );
+    }
+    // The one that has the slot is killed under a holder, and starts again.
+    block(async {
+        let mut prepared = prepare(&|| open(&url), space("default")).await;
+        let first = node(1, 1, 500);
+        assert_eq!(prepared.put(None, &first).await, Outcome::Written);
+        all[owner].server.kill();
+        let put =
+            prepared.store.put_node(&prepared.space, &prepared.record, Some(&first.claim()), &first).await;
+        assert!(matches!(&put, Err(StoreError::Unreachable(_))), "{put:?}");
+        all[owner].server.start_again();
+        let listing = retry(&mut prepared.store, async |store| store.list(&prepared.space).await).await;
+        assert_ne!(listing.incarnation, prepared.record.incarnation);
+        assert_eq!(listing.nodes, [first]);
+    });
 }
 
 #[test]
@@ -231,8 +265,8 @@ fn a_change_counts_once_the_replicas_have_it() {
 
 #[test]
 fn a_cluster_without_its_replicas_confirms_nothing() {
-    let redis = Redis::cluster();
-    let url = format!("redis-cluster://127.0.0.1:{}?replicas=1&ttl=3s", redis.port());
+    let all = Redis::cluster(1);
+    let url = format!("redis-cluster://127.0.0.1:{}?replicas=1&ttl=3s", all[0].port());
     block(async {
         let mut store = open(&url);
         let incarnation = store.list(&space("default")).await.unwrap().incarnation;
