@@ -4,6 +4,7 @@
 mod servers;
 mod suite;
 
+mod mysql;
 mod postgres;
 #[cfg(unix)]
 mod sqlite;
