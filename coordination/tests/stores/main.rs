@@ -5,8 +5,8 @@ mod servers;
 mod suite;
 
 mod etcd;
-mod redis;
-
+mod mysql;
 mod postgres;
+mod redis;
 #[cfg(unix)]
 mod sqlite;
