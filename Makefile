@@ -158,6 +158,7 @@ test-probes: $(VENV)/installed c-prefix node-package # duplicates across threads
 
 .PHONY: test-docs
 test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links of README.md and docs/
+	@tools/need redis-server redis-server
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py
 
 .PHONY: bench
