@@ -13,7 +13,7 @@ use super::sql::{bigint, check_format, no_nodes, other_format, whole};
 use crate::space::Space;
 use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
 
-/// At this level a statement that changes one row locks the others that it reads. Times are UTC: in
+/// Changes of this level can be logged as statements, too. Times are UTC: in
 /// others an hour comes twice. What does not fit is an error and not cut.
 const SETUP: [&str; 2] = [
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, innodb_lock_wait_timeout = 5",
@@ -301,17 +301,19 @@ async fn change_node(
                 "INSERT INTO polyflake_nodes \
                  (namespace, space, node, token, expires_ms, reserved_until, label, since_ms) \
                  SELECT s.namespace, s.space, ?, ?, ?, ?, ?, IF(LAST_INSERT_ID({NOW}) = 0, 0, ?) \
-                 FROM polyflake_spaces s WHERE {held}"
+                 FROM polyflake_spaces s WHERE {held} LOCK IN SHARE MODE"
             )
         }
         Some(expected) => {
-            values.extend(held_values);
-            values.extend([node, Value::from(&expected.token), bigint(expected.reserved_until)?.into()]);
+            let claim: [Value; 3] =
+                [node, Value::from(&expected.token), bigint(expected.reserved_until)?.into()];
+            values = held_values.into_iter().chain(values).chain(claim).collect();
             format!(
-                "UPDATE polyflake_nodes n JOIN polyflake_spaces s ON s.namespace = n.namespace AND s.space = n.space \
+                "UPDATE polyflake_nodes n JOIN (SELECT s.namespace, s.space FROM polyflake_spaces s \
+                 WHERE {held} LOCK IN SHARE MODE) h ON h.namespace = n.namespace AND h.space = n.space \
                  SET n.token = ?, n.expires_ms = ?, n.reserved_until = ?, n.label = ?, \
                  n.since_ms = IF(LAST_INSERT_ID({NOW}) = 0, 0, ?) \
-                 WHERE {held} AND n.node = ? AND n.token = ? AND n.reserved_until = ?"
+                 WHERE n.node = ? AND n.token = ? AND n.reserved_until = ?"
             )
         }
     };

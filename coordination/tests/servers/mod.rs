@@ -153,7 +153,8 @@ pub(crate) fn write(path: &Path, text: &str) {
 /// A command in a folder, as a user without rights.
 pub(crate) fn unprivileged(program: &str, folder: &Path) -> Command {
     let mut command = Command::new(program);
-    command.current_dir(folder).stdin(Stdio::null()).env("HOME", folder);
+    // MariaDB clears its folder for temporary files when it starts.
+    command.current_dir(folder).stdin(Stdio::null()).env("HOME", folder).env("TMPDIR", folder);
     if geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }

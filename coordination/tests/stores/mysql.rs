@@ -1,5 +1,9 @@
 //! MariaDB, which Debian has in place of MySQL.
 
+use std::slice::from_ref;
+use std::sync::Arc;
+use std::thread;
+
 use polyflake_coordination::stores::MysqlStore;
 use polyflake_coordination::{Outcome, SpaceRecord, Store, StoreError};
 
@@ -126,6 +130,33 @@ fn what_cannot_work_is_refused() {
     });
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0");
     assert!(refused(&url).contains("what it acknowledges may be lost"));
+}
+
+/// A change of the space's record that began before a change of a node's, and ends after it.
+#[test]
+fn a_fence_that_is_being_raised_is_waited_for() {
+    let server = Arc::new(MariaDb::new());
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        let first = node(1, 1, 1);
+        assert_eq!(prepared.put(None, &first).await, Outcome::Written);
+        for (expected, new) in [(None, node(2, 2, 2)), (Some(&first), node(1, 2, 2))] {
+            let other = Arc::clone(&server);
+            let raising = thread::spawn(move || {
+                other
+                    .sql("BEGIN; UPDATE test.polyflake_spaces SET fence = fence + 1; SELECT SLEEP(1); COMMIT")
+            });
+            let sleeping = || {
+                server.sql("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'")
+            };
+            while sleeping() != "1" {}
+            assert_eq!(prepared.put(expected, &new).await, Outcome::OtherSpace);
+            raising.join().unwrap();
+            let listing = prepared.list().await;
+            assert_eq!(listing.nodes, from_ref(&first));
+            prepared.record = listing.space.unwrap();
+        }
+    });
 }
 
 #[test]

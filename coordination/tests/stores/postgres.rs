@@ -1,5 +1,9 @@
 //! PostgreSQL, alone, behind PgBouncer, and as primary and standby.
 
+use std::slice::from_ref;
+use std::sync::Arc;
+use std::thread;
+
 use polyflake_coordination::stores::PostgresStore;
 use polyflake_coordination::{Outcome, Store, StoreError};
 
@@ -169,6 +173,34 @@ fn no_right_to_make_tables_is_refused_and_leaves_nothing() {
         let Err(StoreError::Refused(text)) = put else { panic!("{put:?}") };
         assert!(text.ends_with("permission denied for schema public"), "{text}");
         assert!(store.list(&space("default")).await.unwrap().is_new);
+    });
+}
+
+/// A change of the space's record that began before a change of a node's, and ends after it.
+#[test]
+fn a_fence_that_is_being_raised_is_waited_for() {
+    let server = Arc::new(Postgres::new());
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        let first = node(1, 1, 1);
+        assert_eq!(prepared.put(None, &first).await, Outcome::Written);
+        for (expected, new) in [(None, node(2, 2, 2)), (Some(&first), node(1, 2, 2))] {
+            let other = Arc::clone(&server);
+            let raising = thread::spawn(move || {
+                other.sql(
+                    "test",
+                    "BEGIN; UPDATE polyflake_spaces SET fence = fence + 1; SELECT pg_sleep(1); COMMIT",
+                )
+            });
+            let sleeping =
+                || server.sql("test", "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+            while sleeping() != "1" {}
+            assert_eq!(prepared.put(expected, &new).await, Outcome::OtherSpace);
+            raising.join().unwrap();
+            let listing = prepared.list().await;
+            assert_eq!(listing.nodes, from_ref(&first));
+            prepared.record = listing.space.unwrap();
+        }
     });
 }
 
