@@ -66,7 +66,7 @@ instructions: tools-ready ## updates the counts in core/benches/instructions.txt
 .PHONY: test-stores
 test-stores: tools-ready # the stores of leases, against the real servers
 	@tools/need redis-server redis-server $(firstword $(wildcard /usr/lib/postgresql/*/bin/postgres) postgres) postgresql \
-	  mariadbd mariadb-server etcd etcd-server pgbouncer pgbouncer
+	  mariadbd mariadb-server etcd etcd-server pgbouncer pgbouncer openssl openssl
 	cargo test --locked -p polyflake-coordination
 
 .PHONY: test-fuzz

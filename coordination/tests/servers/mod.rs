@@ -3,6 +3,7 @@
 // Each of the test programs that include this uses a part.
 #![allow(dead_code)]
 
+pub(crate) mod certificates;
 pub(crate) mod mariadb;
 pub(crate) mod pgbouncer;
 pub(crate) mod postgres;

@@ -284,6 +284,52 @@ fn synchronous_commit_is_never_off() {
 }
 
 #[test]
+fn certificates_are_checked_as_told() {
+    let server = Postgres::new();
+    server.only_tls(false);
+    let (url, port, folder) = (server.url(), server.server.port(), server.server.folder().display());
+    let works = |url: &str| block(async { open(url).list(&space("default")).await.unwrap() }).is_new;
+    let named = url.replace("127.0.0.1", "localhost");
+    let (ours, other) =
+        (format!("sslrootcert={folder}/authority.pem"), format!("sslrootcert={folder}/other.pem"));
+    assert!(works(&url) && works(&format!("{url}?sslmode=require")));
+    assert!(works(&format!("{url}?sslmode=verify-ca&{ours}")));
+    assert!(works(&format!("{named}?sslmode=verify-full&{ours}")));
+    let text = refused(&format!("{url}?sslmode=disable"));
+    assert!(text.starts_with(&format!("127.0.0.1:{port}: no pg_hba.conf entry")), "{text}");
+    for (url, says) in [
+        (format!("{url}?sslmode=verify-full&{ours}"), "not valid for name"),
+        (format!("{url}?sslmode=require&{other}"), "UnknownIssuer"),
+        (format!("{url}?sslmode=verify-ca&{other}"), "UnknownIssuer"),
+        (format!("{named}?sslmode=verify-full&{other}"), "UnknownIssuer"),
+        (format!("{named}?sslmode=verify-full"), "UnknownIssuer"),
+    ] {
+        let text = refused(&url);
+        assert!(text.contains(says), "{url}: {text}");
+    }
+
+    server.only_tls(true);
+    let named = named.replace(":secret-of-polyflake", "");
+    let client = format!("sslcert={folder}/client.pem&sslkey={folder}/client.key");
+    suite::until(|| {
+        block(async {
+            open(&format!("{named}?sslmode=require&{ours}&{client}")).list(&space("default")).await
+        })
+    });
+    let text = refused(&format!("{named}?sslmode=require&{ours}"));
+    assert!(text.contains("certificate"), "{text}");
+}
+
+#[test]
+fn a_server_that_does_not_answer() {
+    let server = Postgres::new();
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        suite::paused(&mut prepared, &server.server).await;
+    });
+}
+
+#[test]
 fn an_address_that_is_none_is_refused_without_its_secret() {
     for (url, says) in [
         ("postgres://u:secret@host:port/db", "invalid"),
