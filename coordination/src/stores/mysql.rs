@@ -1,6 +1,7 @@
 //! MySQL 8, and MariaDB 10.5 and later.
 
 use core::fmt;
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 use mysql_async::prelude::{FromValue, Queryable};
@@ -10,10 +11,11 @@ use mysql_async::{
 };
 
 use super::sql::{bigint, check_format, no_nodes, other_format, whole};
+use super::tls::{self, Check, Files};
 use crate::space::Space;
 use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
 
-/// At this level a statement that changes one row locks the others that it reads. Times are UTC: in
+/// Changes of this level can be logged as statements, too. Times are UTC: in
 /// others an hour comes twice. What does not fit is an error and not cut.
 const SETUP: [&str; 2] = [
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, innodb_lock_wait_timeout = 5",
@@ -103,15 +105,15 @@ impl MysqlStore {
                 "a `?` in a user or password is written %3F, and an @ in the query %40".into(),
             ));
         }
-        let (mut mode, mut authority, mut certificate, mut key) = (None, None, None, None);
+        let (mut mode, mut files) = (None, Files::default());
         let mut rest = form_urlencoded::Serializer::new(String::new());
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let value = value.into_owned();
             match &*name {
                 "ssl-mode" => mode = Some(value.to_ascii_uppercase()),
-                "ssl-ca" => authority = Some(value),
-                "ssl-cert" => certificate = Some(value),
-                "ssl-key" => key = Some(value),
+                "ssl-ca" => files.authorities = Some(value),
+                "ssl-cert" => files.certificate = Some(value),
+                "ssl-key" => files.key = Some(value),
                 _ => drop(rest.append_pair(&name, &value)),
             }
         }
@@ -123,38 +125,13 @@ impl MysqlStore {
         }
         let at = format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port());
         let mut tls = opts.ssl_opts().cloned();
-        if mode.is_some() || authority.is_some() || certificate.is_some() || key.is_some() {
-            let authority_given = authority.is_some();
-            let default = if authority_given { "VERIFY_CA" } else { "REQUIRED" };
-            let mode = mode.as_deref().unwrap_or(default);
-            let mut given = tls.unwrap_or_default();
-            if let Some(path) = authority {
-                given = given
-                    .with_root_certs(vec![std::path::PathBuf::from(path).into()])
-                    .with_disable_built_in_roots(true);
-            }
-            given = match (certificate, key) {
-                (None, None) => given,
-                (Some(certificate), Some(key)) => {
-                    let (certificate, key) =
-                        (std::path::PathBuf::from(certificate), std::path::PathBuf::from(key));
-                    given.with_client_identity(Some(ClientIdentity::new(certificate.into(), key.into())))
-                }
-                _ => return Err(refused("ssl-cert and ssl-key go together".into())),
-            };
-            tls = match mode {
-                "DISABLED" => None,
-                // As MySQL's tools: what is not told to be verified is not.
-                "REQUIRED" => Some(
-                    given.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true),
-                ),
-                "VERIFY_CA" => Some(given.with_danger_skip_domain_validation(true)),
-                "VERIFY_IDENTITY" => Some(given),
-                _ => {
-                    let known = "DISABLED, REQUIRED, VERIFY_CA and VERIFY_IDENTITY";
-                    return Err(refused(format!("ssl-mode={mode} is unknown: there are {known}")));
-                }
-            };
+        let any_file = [&files.authorities, &files.certificate, &files.key].into_iter().any(Option::is_some);
+        if mode.is_some() || any_file {
+            // Now, and with the path in the text: the client reads them at each connection.
+            tls::config(Check::Host, &files).map_err(refused)?;
+            let default = if files.authorities.is_some() { "VERIFY_CA" } else { "REQUIRED" };
+            tls = options(tls.unwrap_or_default(), mode.as_deref().unwrap_or(default), files)
+                .map_err(refused)?;
         }
         let opts = OptsBuilder::from_opts(opts)
             .ssl_opts::<Option<SslOpts>>(tls)
@@ -261,6 +238,33 @@ impl MysqlStore {
     }
 }
 
+/// What the client takes for a mode and files that are named as MySQL's tools name them.
+fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, String> {
+    let mut given = given;
+    if let Some(path) = files.authorities {
+        let path = PathBuf::from(path);
+        given = given.with_root_certs(vec![path.into()]).with_disable_built_in_roots(true);
+    }
+    if let (Some(certificate), Some(key)) = (files.certificate, files.key) {
+        let identity = ClientIdentity::new(PathBuf::from(certificate).into(), PathBuf::from(key).into());
+        given = given.with_client_identity(Some(identity));
+    }
+    match mode {
+        "DISABLED" => Ok(None),
+        // As MySQL's tools: what is not told to be verified is not.
+        "REQUIRED" => {
+            Ok(Some(given.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true)))
+        }
+        // mysql_async 0.37 checks the name all the same: it looks for a text that rustls no longer writes.
+        "VERIFY_CA" => Ok(Some(given.with_danger_skip_domain_validation(true))),
+        "VERIFY_IDENTITY" => Ok(Some(given)),
+        _ => {
+            let known = "DISABLED, REQUIRED, VERIFY_CA and VERIFY_IDENTITY";
+            Err(format!("ssl-mode={mode} is unknown: there are {known}"))
+        }
+    }
+}
+
 /// Returns the time if it was written, which comes with the answer as if it were a new row's number.
 ///
 /// The space's row stays locked, for reading by others, until the statement is committed.
@@ -301,17 +305,19 @@ async fn change_node(
                 "INSERT INTO polyflake_nodes \
                  (namespace, space, node, token, expires_ms, reserved_until, label, since_ms) \
                  SELECT s.namespace, s.space, ?, ?, ?, ?, ?, IF(LAST_INSERT_ID({NOW}) = 0, 0, ?) \
-                 FROM polyflake_spaces s WHERE {held}"
+                 FROM polyflake_spaces s WHERE {held} LOCK IN SHARE MODE"
             )
         }
         Some(expected) => {
-            values.extend(held_values);
-            values.extend([node, Value::from(&expected.token), bigint(expected.reserved_until)?.into()]);
+            let claim: [Value; 3] =
+                [node, Value::from(&expected.token), bigint(expected.reserved_until)?.into()];
+            values = held_values.into_iter().chain(values).chain(claim).collect();
             format!(
-                "UPDATE polyflake_nodes n JOIN polyflake_spaces s ON s.namespace = n.namespace AND s.space = n.space \
+                "UPDATE polyflake_nodes n JOIN (SELECT s.namespace, s.space FROM polyflake_spaces s \
+                 WHERE {held} LOCK IN SHARE MODE) h ON h.namespace = n.namespace AND h.space = n.space \
                  SET n.token = ?, n.expires_ms = ?, n.reserved_until = ?, n.label = ?, \
                  n.since_ms = IF(LAST_INSERT_ID({NOW}) = 0, 0, ?) \
-                 WHERE {held} AND n.node = ? AND n.token = ? AND n.reserved_until = ?"
+                 WHERE n.node = ? AND n.token = ? AND n.reserved_until = ?"
             )
         }
     };

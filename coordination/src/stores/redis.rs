@@ -56,7 +56,7 @@ const PUT_SPACE: &str = script!(
 
 /// Arguments: version, the space's record, node, its new record, whether to confirm what is found, and the claim where
 /// there is one. What is found may be what the caller wrote itself in an attempt that no replica confirmed: it is written once
-/// more, unchanged, so that the WAIT that follows is for it.
+/// more, unchanged, so that the WAIT that follows is for it (servers differ in whether a WAIT is for what others wrote).
 const PUT_NODE: &str = script!(
     "
     if life ~= ARGV[2] or space[2] ~= ARGV[2] or space[3] ~= ARGV[3] or space[4] ~= ARGV[4] then

@@ -3,7 +3,7 @@
 use polyflake_coordination::{Address, Listing, Outcome, SpaceRecord, Store, StoreError, stores};
 
 use super::servers::etcd::Etcd;
-use super::servers::{certificates, folder, free_port, give};
+use super::servers::{certificates, folder, free_port};
 use super::suite::{self, Kind, block, node, prepare, retry, space};
 
 fn open(url: &str) -> Box<dyn Store> {
@@ -161,16 +161,16 @@ fn users_and_rights() {
 #[test]
 fn tls_with_an_authority_of_its_own() {
     let folder = folder();
-    let (ca, cert, key) = certificates(folder.path());
-    for it in [&ca, &cert, &key] {
-        give(it.as_ref());
-    }
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    certificates::make(folder.path());
+    let [ca, cert, key] = ["authority.pem", "server.pem", "server.key"].map(path);
+    let [mine, my_key] = ["client.pem", "client.key"].map(path);
     let options = ["--cert-file", &cert, "--key-file", &key, "--trusted-ca-file", &ca];
     let etcd = Etcd::with("https", &options);
     let url = format!("etcds://localhost:{}", etcd.port());
     let error = list(&url).unwrap_err();
     assert!(matches!(&error, StoreError::Refused(said) if said.contains("certificate")), "{error:?}");
-    let whole = format!("{url}?cacert={ca}&cert={cert}&key={key}");
+    let whole = format!("{url}?cacert={ca}&cert={mine}&key={my_key}");
     assert!(list(&whole).unwrap().is_new);
     let plain = format!("etcd://localhost:{}", etcd.port());
     list(&plain).unwrap_err();

@@ -1,5 +1,9 @@
 //! MariaDB, which Debian has in place of MySQL.
 
+use std::slice::from_ref;
+use std::sync::Arc;
+use std::thread;
+
 use polyflake_coordination::stores::MysqlStore;
 use polyflake_coordination::{Outcome, SpaceRecord, Store, StoreError};
 
@@ -76,10 +80,6 @@ fn what_cannot_work_is_refused() {
     let text = refused(&url.replace("/test", "/none"));
     assert!(text.starts_with(&at) && text.contains("'none'"), "{text}");
     server.sql("CREATE DATABASE empty; GRANT SELECT ON empty.* TO polyflake@'%'");
-    for none in ["?ssl-mode=REQUIRED", "?ssl-mode=VERIFY_IDENTITY", "?require_ssl=true"] {
-        let text = refused(&format!("{url}{none}"));
-        assert!(text.contains("server does not have this capability"), "{text}");
-    }
     let listed = block(async {
         open(&format!("mysql://a:secret@127.0.0.1:{}/test", free_port())).list(&space("default")).await
     });
@@ -126,6 +126,33 @@ fn what_cannot_work_is_refused() {
     });
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0");
     assert!(refused(&url).contains("what it acknowledges may be lost"));
+}
+
+/// A change of the space's record that began before a change of a node's, and ends after it.
+#[test]
+fn a_fence_that_is_being_raised_is_waited_for() {
+    let server = Arc::new(MariaDb::new());
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        let first = node(1, 1, 1);
+        assert_eq!(prepared.put(None, &first).await, Outcome::Written);
+        for (expected, new) in [(None, node(2, 2, 2)), (Some(&first), node(1, 2, 2))] {
+            let other = Arc::clone(&server);
+            let raising = thread::spawn(move || {
+                other
+                    .sql("BEGIN; UPDATE test.polyflake_spaces SET fence = fence + 1; SELECT SLEEP(1); COMMIT")
+            });
+            let sleeping = || {
+                server.sql("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'")
+            };
+            while sleeping() != "1" {}
+            assert_eq!(prepared.put(expected, &new).await, Outcome::OtherSpace);
+            raising.join().unwrap();
+            let listing = prepared.list().await;
+            assert_eq!(listing.nodes, from_ref(&first));
+            prepared.record = listing.space.unwrap();
+        }
+    });
 }
 
 #[test]
@@ -176,6 +203,42 @@ fn a_table_that_is_gone_is_no_new_store() {
 }
 
 #[test]
+fn certificates_are_checked_as_told() {
+    let server = MariaDb::new();
+    server.sql("ALTER USER polyflake@'%' REQUIRE SSL");
+    let (url, folder) = (server.url(), server.server.folder().display());
+    let works = |url: &str| block(async { open(url).list(&space("default")).await.unwrap() }).is_new;
+    let named = url.replace("127.0.0.1", "localhost");
+    let (ours, other) = (format!("ssl-ca={folder}/authority.pem"), format!("ssl-ca={folder}/other.pem"));
+    assert!(works(&format!("{url}?ssl-mode=REQUIRED")));
+    assert!(works(&format!("{named}?{ours}")) && works(&format!("{named}?ssl-mode=verify_ca&{ours}")));
+    assert!(works(&format!("{named}?ssl-mode=VERIFY_IDENTITY&{ours}")));
+    for (url, says) in [
+        (url.clone(), "Access denied"),
+        (format!("{url}?ssl-mode=DISABLED"), "Access denied"),
+        (format!("{url}?ssl-mode=VERIFY_IDENTITY&{ours}"), "not valid for name"),
+        (format!("{named}?{other}"), "UnknownIssuer"),
+        (format!("{named}?ssl-mode=VERIFY_IDENTITY&{other}"), "UnknownIssuer"),
+        (format!("{named}?ssl-mode=VERIFY_IDENTITY"), "UnknownIssuer"),
+    ] {
+        let text = refused(&url);
+        assert!(text.contains(says), "{url}: {text}");
+    }
+    server.sql("ALTER USER polyflake@'%' REQUIRE X509");
+    assert!(refused(&format!("{named}?{ours}")).contains("Access denied"));
+    assert!(works(&format!("{named}?{ours}&ssl-cert={folder}/client.pem&ssl-key={folder}/client.key")));
+}
+
+#[test]
+fn a_server_that_does_not_answer() {
+    let server = MariaDb::new();
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        suite::paused(&mut prepared, &server.server).await;
+    });
+}
+
+#[test]
 fn an_address_that_is_none_is_refused_without_its_secret() {
     for (url, says) in [
         ("mysql://u:secret@host:port/db", "invalid port"),
@@ -184,6 +247,7 @@ fn an_address_that_is_none_is_refused_without_its_secret() {
         ("mysql://u:secret@host/", "no database"),
         ("mysql://u:secret@host/db?ssl-mode=perhaps", "ssl-mode=PERHAPS is unknown"),
         ("mysql://u:secret@host/db?color=red", "color"),
+        ("mysql://u:secret@host/db?ssl-ca=/no/such.pem", "/no/such.pem: "),
         ("mysql://u:secret@host/db?ssl-cert=/no/such.pem", "go together"),
     ] {
         let refused = MysqlStore::new(url);

@@ -1,5 +1,9 @@
 //! PostgreSQL, alone, behind PgBouncer, and as primary and standby.
 
+use std::slice::from_ref;
+use std::sync::Arc;
+use std::thread;
+
 use polyflake_coordination::stores::PostgresStore;
 use polyflake_coordination::{Outcome, Store, StoreError};
 
@@ -172,6 +176,34 @@ fn no_right_to_make_tables_is_refused_and_leaves_nothing() {
     });
 }
 
+/// A change of the space's record that began before a change of a node's, and ends after it.
+#[test]
+fn a_fence_that_is_being_raised_is_waited_for() {
+    let server = Arc::new(Postgres::new());
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        let first = node(1, 1, 1);
+        assert_eq!(prepared.put(None, &first).await, Outcome::Written);
+        for (expected, new) in [(None, node(2, 2, 2)), (Some(&first), node(1, 2, 2))] {
+            let other = Arc::clone(&server);
+            let raising = thread::spawn(move || {
+                other.sql(
+                    "test",
+                    "BEGIN; UPDATE polyflake_spaces SET fence = fence + 1; SELECT pg_sleep(1); COMMIT",
+                )
+            });
+            let sleeping =
+                || server.sql("test", "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+            while sleeping() != "1" {}
+            assert_eq!(prepared.put(expected, &new).await, Outcome::OtherSpace);
+            raising.join().unwrap();
+            let listing = prepared.list().await;
+            assert_eq!(listing.nodes, from_ref(&first));
+            prepared.record = listing.space.unwrap();
+        }
+    });
+}
+
 #[test]
 fn another_format_is_refused() {
     let server = Postgres::new();
@@ -248,6 +280,52 @@ fn synchronous_commit_is_never_off() {
         let other = suite::space("other");
         assert!(prepared.store.put_space(&other, None, record).await.unwrap());
         assert_eq!(server.sql("test", "SELECT string_agg(setting, ' ') FROM seen"), "on on on on");
+    });
+}
+
+#[test]
+fn certificates_are_checked_as_told() {
+    let server = Postgres::new();
+    server.only_tls(false);
+    let (url, port, folder) = (server.url(), server.server.port(), server.server.folder().display());
+    let works = |url: &str| block(async { open(url).list(&space("default")).await.unwrap() }).is_new;
+    let named = url.replace("127.0.0.1", "localhost");
+    let (ours, other) =
+        (format!("sslrootcert={folder}/authority.pem"), format!("sslrootcert={folder}/other.pem"));
+    assert!(works(&url) && works(&format!("{url}?sslmode=require")));
+    assert!(works(&format!("{url}?sslmode=verify-ca&{ours}")));
+    assert!(works(&format!("{named}?sslmode=verify-full&{ours}")));
+    let text = refused(&format!("{url}?sslmode=disable"));
+    assert!(text.starts_with(&format!("127.0.0.1:{port}: no pg_hba.conf entry")), "{text}");
+    for (url, says) in [
+        (format!("{url}?sslmode=verify-full&{ours}"), "not valid for name"),
+        (format!("{url}?sslmode=require&{other}"), "UnknownIssuer"),
+        (format!("{url}?sslmode=verify-ca&{other}"), "UnknownIssuer"),
+        (format!("{named}?sslmode=verify-full&{other}"), "UnknownIssuer"),
+        (format!("{named}?sslmode=verify-full"), "UnknownIssuer"),
+    ] {
+        let text = refused(&url);
+        assert!(text.contains(says), "{url}: {text}");
+    }
+
+    server.only_tls(true);
+    let named = named.replace(":secret-of-polyflake", "");
+    let client = format!("sslcert={folder}/client.pem&sslkey={folder}/client.key");
+    suite::until(|| {
+        block(async {
+            open(&format!("{named}?sslmode=require&{ours}&{client}")).list(&space("default")).await
+        })
+    });
+    let text = refused(&format!("{named}?sslmode=require&{ours}"));
+    assert!(text.contains("certificate"), "{text}");
+}
+
+#[test]
+fn a_server_that_does_not_answer() {
+    let server = Postgres::new();
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        suite::paused(&mut prepared, &server.server).await;
     });
 }
 

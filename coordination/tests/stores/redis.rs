@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use polyflake_coordination::{Address, Listing, Outcome, Store, StoreError, stores};
 
 use super::servers::redis::{Redis, Sentinel};
-use super::servers::{folder, free_port, give, run};
+use super::servers::{certificates, folder, free_port, run};
 use super::suite::{self, Kind, block, node, prepare, retry, space};
 
 const FORGETS: Kind = Kind { is_new: false };
@@ -366,10 +366,9 @@ fn nobody_there() {
 fn tls_with_an_authority_of_its_own() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let (ca, cert, key) = super::servers::certificates(folder.path());
-    for it in [&ca, &cert, &key] {
-        give(it.as_ref());
-    }
+    certificates::make(folder.path());
+    let [ca, cert, key] = ["authority.pem", "server.pem", "server.key"].map(path);
+    let [mine, my_key] = ["client.pem", "client.key"].map(path);
     let port = free_port().to_string();
     let _redis = Redis::with(&[
         "--appendonly",
@@ -389,7 +388,7 @@ fn tls_with_an_authority_of_its_own() {
         Ok(_) => panic!("an authority that nobody knows"),
     };
     assert!(said.contains("certificate") || said.contains("TLS") || said.contains("reset"), "{said}");
-    let whole = format!("{url}?ssl_ca_certs={ca}&ssl_certfile={cert}&ssl_keyfile={key}");
+    let whole = format!("{url}?ssl_ca_certs={ca}&ssl_certfile={mine}&ssl_keyfile={my_key}");
     list(&whole).unwrap();
     let missing = Address::parse(&format!("{url}?ssl_ca_certs={}", path("none"))).unwrap();
     let error = stores::open(&missing).unwrap_err();

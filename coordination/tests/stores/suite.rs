@@ -10,6 +10,8 @@ use polyflake_coordination::{
     Claim, Listing, NodeRecord, Outcome, Put, Space, SpaceRecord, Store, StoreError,
 };
 
+use super::servers::Server;
+
 /// Opens one more client of the same store.
 pub(crate) type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 
@@ -591,4 +593,41 @@ async fn give_up<T>(call: impl Future<Output = T>, polls: u64) {
     });
     // A wait of this length is longer than any that goes on by itself on this host.
     let _ = tokio::time::timeout(Duration::from_secs(2), ended).await;
+}
+
+/// A server that keeps its connections and does not answer: the keeper ends the call, and the next one works. What was
+/// sent may still take effect.
+pub(crate) async fn paused(prepared: &mut Prepared, server: &Server) {
+    let (first, second) = (node(1, 1, 1), node(1, 2, 2));
+    assert_eq!(prepared.put(None, &first).await, Outcome::Written);
+    for connected in [true, false] {
+        if !connected {
+            prepared.store.disconnect();
+        }
+        server.pause();
+        let claim = first.claim();
+        {
+            let Prepared { space, record, store } = &mut *prepared;
+            let call = store.put_node(space, record, Some(&claim), &second);
+            let ended = tokio::time::timeout(Duration::from_millis(300), call).await;
+            // A connection that is there may have a process of its own.
+            assert!(connected || ended.is_err(), "{ended:?}");
+            store.disconnect();
+        }
+        server.resume();
+        let put = prepared.put(Some(&first), &second).await;
+        assert!([Outcome::Written, Outcome::Found(Some(second.clone()))].contains(&put), "{put:?}");
+        assert_eq!(prepared.list().await.nodes, from_ref(&second));
+    }
+}
+
+/// Tries until it works: a server takes a new configuration in its own time.
+pub(crate) fn until<T>(mut call: impl FnMut() -> Result<T, StoreError>) -> T {
+    for _ in 0..200 {
+        if let Ok(value) = call() {
+            return value;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    call().unwrap()
 }
