@@ -246,6 +246,7 @@ fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, 
         given = given.with_root_certs(vec![path.into()]).with_disable_built_in_roots(true);
     }
     if let (Some(certificate), Some(key)) = (files.certificate, files.key) {
+        // mysql_async 0.36 takes only RSA keys whose first line is BEGIN RSA PRIVATE KEY.
         let identity = ClientIdentity::new(PathBuf::from(certificate).into(), PathBuf::from(key).into());
         given = given.with_client_identity(Some(identity));
     }
@@ -255,7 +256,7 @@ fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, 
         "REQUIRED" => {
             Ok(Some(given.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true)))
         }
-        // mysql_async 0.37 checks the name all the same: it looks for a text that rustls no longer writes.
+        // mysql_async checks the name all the same: it looks for a text that rustls no longer writes.
         "VERIFY_CA" => Ok(Some(given.with_danger_skip_domain_validation(true))),
         "VERIFY_IDENTITY" => Ok(Some(given)),
         _ => {

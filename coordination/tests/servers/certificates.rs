@@ -20,6 +20,15 @@ pub(crate) fn make(folder: &Path) {
     for (name, subject) in [("server", "/CN=localhost"), ("client", "/CN=polyflake")] {
         let (key, certificate) = (format!("{name}.key"), format!("{name}.pem"));
         run(key_command(folder, &key, "request", subject));
+        if name == "client" {
+            // mysql_async 0.36 takes only the older form, and RSA.
+            let mut key = unprivileged("openssl", folder);
+            key.args(["genrsa", "-traditional", "-out", "client.key", "2048"]);
+            run(key);
+            let mut request = unprivileged("openssl", folder);
+            request.args(["req", "-new", "-key", "client.key", "-out", "request", "-subj", subject]);
+            run(request);
+        }
         let mut sign = unprivileged("openssl", folder);
         sign.args(["x509", "-req", "-in", "request", "-CA", "authority.pem", "-CAkey", "authority.key"]);
         sign.args(["-CAcreateserial", "-days", "3650", "-extfile", "names", "-out", &certificate]);
