@@ -24,6 +24,7 @@ const START_MS: u64 = 1_000_000_000;
 
 /// What may happen, and which rule of the protocol is taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each with each")]
 struct Faults {
     /// Requests and replies are lost, late or carried out twice.
     network: bool,
@@ -88,6 +89,7 @@ struct Issued {
 
 struct World {
     faults: Faults,
+    terms: Terms,
     random: u64,
     now: u64,
     events: BTreeMap<(u64, u64), Event>,
@@ -154,7 +156,7 @@ impl World {
         (START_MS + self.now).saturating_add_signed(self.store_skew_ms)
     }
 
-    fn send(&mut self, request: Request) -> u64 {
+    fn send(&mut self, request: &Request) -> u64 {
         self.numbers += 1;
         let (call, task, network) = (self.numbers, self.task, self.faults.network);
         let times = match self.below(100) {
@@ -200,7 +202,18 @@ impl World {
             let oldest = self.now.saturating_sub(60_000);
             self.past.retain(|(at, _)| *at >= oldest);
             self.past.push((self.now, self.store.clone()));
-            self.log(|| format!("process {}: {request:?}", task / 2));
+            self.log(|| match request {
+                Request::PutNode { expected, new, .. } => format!(
+                    "process {}: writes node {}: {:.4}, until {}, expires {}; found {:?}",
+                    task / 2,
+                    new.node,
+                    new.token,
+                    new.reserved_until,
+                    new.expires_ms.saturating_sub(START_MS),
+                    expected.as_ref().map(|found| (found.token.get(..4), found.reserved_until)),
+                ),
+                _ => format!("process {}: {request:?}", task / 2),
+            });
         }
         reply
     }
@@ -208,7 +221,7 @@ impl World {
     /// All that a process may have issued by now.
     fn issue(&mut self, process: usize) {
         let wall_ms = START_MS + self.now;
-        let tick = wall_ms.saturating_add_signed(self.processes[process].skew_ms);
+        let tick = self.terms.space.tick_of(wall_ms.saturating_add_signed(self.processes[process].skew_ms));
         let leases = &mut self.processes[process].leases;
         for lease in leases.iter_mut() {
             let end = lease.bound.min(tick + 1);
@@ -316,7 +329,7 @@ impl Handle {
     }
 
     async fn call(&self, request: Request) -> Result<Reply, StoreError> {
-        let call = self.world().send(request);
+        let call = self.world().send(&request);
         poll_fn(|_| match self.world().replies.remove(&call) {
             Some(result) => Poll::Ready(result),
             None => Poll::Pending,
@@ -411,7 +424,8 @@ async fn issuing(handle: Handle) {
 
 /// What a keeper does, in its plainest form.
 async fn keeping(mut handle: Handle) {
-    let (time, process, terms) = (handle.clone(), handle.process, terms());
+    let (time, process) = (handle.clone(), handle.process);
+    let terms = handle.world().terms.clone();
     let mut known = None;
     let random_handle = handle.clone();
     let mut random = || random_handle.world().random();
@@ -488,8 +502,12 @@ async fn keeping(mut handle: Handle) {
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 fn run(seed: u64, faults: Faults, is_logged: bool) -> World {
+    // A tick may be longer than anything else.
+    let tick_ms = if seed % 2 == 0 { 1 } else { 60_000 };
+    let terms = Terms { space: Space { tick_ms, ..terms().space }, ..terms() };
     let world = Arc::new(Mutex::new(World {
         faults,
+        terms,
         random: seed,
         now: 0,
         events: BTreeMap::new(),
@@ -577,7 +595,7 @@ fn story(seed: u64, mut faults: Faults) -> String {
     let since =
         log.iter().find(|(_, line)| line.contains(&lease)).map_or(0, |(at, _)| at.saturating_sub(100));
     for (at, line) in log.iter().filter(|(at, _)| *at >= since) {
-        let is_of_another = line.contains("PutNode") && !line.contains(&format!(" node: {node},"));
+        let is_of_another = line.contains("writes node") && !line.contains(&format!(" node {node}:"));
         if !is_of_another {
             let _ = writeln!(text, "{at:8} {line}");
         }
