@@ -150,11 +150,13 @@ impl Task {
             renew(&mut **store, terms, &mut holding.held, &Clocks).await
         };
         let renewed = limited(&self.shared, &self.store, attempt).await;
+        if holding.is_live {
+            // It may have come down, whatever became of the renewal.
+            self.lease.extend(holding.held.reserved_until);
+            self.lease.shorten(holding.held.reserved_until);
+        }
         match renewed {
             Ok(Renewed::Extended { clock }) => {
-                if holding.is_live {
-                    self.lease.extend(holding.held.reserved_until);
-                }
                 self.held = Some(holding);
                 if let Some(clock) = clock {
                     self.warn(Kind::ClockDiffers, &self.clock_differs(&clock));
@@ -163,8 +165,6 @@ impl Task {
             }
             Ok(Renewed::Lost) => {
                 if holding.is_live {
-                    // Up to the bound it is this process's.
-                    self.lease.shorten(holding.held.reserved_until);
                     self.lose(
                         "another process has taken it, or the store has lost its record",
                         holding.held.node,
