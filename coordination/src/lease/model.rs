@@ -252,7 +252,7 @@ impl Model {
                 if let Some(request) = world.give_up(at) {
                     world.keep(request);
                 }
-                world.ask_anew(at, None);
+                world.ask_again(at, None);
             }
             Action::Replicate => world.replica = world.store.clone(),
             Action::TakeOver(back) => {
@@ -336,7 +336,7 @@ impl Model {
             }
         }
         if is_gone.is_some() {
-            world.ask_anew(at, is_gone);
+            world.ask_again(at, is_gone);
         }
         world.forget_what_is_not_read(at);
         world.issue(at, 0)
@@ -376,7 +376,7 @@ impl World {
         }
     }
 
-    fn ask_anew(&mut self, at: usize, known: Option<SpaceRecord>) {
+    fn ask_again(&mut self, at: usize, known: Option<SpaceRecord>) {
         let process = &mut self.processes[at];
         process.acquisitions += 1;
         let (acquisition, request) = asking(at, process.acquisitions, known);

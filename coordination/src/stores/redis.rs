@@ -217,7 +217,7 @@ impl RedisStore {
         builder.build()
     }
 
-    /// Asks the Sentinels anew, since the master may be another by now.
+    /// Asks the Sentinels again, since the master may be another by now.
     async fn sentinel(&self) -> Result<Client, RedisError> {
         let path = self.address.path();
         let (master, database) = path.rsplit_once('/').unwrap_or((&path, "0"));
