@@ -1,0 +1,58 @@
+//! etcd, of one server.
+
+use super::{Server, folder, free_port, run, unprivileged};
+
+pub(crate) struct Etcd {
+    pub(crate) server: Server,
+    folder: tempfile::TempDir,
+}
+
+impl Etcd {
+    pub(crate) fn new() -> Self {
+        Self::with("http", &[])
+    }
+
+    pub(crate) fn with(scheme: &str, options: &[&str]) -> Self {
+        let folder = folder();
+        let (port, peers) = (free_port(), free_port());
+        let client = format!("{scheme}://127.0.0.1:{port}");
+        let peer = format!("http://127.0.0.1:{peers}");
+        let data = folder.path().join("data").display().to_string();
+        let cluster = format!("t={peer}");
+        let token = format!("polyflake-{port}");
+        #[rustfmt::skip]
+        let mut command = vec![
+            "etcd", "--name", "t", "--data-dir", &data, "--listen-client-urls", &client, "--advertise-client-urls", &client,
+            "--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer, "--initial-cluster", &cluster,
+            "--initial-cluster-token", &token,
+        ];
+        command.extend(options);
+        // It answers once it has a leader.
+        let url = format!("{client}/v3/kv/txn");
+        let mut ready = vec!["curl", "-sSfk", "-d", "{}", &url];
+        for pair in options.chunks(2) {
+            match pair {
+                ["--cert-file", file] => ready.extend(["--cert", file]),
+                ["--key-file", file] => ready.extend(["--key", file]),
+                _ => {}
+            }
+        }
+        let server = Server::start(folder.path(), port, &command, &ready);
+        Self { server, folder }
+    }
+
+    pub(crate) const fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("etcd://127.0.0.1:{}", self.port())
+    }
+
+    pub(crate) fn ctl(&self, arguments: &[&str]) -> String {
+        let mut ctl = unprivileged("etcdctl", self.folder.path());
+        ctl.env("ETCDCTL_API", "3").args(["--endpoints", &format!("127.0.0.1:{}", self.port())]);
+        ctl.args(arguments);
+        run(ctl)
+    }
+}

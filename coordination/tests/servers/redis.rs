@@ -1,0 +1,110 @@
+//! Redis, alone, as a replica, as a Cluster of one, and Sentinels.
+
+use std::time::{Duration, Instant};
+
+use super::{Server, folder, free_port, run, unprivileged, write};
+
+pub(crate) struct Redis {
+    pub(crate) server: Server,
+    folder: tempfile::TempDir,
+}
+
+impl Redis {
+    /// One that keeps what it acknowledges.
+    pub(crate) fn new() -> Self {
+        Self::with(&["--appendonly", "yes"])
+    }
+
+    pub(crate) fn with(options: &[&str]) -> Self {
+        let folder = folder();
+        let port = free_port();
+        let number = port.to_string();
+        let mut command =
+            vec!["redis-server", "--port", &*number, "--bind", "127.0.0.1", "--save", "", "--dir"];
+        let path = folder.path().display().to_string();
+        command.push(&path);
+        command.extend(["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"]);
+        command.extend(options);
+        let ready = ["redis-cli", "-p", &*number, "--no-auth-warning", "PING"];
+        let server = Server::start(folder.path(), port, &command, &ready);
+        Self { server, folder }
+    }
+
+    /// One that has all, and that the master counts.
+    pub(crate) fn replica_of(master: &Self) -> Self {
+        let port = master.port().to_string();
+        let replica = Self::with(&["--appendonly", "yes", "--replicaof", "127.0.0.1", &port]);
+        replica.wait_for("master_link_status:up");
+        master.wait_for("state=online");
+        replica
+    }
+
+    /// A Cluster of this many servers, each with its part of the slots.
+    pub(crate) fn cluster(count: u16) -> Vec<Self> {
+        let options = ["--appendonly", "yes", "--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+        let all: Vec<_> = (0..count).map(|_| Self::with(&options)).collect();
+        let part = 16_384 / count;
+        for (at, redis) in (0..).zip(&all) {
+            let (first, last) = (at * part, if at + 1 == count { 16_383 } else { (at + 1) * part - 1 });
+            redis.cli(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
+            redis.cli(&["CLUSTER", "MEET", "127.0.0.1", &all[0].port().to_string()]);
+        }
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let known = format!("cluster_known_nodes:{count}");
+        let is_up = |redis: &Self| {
+            let info = redis.cli(&["CLUSTER", "INFO"]);
+            info.contains("cluster_state:ok") && info.contains(&known)
+        };
+        while !all.iter().all(is_up) {
+            assert!(Instant::now() < deadline, "the cluster does not start");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        all
+    }
+
+    pub(crate) const fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.port())
+    }
+
+    pub(crate) fn cli(&self, arguments: &[&str]) -> String {
+        let mut cli = unprivileged("redis-cli", self.folder.path());
+        cli.args(["-e", "-p", &self.port().to_string(), "--no-auth-warning"]).args(arguments);
+        run(cli)
+    }
+
+    /// Waits for a text in `INFO replication`.
+    pub(crate) fn wait_for(&self, text: &str) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !self.cli(&["INFO", "replication"]).contains(text) {
+            assert!(Instant::now() < deadline, "{}", self.cli(&["INFO", "replication"]));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// A Sentinel that watches a master by the name `mymaster`.
+pub(crate) struct Sentinel {
+    pub(crate) server: Server,
+    _folder: tempfile::TempDir,
+}
+
+impl Sentinel {
+    pub(crate) fn new(master: u16) -> Self {
+        let folder = folder();
+        let port = free_port();
+        let path = folder.path().join("sentinel.conf");
+        let text = format!(
+            "port {port}\nbind 127.0.0.1\nsentinel monitor mymaster 127.0.0.1 {master} 1\n\
+             sentinel down-after-milliseconds mymaster 1000\nsentinel failover-timeout mymaster 5000\n"
+        );
+        write(&path, &text);
+        let command = ["redis-server", &path.display().to_string(), "--sentinel"];
+        let ready = ["redis-cli", "-p", &port.to_string(), "PING"];
+        let server = Server::start(folder.path(), port, &command, &ready);
+        Self { server, _folder: folder }
+    }
+}
