@@ -242,6 +242,12 @@ pub(crate) fn node_of(id: u64) -> u64 {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark(usize);
 
+impl Mark {
+    pub(crate) const fn line(self) -> usize {
+        self.0
+    }
+}
+
 /// A process of a test. It is killed where it is dropped.
 pub(crate) struct Holder {
     child: Child,
@@ -330,11 +336,19 @@ impl Holder {
 
     /// Its state, and how often its lease was lost.
     pub(crate) fn state(&mut self) -> (String, u64) {
+        let words = self.words();
+        (words[1].clone(), words[2].parse().unwrap())
+    }
+
+    pub(crate) fn bound(&mut self) -> u64 {
+        self.words()[3].parse().unwrap()
+    }
+
+    fn words(&mut self) -> Vec<String> {
         let mark = self.mark();
         self.tell("state");
         let (line, _) = self.wait_for(mark, "state ");
-        let words: Vec<_> = line.split(' ').collect();
-        (words[1].into(), words[2].parse().unwrap())
+        line.split(' ').map(Into::into).collect()
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {

@@ -171,7 +171,7 @@ fn forked() {
         }
     }
     let mut status = 0;
-    let mut issue = || journal.ids(&ids.next_ids(10_u64).unwrap());
+    let issue = || journal.ids(&ids.next_ids(10_u64).unwrap());
     // SAFETY: `status` is there.
     #[allow(unsafe_code)]
     while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
