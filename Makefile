@@ -66,7 +66,7 @@ instructions: tools-ready ## updates the counts in core/benches/instructions.txt
 .PHONY: test-stores
 test-stores: tools-ready # the stores of leases, against the real servers
 	@tools/need redis-server redis-server $(firstword $(wildcard /usr/lib/postgresql/*/bin/postgres) postgres) postgresql \
-	  mariadbd mariadb-server etcd etcd-server pgbouncer pgbouncer
+	  mariadbd mariadb-server etcd etcd-server etcdctl etcd-client pgbouncer pgbouncer curl curl openssl openssl
 	cargo test --locked -p polyflake-coordination
 
 .PHONY: test-fuzz
@@ -158,6 +158,7 @@ test-probes: $(VENV)/installed c-prefix node-package # duplicates across threads
 
 .PHONY: test-docs
 test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links of README.md and docs/
+	@tools/need redis-server redis-server
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py
 
 .PHONY: bench

@@ -1,20 +1,25 @@
 """The code in README.md and in docs/ runs, and prints what its comments say.
 
 A comment after a statement that prints, on the same line, is the line that it prints. Where the
-language wants a `main`, code without one is wrapped. /var/lib/app is a temporary folder. Code that
-cannot run here says so in the word after its language: `not-run`. Shell commands are not run.
+language wants a `main`, code without one is wrapped. /var/lib/app is a temporary folder, and
+redis://redis.internal/0 a Redis of the tests. Code that cannot run here says so in the word after
+its language: `not-run`. Shell commands are not run.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import tomllib
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from json import loads
 from pathlib import Path
 
@@ -35,6 +40,7 @@ PRINTS = {
     "js": r"\s*console\.log\(.*\);\s+// (.*)",
     "php": r"\s*echo .*;\s+// (.*)",
 }
+STORE = "redis://redis.internal/0"
 GO_MODULE = "github.com/polyflake/polyflake/bindings-c/go"
 
 
@@ -58,7 +64,30 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 def code(block: Block, folder: Path) -> str:
-    return block.text.replace("/var/lib/app", str(folder))
+    text = block.text.replace("/var/lib/app", str(folder))
+    return text.replace(STORE, store()) if STORE in text else text
+
+
+@cache
+def store() -> str:
+    """A Redis for the examples with leases, which ends with the tests."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("no redis-server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tempfile.mkdtemp()
+    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", folder]
+    process = subprocess.Popen([*command, "--appendonly", "yes"], stdout=subprocess.DEVNULL)
+
+    def end() -> None:
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder)
+
+    atexit.register(end)
+    # The address vouches that it is new, so that nobody waits.
+    return f"redis://127.0.0.1:{port}/0?init=yes"
 
 
 def check(block: Block, printed: str) -> None:
@@ -70,7 +99,7 @@ def check(block: Block, printed: str) -> None:
     ]
     lines = iter(printed.splitlines())
     assert [line for line in promised if line not in lines] == [], printed
-    if not promised and block.page == README:
+    if not promised and block.page == README and STORE not in block.text:
         # The first ID in every language.
         assert Layout("twitter").decode(int(printed.rstrip("n\n"))).node == 7
 
@@ -189,6 +218,7 @@ def rust_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "[package]\nname = 'docs-examples'\nversion = '0.0.0'\nedition = '2024'\n\n"
         "[workspace]\n\n[profile.dev]\ndebug = false\n\n[dependencies]\n"
         f"polyflake = {{ path = '{ROOT / 'core'}', features = ['serde'] }}\n"
+        f"polyflake-coordination = {{ path = '{ROOT / 'coordination'}' }}\n"
         "serde = { version = '1', features = ['derive'] }\nserde_json = '1'\n",
         encoding="utf-8",
     )

@@ -14,9 +14,13 @@
 mod acquire;
 #[cfg(test)]
 mod memory;
+#[cfg(test)]
+mod model;
 mod nodes;
 mod release;
 mod renew;
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests;
 
@@ -268,7 +272,7 @@ pub(crate) async fn acquire(
     let mut request = acquisition.begin();
     loop {
         let received = ask(store, &terms.space, &request, time).await?;
-        match acquisition.step(terms, received, random, is_used)? {
+        match acquisition.step(terms, &received, random, is_used)? {
             Next::Ask(next) => request = next,
             Next::Done(held) => return Ok(held),
         }

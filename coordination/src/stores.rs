@@ -1,18 +1,24 @@
 //! The stores that Polyflake comes with.
 
-pub mod etcd;
+mod etcd;
+mod mysql;
+mod postgres;
 mod record;
-pub mod redis;
+mod redis;
 mod sql;
 #[cfg(unix)]
 mod sqlite;
 mod tls;
 
-use crate::store::{Store, StoreError};
-use crate::url::{Address, Scheme};
-
+pub use etcd::EtcdStore;
+pub use mysql::MysqlStore;
+pub use postgres::PostgresStore;
+pub use redis::RedisStore;
 #[cfg(unix)]
 pub use sqlite::SqliteStore;
+
+use crate::store::{Store, StoreError};
+use crate::url::{Address, Scheme};
 
 /// The store at an address. Nothing is sent before its first use.
 ///
@@ -22,11 +28,39 @@ pub use sqlite::SqliteStore;
 pub fn open(address: &Address) -> Result<Box<dyn Store>, StoreError> {
     match address.scheme() {
         Scheme::Redis | Scheme::RedisSentinel | Scheme::RedisCluster => {
-            Ok(Box::new(redis::RedisStore::new(address)?))
+            Ok(Box::new(RedisStore::new(address)?))
         }
-        Scheme::Etcd => Ok(Box::new(etcd::EtcdStore::new(address)?)),
+        Scheme::Etcd => Ok(Box::new(EtcdStore::new(address)?)),
+        Scheme::Mysql => Ok(Box::new(MysqlStore::new(&address.driver_url())?)),
+        Scheme::Postgres => Ok(Box::new(PostgresStore::new(&address.driver_url())?)),
         #[cfg(unix)]
         Scheme::Sqlite => Ok(Box::new(SqliteStore::new(address.path().into()))),
-        _ => Err(StoreError::Refused(format!("{address}: this kind of store is not built in"))),
+        #[cfg(not(unix))]
+        Scheme::Sqlite => Err(StoreError::Refused(format!("{address}: SQLite is for Unix only"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_address_opens_without_a_secret_shown() {
+        for (url, kind) in [
+            ("redis://u:hunter2@h/0", "RedisStore"),
+            ("rediss-cluster://u:hunter2@h,[::1]:7", "RedisStore"),
+            ("redis-sentinel://u:hunter2@h/mymaster?sentinel_password=hunter2", "RedisStore"),
+            ("postgres://u:hunter2@h/d?ttl=5s", "PostgresStore"),
+            ("postgresql://u:hunter2@h,[::1]:7/d?sslmode=require", "PostgresStore"),
+            ("mysql://u:hunter2@h/d?ttl=5s", "MysqlStore"),
+            ("mariadb://u:hunter2@[::1]:7/d", "MysqlStore"),
+            ("etcds://u:hunter2@h,i", "EtcdStore"),
+            #[cfg(unix)]
+            ("sqlite:///var/lib/app/leases.db?ttl=5s", "SqliteStore"),
+        ] {
+            let store = open(&Address::parse(url).unwrap()).unwrap_or_else(|e| panic!("{url}: {e}"));
+            let shown = format!("{store:?}");
+            assert!(shown.contains(kind) && !shown.contains("hunter2"), "{shown}");
+        }
     }
 }

@@ -112,8 +112,3 @@ pub use system::StdTime;
 pub use system::{ThreadWait, reset_state, reset_state_with_clock};
 pub use text::{Format, Text};
 pub use wait::Wait;
-
-/// The README's Rust examples, run as doctests.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;

@@ -1,6 +1,10 @@
 //! The last slot that a Snowflake may take on the path of an ID without looking further.
 
-use portable_atomic::{AtomicPtr, AtomicU64, Ordering};
+#[cfg(loom)]
+use loom::sync::atomic::AtomicPtr;
+#[cfg(not(loom))]
+use portable_atomic::AtomicPtr;
+use portable_atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, error};
 

@@ -5,9 +5,15 @@ use crate::error::{Error, error};
 use crate::layout::Field;
 use crate::layout::{Layout, MAX_NODE_FIELDS, split};
 use crate::number::Number;
+#[cfg(feature = "std")]
+use crate::system::host;
 use crate::word::OwnedWord;
 
 /// A node: a whole number for all node bits, or a value for each node field.
+///
+/// `ordinal` stands for the number at the end of the host's name (3 of `web-3`, a pod of a `StatefulSet`), and `ip` for the low
+/// bits of the host's private IPv4 address, as the whole node or as a field's value (`std`). Neither is a lease: two hosts may
+/// have the same.
 ///
 /// Made from integers, from pairs such as `[("datacenter", 1), ("worker", 7)]`, from a slice of such pairs, or
 /// from text by [`Node::parse`]. It is checked against the layout where it is used.
@@ -92,6 +98,7 @@ impl Node {
         match &self.0 {
             Given::Whole(value) => {
                 let max = layout.nodes() - 1;
+                let value = number(*value, max)?;
                 value.to_u64().filter(|node| *node <= max).ok_or_else(|| {
                     error!(
                         InvalidNode,
@@ -119,6 +126,7 @@ impl Node {
                             Word(names.word())
                         ));
                     };
+                    let value = number(*value, field.max())?;
                     let fits = value.to_u64().filter(|value| *value <= field.max()).ok_or_else(|| {
                         error!(
                             InvalidNode,
@@ -168,6 +176,41 @@ impl Node {
             Word(layout.node_names().word())
         ))
     }
+}
+
+/// A value as it is, or the number that the host gives for `ordinal` and `ip`.
+#[cfg(feature = "std")]
+fn number(value: Number, max: u64) -> Result<Number, Error> {
+    let word = value.word();
+    if word.is(b"ordinal") {
+        let name = host::name().unwrap_or_default();
+        let ordinal = host::ordinal_of(&name).filter(|ordinal| *ordinal <= max);
+        return ordinal.map(Number::of_u64).ok_or_else(|| {
+            error!(
+                InvalidNode,
+                "node is ordinal, which takes a host whose name ends in a number from 0 to %; this one is `%`",
+                Number(max),
+                Bytes(name.as_bytes())
+            )
+        });
+    }
+    if word.is(b"ip") {
+        let address = host::private_address().map(|address| u64::from(address.to_bits()) & max);
+        return address.map(Number::of_u64).ok_or_else(|| {
+            error!(
+                InvalidNode,
+                "node is ip, but this host has no private IPv4 address to take the low bits of"
+            )
+        });
+    }
+    Ok(value)
+}
+
+/// There is no host: `ordinal` and `ip` are no numbers.
+#[cfg(not(feature = "std"))]
+#[expect(clippy::unnecessary_wraps, reason = "as where there is one")]
+const fn number(value: Number, _: u64) -> Result<Number, Error> {
+    Ok(value)
 }
 
 fn not_a_node(text: &[u8]) -> Error {
@@ -241,6 +284,34 @@ mod tests {
         assert!(error_of(&Node::from([("worker", 0)]), "mastodon").contains("it has none"));
         let long = "a-name-that-is-longer-than-what-an-error-shows-of-it";
         assert!(error_of(&Node::from([(long, 1)]), "twitter").contains('…'));
+    }
+
+    #[test]
+    fn the_host_gives_numbers() {
+        let layout = Layout::parse("timestamp:10|worker:32|sequence:2@0/1ms").unwrap();
+        let ordinal =
+            host::name().and_then(|name| host::ordinal_of(&name)).filter(|ordinal| *ordinal < 1 << 32);
+        let address = host::private_address().map(|address| u64::from(address.to_bits()));
+        for (text, expected, says) in [
+            (
+                "ordinal",
+                ordinal,
+                "node is ordinal, which takes a host whose name ends in a number from 0 to 4294967295;",
+            ),
+            ("worker=ordinal", ordinal, "node is ordinal"),
+            ("ip", address, "this host has no private IPv4 address"),
+            ("worker=ip", address, "node is ip"),
+        ] {
+            match (Node::parse(text).resolve(&layout), expected) {
+                (Ok(node), Some(expected)) => assert_eq!(node, expected),
+                (Err(error), None) => assert!(error.to_string().contains(says), "{error}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+        let one_bit = Layout::parse("timestamp:10|worker:1|sequence:2@0/1ms").unwrap();
+        if let Some(address) = address {
+            assert_eq!(Node::parse("ip").resolve(&one_bit), Ok(address & 1));
+        }
     }
 
     #[test]

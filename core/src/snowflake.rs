@@ -2,6 +2,9 @@
 
 use core::fmt;
 
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering};
+#[cfg(not(loom))]
 use portable_atomic::{AtomicU64, Ordering};
 
 use crate::clock::{BuiltinClock, Clock};

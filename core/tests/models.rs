@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
-use polyflake::{BuiltinClock, ClockError, Error, ErrorCode, Snowflake, TimeSource};
+use polyflake::{BuiltinClock, ClockError, Error, ErrorCode, Lease, LeaseKeeper, Snowflake, TimeSource};
 
 const START: i64 = 1_000;
 
@@ -216,4 +216,85 @@ fn threads_that_build_for_nodes_of_their_own_lose_none() {
 #[test]
 fn threads_that_build_for_one_node_amid_others_share_its_cursor() {
     model(|| build_at_once([1, 2, 1]));
+}
+
+/// What stands behind the leases of the models: nothing.
+#[derive(Debug)]
+struct NoStore;
+
+impl LeaseKeeper for NoStore {
+    fn wake(&self) {}
+
+    fn joined(&self) {}
+
+    fn left(&self, _: bool) {}
+
+    fn store(&self) -> &'static str {
+        ""
+    }
+
+    fn retry_after_ms(&self) -> u64 {
+        0
+    }
+
+    fn is_reachable(&self) -> bool {
+        true
+    }
+}
+
+/// A Snowflake on a lease of node 1 from the start on.
+fn leased(clock: &Moved) -> (&'static Lease, Arc<Snowflake<Moved>>) {
+    let options = Snowflake::builder().layout("timestamp:40|worker:4|sequence:8@0/1ms").lease("redis://host");
+    let options = options.max_wait_ms(0);
+    let lease = options.new_lease(Box::new(NoStore)).unwrap();
+    assert!(lease.hold(1, START.unsigned_abs(), START.unsigned_abs() + 1000));
+    (lease, Arc::new(options.build_on_lease(lease, clock.clone(), |_| clock.clone()).unwrap()))
+}
+
+/// Another process has node 1 from the tick on that `end` returns, and whoever had node 2 before had it up to its first tick.
+fn check_nodes(ids: &Snowflake<Moved>, results: &[Vec<Result<u64, Error>>], end: u64, second: u64) {
+    check(results);
+    for id in results.iter().flatten().filter_map(|result| result.ok()) {
+        let decoded = ids.decode(id).unwrap();
+        match decoded.node() {
+            1 => {
+                assert!(decoded.ticks() < end, "an ID of tick {}, given back from {end} on", decoded.ticks())
+            }
+            2 => assert!(decoded.ticks() >= second, "an ID of tick {}, before {second}", decoded.ticks()),
+            node => panic!("node {node}"),
+        }
+    }
+}
+
+#[test]
+fn a_node_that_is_given_back_issues_nothing_more() {
+    model(|| {
+        let clock = Moved::new();
+        let (lease, ids) = leased(&clock);
+        let mut end = 0;
+        let results = run(2, 1, &ids, || end = lease.end());
+        check_nodes(&ids, &results, end, 0);
+    });
+}
+
+#[test]
+fn a_lease_that_gets_another_node_issues_with_one_of_them() {
+    model(|| {
+        let clock = Moved::new();
+        let (lease, ids) = leased(&clock);
+        // Its words are the first node's.
+        ids.try_next_id().unwrap();
+        let second = START.unsigned_abs() + 1;
+        let mut end = 0;
+        let mut mine = Vec::new();
+        let mut results = run(1, 1, &ids, || {
+            end = lease.end();
+            clock.to(START + 1);
+            assert!(lease.hold(2, second, second + 1000));
+            // This call learns of the node while the other is about to use it.
+            mine.push(ids.try_next_id());
+        });
+        results.push(mine);
+        check_nodes(&ids, &results, end, second);
+    });
 }

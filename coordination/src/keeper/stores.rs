@@ -18,7 +18,9 @@ pub(super) struct Stores(HashMap<String, Weak<Mutex<Box<dyn Store>>>>);
 
 impl Stores {
     pub(super) fn get(&mut self, address: &Address) -> Result<Shared, StoreError> {
-        let key = format!("{} {} {}", address.key(), address.replicas, address.is_durability_none);
+        // The time to live bounds how long a Redis waits for its replicas.
+        let Address { replicas, is_durability_none, ttl_ms, .. } = address;
+        let key = format!("{} {replicas} {is_durability_none} {ttl_ms}", address.key());
         if let Some(store) = self.0.get(&key).and_then(Weak::upgrade) {
             return Ok(store);
         }

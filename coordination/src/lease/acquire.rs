@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{
-    FreesFirst, Held, MAX_REQUESTS, Next, Random, Received, Refusal, Reply, Request, StoreTime, Terms, bound,
+    FreesFirst, Held, MAX_REQUESTS, Next, Random, Received, Refusal, Reply, Request, Terms, bound,
     space_record,
 };
 use crate::store::{Claim, Listing, NodeRecord, Outcome, SpaceRecord};
@@ -23,7 +23,6 @@ pub(crate) struct Acquisition {
     known: Option<SpaceRecord>,
     /// What was sent with the token.
     sent: Vec<Sent>,
-    listing: Option<Listing>,
     requests: u32,
 }
 
@@ -39,7 +38,7 @@ impl Acquisition {
     /// `known`: what the last lease of this process in this space was under. A process that knows of one never takes the
     /// space to be new.
     pub(crate) fn new(known: Option<SpaceRecord>, random: Random<'_>) -> Self {
-        Self { token: token(random), known, sent: Vec::new(), listing: None, requests: 0 }
+        Self { token: new_token(random), known, sent: Vec::new(), requests: 0 }
     }
 
     /// The first request of a go.
@@ -51,7 +50,7 @@ impl Acquisition {
     pub(crate) fn step(
         &mut self,
         terms: &Terms,
-        received: Received,
+        received: &Received,
         random: Random<'_>,
         is_used: &dyn Fn(u64) -> bool,
     ) -> Result<Next<Held>, Refusal> {
@@ -61,27 +60,20 @@ impl Acquisition {
             // Its clock differs, but its answer to a write holds: the next go finds it.
             return Err(Refusal::ClockDiffers(differs));
         }
-        let (time, granularity_ms) = (received.store_time(), received.granularity_ms);
-        match received.reply {
-            Reply::Listing(listing) => self.listing = Some(listing),
-            // Written by this one or by another: what is there now counts.
+        let listing = match &received.reply {
+            Reply::Listing(listing) => listing,
+            Reply::Node(put) if put.outcome == Outcome::Written => {
+                let sent = self.sent.last().cloned();
+                return self.done(sent, received, random);
+            }
+            // Another was faster, or an earlier go of this one: what is there now counts.
+            Reply::Node(_) => {
+                self.sent.pop();
+                return self.ask(Request::List);
+            }
             Reply::Space(_) => return self.ask(Request::List),
-            Reply::Node(put) => match (put.outcome, &mut self.listing, self.sent.last()) {
-                (Outcome::Written, Some(listing), Some(sent)) => {
-                    listing.now_ms = put.now_ms;
-                    let new = sent.new.clone();
-                    replace(listing, new);
-                }
-                (Outcome::Found(Some(found)), Some(listing), _) => {
-                    listing.now_ms = put.now_ms;
-                    replace(listing, found);
-                }
-                // A record that was there is gone, or the space's is another: from the start.
-                _ => return self.ask(Request::List),
-            },
-        }
-        let Some(listing) = &self.listing else { return self.ask(Request::List) };
-        if let Some(new) = space_record(terms, listing, self.known.as_ref(), granularity_ms) {
+        };
+        if let Some(new) = space_record(terms, listing, self.known.as_ref(), received.granularity_ms) {
             let expected = listing.space.clone();
             return self.ask(Request::PutSpace { expected, new });
         }
@@ -90,11 +82,8 @@ impl Acquisition {
         if terms.lead_ms > space.lead_ms {
             return Err(Refusal::LeadTooLong { lead_ms: terms.lead_ms, of_space_ms: space.lead_ms });
         }
-        if let (Some(sent), Some(time)) = (self.find_sent(listing, space), time) {
-            let held = held(sent, time);
-            self.sent.clear();
-            self.token = token(random);
-            return Ok(Next::Done(held));
+        if let Some(sent) = self.find_sent(listing, space) {
+            return self.done(Some(sent), received, random);
         }
         let (expected, sent) = choose(terms, listing, space, &self.token, random, is_used)?;
         let request = Request::PutNode { under: space.clone(), expected, new: sent.new.clone() };
@@ -103,6 +92,22 @@ impl Acquisition {
         }
         self.sent.push(sent);
         self.ask(request)
+    }
+
+    fn done(
+        &mut self,
+        sent: Option<Sent>,
+        received: &Received,
+        random: Random<'_>,
+    ) -> Result<Next<Held>, Refusal> {
+        let (Some(Sent { under, new, start }), Some(store_time)) = (sent, received.store_time()) else {
+            return self.ask(Request::List);
+        };
+        self.sent.clear();
+        // Whatever comes after is another lease.
+        let NodeRecord { node, token, expires_ms, reserved_until, since_ms, .. } = new;
+        self.token = new_token(random);
+        Ok(Next::Done(Held { node, token, start, reserved_until, expires_ms, since_ms, store_time, under }))
     }
 
     fn ask(&mut self, request: Request) -> Result<Next<Held>, Refusal> {
@@ -120,19 +125,8 @@ impl Acquisition {
     }
 }
 
-fn held(sent: Sent, store_time: StoreTime) -> Held {
-    let NodeRecord { node, token, expires_ms, reserved_until, since_ms, .. } = sent.new;
-    let (start, under) = (sent.start, sent.under);
-    Held { node, token, start, reserved_until, expires_ms, since_ms, store_time, under }
-}
-
-fn token(random: Random<'_>) -> String {
+fn new_token(random: Random<'_>) -> String {
     format!("{:016x}{:016x}", random(), random())
-}
-
-fn replace(listing: &mut Listing, record: NodeRecord) {
-    listing.nodes.retain(|old| old.node != record.node);
-    listing.nodes.push(record);
 }
 
 /// Which node to lease: a random one of the free ones whose bound has passed, else one that was never used, else the free one

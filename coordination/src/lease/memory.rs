@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Reply, Request};
-use crate::store::{Claim, Listing, NodeRecord, Outcome, Put, SpaceRecord};
+use crate::store::{Listing, NodeRecord, Outcome, Put, SpaceRecord};
 
 /// What a store keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -48,20 +48,20 @@ impl Memory {
         }
     }
 
-    /// As [`answer`](Self::answer), by a store that does not look at tokens.
+    /// As [`answer`](Self::answer), by a store that does not look at tokens, to a holder that does not either.
     pub(crate) fn answer_without_tokens(&mut self, request: &Request, now_ms: u64) -> Reply {
-        let Request::PutNode { under, expected, new } = request else { return self.answer(request, now_ms) };
-        let found = self.nodes.get(&new.node);
-        let is_same = found.map(|found| found.reserved_until) == expected.as_ref().map(|e| e.reserved_until);
-        let expected = if is_same {
-            found.map(NodeRecord::claim)
-        } else {
-            expected.as_ref().map(|e| Claim { token: "another".to_owned(), ..e.clone() })
+        let Request::PutNode { under, expected: Some(expected), new } = request else {
+            return self.answer(request, now_ms);
         };
-        let request = Request::PutNode { under: under.clone(), expected, new: new.clone() };
+        let found = self.nodes.get(&new.node).map(NodeRecord::claim);
+        let is_same = found.as_ref().is_some_and(|found| found.reserved_until == expected.reserved_until);
+        let of_bound = if is_same { found } else { None };
+        let request = Request::PutNode { under: under.clone(), expected: of_bound, new: new.clone() };
         let mut reply = self.answer(&request, now_ms);
         if let Reply::Node(Put { outcome: Outcome::Found(Some(found)), .. }) = &mut reply {
-            found.token.clone_from(&new.token);
+            if !expected.token.is_empty() {
+                found.token.clone_from(&expected.token);
+            }
         }
         reply
     }

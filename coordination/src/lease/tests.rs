@@ -65,7 +65,7 @@ fn go(
     let mut request = acquisition.begin();
     loop {
         let reply = received(store.answer(&request, now_ms), now_ms);
-        match acquisition.step(terms, reply, random, is_used)? {
+        match acquisition.step(terms, &reply, random, is_used)? {
             Next::Ask(next) => request = next,
             Next::Done(held) => return Ok(held),
         }
@@ -246,18 +246,18 @@ fn a_passed_bound_comes_before_a_new_node_and_that_before_a_bound_ahead() {
 
 #[test]
 fn a_lost_race_goes_on_with_another_node() {
-    let (mut store, mut random) = (new_store(), || 4);
-    acquire_at(&mut store, &terms(), &mut 100, NOW).unwrap();
-    store.nodes.clear();
-    let (mut one, mut two) = (Acquisition::new(None, &mut random), Acquisition::new(None, &mut || 8));
-    let list = received(store.answer(&one.begin(), NOW), NOW);
-    let Next::Ask(put) = one.step(&terms(), list, &mut random, &|_| false).unwrap() else { panic!() };
-    let other = go(&mut store, &terms(), &mut two, &mut random, NOW, &|_| false).unwrap();
-    let reply = received(store.answer(&put, NOW), NOW);
-    let Next::Ask(again) = one.step(&terms(), reply, &mut random, &|_| false).unwrap() else { panic!() };
-    let reply = received(store.answer(&again, NOW), NOW);
-    let Next::Done(held) = one.step(&terms(), reply, &mut random, &|_| false).unwrap() else { panic!() };
-    assert_ne!(held.node, other.node);
+    let (mut store, mut token) = (new_store(), 0);
+    acquire_at(&mut store, &terms(), &mut token, NOW).unwrap();
+    let mut acquisition = Acquisition::new(None, &mut || 8);
+    let list = received(store.answer(&acquisition.begin(), NOW), NOW);
+    let Next::Ask(put) = acquisition.step(&terms(), &list, &mut || 8, &|_| false).unwrap() else { panic!() };
+    let Request::PutNode { new, .. } = &put else { panic!() };
+    let theirs = Terms { nodes: Nodes { fixed_mask: 3, fixed_value: new.node, ..terms().nodes }, ..terms() };
+    acquire_at(&mut store, &theirs, &mut token, NOW).unwrap();
+    let found = received(store.answer(&put, NOW), NOW);
+    assert_eq!(acquisition.step(&terms(), &found, &mut || 8, &|_| false).unwrap(), Next::Ask(Request::List));
+    let held = go(&mut store, &terms(), &mut acquisition, &mut || 8, NOW, &|_| false).unwrap();
+    assert_ne!(held.node, new.node);
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn the_next_go_finds_what_the_one_before_got() {
     let mut request = acquisition.begin();
     while !matches!(request, Request::PutNode { .. }) {
         let reply = received(store.answer(&request, NOW), NOW);
-        let Next::Ask(next) = acquisition.step(&terms(), reply, &mut random, &|_| false).unwrap() else {
+        let Next::Ask(next) = acquisition.step(&terms(), &reply, &mut random, &|_| false).unwrap() else {
             panic!()
         };
         request = next;
@@ -429,7 +429,7 @@ fn a_clock_that_differs_is_refused_at_first_and_warned_of_later() {
     let step = |acquisition: &mut Acquisition, store: &mut Memory, ahead: u64| {
         let mut reply = received(store.answer(&acquisition.begin(), NOW), NOW + ahead);
         reply.elapsed_ms = NOW;
-        acquisition.step(&terms(), reply, &mut || 1, &|_| false)
+        acquisition.step(&terms(), &reply, &mut || 1, &|_| false)
     };
     assert!(step(&mut acquisition, &mut store, 1000).is_ok());
     let differs = ClockDiffers { store_ms: NOW, local_ms: 1_001_001, by_ms: 1001 };
@@ -454,7 +454,7 @@ fn changing_records_end_a_go() {
     let mut acquisition = Acquisition::new(None, &mut || 1);
     acquisition.begin();
     let mut asked = 1;
-    while acquisition.step(&terms(), received(Reply::Space(false), NOW), &mut || 1, &|_| false).is_ok() {
+    while acquisition.step(&terms(), &received(Reply::Space(false), NOW), &mut || 1, &|_| false).is_ok() {
         asked += 1;
     }
     assert_eq!(asked, MAX_REQUESTS);

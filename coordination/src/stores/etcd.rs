@@ -141,7 +141,10 @@ impl EtcdStore {
             }
         }
         let tls = if address.is_tls() {
-            let mut config = tls::config(address, PARAMETERS)?;
+            let [authorities, certificate, key] = PARAMETERS.map(|it| address.parameter(it));
+            let files = tls::Files { authorities, certificate, key };
+            let mut config = tls::config(tls::Check::Host, &files)
+                .map_err(|e| StoreError::Refused(format!("{address}: {e}")))?;
             config.alpn_protocols = vec![b"http/1.1".to_vec()];
             Some(Arc::new(config))
         } else {

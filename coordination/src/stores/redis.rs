@@ -19,7 +19,7 @@ use redis::{
     TlsCertificates, TlsMode, Value,
 };
 
-use super::{record, tls};
+use super::record;
 use crate::space::Space;
 use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
 use crate::url::{Address, Scheme};
@@ -31,6 +31,7 @@ macro_rules! script {
             "local info = redis.call('INFO', 'replication')\n",
             "if string.match(info, 'role:(%a+)') ~= 'master' then return {'replica'} end\n",
             "local life = string.match(info, 'master_replid:(%x+)')\n",
+            "if not life then return {'nameless'} end\n",
             "local time = redis.call('TIME')\n",
             "local space = redis.call('HMGET', KEYS[1], 'version', 'incarnation', 'lead_ms', 'fence')\n",
             "if space[1] and space[1] ~= ARGV[1] then return {'version', space[1]} end\n",
@@ -55,7 +56,7 @@ const PUT_SPACE: &str = script!(
 
 /// Arguments: version, the space's record, node, its new record, whether to confirm what is found, and the claim where
 /// there is one. What is found may be what the caller wrote itself in an attempt that no replica confirmed: it is written once
-/// more, unchanged, so that the WAIT that follows is for it.
+/// more, unchanged, so that the WAIT that follows is for it (servers differ in whether a WAIT is for what others wrote).
 const PUT_NODE: &str = script!(
     "
     if life ~= ARGV[2] or space[2] ~= ARGV[2] or space[3] ~= ARGV[3] or space[4] ~= ARGV[4] then
@@ -118,9 +119,10 @@ impl RedisStore {
             }
         }
         let certificates = if address.is_tls() {
-            tls::install_ring();
-            let root_cert = tls::read_file(address, "ssl_ca_certs")?;
-            let pair = (tls::read_file(address, "ssl_certfile")?, tls::read_file(address, "ssl_keyfile")?);
+            // The client takes the process's default. A program that has set one of its own keeps it.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let root_cert = read_file(address, "ssl_ca_certs")?;
+            let pair = (read_file(address, "ssl_certfile")?, read_file(address, "ssl_keyfile")?);
             let client_tls = match pair {
                 (Some(client_cert), Some(client_key)) => Some(ClientTlsConfig { client_cert, client_key }),
                 (None, None) => None,
@@ -313,6 +315,11 @@ impl RedisStore {
                     reply.texts.first().map_or("?", |it| it.as_str())
                 )));
             }
+            "nameless" => {
+                return Err(
+                    self.refused("its INFO has no replication ID, without which a lost write is not seen")
+                );
+            }
             "broken" => return Err(self.refused("a node's record is not readable")),
             _ => {}
         }
@@ -339,6 +346,7 @@ impl RedisStore {
         if let Some(end) = text.find(", with args") {
             text.truncate(end);
         }
+        let code = code.or_else(|| error.code());
         let secrets = [self.password.clone(), self.address.parameter("sentinel_password")];
         if secrets.iter().flatten().any(|it| text.contains(it.as_str())) {
             text = code.map_or_else(|| error.category().to_owned(), ToOwned::to_owned);
@@ -359,7 +367,10 @@ impl RedisStore {
             }
             (_, Some(_)) => text.contains("max number of clients"),
             (ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig, None) => false,
-            _ => !text.contains("certificate"),
+            // A Cluster's client tells what its first connection said in a text of its own.
+            _ => !["certificate", "AuthenticationFailed", "NOAUTH", "WRONGPASS", "NOPERM"]
+                .iter()
+                .any(|it| text.contains(it)),
         };
         if is_later { self.unreachable(&text) } else { self.refused(&text) }
     }
@@ -470,6 +481,15 @@ impl Connection {
         let mut next = || values.next().unwrap_or(Value::Nil).extract_error();
         Ok((next()?, u32::from_redis_value(next()?)?))
     }
+}
+
+/// The file that a parameter names. Neither the name nor what is in it is told.
+fn read_file(address: &Address, parameter: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(path) = address.parameter(parameter) else { return Ok(None) };
+    let told = |e: std::io::Error| {
+        StoreError::Refused(format!("{address}: the file that {parameter} names: {}", e.kind()))
+    };
+    std::fs::read(path).map(Some).map_err(told)
 }
 
 fn route(space: &Space) -> SingleNodeRoutingInfo {

@@ -179,7 +179,8 @@ fn make(path: &Path) -> io::Result<()> {
         linked => linked,
     };
     fs::remove_file(&unnamed)?;
-    linked
+    // A file that is gone after a power failure would pass for a new store.
+    linked.and_then(|()| fs::File::open(folder)?.sync_all())
 }
 
 /// As for state files: what maps a file through a network does not show every process the same bytes, and WAL needs that.

@@ -1,59 +1,122 @@
-//! What the stores' clients need for TLS, all by rustls with ring.
+//! Certificates, as PostgreSQL's own clients are told to check them.
 
 use std::sync::Arc;
 
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use crate::store::StoreError;
-use crate::url::Address;
-
-/// Clients take the process's default. A program that has set one of its own keeps it.
-pub(super) fn install_ring() {
-    let _ = ring::default_provider().install_default();
+/// How far a server's certificate is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    /// Not at all: against who only listens.
+    Nothing,
+    /// That an authority signed it.
+    Authority,
+    /// And that it is this host's.
+    Host,
 }
 
-/// The file that a parameter names. Neither the name nor what is in it is told.
-pub(super) fn read_file(address: &Address, parameter: &str) -> Result<Option<Vec<u8>>, StoreError> {
-    let Some(path) = address.parameter(parameter) else { return Ok(None) };
-    let told = |e: std::io::Error| {
-        StoreError::Refused(format!("{address}: the file that {parameter} names: {}", e.kind()))
-    };
-    std::fs::read(path).map(Some).map_err(told)
+/// PEM files, by their paths.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    /// The authorities; absent: those of browsers.
+    pub(super) authorities: Option<String>,
+    pub(super) certificate: Option<String>,
+    pub(super) key: Option<String>,
 }
 
-/// With the authorities, the certificate and its key in the files that these parameters name; else with the system's
-/// authorities, and without a certificate.
-pub(super) fn config(address: &Address, parameters: [&str; 3]) -> Result<ClientConfig, StoreError> {
-    let [authorities, certificate, key] = parameters;
-    let bad = |what: &str| {
-        StoreError::Refused(format!("{address}: the file that {what} names is not PEM of that kind"))
-    };
+/// A configuration, or what is wrong with a file.
+pub(super) fn config(check: Check, files: &Files) -> Result<ClientConfig, String> {
+    let provider = Arc::new(ring::default_provider());
     let mut roots = RootCertStore::empty();
-    if let Some(pem) = read_file(address, authorities)? {
-        for it in CertificateDer::pem_slice_iter(&pem) {
-            roots.add(it.map_err(|_| bad(authorities))?).map_err(|_| bad(authorities))?;
-        }
-        if roots.is_empty() {
-            return Err(bad(authorities));
+    if let Some(path) = &files.authorities {
+        for certificate in certificates(path)? {
+            roots.add(certificate).map_err(|error| format!("{path}: {error}"))?;
         }
     } else {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+        .build()
+        .map_err(|error| error.to_string())?;
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|e| StoreError::Refused(format!("{address}: {e}")))?
-        .with_root_certificates(roots);
-    match (read_file(address, certificate)?, read_file(address, key)?) {
-        (None, None) => Ok(config.with_no_client_auth()),
-        (Some(chain), Some(pem)) => {
-            let chain = CertificateDer::pem_slice_iter(&chain).collect::<Result<Vec<_>, _>>();
-            let chain = chain.map_err(|_| bad(certificate))?;
-            let pem = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| bad(key))?;
-            config.with_client_auth_cert(chain, pem).map_err(|_| bad(key))
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier { check, inner, provider }));
+    match (&files.certificate, &files.key) {
+        (None, None) => Ok(builder.with_no_client_auth()),
+        (Some(certificate), Some(key)) => {
+            let chain = certificates(certificate)?;
+            let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| format!("{key}: {error}"))?;
+            builder
+                .with_client_auth_cert(chain, secret)
+                .map_err(|error| format!("{certificate} and {key}: {error}"))
         }
-        _ => Err(StoreError::Refused(format!("{address}: {certificate} and {key} go together"))),
+        _ => Err("a client's certificate and its key go together".into()),
+    }
+}
+
+fn certificates(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let explain = |error| format!("{path}: {error}");
+    let found: Vec<_> =
+        CertificateDer::pem_file_iter(path).map_err(explain)?.collect::<Result<_, _>>().map_err(explain)?;
+    if found.is_empty() { Err(format!("{path}: no certificate in it")) } else { Ok(found) }
+}
+
+#[derive(Debug)]
+struct Verifier {
+    check: Check,
+    inner: Arc<WebPkiServerVerifier>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        host: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.check == Check::Nothing {
+            return Ok(ServerCertVerified::assertion());
+        }
+        match self.inner.verify_server_cert(certificate, others, host, ocsp, now) {
+            // The name is what is compared last.
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if self.check == Check::Authority => Ok(ServerCertVerified::assertion()),
+            checked => checked,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

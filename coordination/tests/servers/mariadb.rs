@@ -1,6 +1,6 @@
 //! MariaDB.
 
-use super::{Server, folder, free_port, run, unprivileged};
+use super::{Server, certificates, folder, free_port, run, unprivileged};
 
 pub(crate) struct MariaDb {
     pub(crate) server: Server,
@@ -8,7 +8,8 @@ pub(crate) struct MariaDb {
 }
 
 impl MariaDb {
-    /// A server with the database `test`, in which `polyflake` may do anything.
+    /// A server with the database `test`, in which `polyflake` may do anything, and
+    /// with the certificates of `certificates`.
     pub(crate) fn new() -> Self {
         let folder = folder();
         let (path, port) = (folder.path(), free_port());
@@ -18,10 +19,13 @@ impl MariaDb {
         install.args(["--no-defaults", &data, "--auth-root-authentication-method=normal", "--skip-test-db"]);
         run(install);
         let (number, pid) = (format!("--port={port}"), given("pid-file", "pid"));
+        certificates::make(path);
+        let authority = given("ssl-ca", "authority.pem");
+        let (certificate, key) = (given("ssl-cert", "server.pem"), given("ssl-key", "server.key"));
         #[rustfmt::skip]
         let command = [
             "mariadbd", "--no-defaults", &data, "--bind-address=127.0.0.1", &number, &socket, &pid,
-            "--skip-name-resolve", "--innodb-buffer-pool-size=32M",
+            "--skip-name-resolve", "--innodb-buffer-pool-size=32M", &authority, &certificate, &key,
         ];
         let ready = ["mariadb-admin", "--no-defaults", &socket, "--user=root", "status"];
         let server = Server::start(path, port, &command, &ready);

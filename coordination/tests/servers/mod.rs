@@ -3,6 +3,7 @@
 // Each of the test programs that include this uses a part.
 #![allow(dead_code)]
 
+pub(crate) mod certificates;
 pub(crate) mod etcd;
 pub(crate) mod mariadb;
 pub(crate) mod pgbouncer;
@@ -155,7 +156,8 @@ pub(crate) fn write(path: &Path, text: &str) {
 /// A command in a folder, as a user without rights.
 pub(crate) fn unprivileged(program: &str, folder: &Path) -> Command {
     let mut command = Command::new(program);
-    command.current_dir(folder).stdin(Stdio::null()).env("HOME", folder);
+    // MariaDB clears its folder for temporary files when it starts.
+    command.current_dir(folder).stdin(Stdio::null()).env("HOME", folder).env("TMPDIR", folder);
     if geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
@@ -182,23 +184,4 @@ pub(crate) fn free_port() -> u16 {
             return port;
         }
     }
-}
-
-/// An authority, and a certificate of it for `localhost` with its key: the paths of three files in a folder.
-pub(crate) fn certificates(folder: &Path) -> (String, String, String) {
-    let path = |name: &str| folder.join(name).display().to_string();
-    let files = (path("ca.pem"), path("cert.pem"), path("key.pem"));
-    let (ca, cert, key) = &files;
-    let openssl = |words: &str, more: &[&str]| {
-        let mut openssl = Command::new("openssl");
-        openssl.args(words.split(' ')).args(more);
-        run(openssl);
-    };
-    let new = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
-    openssl(new, &["-subj", "/CN=Polyflake", "-keyout", &path("ca-key.pem"), "-out", ca]);
-    let signed = ["-CA", ca, "-CAkey", &path("ca-key.pem"), "-addext", "basicConstraints=critical,CA:FALSE"];
-    let names =
-        ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert];
-    openssl(new, &[&signed[..], &names[..]].concat());
-    files
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use super::{Server, folder, free_port, run, unprivileged, write};
+use super::{Server, certificates, folder, free_port, run, unprivileged, write};
 
 pub(crate) struct Postgres {
     pub(crate) server: Server,
@@ -46,6 +46,25 @@ impl Postgres {
             backup
         });
         Self { server: serve(&path, free_port()), _folder: None }
+    }
+
+    /// From now on only TLS, with the certificates of `certificates`; with a client's or a password.
+    pub(crate) fn only_tls(&self, of_client: bool) {
+        let folder = self.server.folder();
+        certificates::make(folder);
+        let path = |name: &str| folder.join(name).display().to_string();
+        for (setting, value) in [
+            ("ssl_ca_file", &*path("authority.pem")),
+            ("ssl_cert_file", &path("server.pem")),
+            ("ssl_key_file", &path("server.key")),
+            ("ssl", "on"),
+        ] {
+            self.sql("postgres", &format!("ALTER SYSTEM SET {setting} = '{value}'"));
+        }
+        let method = if of_client { "cert" } else { "scram-sha-256" };
+        let rules = format!("local all all trust\nhostssl all all 127.0.0.1/32 {method}\n");
+        write(&folder.join("data/pg_hba.conf"), &rules);
+        self.sql("postgres", "SELECT pg_reload_conf()");
     }
 
     pub(crate) fn promote(&self) {

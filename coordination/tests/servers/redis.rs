@@ -23,6 +23,8 @@ impl Redis {
             vec!["redis-server", "--port", &*number, "--bind", "127.0.0.1", "--save", "", "--dir"];
         let path = folder.path().display().to_string();
         command.push(&path);
+        // Else a write that was acknowledged may be lost when it is killed.
+        command.extend(["--appendfsync", "always"]);
         command.extend(["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"]);
         command.extend(options);
         let ready = ["redis-cli", "-p", &*number, "--no-auth-warning", "PING"];

@@ -4,5 +4,9 @@
 mod servers;
 mod suite;
 
+mod etcd;
+mod mysql;
+mod postgres;
+mod redis;
 #[cfg(unix)]
 mod sqlite;

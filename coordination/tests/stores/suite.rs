@@ -1,13 +1,16 @@
 //! What any store must do. `all` runs it on one store that is fresh; a store of your own runs it the same way.
 
 use std::slice::from_ref;
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use polyflake_coordination::{
     Claim, Listing, NodeRecord, Outcome, Put, Space, SpaceRecord, Store, StoreError,
 };
+
+use super::servers::Server;
 
 /// Opens one more client of the same store.
 pub(crate) type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
@@ -32,6 +35,7 @@ pub(crate) fn all(open: Open<'_>, kind: Kind) {
     many_nodes(open);
     one_of_many_wins(open);
     one_of_many_makes_the_space(open);
+    a_fence_ends_what_was_before(open);
     a_call_that_is_dropped(open);
 }
 
@@ -480,6 +484,65 @@ fn one_of_many_makes_the_space(open: Open<'_>) {
     }
 }
 
+/// Once a record of the space is written, no call under the one before has an effect any more: what a listing shows then
+/// is all there will be.
+fn a_fence_ends_what_was_before(open: Open<'_>) {
+    let Prepared { space, record, mut store } = block(prepare(open, space("fences")));
+    let (now, ended) = (Mutex::new(record.clone()), AtomicBool::new(false));
+    let count =
+        |nodes: &[NodeRecord], fence| nodes.iter().filter(|node| node.reserved_until == fence).count();
+    let mut seen = Vec::new();
+    thread::scope(|scope| {
+        for writer in 0..6_u64 {
+            let (space, now, ended) = (&space, &now, &ended);
+            scope.spawn(move || {
+                block(async {
+                    let mut store = open();
+                    for at in 0..2_000 {
+                        if ended.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let under = now.lock().unwrap().clone();
+                        let new = node(writer << 16 | at, writer, under.fence);
+                        let put = async |store: &mut Box<dyn Store>| {
+                            store.put_node(space, &under, None, &new).await
+                        };
+                        let outcome = retry(&mut store, put).await.outcome;
+                        let repeated = Outcome::Found(Some(new.clone()));
+                        assert!(
+                            [Outcome::Written, Outcome::OtherSpace, repeated].contains(&outcome),
+                            "{outcome:?}"
+                        );
+                    }
+                });
+            });
+        }
+        block(async {
+            let mut last = record;
+            for _ in 0..25 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                let next = SpaceRecord { fence: last.fence + 1, ..last.clone() };
+                let written = retry(&mut store, async |store| {
+                    // Without an answer, a first attempt may have been the one.
+                    Ok(store.put_space(&space, Some(&last), &next).await?
+                        || store.list(&space).await?.space.as_ref() == Some(&next))
+                })
+                .await;
+                assert!(written);
+                let listing = retry(&mut store, async |store| store.list(&space).await).await;
+                seen.push((last.fence, count(&listing.nodes, last.fence)));
+                *now.lock().unwrap() = next.clone();
+                last = next;
+            }
+        });
+        ended.store(true, Ordering::Relaxed);
+    });
+    let listing = block(async { retry(&mut open(), async |store| store.list(&space).await).await });
+    let there: Vec<_> = seen.iter().map(|(fence, _)| (*fence, count(&listing.nodes, *fence))).collect();
+    assert_eq!(there, seen);
+    assert!(!listing.nodes.is_empty());
+}
+
 /// The keeper ends a call by dropping it, at any of its waits.
 fn a_call_that_is_dropped(open: Open<'_>) {
     block(async {
@@ -530,4 +593,41 @@ async fn give_up<T>(call: impl Future<Output = T>, polls: u64) {
     });
     // A wait of this length is longer than any that goes on by itself on this host.
     let _ = tokio::time::timeout(Duration::from_secs(2), ended).await;
+}
+
+/// A server that keeps its connections and does not answer: the keeper ends the call, and the next one works. What was
+/// sent may still take effect.
+pub(crate) async fn paused(prepared: &mut Prepared, server: &Server) {
+    let (first, second) = (node(1, 1, 1), node(1, 2, 2));
+    assert_eq!(prepared.put(None, &first).await, Outcome::Written);
+    for connected in [true, false] {
+        if !connected {
+            prepared.store.disconnect();
+        }
+        server.pause();
+        let claim = first.claim();
+        {
+            let Prepared { space, record, store } = &mut *prepared;
+            let call = store.put_node(space, record, Some(&claim), &second);
+            let ended = tokio::time::timeout(Duration::from_millis(300), call).await;
+            // A connection that is there may have a process of its own.
+            assert!(connected || ended.is_err(), "{ended:?}");
+            store.disconnect();
+        }
+        server.resume();
+        let put = prepared.put(Some(&first), &second).await;
+        assert!([Outcome::Written, Outcome::Found(Some(second.clone()))].contains(&put), "{put:?}");
+        assert_eq!(prepared.list().await.nodes, from_ref(&second));
+    }
+}
+
+/// Tries until it works: a server takes a new configuration in its own time.
+pub(crate) fn until<T>(mut call: impl FnMut() -> Result<T, StoreError>) -> T {
+    for _ in 0..200 {
+        if let Ok(value) = call() {
+            return value;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    call().unwrap()
 }

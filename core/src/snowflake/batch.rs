@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::number::Number;
 use crate::rule::Taken;
 use crate::snowflake::Snowflake;
-use crate::snowflake::take::Blocked;
+use crate::snowflake::take::{Blocked, Part};
 use crate::wait::Wait;
 
 /// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound.
@@ -74,20 +74,6 @@ impl<C: Clock> Snowflake<C> {
     /// Those of `next_id`, or what interrupted the wait.
     pub fn fill_with<W: Wait>(&self, ids: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
         self.poll_fill(ids).or_else(|blocked| self.fill_after(ids, blocked, wait))
-    }
-}
-
-/// How much of a batch is written, and the node's bits of it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Part {
-    pub(super) filled: usize,
-    placed_node: u64,
-}
-
-impl Part {
-    /// What is left to fill.
-    fn rest<'a>(&self, ids: &'a mut [u64]) -> Option<&'a mut [u64]> {
-        ids.get_mut(self.filled..).filter(|rest| !rest.is_empty())
     }
 }
 

@@ -1,5 +1,8 @@
 //! A Snowflake from its options: which clock it reads, and which cursor it shares.
 
+#[cfg(loom)]
+use loom::sync::atomic::AtomicU64;
+#[cfg(not(loom))]
 use portable_atomic::AtomicU64;
 
 use crate::clock::Clock;

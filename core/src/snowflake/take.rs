@@ -9,7 +9,6 @@ use crate::lease::LeaseUse;
 use crate::limit;
 use crate::rule::{Run, Stop, Taken, ms_until};
 use crate::snowflake::Snowflake;
-use crate::snowflake::batch::Part;
 use crate::snowflake::bound::BoundMove;
 use crate::system::{StateFault, StateFile};
 
@@ -281,6 +280,20 @@ impl Blocked {
     /// How many IDs of a batch were written before.
     pub const fn filled(&self) -> usize {
         self.part.filled
+    }
+}
+
+/// How much of a batch is written, and the node's bits of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Part {
+    pub(super) filled: usize,
+    pub(super) placed_node: u64,
+}
+
+impl Part {
+    /// What is left to fill.
+    pub(super) fn rest<'a>(&self, ids: &'a mut [u64]) -> Option<&'a mut [u64]> {
+        ids.get_mut(self.filled..).filter(|rest| !rest.is_empty())
     }
 }
 

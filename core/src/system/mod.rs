@@ -3,6 +3,7 @@
 
 mod cached_clock;
 mod counter;
+pub(crate) mod host;
 mod process;
 mod queue;
 #[cfg(all(unix, target_has_atomic = "64"))]

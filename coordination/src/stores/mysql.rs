@@ -1,0 +1,581 @@
+//! MySQL 8, and MariaDB 10.5 and later.
+
+use core::fmt;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use mysql_async::prelude::{FromValue, Queryable};
+use mysql_async::{
+    ClientIdentity, Conn, DriverError, Error, IoError, Opts, OptsBuilder, Params, Row, ServerError, SslOpts,
+    Value,
+};
+
+use super::sql::{bigint, check_format, no_nodes, other_format, whole};
+use super::tls::{self, Check, Files};
+use crate::space::Space;
+use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+
+/// Changes of this level can be logged as statements, too. Times are UTC: in
+/// others an hour comes twice. What does not fit is an error and not cut.
+const SETUP: [&str; 2] = [
+    "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, innodb_lock_wait_timeout = 5",
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
+];
+
+const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) AS UNSIGNED)";
+
+/// Those with rights enough can write to a replica that is read-only. Later versions show a word for the number.
+const WRITABLE: &str = "CAST(@@GLOBAL.read_only AS CHAR) IN ('0', 'OFF')";
+
+const NODES: &str = "
+CREATE TABLE IF NOT EXISTS polyflake_nodes (
+    namespace VARCHAR(255) NOT NULL,
+    space VARCHAR(255) NOT NULL,
+    node BIGINT NOT NULL,
+    token VARCHAR(64) NOT NULL COMMENT 'Of the lease; empty: given back',
+    expires_ms BIGINT NOT NULL COMMENT 'Unix time; 0: given back',
+    reserved_until BIGINT NOT NULL COMMENT 'The holder issues below this tick',
+    label TEXT NOT NULL COMMENT 'Who holds it',
+    since_ms BIGINT NOT NULL COMMENT 'Unix time',
+    PRIMARY KEY (namespace, space, node)
+) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT 'Polyflake: which process has which node'";
+
+const SPACES: &str = "
+CREATE TABLE polyflake_spaces (
+    namespace VARCHAR(255) NOT NULL,
+    space VARCHAR(255) NOT NULL COMMENT 'What shapes the IDs',
+    format INT NOT NULL COMMENT 'Of this row and its nodes',
+    incarnation VARCHAR(255) NOT NULL COMMENT 'The server that it was written to',
+    lead_ms BIGINT NOT NULL COMMENT 'How far ahead a bound may be: the time to live, and max_ahead',
+    fence BIGINT NOT NULL COMMENT 'No new lease issues below this tick',
+    PRIMARY KEY (namespace, space)
+) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+COMMENT 'Polyflake: what the leases of nodes have in common, for each shape of IDs'";
+
+/// A database of MySQL or MariaDB.
+pub struct MysqlStore {
+    opts: Opts,
+    /// Where, for error texts.
+    at: String,
+    open: Option<Open>,
+}
+
+impl fmt::Debug for MysqlStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MysqlStore").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+struct Open {
+    connection: Conn,
+    /// An expression for the server's incarnation.
+    incarnation: &'static str,
+}
+
+/// What ends a call early.
+enum Fault {
+    Mysql(Error),
+    Store(StoreError),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Mysql(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl MysqlStore {
+    /// Takes an address as MySQL's own tools do, with `ssl-mode`, `ssl-ca`, `ssl-cert` and `ssl-key` in its query. Connects
+    /// at the first call.
+    ///
+    /// # Errors
+    /// Where it is not such an address, or names no database.
+    pub fn new(driver_url: &str) -> Result<Self, StoreError> {
+        let (address, query) = driver_url.split_once('?').unwrap_or((driver_url, ""));
+        let refused = |text: String| StoreError::Refused(format!("the address of MySQL: {text}"));
+        if query.contains('@') {
+            // Texts below name parts of the query.
+            return Err(refused(
+                "a `?` in a user or password is written %3F, and an @ in the query %40".into(),
+            ));
+        }
+        let (mut mode, mut files) = (None, Files::default());
+        let mut rest = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let value = value.into_owned();
+            match &*name {
+                "ssl-mode" => mode = Some(value.to_ascii_uppercase()),
+                "ssl-ca" => files.authorities = Some(value),
+                "ssl-cert" => files.certificate = Some(value),
+                "ssl-key" => files.key = Some(value),
+                _ => drop(rest.append_pair(&name, &value)),
+            }
+        }
+        let rest = rest.finish();
+        let url = if rest.is_empty() { address.to_owned() } else { format!("{address}?{rest}") };
+        let opts = Opts::from_url(&url).map_err(|error| refused(error.to_string()))?;
+        if opts.db_name().is_none_or(str::is_empty) {
+            return Err(refused("it names no database".into()));
+        }
+        let at = format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port());
+        let mut tls = opts.ssl_opts().cloned();
+        let any_file = [&files.authorities, &files.certificate, &files.key].into_iter().any(Option::is_some);
+        if mode.is_some() || any_file {
+            // Now, and with the path in the text: the client reads them at each connection.
+            tls::config(Check::Host, &files).map_err(refused)?;
+            let default = if files.authorities.is_some() { "VERIFY_CA" } else { "REQUIRED" };
+            tls = options(tls.unwrap_or_default(), mode.as_deref().unwrap_or(default), files)
+                .map_err(refused)?;
+        }
+        let opts = OptsBuilder::from_opts(opts)
+            .ssl_opts::<Option<SslOpts>>(tls)
+            // Rows that are written as they were count as well.
+            .client_found_rows(true)
+            // It would connect twice, and as another user than the address says.
+            .prefer_socket(false)
+            .setup(SETUP.to_vec())
+            .into();
+        Ok(Self { opts, at, open: None })
+    }
+
+    /// The connection is put back by [`end`](Self::end) where a call succeeded: one that was dropped or failed leaves none.
+    async fn begin(&mut self) -> Result<Open, Fault> {
+        if let Some(open) = self.open.take() {
+            return Ok(open);
+        }
+        if self.opts.ssl_opts().is_some() && rustls::crypto::CryptoProvider::get_default().is_none() {
+            // The client takes the process's; where another thread was faster there is one as well.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let mut connection = Conn::new(self.opts.clone()).await?;
+        let known: Vec<(String, String)> = connection
+            .query(
+                "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
+                 ('server_uuid', 'server_uid', 'innodb_flush_log_at_trx_commit')",
+            )
+            .await?;
+        let has = |name| known.iter().any(|(known, _)| known == name);
+        if known.iter().any(|(name, value)| name == "innodb_flush_log_at_trx_commit" && value == "0") {
+            let text = "innodb_flush_log_at_trx_commit is 0: what it acknowledges may be lost";
+            return Err(StoreError::Refused(text.into()).into());
+        }
+        let incarnation = if has("server_uuid") {
+            "CONCAT('server ', @@server_uuid)"
+        } else if has("server_uid") {
+            "CONCAT('server ', @@server_uid)"
+        } else {
+            // Both are whole seconds: their difference is when the server started, always the same.
+            "CONCAT(@@hostname, ':', @@port, ' since ', UNIX_TIMESTAMP(NOW()) - (SELECT VARIABLE_VALUE \
+             FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME'))"
+        };
+        Ok(Open { connection, incarnation })
+    }
+
+    fn end<T>(&mut self, result: Result<(T, Open), Fault>) -> Result<T, StoreError> {
+        match result {
+            Ok((value, open)) => {
+                self.open = Some(open);
+                Ok(value)
+            }
+            Err(Fault::Store(StoreError::Unreachable(text))) => {
+                Err(StoreError::Unreachable(format!("{}: {text}", self.at)))
+            }
+            Err(Fault::Store(StoreError::Refused(text))) => {
+                Err(StoreError::Refused(format!("{}: {text}", self.at)))
+            }
+            Err(Fault::Mysql(error)) => Err(explain(&self.at, &error)),
+        }
+    }
+
+    async fn try_list(&mut self, space: &Space) -> Result<(Listing, Open), Fault> {
+        let mut open = self.begin().await?;
+        let (listing, _) = read(&mut open, space, None).await?;
+        Ok((listing, open))
+    }
+
+    async fn try_put_space(
+        &mut self,
+        space: &Space,
+        expected: Option<&SpaceRecord>,
+        new: &SpaceRecord,
+    ) -> Result<(bool, Open), Fault> {
+        let mut open = self.begin().await?;
+        let written = match expected {
+            Some(expected) => change_space(&mut open, space, expected, new).await,
+            None => make_space(&mut open, space, new).await,
+        }?;
+        Ok((written, open))
+    }
+
+    async fn try_put_node(
+        &mut self,
+        space: &Space,
+        under: &SpaceRecord,
+        expected: Option<&Claim>,
+        new: &NodeRecord,
+    ) -> Result<(Put, Open), Fault> {
+        let mut open = self.begin().await?;
+        if let Some(now_ms) = change_node(&mut open, space, under, expected, new).await? {
+            return Ok((Put { now_ms, outcome: Outcome::Written }, open));
+        }
+        let (listing, _) = read(&mut open, space, Some(new.node)).await?;
+        let found = listing.nodes.into_iter().next();
+        let outcome = if listing.space.as_ref() != Some(under) || listing.incarnation != under.incarnation {
+            Outcome::OtherSpace
+        } else if found.as_ref().map(NodeRecord::claim).as_ref() == expected {
+            // What was in the way is gone again.
+            return Err(StoreError::Unreachable("the record changed meanwhile".into()).into());
+        } else {
+            Outcome::Found(found)
+        };
+        Ok((Put { now_ms: listing.now_ms, outcome }, open))
+    }
+}
+
+/// What the client takes for a mode and files that are named as MySQL's tools name them.
+fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, String> {
+    let mut given = given;
+    if let Some(path) = files.authorities {
+        let path = PathBuf::from(path);
+        given = given.with_root_certs(vec![path.into()]).with_disable_built_in_roots(true);
+    }
+    if let (Some(certificate), Some(key)) = (files.certificate, files.key) {
+        let identity = ClientIdentity::new(PathBuf::from(certificate).into(), PathBuf::from(key).into());
+        given = given.with_client_identity(Some(identity));
+    }
+    match mode {
+        "DISABLED" => Ok(None),
+        // As MySQL's tools: what is not told to be verified is not.
+        "REQUIRED" => {
+            Ok(Some(given.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true)))
+        }
+        // mysql_async 0.37 checks the name all the same: it looks for a text that rustls no longer writes.
+        "VERIFY_CA" => Ok(Some(given.with_danger_skip_domain_validation(true))),
+        "VERIFY_IDENTITY" => Ok(Some(given)),
+        _ => {
+            let known = "DISABLED, REQUIRED, VERIFY_CA and VERIFY_IDENTITY";
+            Err(format!("ssl-mode={mode} is unknown: there are {known}"))
+        }
+    }
+}
+
+/// Returns the time if it was written, which comes with the answer as if it were a new row's number.
+///
+/// The space's row stays locked, for reading by others, until the statement is committed.
+async fn change_node(
+    open: &mut Open,
+    space: &Space,
+    under: &SpaceRecord,
+    expected: Option<&Claim>,
+    new: &NodeRecord,
+) -> Result<Option<u64>, Fault> {
+    let incarnation = open.incarnation;
+    let held = format!(
+        "s.namespace = ? AND s.space = ? AND s.format = ? AND s.incarnation = ? AND s.lead_ms = ? \
+         AND s.fence = ? AND {incarnation} = s.incarnation AND {WRITABLE}"
+    );
+    let held_values: [Value; 6] = [
+        Value::from(&space.namespace),
+        space.to_string().into(),
+        FORMAT.into(),
+        Value::from(&under.incarnation),
+        bigint(under.lead_ms)?.into(),
+        bigint(under.fence)?.into(),
+    ];
+    let mut values: Vec<Value> = vec![
+        Value::from(&new.token),
+        bigint(new.expires_ms)?.into(),
+        bigint(new.reserved_until)?.into(),
+        Value::from(&new.label),
+        bigint(new.since_ms)?.into(),
+    ];
+    let node = Value::from(bigint(new.node)?);
+    let statement = match expected {
+        None => {
+            values.insert(0, node);
+            values.extend(held_values);
+            // The last condition holds; a time is never 0.
+            format!(
+                "INSERT INTO polyflake_nodes \
+                 (namespace, space, node, token, expires_ms, reserved_until, label, since_ms) \
+                 SELECT s.namespace, s.space, ?, ?, ?, ?, ?, IF(LAST_INSERT_ID({NOW}) = 0, 0, ?) \
+                 FROM polyflake_spaces s WHERE {held} LOCK IN SHARE MODE"
+            )
+        }
+        Some(expected) => {
+            let claim: [Value; 3] =
+                [node, Value::from(&expected.token), bigint(expected.reserved_until)?.into()];
+            values = held_values.into_iter().chain(values).chain(claim).collect();
+            format!(
+                "UPDATE polyflake_nodes n JOIN (SELECT s.namespace, s.space FROM polyflake_spaces s \
+                 WHERE {held} LOCK IN SHARE MODE) h ON h.namespace = n.namespace AND h.space = n.space \
+                 SET n.token = ?, n.expires_ms = ?, n.reserved_until = ?, n.label = ?, \
+                 n.since_ms = IF(LAST_INSERT_ID({NOW}) = 0, 0, ?) \
+                 WHERE n.node = ? AND n.token = ? AND n.reserved_until = ?"
+            )
+        }
+    };
+    match open.connection.exec_drop(statement, Params::Positional(values)).await {
+        Ok(()) if open.connection.affected_rows() == 0 => Ok(None),
+        Ok(()) => {
+            let now_ms = open.connection.last_insert_id();
+            Ok(Some(now_ms.ok_or_else(|| StoreError::Unreachable("an answer without a time".into()))?))
+        }
+        Err(Error::Server(ServerError { code: ABSENT | DUPLICATE, .. })) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+const ABSENT: u16 = 1146;
+const DUPLICATE: u16 = 1062;
+
+async fn change_space(
+    open: &mut Open,
+    space: &Space,
+    expected: &SpaceRecord,
+    new: &SpaceRecord,
+) -> Result<bool, Fault> {
+    let statement = format!(
+        "UPDATE polyflake_spaces SET incarnation = ?, lead_ms = ?, fence = ? \
+         WHERE namespace = ? AND space = ? AND format = ? AND incarnation = ? AND lead_ms = ? AND fence = ? \
+         AND {} = ? AND {WRITABLE}",
+        open.incarnation
+    );
+    let values: Vec<Value> = vec![
+        Value::from(&new.incarnation),
+        bigint(new.lead_ms)?.into(),
+        bigint(new.fence)?.into(),
+        Value::from(&space.namespace),
+        space.to_string().into(),
+        FORMAT.into(),
+        Value::from(&expected.incarnation),
+        bigint(expected.lead_ms)?.into(),
+        bigint(expected.fence)?.into(),
+        Value::from(&new.incarnation),
+    ];
+    match open.connection.exec_drop(statement, Params::Positional(values)).await {
+        Ok(()) if open.connection.affected_rows() > 0 => return Ok(true),
+        Ok(()) | Err(Error::Server(ServerError { code: ABSENT, .. })) => {}
+        Err(error) => return Err(error.into()),
+    }
+    // For another format.
+    read(open, space, Some(0)).await?;
+    Ok(false)
+}
+
+/// Each change of a table is committed at once. So the table of nodes comes first, and that of spaces with its first row;
+/// a lock keeps others from doing the same.
+async fn make_space(open: &mut Open, space: &Space, new: &SpaceRecord) -> Result<bool, Fault> {
+    let lock = "CONCAT('polyflake ', LEFT(DATABASE(), 50))";
+    let locked: Option<Option<u8>> =
+        open.connection.query_first(format!("SELECT GET_LOCK({lock}, 5)")).await?;
+    if locked.flatten() != Some(1) {
+        return Err(StoreError::Unreachable("another process is making the tables".into()).into());
+    }
+    let made = make_space_locked(open, space, new).await?;
+    open.connection.query_drop(format!("DO RELEASE_LOCK({lock})")).await?;
+    Ok(made)
+}
+
+async fn make_space_locked(open: &mut Open, space: &Space, new: &SpaceRecord) -> Result<bool, Fault> {
+    let (listing, tables) = read(open, space, Some(0)).await?;
+    if listing.space.is_some() || listing.incarnation != new.incarnation {
+        return Ok(false);
+    }
+    if !tables.nodes {
+        open.connection.query_drop(NODES).await?;
+    }
+    // In hexadecimal, for not all servers take parameters where a table is made.
+    let text = |text: &str| {
+        let mut literal = "CONVERT(X'".to_owned();
+        for byte in text.bytes() {
+            literal.extend(
+                [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')),
+            );
+        }
+        literal + "' USING utf8mb4)"
+    };
+    let row = format!(
+        "SELECT {} AS namespace, {} AS space, {FORMAT} AS format, {} AS incarnation, {} AS lead_ms, {} AS fence",
+        text(&space.namespace),
+        text(&space.to_string()),
+        text(&new.incarnation),
+        bigint(new.lead_ms)?,
+        bigint(new.fence)?
+    );
+    let statement = if tables.spaces {
+        format!("INSERT INTO polyflake_spaces (namespace, space, format, incarnation, lead_ms, fence) {row}")
+    } else {
+        format!("{SPACES} AS {row}")
+    };
+    match open.connection.query_drop(statement).await {
+        Ok(()) => Ok(true),
+        Err(Error::Server(ServerError { code: DUPLICATE, .. })) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+struct Tables {
+    spaces: bool,
+    nodes: bool,
+}
+
+/// Everything of a space, or what it has of one node, by one statement.
+async fn read(open: &mut Open, space: &Space, node: Option<u64>) -> Result<(Listing, Tables), Fault> {
+    let incarnation = open.incarnation;
+    let names: Vec<String> = open
+        .connection
+        .query(
+            "SELECT TABLE_NAME FROM information_schema.TABLES \
+             WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE 'polyflake\\_%'",
+        )
+        .await?;
+    let has = |name| names.iter().any(|found| found.eq_ignore_ascii_case(name));
+    let tables = Tables { spaces: has("polyflake_spaces"), nodes: has("polyflake_nodes") };
+
+    let (mut columns, mut joins, mut other) = (String::new(), String::new(), "NULL");
+    let mut values: Vec<Value> = Vec::new();
+    if tables.spaces {
+        other = "(SELECT MAX(format) FROM polyflake_spaces WHERE format <> ?)";
+        columns += ", present.other, s.incarnation, s.lead_ms, s.fence";
+        joins += " LEFT JOIN polyflake_spaces s ON s.namespace = ? AND s.space = ?";
+        values.extend([FORMAT.into(), Value::from(&space.namespace), space.to_string().into()]);
+    }
+    if tables.spaces && tables.nodes {
+        columns += ", n.node, n.token, n.expires_ms, n.reserved_until, n.label, n.since_ms";
+        joins += " LEFT JOIN polyflake_nodes n ON n.namespace = ? AND n.space = ?";
+        values.extend([Value::from(&space.namespace), space.to_string().into()]);
+        if let Some(node) = node {
+            joins += " AND n.node = ?";
+            values.push(bigint(node)?.into());
+        }
+    }
+    let statement = format!(
+        "SELECT present.now_ms, present.incarnation, present.writable{columns} \
+         FROM (SELECT {NOW} AS now_ms, {incarnation} AS incarnation, {WRITABLE} AS writable, {other} AS other) present \
+         {joins}"
+    );
+    let values = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
+    let rows: Vec<Row> = open.connection.exec(statement, values).await?;
+    let first = rows.first().ok_or_else(|| StoreError::Unreachable("an empty answer".into()))?;
+    if column::<i64>(first, 2)? == 0 {
+        return Err(StoreError::Refused("a read-only replica: leases need the primary".into()).into());
+    }
+    let mut listing = Listing {
+        now_ms: column(first, 0)?,
+        incarnation: column(first, 1)?,
+        space: None,
+        is_new: names.is_empty(),
+        nodes: Vec::new(),
+    };
+    if tables.spaces {
+        if let Some(other) = column(first, 3)? {
+            check_format(other)?;
+        }
+        if let Some(incarnation) = column(first, 4)? {
+            let (lead_ms, fence) = (whole(column(first, 5)?)?, whole(column(first, 6)?)?);
+            listing.space = Some(SpaceRecord { incarnation, lead_ms, fence });
+        }
+    }
+    if tables.spaces && tables.nodes {
+        for row in &rows {
+            let Some(node) = column(row, 7)? else { continue };
+            listing.nodes.push(NodeRecord {
+                node: whole(node)?,
+                token: column(row, 8)?,
+                expires_ms: whole(column(row, 9)?)?,
+                reserved_until: whole(column(row, 10)?)?,
+                label: column(row, 11)?,
+                since_ms: whole(column(row, 12)?)?,
+            });
+        }
+    }
+    if listing.space.is_some() && !tables.nodes {
+        return Err(no_nodes().into());
+    }
+    Ok((listing, tables))
+}
+
+fn column<T: FromValue>(row: &Row, at: usize) -> Result<T, Fault> {
+    match row.get_opt(at) {
+        Some(Ok(value)) => Ok(value),
+        _ => Err(other_format("columns of other types").into()),
+    }
+}
+
+fn explain(at: &str, error: &Error) -> StoreError {
+    let refused = |text: &dyn fmt::Display| StoreError::Refused(format!("{at}: {text}"));
+    let unreachable = |text: &dyn fmt::Display| StoreError::Unreachable(format!("{at}: {text}"));
+    match error {
+        Error::Server(ServerError { code, message, state }) => match code {
+            1054 => other_format("other columns"),
+            1290 | 1792 | 1836 => refused(&format_args!("a read-only replica: {message}")),
+            1021 | 1114 => unreachable(&format_args!("the disk is full: {message}")),
+            // Too many connections of this user.
+            1203 | 1226 => unreachable(message),
+            // The host may not connect, or not without TLS.
+            1130 | 3159 => refused(message),
+            // What is wrong with the address, the rights or the statement stays so; what is wrong with the server may not.
+            _ if ["22", "28", "42"].iter().any(|class| state.starts_with(class)) => refused(message),
+            _ => unreachable(message),
+        },
+        Error::Io(IoError::Io(error)) => {
+            // A certificate stays what it is.
+            if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) {
+                refused(error)
+            } else {
+                unreachable(error)
+            }
+        }
+        Error::Io(error @ IoError::Tls(_)) => refused(error),
+        Error::Driver(
+            error @ (DriverError::NoClientSslFlagFromServer
+            | DriverError::UnknownAuthPlugin { .. }
+            | DriverError::CleartextPluginDisabled
+            | DriverError::MysqlOldPasswordDisabled
+            | DriverError::NoKeyFound),
+        ) => refused(error),
+        Error::Driver(error) => unreachable(error),
+        Error::Url(error) => refused(error),
+        Error::Other(error) => unreachable(error),
+    }
+}
+
+#[async_trait(?Send)]
+impl Store for MysqlStore {
+    async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
+        let result = self.try_list(space).await;
+        self.end(result)
+    }
+
+    async fn put_space(
+        &mut self,
+        space: &Space,
+        expected: Option<&SpaceRecord>,
+        new: &SpaceRecord,
+    ) -> Result<bool, StoreError> {
+        let result = self.try_put_space(space, expected, new).await;
+        self.end(result)
+    }
+
+    async fn put_node(
+        &mut self,
+        space: &Space,
+        under: &SpaceRecord,
+        expected: Option<&Claim>,
+        new: &NodeRecord,
+    ) -> Result<Put, StoreError> {
+        let result = self.try_put_node(space, under, expected, new).await;
+        self.end(result)
+    }
+
+    fn disconnect(&mut self) {
+        self.open = None;
+    }
+}

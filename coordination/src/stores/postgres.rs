@@ -1,0 +1,563 @@
+//! PostgreSQL 12 and later, also behind a pooler that gives each transaction another connection.
+//!
+//! Statements are unnamed and whole in one message, and nothing is set for a session.
+
+use core::fmt;
+use std::error::Error as _;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use async_trait::async_trait;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, Row};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::sql::{bigint, check_format, no_nodes, other_format, whole};
+use super::tls::{self, Check, Files};
+use crate::space::Space;
+use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+
+/// Which life of which server; NULL on a standby. `pg_control_checkpoint()` would name the old timeline until the first
+/// checkpoint after a promotion.
+const INCARNATION: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE 'system ' || system_identifier \
+    || ' timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END FROM pg_control_system())";
+
+const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// What is acknowledged must be on disk. For this transaction only: a pooler's connection is others' afterwards.
+const DURABLE: &str = "CASE WHEN current_setting('synchronous_commit') = 'off' \
+    THEN set_config('synchronous_commit', 'on', true) END";
+
+/// So that only one makes the tables: `polyflak` in ASCII.
+const LOCK: i64 = 0x706F_6C79_666C_616B;
+
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS polyflake_spaces (
+    namespace text NOT NULL,
+    space text NOT NULL,
+    format integer NOT NULL,
+    incarnation text NOT NULL,
+    lead_ms bigint NOT NULL,
+    fence bigint NOT NULL,
+    PRIMARY KEY (namespace, space)
+);
+COMMENT ON TABLE polyflake_spaces IS 'Polyflake: what the leases of nodes have in common, for each shape of IDs';
+COMMENT ON COLUMN polyflake_spaces.space IS 'What shapes the IDs';
+COMMENT ON COLUMN polyflake_spaces.format IS 'Of this row and its nodes';
+COMMENT ON COLUMN polyflake_spaces.incarnation IS 'The system identifier and timeline that it was written in';
+COMMENT ON COLUMN polyflake_spaces.lead_ms IS 'How far ahead a bound may be: the time to live, and max_ahead';
+COMMENT ON COLUMN polyflake_spaces.fence IS 'No new lease issues below this tick';
+CREATE TABLE IF NOT EXISTS polyflake_nodes (
+    namespace text NOT NULL,
+    space text NOT NULL,
+    node bigint NOT NULL,
+    token text NOT NULL,
+    expires_ms bigint NOT NULL,
+    reserved_until bigint NOT NULL,
+    label text NOT NULL,
+    since_ms bigint NOT NULL,
+    PRIMARY KEY (namespace, space, node)
+);
+COMMENT ON TABLE polyflake_nodes IS 'Polyflake: which process has which node';
+COMMENT ON COLUMN polyflake_nodes.token IS 'Of the lease; empty: given back';
+COMMENT ON COLUMN polyflake_nodes.expires_ms IS 'Unix time; 0: given back';
+COMMENT ON COLUMN polyflake_nodes.reserved_until IS 'The holder issues below this tick';
+COMMENT ON COLUMN polyflake_nodes.label IS 'Who holds it';
+COMMENT ON COLUMN polyflake_nodes.since_ms IS 'Unix time';";
+
+/// A database of PostgreSQL.
+pub struct PostgresStore {
+    config: Config,
+    tls: MakeRustlsConnect,
+    /// Where, for error texts.
+    at: String,
+    open: Option<Open>,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+type Failure = tokio_postgres::Error;
+type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+struct Open {
+    client: Client,
+    connection: Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>,
+}
+
+/// What ends a call early.
+enum Fault {
+    Postgres(Failure),
+    Store(StoreError),
+}
+
+impl From<Failure> for Fault {
+    fn from(error: Failure) -> Self {
+        Self::Postgres(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Open {
+    /// Waits for an answer, and drives the connection meanwhile: no task is left when a call is dropped.
+    async fn drive<T>(
+        connection: &mut Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let mut answer = pin!(answer);
+        let mut ended = false;
+        std::future::poll_fn(|context| {
+            if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+                return Poll::Ready(answer);
+            }
+            if !ended {
+                match connection.as_mut().poll(context) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Ready(Ok(())) => ended = true,
+                }
+            }
+            answer.as_mut().poll(context)
+        })
+        .await
+    }
+
+    async fn query(&mut self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
+        Self::drive(&mut self.connection, self.client.query_typed(statement, parameters)).await
+    }
+
+    async fn run(&mut self, statements: &str) -> Result<(), Failure> {
+        Self::drive(&mut self.connection, self.client.batch_execute(statements)).await
+    }
+}
+
+impl PostgresStore {
+    /// Takes an address as PostgreSQL's own clients do. Connects at the first call.
+    ///
+    /// # Errors
+    /// Where it is not such an address, or a certificate that it names cannot be read.
+    pub fn new(driver_url: &str) -> Result<Self, StoreError> {
+        let (address, query) = driver_url.split_once('?').unwrap_or((driver_url, ""));
+        let refused = |text: String| StoreError::Refused(format!("the address of PostgreSQL: {text}"));
+        if query.contains('@') {
+            // Texts below name parts of the query.
+            return Err(refused(
+                "a `?` in a user or password is written %3F, and an @ in the query %40".into(),
+            ));
+        }
+        let (mut check, mut mode, mut files) = (None, SslMode::Prefer, Files::default());
+        let mut rest = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "sslmode" => {
+                    (mode, check) = match &*value {
+                        "disable" => (SslMode::Disable, None),
+                        "allow" | "prefer" => (SslMode::Prefer, None),
+                        "require" => (SslMode::Require, None),
+                        "verify-ca" => (SslMode::Require, Some(Check::Authority)),
+                        "verify-full" => (SslMode::Require, Some(Check::Host)),
+                        _ => return Err(refused(format!("sslmode={value} is unknown"))),
+                    }
+                }
+                "sslrootcert" if value == "system" => (mode, check) = (SslMode::Require, Some(Check::Host)),
+                "sslrootcert" => files.authorities = Some(value.into_owned()),
+                "sslcert" => files.certificate = Some(value.into_owned()),
+                "sslkey" => files.key = Some(value.into_owned()),
+                _ => drop(rest.append_pair(&name, &value)),
+            }
+        }
+        // As PostgreSQL's own clients: with a root certificate, `require` checks it.
+        let otherwise = if files.authorities.is_some() { Check::Authority } else { Check::Nothing };
+        let tls = tls::config(check.unwrap_or(otherwise), &files).map_err(refused)?;
+        // It reads %20 and not a plus.
+        let rest = rest.finish().replace('+', "%20");
+        let url = if rest.is_empty() { address.to_owned() } else { format!("{address}?{rest}") };
+        let mut config: Config = url.parse().map_err(|error: Failure| {
+            refused(error.source().map_or_else(|| error.to_string(), ToString::to_string))
+        })?;
+        config.ssl_mode(mode);
+        if config.get_application_name().is_none() {
+            config.application_name("polyflake");
+        }
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(refused("it names no host".into()));
+        }
+        let at = hosts(&config);
+        Ok(Self { config, tls: MakeRustlsConnect::new(tls), at, open: None })
+    }
+
+    /// The connection is put back by [`end`](Self::end) where a call succeeded: one that was dropped or failed leaves none.
+    async fn begin(&mut self) -> Result<Open, Failure> {
+        if let Some(open) = self.open.take().filter(|open| !open.client.is_closed()) {
+            return Ok(open);
+        }
+        let (client, connection) = self.config.connect(self.tls.clone()).await?;
+        Ok(Open { client, connection: Box::pin(connection) })
+    }
+
+    fn end<T>(&mut self, result: Result<(T, Open), Fault>) -> Result<T, StoreError> {
+        match result {
+            Ok((value, open)) => {
+                self.open = Some(open);
+                Ok(value)
+            }
+            Err(Fault::Store(StoreError::Unreachable(text))) => {
+                Err(StoreError::Unreachable(format!("{}: {text}", self.at)))
+            }
+            Err(Fault::Store(StoreError::Refused(text))) => {
+                Err(StoreError::Refused(format!("{}: {text}", self.at)))
+            }
+            Err(Fault::Postgres(error)) => Err(explain(&self.at, &error)),
+        }
+    }
+
+    async fn try_list(&mut self, space: &Space) -> Result<(Listing, Open), Fault> {
+        let mut open = self.begin().await?;
+        let listing = read(&mut open, space, None).await?;
+        Ok((listing, open))
+    }
+
+    async fn try_put_space(
+        &mut self,
+        space: &Space,
+        expected: Option<&SpaceRecord>,
+        new: &SpaceRecord,
+    ) -> Result<(bool, Open), Fault> {
+        let mut open = self.begin().await?;
+        let written = match expected {
+            Some(expected) => change_space(&mut open, space, expected, new).await,
+            None => make_space(&mut open, space, new).await,
+        }?;
+        Ok((written, open))
+    }
+
+    async fn try_put_node(
+        &mut self,
+        space: &Space,
+        under: &SpaceRecord,
+        expected: Option<&Claim>,
+        new: &NodeRecord,
+    ) -> Result<(Put, Open), Fault> {
+        let mut open = self.begin().await?;
+        if let Some(now_ms) = change_node(&mut open, space, under, expected, new).await? {
+            return Ok((Put { now_ms, outcome: Outcome::Written }, open));
+        }
+        let listing = read(&mut open, space, Some(new.node)).await?;
+        let found = listing.nodes.into_iter().next();
+        let outcome = if listing.space.as_ref() != Some(under) || listing.incarnation != under.incarnation {
+            Outcome::OtherSpace
+        } else if found.as_ref().map(NodeRecord::claim).as_ref() == expected {
+            // What was in the way is gone again.
+            return Err(StoreError::Unreachable("the record changed meanwhile".into()).into());
+        } else {
+            Outcome::Found(found)
+        };
+        Ok((Put { now_ms: listing.now_ms, outcome }, open))
+    }
+}
+
+/// Returns the time if it was written.
+///
+/// The lock on the space's row keeps out a change of it until this one is committed.
+async fn change_node(
+    open: &mut Open,
+    space: &Space,
+    under: &SpaceRecord,
+    expected: Option<&Claim>,
+    new: &NodeRecord,
+) -> Result<Option<u64>, Fault> {
+    let (named, format) = (space.to_string(), i64::from(FORMAT));
+    let (lead_ms, fence) = (bigint(under.lead_ms)?, bigint(under.fence)?);
+    let (node, expires_ms) = (bigint(new.node)?, bigint(new.expires_ms)?);
+    let (reserved_until, since_ms) = (bigint(new.reserved_until)?, bigint(new.since_ms)?);
+    let found = expected.map_or(Ok(0), |expected| bigint(expected.reserved_until))?;
+    let held = format!(
+        "WITH held AS (SELECT FROM polyflake_spaces WHERE namespace = $1 AND space = $2 AND format = $3 \
+         AND incarnation = $4 AND lead_ms = $5 AND fence = $6 AND {INCARNATION} = $4 FOR SHARE) "
+    );
+    let mut parameters: Vec<Parameter<'_>> = vec![
+        (&space.namespace, Type::TEXT),
+        (&named, Type::TEXT),
+        (&format, Type::INT8),
+        (&under.incarnation, Type::TEXT),
+        (&lead_ms, Type::INT8),
+        (&fence, Type::INT8),
+        (&node, Type::INT8),
+        (&new.token, Type::TEXT),
+        (&expires_ms, Type::INT8),
+        (&reserved_until, Type::INT8),
+        (&new.label, Type::TEXT),
+        (&since_ms, Type::INT8),
+    ];
+    let statement = match expected {
+        None => format!(
+            "{held} INSERT INTO polyflake_nodes \
+             (namespace, space, node, token, expires_ms, reserved_until, label, since_ms) \
+             SELECT $1, $2, $7, $8, $9, $10, $11, $12 FROM held ON CONFLICT DO NOTHING RETURNING {NOW}, {DURABLE}"
+        ),
+        Some(expected) => {
+            parameters.extend([(&expected.token as _, Type::TEXT), (&found as _, Type::INT8)]);
+            format!(
+                "{held} UPDATE polyflake_nodes \
+                 SET token = $8, expires_ms = $9, reserved_until = $10, label = $11, since_ms = $12 FROM held \
+                 WHERE namespace = $1 AND space = $2 AND node = $7 AND token = $13 AND reserved_until = $14 \
+                 RETURNING {NOW}, {DURABLE}"
+            )
+        }
+    };
+    match open.query(&statement, &parameters).await {
+        Ok(rows) => Ok(rows.first().map(|row| whole(row.try_get(0)?).map_err(Fault::from)).transpose()?),
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn change_space(
+    open: &mut Open,
+    space: &Space,
+    expected: &SpaceRecord,
+    new: &SpaceRecord,
+) -> Result<bool, Fault> {
+    let (named, format) = (space.to_string(), i64::from(FORMAT));
+    let (lead_ms, fence) = (bigint(new.lead_ms)?, bigint(new.fence)?);
+    let (found_lead_ms, found_fence) = (bigint(expected.lead_ms)?, bigint(expected.fence)?);
+    let statement = format!(
+        "UPDATE polyflake_spaces SET incarnation = $4, lead_ms = $5, fence = $6 \
+         WHERE namespace = $1 AND space = $2 AND format = $3 AND {INCARNATION} = $4 \
+         AND incarnation = $7 AND lead_ms = $8 AND fence = $9 RETURNING {DURABLE}"
+    );
+    let parameters: [Parameter<'_>; 9] = [
+        (&space.namespace, Type::TEXT),
+        (&named, Type::TEXT),
+        (&format, Type::INT8),
+        (&new.incarnation, Type::TEXT),
+        (&lead_ms, Type::INT8),
+        (&fence, Type::INT8),
+        (&expected.incarnation, Type::TEXT),
+        (&found_lead_ms, Type::INT8),
+        (&found_fence, Type::INT8),
+    ];
+    match open.query(&statement, &parameters).await {
+        Ok(rows) if !rows.is_empty() => return Ok(true),
+        Ok(_) => {}
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {}
+        Err(error) => return Err(error.into()),
+    }
+    // For another format.
+    read(open, space, Some(0)).await?;
+    Ok(false)
+}
+
+/// Tables and first row appear as one.
+async fn make_space(open: &mut Open, space: &Space, new: &SpaceRecord) -> Result<bool, Fault> {
+    open.run("BEGIN").await?;
+    let locked = format!("SELECT pg_advisory_xact_lock($1), {DURABLE}");
+    open.query(&locked, &[(&LOCK, Type::INT8)]).await?;
+    let listing = read(open, space, Some(0)).await?;
+    if listing.space.is_some() || listing.incarnation != new.incarnation {
+        open.run("ROLLBACK").await?;
+        return Ok(false);
+    }
+    let tables = tables(open).await?;
+    if !(tables.spaces && tables.nodes) {
+        open.run(TABLES).await?;
+    }
+    let (lead_ms, fence, format) = (bigint(new.lead_ms)?, bigint(new.fence)?, i64::from(FORMAT));
+    let statement = "INSERT INTO polyflake_spaces (namespace, space, format, incarnation, lead_ms, fence) \
+                     VALUES ($1, $2, $3::bigint, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING 1";
+    let parameters: [Parameter<'_>; 6] = [
+        (&space.namespace, Type::TEXT),
+        (&space.to_string(), Type::TEXT),
+        (&format, Type::INT8),
+        (&new.incarnation, Type::TEXT),
+        (&lead_ms, Type::INT8),
+        (&fence, Type::INT8),
+    ];
+    let rows = open.query(statement, &parameters).await?;
+    open.run("COMMIT").await?;
+    Ok(!rows.is_empty())
+}
+
+/// Everything of a space, or what it has of one node, in one snapshot. In a transaction, tables that are absent must not
+/// be read: that ends it.
+async fn read(open: &mut Open, space: &Space, node: Option<u64>) -> Result<Listing, Fault> {
+    let tables = tables(open).await?;
+    let mut listing = Listing {
+        now_ms: tables.now_ms,
+        incarnation: tables.incarnation,
+        space: None,
+        is_new: !tables.any,
+        nodes: Vec::new(),
+    };
+    if !tables.spaces {
+        return Ok(listing);
+    }
+    let (named, format) = (space.to_string(), i64::from(FORMAT));
+    let node = node.map(bigint).transpose()?;
+    let mut parameters: Vec<Parameter<'_>> =
+        vec![(&space.namespace, Type::TEXT), (&named, Type::TEXT), (&format, Type::INT8)];
+    let (columns, join) = if tables.nodes {
+        parameters.push((&node, Type::INT8));
+        (
+            "n.node, n.token, n.expires_ms, n.reserved_until, n.label, n.since_ms",
+            "LEFT JOIN polyflake_nodes n ON n.namespace = $1 AND n.space = $2 AND ($4 IS NULL OR n.node = $4)",
+        )
+    } else {
+        ("NULL::bigint", "")
+    };
+    let statement = format!(
+        "SELECT now_ms, now_incarnation, other, s.incarnation, s.lead_ms, s.fence, {columns} \
+         FROM (SELECT {NOW} now_ms, {INCARNATION} now_incarnation, \
+         (SELECT max(format)::bigint FROM polyflake_spaces WHERE format <> $3) other) now \
+         LEFT JOIN polyflake_spaces s ON s.namespace = $1 AND s.space = $2 {join}"
+    );
+    for (at, row) in open.query(&statement, &parameters).await?.iter().enumerate() {
+        if at == 0 {
+            listing.now_ms = whole(row.try_get(0)?)?;
+            listing.incarnation = row.try_get::<_, Option<String>>(1)?.ok_or_else(read_only)?;
+            if let Some(other) = row.try_get(2)? {
+                check_format(other)?;
+            }
+            if let Some(incarnation) = row.try_get(3)? {
+                let (lead_ms, fence) = (whole(row.try_get(4)?)?, whole(row.try_get(5)?)?);
+                listing.space = Some(SpaceRecord { incarnation, lead_ms, fence });
+            }
+        }
+        if let Some(node) = row.try_get(6)? {
+            listing.nodes.push(NodeRecord {
+                node: whole(node)?,
+                token: row.try_get(7)?,
+                expires_ms: whole(row.try_get(8)?)?,
+                reserved_until: whole(row.try_get(9)?)?,
+                label: row.try_get(10)?,
+                since_ms: whole(row.try_get(11)?)?,
+            });
+        }
+    }
+    if listing.space.is_some() && !tables.nodes { Err(no_nodes().into()) } else { Ok(listing) }
+}
+
+struct Tables {
+    now_ms: u64,
+    incarnation: String,
+    any: bool,
+    spaces: bool,
+    nodes: bool,
+}
+
+async fn tables(open: &mut Open) -> Result<Tables, Fault> {
+    let statement = format!(
+        "SELECT {NOW}, {INCARNATION}, current_setting('transaction_read_only') = 'on', \
+         to_regclass('polyflake_spaces') IS NOT NULL, to_regclass('polyflake_nodes') IS NOT NULL, \
+         EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p') AND relname LIKE 'polyflake\\_%' \
+         AND pg_table_is_visible(oid))"
+    );
+    let rows = open.query(&statement, &[]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::Unreachable("an empty answer".into()))?;
+    let (incarnation, read_only_now): (Option<String>, bool) = (row.try_get(1)?, row.try_get(2)?);
+    Ok(Tables {
+        now_ms: whole(row.try_get(0)?)?,
+        incarnation: incarnation.filter(|_| !read_only_now).ok_or_else(read_only)?,
+        spaces: row.try_get(3)?,
+        nodes: row.try_get(4)?,
+        any: row.try_get(5)?,
+    })
+}
+
+fn read_only() -> StoreError {
+    StoreError::Refused("a read-only replica: leases need the primary".into())
+}
+
+fn hosts(config: &Config) -> String {
+    let names = config.get_hosts().iter().map(|host| match host {
+        Host::Tcp(name) => name.clone(),
+        #[cfg(unix)]
+        Host::Unix(path) => path.display().to_string(),
+    });
+    let names: Vec<_> = if config.get_hosts().is_empty() {
+        config.get_hostaddrs().iter().map(ToString::to_string).collect()
+    } else {
+        names.collect()
+    };
+    let ports = config.get_ports();
+    let port = |at| ports.get(at).or(ports.first()).unwrap_or(&5432);
+    let all = names.iter().enumerate().map(|(at, name)| format!("{name}:{}", port(at)));
+    all.collect::<Vec<_>>().join(",")
+}
+
+fn explain(at: &str, error: &Failure) -> StoreError {
+    if let Some(error) = error.as_db_error() {
+        let (code, message) = (error.code(), error.message());
+        let text = format!("{at}: {message}");
+        return match code.code() {
+            // UNDEFINED_COLUMN and DATATYPE_MISMATCH.
+            "42703" | "42804" => other_format("other columns"),
+            "25006" => StoreError::Refused(format!("{at}: a read-only replica: {message}")),
+            "53100" => StoreError::Unreachable(format!("{at}: the disk is full: {message}")),
+            // Poolers have this one for most of what they say.
+            "08P01" if message.contains("no such") || message.contains("authentication failed") => {
+                StoreError::Refused(text)
+            }
+            // What is wrong with the address, the rights or the statement stays so; what is wrong with the server may not.
+            code if ["0A", "22", "28", "3D", "3F", "42"].iter().any(|class| code.starts_with(class)) => {
+                StoreError::Refused(text)
+            }
+            _ => StoreError::Unreachable(text),
+        };
+    }
+    let Some(source) = error.source() else { return StoreError::Unreachable(format!("{at}: {error}")) };
+    let text = format!("{at}: {source}");
+    match source.downcast_ref::<std::io::Error>() {
+        // A certificate stays what it is.
+        Some(error)
+            if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) =>
+        {
+            StoreError::Refused(text)
+        }
+        Some(_) => StoreError::Unreachable(text),
+        None => StoreError::Refused(text),
+    }
+}
+
+#[async_trait(?Send)]
+impl Store for PostgresStore {
+    async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
+        let result = self.try_list(space).await;
+        self.end(result)
+    }
+
+    async fn put_space(
+        &mut self,
+        space: &Space,
+        expected: Option<&SpaceRecord>,
+        new: &SpaceRecord,
+    ) -> Result<bool, StoreError> {
+        let result = self.try_put_space(space, expected, new).await;
+        self.end(result)
+    }
+
+    async fn put_node(
+        &mut self,
+        space: &Space,
+        under: &SpaceRecord,
+        expected: Option<&Claim>,
+        new: &NodeRecord,
+    ) -> Result<Put, StoreError> {
+        let result = self.try_put_node(space, under, expected, new).await;
+        self.end(result)
+    }
+
+    fn disconnect(&mut self) {
+        self.open = None;
+    }
+}

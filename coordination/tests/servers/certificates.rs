@@ -1,0 +1,38 @@
+//! An authority of the tests' own, and what it signed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::{give, run, unprivileged, write};
+
+/// Makes `authority.pem`, and `server` and `client` (`.pem` and `.key`). The server's name is `localhost`, the client's
+/// `polyflake`. `other.pem` is an authority that signed nothing.
+pub(crate) fn make(folder: &Path) {
+    for authority in ["authority", "other"] {
+        let (key, certificate) = (format!("{authority}.key"), format!("{authority}.pem"));
+        let subject = format!("/CN=Polyflake test {authority}");
+        let mut request = key_command(folder, &key, &certificate, &subject);
+        request.args(["-x509", "-days", "3650"]);
+        run(request);
+    }
+    write(&folder.join("names"), "subjectAltName=DNS:localhost\n");
+    for (name, subject) in [("server", "/CN=localhost"), ("client", "/CN=polyflake")] {
+        let (key, certificate) = (format!("{name}.key"), format!("{name}.pem"));
+        run(key_command(folder, &key, "request", subject));
+        let mut sign = unprivileged("openssl", folder);
+        sign.args(["x509", "-req", "-in", "request", "-CA", "authority.pem", "-CAkey", "authority.key"]);
+        sign.args(["-CAcreateserial", "-days", "3650", "-extfile", "names", "-out", &certificate]);
+        run(sign);
+        let path = folder.join(key);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        give(&path);
+    }
+}
+
+fn key_command(folder: &Path, key: &str, out: &str, subject: &str) -> std::process::Command {
+    let mut request = unprivileged("openssl", folder);
+    request.args(["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]);
+    request.args(["-keyout", key, "-out", out, "-subj", subject]);
+    request
+}

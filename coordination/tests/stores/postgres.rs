@@ -1,0 +1,349 @@
+//! PostgreSQL, alone, behind PgBouncer, and as primary and standby.
+
+use std::slice::from_ref;
+use std::sync::Arc;
+use std::thread;
+
+use polyflake_coordination::stores::PostgresStore;
+use polyflake_coordination::{Outcome, Store, StoreError};
+
+use super::servers::free_port;
+use super::servers::pgbouncer::PgBouncer;
+use super::servers::postgres::Postgres;
+use super::suite::{self, Kind, block, node, prepare, retry, space};
+
+fn open(url: &str) -> Box<dyn Store> {
+    Box::new(PostgresStore::new(url).unwrap())
+}
+
+/// The error of a listing.
+fn refused(url: &str) -> String {
+    let listed = block(async { open(url).list(&space("default")).await });
+    let Err(StoreError::Refused(text)) = listed else { panic!("{url}: {listed:?}") };
+    assert!(!text.contains("secret"), "{text}");
+    text
+}
+
+#[test]
+fn every_history() {
+    let server = Postgres::new();
+    suite::all(&|| open(&server.url()), Kind { is_new: true });
+    let shown =
+        server.sql("test", "SELECT space, node, label FROM polyflake_nodes WHERE namespace = 'fight'");
+    assert!(shown.starts_with("timestamp:41<<22|sequence:12<<0@1288834974657/1ms|5|host-"), "{shown}");
+    let comment = server.sql("test", "SELECT obj_description('polyflake_nodes'::regclass)");
+    assert_eq!(comment, "Polyflake: which process has which node");
+}
+
+#[test]
+fn every_history_through_a_pooler() {
+    let server = Postgres::new();
+    let pooler = PgBouncer::new(server.server.port());
+    suite::all(&|| open(&pooler.url()), Kind { is_new: true });
+    // What was set for a transaction has not stayed in a connection of others.
+    assert_eq!(server.sql("test", "SELECT count(*) > 0 FROM polyflake_nodes"), "t");
+}
+
+#[test]
+fn a_promoted_standby_is_another_incarnation() {
+    let mut primary = Postgres::new();
+    block(async {
+        let mut prepared = prepare(&|| open(&primary.url()), space("default")).await;
+        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
+        let standby = primary.standby();
+        let mut store = open(&standby.url());
+        let (space, record) = (&prepared.space, &prepared.record);
+        for refused in [
+            store.list(space).await.map(drop),
+            store.put_space(space, Some(record), record).await.map(drop),
+            store.put_space(space, None, record).await.map(drop),
+            store.put_node(space, record, None, &node(2, 2, 2)).await.map(drop),
+        ] {
+            let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
+            assert!(text.contains("a read-only replica"), "{text}");
+        }
+        primary.server.kill();
+        standby.promote();
+
+        let listing = retry(&mut store, async |store| match store.list(space).await {
+            // The promotion takes a moment.
+            Err(StoreError::Refused(text)) => Err(StoreError::Unreachable(text)),
+            listed => listed,
+        })
+        .await;
+        assert_ne!(listing.incarnation, record.incarnation);
+        assert_eq!((listing.is_new, listing.space.as_ref()), (false, Some(record)));
+        assert_eq!(listing.nodes, [node(1, 1, 1)]);
+        let put = store.put_node(space, record, Some(&node(1, 1, 1).claim()), &node(1, 2, 2)).await;
+        assert_eq!(put.unwrap().outcome, Outcome::OtherSpace);
+        assert!(!store.put_space(space, Some(record), record).await.unwrap());
+        let mut now = record.clone();
+        now.incarnation = listing.incarnation;
+        now.fence += 1;
+        assert!(store.put_space(space, Some(record), &now).await.unwrap());
+        let put = store.put_node(space, &now, Some(&node(1, 1, 1).claim()), &node(1, 2, 2)).await;
+        assert_eq!(put.unwrap().outcome, Outcome::Written);
+    });
+}
+
+#[test]
+fn a_server_that_was_killed_is_back() {
+    let mut server = Postgres::new();
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
+        for crash in [true, false] {
+            if crash {
+                server.server.kill();
+            } else {
+                server.server.stop();
+            }
+            for _ in 0..2 {
+                let listed = prepared.store.list(&prepared.space).await;
+                let Err(StoreError::Unreachable(text)) = listed else { panic!("{listed:?}") };
+                assert!(text.starts_with(&format!("127.0.0.1:{}: ", server.server.port())), "{text}");
+                prepared.store.disconnect();
+            }
+            server.server.start_again();
+            assert_eq!(prepared.list().await.nodes, [node(1, 1, 1)]);
+        }
+        assert_eq!(prepared.put(Some(&node(1, 1, 1)), &node(1, 2, 2)).await, Outcome::Written);
+    });
+}
+
+#[test]
+fn what_cannot_work_is_refused() {
+    let server = Postgres::new();
+    let (url, port) = (server.url(), server.server.port());
+    let at = format!("127.0.0.1:{port}: ");
+    let text = refused(&url.replace("secret-of-polyflake", "wrong-secret"));
+    assert_eq!(text, format!("{at}password authentication failed for user \"polyflake\""));
+    let text = refused(&url.replace(":secret-of-polyflake", ""));
+    assert!(text.contains("password missing"), "{text}");
+    assert_eq!(refused(&url.replace("/test", "/none")), format!("{at}database \"none\" does not exist"));
+    let text = refused(&format!("{url}?sslmode=require"));
+    assert_eq!(text, format!("{at}server does not support TLS"));
+
+    let pooler = PgBouncer::new(port);
+    let through = pooler.url();
+    let text = refused(&through.replace("secret-of-polyflake", "wrong-secret"));
+    assert!(text.contains("password authentication failed"), "{text}");
+    let text = refused(&through.replace("/test", "/none"));
+    assert!(text.contains("no such database") || text.contains("does not exist"), "{text}");
+
+    let listed = block(async {
+        open(&format!("postgres://a:secret@127.0.0.1:{}/test", free_port())).list(&space("default")).await
+    });
+    let Err(StoreError::Unreachable(text)) = listed else { panic!("{listed:?}") };
+    assert!(text.contains("Connection refused") && !text.contains("secret"), "{text}");
+
+    block(async {
+        let mut prepared = prepare(&|| open(&url), space("default")).await;
+        server.sql("test", "ALTER DATABASE test SET default_transaction_read_only = on");
+        prepared.store.disconnect();
+        let (space, record) = (&prepared.space, &prepared.record);
+        for call in 0..3 {
+            let store = &mut prepared.store;
+            let refused = match call {
+                0 => store.list(space).await.map(drop),
+                1 => store.put_space(space, Some(record), record).await.map(drop),
+                _ => store.put_node(space, record, None, &node(1, 1, 1)).await.map(drop),
+            };
+            let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
+            assert!(text.contains("a read-only replica"), "{text}");
+        }
+    });
+    server.sql("postgres", "ALTER DATABASE test RESET default_transaction_read_only");
+    server.sql("test", "REVOKE ALL ON polyflake_spaces FROM polyflake");
+    server.sql("test", "ALTER TABLE polyflake_spaces OWNER TO postgres");
+    assert_eq!(refused(&url), format!("{at}permission denied for table polyflake_spaces"));
+}
+
+#[test]
+fn no_right_to_make_tables_is_refused_and_leaves_nothing() {
+    let server = Postgres::new();
+    server.sql("test", "REVOKE CREATE ON SCHEMA public FROM PUBLIC; ALTER SCHEMA public OWNER TO postgres");
+    block(async {
+        let mut store = open(&server.url());
+        let listing = store.list(&space("default")).await.unwrap();
+        assert!(listing.is_new);
+        let record =
+            polyflake_coordination::SpaceRecord { incarnation: listing.incarnation, lead_ms: 1, fence: 0 };
+        let put = store.put_space(&space("default"), None, &record).await;
+        let Err(StoreError::Refused(text)) = put else { panic!("{put:?}") };
+        assert!(text.ends_with("permission denied for schema public"), "{text}");
+        assert!(store.list(&space("default")).await.unwrap().is_new);
+    });
+}
+
+/// A change of the space's record that began before a change of a node's, and ends after it.
+#[test]
+fn a_fence_that_is_being_raised_is_waited_for() {
+    let server = Arc::new(Postgres::new());
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        let first = node(1, 1, 1);
+        assert_eq!(prepared.put(None, &first).await, Outcome::Written);
+        for (expected, new) in [(None, node(2, 2, 2)), (Some(&first), node(1, 2, 2))] {
+            let other = Arc::clone(&server);
+            let raising = thread::spawn(move || {
+                other.sql(
+                    "test",
+                    "BEGIN; UPDATE polyflake_spaces SET fence = fence + 1; SELECT pg_sleep(1); COMMIT",
+                )
+            });
+            let sleeping =
+                || server.sql("test", "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+            while sleeping() != "1" {}
+            assert_eq!(prepared.put(expected, &new).await, Outcome::OtherSpace);
+            raising.join().unwrap();
+            let listing = prepared.list().await;
+            assert_eq!(listing.nodes, from_ref(&first));
+            prepared.record = listing.space.unwrap();
+        }
+    });
+}
+
+#[test]
+fn another_format_is_refused() {
+    let server = Postgres::new();
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        for (change, says) in [
+            ("UPDATE polyflake_spaces SET format = 2", "have format 2"),
+            ("ALTER TABLE polyflake_spaces RENAME COLUMN format TO form", "have other columns"),
+        ] {
+            server.sql("test", change);
+            let (space, record) = (&prepared.space, &prepared.record);
+            let store = &mut prepared.store;
+            for refused in [
+                store.list(space).await.map(drop),
+                store.put_space(space, None, record).await.map(drop),
+                store.put_space(space, Some(record), record).await.map(drop),
+                store.put_node(space, record, None, &node(1, 1, 1)).await.map(drop),
+            ] {
+                let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
+                assert!(text.contains(says), "{text}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_table_that_is_gone_is_no_new_store() {
+    let server = Postgres::new();
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        server.sql("test", "DROP TABLE polyflake_nodes");
+        let (space, record) = (prepared.space.clone(), prepared.record.clone());
+        let listing = prepared.store.list(&space).await;
+        assert!(matches!(listing, Err(StoreError::Refused(_))), "{listing:?}");
+        let put = prepared.store.put_node(&space, &record, None, &node(1, 1, 1)).await;
+        assert!(matches!(put, Err(StoreError::Refused(_))), "{put:?}");
+        server.sql("test", "DELETE FROM polyflake_spaces");
+        let listing = prepared.list().await;
+        assert_eq!((listing.space, listing.is_new), (None, false));
+        assert!(prepared.store.put_space(&space, None, &record).await.unwrap());
+        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
+        server.sql("test", "DROP TABLE polyflake_spaces");
+        let listing = prepared.list().await;
+        assert_eq!((listing.space, listing.is_new), (None, false));
+    });
+}
+
+/// At the commit of each change; a trigger that is deferred sees it.
+#[test]
+fn synchronous_commit_is_never_off() {
+    let server = Postgres::new();
+    server.sql("postgres", "ALTER ROLE polyflake SET synchronous_commit = off");
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        server.sql(
+            "test",
+            "CREATE TABLE seen (setting text); GRANT ALL ON seen TO polyflake; \
+             CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$",
+        );
+        for table in ["polyflake_spaces", "polyflake_nodes"] {
+            server.sql(
+                "test",
+                &format!(
+                    "CREATE CONSTRAINT TRIGGER see AFTER INSERT OR UPDATE ON {table} \
+                     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()"
+                ),
+            );
+        }
+        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
+        assert_eq!(prepared.put(Some(&node(1, 1, 1)), &node(1, 1, 2)).await, Outcome::Written);
+        let (space, record) = (&prepared.space, &prepared.record);
+        assert!(prepared.store.put_space(space, Some(record), record).await.unwrap());
+        let other = suite::space("other");
+        assert!(prepared.store.put_space(&other, None, record).await.unwrap());
+        assert_eq!(server.sql("test", "SELECT string_agg(setting, ' ') FROM seen"), "on on on on");
+    });
+}
+
+#[test]
+fn certificates_are_checked_as_told() {
+    let server = Postgres::new();
+    server.only_tls(false);
+    let (url, port, folder) = (server.url(), server.server.port(), server.server.folder().display());
+    let works = |url: &str| block(async { open(url).list(&space("default")).await.unwrap() }).is_new;
+    let named = url.replace("127.0.0.1", "localhost");
+    let (ours, other) =
+        (format!("sslrootcert={folder}/authority.pem"), format!("sslrootcert={folder}/other.pem"));
+    assert!(works(&url) && works(&format!("{url}?sslmode=require")));
+    assert!(works(&format!("{url}?sslmode=verify-ca&{ours}")));
+    assert!(works(&format!("{named}?sslmode=verify-full&{ours}")));
+    let text = refused(&format!("{url}?sslmode=disable"));
+    assert!(text.starts_with(&format!("127.0.0.1:{port}: no pg_hba.conf entry")), "{text}");
+    for (url, says) in [
+        (format!("{url}?sslmode=verify-full&{ours}"), "not valid for name"),
+        (format!("{url}?sslmode=require&{other}"), "UnknownIssuer"),
+        (format!("{url}?sslmode=verify-ca&{other}"), "UnknownIssuer"),
+        (format!("{named}?sslmode=verify-full&{other}"), "UnknownIssuer"),
+        (format!("{named}?sslmode=verify-full"), "UnknownIssuer"),
+    ] {
+        let text = refused(&url);
+        assert!(text.contains(says), "{url}: {text}");
+    }
+
+    server.only_tls(true);
+    let named = named.replace(":secret-of-polyflake", "");
+    let client = format!("sslcert={folder}/client.pem&sslkey={folder}/client.key");
+    suite::until(|| {
+        block(async {
+            open(&format!("{named}?sslmode=require&{ours}&{client}")).list(&space("default")).await
+        })
+    });
+    let text = refused(&format!("{named}?sslmode=require&{ours}"));
+    assert!(text.contains("certificate"), "{text}");
+}
+
+#[test]
+fn a_server_that_does_not_answer() {
+    let server = Postgres::new();
+    block(async {
+        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
+        suite::paused(&mut prepared, &server.server).await;
+    });
+}
+
+#[test]
+fn an_address_that_is_none_is_refused_without_its_secret() {
+    for (url, says) in [
+        ("postgres://u:secret@host:port/db", "invalid"),
+        ("postgres://u:secret?@host/db", "%3F"),
+        ("postgres://u:secret@host/db?sslmode=perhaps", "sslmode=perhaps is unknown"),
+        ("postgres://u:secret@host/db?color=red", "color"),
+        ("postgres://u:secret@host/db?sslrootcert=/no/such.pem", "/no/such.pem"),
+        ("postgres://u:secret@host/db?sslcert=/no/such.pem", "go together"),
+        ("postgres:///db", "no host"),
+    ] {
+        let refused = PostgresStore::new(url);
+        let Err(StoreError::Refused(text)) = refused else { panic!("{url}") };
+        assert!(text.contains(says) && !text.contains("secret"), "{text}");
+    }
+    let shown = format!("{:?}", open("postgres://u:secret@[::1]:5/db,?application_name=a%20b"));
+    assert!(shown.contains("::1") && !shown.contains("secret"), "{shown}");
+}
