@@ -131,8 +131,7 @@ impl Task {
 
     async fn acquire(&mut self) -> Result<(), Refusal> {
         let (terms, lease) = (&self.shared.terms, self.lease);
-        let layout = *lease.layout();
-        let is_used = |node| Lease::is_used(&layout, node);
+        let is_used = |node| lease.is_used(node);
         let acquisition = &mut self.acquisition;
         let attempt = async {
             let mut store = self.store.lock().await;
