@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, Weak};
 use rusqlite::Connection;
 
 use crate::servers::etcd::Etcd;
+use crate::servers::mariadb::MariaDb;
+use crate::servers::postgres::Postgres;
 use crate::servers::redis::Redis;
 use crate::servers::{Server, folder};
 
@@ -133,4 +135,6 @@ macro_rules! server {
 }
 
 server!(Redis);
+server!(Postgres);
+server!(MariaDb);
 server!(Etcd);

@@ -56,5 +56,7 @@ macro_rules! stores {
 stores! {
     sqlite: crate::backend::Sqlite,;
     redis: crate::servers::redis::Redis, network;
+    postgres: crate::servers::postgres::Postgres, network;
+    mariadb: crate::servers::mariadb::MariaDb, network;
     etcd: crate::servers::etcd::Etcd, network;
 }
