@@ -105,9 +105,10 @@ impl Lease {
         }))
     }
 
-    /// Whether this process uses a node of this layout in another way: without a lease, or by another one.
-    pub fn is_used(layout: &Layout, node: u64) -> bool {
-        registry::is_used(&Key::of(layout, node))
+    /// Whether this process uses a node in another way: without a lease, or by another one. The node that this lease has
+    /// itself, or has lost, it may have again.
+    pub fn is_used(&self, node: u64) -> bool {
+        registry::is_used(&Key::of(&self.layout, node), self.address())
     }
 
     /// The layout that it was made for.

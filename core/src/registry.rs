@@ -59,12 +59,12 @@ impl LeasedNode {
     }
 }
 
-/// Whether this process has a node in another way than by a lease that ended.
+/// Whether this process has a node in another way than by this lease, or one that ended.
 #[cfg(feature = "std")]
-pub(crate) fn is_used(key: &Key) -> bool {
+pub(crate) fn is_used(key: &Key, lease: usize) -> bool {
     match Way::of(key).find(key).map(|entry| &entry.claim) {
         None => false,
-        Some(Claim::Lease(node)) => node.holder.load(Ordering::Acquire) != 0,
+        Some(Claim::Lease(node)) => ![0, lease].contains(&node.holder.load(Ordering::Acquire)),
         Some(Claim::Process { .. } | Claim::Host(_)) => true,
     }
 }

@@ -1,0 +1,185 @@
+//! What leases in any store must do.
+
+use std::collections::{HashMap, HashSet};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::backend::Backend;
+use crate::holder::{Holder, Journals, node_of};
+
+pub(crate) fn forty_processes_fight_for_32_nodes(store: &impl Backend) {
+    let journals = Journals::new();
+    // Nobody renews before the eight are refused.
+    let address = |i| {
+        let terms = "namespace=forty&nodes=0-31&ttl=20m&wait=15s";
+        store.address(&format!("{terms}&label=holder-{i}"))
+    };
+    let mut all: Vec<_> = (0..40).map(|i| journals.start(&address(i))).collect();
+    let outcomes: Vec<_> = all.iter_mut().map(Holder::outcome).collect();
+
+    let mut holders = HashMap::new();
+    for (i, outcome) in outcomes.iter().enumerate() {
+        if let Ok((node, bound)) = outcome {
+            assert!(*node < 32 && holders.insert(*node, (i, *bound)).is_none(), "{outcomes:?}");
+        }
+    }
+    assert_eq!(holders.len(), 32, "{outcomes:?}");
+    // It has the bound that comes first, too.
+    let first = holders.values().map(|&(_, bound)| bound).min().unwrap();
+    for text in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
+        assert!(text.starts_with("lease_unavailable "), "{text}");
+        let rest = text.split("all 32 that may be leased from ").nth(1).expect(text);
+        let rest = rest.split("are in use; node ").nth(1).expect(text);
+        let (node, rest) = rest.split_once(" of `holder-").expect(text);
+        let (label, rest) = rest.split_once("` frees first, in ").expect(text);
+        assert!(rest.split(' ').next().unwrap().parse::<u64>().is_ok(), "{text}");
+        let (holder, bound) = holders[&node.parse().unwrap()];
+        assert_eq!((label, bound), (&*holder.to_string(), first), "{text}");
+    }
+    for (holder, outcome) in all.iter_mut().zip(&outcomes) {
+        if outcome.is_ok() {
+            holder.tell("issue 50");
+        }
+    }
+    for (holder, outcome) in all.iter_mut().zip(&outcomes) {
+        if let Ok((node, _)) = outcome {
+            let ids = holder.wait_for_ids(Holder::start(), 50);
+            assert!(ids.iter().all(|&id| node_of(id) == *node));
+        }
+    }
+    journals.assert_unique(32 * 50);
+}
+
+pub(crate) fn a_holder_that_stood_still_past_its_ttl(store: &impl Backend) {
+    let journals = Journals::new();
+    let terms = "namespace=stood&ttl=3s&wait=60s";
+    let mut old = journals.start(&store.address(&format!("{terms}&nodes=0-1")));
+    let node = old.node();
+    old.tell("stream");
+    old.wait_for_ids(Holder::start(), 100);
+    old.signal(Signal::STOP);
+    let mark = old.mark();
+
+    let mut successor = journals.start(&store.address(&format!("{terms}&nodes={node}-{node}")));
+    assert_eq!(successor.node(), node);
+    successor.tell("stream");
+    successor.wait_for_ids(Holder::start(), 200);
+    old.signal(Signal::CONT);
+
+    let (event, _) = old.wait_for(mark, "event lost");
+    assert!(event.starts_with(&format!("{node} the lease of node {node} ")), "{event}");
+    let (event, after) = old.wait_for(mark, "event replaced");
+    assert!(event.starts_with(&format!("{} node {} is leased from ", 1 - node, 1 - node)), "{event}");
+    let ids = old.wait_for_ids(after, 100);
+    assert!(ids[10..].iter().all(|&id| node_of(id) == 1 - node));
+    // Its calls may have noticed, or not.
+    let errors: Vec<_> = old.lines().into_iter().filter(|line| line.starts_with("error ")).collect();
+    assert!(errors.iter().all(|line| line.starts_with("error lease_lost ")), "{errors:?}");
+    let (state, losses) = old.state();
+    assert!(state == "held" && losses > 0, "{}", old.text());
+    let mark = successor.mark();
+    successor.wait_for_ids(mark, 100);
+    assert_eq!(successor.state(), ("held".into(), 0));
+    journals.assert_unique(400);
+}
+
+pub(crate) fn fifty_kills_and_restarts(store: &impl Backend) {
+    let journals = Journals::new();
+    let address = store.address("namespace=fifty&nodes=0-63&ttl=5s&wait=5s");
+    let mut nodes = HashSet::new();
+    for _ in 0..50 {
+        // Each gets a node within a TTL.
+        let mut holder = journals.start(&address);
+        nodes.insert(holder.node());
+        holder.tell("stream");
+        holder.wait_for_ids(Holder::start(), 10);
+        holder.kill();
+    }
+    assert!(nodes.len() > 1 && nodes.iter().all(|&node| node < 64));
+    journals.assert_unique(500);
+}
+
+/// With one pod more for each change, as a Deployment does by default, and nodes for all but that one.
+pub(crate) fn as_many_pods_as_nodes(store: &impl Backend) {
+    let journals = Journals::new();
+    let address = store.address("namespace=pods&nodes=0-3&ttl=20m&wait=60s");
+    let mut pods: Vec<_> = (0..4).map(|_| journals.start(&address)).collect();
+    for pod in &mut pods {
+        pod.node();
+        pod.tell("stream");
+    }
+    for round in 0..12 {
+        let old = &mut pods[round % 4];
+        old.wait_for_ids(Holder::start(), 20);
+        let node = old.node();
+        let mut new = journals.start(&address);
+        old.signal(Signal::TERM);
+        assert!(old.wait().success(), "{}", old.text());
+        old.wait_for(Holder::start(), "event released");
+        assert_eq!(new.node(), node);
+        new.tell("stream");
+        pods[round % 4] = new;
+    }
+    for pod in &mut pods {
+        let mark = pod.mark();
+        pod.wait_for_ids(mark, 50);
+        assert_eq!(pod.state(), ("held".into(), 0));
+    }
+    journals.assert_unique(16 * 20);
+}
+
+pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
+    let mut store = B::begin();
+    let journals = Journals::new();
+    let address = store.address("nodes=0-3&ttl=3s&wait=60s");
+    let mut holders: Vec<_> = (0..2).map(|_| journals.start(&address)).collect();
+    for holder in &mut holders {
+        holder.node();
+        holder.tell("stream");
+        holder.wait_for_ids(Holder::start(), 50);
+    }
+    let mut losses = 0;
+    for is_killed in [false, true] {
+        let marks: Vec<_> = holders.iter().map(Holder::mark).collect();
+        if !is_killed {
+            store.pause();
+        } else if !store.kill() {
+            break;
+        }
+        for (holder, &mark) in holders.iter_mut().zip(&marks) {
+            let (_, unreachable) = holder.wait_for(mark, "event store_unreachable");
+            // They go on to the bound.
+            holder.wait_for_ids(unreachable, 20);
+            let (error, _) = holder.wait_for(unreachable, "error ");
+            assert!(error.starts_with("lease_lost "), "{error}");
+            assert!(error.contains("is asked again in"), "{error}");
+            holder.wait_for(mark, "event lost");
+        }
+        if is_killed {
+            store.start_again();
+        } else {
+            store.resume();
+        }
+        losses += 1;
+        for (holder, &mark) in holders.iter_mut().zip(&marks) {
+            let (_, answers) = holder.wait_for(mark, "event store_reachable");
+            holder.wait_for_ids(answers, 100);
+            let (state, lost) = holder.state();
+            assert_eq!(state, "held", "{}", holder.text());
+            assert!(lost >= losses, "{}", holder.text());
+        }
+    }
+    // No lease is lost where it does not answer for a short while.
+    let before: Vec<_> = holders.iter_mut().map(|holder| holder.state().1).collect();
+    let marks: Vec<_> = holders.iter().map(Holder::mark).collect();
+    store.pause();
+    sleep(Duration::from_millis(300));
+    store.resume();
+    for ((holder, before), mark) in holders.iter_mut().zip(before).zip(marks) {
+        holder.wait_for_ids(mark, 100);
+        assert_eq!(holder.state().1, before, "{}", holder.text());
+    }
+    journals.assert_unique(400);
+}

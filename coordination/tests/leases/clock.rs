@@ -1,0 +1,81 @@
+//! A holder whose clock is set, by libfaketime.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::backend::Backend;
+use crate::holder::{Holder, Journals};
+
+/// Debian's library.
+fn library() -> PathBuf {
+    let folders = fs::read_dir("/usr/lib").unwrap().map(|entry| entry.unwrap().path());
+    let found = folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1")).find(|path| path.exists());
+    found.expect("libfaketime is installed")
+}
+
+/// A process whose clock a file sets.
+fn start(journals: &Journals, address: &str, clock: &Path) -> Holder {
+    set(clock, 0);
+    let (library, file) = (library(), clock.display().to_string());
+    let environment = [
+        ("LD_PRELOAD", library.to_str().unwrap()),
+        ("FAKETIME_TIMESTAMP_FILE", &*file),
+        ("FAKETIME_NO_CACHE", "1"),
+        // The monotonic clock continues, as when a machine's clock is set.
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ("DONT_FAKE_MONOTONIC", "1"),
+    ];
+    journals.start_with(address, "holder::a_holder", &environment)
+}
+
+/// It is never read half written.
+fn set(clock: &Path, by_s: i32) {
+    let new = clock.with_extension("new");
+    fs::write(&new, format!("{by_s:+}\n")).unwrap();
+    fs::rename(new, clock).unwrap();
+}
+
+pub(crate) fn a_clock_that_is_set(store: &impl Backend) {
+    let journals = Journals::new();
+    let address = store.address("namespace=clock&nodes=0-1&ttl=3s&wait=60s");
+    let clock = journals.folder().join("clock");
+    let mut holder = start(&journals, &address, &clock);
+    holder.node();
+    let mut other = journals.start(&address);
+    other.node();
+    for holder in [&mut holder, &mut other] {
+        holder.tell("stream");
+        holder.wait_for_ids(Holder::start(), 50);
+    }
+    for (by_s, error) in [(3600, "lease_lost "), (-3600, "clock_moved_backwards ")] {
+        let mark = holder.mark();
+        set(&clock, by_s);
+        // It issues nothing in the wrong hour, renews nothing, and says why.
+        let (said, _) = holder.wait_for(mark, "error ");
+        assert!(said.starts_with(error), "{said}");
+        let (said, differs) = holder.wait_for(mark, "event clock_differs");
+        assert!(said.contains("the clock of this machine is ") && said.contains(" ms from that of "), "{said}");
+        set(&clock, 0);
+        // Within its TTL it has its node still, and after that it gets one.
+        let ids = holder.wait_for_ids(differs, 100);
+        let ms = |id: u64| polyflake::Layout::default().decode(id).unwrap().timestamp_ms();
+        assert!(ids.iter().all(|&id| ms(id).abs_diff(ms(ids[0])) < 1_000_000));
+        let bound = holder.bound();
+        while holder.bound() == bound {}
+    }
+    // A process that starts with a wrong clock gets no lease.
+    let late = journals.folder().join("late");
+    let mut refused = {
+        let holder = start(&journals, &store.address("namespace=late&ttl=3s&wait=60s"), &late);
+        set(&late, 3600);
+        holder
+    };
+    // It may have been faster than that.
+    if let Err(error) = refused.outcome() {
+        assert!(error.starts_with("lease_unavailable lease_unavailable: the clock of this machine is "), "{error}");
+    }
+    let mark = other.mark();
+    other.wait_for_ids(mark, 50);
+    assert_eq!(other.state(), ("held".into(), 0));
+    journals.assert_unique(300);
+}

@@ -1,0 +1,379 @@
+//! A process that holds a lease, and writes down what it does.
+//!
+//! It is this very program, which runs one of the ignored tests. What it does goes into a file of its own, of which only whole
+//! lines are read: one that is killed may have written a part of one.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use polyflake::{Error, Options, SequenceStart, Snowflake};
+use polyflake_coordination::{open, set_listener};
+use rustix::process::{Pid, kill_process};
+
+/// What a broken test waits for at most.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const JOURNAL: &str = "POLYFLAKE_TEST_JOURNAL";
+const ADDRESS: &str = "POLYFLAKE_TEST_LEASE";
+
+// In the process ------------------------------------------------------------------------------------------------------
+
+/// The file in which a process writes down what it does.
+#[derive(Clone)]
+pub(crate) struct Journal(Arc<Mutex<File>>);
+
+impl Journal {
+    /// That of this process, and the address that it was given. `None`: this is no process of a test.
+    pub(crate) fn of_this_process() -> Option<(Self, String)> {
+        let (path, address) = (std::env::var_os(JOURNAL)?, std::env::var(ADDRESS).ok()?);
+        let file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+        let journal = Self(Arc::new(Mutex::new(file)));
+        let told = journal.clone();
+        set_listener(Some(Box::new(move |event| {
+            let node = event.node.map_or(-1, u64::cast_signed);
+            told.write(&format!("event {} {node} {}", event.kind.name(), event.message));
+        })));
+        Some((journal, address))
+    }
+
+    /// One line, in one write.
+    pub(crate) fn write(&self, line: &str) {
+        self.0.lock().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    pub(crate) fn ids(&self, ids: &[u64]) {
+        if !ids.is_empty() {
+            let all: Vec<_> = ids.iter().map(ToString::to_string).collect();
+            self.write(&format!("ids {}", all.join(" ")));
+        }
+    }
+
+    pub(crate) fn error(&self, word: &str, error: &Error) {
+        self.write(&format!("{word} {} {error} / {error:?}", error.code().name()));
+    }
+}
+
+/// Ticks begin with sequence number 0, so that what is issued twice is likely to be equal.
+pub(crate) fn options(address: &str) -> Options {
+    Snowflake::builder().lease(address).sequence_start(SequenceStart::Zero)
+}
+
+static IS_TERMINATED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn terminate(_: i32) {
+    IS_TERMINATED.store(true, Ordering::Relaxed);
+}
+
+/// Opens a lease, and obeys the lines on its standard input:
+/// - `issue N`: N IDs, waiting for them.
+/// - `stream`: IDs from now on, without waiting.
+/// - `state`: how the lease stands.
+/// - `close`: closes the Snowflake.
+/// - `exit`: ends without closing.
+///
+/// Where that ends it ends too, and it closes and ends on SIGTERM, as a pod does.
+#[test]
+#[ignore = "the other tests start it"]
+fn a_holder() {
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    let action = SigAction::new(SigHandler::Handler(terminate), SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: the handler only writes to an atomic.
+    #[allow(unsafe_code)]
+    unsafe {
+        sigaction(Signal::SIGTERM, &action).unwrap();
+    }
+    let ids = match open(&options(&address)) {
+        Ok(ids) => ids,
+        Err(error) => return journal.error("refused", &error),
+    };
+    let lease = ids.lease().unwrap().unwrap();
+    journal.write(&format!("open {} {}", lease.node, lease.bound_ms));
+    let (sender, commands) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            let _ = sender.send(line);
+        }
+    });
+    let (mut is_streaming, mut last_error) = (false, String::new());
+    loop {
+        let command = commands.recv_timeout(Duration::from_millis(3));
+        if IS_TERMINATED.load(Ordering::Relaxed) {
+            ids.close();
+            journal.write("closed");
+            return;
+        }
+        match command {
+            Ok(command) => match command.split_once(' ').unwrap_or((&command, "")) {
+                ("issue", count) => match ids.next_ids(count.parse::<u64>().unwrap()) {
+                    Ok(issued) => journal.ids(&issued),
+                    Err(error) => journal.error("error", &error),
+                },
+                ("stream", _) => is_streaming = true,
+                ("state", _) => {
+                    let (lease, losses) = (ids.lease().unwrap().unwrap(), ids.stats().unwrap().lease_losses);
+                    let (state, bound) = (lease.state.name(), lease.bound_ms);
+                    journal.write(&format!("state {} {state} {losses} {bound}", lease.node));
+                }
+                ("close", _) => {
+                    ids.close();
+                    journal.write("closed");
+                    is_streaming = false;
+                }
+                ("exit", _) => return,
+                _ => panic!("{command}"),
+            },
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        if is_streaming {
+            let mut issued = Vec::new();
+            for _ in 0..3 {
+                match ids.try_next_id() {
+                    Ok(id) => {
+                        issued.push(id);
+                        last_error.clear();
+                    }
+                    Err(error) => {
+                        journal.ids(&std::mem::take(&mut issued));
+                        let code = error.code().name();
+                        if last_error != code {
+                            code.clone_into(&mut last_error);
+                            journal.error("error", &error);
+                        }
+                    }
+                }
+            }
+            journal.ids(&issued);
+        }
+    }
+}
+
+// In the test ---------------------------------------------------------------------------------------------------------
+
+/// The journals of a test's processes.
+pub(crate) struct Journals(tempfile::TempDir);
+
+impl Journals {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::Builder::new().prefix("polyflake-").tempdir().unwrap())
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Starts a process that opens a lease.
+    pub(crate) fn start(&self, address: &str) -> Holder {
+        self.start_with(address, "holder::a_holder", &[])
+    }
+
+    /// Starts one of the ignored tests as a process, in an environment.
+    pub(crate) fn start_with(&self, address: &str, test: &str, environment: &[(&str, &str)]) -> Holder {
+        let count = fs::read_dir(self.folder()).unwrap().count();
+        let journal = self.folder().join(format!("{count:03}.journal"));
+        File::create(&journal).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([test, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.env(JOURNAL, &journal).env(ADDRESS, address).envs(environment.iter().copied());
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let stdin = child.stdin.take();
+        Holder { child, stdin, journal }
+    }
+
+    /// Runs one of the ignored tests as a process, to its end.
+    pub(crate) fn run(&self, address: &str, test: &str) {
+        let mut holder = self.start_with(address, test, &[]);
+        let status = holder.wait();
+        assert!(status.success(), "{test}: {status}\n{}", holder.text());
+    }
+
+    /// All IDs that were issued, each with how often it was.
+    pub(crate) fn issued(&self) -> HashMap<u64, u32> {
+        let mut issued = HashMap::new();
+        for file in fs::read_dir(self.folder()).unwrap().map(|entry| entry.unwrap().path()) {
+            if file.extension().is_some_and(|extension| extension == "journal") {
+                for id in lines(&file).iter().flat_map(|line| ids_of(line)) {
+                    *issued.entry(id).or_default() += 1;
+                }
+            }
+        }
+        issued
+    }
+
+    pub(crate) fn repeated(&self) -> Vec<u64> {
+        self.issued().into_iter().filter(|&(_, count)| count > 1).map(|(id, _)| id).collect()
+    }
+
+    /// Checks that no two IDs of all processes are equal, and that there are at least so many.
+    pub(crate) fn assert_unique(&self, at_least: usize) {
+        let (count, repeated) = (self.issued().len(), self.repeated());
+        assert!(repeated.is_empty(), "{} of {count} IDs are repeated: {:?}", repeated.len(), &repeated[..1]);
+        assert!(count >= at_least, "only {count} IDs");
+    }
+}
+
+/// The whole lines.
+fn lines(path: &Path) -> Vec<String> {
+    let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().map(Into::into).collect()
+}
+
+fn ids_of(line: &str) -> Vec<u64> {
+    let ids = line.strip_prefix("ids ").map(|ids| ids.split(' ').map(|id| id.parse().unwrap()));
+    ids.into_iter().flatten().collect()
+}
+
+pub(crate) fn node_of(id: u64) -> u64 {
+    polyflake::Layout::default().decode(id).unwrap().node()
+}
+
+/// Where a journal stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark(usize);
+
+impl Mark {
+    pub(crate) const fn line(self) -> usize {
+        self.0
+    }
+}
+
+/// A process of a test. It is killed where it is dropped.
+pub(crate) struct Holder {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    journal: PathBuf,
+}
+
+impl Holder {
+    pub(crate) fn text(&self) -> String {
+        let lines = lines(&self.journal);
+        let shown = lines.iter().map(|line| if line.starts_with("ids ") { "ids ..." } else { line });
+        let mut shown: Vec<_> = shown.collect();
+        shown.dedup();
+        shown.join("\n")
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        lines(&self.journal)
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(self.lines().len())
+    }
+
+    pub(crate) const fn start() -> Mark {
+        Mark(0)
+    }
+
+    /// Waits until `find` finds what it looks for in the lines from a mark on.
+    pub(crate) fn wait_until<T>(&mut self, from: Mark, what: &str, find: impl Fn(&[String]) -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let ended = self.child.try_wait().unwrap();
+            if let Some(found) = find(&self.lines()[from.0..]) {
+                return found;
+            }
+            assert!(ended.is_none(), "it ended ({ended:?}), without {what}:\n{}", self.text());
+            assert!(Instant::now() < deadline, "no {what}:\n{}", self.text());
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for a line that begins so, and returns the rest of it and where it goes on after it.
+    pub(crate) fn wait_for(&mut self, from: Mark, beginning: &str) -> (String, Mark) {
+        self.wait_until(from, &format!("`{beginning}`"), |lines| {
+            let found = lines.iter().enumerate().find_map(|(at, line)| Some((at, line.strip_prefix(beginning)?)));
+            found.map(|(at, rest)| (rest.trim().to_owned(), Mark(from.0 + at + 1)))
+        })
+    }
+
+    /// Waits for so many IDs, and returns them.
+    pub(crate) fn wait_for_ids(&mut self, from: Mark, count: usize) -> Vec<u64> {
+        self.wait_until(from, &format!("{count} IDs"), |lines| {
+            let ids: Vec<_> = lines.iter().flat_map(|line| ids_of(line)).collect();
+            (ids.len() >= count).then_some(ids)
+        })
+    }
+
+    /// What became of it: its node and its bound, or the error.
+    pub(crate) fn outcome(&mut self) -> Result<(u64, u64), String> {
+        self.wait_until(Self::start(), "outcome", |lines| {
+            lines.iter().find_map(|line| {
+                if let Some(error) = line.strip_prefix("refused ") {
+                    return Some(Err(error.to_owned()));
+                }
+                let (node, bound) = line.strip_prefix("open ")?.split_once(' ')?;
+                Some(Ok((node.parse().unwrap(), bound.parse().unwrap())))
+            })
+        })
+    }
+
+    /// Its node.
+    pub(crate) fn node(&mut self) -> u64 {
+        let outcome = self.outcome();
+        outcome.unwrap_or_else(|_| panic!("{}", self.text())).0
+    }
+
+    pub(crate) fn refused(&mut self) -> String {
+        let outcome = self.outcome();
+        outcome.expect_err("it got a node")
+    }
+
+    pub(crate) fn tell(&mut self, command: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{command}").unwrap();
+    }
+
+    /// Its state, and how often its lease was lost.
+    pub(crate) fn state(&mut self) -> (String, u64) {
+        let words = self.words();
+        (words[1].clone(), words[2].parse().unwrap())
+    }
+
+    pub(crate) fn bound(&mut self) -> u64 {
+        self.words()[3].parse().unwrap()
+    }
+
+    fn words(&mut self) -> Vec<String> {
+        let mark = self.mark();
+        self.tell("state");
+        let (line, _) = self.wait_for(mark, "state ");
+        line.split(' ').map(Into::into).collect()
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it does not end:\n{}", self.text());
+            sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,62 @@
+//! Leases between real processes and real servers. What every store must do is in `any.rs`; each of its tests runs on each
+//! store that is named below.
+#![cfg(unix)]
+
+#[path = "../servers/mod.rs"]
+mod servers;
+
+mod any;
+mod backend;
+mod clock;
+mod holder;
+mod network;
+mod process;
+mod proxy;
+mod refused;
+mod replicas;
+
+/// The tests of any store, and of any server, on one.
+macro_rules! stores {
+    ($($store:ident: $backend:ty, $($network:ident)?;)*) => {$(
+        mod $store {
+            type Store = $backend;
+
+            fn shared() -> std::sync::Arc<Store> {
+                static SHARED: crate::backend::Shared<Store> = crate::backend::Shared::new();
+                SHARED.get()
+            }
+
+            stores!(tests any: forty_processes_fight_for_32_nodes a_holder_that_stood_still_past_its_ttl
+                fifty_kills_and_restarts as_many_pods_as_nodes);
+            stores!(tests process: two_share_a_lease_and_close_amid_batches what_is_dropped_is_kept_for_a_ttl
+                a_forked_child_leases_another_node no_thread_is_left);
+
+            #[test]
+            fn a_store_that_stops_and_one_that_dies() {
+                crate::any::a_store_that_stops_and_one_that_dies::<Store>();
+            }
+
+            #[test]
+            fn a_program_that_ends_without_close() {
+                crate::process::a_program_that_ends_without_close::<Store>();
+            }
+
+            $(stores!(tests $network: a_bad_network);
+            stores!(tests clock: a_clock_that_is_set);)?
+        }
+    )*};
+    (tests $module:ident: $($test:ident)*) => {$(
+        #[test]
+        fn $test() {
+            crate::$module::$test(&*shared());
+        }
+    )*};
+}
+
+stores! {
+    sqlite: crate::backend::Sqlite,;
+    redis: crate::servers::redis::Redis, network;
+    postgres: crate::servers::postgres::Postgres, network;
+    mariadb: crate::servers::mariadb::MariaDb, network;
+    etcd: crate::servers::etcd::Etcd, network;
+}

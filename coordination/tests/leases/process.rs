@@ -1,0 +1,217 @@
+//! What happens within a process, each in one of its own.
+
+use std::fs;
+use std::panic::AssertUnwindSafe;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use polyflake::ErrorCode;
+use polyflake_coordination::open;
+
+use crate::backend::Backend;
+use crate::holder::{Holder, Journal, Journals, node_of, options};
+
+/// As long as it is so.
+fn wait_while(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn threads() -> usize {
+    fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+pub(crate) fn two_share_a_lease_and_close_amid_batches(store: &impl Backend) {
+    let journals = Journals::new();
+    let address = store.address("namespace=two&nodes=6-6&ttl=20m&wait=60s");
+    journals.run(&address, "process::two_and_batches");
+    // The node is free at once.
+    let mut successor = journals.start(&address);
+    assert_eq!(successor.node(), 6);
+    successor.tell("issue 5000");
+    successor.wait_for_ids(Holder::start(), 5000);
+    journals.assert_unique(6000);
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn two_and_batches() {
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    let first = open(&options(&address)).unwrap();
+    let second = open(&options(&address)).unwrap();
+    assert_eq!((first.node(), second.node()), (6, 6));
+    for _ in 0..100 {
+        journal.ids(&[first.next_id().unwrap(), second.next_id().unwrap()]);
+    }
+    // The other goes on.
+    first.close();
+    assert_eq!(first.next_id().unwrap_err().code(), ErrorCode::Closed);
+    journal.ids(&second.next_ids(100_u64).unwrap());
+    for _ in 0..5 {
+        let ids = open(&options(&address)).unwrap();
+        second.close();
+        let begun = Barrier::new(4);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    journal.ids(&ids.next_ids(100_u64).unwrap());
+                    begun.wait();
+                    loop {
+                        match ids.next_ids(1000_u64) {
+                            Ok(issued) => journal.ids(&issued),
+                            Err(error) => {
+                                assert_eq!(error.code(), ErrorCode::Closed, "{error}");
+                                return;
+                            }
+                        }
+                    }
+                });
+            }
+            begun.wait();
+            thread::sleep(Duration::from_millis(20));
+            ids.close();
+            // Another one, amid what the others are in.
+            let successor = open(&options(&address)).unwrap();
+            assert_eq!(successor.node(), 6);
+            journal.ids(&successor.next_ids(100_u64).unwrap());
+            successor.close();
+        });
+    }
+}
+
+pub(crate) fn what_is_dropped_is_kept_for_a_ttl(store: &impl Backend) {
+    let journals = Journals::new();
+    journals.run(&store.address("namespace=dropped&nodes=0-63&ttl=3s&wait=60s"), "process::dropped");
+    journals.assert_unique(5);
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn dropped() {
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    let before = threads();
+    let mut node = None;
+    for _ in 0..5 {
+        let ids = open(&options(&address)).unwrap();
+        assert_eq!(*node.get_or_insert(ids.node()), ids.node());
+        journal.ids(&[ids.next_id().unwrap()]);
+    }
+    assert_eq!(threads(), before + 1);
+    // Then it is given back.
+    wait_while("the thread goes on", || threads() > before);
+    let ids = open(&options(&address)).unwrap();
+    journal.ids(&[ids.next_id().unwrap()]);
+    ids.close();
+}
+
+pub(crate) fn no_thread_is_left(store: &impl Backend) {
+    let journals = Journals::new();
+    journals.run(&store.address("namespace=threads&nodes=0-63&ttl=20m&wait=60s"), "process::no_thread");
+    journals.assert_unique(30);
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn no_thread() {
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    let before = threads();
+    for _ in 0..10 {
+        let ids = [(); 3].map(|()| open(&options(&address)).unwrap());
+        assert_eq!(threads(), before + 1);
+        for ids in &ids {
+            journal.ids(&[ids.next_id().unwrap()]);
+        }
+        for ids in &ids {
+            ids.close();
+        }
+        // What has ended is listed for an instant.
+        wait_while("a thread is left", || threads() > before);
+    }
+}
+
+pub(crate) fn a_forked_child_leases_another_node(store: &impl Backend) {
+    let journals = Journals::new();
+    journals.run(&store.address("namespace=fork&nodes=0-63&ttl=3s&wait=60s"), "process::forked");
+    journals.assert_unique(500);
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn forked() {
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    let ids = open(&options(&address)).unwrap();
+    let node = ids.node();
+    journal.ids(&ids.next_ids(100_u64).unwrap());
+    // SAFETY: the child uses no lock that another thread of this one may hold: those are the keeper's, which it leaves
+    // alone, and the heap's, which the C library sees to.
+    #[allow(unsafe_code)]
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            assert_eq!(ids.next_id().unwrap_err().code(), ErrorCode::Forked);
+            assert_eq!(ids.try_next_id().unwrap_err().code(), ErrorCode::Forked);
+            // It closes nothing of the parent's.
+            ids.close();
+            let own = open(&options(&address)).unwrap();
+            assert_ne!(own.node(), node);
+            let issued = own.next_ids(100_u64).unwrap();
+            assert!(issued.iter().all(|&id| node_of(id) == own.node()));
+            journal.ids(&issued);
+            own.close();
+            journal.write("child closed");
+        }));
+        // SAFETY: the program of the parent goes no further here.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::_exit(i32::from(result.is_err()));
+        }
+    }
+    let mut status = 0;
+    let issue = || journal.ids(&ids.next_ids(10_u64).unwrap());
+    // SAFETY: `status` is there.
+    #[allow(unsafe_code)]
+    while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
+        issue();
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(status, 0);
+    // Longer than a TTL: it is the parent that renews.
+    let end = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < end {
+        issue();
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!((ids.node(), ids.stats().unwrap().lease_losses), (node, 0));
+    ids.close();
+}
+
+/// It ends, whether the store answers or not.
+pub(crate) fn a_program_that_ends_without_close<B: Backend>() {
+    let mut store = B::begin();
+    let journals = Journals::new();
+    let address = store.address("nodes=0-63&ttl=3s&wait=60s");
+    let mut holders: Vec<_> = (0..3).map(|_| journals.start(&address)).collect();
+    for holder in &mut holders {
+        holder.node();
+        holder.tell("issue 10");
+        holder.wait_for_ids(Holder::start(), 10);
+    }
+    holders[0].tell("exit");
+    assert!(holders[0].wait().success());
+    let mark = holders[2].mark();
+    store.pause();
+    holders[1].tell("exit");
+    assert!(holders[1].wait().success());
+    // Also one that knows that it does not answer, and that closes.
+    holders[2].wait_for(mark, "event store_unreachable");
+    holders[2].tell("close");
+    holders[2].wait_for(mark, "closed");
+    holders[2].tell("exit");
+    assert!(holders[2].wait().success());
+    store.resume();
+    journals.assert_unique(30);
+}

@@ -1,0 +1,141 @@
+//! A proxy for TCP that does what bad networks do.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{sleep, spawn};
+use std::time::Duration;
+
+/// What it does with what comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Conduct {
+    /// All is passed on.
+    Good,
+    /// Connections are cut, and data is late or lost, at random.
+    Bad,
+    /// Nothing comes through, and nobody is told.
+    Silent,
+}
+
+/// It passes connections on to a port of this host. Its threads end with their connections.
+pub(crate) struct Proxy {
+    port: u16,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    conduct: Mutex<(Conduct, u16)>,
+    /// What was cut, delayed or lost.
+    harms: AtomicU64,
+    random: Mutex<u64>,
+    open: Mutex<Vec<TcpStream>>,
+}
+
+impl Proxy {
+    pub(crate) fn new(to: u16, seed: u64) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let inner = Arc::new(Inner {
+            conduct: Mutex::new((Conduct::Good, to)),
+            harms: AtomicU64::new(0),
+            random: Mutex::new(seed),
+            open: Mutex::default(),
+        });
+        let weak = Arc::downgrade(&inner);
+        spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let Some(inner) = weak.upgrade() else { return };
+                inner.serve(client);
+            }
+        });
+        Self { port, inner }
+    }
+
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn behave(&self, conduct: Conduct) {
+        self.inner.conduct.lock().unwrap().0 = conduct;
+    }
+
+    /// Passes on to another port from now on.
+    pub(crate) fn lead_to(&self, port: u16) {
+        self.inner.conduct.lock().unwrap().1 = port;
+        self.cut();
+    }
+
+    /// Cuts all connections.
+    pub(crate) fn cut(&self) {
+        for stream in self.inner.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    pub(crate) fn harms(&self) -> u64 {
+        self.inner.harms.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.cut();
+        // The thread looks, and ends.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+impl Inner {
+    fn serve(self: &Arc<Self>, client: TcpStream) {
+        let (_, to) = *self.conduct.lock().unwrap();
+        // What is not there refuses.
+        let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else { return };
+        for stream in [&client, &server] {
+            stream.set_nodelay(true).unwrap();
+            self.open.lock().unwrap().push(stream.try_clone().unwrap());
+        }
+        let ways = [(client.try_clone(), server.try_clone()), (Ok(server), Ok(client))];
+        for (from, to) in ways {
+            let (inner, from, to) = (Arc::clone(self), from.unwrap(), to.unwrap());
+            spawn(move || {
+                let _ = inner.pass(&from, &to);
+                let _ = from.shutdown(Shutdown::Both);
+                let _ = to.shutdown(Shutdown::Both);
+            });
+        }
+    }
+
+    fn pass(&self, mut from: &TcpStream, mut to: &TcpStream) -> std::io::Result<()> {
+        let mut buffer = [0; 4096];
+        loop {
+            let length = from.read(&mut buffer)?;
+            if length == 0 {
+                return Ok(());
+            }
+            let (conduct, _) = *self.conduct.lock().unwrap();
+            let fate = if conduct == Conduct::Bad { self.below(100) } else { 100 };
+            if fate < 25 {
+                self.harms.fetch_add(1, Ordering::Relaxed);
+            }
+            match fate {
+                // Also what was asked or answered before it.
+                0..5 => return Ok(()),
+                5..12 => continue,
+                12..25 => sleep(Duration::from_millis(20 * self.below(20))),
+                _ if conduct == Conduct::Silent => continue,
+                _ => {}
+            }
+            to.write_all(&buffer[..length])?;
+        }
+    }
+
+    /// By SplitMix64.
+    fn below(&self, n: u64) -> u64 {
+        let mut state = self.random.lock().unwrap();
+        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % n
+    }
+}

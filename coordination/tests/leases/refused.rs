@@ -1,0 +1,180 @@
+//! Stores that cannot be used: an error within `wait` that says why, and no secret in anything that is said.
+
+use std::net::TcpListener;
+
+use rusqlite::Connection;
+
+use crate::backend::{Backend as _, Sqlite};
+use crate::holder::{Holder, Journals};
+use crate::servers::etcd::Etcd;
+use crate::servers::free_port;
+use crate::servers::mariadb::MariaDb;
+use crate::servers::postgres::Postgres;
+use crate::servers::redis::Redis;
+
+const SECRET: &str = "secret-of-this-test";
+
+/// Addresses, each with what the error must say.
+type Cases<'a> = &'a [(String, &'a [&'a str])];
+
+fn all_are_refused(cases: Cases<'_>) {
+    let journals = Journals::new();
+    let start = |(url, _): &(String, _)| {
+        let separator = if url.contains('?') { '&' } else { '?' };
+        journals.start(&format!("{url}{separator}ttl=3s&wait=2s&init=yes"))
+    };
+    let mut holders: Vec<_> = cases.iter().map(start).collect();
+    for (holder, (url, says)) in holders.iter_mut().zip(cases) {
+        let error = holder.refused();
+        assert!(error.starts_with("lease_unavailable lease_unavailable: "), "{url}: {error}");
+        for text in *says {
+            assert!(error.contains(text), "{url}: {error}");
+        }
+        assert!(holder.wait().success(), "{url}");
+        // Nothing of it in the message, in `Debug` or in an event; and the message names the store.
+        assert!(!holder.text().contains(SECRET), "{url}: {}", holder.text());
+        let place = url.split(['@', '?', '/']).find(|part| part.starts_with("127.0.0.1:")).unwrap_or_default();
+        assert!(error.contains(place), "{url}: {error}");
+    }
+}
+
+/// One that takes connections, and never answers.
+struct Silent(TcpListener);
+
+impl Silent {
+    fn new() -> Self {
+        Self(TcpListener::bind(("127.0.0.1", 0)).unwrap())
+    }
+
+    fn port(&self) -> u16 {
+        self.0.local_addr().unwrap().port()
+    }
+}
+
+/// Addresses of servers that are not there.
+fn nobody_there(scheme: &str, path: &str, silent: &Silent) -> Vec<(String, &'static [&'static str])> {
+    let user = format!("{scheme}://somebody:{SECRET}");
+    vec![
+        (format!("{user}@no-such-host.invalid/{path}"), &["the store cannot be reached", "no-such-host.invalid"]),
+        (format!("{user}@127.0.0.1:{}/{path}", free_port()), &["the store cannot be reached", "refused"]),
+        (
+            format!("{user}@127.0.0.1:{}/{path}", silent.port()),
+            &["the store cannot be reached", "no answer "],
+        ),
+    ]
+}
+
+#[test]
+fn by_redis() {
+    let locked = Redis::with(&["--appendonly", "yes", "--requirepass", "the-password"]);
+    let master = Redis::new();
+    let replica = Redis::replica_of(&master);
+    let silent = Silent::new();
+    let mut cases = nobody_there("redis", "0", &silent);
+    let at = |port: u16| format!("127.0.0.1:{port}");
+    cases.extend([
+        (format!("redis://:{SECRET}@{}/0", at(locked.port())), &["Password authentication failed"][..]),
+        (format!("redis://{}/0", at(locked.port())), &["NOAUTH"]),
+        (format!("redis://:{SECRET}@{}/99", at(master.port())), &[]),
+        (replica.url(), &["it is a replica: leases are kept in its master"]),
+        (format!("redis://{}/0?namespace=later", at(master.port())), &["have version 99", "this program knows 1"]),
+    ]);
+    // A space of a later form.
+    let journals = Journals::new();
+    let mut holder = journals.start(&master.address("namespace=later&ttl=3s"));
+    holder.node();
+    let key = master.cli(&["--scan", "--pattern", "polyflake:{later/*:space"]);
+    master.cli(&["HSET", &key, "version", "99"]);
+    all_are_refused(&cases);
+    // Who has a lease goes on to the bound, and then says why it does not.
+    holder.tell("stream");
+    let (error, _) = holder.wait_for(Holder::start(), "error ");
+    assert!(error.starts_with("lease_lost "), "{error}");
+    let (said, _) = holder.wait_for(Holder::start(), "event store_unreachable");
+    assert!(said.contains("have version 99"), "{said}");
+    master.cli(&["HSET", &key, "version", "1"]);
+    let mark = holder.mark();
+    holder.wait_for_ids(mark, 50);
+    // No room: it may have some later.
+    master.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    all_are_refused(&[(format!("{}?namespace=full", master.url()), &["the store cannot be reached", "OOM"])]);
+}
+
+#[test]
+fn by_etcd() {
+    let etcd = Etcd::new();
+    let silent = Silent::new();
+    let mut cases = nobody_there("etcd", "", &silent);
+    for (user, password) in [("root", "the-password"), ("guest", "another")] {
+        etcd.ctl(&["user", "add", &format!("{user}:{password}")]);
+    }
+    etcd.ctl(&["user", "grant-role", "root", "root"]);
+    etcd.ctl(&["auth", "enable"]);
+    let at = format!("127.0.0.1:{}", etcd.port());
+    cases.extend([
+        (format!("etcd://root:{SECRET}@{at}"), &["authentication failed"][..]),
+        (format!("etcd://guest:another@{at}"), &["permission denied"]),
+        (format!("etcd://{at}"), &[]),
+    ]);
+    all_are_refused(&cases);
+}
+
+#[test]
+fn by_postgres() {
+    let postgres = Postgres::new();
+    let replica = postgres.standby();
+    let silent = Silent::new();
+    let at = format!("127.0.0.1:{}", postgres.port());
+    let journals = Journals::new();
+    let mut holder = journals.start(&postgres.address("ttl=3s"));
+    holder.node();
+    postgres.sql("test", "UPDATE polyflake_spaces SET format = 99");
+    let mut cases = nobody_there("postgres", "test", &silent);
+    cases.extend([
+        (format!("postgres://polyflake:{SECRET}@{at}/test"), &["password authentication failed"][..]),
+        (format!("postgres://polyflake@{at}/test"), &["password missing"]),
+        (postgres.url().replace("/test", "/another"), &["`another` does not exist"]),
+        (replica.url(), &["a read-only replica"]),
+        (postgres.url(), &["99"]),
+    ]);
+    all_are_refused(&cases);
+}
+
+#[test]
+fn by_mysql() {
+    let maria = MariaDb::new();
+    let silent = Silent::new();
+    let at = format!("127.0.0.1:{}", maria.port());
+    let journals = Journals::new();
+    let mut holder = journals.start(&maria.address("ttl=3s"));
+    holder.node();
+    maria.sql("UPDATE test.polyflake_spaces SET format = 99");
+    let mut cases = nobody_there("mysql", "test", &silent);
+    cases.extend([
+        (format!("mysql://polyflake:{SECRET}@{at}/test"), &["Access denied for user"][..]),
+        (maria.url().replace("/test", "/another"), &["another"]),
+        (maria.url(), &["99"]),
+    ]);
+    all_are_refused(&cases);
+    maria.sql("SET GLOBAL read_only = 1");
+    all_are_refused(&[(format!("{}?namespace=read-only", maria.url()), &["read-only"])]);
+}
+
+#[test]
+fn by_sqlite() {
+    let sqlite = Sqlite::begin();
+    let journals = Journals::new();
+    let mut holder = journals.start(&sqlite.address("ttl=3s"));
+    holder.node();
+    let connection = Connection::open(sqlite.path()).unwrap();
+    connection.execute("UPDATE polyflake_spaces SET format = 99", []).unwrap();
+    let text = journals.folder().join("text.db");
+    std::fs::write(&text, "This is no database, whatever its name says. ".repeat(50)).unwrap();
+    let folder = journals.folder().display();
+    all_are_refused(&[
+        (sqlite.url(), &["99"]),
+        (format!("sqlite://{}", text.display()), &["the store cannot be used", "not a database"]),
+        (format!("sqlite://{folder}/no/such/folder.db"), &["No such file"]),
+        ("sqlite:///proc/leases.db".into(), &["a file system of type 0x9fa0"]),
+    ]);
+}

@@ -1,0 +1,189 @@
+//! Redis where it loses what it acknowledged: keys that are dropped, restarts that keep nothing, replicas that take over.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::backend::Backend;
+use crate::holder::{Holder, Journals, node_of};
+use crate::proxy::{Conduct, Proxy};
+use crate::servers::redis::Redis;
+
+const TERMS: &str = "nodes=0-3&ttl=3s&wait=60s";
+
+/// Two holders that issue, and that do not vouch for a store that is empty: it had been used.
+fn two_holders(journals: &Journals, redis: &Redis, url: &str, more: &str) -> Vec<Holder> {
+    let mut first = journals.start(&redis.address(&format!("{TERMS}{more}")));
+    first.node();
+    first.tell("close");
+    first.wait_for(Holder::start(), "closed");
+    let mut holders: Vec<_> = (0..2).map(|_| journals.start(&format!("{url}?{TERMS}{more}"))).collect();
+    for holder in &mut holders {
+        holder.node();
+        holder.tell("stream");
+        holder.wait_for_ids(Holder::start(), 50);
+    }
+    holders
+}
+
+/// All go on, and so does one that comes new.
+fn all_go_on(journals: &Journals, mut holders: Vec<Holder>, url: &str, more: &str) {
+    let marks: Vec<_> = holders.iter().map(Holder::mark).collect();
+    let mut new = journals.start(&format!("{url}?{TERMS}{more}"));
+    // Nobody gets a node before the leases from before are over.
+    let (waiting, _) = new.wait_for(Holder::start(), "event waiting");
+    assert!(waiting.contains("nobody can lease a node for "), "{waiting}");
+    new.node();
+    new.tell("stream");
+    new.wait_for_ids(Holder::start(), 100);
+    for (holder, mark) in holders.iter_mut().zip(marks) {
+        // What was issued up to the bound is not what it goes on with.
+        let issued = holder.wait_for_ids(mark, 1).len();
+        holder.wait_for_ids(mark, issued + 300);
+        assert_eq!(holder.state().0, "held", "{}", holder.text());
+    }
+    journals.assert_unique(500);
+}
+
+#[test]
+fn all_keys_are_dropped() {
+    let (redis, journals) = (Redis::new(), Journals::new());
+    let holders = two_holders(&journals, &redis, &redis.url(), "");
+    redis.cli(&["FLUSHALL"]);
+    all_go_on(&journals, holders, &redis.url(), "");
+}
+
+/// As where a host's name gives the node.
+#[test]
+fn a_node_that_is_the_only_one_comes_back() {
+    let (redis, journals) = (Redis::new(), Journals::new());
+    let mut holder = journals.start(&redis.address("nodes=7-7&ttl=3s&wait=60s"));
+    assert_eq!(holder.node(), 7);
+    holder.tell("stream");
+    holder.wait_for_ids(Holder::start(), 50);
+    redis.cli(&["FLUSHALL"]);
+    let (_, lost) = holder.wait_for(Holder::start(), "event lost");
+    let (_, replaced) = holder.wait_for(lost, "event replaced 7 ");
+    holder.wait_for_ids(replaced, 100);
+    assert_eq!(holder.state(), ("held".into(), 1));
+    journals.assert_unique(150);
+}
+
+#[test]
+fn a_restart_that_keeps_nothing() {
+    let (mut redis, journals) = (Redis::with(&[]), Journals::new());
+    let more = "&durability=none";
+    let holders = two_holders(&journals, &redis, &redis.url(), more);
+    redis.server.stop();
+    redis.server.start_again();
+    assert_eq!(redis.cli(&["DBSIZE"]), "0");
+    all_go_on(&journals, holders, &redis.url(), more);
+}
+
+/// A master, its replica behind a proxy, and a proxy that leads to whoever is the master, as an address that moves.
+struct Pair {
+    master: Redis,
+    replica: Redis,
+    replication: Proxy,
+    address: Proxy,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let master = Redis::new();
+        let replica = Redis::new();
+        let (replication, address) = (Proxy::new(master.port(), 1), Proxy::new(master.port(), 2));
+        replica.cli(&["REPLICAOF", "127.0.0.1", &replication.port().to_string()]);
+        replica.wait_for("master_link_status:up");
+        master.wait_for("state=online");
+        Self { master, replica, replication, address }
+    }
+
+    fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.address.port())
+    }
+
+    /// From now on, nothing of what the master acknowledges reaches the replica.
+    fn part(&self) {
+        self.replication.behave(Conduct::Silent);
+    }
+
+    /// The master dies, and the replica takes its place.
+    fn fail_over(&mut self) {
+        self.master.server.kill();
+        self.promote();
+        self.address.lead_to(self.replica.port());
+    }
+
+    fn promote(&self) {
+        self.replica.cli(&["REPLICAOF", "NO", "ONE"]);
+    }
+}
+
+#[test]
+fn a_replica_takes_over_without_the_last_writes() {
+    let (mut pair, journals) = (Pair::new(), Journals::new());
+    let mut holders = two_holders(&journals, &pair.master, &pair.url(), "");
+    pair.part();
+    // Renewed meanwhile, and leased: of this holder the replica knows nothing.
+    let mut late = journals.start(&format!("{}?{TERMS}", pair.url()));
+    late.node();
+    late.tell("stream");
+    late.wait_for_ids(Holder::start(), 50);
+    sleep(Duration::from_secs(2));
+    holders.push(late);
+    pair.fail_over();
+    all_go_on(&journals, holders, &pair.url(), "");
+}
+
+#[test]
+fn a_replica_takes_over_without_the_record_of_the_space() {
+    let (mut pair, journals) = (Pair::new(), Journals::new());
+    pair.part();
+    let holders = two_holders(&journals, &pair.master, &pair.url(), "");
+    assert_eq!(pair.replica.cli(&["DBSIZE"]), "0");
+    pair.fail_over();
+    all_go_on(&journals, holders, &pair.url(), "");
+}
+
+#[test]
+fn two_masters_repeat_and_do_not_with_a_replica_that_confirms() {
+    for more in ["&replicas=1", ""] {
+        let (pair, journals) = (Pair::new(), Journals::new());
+        let start = |redis: &Redis, more: &str| {
+            let terms = "nodes=5-5&ttl=3s&wait=60s&init=yes";
+            let mut holder = journals.start(&format!("{}?{terms}{more}", redis.url()));
+            assert_eq!(holder.node(), 5);
+            holder.tell("stream");
+            holder.wait_for_ids(Holder::start(), 50);
+            holder
+        };
+        let mut old = start(&pair.master, more);
+        // Each of the two has its own half.
+        pair.part();
+        pair.promote();
+        let mark = old.mark();
+        // The other half has no replica that could confirm.
+        let mut new = start(&pair.replica, "");
+        if more.is_empty() {
+            // The same node at the same time. No fence can help: the old master is as it was.
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while journals.repeated().is_empty() {
+                assert!(Instant::now() < deadline, "no ID is repeated:\n{}\n{}", old.text(), new.text());
+                sleep(Duration::from_millis(100));
+            }
+            assert!(journals.repeated().into_iter().all(|id| node_of(id) == 5));
+            assert_eq!(old.state(), ("held".into(), 0));
+        } else {
+            // It issues up to the bound that was confirmed.
+            let (why, _) = old.wait_for(mark, "event store_unreachable");
+            assert!(why.contains("0 of 1 replicas confirmed"), "{why}");
+            let (error, after) = old.wait_for(mark, "error ");
+            assert!(error.starts_with("lease_lost "), "{error}");
+            let mark = new.mark();
+            new.wait_for_ids(mark, 500);
+            let lines = old.lines();
+            assert!(!lines[after.line()..].iter().any(|line| line.starts_with("ids ")), "{}", old.text());
+            journals.assert_unique(500);
+        }
+    }
+}
