@@ -229,10 +229,15 @@ impl Task {
         }
     }
 
-    fn answered(&mut self) {
+    /// The store answered, whatever it said.
+    fn reached(&self) {
         if !self.shared.is_reachable.swap(true, Ordering::Relaxed) {
             self.tell(Kind::StoreReachable, self.node(), format!("{} answers again", self.shared.name));
         }
+    }
+
+    fn answered(&mut self) {
+        self.reached();
         (self.failures, self.refusal) = (0, None);
         self.last_warning = None;
         // With a tenth of it more or less, so that processes that started together do not ask together for ever.
@@ -248,7 +253,7 @@ impl Task {
                 self.warn(Kind::StoreUnreachable, &store_error(error));
             }
         } else {
-            self.shared.is_reachable.store(true, Ordering::Relaxed);
+            self.reached();
         }
         let backoff = SHORTEST.saturating_mul(1 << self.failures.min(5)).min(LONGEST);
         let jitter = Duration::from_millis(random() % 50);
