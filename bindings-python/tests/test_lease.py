@@ -26,6 +26,7 @@ from polyflake import (
     LeaseLostError,
     LeaseUnavailableError,
     PolyflakeError,
+    SequenceExhaustedError,
     Snowflake,
 )
 from support import in_child
@@ -248,10 +249,9 @@ def test_a_lease_tells_how_it_stands(store: str, tmp_path: Path) -> None:
         assert lease is not None
         assert (lease.node, lease.state) == (ids.node, "held")
         assert lease.store == f"sqlite://{tmp_path}/leases.db"
-        assert 0 < lease.left_ms
+        assert lease.left_ms > 0
         assert lease.bound_ms > before
-        assert lease == lease  # noqa: PLR0124
-        assert hash(lease) == hash(lease)
+        assert len({lease, lease, ids.lease}) <= 2
         assert repr(lease) == (
             f"Lease(node={lease.node}, bound_ms={lease.bound_ms}, left_ms={lease.left_ms}, "
             f"store='sqlite://{tmp_path}/leases.db', state='held')"
@@ -403,8 +403,9 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
             issued.append(ids.try_next_id())
         except LeaseLostError as error:
             lost.append(error)
-        except PolyflakeError as error:
-            assert error.name == "sequence_exhausted"
+        except SequenceExhaustedError:
+            pass
+        time.sleep(0.001)
     (error,) = lost
     assert isinstance(error, RuntimeError)
     assert (error.code, error.name) == (13, "lease_lost")
@@ -425,7 +426,7 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
     ids.close()
     until(lambda: caplog.records[-1].__dict__.get("kind") == "released")
     by_kind = {record.__dict__["kind"]: record for record in caplog.records}
-    assert list(by_kind)[0] == "acquired"
+    assert next(iter(by_kind)) == "acquired"
     assert {"lost", "store_unreachable", "store_reachable", "released"} < by_kind.keys()
     for kind, record in by_kind.items():
         is_warning = kind in ("lost", "store_unreachable", "clock_differs", "waiting")
@@ -450,17 +451,18 @@ input()
 
 
 def test_a_program_whose_log_is_held_up_ends(redis: Redis) -> None:
-    """Who waits for ever with a line keeps neither leases from being kept nor the program from its end."""
+    """It keeps neither leases from being renewed nor the program from its end."""
     code = """
 import logging, threading
-class Stuck(logging.Filter):  # and no handler, which has a lock that `logging` itself waits for at the end
+# No handler: those have a lock that `logging` itself waits for at the end.
+class Stuck(logging.Filter):
     def filter(self, record):
         tell(record.kind)
         threading.Event().wait()
 logging.getLogger("polyflake").addFilter(Stuck())
 logging.getLogger("polyflake").setLevel(logging.INFO)
 ids = Snowflake(lease=lease)
-for _ in range(50):
+for _ in range(40):
     time.sleep(0.1)
     ids.next_ids(100)
 tell(ids.stats.lease_losses)

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from threading import Thread
 from typing import TypeAlias
 
-#: The next event's level, message, kind, node and store; None if there is none now, and whoever asked may end.
+#: The next event's level, message, kind, node and store. None: there is none, and who asked ends.
 _Take: TypeAlias = Callable[[], tuple[int, str, str, int | None, str] | None]
 
 
 def start(take: _Take) -> None:
     """Log in a thread that ends when there is nothing left.
 
-    A thread of ``threading``, because logging would remember any other thread for ever. The program does not wait for
-    it at its end; the native half does, for a while.
+    A thread of ``threading``, because logging would remember any other thread for ever. The program
+    does not wait for it at its end; the native half does, for a while.
     """
     Thread(target=log, args=(take,), name="polyflake-log", daemon=True).start()
 
