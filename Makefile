@@ -99,6 +99,7 @@ test-msrv: tools-ready
 
 .PHONY: test-python
 test-python: $(VENV)/installed # the package as installed, its types, and its stubs
+	@tools/need redis-server redis-server
 	cd bindings-python && $(CURDIR)/$(PYTEST) tests
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy.stubtest polyflake
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy --strict python
@@ -253,7 +254,7 @@ $(VENV)/ready: tests/requirements.txt tools/venv
 	touch $@
 
 # The wheel as a user installs it, built from the source distribution.
-$(VENV)/installed: $(VENV)/ready Cargo.toml Cargo.lock $(shell find core bindings-python -type f -not -path '*/tests/*' -not -name '*.pyc')
+$(VENV)/installed: $(VENV)/ready Cargo.toml Cargo.lock $(shell find core coordination bindings-python -type f -not -path '*/tests/*' -not -name '*.pyc')
 	$(MAKE) --no-print-directory python-package
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
 	touch $@

@@ -4,6 +4,9 @@
 mod convert;
 mod errors;
 mod layout;
+mod lease;
+#[cfg(feature = "coordination")]
+mod log;
 mod snowflake;
 mod wait;
 
@@ -60,6 +63,8 @@ mod _polyflake {
 
     #[pymodule_export]
     use super::layout::{PyDecoded, PyDecodedAll, PyField, PyLayout};
+    #[pymodule_export]
+    use super::lease::PyLease;
     #[pymodule_export]
     use super::snowflake::{PySnowflake, PyStats, reset_state};
     #[pymodule_export]

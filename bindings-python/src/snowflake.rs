@@ -9,6 +9,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::convert;
 use crate::errors::{self, OrRaise};
 use crate::layout::{PyDecoded, PyLayout};
+use crate::lease::PyLease;
 use crate::wait::{Raised, ReleasesGil};
 
 /// How many IDs of a batch are issued before other threads get the GIL: some 20 us.
@@ -26,6 +27,9 @@ const PART: usize = 16 * 1024;
 /// clock: "system" (the default), "steady", or a callable that returns an int of Unix ms.
 /// state: the path of a file through which all processes of this host share the node. It is created if it does
 ///     not exist. A Snowflake created before a fork then also works in the child.
+/// lease: the address of a store that leases the node, such as "redis://host/0": redis, postgres, mysql, etcd or sqlite.
+///     No two processes have one node then. The constructor waits for a free one without the GIL, for at most the
+///     address's wait. node narrows the choice: some of the fields, or all. It takes neither state nor a callable clock.
 ///
 /// With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
 /// the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits. Layouts
@@ -39,6 +43,7 @@ const PART: usize = 16 * 1024;
 ///     InvalidOptionError: if another option is invalid, if max_ahead_ms or max_backward_ms differ from those of a
 ///         shared cursor, or if that cursor uses another state file or none.
 ///     StateFileError: if the state file cannot be used.
+///     LeaseUnavailableError: if no node is free or the store cannot be reached, within the address's wait.
 ///     ClockFailedError: if the custom clock fails, which is read here only for a state file.
 ///     ForkedError: for a node that the parent process used before a fork without a state file.
 ///
@@ -49,8 +54,8 @@ const PART: usize = 16 * 1024;
 #[pyclass(frozen, module = "polyflake", name = "Snowflake")]
 pub(crate) struct PySnowflake {
     ids: AnySnowflake,
-    /// Whether every call that moves the cursor holds the GIL: where there is a GIL, and no state file, through which
-    /// other processes move the cursor too. (A second interpreter in the process, with a GIL of its own, cannot import
+    /// Whether whoever moves the cursor holds the GIL: where there is a GIL, and no state file, through which other
+    /// processes move the cursor too, and no lease, whose keeper does it from a thread of its own. (A second interpreter in the process, with a GIL of its own, cannot import
     /// this module: `PyO3` refuses.)
     under_gil: bool,
 }
@@ -87,7 +92,7 @@ impl Clock for CallersClock {
 impl PySnowflake {
     #[new]
     #[pyo3(signature = (*, layout = None, node = None, max_backward_ms = None, max_ahead_ms = None,
-                        max_wait_ms = None, sequence_start = None, clock = None, state = None))]
+                        max_wait_ms = None, sequence_start = None, clock = None, state = None, lease = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -99,8 +104,12 @@ impl PySnowflake {
         sequence_start: Option<&Bound<'_, PyAny>>,
         clock: Option<&Bound<'_, PyAny>>,
         state: Option<&Bound<'_, PyAny>>,
+        lease: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut options = Options::default();
+        if let Some(address) = lease {
+            options = options.lease(&convert::text(address, "lease")?);
+        }
         if let Some(path) = state {
             options = options.state(convert::path(path, "state")?);
         }
@@ -123,19 +132,26 @@ impl PySnowflake {
             options = options.sequence_start(convert::text(start, "sequence_start")?.parse().or_raise()?);
         }
         let snowflake = match clock {
-            None => AnySnowflake::Builtin(build(py, state, || options.build())?),
             Some(clock) if clock.is_callable() => {
                 let clock = CallersClock(clock.clone().unbind());
                 AnySnowflake::Callers(build(py, state, || options.build_with_clock(clock))?)
             }
-            Some(clock) if clock.is_instance_of::<PyString>() => {
-                let name = convert::text(clock, "clock")?.parse().or_raise()?;
-                let options = options.clock(name);
-                AnySnowflake::Builtin(build(py, state, || options.build())?)
+            Some(clock) if !clock.is_instance_of::<PyString>() => {
+                return Err(convert::wrong_type(clock, "clock", "a str or a callable"));
             }
-            Some(clock) => return Err(convert::wrong_type(clock, "clock", "a str or a callable")),
+            name => {
+                if let Some(name) = name {
+                    options = options.clock(convert::text(name, "clock")?.parse().or_raise()?);
+                }
+                AnySnowflake::Builtin(match lease {
+                    #[cfg(feature = "coordination")]
+                    Some(_) => crate::lease::build(py, &options)?,
+                    _ => build(py, state, || options.build())?,
+                })
+            }
         };
-        Ok(Self { ids: snowflake, under_gil: cfg!(not(Py_GIL_DISABLED)) && state.is_none() })
+        let under_gil = cfg!(not(Py_GIL_DISABLED)) && state.is_none() && lease.is_none();
+        Ok(Self { ids: snowflake, under_gil })
     }
 
     /// The next ID. If the tick's sequence is used up, wait without the GIL, for at most max_wait_ms.
@@ -147,6 +163,7 @@ impl PySnowflake {
     ///     TimeOutOfRangeError: if the clock is before the epoch or past the layout's end.
     ///     ClockFailedError: if the custom clock raised, or did not return Unix ms.
     ///     StateFileError: if the state file was renamed, deleted or replaced, or cannot be written.
+    ///     LeaseLostError: if the lease ran out, and max_wait_ms was not enough for the store to renew it.
     ///     ForkedError: in a child process, if there is no state file.
     ///     ClosedError: after close.
     fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
@@ -169,8 +186,11 @@ impl PySnowflake {
 
     /// Close this Snowflake: from then on, calls for an ID or for stats raise ClosedError. Other Snowflakes on the same
     /// node or state file are not affected. A with block closes it at the end.
-    fn close(&self) {
-        with!(self, ids => ids.close());
+    ///
+    /// With a lease, the last Snowflake that is closed gives the node back: another process can have it at once. That
+    /// waits for the store without the GIL, for at most 5 s.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| with!(self, ids => ids.close()));
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -178,8 +198,8 @@ impl PySnowflake {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
-        self.close();
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 
     /// A list of the next n IDs. After an exception, IDs may be lost, but are never repeated.
@@ -244,10 +264,20 @@ impl PySnowflake {
         PyLayout(with!(self, ids => *ids.layout()))
     }
 
-    /// All node bits together, the highest field first.
+    /// All node bits together, the highest field first. With a lease, the present node: it changes when a lease was lost.
     #[getter]
     fn node(&self) -> u64 {
         with!(self, ids => ids.node())
+    }
+
+    /// How the lease stands; None without one.
+    ///
+    /// Raises:
+    ///     ClockFailedError: if the custom clock raised, or did not return Unix ms.
+    ///     ForkedError: in a child process, if there is no state file.
+    #[getter]
+    fn lease(&self) -> PyResult<Option<PyLease>> {
+        Ok(with!(self, ids => ids.lease()).or_raise()?.map(PyLease))
     }
 
     /// Counters for monitoring.
@@ -379,9 +409,18 @@ impl PyStats {
         self.0.last_issued_ms
     }
 
+    /// How often the lease was lost: it ran out, or another process had its node.
+    #[getter]
+    fn lease_losses(&self) -> u64 {
+        self.0.lease_losses
+    }
+
     fn __repr__(&self) -> String {
-        let Stats { waits, rollbacks, lead_ms, .. } = self.0;
+        let Stats { waits, rollbacks, lead_ms, lease_losses, .. } = self.0;
         let last = self.0.last_issued_ms.map_or_else(|| "None".to_owned(), |ms| ms.to_string());
-        format!("Stats(waits={waits}, rollbacks={rollbacks}, lead_ms={lead_ms}, last_issued_ms={last})")
+        format!(
+            "Stats(waits={waits}, rollbacks={rollbacks}, lead_ms={lead_ms}, last_issued_ms={last}, \
+             lease_losses={lease_losses})"
+        )
     }
 }

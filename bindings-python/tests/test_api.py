@@ -619,7 +619,9 @@ def test_stats() -> None:
     ids = Snowflake(node=5, clock=lambda: now[0], max_ahead_ms=2, sequence_start="zero")
     stats = ids.stats
     assert (stats.waits, stats.rollbacks, stats.lead_ms, stats.last_issued_ms) == (0, 0, 0, None)
-    assert repr(stats) == "Stats(waits=0, rollbacks=0, lead_ms=0, last_issued_ms=None)"
+    assert repr(stats) == (
+        "Stats(waits=0, rollbacks=0, lead_ms=0, last_issued_ms=None, lease_losses=0)"
+    )
     assert stats == ids.stats
 
     ids.next_ids(2 * 4096 + 1)

@@ -233,8 +233,9 @@ impl LeaseUse {
         self.lease.lock().is_none_or(|present| present.bound.is_none())
     }
 
+    /// The present node, or the last. `None` in a child, where the lock may be held for ever.
     pub(crate) fn node(&self) -> Option<u64> {
-        self.lease.lock().map(|present| present.node)
+        self.lease.is_alive().then(|| *self.lease.lock())?.map(|present| present.node)
     }
 
     pub(crate) fn wake(&self) {

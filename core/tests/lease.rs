@@ -327,3 +327,12 @@ fn a_process_may_have_more_nodes_than_a_page_has_words() {
         test.lease.end();
     }
 }
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "does not keep others from the cursor")]
+fn a_lock_of_the_callers_is_not_enough() {
+    let test = Test::new(1_500_000_000_011);
+    test.hold(1);
+    let _ = test.ids().poll_next_id_under_lock();
+}

@@ -102,17 +102,22 @@ class StateFileError(PolyflakeError, OSError):
 
 
 class LeaseUnavailableError(PolyflakeError, OSError):
-    """No worker is free, or the store cannot be reached."""
+    """No node is free, or the store of leases cannot be reached."""
 
     code = 12
     name = "lease_unavailable"
 
 
 class LeaseLostError(PolyflakeError, RuntimeError):
-    """The lease has expired; no more IDs are issued on it."""
+    """The lease ran out; no IDs are issued until the store has renewed it or has given a node."""
 
     code = 13
     name = "lease_lost"
+
+    def __init__(self, message: str, retry_after_ms: int = 0) -> None:
+        super().__init__(message)
+        #: In how many ms the store is asked again.
+        self.retry_after_ms = retry_after_ms
 
 
 class ClosedError(PolyflakeError, RuntimeError):

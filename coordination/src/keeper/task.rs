@@ -228,7 +228,7 @@ impl Task {
         }
     }
 
-    /// The store answered, with whatever it was.
+    /// The store answered, whatever it said.
     fn reached(&self) {
         if !self.shared.is_reachable.swap(true, Ordering::Relaxed) {
             self.tell(Kind::StoreReachable, self.node(), format!("{} answers again", self.shared.name));

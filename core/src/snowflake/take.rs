@@ -34,13 +34,14 @@ impl<C: Clock> Snowflake<C> {
 
     /// As [`poll_next_id`](Self::poll_next_id), without a locked instruction. For callers of which only one at a time can
     /// move the cursor: every thread that calls for IDs holds one lock (an interpreter's), which it releases only in a
-    /// [`Wait`](crate::Wait), and there is no state file, through which other processes move the cursor too.
+    /// [`Wait`](crate::Wait), and there is no state file, through which other processes move the cursor too, and no lease,
+    /// whose keeper moves it.
     #[doc(hidden)]
     #[inline(always)]
     pub fn poll_next_id_under_lock(&self) -> Result<u64, Blocked> {
         debug_assert!(
-            self.state_file.is_none(),
-            "a lock of this process does not keep others from the cursor"
+            self.state_file.is_none() && self.lease.is_none(),
+            "a lock of the callers does not keep others from the cursor"
         );
         self.poll_next_id_by(Cursor::advance_under_lock)
     }

@@ -1,0 +1,74 @@
+//! Leases: what a program may see of its own, and the wait for one.
+
+use std::hash::{Hash, Hasher};
+
+use polyflake::LeaseInfo;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// How a Snowflake's lease stands: see Snowflake.lease.
+#[pyclass(frozen, eq, hash, module = "polyflake", name = "Lease")]
+#[derive(PartialEq, Eq)]
+pub(crate) struct PyLease(pub(crate) LeaseInfo);
+
+impl Hash for PyLease {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let LeaseInfo { node, bound_ms, left_ms, .. } = self.0;
+        (node, bound_ms, left_ms).hash(state);
+    }
+}
+
+#[pymethods]
+impl PyLease {
+    /// The node that it has, or had last.
+    #[getter]
+    fn node(&self) -> u64 {
+        self.0.node
+    }
+
+    /// Up to when it may issue without hearing from the store, in Unix ms; 0 if it has no node now.
+    #[getter]
+    fn bound_ms(&self) -> u64 {
+        self.0.bound_ms
+    }
+
+    /// How many ms that is from now.
+    #[getter]
+    fn left_ms(&self) -> u64 {
+        self.0.left_ms
+    }
+
+    /// The store's address, without secrets.
+    #[getter]
+    fn store(&self) -> &str {
+        &self.0.store
+    }
+
+    /// "held"; "unreachable": the store did not answer when it was last asked, and issuing goes on up to the bound;
+    /// "lost": it ran out, and nothing is issued until the store has renewed it or has given another node; or "closed".
+    #[getter]
+    fn state(&self) -> &'static str {
+        self.0.state.name()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let LeaseInfo { node, bound_ms, left_ms, store, state, .. } = &self.0;
+        let store = PyString::new(py, store).repr()?;
+        let state = state.name();
+        Ok(format!(
+            "Lease(node={node}, bound_ms={bound_ms}, left_ms={left_ms}, store={store}, state='{state}')"
+        ))
+    }
+}
+
+/// A Snowflake by lease. It waits for a node without the GIL, and handles signals meanwhile.
+#[cfg(feature = "coordination")]
+pub(crate) fn build(py: Python<'_>, options: &polyflake::Options) -> PyResult<polyflake::Snowflake> {
+    use crate::errors::OrRaise;
+    use crate::wait::{Raised, ReleasesGil};
+
+    crate::log::prepare(py)?;
+    let leased = polyflake_coordination::lease(options, &mut ReleasesGil::new(py));
+    let leased = leased.map_err(|Raised(error)| error)?;
+    options.build_on_lease(leased.lease(), polyflake::StdTime, |clock| clock).or_raise()
+}

@@ -1,0 +1,143 @@
+//! What happens to leases, as lines of the logger `polyflake`.
+//!
+//! The thread that keeps leases must not wait for the GIL. So it only puts an event in line, and sees to it that there is
+//! a thread of Python's that logs what is in line and then ends.
+
+use std::collections::VecDeque;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use polyflake::ThisProcess;
+use polyflake_coordination::Event;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+
+/// How long the end of a program waits for a handler that is logging.
+const AT_EXIT: Duration = Duration::from_secs(2);
+/// Of `logging`.
+const WARNING: u8 = 30;
+const INFO: u8 = 20;
+
+/// The events of a process.
+struct Log {
+    process: ThisProcess,
+    line: Mutex<Line>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Line {
+    events: VecDeque<Event>,
+    /// Whether there is a thread for them.
+    has_thread: bool,
+    /// Whether the interpreter is about to end: nothing is logged any more.
+    is_over: bool,
+}
+
+/// This process's, or what a child inherited of its parent's: that one is left alone, since its lock may be held for ever.
+static NEWEST: AtomicPtr<Log> = AtomicPtr::new(ptr::null_mut());
+
+/// Logs events from now on. Called before each lease, because nothing is imported before the first.
+pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    // No lock: a fork in the middle of this would leave it locked in the child. To do it twice does no harm.
+    static IS_READY: AtomicBool = AtomicBool::new(false);
+    if !IS_READY.load(Ordering::Acquire) {
+        py.import("polyflake._log")?;
+        let at_exit = PyCFunction::new_closure(py, None, None, |arguments, _| end(arguments.py()))?;
+        py.import("atexit")?.call_method1("register", (at_exit,))?;
+        polyflake_coordination::set_listener(Some(Box::new(|event| Log::of_this_process().put(event))));
+        IS_READY.store(true, Ordering::Release);
+    }
+    Ok(())
+}
+
+impl Log {
+    fn newest() -> Option<&'static Self> {
+        // SAFETY: only what was leaked in `of_this_process` is ever stored there.
+        let newest = unsafe { NEWEST.load(Ordering::Acquire).as_ref() };
+        newest.filter(|log| log.process.is_alive())
+    }
+
+    fn of_this_process() -> &'static Self {
+        loop {
+            if let Some(log) = Self::newest() {
+                return log;
+            }
+            let parents = NEWEST.load(Ordering::Acquire);
+            let log = Self { process: ThisProcess::now(), line: Mutex::default(), changed: Condvar::new() };
+            let log = ptr::from_ref(Box::leak(Box::new(log))).cast_mut();
+            // Where another thread was faster, this one is lost, once in a process.
+            let _ = NEWEST.compare_exchange(parents, log, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+
+    /// Nobody waits for the GIL with this lock.
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&'static self, event: &Event) {
+        let mut line = self.line();
+        if line.is_over {
+            return;
+        }
+        line.events.push_back(event.clone());
+        if !line.has_thread {
+            let starter = thread::Builder::new().name("polyflake-log".into());
+            // Where no thread can be started, the next event brings one, or the program's end.
+            line.has_thread = starter.spawn(|| self.start()).is_ok();
+        }
+    }
+
+    /// Starts Python's thread. The interpreter does not end meanwhile: see `end`.
+    fn start(&'static self) {
+        let started = Python::try_attach(|py| {
+            let started = py.import("polyflake._log").and_then(|module| {
+                module.call_method1("start", (self.take_function(py)?,))?;
+                Ok(())
+            });
+            started.map_err(|raised| raised.write_unraisable(py, None))
+        });
+        if !matches!(started, Some(Ok(()))) {
+            self.thread_ends(&mut self.line());
+        }
+    }
+
+    fn thread_ends(&self, line: &mut Line) {
+        line.has_thread = false;
+        self.changed.notify_all();
+    }
+
+    /// What `polyflake._log` asks for the next event.
+    fn take_function<'py>(&'static self, py: Python<'py>) -> PyResult<Bound<'py, PyCFunction>> {
+        PyCFunction::new_closure(py, None, None, |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+            let mut line = self.line();
+            let event = line.events.pop_front();
+            if event.is_none() {
+                self.thread_ends(&mut line);
+            }
+            event.map(|event| {
+                let level = if event.kind.is_warning() { WARNING } else { INFO };
+                (level, event.message, event.kind.name(), event.node, event.store)
+            })
+        })
+    }
+}
+
+/// At the end of the program: logs what is in line, and lets no thread come to an interpreter that has ended.
+fn end(py: Python<'_>) -> PyResult<()> {
+    let Some(log) = Log::newest() else { return Ok(()) };
+    log.line().is_over = true;
+    py.detach(|| {
+        let waited = log.changed.wait_timeout_while(log.line(), AT_EXIT, |line| line.has_thread);
+        drop(waited);
+    });
+    if log.line().has_thread {
+        return Ok(());
+    }
+    py.import("polyflake._log")?.call_method1("log", (log.take_function(py)?,))?;
+    Ok(())
+}
