@@ -347,6 +347,40 @@ typedef struct polyflake_lease_event {
 typedef void (*polyflake_lease_listener)(void *user, const struct polyflake_lease_event *event);
 
 /**
+ * An event that was kept, filled in by polyflake_next_lease_event.
+ */
+typedef struct polyflake_lease_record {
+  /**
+   * sizeof(polyflake_lease_record), set by the caller.
+   */
+  size_t size;
+  /**
+   * The node, if has_node is 1.
+   */
+  uint64_t node;
+  /**
+   * Whether it is about a node.
+   */
+  int has_node;
+  /**
+   * Whether somebody should look at it.
+   */
+  int is_warning;
+  /**
+   * What happened, as in polyflake_lease_event, NUL-terminated. Empty if there is no event.
+   */
+  char kind[32];
+  /**
+   * The store's address, without password, NUL-terminated.
+   */
+  char store[POLYFLAKE_STORE_SIZE];
+  /**
+   * All of it as a sentence, without secrets, NUL-terminated.
+   */
+  char message[496];
+} polyflake_lease_record;
+
+/**
  * A clock of the caller: it writes Unix ms to *unix_ms and returns 0. Any other return value makes the call fail with
  * POLYFLAKE_CLOCK_FAILED. user is the pointer that was given with the clock. It may be called from any thread that
  * uses the Snowflake, from several at once, and must not throw or longjmp out.
@@ -661,6 +695,14 @@ const char *polyflake_lease_state_name(int state);
 polyflake_status polyflake_set_lease_listener(polyflake_lease_listener listener,
                                               void *user,
                                               struct polyflake_detail *detail);
+
+/**
+ * Takes the oldest event that was kept, for languages whose functions cannot be called on another thread. The first
+ * call begins to keep events: at most 100, and what happens while there are as many is not kept. Set record->size
+ * first. kind is empty if there is none.
+ */
+polyflake_status polyflake_next_lease_event(struct polyflake_lease_record *record,
+                                            struct polyflake_detail *detail);
 
 /**
  * Returns new options with their default values; only the node has no default. Never NULL. Free them with

@@ -144,7 +144,57 @@ pub unsafe extern "C" fn polyflake_set_lease_listener(
     })
 }
 
+/// An event that was kept, filled in by polyflake_next_lease_event.
+#[repr(C)]
 #[derive(Debug, Clone, Copy)]
+pub struct polyflake_lease_record {
+    /// sizeof(polyflake_lease_record), set by the caller.
+    pub size: usize,
+    /// The node, if has_node is 1.
+    pub node: u64,
+    /// Whether it is about a node.
+    pub has_node: c_int,
+    /// Whether somebody should look at it.
+    pub is_warning: c_int,
+    /// What happened, as in polyflake_lease_event, NUL-terminated. Empty if there is no event.
+    pub kind: [c_char; 32],
+    /// The store's address, without password, NUL-terminated.
+    pub store: [c_char; POLYFLAKE_STORE_SIZE],
+    /// All of it as a sentence, without secrets, NUL-terminated.
+    pub message: [c_char; 496],
+}
+
+/// Takes the oldest event that was kept, for languages whose functions cannot be called on another thread. The first
+/// call begins to keep events: at most 100, and what happens while there are as many is not kept. Set record->size
+/// first. kind is empty if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn polyflake_next_lease_event(
+    record: *mut polyflake_lease_record,
+    detail: *mut polyflake_detail,
+) -> polyflake_status {
+    guard(detail, || {
+        let mut value = polyflake_lease_record {
+            size: 0,
+            node: 0,
+            has_node: 0,
+            is_warning: 0,
+            kind: [0; 32],
+            store: [0; POLYFLAKE_STORE_SIZE],
+            message: [0; 496],
+        };
+        let first = length_with!(polyflake_lease_record, message: [c_char; 496]);
+        // SAFETY: as the header requires. Before an event is taken, since it is lost if there is no room for it.
+        unsafe { write_sized(record, first, &value)? };
+        if events::next_into(&mut value) {
+            // SAFETY: as above.
+            unsafe { write_sized(record, first, &value)? };
+        }
+        Ok(())
+    })
+}
+
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "coordination"), expect(dead_code, reason = "nothing calls it without leases"))]
 struct Callback {
     call: unsafe extern "C" fn(*mut c_void, *const polyflake_lease_event),
     user: *mut c_void,
@@ -159,16 +209,65 @@ unsafe impl Sync for Callback {}
 #[cfg(feature = "coordination")]
 mod events {
     use std::ffi::CString;
+    use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+    use std::sync::{Mutex, PoisonError};
 
     use polyflake_coordination::{Event, set_listener};
 
-    use super::{Callback, polyflake_lease_event};
+    use super::{Callback, polyflake_lease_event, polyflake_lease_record};
+    use crate::status::copy_text;
+
+    /// How many events are kept.
+    const KEPT: usize = 100;
+
+    /// Who listens. The keeper's thread never locks it, so that a fork cannot leave it locked in the child.
+    static LISTENING: Mutex<Listening> = Mutex::new(Listening { callback: None, kept: None });
+
+    struct Listening {
+        callback: Option<Callback>,
+        kept: Option<(SyncSender<Event>, Receiver<Event>)>,
+    }
+
+    impl Listening {
+        fn apply(&self) {
+            let (callback, sender) = (self.callback, self.kept.as_ref().map(|(sender, _)| sender.clone()));
+            if callback.is_none() && sender.is_none() {
+                set_listener(None);
+                return;
+            }
+            set_listener(Some(Box::new(move |event| {
+                if let Some(callback) = &callback {
+                    callback.tell(event);
+                }
+                if let Some(sender) = &sender {
+                    // It is full: the reader has gone away.
+                    let _ = sender.try_send(event.clone());
+                }
+            })));
+        }
+    }
 
     pub(super) fn set_callback(callback: Option<Callback>) {
-        set_listener(callback.map(|callback| {
-            let listener: Box<dyn Fn(&Event) + Send + Sync> = Box::new(move |event| callback.tell(event));
-            listener
-        }));
+        let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
+        listening.callback = callback;
+        listening.apply();
+    }
+
+    pub(super) fn next_into(record: &mut polyflake_lease_record) -> bool {
+        let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((_, receiver)) = &listening.kept else {
+            listening.kept = Some(sync_channel(KEPT));
+            listening.apply();
+            return false;
+        };
+        let Ok(event) = receiver.try_recv() else { return false };
+        record.node = event.node.unwrap_or(0);
+        record.has_node = event.node.is_some().into();
+        record.is_warning = event.kind.is_warning().into();
+        copy_text(event.kind.name(), &mut record.kind);
+        copy_text(&event.store, &mut record.store);
+        copy_text(&event.message, &mut record.message);
+        true
     }
 
     impl Callback {
@@ -199,4 +298,8 @@ mod events {
 #[cfg(not(feature = "coordination"))]
 mod events {
     pub(super) const fn set_callback(_: Option<super::Callback>) {}
+
+    pub(super) const fn next_into(_: &mut super::polyflake_lease_record) -> bool {
+        false
+    }
 }

@@ -299,6 +299,44 @@ static void listeners(void) {
   CHECK_NUMBER(2, (uint64_t)(seen.acquired + seen.released + seen.others));
 }
 
+static void kept_events(void) {
+  begin("leases", "events are kept once they were asked for, and told too");
+  const char *where = address("kept", "nodes=2-2");
+  static struct seen seen = {PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0};
+  polyflake_lease_record record;
+  record.size = sizeof record;
+  close_and_free(leased(where));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_lease_event(&record, NULL));
+  CHECK_TEXT("", record.kind);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_set_lease_listener(listen, &seen, NULL));
+  close_and_free(leased(where));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_set_lease_listener(NULL, NULL, NULL));
+  for (int n = 0; n < 2; n++) {
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_next_lease_event(&record, NULL));
+    CHECK_TEXT(n == 0 ? "acquired" : "released", record.kind);
+    CHECK_NUMBER(1, (uint64_t)record.has_node);
+    CHECK_NUMBER(2, record.node);
+    CHECK(!record.is_warning);
+    CHECK(strstr(record.message, "node 2 is ") != NULL);
+    CHECK(strstr(record.store, "/kept.db") != NULL);
+  }
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_lease_event(&record, NULL));
+  CHECK_TEXT("", record.kind);
+  CHECK_NUMBER(1, (uint64_t)seen.acquired);
+  CHECK_NUMBER(1, (uint64_t)seen.released);
+
+  begin("leases", "at most 100 events are kept");
+  for (int n = 0; n < 60; n++) {
+    close_and_free(leased(where));
+  }
+  int count = -1;
+  do {
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_next_lease_event(&record, NULL));
+    count++;
+  } while (record.kind[0]);
+  CHECK_NUMBER(100, (uint64_t)count);
+}
+
 static void *take_many(void *user) {
   uint64_t *ids = user;
   polyflake_snowflake *own = leased((const char *)(uintptr_t)ids[0]);
@@ -383,9 +421,10 @@ int main(int argc, char **argv) {
   freed();
   no_thread_is_left();
   listeners();
+  kept_events();
   many_threads();
   ends();
   wrong_options();
   remove_folder();
-  return finish(17);
+  return finish(19);
 }

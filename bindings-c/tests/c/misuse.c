@@ -230,6 +230,8 @@ static void null_snowflakes(void) {
   CHECK_NULL_BARE(polyflake_snowflake_stats(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_snowflake_words(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_snowflake_lease(NULL, NULL, NULL));
+  CHECK_NULL("struct", polyflake_next_lease_event(NULL, &detail));
+  CHECK_NULL_BARE(polyflake_next_lease_event(NULL, NULL));
 
   begin("NULL", "no Snowflake call wrote an output");
   CHECK(none == NULL);
@@ -288,6 +290,7 @@ union any_struct {
   polyflake_stats stats;
   polyflake_words words;
   polyflake_lease lease;
+  polyflake_lease_record record;
   unsigned char bytes[1024];
 };
 
@@ -326,6 +329,12 @@ fill_lease(const struct subjects *of, polyflake_detail *detail, union any_struct
   return polyflake_snowflake_lease(of->snowflake, &out->lease, detail);
 }
 
+static polyflake_status
+fill_record(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
+  (void)of;
+  return polyflake_next_lease_event(&out->record, detail);
+}
+
 static void sized_structs(void) {
   static const struct {
     const char *name;
@@ -340,6 +349,7 @@ static void sized_structs(void) {
       {"polyflake_stats", sizeof(polyflake_stats), offsetof(polyflake_stats, lease_losses), fill_stats},
       {"polyflake_words", sizeof(polyflake_words), sizeof(polyflake_words), fill_words},
       {"polyflake_lease", sizeof(polyflake_lease), sizeof(polyflake_lease), fill_lease},
+      {"polyflake_lease_record", sizeof(polyflake_lease_record), sizeof(polyflake_lease_record), fill_record},
   };
   struct clock_answer clock = {NOW, 0, 0};
   struct subjects of = {parsed("twitter"), snowflake_with_clock(&clock), snowflake_of_node("513")};
@@ -1124,5 +1134,5 @@ int main(void) {
   no_lease();
   statuses();
   versions();
-  return finish(164);
+  return finish(168);
 }
