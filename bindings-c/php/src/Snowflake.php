@@ -72,8 +72,8 @@ final class Snowflake implements IteratorAggregate
      * @throws Exception\UnknownLayoutException if no preset has this name
      * @throws Exception\InvalidNodeException if the node is missing or does not fit the layout
      * @throws Exception\InvalidOptionException if another option is invalid, if maxBackwardMs or maxAheadMs differ from
-     *     those of a shared cursor, or if that cursor uses another state file or none, and for a lease with a state file
-     *     or a custom clock
+     *     those of a shared cursor, or if that cursor uses another state file or none, and for a lease with a state
+     *     file or a custom clock
      * @throws Exception\LeaseUnavailableException if no node is free to be leased, or the store cannot be reached
      * @throws Exception\StateFileException if the state file cannot be used; the message says why
      * @throws Exception\ClockFailedException if the custom clock threw, which is read here only for a state file

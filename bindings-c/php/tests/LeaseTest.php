@@ -12,8 +12,8 @@ use Polyflake\Exception\LeaseUnavailableException;
 use Polyflake\Snowflake;
 
 /**
- * Leases: nodes from a store. Their nodes are those of no other test, since a node that was leased cannot be used without
- * a lease.
+ * Leases: nodes from a store. Their nodes are those of no other test, since a node that was leased cannot be used
+ * without a lease.
  */
 final class LeaseTest extends TestCase
 {
