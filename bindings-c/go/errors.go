@@ -42,9 +42,11 @@ const (
 	// ErrStateFile means that a state file cannot be opened, created or synced, is damaged, belongs to another layout or
 	// node, was renamed, deleted or replaced, or is far ahead of the clock; see [State].
 	ErrStateFile Code = C.POLYFLAKE_STATE_FILE
-	// ErrLeaseUnavailable means that no worker is free, or that the store cannot be reached.
+	// ErrLeaseUnavailable means that no node is free to be leased, or that the store cannot be reached. The message says
+	// which of the two.
 	ErrLeaseUnavailable Code = C.POLYFLAKE_LEASE_UNAVAILABLE
-	// ErrLeaseLost means that the lease has expired; no more IDs are issued on it.
+	// ErrLeaseLost means that the lease has expired and the store has not renewed it in the time that the call may wait.
+	// The Snowflake recovers by itself once the store has, or has given another node.
 	ErrLeaseLost Code = C.POLYFLAKE_LEASE_LOST
 	// ErrClosed means that the Snowflake was closed, before the call or while it waited.
 	ErrClosed Code = C.POLYFLAKE_CLOSED
@@ -78,7 +80,7 @@ type Error struct {
 	// BehindMs is how many ms the clock is behind the last ID, for [ErrClockMovedBackwards]; otherwise 0.
 	BehindMs uint64
 	// RetryAfterMs is how many ms the clock must advance before the next ID, for [ErrClockMovedBackwards] and
-	// [ErrSequenceExhausted]; otherwise 0.
+	// [ErrSequenceExhausted]; in how many ms the store is asked again, for [ErrLeaseLost]; otherwise 0.
 	RetryAfterMs uint64
 	// Err is the error of the caller's clock, for [ErrClockFailed]; otherwise nil.
 	Err error

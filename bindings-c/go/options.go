@@ -23,19 +23,24 @@ import (
 type Option func(*settings) error
 
 type settings struct {
-	options *C.polyflake_options
-	clock   clock
+	options  *C.polyflake_options
+	clock    clock
+	isLeased bool
 }
 
 // Set sets an option by name, from text, for values that come from a configuration. Names and texts are the same in
-// every language. The names are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock and
-// state. [New] returns [ErrInvalidOption] for any other name.
+// every language. The names are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock,
+// state and lease. [New] returns [ErrInvalidOption] for any other name.
 //
 //	polyflake.Set("node", "datacenter=1,worker=7")
 func Set(name, value string) Option {
 	return func(s *settings) error {
 		detail := newDetail()
 		text, length := cBytes(value)
+		if name == "lease" {
+			s.isLeased = true
+			listen()
+		}
 		return check(C.polyflake_options_set_bytes(s.options, cText(name), text, length, &detail), &detail)
 	}
 }

@@ -82,6 +82,23 @@ polyflake_go_failure *polyflake_go_stats(uintptr_t snowflake, polyflake_stats *s
   return end(polyflake_snowflake_stats((const polyflake_snowflake *)snowflake, stats, &detail), &detail);
 }
 
+polyflake_status polyflake_go_lease(uintptr_t snowflake, polyflake_lease *lease) {
+  return polyflake_snowflake_lease((const polyflake_snowflake *)snowflake, lease, NULL);
+}
+
+polyflake_status polyflake_go_node(uintptr_t snowflake, uint64_t *node, polyflake_detail *detail) {
+  return polyflake_snowflake_node((const polyflake_snowflake *)snowflake, node, detail);
+}
+
+static void tell_go(void *user, const polyflake_lease_event *event) {
+  (void)user;
+  polyflakeLeaseEvent((polyflake_lease_event *)event);
+}
+
+void polyflake_go_listen(void) {
+  polyflake_set_lease_listener(tell_go, NULL, NULL);
+}
+
 void polyflake_go_close(uintptr_t snowflake) {
   polyflake_snowflake_close((const polyflake_snowflake *)snowflake);
 }

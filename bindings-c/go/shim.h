@@ -36,7 +36,12 @@ polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake);
 polyflake_go_failure *polyflake_go_fill(uintptr_t snowflake, size_t n, uint64_t *ids);
 polyflake_go_failure *polyflake_go_stats(uintptr_t snowflake, polyflake_stats *stats);
 
-void polyflake_go_close(uintptr_t snowflake);
+polyflake_status polyflake_go_lease(uintptr_t snowflake, polyflake_lease *lease);
+polyflake_status polyflake_go_node(uintptr_t snowflake, uint64_t *node, polyflake_detail *detail);
+void polyflake_go_close(uintptr_t snowflake); /* waits for the store of a lease */
+
+/* Has polyflakeLeaseEvent called with what happens to leases. */
+void polyflake_go_listen(void);
 
 /* Sets the Go clock behind a cgo.Handle as the clock of the options. */
 polyflake_status polyflake_go_set_clock(polyflake_options *options, uintptr_t clock, polyflake_detail *detail);

@@ -53,7 +53,9 @@ type Snowflake struct {
 	// nil once closed. A call holds the cSnowflake that it found here until it returns.
 	open   atomic.Pointer[cSnowflake]
 	layout Layout
-	node   uint64
+	// With a lease, the node when it was last asked for.
+	node     atomic.Uint64
+	isLeased bool
 }
 
 // cSnowflake owns the C object. Only the garbage collector frees it, once no Snowflake and no call refers to the
@@ -79,9 +81,10 @@ type cSnowflake struct {
 //
 // It returns [ErrInvalidLayout], [ErrUnknownLayout], [ErrInvalidNode] or [ErrInvalidOption] for an invalid option; the
 // last also if [MaxAhead] or [MaxBackward] differ from those of a shared cursor, or if that cursor uses another state
-// file or none. It returns [ErrForked] for a node that the parent process used before a fork without a state file. With
-// [State], it may also return [ErrStateFile], or [ErrClockFailed] for a custom clock, and takes about a second if the
-// file is new or the machine has just booted.
+// file or none, and for [Lease] with [State] or [Clock]. It returns [ErrForked] for a node that the parent process used
+// before a fork without a state file. With [State], it may also return [ErrStateFile], or [ErrClockFailed] for a custom
+// clock, and takes about a second if the file is new or the machine has just booted. With [Lease], it waits for a node,
+// and may return [ErrLeaseUnavailable].
 func New(options ...Option) (*Snowflake, error) {
 	s := settings{options: C.polyflake_options_new()}
 	defer C.polyflake_options_free(s.options)
@@ -106,7 +109,7 @@ func New(options ...Option) (*Snowflake, error) {
 		return nil, failed(result.failure)
 	}
 	owned.snowflake = result.snowflake
-	made, err := wrap(owned.snowflake, s.clock != nil)
+	made, err := wrap(owned.snowflake, s.clock != nil, s.isLeased)
 	if err != nil {
 		owned.free()
 		return nil, err
@@ -115,7 +118,7 @@ func New(options ...Option) (*Snowflake, error) {
 	return made, nil
 }
 
-func wrap(c *C.polyflake_snowflake, hasOwnClock bool) (*Snowflake, error) {
+func wrap(c *C.polyflake_snowflake, hasOwnClock, isLeased bool) (*Snowflake, error) {
 	text, err := layoutText(C.polyflake_snowflake_layout(c))
 	if err != nil {
 		return nil, err
@@ -129,7 +132,8 @@ func wrap(c *C.polyflake_snowflake, hasOwnClock bool) (*Snowflake, error) {
 	if err := check(C.polyflake_snowflake_node(c, &node, &detail), &detail); err != nil {
 		return nil, err
 	}
-	made := &Snowflake{layout: layout, node: uint64(node)}
+	made := &Snowflake{layout: layout, isLeased: isLeased}
+	made.node.Store(uint64(node))
 	made.open.Store(&cSnowflake{C.uintptr_t(uintptr(unsafe.Pointer(c))), hasOwnClock, newTick(c), layout})
 	return made, nil
 }
@@ -150,7 +154,8 @@ func (r resources) free() {
 // NextID returns the next ID. If the tick's sequence is used up, it waits for at most [MaxWait] of real time.
 //
 // It returns [ErrSequenceExhausted] or [ErrClockMovedBackwards] if that was not enough (a step back of more than
-// [MaxBackward] is not waited for), [ErrTimeOutOfRange], [ErrClockFailed], [ErrForked], [ErrStateFile] or [ErrClosed].
+// [MaxBackward] is not waited for), [ErrTimeOutOfRange], [ErrClockFailed], [ErrForked], [ErrStateFile], [ErrLeaseLost] or
+// [ErrClosed].
 func (s *Snowflake) NextID() (ID, error) {
 	c := s.open.Load()
 	if c == nil {
@@ -249,9 +254,18 @@ func (s *Snowflake) Layout() Layout {
 	return s.layout
 }
 
-// Node returns all node bits together, the highest field first.
+// Node returns all node bits together, the highest field first. With a lease it may change, when the lease was lost: it
+// is the node of the last ID, or of the next one.
 func (s *Snowflake) Node() uint64 {
-	return s.node
+	if c := s.open.Load(); c != nil && s.isLeased {
+		detail := newDetail()
+		var node C.uint64_t
+		if C.polyflake_go_node(c.address, &node, &detail) == C.POLYFLAKE_OK {
+			s.node.Store(uint64(node))
+		}
+		runtime.KeepAlive(c)
+	}
+	return s.node.Load()
 }
 
 // Stats holds counters for monitoring, since the cursor was created. Get them from [Snowflake.Stats].
@@ -264,6 +278,8 @@ type Stats struct {
 	LeadMs uint64
 	// LastIssued is the start of the last ID's tick, in UTC; the zero time before the first ID.
 	LastIssued time.Time
+	// LeaseLosses is how often the lease was lost: it expired, or another process had its node. 0 without a lease.
+	LeaseLosses uint64
 }
 
 // Stats reads the counters, and the clock once. It returns [ErrClockFailed], [ErrForked] or [ErrClosed].
@@ -278,7 +294,10 @@ func (s *Snowflake) Stats() (Stats, error) {
 	if failure != nil {
 		return Stats{}, failed(failure)
 	}
-	stats := Stats{Waits: uint64(read.waits), Rollbacks: uint64(read.rollbacks), LeadMs: uint64(read.lead_ms)}
+	stats := Stats{
+		Waits: uint64(read.waits), Rollbacks: uint64(read.rollbacks), LeadMs: uint64(read.lead_ms),
+		LeaseLosses: uint64(read.lease_losses),
+	}
 	if read.last_issued_ms >= 0 {
 		stats.LastIssued = time.UnixMilli(int64(read.last_issued_ms)).UTC()
 	}
@@ -288,8 +307,10 @@ func (s *Snowflake) Stats() (Stats, error) {
 // Close closes the Snowflake. From then on, calls for an ID or for stats return [ErrClosed], and so do calls that are
 // waiting; a call that already has its IDs returns them. Other Snowflakes of the node are not affected. The garbage
 // collector frees its memory once the last call has returned, and also that of a Snowflake that is never closed. Close
-// never fails and does not wait. Closing again does nothing.
+// never fails, and does not wait, except that the last Snowflake on a lease gives its node back: it waits for the store,
+// for at most a sixth of the ttl or 5 s. Closing again does nothing.
 func (s *Snowflake) Close() error {
+	s.Node() // the last one, for later
 	if c := s.open.Swap(nil); c != nil {
 		C.polyflake_go_close(c.address)
 		runtime.KeepAlive(c)

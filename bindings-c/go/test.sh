@@ -16,6 +16,8 @@ version=$(go env GOVERSION)
 minor=$(sed -nE 's/^go1\.([0-9]+).*/\1/p' <<<"$version")
 [ -z "$minor" ] || [ "$minor" -ge 24 ] || skip "this is $version, and 1.24 or later is needed"
 
+# For its leases; without it that test is skipped.
+../../tools/need redis-server redis-server || true
 passed=0
 failed=0
 

@@ -64,6 +64,36 @@
 #define POLYFLAKE_MAX_NODE_FIELDS 8
 
 /**
+ * The Snowflake has no lease: its node is given.
+ */
+#define POLYFLAKE_LEASE_STATE_NONE 0
+
+/**
+ * It has a node, and the store answers.
+ */
+#define POLYFLAKE_LEASE_STATE_HELD 1
+
+/**
+ * It has a node, and the store did not answer when it was last asked. Issuing goes on up to the bound.
+ */
+#define POLYFLAKE_LEASE_STATE_UNREACHABLE 2
+
+/**
+ * It has expired: no ID is issued until the store has renewed it or has given another node.
+ */
+#define POLYFLAKE_LEASE_STATE_LOST 3
+
+/**
+ * The Snowflake is closed.
+ */
+#define POLYFLAKE_LEASE_STATE_CLOSED 4
+
+/**
+ * The room for a store's address. A longer one is cut.
+ */
+#define POLYFLAKE_STORE_SIZE 256
+
+/**
  * The largest batch of bindings that allocate the array themselves; see polyflake_check_batch.
  */
 #define POLYFLAKE_MAX_BATCH 16777216
@@ -108,7 +138,7 @@ typedef struct polyflake_detail {
   uint64_t behind_ms;
   /**
    * How many ms the clock must advance before the next ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS and
-   * POLYFLAKE_SEQUENCE_EXHAUSTED; otherwise 0.
+   * POLYFLAKE_SEQUENCE_EXHAUSTED; in how many ms the store is asked again, for POLYFLAKE_LEASE_LOST; otherwise 0.
    */
   uint64_t retry_after_ms;
   /**
@@ -244,6 +274,113 @@ typedef struct polyflake_decoded {
 } polyflake_decoded;
 
 /**
+ * A Snowflake's lease, filled in by polyflake_snowflake_lease.
+ */
+typedef struct polyflake_lease {
+  /**
+   * sizeof(polyflake_lease), set by the caller.
+   */
+  size_t size;
+  /**
+   * The node that it has, or had last: all node bits together, the highest field first.
+   */
+  uint64_t node;
+  /**
+   * Until when it may issue without hearing from the store, in Unix ms; 0 if it has no node now.
+   */
+  uint64_t bound_ms;
+  /**
+   * How many ms that is from now.
+   */
+  uint64_t left_ms;
+  /**
+   * POLYFLAKE_LEASE_STATE_NONE or another of these numbers.
+   */
+  int state;
+  /**
+   * The store's address, without password, NUL-terminated.
+   */
+  char store[POLYFLAKE_STORE_SIZE];
+} polyflake_lease;
+
+/**
+ * What happened to a lease, for a log. Valid only during the call of the listener.
+ */
+typedef struct polyflake_lease_event {
+  /**
+   * sizeof(polyflake_lease_event), set by the library: a later one may be larger.
+   */
+  size_t size;
+  /**
+   * What: "acquired", "lost", "replaced" (another node came for one that was lost), "released", "store_unreachable",
+   * "store_reachable", "clock_differs" or "waiting" (nobody can have a node for a while, since the store may have
+   * lost records). Later versions may have more.
+   */
+  const char *kind;
+  /**
+   * The store's address, without password.
+   */
+  const char *store;
+  /**
+   * All of it as a sentence, without secrets.
+   */
+  const char *message;
+  /**
+   * The node, if has_node is 1.
+   */
+  uint64_t node;
+  /**
+   * Whether it is about a node.
+   */
+  int has_node;
+  /**
+   * Whether somebody should look at it.
+   */
+  int is_warning;
+} polyflake_lease_event;
+
+/**
+ * A function that is told what happens to leases. user is the pointer that was given with it. It is called on the
+ * library's own thread, which renews the leases: it must not block, call any function of this library, throw or
+ * longjmp out. A write to stderr is fine.
+ */
+typedef void (*polyflake_lease_listener)(void *user, const struct polyflake_lease_event *event);
+
+/**
+ * An event that was kept, filled in by polyflake_next_lease_event.
+ */
+typedef struct polyflake_lease_record {
+  /**
+   * sizeof(polyflake_lease_record), set by the caller.
+   */
+  size_t size;
+  /**
+   * The node, if has_node is 1.
+   */
+  uint64_t node;
+  /**
+   * Whether it is about a node.
+   */
+  int has_node;
+  /**
+   * Whether somebody should look at it.
+   */
+  int is_warning;
+  /**
+   * What happened, as in polyflake_lease_event, NUL-terminated. Empty if there is no event.
+   */
+  char kind[32];
+  /**
+   * The store's address, without password, NUL-terminated.
+   */
+  char store[POLYFLAKE_STORE_SIZE];
+  /**
+   * All of it as a sentence, without secrets, NUL-terminated.
+   */
+  char message[496];
+} polyflake_lease_record;
+
+/**
  * A clock of the caller: it writes Unix ms to *unix_ms and returns 0. Any other return value makes the call fail with
  * POLYFLAKE_CLOCK_FAILED. user is the pointer that was given with the clock. It may be called from any thread that
  * uses the Snowflake, from several at once, and must not throw or longjmp out.
@@ -263,8 +400,9 @@ typedef int (*polyflake_clock)(void *user, int64_t *unix_ms);
  * 2. last = *cursor, next = last + 1. Go on only if next lies in now's tick: if now - ((next >> sequence_bits) *
  *    tick_ms + epoch_ms), modulo 2^64, is below tick_ms.
  * 3. Go on only if last < **limit. Both words may change at any time.
- * 4. Compare-and-swap *cursor from last to next. The ID is (next >> sequence_bits) << timestamp_shift | (next & mask)
- *    << sequence_shift | node, where mask is (1 << sequence_bits) - 1.
+ * 4. Load *node: a lease may change it.
+ * 5. Compare-and-swap *cursor from last to next. The ID is (next >> sequence_bits) << timestamp_shift | (next & mask)
+ *    << sequence_shift | what *node was, where mask is (1 << sequence_bits) - 1.
  *
  * Otherwise, and if the swap fails, call polyflake_next_id.
  */
@@ -274,7 +412,7 @@ typedef struct polyflake_words {
    */
   size_t size;
   /**
-   * The counter at a reading of the clock. Lives as long as the library, as all words do but limit.
+   * The counter at a reading of the clock. Lives as long as the library, as all words do but limit and node.
    */
   const uint64_t *clock_start;
   /**
@@ -298,9 +436,9 @@ typedef struct polyflake_words {
    */
   uint64_t tick_ms;
   /**
-   * The node bits in their place.
+   * The node bits in their place: a word in the Snowflake too.
    */
-  uint64_t node;
+  const uint64_t *node;
   /**
    * The width of the sequence, in bits.
    */
@@ -339,6 +477,10 @@ typedef struct polyflake_stats {
    * The start of the last ID's tick, in Unix ms; -1 before the first ID.
    */
   int64_t last_issued_ms;
+  /**
+   * How often the lease was lost: it expired, or another process had its node. 0 without a lease.
+   */
+  uint64_t lease_losses;
 } polyflake_stats;
 
 /**
@@ -527,6 +669,42 @@ polyflake_status polyflake_layout_max_id(const struct polyflake_layout *layout,
                                          struct polyflake_detail *detail);
 
 /**
+ * Gets the lease of a Snowflake. Set lease->size first. Works on a closed Snowflake too. Without a lease, state is
+ * POLYFLAKE_LEASE_STATE_NONE and the rest 0. Reads the clock once.
+ *
+ * Returns POLYFLAKE_CLOCK_FAILED if the caller's clock fails, or POLYFLAKE_FORKED in a child process if there is no
+ * state file.
+ */
+polyflake_status polyflake_snowflake_lease(const struct polyflake_snowflake *snowflake,
+                                           struct polyflake_lease *lease,
+                                           struct polyflake_detail *detail);
+
+/**
+ * Returns the permanent name of a lease's state: "none", "held", "unreachable", "lost" or "closed"; "unknown" for any
+ * other number. A static string.
+ */
+const char *polyflake_lease_state_name(int state);
+
+/**
+ * Calls a function with everything that happens to the leases of this process from now on: a lease was acquired, lost
+ * or given back, a store does not answer. There is one listener at a time: another one replaces it, and NULL ends it.
+ * Once this has returned, the one before is not called any more.
+ *
+ * user must stay valid until then.
+ */
+polyflake_status polyflake_set_lease_listener(polyflake_lease_listener listener,
+                                              void *user,
+                                              struct polyflake_detail *detail);
+
+/**
+ * Takes the oldest event that was kept, for languages whose functions cannot be called on another thread. The first
+ * call begins to keep events: at most 100, and what happens while there are as many is not kept. Set record->size
+ * first. kind is empty if there is none.
+ */
+polyflake_status polyflake_next_lease_event(struct polyflake_lease_record *record,
+                                            struct polyflake_detail *detail);
+
+/**
  * Returns new options with their default values; only the node has no default. Never NULL. Free them with
  * polyflake_options_free.
  */
@@ -550,6 +728,8 @@ void polyflake_options_free(struct polyflake_options *options);
  * clock            "system" (the default) or "steady"; replaces a clock set by polyflake_options_set_clock
  * state            the path of a file through which all processes of this host share the node, in any bytes;
  *                  none by default
+ * lease            the address of a store from which the node is leased, such as "redis://host/0": then node need not be
+ *                  set, and narrows the choice if it is; none by default
  *
  * The values in ms range from 0 to 4294967295.
  *
@@ -638,11 +818,16 @@ polyflake_status polyflake_reset_state(const char *path,
  * opening one right after a reboot. With a clock of the caller, that clock must advance by as much before there are
  * IDs.
  *
+ * With a lease, this asks the store for a node, and waits for one for at most the address's wait (its ttl + 5 s, so 35 s
+ * by default). Snowflakes of one process with the same address and layout share one lease. A thread of the library
+ * renews it until the last of them is closed, or was freed a ttl ago. It takes no signals.
+ *
  * Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION for any other option, also if
  * max_ahead_ms or max_backward_ms differ from those of a shared cursor, or if that cursor uses another state file or
- * none; POLYFLAKE_FORKED for a node that the parent process used before a fork without a state file;
- * POLYFLAKE_STATE_FILE if the state file cannot be used; or POLYFLAKE_CLOCK_FAILED if the caller's clock fails, which
- * is read here only for a state file.
+ * none, and for a lease with a state file or with a clock of the caller; POLYFLAKE_FORKED for a node that the parent
+ * process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
+ * POLYFLAKE_LEASE_UNAVAILABLE if no node is free or the store cannot be reached; or POLYFLAKE_CLOCK_FAILED if the
+ * caller's clock fails, which is read here only for a state file.
  */
 polyflake_status polyflake_snowflake_new(const struct polyflake_options *options,
                                          struct polyflake_snowflake **snowflake,
@@ -653,12 +838,16 @@ polyflake_status polyflake_snowflake_new(const struct polyflake_options *options
  * waiting in other threads; a call that already has its IDs returns them. Other Snowflakes on the same cursor are not
  * affected. Closing again does nothing, and so does NULL. It frees nothing: call polyflake_snowflake_free once no
  * thread is in a call.
+ *
+ * The last Snowflake on a lease gives its node back: this waits for the store, for at most a sixth of the ttl or 5 s.
+ * The node is then free at once, and no thread of the library is left.
  */
 void polyflake_snowflake_close(const struct polyflake_snowflake *snowflake);
 
 /**
  * Frees a Snowflake that no thread uses any more, closed or not. Its cursor lives as long as the process, and so does
- * its hold on a state file. Does nothing for NULL.
+ * its hold on a state file. Its lease is kept for a ttl if it was not closed, so that the next Snowflake finds it. Does
+ * nothing for NULL.
  */
 void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
 
@@ -668,7 +857,8 @@ void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
  * Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not enough (a step back of more
  * than max_backward_ms is not waited for), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the layout's range,
  * POLYFLAKE_CLOCK_FAILED if the caller's clock fails, POLYFLAKE_FORKED in a child process if there is no state file,
- * POLYFLAKE_STATE_FILE if the state file can no longer be used, or POLYFLAKE_CLOSED.
+ * POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired and was
+ * not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
  */
 polyflake_status polyflake_next_id(const struct polyflake_snowflake *snowflake,
                                    uint64_t *id,
@@ -716,7 +906,8 @@ polyflake_status polyflake_check_batch(int64_t n, struct polyflake_detail *detai
 const struct polyflake_layout *polyflake_snowflake_layout(const struct polyflake_snowflake *snowflake);
 
 /**
- * Gets all node bits together, the highest field first. Works on a closed Snowflake too.
+ * Gets all node bits together, the highest field first. Works on a closed Snowflake too. With a lease it may change: it
+ * is the node of the last ID, or of the next one.
  */
 polyflake_status polyflake_snowflake_node(const struct polyflake_snowflake *snowflake,
                                           uint64_t *node,

@@ -5,7 +5,8 @@
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 
-../../tools/need php php-cli phpunit phpunit phpcs php-codesniffer cgi-fcgi libfcgi-bin || true
+../../tools/need php php-cli phpunit phpunit phpcs php-codesniffer cgi-fcgi libfcgi-bin \
+  redis-server redis-server || true
 if [ -z "$(PATH="$PATH:/usr/sbin" compgen -c php-fpm)" ]; then ../../tools/need php-fpm php-fpm || true; fi
 
 passed=0

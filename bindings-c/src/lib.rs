@@ -6,6 +6,7 @@
 #![allow(clippy::missing_safety_doc, reason = "the header's introduction says what every pointer must be")]
 
 mod layout;
+mod lease;
 mod options;
 mod snowflake;
 mod status;
@@ -14,6 +15,7 @@ mod text;
 use core::ffi::{c_char, c_uint};
 
 pub use layout::*;
+pub use lease::*;
 pub use options::*;
 pub use snowflake::*;
 pub use status::*;

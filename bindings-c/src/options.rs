@@ -74,6 +74,8 @@ pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options)
 /// clock            "system" (the default) or "steady"; replaces a clock set by polyflake_options_set_clock
 /// state            the path of a file through which all processes of this host share the node, in any bytes;
 ///                  none by default
+/// lease            the address of a store from which the node is leased, such as "redis://host/0": then node need not be
+///                  set, and narrows the choice if it is; none by default
 ///
 /// The values in ms range from 0 to 4294967295.
 ///

@@ -2,7 +2,7 @@
 
 use core::ffi::c_uint;
 
-use polyflake::{MAX_BATCH, Snowflake, batch_size};
+use polyflake::{Error, MAX_BATCH, Options, Snowflake, batch_size};
 
 use crate::layout::polyflake_layout;
 use crate::options::{CallersClock, polyflake_options};
@@ -13,12 +13,12 @@ use crate::status::{
 /// Issues unique, time-ordered 64-bit IDs. Any number of threads may use it at once.
 #[derive(Debug)]
 pub struct polyflake_snowflake {
-    snowflake: AnySnowflake,
+    pub(crate) snowflake: AnySnowflake,
     layout: polyflake_layout,
 }
 
 #[derive(Debug)]
-enum AnySnowflake {
+pub(crate) enum AnySnowflake {
     Builtin(Snowflake),
     Callers(Snowflake<CallersClock>),
 }
@@ -27,11 +27,12 @@ enum AnySnowflake {
 macro_rules! with {
     ($snowflake:expr, $ids:ident => $call:expr) => {
         match &$snowflake.snowflake {
-            AnySnowflake::Builtin($ids) => $call,
-            AnySnowflake::Callers($ids) => $call,
+            $crate::snowflake::AnySnowflake::Builtin($ids) => $call,
+            $crate::snowflake::AnySnowflake::Callers($ids) => $call,
         }
     };
 }
+pub(crate) use with;
 
 /// Counters for monitoring, since the cursor was created. Counted only on slow paths.
 #[repr(C)]
@@ -47,6 +48,8 @@ pub struct polyflake_stats {
     pub lead_ms: u64,
     /// The start of the last ID's tick, in Unix ms; -1 before the first ID.
     pub last_issued_ms: i64,
+    /// How often the lease was lost: it expired, or another process had its node. 0 without a lease.
+    pub lease_losses: u64,
 }
 
 /// The largest batch of bindings that allocate the array themselves; see polyflake_check_batch.
@@ -54,7 +57,7 @@ pub const POLYFLAKE_MAX_BATCH: u64 = 16_777_216;
 
 const _: () = assert!(POLYFLAKE_MAX_BATCH == MAX_BATCH);
 
-const SNOWFLAKE: &str = "snowflake is NULL";
+pub(crate) const SNOWFLAKE: &str = "snowflake is NULL";
 
 /// Creates a Snowflake from options, which are copied. Free it with polyflake_snowflake_free.
 ///
@@ -68,11 +71,16 @@ const SNOWFLAKE: &str = "snowflake is NULL";
 /// opening one right after a reboot. With a clock of the caller, that clock must advance by as much before there are
 /// IDs.
 ///
+/// With a lease, this asks the store for a node, and waits for one for at most the address's wait (its ttl + 5 s, so 35 s
+/// by default). Snowflakes of one process with the same address and layout share one lease. A thread of the library
+/// renews it until the last of them is closed, or was freed a ttl ago. It takes no signals.
+///
 /// Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION for any other option, also if
 /// max_ahead_ms or max_backward_ms differ from those of a shared cursor, or if that cursor uses another state file or
-/// none; POLYFLAKE_FORKED for a node that the parent process used before a fork without a state file;
-/// POLYFLAKE_STATE_FILE if the state file cannot be used; or POLYFLAKE_CLOCK_FAILED if the caller's clock fails, which
-/// is read here only for a state file.
+/// none, and for a lease with a state file or with a clock of the caller; POLYFLAKE_FORKED for a node that the parent
+/// process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
+/// POLYFLAKE_LEASE_UNAVAILABLE if no node is free or the store cannot be reached; or POLYFLAKE_CLOCK_FAILED if the
+/// caller's clock fails, which is read here only for a state file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_new(
     options: *const polyflake_options,
@@ -84,7 +92,7 @@ pub unsafe extern "C" fn polyflake_snowflake_new(
         let (from, snowflake) =
             unsafe { (given(options, "options is NULL")?, output(snowflake, "snowflake is NULL")?) };
         let made = match from.clock {
-            None => AnySnowflake::Builtin(from.options.build()?),
+            None => AnySnowflake::Builtin(build(&from.options)?),
             Some(clock) => AnySnowflake::Callers(from.options.build_with_clock(clock)?),
         };
         let layout = match &made {
@@ -97,10 +105,27 @@ pub unsafe extern "C" fn polyflake_snowflake_new(
     })
 }
 
+/// By the lease, where there is one.
+#[cfg(feature = "coordination")]
+fn build(options: &Options) -> Result<Snowflake, Error> {
+    match options.lease_terms()? {
+        Some(_) => polyflake_coordination::open(options),
+        None => options.build(),
+    }
+}
+
+#[cfg(not(feature = "coordination"))]
+fn build(options: &Options) -> Result<Snowflake, Error> {
+    options.build()
+}
+
 /// Closes a Snowflake. From then on, calls for an ID or for stats return POLYFLAKE_CLOSED, and so do calls that are
 /// waiting in other threads; a call that already has its IDs returns them. Other Snowflakes on the same cursor are not
 /// affected. Closing again does nothing, and so does NULL. It frees nothing: call polyflake_snowflake_free once no
 /// thread is in a call.
+///
+/// The last Snowflake on a lease gives its node back: this waits for the store, for at most a sixth of the ttl or 5 s.
+/// The node is then free at once, and no thread of the library is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_close(snowflake: *const polyflake_snowflake) {
     // SAFETY: as the header requires.
@@ -113,7 +138,8 @@ pub unsafe extern "C" fn polyflake_snowflake_close(snowflake: *const polyflake_s
 }
 
 /// Frees a Snowflake that no thread uses any more, closed or not. Its cursor lives as long as the process, and so does
-/// its hold on a state file. Does nothing for NULL.
+/// its hold on a state file. Its lease is kept for a ttl if it was not closed, so that the next Snowflake finds it. Does
+/// nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snowflake) {
     if !snowflake.is_null() {
@@ -127,7 +153,8 @@ pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snow
 /// Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not enough (a step back of more
 /// than max_backward_ms is not waited for), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the layout's range,
 /// POLYFLAKE_CLOCK_FAILED if the caller's clock fails, POLYFLAKE_FORKED in a child process if there is no state file,
-/// POLYFLAKE_STATE_FILE if the state file can no longer be used, or POLYFLAKE_CLOSED.
+/// POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired and was
+/// not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id(
     snowflake: *const polyflake_snowflake,
@@ -233,7 +260,8 @@ pub unsafe extern "C" fn polyflake_snowflake_layout(
     }
 }
 
-/// Gets all node bits together, the highest field first. Works on a closed Snowflake too.
+/// Gets all node bits together, the highest field first. Works on a closed Snowflake too. With a lease it may change: it
+/// is the node of the last ID, or of the next one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_node(
     snowflake: *const polyflake_snowflake,
@@ -270,8 +298,7 @@ pub unsafe extern "C" fn polyflake_snowflake_node(
 pub struct polyflake_words {
     /// sizeof(polyflake_words), set by the caller.
     pub size: usize,
-    /// The counter at a reading of the clock. Lives as long as the library, as all words do but limit
-    /// and node.
+    /// The counter at a reading of the clock. Lives as long as the library, as all words do but limit and node.
     pub clock_start: *const u64,
     /// What that reading gave.
     pub clock_kept: *const u64,
@@ -349,6 +376,7 @@ pub unsafe extern "C" fn polyflake_snowflake_stats(
             rollbacks: counted.rollbacks,
             lead_ms: counted.lead_ms,
             last_issued_ms: counted.last_issued_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(-1),
+            lease_losses: counted.lease_losses,
         };
         // SAFETY: as the header requires.
         unsafe { write_sized(stats, length_with!(polyflake_stats, last_issued_ms: i64), &value) }

@@ -51,7 +51,7 @@ pub struct polyflake_detail {
     /// How many ms the clock is behind the last ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS; otherwise 0.
     pub behind_ms: u64,
     /// How many ms the clock must advance before the next ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS and
-    /// POLYFLAKE_SEQUENCE_EXHAUSTED; otherwise 0.
+    /// POLYFLAKE_SEQUENCE_EXHAUSTED; in how many ms the store is asked again, for POLYFLAKE_LEASE_LOST; otherwise 0.
     pub retry_after_ms: u64,
     /// What is wrong and what would work, NUL-terminated.
     pub message: [c_char; 496],

@@ -17,6 +17,7 @@ enum {
   POLYFLAKE_OK = 0,
   POLYFLAKE_TIME_OUT_OF_RANGE = 6,
   POLYFLAKE_CLOSED = 14,
+  POLYFLAKE_LEASE_STATE_NONE = 0,
   POLYFLAKE_LAYOUT_TEXT_SIZE = 352,
   POLYFLAKE_ID_TEXT_SIZE = 21
 };
@@ -72,7 +73,27 @@ typedef struct polyflake_stats {
   uint64_t rollbacks;
   uint64_t lead_ms;
   int64_t last_issued_ms;
+  uint64_t lease_losses;
 } polyflake_stats;
+
+typedef struct polyflake_lease {
+  size_t size;
+  uint64_t node;
+  uint64_t bound_ms;
+  uint64_t left_ms;
+  int state;
+  char store[256];
+} polyflake_lease;
+
+typedef struct polyflake_lease_record {
+  size_t size;
+  uint64_t node;
+  int has_node;
+  int is_warning;
+  char kind[32];
+  char store[256];
+  char message[496];
+} polyflake_lease_record;
 
 unsigned int polyflake_abi_version(void);
 polyflake_status polyflake_layout_parse(
@@ -94,6 +115,11 @@ polyflake_status polyflake_layout_min_id(
 polyflake_status polyflake_layout_max_id(
     const struct polyflake_layout *layout, int64_t unix_ms, uint32_t nanoseconds, uint64_t *id,
     struct polyflake_detail *detail);
+polyflake_status polyflake_snowflake_lease(
+    const struct polyflake_snowflake *snowflake, struct polyflake_lease *lease, struct polyflake_detail *detail);
+const char *polyflake_lease_state_name(int state);
+polyflake_status polyflake_next_lease_event(
+    struct polyflake_lease_record *record, struct polyflake_detail *detail);
 struct polyflake_options *polyflake_options_new(void);
 void polyflake_options_free(struct polyflake_options *options);
 polyflake_status polyflake_options_set_bytes(

@@ -65,11 +65,16 @@ final class Snowflake implements IteratorAggregate
      *     string always names a built-in clock: for a function, pass a closure such as time(...). See README.md
      * @param ?string $state the path of a file through which all processes of this host share the node. It is created
      *     if it does not exist, which takes about a second
+     * @param ?string $lease the address of a store from which the node is leased, such as "redis://host/0". Then $node
+     *     need not be given, and narrows the choice if it is. Waits for a node, for at most the address's wait (its ttl
+     *     + 5 s, so 35 s by default). All Snowflakes of a process on one address and layout share a lease
      * @throws Exception\InvalidLayoutException if the layout cannot work
      * @throws Exception\UnknownLayoutException if no preset has this name
      * @throws Exception\InvalidNodeException if the node is missing or does not fit the layout
      * @throws Exception\InvalidOptionException if another option is invalid, if maxBackwardMs or maxAheadMs differ from
-     *     those of a shared cursor, or if that cursor uses another state file or none
+     *     those of a shared cursor, or if that cursor uses another state file or none, and for a lease with a state
+     *     file or a custom clock
+     * @throws Exception\LeaseUnavailableException if no node is free to be leased, or the store cannot be reached
      * @throws Exception\StateFileException if the state file cannot be used; the message says why
      * @throws Exception\ClockFailedException if the custom clock threw, which is read here only for a state file
      * @throws Exception\ForkedException for a node that the parent process used before a fork without a state file
@@ -84,6 +89,7 @@ final class Snowflake implements IteratorAggregate
         ?string $sequenceStart = null,
         string|callable|null $clock = null,
         ?string $state = null,
+        ?string $lease = null,
     ) {
         $this->ffi = Library::ffi();
         $this->nextIdOrZero = $this->ffi->polyflake_next_id_or_zero;
@@ -97,6 +103,7 @@ final class Snowflake implements IteratorAggregate
             'sequence_start' => $sequenceStart,
             'clock' => is_string($clock) ? $clock : null,
             'state' => $state,
+            'lease' => $lease,
         ];
         $options = $this->ffi->polyflake_options_new();
         try {
@@ -126,8 +133,7 @@ final class Snowflake implements IteratorAggregate
             }
         }
         $this->layout = Layout::fromPointer($this->ffi->polyflake_snowflake_layout($this->pointer));
-        $this->check($this->ffi->polyflake_snowflake_node($this->pointer, $this->id, $this->detail));
-        $this->node = $this->id[0];
+        $this->node();
     }
 
     public function __destruct()
@@ -143,6 +149,9 @@ final class Snowflake implements IteratorAggregate
     /**
      * Closes this Snowflake: from then on, calls for an ID or for stats throw ClosedException. Other Snowflakes on the
      * same node or state file are not affected. Closing again does nothing.
+     *
+     * The last one on a lease gives its node back: it waits for the store, for at most 5 s. A Snowflake that is only
+     * destroyed, as at the end of a request, keeps its lease for a ttl, so that the next request finds it.
      */
     public function close(): void
     {
@@ -159,6 +168,7 @@ final class Snowflake implements IteratorAggregate
      * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns what it threw
      * @throws Exception\ForkedException in a child process, if there is no state file
      * @throws Exception\StateFileException if the state file was renamed, deleted or replaced, or cannot be written
+     * @throws Exception\LeaseLostException if the lease has expired, and the store has not renewed it in that time
      * @throws Exception\ClosedException after close()
      * @throws Exception\InvalidIdException if the ID's top bit is set, which happens only with layouts of 64 bits: use
      *     nextIdString() for them
@@ -240,11 +250,43 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
-     * All node bits together, the highest field first.
+     * All node bits together, the highest field first. With a lease it may change, when the lease was lost: it is the
+     * node of the last ID, or of the next one.
      */
     public function node(): int
     {
+        if ($this->pointer !== null) {
+            $node = Core::room('uint64_t');
+            $this->check($this->ffi->polyflake_snowflake_node($this->pointer, $node, $this->detail));
+            $this->node = $node[0];
+        }
         return $this->node;
+    }
+
+    /**
+     * The lease; null if this Snowflake has none. Reads the clock once.
+     *
+     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns what it threw
+     * @throws Exception\ForkedException in a child process, if there is no state file
+     */
+    public function lease(): ?Lease
+    {
+        $room = Core::struct('polyflake_lease');
+        $status = $this->ffi->polyflake_snowflake_lease($this->pointer, $room, $this->detail);
+        if ($status !== 0) {
+            throw $this->failure($status);
+        }
+        $lease = $room[0];
+        if ($lease->state === $this->ffi->POLYFLAKE_LEASE_STATE_NONE) {
+            return null;
+        }
+        return new Lease(
+            node: $lease->node,
+            boundMs: $lease->bound_ms ?: null,
+            leftMs: $lease->left_ms,
+            store: FFI::string($lease->store),
+            state: $this->ffi->polyflake_lease_state_name($lease->state),
+        );
     }
 
     /**
@@ -268,6 +310,7 @@ final class Snowflake implements IteratorAggregate
             rollbacks: $stats->rollbacks,
             leadMs: $stats->lead_ms,
             lastIssuedMs: $lastIssuedMs < 0 ? null : $lastIssuedMs,
+            leaseLosses: $stats->lease_losses,
         );
     }
 
@@ -299,6 +342,37 @@ final class Snowflake implements IteratorAggregate
     {
         $detail = Core::detail();
         Core::check(Library::ffi()->polyflake_reset_state($path, strlen($path), $detail), $detail);
+    }
+
+    /**
+     * Logs what has happened to the leases of this process since the last call: a lease was acquired, lost or given
+     * back, a store does not answer. Call it now and then, such as at the end of each request: PHP cannot be called at
+     * the moment when something happens. The first call of a process begins to keep events, at most 100.
+     *
+     * @param \Psr\Log\LoggerInterface|callable(string, string, array<string, int|string>): mixed $log a logger, or a
+     *     function that is called with a level of PSR-3 ("info" or "warning"), a message and its context: kind, store
+     *     and, if the event is about one, node
+     * @return int how many events there were
+     * @throws LibraryException if libpolyflake cannot be used
+     */
+    public static function logLeaseEvents(\Psr\Log\LoggerInterface|callable $log): int
+    {
+        $log = is_callable($log) ? $log : $log->log(...);
+        $room = Core::struct('polyflake_lease_record');
+        $detail = Core::detail();
+        for ($count = 0;; $count++) {
+            Core::check(Library::ffi()->polyflake_next_lease_event($room, $detail), $detail);
+            $event = $room[0];
+            $kind = FFI::string($event->kind);
+            if ($kind === '') {
+                return $count;
+            }
+            $context = ['kind' => $kind, 'store' => FFI::string($event->store)];
+            if ($event->has_node !== 0) {
+                $context['node'] = $event->node;
+            }
+            $log($event->is_warning !== 0 ? 'warning' : 'info', FFI::string($event->message), $context);
+        }
     }
 
     public function __clone()

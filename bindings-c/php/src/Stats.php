@@ -21,6 +21,8 @@ final class Stats
         public readonly int $leadMs,
         /** The start of the last ID's tick, in Unix ms; null before the first ID. */
         public readonly ?int $lastIssuedMs,
+        /** How often the lease was lost: it expired, or another process had its node. 0 without a lease. */
+        public readonly int $leaseLosses,
     ) {
     }
 }

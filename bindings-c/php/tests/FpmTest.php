@@ -80,6 +80,39 @@ final class FpmTest extends TestCase
         self::assertSame([3], array_values(array_unique($serve())));
     }
 
+    public function testEachWorkerLeasesOneNode(): void
+    {
+        $this->start(['ffi.enable' => 'true']);
+        $this->serveLeased();
+    }
+
+    public function testPreloadingLeasesNothing(): void
+    {
+        $this->start(['opcache.preload' => dirname(__DIR__) . '/preload.php', 'ffi.enable' => 'preload']);
+        self::assertFileDoesNotExist("{$this->folder->path}/leases.db");
+        $this->serveLeased();
+    }
+
+    public function testALeaseOfTheMasterIsNotItsWorkers(): void
+    {
+        $this->start(['opcache.preload' => __DIR__ . '/scripts/preload-lease.php', 'ffi.enable' => 'preload']);
+        self::assertFileExists("{$this->folder->path}/leases.db");
+        $this->serveLeased();
+    }
+
+    /**
+     * Each answer checks that the node of a worker is that of its earlier requests.
+     */
+    private function serveLeased(): void
+    {
+        $serve = fn (): array => $this->answers(__DIR__ . '/scripts/fpm-lease.php');
+        $served = $this->serveUntil(static fn (array $served): bool => count($served) > 1, $serve);
+        self::assertCount(count($served), array_unique($served));
+        foreach ($served as $node) {
+            self::assertContains($node, range(700, 720));
+        }
+    }
+
     /** @var array<string, int> every ID seen in any round of a test */
     private array $ids = [];
 
@@ -146,6 +179,8 @@ final class FpmTest extends TestCase
         $isRoot = posix_geteuid() === 0;
         $limits = "pm = static\npm.max_children = " . self::WORKERS;
         $environment = "env[HOST_NUMBER] = 3\nenv[WORKER_SLOTS] = $path/slots\nenv[STATE_FILE] = $path/state";
+        $lease = "sqlite://$path/leases.db?wait=30s&nodes=700-720";
+        $environment .= "\nenv[LEASE] = \"$lease\"";
         foreach (['POLYFLAKE_LIBRARY', 'LD_LIBRARY_PATH'] as $name) {
             $environment .= getenv($name) === false ? '' : "\nenv[$name] = " . getenv($name);
         }
@@ -170,7 +205,8 @@ final class FpmTest extends TestCase
         }
         $output = ['file', "$path/log", 'a'];
         $command = [$fpm, '-F', '-y', "$path/fpm.conf", ...$options];
-        $this->fpm = proc_open($command, [1 => $output, 2 => $output], $pipes) ?: null;
+        $ofMaster = ['LEASE' => $lease] + getenv();
+        $this->fpm = proc_open($command, [1 => $output, 2 => $output], $pipes, null, $ofMaster) ?: null;
         // The socket's file is there a moment before the server listens.
         for ($waits = 0; !$client = @stream_socket_client("unix://$path/socket"); $waits++) {
             $status = proc_get_status($this->fpm);

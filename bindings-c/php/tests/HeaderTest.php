@@ -46,8 +46,8 @@ final class HeaderTest extends TestCase
             }
         }
         $types = array_filter($called[1], static fn (string $name): bool => preg_match('/_(layout_info|decoded|detail'
-            . '|field|stats|clock)$/', $name) === 0 || str_contains($name, 'set_') || $name === 'polyflake_layout_field'
-            || $name === 'polyflake_snowflake_stats');
+            . '|field|stats|clock|lease|lease_record)$/', $name) === 0 || str_contains($name, 'set_')
+            || $name === 'polyflake_layout_field' || preg_match('/_snowflake_(stats|lease)$/', $name) === 1);
         self::assertEqualsCanonicalizing($functions, array_values(array_unique($types)));
     }
 

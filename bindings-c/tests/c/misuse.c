@@ -197,6 +197,8 @@ static void null_snowflakes(void) {
   stats.size = sizeof stats;
   polyflake_words words;
   words.size = sizeof words;
+  polyflake_lease lease;
+  lease.size = sizeof lease;
   fill_with_sentinel(ids, sizeof ids);
 
   CHECK_NULL("options", polyflake_snowflake_new(NULL, &none, &detail));
@@ -213,6 +215,8 @@ static void null_snowflakes(void) {
   CHECK_NULL("snowflake", polyflake_snowflake_stats(NULL, &stats, &detail));
   CHECK_NULL("struct", polyflake_snowflake_stats(snowflake, NULL, &detail));
   CHECK_NULL("snowflake", polyflake_snowflake_words(NULL, &words, &detail));
+  CHECK_NULL("snowflake", polyflake_snowflake_lease(NULL, &lease, &detail));
+  CHECK_NULL("struct", polyflake_snowflake_lease(snowflake, NULL, &detail));
 
   CHECK_NULL_BARE(polyflake_snowflake_new(NULL, &none, NULL));
   CHECK_NULL_BARE(polyflake_snowflake_new(options, NULL, NULL));
@@ -225,6 +229,9 @@ static void null_snowflakes(void) {
   CHECK_NULL_BARE(polyflake_snowflake_node(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_snowflake_stats(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_snowflake_words(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_snowflake_lease(NULL, NULL, NULL));
+  CHECK_NULL("struct", polyflake_next_lease_event(NULL, &detail));
+  CHECK_NULL_BARE(polyflake_next_lease_event(NULL, NULL));
 
   begin("NULL", "no Snowflake call wrote an output");
   CHECK(none == NULL);
@@ -282,6 +289,8 @@ union any_struct {
   polyflake_decoded decoded;
   polyflake_stats stats;
   polyflake_words words;
+  polyflake_lease lease;
+  polyflake_lease_record record;
   unsigned char bytes[1024];
 };
 
@@ -315,23 +324,38 @@ fill_words(const struct subjects *of, polyflake_detail *detail, union any_struct
   return polyflake_snowflake_words(of->on_system_clock, &out->words, detail);
 }
 
+static polyflake_status
+fill_lease(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
+  return polyflake_snowflake_lease(of->snowflake, &out->lease, detail);
+}
+
+static polyflake_status
+fill_record(const struct subjects *of, polyflake_detail *detail, union any_struct *out) {
+  (void)of;
+  return polyflake_next_lease_event(&out->record, detail);
+}
+
 static void sized_structs(void) {
   static const struct {
     const char *name;
     size_t size;
+    /* The length in the first release. */
+    size_t first;
     polyflake_status (*fill)(const struct subjects *of, polyflake_detail *detail, union any_struct *out);
   } structs[] = {
-      {"polyflake_layout_info", sizeof(polyflake_layout_info), fill_info},
-      {"polyflake_field", sizeof(polyflake_field), fill_field},
-      {"polyflake_decoded", sizeof(polyflake_decoded), fill_decoded},
-      {"polyflake_stats", sizeof(polyflake_stats), fill_stats},
-      {"polyflake_words", sizeof(polyflake_words), fill_words},
+      {"polyflake_layout_info", sizeof(polyflake_layout_info), sizeof(polyflake_layout_info), fill_info},
+      {"polyflake_field", sizeof(polyflake_field), sizeof(polyflake_field), fill_field},
+      {"polyflake_decoded", sizeof(polyflake_decoded), sizeof(polyflake_decoded), fill_decoded},
+      {"polyflake_stats", sizeof(polyflake_stats), offsetof(polyflake_stats, lease_losses), fill_stats},
+      {"polyflake_words", sizeof(polyflake_words), sizeof(polyflake_words), fill_words},
+      {"polyflake_lease", sizeof(polyflake_lease), sizeof(polyflake_lease), fill_lease},
+      {"polyflake_lease_record", sizeof(polyflake_lease_record), sizeof(polyflake_lease_record), fill_record},
   };
   struct clock_answer clock = {NOW, 0, 0};
   struct subjects of = {parsed("twitter"), snowflake_with_clock(&clock), snowflake_of_node("513")};
   for (size_t n = 0; n < sizeof structs / sizeof *structs; n++) {
     /* Not one less than the size: what is left out then may be padding. */
-    const size_t rejected[] = {0, 1, sizeof(size_t), structs[n].size - sizeof(uint64_t)};
+    const size_t rejected[] = {0, 1, sizeof(size_t), structs[n].first - sizeof(uint64_t)};
     union any_struct out;
     const size_t rest = sizeof out - sizeof out.size;
 
@@ -972,6 +996,64 @@ static void forks(void) {
   check_fork("the caller's clock", snowflake_with_clock(&clock));
 }
 
+/* ---- leases: the rest is in lease.c ---- */
+
+static void never(void *user, const polyflake_lease_event *event) {
+  (void)event;
+  *(int *)user = 1;
+}
+
+static void no_lease(void) {
+  struct clock_answer clock = {NOW, 0, 0};
+  int was_called = 0;
+  begin("leases", "a Snowflake without one says so, also when it is closed");
+  polyflake_snowflake *snowflake = snowflake_with_clock(&clock);
+  for (int twice = 0; twice < 2; twice++) {
+    polyflake_lease lease;
+    fill_with_sentinel(&lease, sizeof lease);
+    lease.size = sizeof lease;
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_lease(snowflake, &lease, NULL));
+    CHECK_TEXT("none", polyflake_lease_state_name(lease.state));
+    CHECK_NUMBER(0, lease.node);
+    CHECK_NUMBER(0, lease.bound_ms);
+    CHECK_NUMBER(0, lease.left_ms);
+    CHECK_TEXT("", lease.store);
+    polyflake_snowflake_close(snowflake);
+  }
+  polyflake_snowflake_free(snowflake);
+
+  begin("leases", "fail with what they cannot go with");
+  static const char *const others[][2] = {{"clock", "of the caller"}, {"state", "/tmp/never"}};
+  for (size_t n = 0; n < 2; n++) {
+    polyflake_options *options = n == 0 ? options_with_clock(&clock) : polyflake_options_new();
+    polyflake_detail detail = fresh_detail();
+    polyflake_snowflake *none = NULL;
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "lease", "sqlite:///never/made.db", NULL));
+    if (n > 0) {
+      CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, others[n][0], others[n][1], NULL));
+    }
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_snowflake_new(options, &none, &detail));
+    CHECK(strstr(detail.message, others[n][0]) != NULL);
+    CHECK(none == NULL);
+    polyflake_options_free(options);
+  }
+
+  begin("leases", "a listener is set and ended without a lease, also with a NULL user");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_set_lease_listener(never, &was_called, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_set_lease_listener(never, &was_called, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_set_lease_listener(NULL, &was_called, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_set_lease_listener(NULL, NULL, NULL));
+  CHECK(!was_called);
+
+  begin("leases", "the names of states");
+  static const char *const names[] = {"none", "held", "unreachable", "lost", "closed"};
+  for (int state = 0; state < 5; state++) {
+    CHECK_TEXT(names[state], polyflake_lease_state_name(state));
+  }
+  CHECK_TEXT("unknown", polyflake_lease_state_name(-1));
+  CHECK_TEXT("unknown", polyflake_lease_state_name(5));
+}
+
 /* ---- statuses and versions ---- */
 
 static void statuses(void) {
@@ -1049,7 +1131,8 @@ int main(void) {
   closes();
   clocks();
   forks();
+  no_lease();
   statuses();
   versions();
-  return finish(155);
+  return finish(168);
 }

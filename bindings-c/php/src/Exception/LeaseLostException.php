@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Polyflake\Exception;
 
 /**
- * Error 13, lease_lost: the lease has expired; no more IDs are issued on it.
+ * Error 13, lease_lost: the lease has expired, and the store has not renewed it in the time that the call may
+ * wait. $retryAfterMs says in how many ms the store is asked again. The Snowflake recovers by itself.
  */
 final class LeaseLostException extends \RuntimeException implements PolyflakeException
 {

@@ -1,0 +1,158 @@
+package polyflake
+
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Lease leases the node from a store that all processes can reach, such as "redis://host/0". [Node] need not be given
+// then; [NodeFields] narrows the choice, and a node given whole is leased as that one.
+//
+// [New] waits for a node, for at most the address's wait (its ttl + 5 s, so 35 s by default), and returns
+// [ErrLeaseUnavailable] if none is free or the store cannot be reached. Snowflakes of one process with the same address
+// and layout share one lease. While the store cannot be reached, IDs are issued up to the lease's bound; then calls
+// return [ErrLeaseLost], until the store has renewed the lease or has given another node. [Snowflake.Close] gives the
+// node back. What happens to leases is logged: see [LogLeases].
+func Lease(address string) Option {
+	return Set("lease", address)
+}
+
+// LeaseInfo is a lease, from [Snowflake.Lease].
+type LeaseInfo struct {
+	// Node is the node that it has, or had last.
+	Node uint64
+	// Bound is until when it may issue without hearing from the store, in UTC; the zero time if it has no node now.
+	Bound time.Time
+	// Left is how long that is from now.
+	Left time.Duration
+	// Store is the store's address, without its password.
+	Store string
+	// State is "held"; "unreachable" if it has a node but the store did not answer when it was last asked; or "lost" if
+	// it has expired.
+	State string
+}
+
+// Lease returns the lease of the Snowflake. ok is false if it has none, and after [Snowflake.Close].
+func (s *Snowflake) Lease() (info LeaseInfo, ok bool) {
+	c := s.open.Load()
+	if c == nil || !s.isLeased {
+		return LeaseInfo{}, false
+	}
+	read := C.polyflake_lease{size: C.sizeof_polyflake_lease}
+	status := C.polyflake_go_lease(c.address, &read)
+	runtime.KeepAlive(c)
+	if status != C.POLYFLAKE_OK || read.state == C.POLYFLAKE_LEASE_STATE_NONE ||
+		read.state == C.POLYFLAKE_LEASE_STATE_CLOSED {
+		return LeaseInfo{}, false
+	}
+	info = LeaseInfo{
+		Node: uint64(read.node), Left: duration(uint64(read.left_ms)), Store: goText(read.store[:]),
+		State: C.GoString(C.polyflake_lease_state_name(read.state)),
+	}
+	if read.bound_ms > 0 {
+		info.Bound = time.UnixMilli(int64(read.bound_ms)).UTC()
+	}
+	return info, true
+}
+
+var (
+	leaseLogger  atomic.Pointer[slog.Logger] // nil for slog.Default
+	silentLogger = slog.New(slog.DiscardHandler)
+	listenOnce   sync.Once
+)
+
+// LogLeases sets where what happens to leases is logged: a lease was acquired, lost or given back, a store does not
+// answer, a clock differs. The levels are info and warn; each record has the attributes kind, store and, if it is about
+// one, node. The default is [slog.Default]. With nil, nothing is logged.
+func LogLeases(logger *slog.Logger) {
+	if logger == nil {
+		logger = silentLogger
+	}
+	leaseLogger.Store(logger)
+}
+
+// listen has what happens to leases logged, from the first lease on.
+func listen() {
+	listenOnce.Do(func() {
+		C.polyflake_go_listen()
+	})
+}
+
+type leaseEvent struct {
+	kind, store, message string
+	node                 uint64
+	hasNode, isWarning   bool
+	at                   time.Time
+}
+
+// keptEvents is how many events wait for a slow logger.
+const keptEvents = 1000
+
+var leaseEvents struct {
+	sync.Mutex
+	waiting []leaseEvent
+	isBusy  bool
+}
+
+// polyflakeLeaseEvent is called on the library's thread, which must not be kept waiting: a goroutine does the rest, and
+// ends when there is nothing left to do.
+//
+//export polyflakeLeaseEvent
+func polyflakeLeaseEvent(event *C.polyflake_lease_event) {
+	e := leaseEvent{
+		kind: C.GoString(event.kind), store: C.GoString(event.store), message: C.GoString(event.message),
+		node: uint64(event.node), hasNode: event.has_node != 0, isWarning: event.is_warning != 0, at: time.Now(),
+	}
+	leaseEvents.Lock()
+	defer leaseEvents.Unlock()
+	if len(leaseEvents.waiting) < keptEvents {
+		leaseEvents.waiting = append(leaseEvents.waiting, e)
+	}
+	if !leaseEvents.isBusy {
+		leaseEvents.isBusy = true
+		go logLeaseEvents()
+	}
+}
+
+func logLeaseEvents() {
+	for {
+		leaseEvents.Lock()
+		events := leaseEvents.waiting
+		leaseEvents.waiting = nil
+		leaseEvents.isBusy = len(events) > 0
+		leaseEvents.Unlock()
+		if len(events) == 0 {
+			return
+		}
+		for _, e := range events {
+			e.log()
+		}
+	}
+}
+
+func (e leaseEvent) log() {
+	logger := leaseLogger.Load()
+	if logger == nil {
+		logger = slog.Default()
+	}
+	level := slog.LevelInfo
+	if e.isWarning {
+		level = slog.LevelWarn
+	}
+	if !logger.Enabled(context.Background(), level) {
+		return
+	}
+	record := slog.NewRecord(e.at, level, "polyflake: "+e.message, 0)
+	record.AddAttrs(slog.String("kind", e.kind), slog.String("store", e.store))
+	if e.hasNode {
+		record.AddAttrs(slog.Uint64("node", e.node))
+	}
+	_ = logger.Handler().Handle(context.Background(), record)
+}

@@ -1,0 +1,166 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Polyflake\Tests;
+
+use PHPUnit\Framework\TestCase;
+use Polyflake\Exception\ClosedException;
+use Polyflake\Exception\InvalidNodeException;
+use Polyflake\Exception\InvalidOptionException;
+use Polyflake\Exception\LeaseUnavailableException;
+use Polyflake\Snowflake;
+
+/**
+ * Leases: nodes from a store. Their nodes are those of no other test, since a node that was leased cannot be used
+ * without a lease.
+ */
+final class LeaseTest extends TestCase
+{
+    use AssertsThrows;
+
+    private Folder $folder;
+    private string $store;
+
+    protected function setUp(): void
+    {
+        $this->folder = new Folder();
+        $this->store = "sqlite://{$this->folder->path}/leases.db?ttl=3s&wait=10s";
+    }
+
+    protected function tearDown(): void
+    {
+        $this->folder->remove();
+    }
+
+    public function testTwoShareALease(): void
+    {
+        $one = new Snowflake(lease: "$this->store&nodes=740-740");
+        $two = new Snowflake(lease: "$this->store&nodes=740-740");
+        $ids = [...$one->nextIds(1000), ...$two->nextIds(1000), $one->nextId(), $two->nextId()];
+        self::assertCount(2002, array_unique($ids));
+        self::assertSame(740, $one->decode($ids[0])->node);
+        self::assertSame([740, 740], [$one->node(), $two->node()]);
+        $lease = $one->lease();
+        self::assertNotNull($lease);
+        self::assertSame(740, $lease->node);
+        self::assertSame('held', $lease->state);
+        self::assertSame("sqlite://{$this->folder->path}/leases.db", $lease->store);
+        self::assertGreaterThan(0, $lease->leftMs);
+        self::assertLessThanOrEqual(4000, $lease->leftMs);
+        self::assertGreaterThan(1_700_000_000_000, $lease->boundMs);
+        self::assertSame(0, $one->stats()->leaseLosses);
+
+        $one->close();
+        self::assertSame('closed', $one->lease()?->state);
+        self::assertSame(740, $one->node());
+        $this->assertThrows(ClosedException::class, 'closed', $one->nextId(...));
+        self::assertSame(740, $two->decode($two->nextId())->node);
+        $two->close();
+        self::assertNull((new Snowflake(node: 741))->lease());
+    }
+
+    public function testAnotherProcessGetsTheNodeAfterClose(): void
+    {
+        $address = "$this->store&nodes=742-742&label=somebody";
+        $ids = new Snowflake(lease: $address);
+        $id = $ids->nextId();
+        $code = 'require $argv[1]; echo (new Polyflake\Snowflake(lease: $argv[2]))->nextId();';
+        $autoload = dirname(__DIR__) . '/autoload.php';
+        $program = Program::run(['-r', $code, $autoload, str_replace('wait=10s', 'wait=0s', $address)]);
+        self::assertStringContainsString('LeaseUnavailableException', $program->output);
+        self::assertStringContainsString('node 742 of `somebody` frees first', $program->output);
+        $ids->close();
+        // It ends at once, though it closes nothing.
+        $program = Program::run(['-r', $code, $autoload, $address]);
+        self::assertSame(0, $program->status, $program->output);
+        self::assertGreaterThan($id, (int) $program->output);
+        self::assertSame(742, $ids->decode((int) $program->output)->node);
+    }
+
+    public function testADestroyedOneKeepsItsLease(): void
+    {
+        $nodes = [];
+        for ($request = 0; $request < 20; $request++) {
+            $nodes[] = (new Snowflake(lease: "$this->store&nodes=750-790"))->node();
+        }
+        self::assertCount(1, array_unique($nodes));
+        (new Snowflake(lease: "$this->store&nodes=750-790"))->close();
+    }
+
+    public function testFork(): void
+    {
+        if (!function_exists('pcntl_fork')) {
+            self::markTestSkipped('needs the extension pcntl');
+        }
+        $program = Program::run([__DIR__ . '/scripts/fork-lease.php', "$this->store&nodes=743-744"]);
+        self::assertSame("forked\nforked\nanother node\nthe parent continues\n", $program->output);
+    }
+
+    public function testWrongOptions(): void
+    {
+        $make = static fn (mixed ...$options) => static fn () => new Snowflake(...$options);
+        $invalid = InvalidOptionException::class;
+        $this->assertThrows($invalid, 'lease', $make(lease: ''));
+        $this->assertThrows($invalid, 'redis://', $make(lease: 'gopher://host'));
+        $this->assertThrows($invalid, 'lease', $make(lease: $this->store, state: '/tmp/never'));
+        $this->assertThrows($invalid, 'lease', $make(lease: $this->store, clock: static fn (): int => 0));
+        $this->assertThrows(InvalidNodeException::class, '1024', $make(lease: $this->store, node: 1024));
+        $exception = $this->assertThrows(
+            LeaseUnavailableException::class,
+            'cannot be reached',
+            $make(lease: 'redis://u:geheim@127.0.0.1:1/0?wait=0s'),
+        );
+        self::assertStringNotContainsString('geheim', $exception->getMessage());
+        $ids = new Snowflake(lease: $this->store, node: ['datacenter' => 25, 'worker' => 1]);
+        self::assertSame(801, $ids->node());
+        $ids->close();
+    }
+
+    public function testEventsAreLogged(): void
+    {
+        $lines = [];
+        $log = static function (string $level, string $message, array $context) use (&$lines): void {
+            $lines[] = [$level, $context['kind'], $context['node'] ?? null];
+            self::assertStringStartsWith('sqlite:///', $context['store']);
+            self::assertStringContainsString('node 745 is ', $message);
+        };
+        Snowflake::logLeaseEvents(static fn () => null);
+        (new Snowflake(lease: "$this->store&nodes=745-745"))->close();
+        self::assertSame(2, Snowflake::logLeaseEvents($log));
+        self::assertSame([['info', 'acquired', 745], ['info', 'released', 745]], $lines);
+        self::assertSame(0, Snowflake::logLeaseEvents($log));
+    }
+
+    public function testRedis(): void
+    {
+        $command = trim((string) shell_exec('command -v redis-server'));
+        if ($command === '') {
+            self::markTestSkipped('needs redis-server');
+        }
+        $port = self::freePort();
+        $log = ['file', "{$this->folder->path}/log", 'a'];
+        $options = ['--port', $port, '--bind', '127.0.0.1', '--dir', $this->folder->path, '--save', '',
+            '--appendonly', 'yes', '--daemonize', 'no'];
+        $server = proc_open([$command, ...$options], [1 => $log, 2 => $log], $pipes);
+        self::assertIsResource($server);
+        try {
+            $ids = new Snowflake(lease: "redis://127.0.0.1:$port/0?ttl=3s&init=yes&nodes=746-746&wait=30s");
+            self::assertSame(746, $ids->decode($ids->nextId())->node);
+            self::assertSame("redis://127.0.0.1:$port/0", $ids->lease()?->store);
+            $ids->close();
+        } finally {
+            proc_terminate($server);
+            proc_close($server);
+        }
+    }
+
+    private static function freePort(): string
+    {
+        $listener = stream_socket_server('tcp://127.0.0.1:0');
+        self::assertIsResource($listener);
+        $name = (string) stream_socket_get_name($listener, false);
+        fclose($listener);
+        return substr($name, strlen('127.0.0.1:'));
+    }
+}
