@@ -9,6 +9,8 @@ use crate::cursor::Cursor;
 use crate::decode::Decoded;
 use crate::error::Error;
 use crate::layout::Layout;
+#[cfg(feature = "std")]
+use crate::lease::GiveBack;
 use crate::lease::LeaseUse;
 use crate::limit::Limit;
 use crate::number::Number;
@@ -107,6 +109,14 @@ impl<C> Snowflake<C> {
         if let Some(lease) = &self.lease {
             lease.close();
         }
+    }
+
+    /// As [`close`](Self::close), without waiting: what may wait for a lease's store is returned, for another thread.
+    #[cfg(feature = "std")]
+    #[doc(hidden)]
+    pub fn close_later(&self) -> Option<GiveBack> {
+        self.limit.close();
+        self.lease.as_ref().and_then(LeaseUse::leave)
     }
 
     /// The layout.
