@@ -277,20 +277,44 @@ impl LeaseUse {
     }
 
     pub(crate) fn close(&self) {
-        self.leave(true);
+        if let Some(give_back) = self.leave() {
+            give_back.run();
+        }
     }
 
-    fn leave(&self, is_closed: bool) {
+    pub(crate) fn leave(&self) -> Option<GiveBack> {
         // What the parent has leased stays with it.
-        if !self.is_over.swap(true, Ordering::AcqRel) && self.lease.is_alive() {
-            self.lease.keeper.left(is_closed);
-        }
+        let is_first = !self.is_over.swap(true, Ordering::AcqRel) && self.lease.is_alive();
+        is_first.then_some(GiveBack(Some(self.lease)))
     }
 }
 
 impl Drop for LeaseUse {
     fn drop(&mut self) {
-        self.leave(false);
+        drop(self.leave());
+    }
+}
+
+/// A leased node to give back, from [`Snowflake::close_later`](crate::Snowflake::close_later): for a thread that may wait as
+/// long as the store takes. If it is dropped instead, the lease is kept for a TTL.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct GiveBack(Option<&'static Lease>);
+
+impl GiveBack {
+    /// Gives it back, if nobody else uses it.
+    pub fn run(mut self) {
+        if let Some(lease) = self.0.take() {
+            lease.keeper.left(true);
+        }
+    }
+}
+
+impl Drop for GiveBack {
+    fn drop(&mut self) {
+        if let Some(lease) = self.0.take() {
+            lease.keeper.left(false);
+        }
     }
 }
 

@@ -91,7 +91,7 @@ pub use error::{CamelCase, Error, ErrorCode};
 pub use layout::{Field, Layout, MAX_NODE_FIELDS, PRESETS, Preset};
 #[cfg(feature = "std")]
 #[doc(hidden)]
-pub use lease::{Lease, LeaseKeeper, ThisProcess};
+pub use lease::{GiveBack, Lease, LeaseKeeper, ThisProcess};
 #[cfg(feature = "std")]
 pub use lease::{LeaseInfo, LeaseState};
 pub use node::Node;

@@ -12,6 +12,8 @@ use crate::cursor::Cursor;
 use crate::decode::Decoded;
 use crate::error::Error;
 use crate::layout::Layout;
+#[cfg(feature = "std")]
+use crate::lease::GiveBack;
 use crate::lease::LeaseUse;
 use crate::limit::Limit;
 use crate::number::Number;
@@ -112,6 +114,14 @@ impl<C> Snowflake<C> {
         }
     }
 
+    /// As [`close`](Self::close), without waiting: what may wait for a lease's store is returned, for another thread.
+    #[cfg(feature = "std")]
+    #[doc(hidden)]
+    pub fn close_later(&self) -> Option<GiveBack> {
+        self.limit.close();
+        self.lease.as_ref().and_then(LeaseUse::leave)
+    }
+
     /// The layout.
     pub const fn layout(&self) -> &Layout {
         &self.layout
@@ -162,7 +172,8 @@ impl<C> Snowflake<C> {
     /// The rule for the node that this Snowflake has now.
     #[inline]
     fn present_rule(&self) -> Rule {
-        self.rule.of_node(self.node.load(Ordering::Relaxed))
+        // Without `std` there are no leases.
+        if cfg!(feature = "std") { self.rule.of_node(self.node.load(Ordering::Relaxed)) } else { self.rule }
     }
 }
 
