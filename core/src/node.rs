@@ -287,6 +287,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no host")]
     fn the_host_gives_numbers() {
         let layout = Layout::parse("timestamp:10|worker:32|sequence:2@0/1ms").unwrap();
         let ordinal =

@@ -65,12 +65,14 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no host")]
     fn this_host_has_a_name_without_its_domain() {
         let name = name().unwrap();
         assert!(!name.is_empty() && !name.contains('.'), "{name}");
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no network")]
     fn an_address_is_a_private_one() {
         assert!(private_address().is_none_or(|address| address.is_private()));
     }
