@@ -489,6 +489,23 @@ Snowflake(lease=lease).close()
         assert ending.end().count("ValueError: not this one") == 2
 
 
+@pytest.mark.parametrize("end", ["ids.close()", "del ids", ""])
+def test_a_program_may_end_while_a_line_is_logged(store: str, end: str) -> None:
+    """No thread comes to an interpreter that is ending, and no line is lost."""
+    code = f"""
+import logging
+logging.basicConfig(level=logging.INFO)
+ids = Snowflake(lease=lease)
+{end}
+"""
+    for _ in range(10):
+        with program(code, store + "&nodes=0-63") as ending:
+            errors = ending.end()
+        assert "is leased from" in errors
+        if "close" in end:
+            assert "is given back" in errors
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
 def test_no_thread_is_left_after_close(store: str) -> None:
     code = """
