@@ -31,8 +31,10 @@ struct Log {
 #[derive(Default)]
 struct Line {
     events: VecDeque<Event>,
-    /// Whether there is a thread for them.
+    /// Whether there is a thread for them, or one that starts it.
     has_thread: bool,
+    /// How many threads are starting one: they may still be in the interpreter when that one has ended.
+    starters: u32,
     /// Whether the interpreter is about to end: nothing is logged any more.
     is_over: bool,
 }
@@ -88,7 +90,10 @@ impl Log {
         if !line.has_thread {
             let starter = thread::Builder::new().name("polyflake-log".into());
             // Where no thread can be started, the next event brings one, or the program's end.
-            line.has_thread = starter.spawn(|| self.start()).is_ok();
+            if starter.spawn(|| self.start()).is_ok() {
+                line.has_thread = true;
+                line.starters += 1;
+            }
         }
     }
 
@@ -101,13 +106,11 @@ impl Log {
             });
             started.map_err(|raised| raised.write_unraisable(py, None))
         });
+        let mut line = self.line();
+        line.starters -= 1;
         if !matches!(started, Some(Ok(()))) {
-            self.thread_ends(&mut self.line());
+            line.has_thread = false;
         }
-    }
-
-    fn thread_ends(&self, line: &mut Line) {
-        line.has_thread = false;
         self.changed.notify_all();
     }
 
@@ -117,7 +120,8 @@ impl Log {
             let mut line = self.line();
             let event = line.events.pop_front();
             if event.is_none() {
-                self.thread_ends(&mut line);
+                line.has_thread = false;
+                self.changed.notify_all();
             }
             event.map(|event| {
                 let level = if event.kind.is_warning() { WARNING } else { INFO };
@@ -132,8 +136,8 @@ fn end(py: Python<'_>) -> PyResult<()> {
     let Some(log) = Log::newest() else { return Ok(()) };
     log.line().is_over = true;
     py.detach(|| {
-        let waited = log.changed.wait_timeout_while(log.line(), AT_EXIT, |line| line.has_thread);
-        drop(waited);
+        let is_busy = |line: &mut Line| line.has_thread || line.starters > 0;
+        drop(log.changed.wait_timeout_while(log.line(), AT_EXIT, is_busy));
     });
     if log.line().has_thread {
         return Ok(());
