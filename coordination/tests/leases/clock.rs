@@ -54,7 +54,10 @@ pub(crate) fn a_clock_that_is_set(store: &impl Backend) {
         let (said, _) = holder.wait_for(mark, "error ");
         assert!(said.starts_with(error), "{said}");
         let (said, differs) = holder.wait_for(mark, "event clock_differs");
-        assert!(said.contains("the clock of this machine is ") && said.contains(" ms from that of "), "{said}");
+        assert!(
+            said.contains("the clock of this machine is ") && said.contains(" ms from that of "),
+            "{said}"
+        );
         set(&clock, 0);
         // Within its TTL it has its node still, and after that it gets one.
         let ids = holder.wait_for_ids(differs, 100);
@@ -72,7 +75,10 @@ pub(crate) fn a_clock_that_is_set(store: &impl Backend) {
     };
     // It may have been faster than that.
     if let Err(error) = refused.outcome() {
-        assert!(error.starts_with("lease_unavailable lease_unavailable: the clock of this machine is "), "{error}");
+        assert!(
+            error.starts_with("lease_unavailable lease_unavailable: the clock of this machine is "),
+            "{error}"
+        );
     }
     let mark = other.mark();
     other.wait_for_ids(mark, 50);

@@ -277,7 +277,12 @@ impl Holder {
     }
 
     /// Waits until `find` finds what it looks for in the lines from a mark on.
-    pub(crate) fn wait_until<T>(&mut self, from: Mark, what: &str, find: impl Fn(&[String]) -> Option<T>) -> T {
+    pub(crate) fn wait_until<T>(
+        &mut self,
+        from: Mark,
+        what: &str,
+        find: impl Fn(&[String]) -> Option<T>,
+    ) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let ended = self.child.try_wait().unwrap();
@@ -293,7 +298,8 @@ impl Holder {
     /// Waits for a line that begins so, and returns the rest of it and where it goes on after it.
     pub(crate) fn wait_for(&mut self, from: Mark, beginning: &str) -> (String, Mark) {
         self.wait_until(from, &format!("`{beginning}`"), |lines| {
-            let found = lines.iter().enumerate().find_map(|(at, line)| Some((at, line.strip_prefix(beginning)?)));
+            let found =
+                lines.iter().enumerate().find_map(|(at, line)| Some((at, line.strip_prefix(beginning)?)));
             found.map(|(at, rest)| (rest.trim().to_owned(), Mark(from.0 + at + 1)))
         })
     }

@@ -14,6 +14,7 @@ mod process;
 mod proxy;
 mod refused;
 mod replicas;
+mod sqlite_file;
 
 /// The tests of any store, and of any server, on one.
 macro_rules! stores {
@@ -41,7 +42,7 @@ macro_rules! stores {
                 crate::process::a_program_that_ends_without_close::<Store>();
             }
 
-            $(stores!(tests $network: a_bad_network);
+            $(stores!(tests $network: a_bad_network a_cut_before_close);
             stores!(tests clock: a_clock_that_is_set);)?
         }
     )*};

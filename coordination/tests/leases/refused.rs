@@ -33,7 +33,8 @@ fn all_are_refused(cases: Cases<'_>) {
         assert!(holder.wait().success(), "{url}");
         // Nothing of it in the message, in `Debug` or in an event; and the message names the store.
         assert!(!holder.text().contains(SECRET), "{url}: {}", holder.text());
-        let place = url.split(['@', '?', '/']).find(|part| part.starts_with("127.0.0.1:")).unwrap_or_default();
+        let place =
+            url.split(['@', '?', '/']).find(|part| part.starts_with("127.0.0.1:")).unwrap_or_default();
         assert!(error.contains(place), "{url}: {error}");
     }
 }
@@ -55,7 +56,10 @@ impl Silent {
 fn nobody_there(scheme: &str, path: &str, silent: &Silent) -> Vec<(String, &'static [&'static str])> {
     let user = format!("{scheme}://somebody:{SECRET}");
     vec![
-        (format!("{user}@no-such-host.invalid/{path}"), &["the store cannot be reached", "no-such-host.invalid"]),
+        (
+            format!("{user}@no-such-host.invalid/{path}"),
+            &["the store cannot be reached", "no-such-host.invalid"],
+        ),
         (format!("{user}@127.0.0.1:{}/{path}", free_port()), &["the store cannot be reached", "refused"]),
         (
             format!("{user}@127.0.0.1:{}/{path}", silent.port()),
@@ -77,7 +81,10 @@ fn by_redis() {
         (format!("redis://{}/0", at(locked.port())), &["NOAUTH"]),
         (format!("redis://:{SECRET}@{}/99", at(master.port())), &[]),
         (replica.url(), &["it is a replica: leases are kept in its master"]),
-        (format!("redis://{}/0?namespace=later", at(master.port())), &["have version 99", "this program knows 1"]),
+        (
+            format!("redis://{}/0?namespace=later", at(master.port())),
+            &["have version 99", "this program knows 1"],
+        ),
     ]);
     // A space of a later form.
     let journals = Journals::new();
@@ -133,7 +140,7 @@ fn by_postgres() {
     cases.extend([
         (format!("postgres://polyflake:{SECRET}@{at}/test"), &["password authentication failed"][..]),
         (format!("postgres://polyflake@{at}/test"), &["password missing"]),
-        (postgres.url().replace("/test", "/another"), &["`another` does not exist"]),
+        (postgres.url().replace("/test", "/another"), &["\"another\" does not exist"]),
         (replica.url(), &["a read-only replica"]),
         (postgres.url(), &["99"]),
     ]);
