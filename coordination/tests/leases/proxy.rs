@@ -122,7 +122,7 @@ impl Inner {
                 // Also what was asked or answered before it.
                 0..2 => return Ok(()),
                 2..5 => continue,
-                5..20 => sleep(Duration::from_millis(20 * self.below(20))),
+                5..20 => sleep(Duration::from_millis(10 * self.below(20))),
                 _ if conduct == Conduct::Silent => continue,
                 _ => {}
             }
