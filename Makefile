@@ -26,7 +26,7 @@ demo: $(VENV)/installed ## stores a million orders, with IDs from four threads, 
 # Two at a time, since half of them use only one processor; the long ones first. Each part's output is printed as one
 # block when the part has ended.
 TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-instructions \
-  test-fuzz test-stores test-platforms test-msrv test-reference test-docs
+  test-fuzz test-stores test-leases test-platforms test-msrv test-reference test-docs
 
 .PHONY: test
 test: ## builds and tests everything, and prints how long each part took
@@ -71,7 +71,14 @@ instructions: tools-ready ## updates the counts in core/benches/instructions.txt
 test-stores: tools-ready # the stores of leases, against the real servers
 	@tools/need redis-server redis-server $(firstword $(wildcard /usr/lib/postgresql/*/bin/postgres) postgres) postgresql \
 	  mariadbd mariadb-server etcd etcd-server etcdctl etcd-client pgbouncer pgbouncer curl curl openssl openssl
-	cargo test --locked -p polyflake-coordination
+	cargo test --locked -p polyflake-coordination --lib --examples --test stores
+
+.PHONY: test-leases
+test-leases: tools-ready # processes that lease nodes from the real servers; these mostly wait
+	@tools/need redis-server redis-server $(firstword $(wildcard /usr/lib/postgresql/*/bin/postgres) postgres) postgresql \
+	  mariadbd mariadb-server etcd etcd-server etcdctl etcd-client curl curl \
+	  /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketimeMT.so.1 libfaketime
+	cargo test --locked -p polyflake-coordination --test leases -- --test-threads=12
 
 .PHONY: test-fuzz
 test-fuzz: tools-ready # the fuzz targets on their corpora

@@ -10,6 +10,7 @@
 //!   node (`past_bound_of`) before it follows that one's limit, so the node it loads is the limit's.
 
 use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 #[cfg(loom)]
 use loom::sync::Mutex;
@@ -29,7 +30,7 @@ use crate::system::Process;
 use crate::word::Word;
 
 /// What stands behind a lease: it asks a store, on a thread of its own, and tells the [`Lease`].
-pub trait LeaseKeeper: Send + Sync + fmt::Debug {
+pub trait LeaseKeeper: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// A call has no slot left: renew the lease, or find another node, now. It must return at once.
     fn wake(&self);
 

@@ -241,6 +241,12 @@ fn a_lease_tells_how_it_stands() {
 }
 
 #[test]
+fn a_snowflake_may_be_used_where_panics_are_caught() {
+    fn is_safe<T: std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
+    is_safe::<Snowflake>();
+}
+
+#[test]
 fn one_node_has_one_lease_or_none_in_a_process() {
     let test = Test::new(1_500_000_000_007);
     let layout = test.ids().layout().to_string();

@@ -320,19 +320,31 @@ impl Task {
     async fn give_back(&mut self) {
         let issued_until = self.lease.end();
         let Some(Holding { held, .. }) = self.held.take() else { return };
-        let terms = &self.shared.terms;
-        let attempt = async {
-            let mut store = self.store.lock().await;
-            release(&mut **store, terms, &held, issued_until, &Clocks).await
-        };
         let (node, name) = (held.node, &self.shared.name);
-        match limited(&self.shared, &self.store, attempt).await {
-            Ok(()) => self.tell(Kind::Released, Some(node), format!("node {node} is given back to {name}")),
-            Err(refusal) => {
-                let what = format!("node {node} is not given back, and is free when its lease ends: ");
-                self.warn(Kind::StoreUnreachable, &(what + &self.text_of(&refusal)));
+        // A connection may have been cut since it was last used, and a file be in use; `close` waits for one attempt's time.
+        let deadline = Instant::now() + self.shared.attempt();
+        let mut pause = SHORTEST / 4;
+        let refusal = loop {
+            let attempt = async {
+                let mut store = self.store.lock().await;
+                release(&mut **store, &self.shared.terms, &held, issued_until, &Clocks).await
+            };
+            match limited(&self.shared, &self.store, attempt).await {
+                Ok(()) => {
+                    self.tell(Kind::Released, Some(node), format!("node {node} is given back to {name}"));
+                    return;
+                }
+                Err(Refusal::Store(StoreError::Unreachable(_)) | Refusal::Contended)
+                    if pause <= LONGEST && Instant::now() + pause < deadline =>
+                {
+                    sleep(pause).await;
+                    pause *= 2;
+                }
+                Err(refusal) => break refusal,
             }
-        }
+        };
+        let what = format!("node {node} is not given back, and is free when its lease ends: ");
+        self.warn(Kind::StoreUnreachable, &(what + &self.text_of(&refusal)));
     }
 
     fn node(&self) -> Option<u64> {

@@ -85,6 +85,25 @@ pub(crate) fn a_holder_that_stood_still_past_its_ttl(store: &impl Backend) {
     journals.assert_unique(400);
 }
 
+/// As a laptop that slept, or a function that is frozen between two calls: one round trip, and no error.
+pub(crate) fn a_holder_that_was_frozen(store: &impl Backend) {
+    let journals = Journals::new();
+    let mut holder = journals.start(&store.address("namespace=frozen&nodes=0-0&ttl=3s&wait=60s"));
+    assert_eq!(holder.node(), 0);
+    holder.tell("issue 10");
+    let first = holder.wait_for_ids(Holder::start(), 10);
+    holder.signal(Signal::STOP);
+    // Past bound and expiry.
+    sleep(Duration::from_secs(5));
+    let mark = holder.mark();
+    holder.tell("issue 10");
+    holder.signal(Signal::CONT);
+    let next = holder.wait_for_ids(mark, 10);
+    assert!(next[0] > first[9] && node_of(next[0]) == 0);
+    assert!(!holder.lines().iter().any(|line| line.starts_with("error ")), "{}", holder.text());
+    journals.assert_unique(20);
+}
+
 pub(crate) fn fifty_kills_and_restarts(store: &impl Backend) {
     let journals = Journals::new();
     let address = store.address("namespace=fifty&nodes=0-63&ttl=5s&wait=5s");

@@ -14,6 +14,7 @@ mod process;
 mod proxy;
 mod refused;
 mod replicas;
+mod sqlite_file;
 
 /// The tests of any store, and of any server, on one.
 macro_rules! stores {
@@ -27,7 +28,7 @@ macro_rules! stores {
             }
 
             stores!(tests any: forty_processes_fight_for_32_nodes a_holder_that_stood_still_past_its_ttl
-                fifty_kills_and_restarts as_many_pods_as_nodes);
+                a_holder_that_was_frozen                 fifty_kills_and_restarts as_many_pods_as_nodes);
             stores!(tests process: two_share_a_lease_and_close_amid_batches what_is_dropped_is_kept_for_a_ttl
                 a_forked_child_leases_another_node no_thread_is_left);
 
@@ -41,7 +42,7 @@ macro_rules! stores {
                 crate::process::a_program_that_ends_without_close::<Store>();
             }
 
-            $(stores!(tests $network: a_bad_network);
+            $(stores!(tests $network: a_bad_network a_cut_before_close);
             stores!(tests clock: a_clock_that_is_set);)?
         }
     )*};

@@ -7,6 +7,25 @@ use crate::backend::Backend;
 use crate::holder::{Holder, Journals};
 use crate::proxy::{Conduct, Proxy};
 
+/// What is given back over a connection that was cut meanwhile is free.
+pub(crate) fn a_cut_before_close(store: &impl Backend) {
+    let journals = Journals::new();
+    let proxy = Proxy::new(store.port(), 0);
+    let address = store.address("namespace=cut&nodes=0-0&ttl=20m&wait=60s");
+    let address = address.replace(&format!(":{}", store.port()), &format!(":{}", proxy.port()));
+    for _ in 0..3 {
+        let mut holder = journals.start(&address);
+        assert_eq!(holder.node(), 0);
+        holder.tell("issue 10");
+        holder.wait_for_ids(Holder::start(), 10);
+        proxy.cut();
+        holder.tell("close");
+        holder.wait_for(Holder::start(), "closed");
+        holder.wait_for(Holder::start(), "event released");
+    }
+    journals.assert_unique(30);
+}
+
 pub(crate) fn a_bad_network(store: &impl Backend) {
     let seed = std::env::var("POLYFLAKE_SEED")
         .map_or_else(|_| u64::from(std::process::id()), |seed| seed.parse().unwrap());

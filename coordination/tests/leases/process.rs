@@ -1,7 +1,6 @@
 //! What happens within a process, each in one of its own.
 
 use std::fs;
-use std::panic::AssertUnwindSafe;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -151,7 +150,7 @@ fn forked() {
     #[allow(unsafe_code)]
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let result = std::panic::catch_unwind(|| {
             assert_eq!(ids.next_id().unwrap_err().code(), ErrorCode::Forked);
             assert_eq!(ids.try_next_id().unwrap_err().code(), ErrorCode::Forked);
             // It closes nothing of the parent's.
@@ -163,7 +162,7 @@ fn forked() {
             journal.ids(&issued);
             own.close();
             journal.write("child closed");
-        }));
+        });
         // SAFETY: the program of the parent goes no further here.
         #[allow(unsafe_code)]
         unsafe {

@@ -115,14 +115,14 @@ impl Inner {
             }
             let (conduct, _) = *self.conduct.lock().unwrap();
             let fate = if conduct == Conduct::Bad { self.below(100) } else { 100 };
-            if fate < 25 {
+            if fate < 20 {
                 self.harms.fetch_add(1, Ordering::Relaxed);
             }
             match fate {
                 // Also what was asked or answered before it.
-                0..5 => return Ok(()),
-                5..12 => continue,
-                12..25 => sleep(Duration::from_millis(20 * self.below(20))),
+                0..2 => return Ok(()),
+                2..5 => continue,
+                5..20 => sleep(Duration::from_millis(10 * self.below(20))),
                 _ if conduct == Conduct::Silent => continue,
                 _ => {}
             }

@@ -140,7 +140,7 @@ fn by_postgres() {
     cases.extend([
         (format!("postgres://polyflake:{SECRET}@{at}/test"), &["password authentication failed"][..]),
         (format!("postgres://polyflake@{at}/test"), &["password missing"]),
-        (postgres.url().replace("/test", "/another"), &["`another` does not exist"]),
+        (postgres.url().replace("/test", "/another"), &["\"another\" does not exist"]),
         (replica.url(), &["a read-only replica"]),
         (postgres.url(), &["99"]),
     ]);

@@ -109,20 +109,35 @@ impl Server {
 
     /// Stops it from answering, with its connections open.
     pub(crate) fn pause(&self) {
+        // None is started any more by then.
         self.signal(Signal::STOP);
+        self.signal_children(Signal::STOP);
     }
 
     pub(crate) fn resume(&self) {
+        self.signal_children(Signal::CONT);
         self.signal(Signal::CONT);
+    }
+
+    /// PostgreSQL has a process for each connection.
+    fn signal_children(&self, signal: Signal) {
+        let pid = self.child.as_ref().expect("it does not run").id();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        for child in children.split_whitespace() {
+            // It may have ended.
+            let _ = kill_process(Pid::from_raw(child.parse().unwrap()).unwrap(), signal);
+        }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if self.child.is_some() {
+            // It ends its processes itself.
+            self.resume();
+        }
         let Some(mut child) = self.child.take() else { return };
-        // Servers of several processes end these themselves.
         let pid = Pid::from_child(&child);
-        let _ = kill_process(pid, Signal::CONT);
         let _ = kill_process(pid, self.end);
         let deadline = Instant::now() + Duration::from_secs(10);
         while child.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < deadline {
