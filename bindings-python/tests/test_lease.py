@@ -594,11 +594,6 @@ def test_forks_amid_renewals(redis: Redis) -> None:
     forks_amid_renewals(redis.address("ttl=3s"))
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="a child that is forked amid a transaction inherits SQLite's own record of locks, "
-    "and finds the file locked for ever",
-)
 def test_forks_amid_renewals_in_sqlite(store: str) -> None:
     forks_amid_renewals(store.replace("10m", "3s") + "&wait=2s")
 

@@ -1,6 +1,8 @@
 //! The stores that Polyflake comes with.
 
 mod etcd;
+#[cfg(unix)]
+mod forks;
 mod mysql;
 mod postgres;
 mod record;

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior};
 
+use super::forks::NoForks;
 use super::sql::{bigint, check_format, no_nodes, other_format, whole};
 use crate::space::Space;
 use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
@@ -42,7 +43,6 @@ CREATE TABLE IF NOT EXISTS polyflake_nodes (
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
-    open: Option<Open>,
 }
 
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl SqliteStore {
     /// The file is made, and opened, by the first call.
     #[must_use]
     pub const fn new(path: PathBuf) -> Self {
-        Self { path, open: None }
+        Self { path }
     }
 
     /// Runs a transaction.
@@ -107,11 +107,9 @@ impl SqliteStore {
         behavior: TransactionBehavior,
         run: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
-        self.try_transact(behavior, run).map_err(|fault| {
-            // A connection is cheap here, and one that failed may be in any state.
-            self.open = None;
-            explain(&self.path, fault)
-        })
+        // A connection of its own for each: it is cheap, and a child that is forked later inherits nothing of it.
+        let _no_forks = NoForks::begin();
+        self.try_transact(behavior, run).map_err(|fault| explain(&self.path, fault))
     }
 
     fn try_transact<T>(
@@ -119,15 +117,8 @@ impl SqliteStore {
         behavior: TransactionBehavior,
         run: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let Self { path, open } = self;
-        if open.as_ref().is_some_and(|open| Identity::of(path).ok() != Some(open.file)) {
-            *open = None;
-        }
-        let opened = match open.take() {
-            Some(opened) => opened,
-            None => Open::new(path)?,
-        };
-        let Open { connection, file } = open.insert(opened);
+        let path = &self.path;
+        let Open { mut connection, file } = Open::new(path)?;
         // As long as the tables are absent this is another mode, in which readers keep writers away and the reverse.
         if matches!(behavior, TransactionBehavior::Immediate) {
             let mode: String =
@@ -138,7 +129,7 @@ impl SqliteStore {
             }
         }
         let transaction = connection.transaction_with_behavior(behavior)?;
-        if Identity::of(path)? != *file {
+        if Identity::of(path)? != file {
             return Err(StoreError::Unreachable(format!("{}: the file was replaced", path.display())).into());
         }
         let result = run(&transaction, &file.incarnation())?;
@@ -395,6 +386,6 @@ impl Store for SqliteStore {
     }
 
     fn disconnect(&mut self) {
-        self.open = None;
+        // There is none between two calls.
     }
 }
