@@ -259,7 +259,8 @@ impl Resolved {
 
     /// An error for options with a lease, where there is none.
     pub(crate) fn refuse_lease(&self) -> Result<(), Error> {
-        if !self.has_lease {
+        // Without `std` there is none to give; this spares WebAssembly the text.
+        if cfg!(not(feature = "std")) || !self.has_lease {
             return Ok(());
         }
         Err(error!(
@@ -388,7 +389,7 @@ impl LeaseAddress {
     fn new(_: &str) -> Result<Self, Error> {
         Err(error!(
             InvalidOption,
-            "lease needs a store's network connection, which browsers and WebAssembly do not have: give node"
+            "lease needs a network connection to a store, which WebAssembly does not have: give node"
         ))
     }
 }

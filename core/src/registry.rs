@@ -2,7 +2,9 @@
 //! find the same one.
 
 use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(feature = "std")]
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering;
 
 use alloc::boxed::Box;
 #[cfg(loom)]
@@ -43,7 +45,13 @@ enum Claim {
     Lease(LeasedNode),
 }
 
+/// There are none.
+#[cfg(not(feature = "std"))]
+#[derive(Debug)]
+pub(crate) enum LeasedNode {}
+
 /// A node that this process has, or had, by lease.
+#[cfg(feature = "std")]
 #[derive(Debug)]
 pub(crate) struct LeasedNode {
     /// The lease's address, or 0.
@@ -51,9 +59,9 @@ pub(crate) struct LeasedNode {
     made_in: &'static Process,
 }
 
+#[cfg(feature = "std")]
 impl LeasedNode {
     /// The lease does not have it any more.
-    #[cfg(feature = "std")]
     pub(crate) fn free(&self, lease: usize) {
         let _ = self.holder.compare_exchange(lease, 0, Ordering::AcqRel, Ordering::Acquire);
     }
@@ -213,7 +221,10 @@ impl Entry {
             Claim::Process { .. } => false,
             Claim::Host(file) => self.key == *key && file.was_reset(),
             // A lease of the parent's does not bind its children.
+            #[cfg(feature = "std")]
             Claim::Lease(node) => !node.made_in.is_alive(),
+            #[cfg(not(feature = "std"))]
+            Claim::Lease(node) => match *node {},
         };
         self.key == *key && !is_over
     }

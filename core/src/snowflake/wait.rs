@@ -143,8 +143,8 @@ impl<C: Clock> Snowflake<C> {
                 let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
                 self.clock.until(now_ms, retry_at_ms)
             }
-            // It answers within a ms, or it takes long.
-            Stopped::LeaseEnded => {
+            // It answers within a ms, or it takes long. Without `std` there are no leases.
+            Stopped::LeaseEnded if cfg!(feature = "std") => {
                 let waited = waited.unwrap_or_default();
                 (waited / 8).clamp(Duration::from_millis(1), Turn::longest_pause())
             }
