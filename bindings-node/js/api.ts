@@ -1,4 +1,4 @@
-export type { Field, Stats } from "../../bindings-wasm/js/backend.js";
+export type { Field, LeaseInfo, Stats } from "../../bindings-wasm/js/backend.js";
 export type { Instant, Integer, Node } from "./convert.js";
 export { Decoded } from "./decoded.js";
 export { DecodedAll } from "./decoded-all.js";
@@ -6,6 +6,7 @@ export type { PolyflakeErrorCode } from "./errors.js";
 export { PolyflakeError } from "./errors.js";
 export type { LayoutFields } from "./layout.js";
 export { Layout } from "./layout.js";
+export type { LeaseEvent } from "./native.js";
 export type { SnowflakeOptions } from "./snowflake.js";
 export { resetState, Snowflake } from "./snowflake.js";
 export type { Format } from "./text.js";

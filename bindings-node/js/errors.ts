@@ -42,7 +42,10 @@ export class PolyflakeError extends Error {
   readonly number: number;
   /** With `CLOCK_MOVED_BACKWARDS`: how many ms the clock is behind the last ID issued. */
   declare readonly behindMs?: number;
-  /** With `CLOCK_MOVED_BACKWARDS` and `SEQUENCE_EXHAUSTED`: in how many ms of the clock the next ID can come. */
+  /**
+   * With `CLOCK_MOVED_BACKWARDS` and `SEQUENCE_EXHAUSTED`: in how many ms of the clock the next ID can come. With
+   * `LEASE_LOST`: in how many ms the store is asked again.
+   */
   declare readonly retryAfterMs?: number;
 
   /** @internal */

@@ -1,4 +1,5 @@
 // The entry point for Node: the native addon, or the WebAssembly module where no addon loads.
+import { channel } from "node:diagnostics_channel";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -11,6 +12,9 @@ import { type Addon, nativeBackend } from "./native.js";
 
 export * from "./api.js";
 
+/** Messages are a `LeaseEvent`. */
+const leases = channel("polyflake:lease");
+
 /** How the platform packages' names end, by napi-rs's convention. */
 const ABIS: Partial<Record<NodeJS.Platform, string[]>> = { linux: ["-gnu", "-musl"], win32: ["-msvc"] };
 
@@ -20,7 +24,7 @@ connect(() => {
   for (const abi of ABIS[process.platform] ?? [""]) {
     const name = `@polyflake/${process.platform}-${process.arch}${abi}`;
     try {
-      return nativeBackend(createRequire(__filename)(name) as Addon);
+      return nativeBackend(createRequire(__filename)(name) as Addon, (event) => leases.publish(event));
     } catch (error) {
       failures.push((error as Error).message.replace(/\n.*/s, ""));
     }

@@ -1,4 +1,4 @@
-import type { BackendSnowflake, Reading, Stats } from "../../bindings-wasm/js/backend.js";
+import type { BackendSnowflake, LeaseInfo, Reading, Stats } from "../../bindings-wasm/js/backend.js";
 import type { Integer, Node } from "./convert.js";
 import { idArray, integer, nodeTexts, path as pathOf, reading, text, wrongType } from "./convert.js";
 import { core } from "./core.js";
@@ -14,7 +14,7 @@ export interface SnowflakeOptions {
   layout?: string | Layout | undefined;
   /**
    * A whole number for all node bits, or an object with one for each node field. Required, unless the layout has no
-   * node field. No other process, browser tab or Web Worker may use the same node at the same time. The worker threads
+   * node field, or there is a `lease`. No other process, browser tab or Web Worker may use the same node at the same time. The worker threads
    * of one Node process may.
    */
   node?: Node | undefined;
@@ -46,6 +46,13 @@ export interface SnowflakeOptions {
    * more than that before there are IDs. Only in Node's native build.
    */
   state?: string | undefined;
+  /**
+   * The address of a store that leases the node, so that no two processes have the same one at the same time:
+   * `"redis://host/0"`, `rediss`, `postgres`, `mysql`, `etcd`, or `sqlite:///path` for one host. Then `node` is not
+   * needed: one field of several narrows the choice, and a whole node is leased as that one. Only for
+   * {@link Snowflake.open}, with a built-in clock, without `state`, in Node's native build.
+   */
+  lease?: string | undefined;
 }
 
 /** How each option becomes text. The core checks the text. */
@@ -60,13 +67,26 @@ const TEXT_OF: {
   sequenceStart: (value, name) => text(value, name, '"spread" or "zero"'),
   clock: (value, name) => text(value, name, '"system", "steady" or a function'),
   state: pathOf,
+  lease: (value, name) => text(value, name, "a string, such as redis://host/0"),
 };
+
+/** What {@link Snowflake.open} gives to the constructor. */
+class Opened {
+  readonly inner: BackendSnowflake;
+
+  constructor(inner: BackendSnowflake) {
+    this.inner = inner;
+  }
+}
 
 // Waits are in real time: with fake timers that a test installs later, they would hang.
 const { setTimeout } = globalThis;
 const monotonicMs = performance.now.bind(performance);
 /** The shortest time that a pause takes. */
 const SHORTEST_PAUSE_MS = 0.1;
+
+/** The method `Symbol.asyncDispose`, which some runtimes do not name. */
+let closeAndWait: (this: Snowflake) => Promise<void>;
 
 /**
  * A generator of unique, time-ordered 64-bit IDs, and an endless iterator of them.
@@ -98,12 +118,45 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
   /** What the core's weak reference to the clock points to. */
   readonly #clock: Reading | undefined;
   #layout: Layout | undefined;
+  /** Resolves when a leased node was given back. */
+  #givenBack: Promise<void> | undefined;
 
   constructor(options: SnowflakeOptions) {
-    const { texts, node, clock } = converted(options);
-    this.#clock = clock;
-    this.#inner = core().snowflake(texts, node, this.#clock && weak(this.#clock));
+    if (options instanceof Opened) {
+      this.#inner = options.inner;
+    } else {
+      const { texts, node, clock } = converted(options);
+      this.#clock = clock;
+      this.#inner = core().snowflake(texts, node, this.#clock && weak(this.#clock));
+    }
     this.#nextId = this.#inner.nextId;
+  }
+
+  /**
+   * A Snowflake whose node is leased from the store that `lease` names. Waits for a free node without blocking the event
+   * loop, for at most the address's `wait` (35 s by default). Without `lease` it is as `new`.
+   *
+   * All Snowflakes of a process with the same address and layout share one lease, also in worker threads. What happens to
+   * it is told on the channel `polyflake:lease` of `node:diagnostics_channel`, as a {@link LeaseEvent}.
+   *
+   * @throws {PolyflakeError} (the promise rejects) `LEASE_UNAVAILABLE` if no node is free or the store cannot be reached,
+   * `INVALID_OPTION` for an address that is none, with `state` and with a clock function, and as `new` does.
+   *
+   * @example
+   * ```js
+   * import { Snowflake } from "polyflake";
+   *
+   * await using ids = await Snowflake.open({ lease: "redis://localhost/0" });
+   * console.log(ids.nextId());
+   * ```
+   */
+  static async open(options: SnowflakeOptions): Promise<Snowflake> {
+    const { open } = core();
+    if (options?.lease === undefined || typeof options.clock === "function" || open === undefined) {
+      return new Snowflake(options);
+    }
+    const { texts, node } = converted(options);
+    return new Snowflake(new Opened(await open(texts, node)) as never);
   }
 
   /**
@@ -111,7 +164,8 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
    * ({@link Snowflake.nextIdAsync} does not).
    *
    * @throws {PolyflakeError} `SEQUENCE_EXHAUSTED` or `CLOCK_MOVED_BACKWARDS` if `maxWaitMs` was not enough (a step back
-   * of more than `maxBackwardMs` is not waited for), `TIME_OUT_OF_RANGE`, `CLOCK_FAILED`, or `FORKED`.
+   * of more than `maxBackwardMs` is not waited for), `LEASE_LOST` likewise, `TIME_OUT_OF_RANGE`, `CLOCK_FAILED`, or
+   * `FORKED`.
    */
   nextId(): bigint {
     return this.#nextId();
@@ -221,9 +275,19 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
     return this.#layout;
   }
 
-  /** All node bits as one number. */
+  /** All node bits as one number. With a lease that was lost it may change: it is the last ID's, or the next one's. */
   get node(): number {
-    return this.#inner.node;
+    return this.#inner.node();
+  }
+
+  /**
+   * The lease, if this Snowflake has one. Reads the clock once.
+   *
+   * @throws {PolyflakeError} `CLOCK_FAILED` or `FORKED`.
+   */
+  get lease(): LeaseInfo | undefined {
+    const lease = this.#inner.lease?.();
+    return lease ? Object.freeze({ ...lease, bound: new Date(Number(lease.boundMs)) }) : undefined;
   }
 
   /**
@@ -238,6 +302,9 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
   /**
    * Closes this Snowflake: from now on its calls throw `CLOSED`. Others on the same node or state file are not affected.
    * A `using` declaration closes it at the end of its block.
+   *
+   * After the last one on a lease its node is given back in the background; an `await using` declaration waits for that.
+   * If the process ends before, or the store does not answer, the node is free when its lease ends.
    */
   close(): void {
     this.#inner.close();
@@ -255,6 +322,15 @@ export class Snowflake implements IterableIterator<bigint, never, undefined> {
   /** @internal */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
     return `Snowflake { layout: '${this.layout}', node: ${this.node} }`;
+  }
+
+  static {
+    closeAndWait = async function (this: Snowflake): Promise<void> {
+      this.close();
+      const { whenGivenBack } = this.#inner;
+      this.#givenBack ??= new Promise((resolve) => whenGivenBack?.(resolve) || resolve());
+      await this.#givenBack;
+    };
   }
 
   async #fillAsync(ids: BigUint64Array): Promise<void> {
@@ -282,23 +358,33 @@ declare global {
   // For users whose `lib` is older than `esnext.disposable`, as @types/node declares it.
   interface SymbolConstructor {
     readonly dispose: unique symbol;
+    readonly asyncDispose: unique symbol;
   }
 }
 
 export interface Snowflake {
   /** {@link Snowflake.close}, at the end of the block of a `using` declaration. */
   [Symbol.dispose](): void;
+  /**
+   * {@link Snowflake.close}, at the end of the block of an `await using` declaration. Waits until a leased node was given
+   * back, or for a few seconds if the store does not answer.
+   */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 // Runtimes older than `using` have no such symbol. TypeScript's and others' helpers then look for this one.
 const dispose: typeof Symbol.dispose =
   Symbol.dispose ?? (Symbol.for("Symbol.dispose") as typeof Symbol.dispose);
+const asyncDispose: typeof Symbol.asyncDispose =
+  Symbol.asyncDispose ?? (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
 
-Object.defineProperty(Snowflake.prototype, dispose, {
-  configurable: true,
-  writable: true,
-  value: Snowflake.prototype.close,
-});
+const methods = [
+  [dispose, Snowflake.prototype.close],
+  [asyncDispose, closeAndWait],
+] as const;
+for (const [symbol, value] of methods) {
+  Object.defineProperty(Snowflake.prototype, symbol, { configurable: true, writable: true, value });
+}
 
 /**
  * Sets a state file's cursor back to the system clock if it is ahead of it: the remedy after a wrong clock has moved a

@@ -50,7 +50,7 @@ impl Failure {
         self.to_unknown(env, core_error).map_or_else(|error| error, Error::from_unknown_without_coercion)
     }
 
-    fn to_unknown(&self, env: &Env, core_error: &CoreError<'_>) -> Result<Unknown<'static>> {
+    pub(crate) fn to_unknown(&self, env: &Env, core_error: &CoreError<'_>) -> Result<Unknown<'static>> {
         let (code, message, behind_ms, retry_after_ms) = match self {
             Self::Core(error) => {
                 (error.code(), error.camel_case().to_string(), error.behind_ms(), error.retry_after_ms())

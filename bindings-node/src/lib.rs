@@ -12,4 +12,7 @@
 mod errors;
 mod fast;
 mod layout;
+#[cfg(feature = "coordination")]
+mod lease;
 mod snowflake;
+mod thread;

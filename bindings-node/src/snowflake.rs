@@ -1,7 +1,8 @@
 //! Snowflakes, as objects of closures: calling a method of a napi-rs class costs about 400 ns, a closure about 60.
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use napi::bindgen_prelude::*;
@@ -11,6 +12,7 @@ use polyflake::{BoundMove, BuiltinClock, Clock, ClockError, Number, Options, Sno
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, js_error, number, run};
 use crate::fast::{AnySnowflake, FastCalls};
 use crate::layout::{NodeTexts, node_of, pairs};
+use crate::thread::{IsGone, on_thread};
 
 #[napi(object, object_from_js = false)]
 pub(crate) struct Stats {
@@ -18,6 +20,16 @@ pub(crate) struct Stats {
     pub rollbacks: f64,
     pub lead_ms: f64,
     pub last_issued_ms: Either<u64, Null>,
+    pub lease_losses: f64,
+}
+
+#[napi(object, object_from_js = false)]
+pub(crate) struct LeaseInfo {
+    pub node: f64,
+    pub bound_ms: u64,
+    pub left_ms: f64,
+    pub store: String,
+    pub state: &'static str,
 }
 
 #[napi]
@@ -41,25 +53,16 @@ pub(crate) fn snowflake<'env>(
     node: Option<NodeTexts>,
     clock: Option<Function<'_, (), Option<BigInt>>>,
 ) -> Result<Object<'env>> {
-    let options = || -> CoreResult<Options> {
-        let mut built = Options::default();
-        for (name, value) in pairs(&options) {
-            built.set_camel_case(name, value)?;
-        }
-        Ok(match &node {
-            Some(node) => built.node(node_of(node)),
-            None => built,
-        })
-    };
+    let options = || options_of(&options, node.as_ref());
     match clock {
         None => {
-            let ids = run(env, &core_error, || options()?.build())?;
-            let snowflake = NativeSnowflake::new(ids, &core_error)?;
-            let mut object = snowflake.object(env, fast, AnySnowflake::Builtin)?;
-            snowflake.method(env, &mut object, "nextIdsOnThread", |this, call| {
-                Ok(AsyncTask::new(Batch { snowflake: Arc::clone(this), size: call.get(0)? }))
+            let ids = run(env, &core_error, || {
+                let options = options()?;
+                #[cfg(feature = "coordination")]
+                crate::lease::check_no_lease(&options)?;
+                options.build()
             })?;
-            Ok(object)
+            NativeSnowflake::on_builtin_clock(ids, &core_error, env, fast)
         }
         Some(clock) => {
             let clock = CallersClock { env: *env, read: clock.create_ref()? };
@@ -69,15 +72,48 @@ pub(crate) fn snowflake<'env>(
     }
 }
 
+/// `options`: each option's name followed by its text.
+pub(crate) fn options_of(options: &[String], node: Option<&NodeTexts>) -> CoreResult<Options> {
+    let mut built = Options::default();
+    for (name, value) in pairs(options) {
+        built.set_camel_case(name, value)?;
+    }
+    Ok(match node {
+        Some(node) => built.node(node_of(node)),
+        None => built,
+    })
+}
+
 /// What the functions of a Snowflake share.
 pub(crate) struct NativeSnowflake<C> {
     pub(crate) ids: Snowflake<C>,
     core_error: Arc<CoreErrorRef>,
+    has_lease: bool,
+    /// The thread that gives back the node, after `close`.
+    giving_back: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl NativeSnowflake<BuiltinClock> {
+    pub(crate) fn on_builtin_clock<'env>(
+        ids: Snowflake,
+        core_error: &CoreError<'_>,
+        env: &'env Env,
+        fast: &Rc<FastCalls>,
+    ) -> Result<Object<'env>> {
+        let snowflake = Self::new(ids, core_error)?;
+        let mut object = snowflake.object(env, fast, AnySnowflake::Builtin)?;
+        snowflake.method(env, &mut object, "nextIdsOnThread", |this, call| {
+            Ok(AsyncTask::new(Batch { snowflake: Arc::clone(this), size: call.get(0)? }))
+        })?;
+        Ok(object)
+    }
 }
 
 impl<C: Clock + 'static> NativeSnowflake<C> {
     fn new(ids: Snowflake<C>, core_error: &CoreError<'_>) -> Result<Arc<Self>> {
-        Ok(Arc::new(Self { ids, core_error: Arc::new(core_error.create_ref()?) }))
+        let core_error = Arc::new(core_error.create_ref()?);
+        let has_lease = matches!(ids.lease(), Ok(Some(_)));
+        Ok(Arc::new(Self { ids, core_error, has_lease, giving_back: Mutex::default() }))
     }
 
     fn object<'env>(
@@ -88,7 +124,6 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
     ) -> Result<Object<'env>> {
         let mut object = Object::new(env)?;
         object.set("layout", self.ids.layout().to_string())?;
-        object.set("node", number(self.ids.node()))?;
         let place = fast.add(any(Arc::clone(self)));
         object.set("number", place.number())?;
         object.add_finalizer(place, (), |_| ())?;
@@ -98,10 +133,13 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         self.method(env, &mut object, "fill", |this, call| this.fill(call))?;
         self.method(env, &mut object, "fillSome", |this, call| this.fill_some(call))?;
         self.method(env, &mut object, "stats", |this, call| this.stats(call.env))?;
+        self.method(env, &mut object, "node", |this, _| Ok(number(this.ids.node())))?;
+        self.method(env, &mut object, "lease", |this, call| this.lease(call.env))?;
         self.method(env, &mut object, "close", |this, _| {
-            this.ids.close();
+            this.close();
             Ok(())
         })?;
+        self.method(env, &mut object, "whenGivenBack", |this, call| this.when_given_back(call))?;
         Ok(object)
     }
 
@@ -136,6 +174,13 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         let mut chunk = [0; CHUNK];
         let mut at = 0;
         let mut left = call.get::<BigUint64ArraySlice<'_>>(0)?.len();
+        if self.has_lease {
+            // A batch has one node, and the lease may bring another between two chunks.
+            let mut ids = vec![0; left];
+            self.run(call.env, || self.ids.fill(&mut ids))?;
+            copy(&ids, call, 0)?;
+            return Ok(());
+        }
         while left > 0 {
             let part = &mut chunk[..left.min(CHUNK)];
             self.run(call.env, || self.ids.fill(part))?;
@@ -175,6 +220,39 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         Ok((u32::try_from(at).unwrap_or(u32::MAX), pause.unwrap_or_default().as_secs_f64() * 1e3, work))
     }
 
+    /// Ends this Snowflake at once. Its node is given back on a thread, which may take as long as the store does.
+    fn close(&self) {
+        if let Some(give_back) = self.ids.close_later() {
+            let thread = std::thread::Builder::new().name("polyflake-close".into());
+            // If there is no thread, the node is kept for a TTL.
+            *self.giving_back() = thread.spawn(|| give_back.run()).ok();
+        }
+    }
+
+    /// Calls back when the node was given back, or cannot be; returns whether it will.
+    fn when_given_back(&self, call: &FunctionCallContext<'_>) -> Result<bool> {
+        let done = call.get::<Function<'_, (), ()>>(0)?;
+        let Some(thread) = self.giving_back().take() else { return Ok(false) };
+        let joined = move |_: IsGone<'_>| drop(thread.join());
+        on_thread("polyflake-closed", &done, joined, |_, ()| Ok(()))?;
+        Ok(true)
+    }
+
+    fn giving_back(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.giving_back.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lease(&self, env: &Env) -> Result<Option<LeaseInfo>> {
+        let lease = self.run(env, || self.ids.lease())?;
+        Ok(lease.map(|lease| LeaseInfo {
+            node: number(lease.node),
+            bound_ms: lease.bound_ms,
+            left_ms: number(lease.left_ms),
+            store: lease.store,
+            state: lease.state.name(),
+        }))
+    }
+
     fn stats(&self, env: &Env) -> Result<Stats> {
         let stats = self.run(env, || self.ids.stats())?;
         Ok(Stats {
@@ -182,6 +260,7 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
             rollbacks: number(stats.rollbacks),
             lead_ms: number(stats.lead_ms),
             last_issued_ms: stats.last_issued_ms.map_or(Either::B(Null), Either::A),
+            lease_losses: number(stats.lease_losses),
         })
     }
 }

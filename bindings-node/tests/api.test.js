@@ -554,9 +554,15 @@ describe("stats", () => {
   test("count waits and rollbacks", () => {
     let now = T;
     const ids = new Snowflake({ node: 5, clock: () => now, maxAheadMs: 2, sequenceStart: "zero" });
-    assert.deepEqual(ids.stats, { waits: 0, rollbacks: 0, leadMs: 0, lastIssuedMs: null });
+    assert.deepEqual(ids.stats, { waits: 0, rollbacks: 0, leadMs: 0, lastIssuedMs: null, leaseLosses: 0 });
     ids.nextIds(2 * 4096 + 1);
-    assert.deepEqual(ids.stats, { waits: 0, rollbacks: 0, leadMs: 2, lastIssuedMs: BigInt(T + 2) });
+    assert.deepEqual(ids.stats, {
+      waits: 0,
+      rollbacks: 0,
+      leadMs: 2,
+      lastIssuedMs: BigInt(T + 2),
+      leaseLosses: 0,
+    });
     ids.nextIds(4095);
     fails(() => ids.tryNextId(), "SEQUENCE_EXHAUSTED");
     assert.deepEqual([ids.stats.waits, ids.stats.rollbacks], [1, 0]);

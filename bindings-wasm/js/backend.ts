@@ -35,11 +35,14 @@ export interface Backend {
   batchSize(n: string): number;
   /** `options`: each option's name followed by its text, except `node` and a clock that is a function. */
   snowflake(options: string[], node: NodeTexts | undefined, clock: Reading | undefined): BackendSnowflake;
+  /** As `snowflake` for options with a lease, which it waits for; where the backend has a network. */
+  open?(options: string[], node: NodeTexts | undefined): Promise<BackendSnowflake>;
 }
 
 export interface BackendSnowflake {
   readonly layout: string;
-  readonly node: number;
+  /** The present one: a lease may bring another. */
+  node(): number;
   nextId(): bigint;
   /** The text of the next ID. `format`: its place among {@link Backend.formats}. */
   nextIdText(format: number): string;
@@ -59,7 +62,11 @@ export interface BackendSnowflake {
   /** A whole batch on another thread, where the backend has threads. */
   nextIdsOnThread?(n: number): Promise<BigUint64Array>;
   stats(): Stats;
+  lease?(): Omit<LeaseInfo, "bound"> | null;
+  /** Does not wait until a leased node is given back. */
   close(): void;
+  /** After `close`, once: calls `done` when the node was given back, or cannot be. Returns whether it will. */
+  whenGivenBack?(done: () => void): boolean;
 }
 
 /** What of each ID `decodeAll` writes; `""`: nothing. */
@@ -115,4 +122,25 @@ export interface Stats {
   readonly leadMs: number;
   /** The start of the last ID's tick, in Unix ms; `null` before the first ID. */
   readonly lastIssuedMs: bigint | null;
+  /** How often the lease was lost: it ran out, or another process had its node. */
+  readonly leaseLosses: number;
+}
+
+/** A lease, from {@link Snowflake.lease}. */
+export interface LeaseInfo {
+  /** The node that it has, or had last. */
+  readonly node: number;
+  /** Up to when it may issue without hearing from the store, in Unix ms; 0 if it has no node now. */
+  readonly boundMs: bigint;
+  /** `boundMs` as a Date. */
+  readonly bound: Date;
+  /** How many ms that is from now. */
+  readonly leftMs: number;
+  /** The store's address, without secrets. */
+  readonly store: string;
+  /**
+   * `held`; `unreachable` if the store did not answer when it was last asked (issuing goes on up to the bound); `lost`
+   * if the bound has passed; `closed` if the Snowflake is.
+   */
+  readonly state: "held" | "unreachable" | "lost" | "closed";
 }

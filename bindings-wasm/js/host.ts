@@ -138,5 +138,5 @@ export function addField(
 }
 
 export function stats(waits: number, rollbacks: number, leadMs: number, lastIssuedMs?: bigint): Stats {
-  return { waits, rollbacks, leadMs, lastIssuedMs: lastIssuedMs ?? null };
+  return { waits, rollbacks, leadMs, lastIssuedMs: lastIssuedMs ?? null, leaseLosses: 0 };
 }

@@ -74,7 +74,7 @@ function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): Bac
   const fill = checked((ids: BigUint64Array) => made.fill(ids));
   return {
     layout,
-    node,
+    node: () => node,
     nextId,
     tryNextId: checkedId(() => made.tryNextId()),
     nextIdText: (format) => idText(nextId(), format),

@@ -1,9 +1,14 @@
 // With a TypeScript library that has `using`, and `require`.
 import polyflake = require("polyflake");
 
+async () => {
+  await using ids = await polyflake.Snowflake.open({ lease: "redis://host/0" });
+  ids.nextId();
+};
 {
   using ids = new polyflake.Snowflake({ node: 7 });
   ids.nextId();
 }
 declare function takes<T>(value: T): void;
 takes<Disposable>(new polyflake.Snowflake({ node: 7 }));
+takes<AsyncDisposable>(new polyflake.Snowflake({ node: 7 }));

@@ -8,6 +8,8 @@ import {
   type Integer,
   Layout,
   type LayoutFields,
+  type LeaseEvent,
+  type LeaseInfo,
   type Node,
   PolyflakeError,
   type PolyflakeErrorCode,
@@ -103,6 +105,16 @@ same<typeof ids.layout, Layout>(true);
 same<typeof ids.node, number>(true);
 same<typeof ids.stats, Stats>(true);
 same<typeof ids.stats.lastIssuedMs, bigint | null>(true);
+same<typeof ids.stats.leaseLosses, number>(true);
+same<typeof ids.lease, LeaseInfo | undefined>(true);
+same<LeaseInfo["state"], "held" | "unreachable" | "lost" | "closed">(true);
+same<LeaseInfo["boundMs"], bigint>(true);
+same<LeaseInfo["bound"], Date>(true);
+same<LeaseEvent["node"], number | null>(true);
+const opened = Snowflake.open({ lease: "redis://host/0" });
+same<typeof opened, Promise<Snowflake>>(true);
+// @ts-expect-error an address is a string
+Snowflake.open({ lease: 7 });
 same<typeof ids.stats.waits, number>(true);
 // @ts-expect-error read-only
 ids.node = 5;

@@ -1,0 +1,144 @@
+//! Nodes by lease: acquired on a thread, and what happens to them told to JavaScript.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use napi::bindgen_prelude::*;
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode::NonBlocking};
+use napi_derive::napi;
+use polyflake::{ErrorCode, Options, StdTime, Wait};
+use polyflake_coordination::{Event, Leased};
+
+use crate::errors::{CoreError, CoreResult, Failure, catch, run};
+use crate::fast::FastCalls;
+use crate::layout::NodeTexts;
+use crate::snowflake::{NativeSnowflake, options_of};
+use crate::thread::{IsGone, on_thread};
+
+/// Options, and the lease that was acquired for them. What is not taken out is kept for a TTL.
+pub(crate) struct Opened(RefCell<Option<(Options, Leased)>>);
+
+type Opening = FnArgs<(Either<Unknown<'static>, ()>, Option<External<Opened>>)>;
+
+/// Acquires a lease on a thread, and then calls `done` with an error, or with what `snowflake_on_lease` takes.
+#[napi]
+pub(crate) fn lease(
+    env: &Env,
+    core_error: CoreError<'_>,
+    options: Vec<String>,
+    node: Option<NodeTexts>,
+    done: Function<'_, Opening, ()>,
+) -> Result<()> {
+    let options = run(env, &core_error, || options_of(&options, node.as_ref()))?;
+    let core_error = core_error.create_ref()?;
+    let acquire = move |is_gone: IsGone<'_>| {
+        catch(|| polyflake_coordination::lease(&options, &mut ThreadsWait(is_gone)))
+            .map(|leased| (options, leased))
+    };
+    on_thread("polyflake-open", &done, acquire, move |env, acquired| match acquired {
+        Ok(opened) => {
+            let opened = External::new(Opened(RefCell::new(Some(opened))));
+            Ok((Either::B(()), Some(opened)).into())
+        }
+        Err(failure) => {
+            let core_error = core_error.borrow_back(env)?;
+            Ok((Either::A(failure.to_unknown(env, &core_error)?), None).into())
+        }
+    })
+}
+
+/// The Snowflake for a lease that was acquired.
+#[napi]
+pub(crate) fn snowflake_on_lease<'env>(
+    env: &'env Env,
+    core_error: CoreError<'_>,
+    fast: &External<Rc<FastCalls>>,
+    opened: &External<Opened>,
+) -> Result<Object<'env>> {
+    let Some((options, leased)) = opened.0.borrow_mut().take() else {
+        return Err(Failure::Panic.into_js(env, &core_error));
+    };
+    let ids = run(env, &core_error, || options.build_on_lease(leased.lease(), StdTime, |clock| clock))?;
+    NativeSnowflake::on_builtin_clock(ids, &core_error, env, fast)
+}
+
+/// The error of a Snowflake that would have to wait for its lease.
+pub(crate) fn check_no_lease(options: &Options) -> CoreResult<()> {
+    if options.lease_terms()?.is_none() {
+        return Ok(());
+    }
+    Err(polyflake::Error::from_outside(
+        ErrorCode::InvalidOption,
+        "lease is given, and a constructor waits for no store: use await Snowflake.open(options)",
+    ))
+}
+
+/// Waits on a thread of its own, for as long as somebody waits for that.
+struct ThreadsWait<'a>(IsGone<'a>);
+
+impl Wait for ThreadsWait<'_> {
+    type Error = polyflake::Error;
+
+    fn elapsed(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn pause(&mut self, pause: Duration) -> CoreResult<()> {
+        std::thread::sleep(pause);
+        if (self.0)() {
+            return Err(polyflake::Error::from_outside(ErrorCode::Closed, "the thread that waits has ended"));
+        }
+        Ok(())
+    }
+}
+
+#[napi(object, object_from_js = false)]
+pub(crate) struct LeaseEvent {
+    pub kind: &'static str,
+    pub node: Either<f64, Null>,
+    pub store: String,
+    pub message: String,
+    pub is_warning: bool,
+}
+
+impl From<&Event> for LeaseEvent {
+    fn from(event: &Event) -> Self {
+        Self {
+            kind: event.kind.name(),
+            node: event.node.map_or(Either::B(Null), |node| Either::A(crate::errors::number(node))),
+            store: event.store.clone(),
+            message: event.message.clone(),
+            is_warning: event.kind.is_warning(),
+        }
+    }
+}
+
+/// It keeps no process alive.
+type Publish = ThreadsafeFunction<LeaseEvent, (), LeaseEvent, Status, false, true>;
+
+/// One for each main or worker thread, and for each copy of the JavaScript half there.
+static PUBLISHERS: Mutex<Vec<Publish>> = Mutex::new(Vec::new());
+static LISTEN: Once = Once::new();
+
+/// Calls `publish` with what happens to leases of this process from now on.
+#[napi]
+pub(crate) fn on_lease_event(
+    _core_error: CoreError<'_>,
+    publish: Function<'_, LeaseEvent, ()>,
+) -> Result<()> {
+    let publish = publish.build_threadsafe_function().weak::<true>().build()?;
+    publishers().push(publish);
+    LISTEN.call_once(|| polyflake_coordination::set_listener(Some(Box::new(tell))));
+    Ok(())
+}
+
+/// On the keeper's thread.
+fn tell(event: &Event) {
+    publishers().retain(|publish| publish.call(event.into(), NonBlocking) != Status::Closing);
+}
+
+fn publishers() -> std::sync::MutexGuard<'static, Vec<Publish>> {
+    PUBLISHERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
