@@ -144,6 +144,7 @@ node-package: tools-ready
 
 .PHONY: test-node
 test-node: node-package # every test on the native addon, then again on the WebAssembly module
+	@tools/need redis-server redis-server redis-cli redis-tools
 	cd bindings-node && npm run --silent test
 	cd bindings-node && npm run --silent test-wasm
 	cd bindings-node && npm run --silent test-types

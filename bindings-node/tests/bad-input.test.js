@@ -190,7 +190,7 @@ describe("a Snowflake's options", () => {
       ["another case", { Layout: "twitter" }, "Layout"],
       ["a node field", { worker: 1 }, "worker"],
       ["no name", { "": 1 }, ""],
-      ["with a value of any type", { lease: { store: "x" } }, "lease"],
+      ["with a value of any type", { store: { lease: "x" } }, "store"],
       ["with a function", { onWait() {} }, "onWait"],
       ["with null", { maxLagMs: null }, "maxLagMs"],
       ["its own __proto__", JSON.parse('{"__proto__": "x"}'), "__proto__"],

@@ -16,11 +16,10 @@ import { assertRising, fails, failsLater, isWasm } from "./support.js";
 
 const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 const folder = mkdtempSync(join(tmpdir(), "polyflake-lease-"));
-const file = join(folder, "leases.db");
 after(() => rmSync(folder, { recursive: true }));
 
-/** The address of a file's leases, with parameters. A namespace of its own for each test. */
-const sqlite = (parameters) => `sqlite://${file}?${parameters}`;
+/** The address of a file, one for each test: in an existing one, a new namespace would wait for a TTL. */
+const sqlite = (name, parameters = "") => `sqlite://${join(folder, name)}.db?${parameters}`;
 
 test("a type other than a string is a TypeError", async () => {
   assert.throws(() => new Snowflake({ lease: 7 }), TypeError);
@@ -39,8 +38,8 @@ test("without a lease, open is as new", async () => {
 });
 
 test("the WebAssembly build refuses", { skip: !isWasm }, async () => {
-  fails(() => new Snowflake({ lease: sqlite("") }), "INVALID_OPTION", "WebAssembly does not have");
-  await failsLater(Snowflake.open({ lease: sqlite("") }), "INVALID_OPTION", "WebAssembly does not have");
+  fails(() => new Snowflake({ lease: sqlite("any") }), "INVALID_OPTION", "WebAssembly does not have");
+  await failsLater(Snowflake.open({ lease: sqlite("any") }), "INVALID_OPTION", "WebAssembly does not have");
 });
 
 /** Runs an ES module, and returns what it logs as JSON. It is killed if it hangs. */
@@ -60,6 +59,11 @@ const leasing = (address) => `
   console.log(JSON.stringify({ node: ids.node, id: String(ids.nextId()) }));
 `;
 
+const children = [];
+after(() => {
+  for (const child of children) child.kill("SIGKILL");
+});
+
 /** Another process that holds the lease of an address until it is ended. */
 async function holder(address) {
   const program = `${leasing(address)} setInterval(() => {}, 1000);`;
@@ -67,12 +71,12 @@ async function holder(address) {
     cwd: import.meta.dirname,
     stdio: ["ignore", "pipe", "inherit"],
   });
-  after(() => child.kill("SIGKILL"));
+  children.push(child);
   const [line] = await once(child.stdout, "data");
   return { child, ...JSON.parse(line) };
 }
 
-/** What is told on the channel while `call` runs, and until a message of `kind` about `namespace`. */
+/** What is told on the channel while `call` runs, and until there is a message of `kind`. */
 async function told(kind, call) {
   const messages = [];
   const listen = (message) => messages.push(message);
@@ -88,13 +92,13 @@ async function told(kind, call) {
 
 describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
   test("new does not wait for a store, and says what does", () => {
-    const lease = sqlite("namespace=new");
+    const lease = sqlite("new");
     fails(() => new Snowflake({ lease }), "INVALID_OPTION", "await Snowflake.open");
     fails(() => new Snowflake({ lease: "" }), "INVALID_OPTION", "lease is ``");
   });
 
   test("what does not fit a lease is refused", async () => {
-    const lease = sqlite("namespace=refused");
+    const lease = sqlite("refused");
     await failsLater(Snowflake.open({ lease: "memcached://x" }), "INVALID_OPTION", "no such kind of store");
     await failsLater(
       Snowflake.open({ lease, state: join(folder, "x") }),
@@ -107,7 +111,7 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
   });
 
   test("a leased node, and what is known of it", async () => {
-    const ids = await Snowflake.open({ lease: sqlite("namespace=known&ttl=1h"), node: { datacenter: 3 } });
+    const ids = await Snowflake.open({ lease: sqlite("known", "ttl=1h"), node: { datacenter: 3 } });
     assert.equal(ids.node >> 5, 3);
     const { lease } = ids;
     assert.ok(Object.isFrozen(lease));
@@ -145,12 +149,12 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
   });
 
   test("the event loop runs on while a store is waited for", async () => {
-    await holder(sqlite("namespace=busy&nodes=0-0&label=the-other-one"));
+    await holder(sqlite("busy", "nodes=0-0&label=the-other-one"));
     let turns = 0;
     const timer = setInterval(() => {
       turns += 1;
     }, 1);
-    const lease = sqlite("namespace=busy&nodes=0-0&wait=1s");
+    const lease = sqlite("busy", "nodes=0-0&wait=1s");
     const error = await failsLater(
       Snowflake.open({ lease }),
       "LEASE_UNAVAILABLE",
@@ -163,7 +167,7 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
   });
 
   test("the Snowflakes of a process share a lease, also in worker threads", async () => {
-    const lease = sqlite("namespace=shared");
+    const lease = sqlite("shared");
     const [one, two] = await Promise.all([Snowflake.open({ lease }), Snowflake.open({ lease })]);
     const inside = `
       const { parentPort } = require("node:worker_threads");
@@ -190,9 +194,9 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
   });
 
   test("a worker thread may end while it opens", async () => {
-    await holder(sqlite("namespace=ended&nodes=0-0"));
+    await holder(sqlite("ended", "nodes=0-0"));
     const inside = `
-      require("polyflake").Snowflake.open({ lease: ${JSON.stringify(sqlite("namespace=ended&nodes=0-0&wait=60s"))} });
+      require("polyflake").Snowflake.open({ lease: ${JSON.stringify(sqlite("ended", "nodes=0-0&wait=60s"))} });
       require("node:worker_threads").parentPort.postMessage("opening");
     `;
     const worker = new Worker(inside, { eval: true });
@@ -201,14 +205,12 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
   });
 
   test("child processes lease nodes of their own", async () => {
-    const held = await Promise.all(
-      [1, 2, 3, 4].map(() => run(leasing(sqlite("namespace=children&nodes=0-3")))),
-    );
+    const held = await Promise.all([1, 2, 3, 4].map(() => run(leasing(sqlite("children", "nodes=0-3")))));
     assert.deepEqual(held.map(({ node }) => node).sort(), [0, 1, 2, 3]);
   });
 
   test("close gives the node back in the background", async () => {
-    const address = sqlite("namespace=closed&nodes=5-5&ttl=1h&wait=1s");
+    const address = sqlite("closed", "nodes=5-5&ttl=1h&wait=1s");
     const ids = await Snowflake.open({ lease: address });
     const last = ids.nextId();
     const messages = await told("released", () => assert.equal(ids.close(), undefined));
@@ -221,7 +223,7 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
   });
 
   test("await using waits until it is given back", async () => {
-    const address = sqlite("namespace=disposed&nodes=5-5&ttl=1h&wait=1s");
+    const address = sqlite("disposed", "nodes=5-5&ttl=1h&wait=1s");
     const ids = await Snowflake.open({ lease: address });
     const [one, two] = [ids[asyncDispose](), ids[asyncDispose]()];
     fails(() => ids.nextId(), "CLOSED");
@@ -231,7 +233,7 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
     assert.equal((await run(leasing(address))).node, 5);
   });
 
-  const hold = sqlite("namespace=exit&nodes=0-0&wait=1h");
+  const hold = sqlite("exit", "nodes=0-0&wait=1h");
   for (const [what, code] of [
     ["at its end", ""],
     ["at process.exit", "process.exit();"],
@@ -242,14 +244,14 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
     ],
   ]) {
     test(`a process ends at once: ${what}`, async () => {
-      if (code.includes("namespace=exit")) await holder(hold);
-      const { node } = await run(`${leasing(sqlite("namespace=exits&ttl=1h"))} ${code}`);
+      if (code.includes("open")) await holder(hold);
+      const { node } = await run(`${leasing(sqlite("exits", "ttl=1h"))} ${code}`);
       assert.ok(node >= 0);
     });
   }
 
   test("a program may wait for a lease and for nothing else", async () => {
-    const address = sqlite("namespace=alone&nodes=0-0&wait=1s");
+    const address = sqlite("alone", "nodes=0-0&wait=1s");
     await holder(address);
     const program = `
       import { Snowflake } from "polyflake";
@@ -282,7 +284,7 @@ async function redis() {
   const server = spawn("redis-server", [...options, "--requirepass", "hush"].map(String), {
     stdio: "ignore",
   });
-  process.once("exit", () => server.kill("SIGKILL"));
+  children.push(server);
   const cli = (...given) =>
     spawnSync("redis-cli", ["-p", String(port), ...given], {
       encoding: "utf8",
@@ -321,7 +323,7 @@ describe("leases in Redis", { skip: isWasm && "wasm has no leases" }, () => {
     assert.deepEqual([ids.node, ids.lease.node, ids.stats.leaseLosses], [after, after, 1]);
     const filled = new BigUint64Array(5000);
     ids.fill(filled);
-    const issued = [first, ids.nextId(), ids.next().value, ...filled, ...(await ids.nextIdsAsync(5000))];
+    const issued = [first, ...filled, ids.nextId(), ids.next().value, ...(await ids.nextIdsAsync(5000))];
     assertRising(issued);
     const nodes = ids.decodeAll(BigUint64Array.from(issued)).nodes;
     assert.deepEqual([nodes[0], ...new Set(nodes.subarray(1))], [before, after]);

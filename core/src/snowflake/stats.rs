@@ -63,8 +63,9 @@ impl<C: Clock> Snowflake<C> {
         if let Some(over @ Stopped::Forked) = self.over() {
             return Err(self.error_of(over));
         }
+        let Some(lease) = &self.lease else { return Ok(None) };
         let now_ms = self.clock.unix_ms_uncached()?;
-        Ok(self.lease.as_ref().map(|lease| lease.info(&self.rule, now_ms)))
+        Ok(Some(lease.info(&self.rule, now_ms)))
     }
 }
 
