@@ -53,6 +53,8 @@ FAKETIME = (
 )
 
 
+# How many processes of a fleet run at once.
+AT_ONCE = 4
 # Fewer IDs would show little.
 FEWEST = 100
 # More IDs than fit in two ticks: a generator may keep a reading of the clock for a ms, and the
@@ -89,6 +91,7 @@ SITUATIONS = (
     Situation("restart-10ms", "restart", 8, 100, ("tick_ms=10",)),
     Situation("restart-1s", "restart", 3, 100, ("tick_ms=1000",)),
     Situation("per-call", "per-call", 1, 50_000),
+    Situation("fleet", "fleet", 12, 5_000),
 )
 NAMES = [situation.name for situation in SITUATIONS]
 
@@ -161,6 +164,9 @@ class Process:
             status = self.process.wait(max(0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise Failure("it did not end in time (--timeout)") from None
+        return self.ended(status)
+
+    def ended(self, status: int) -> Ended:
         errors = self.errors.read_text(encoding="utf-8", errors="replace").splitlines()
         return Ended(status, self.output.read_bytes().split(), errors)
 
@@ -222,6 +228,47 @@ def run_in_turn(
             del one.lines[0]
         elif one.status in (DONE, REFUSED):
             raise Failure("it did not print `ready` before its IDs")
+    return ended
+
+
+def run_fleet(
+    command: Sequence[str],
+    folder: Path,
+    environment: dict[str, str],
+    limit: float,
+    parts: int,
+    n: int,
+) -> list[Ended]:
+    """Keeps `AT_ONCE` processes running, until there were `parts` of them.
+
+    Each is killed (kill -9) as soon as it has printed its IDs, and another takes its place.
+    """
+    deadline = time.monotonic() + limit
+    running: list[Process] = []
+    ended: list[Ended] = []
+    stdin, held = os.pipe()  # each reads from it, and so waits until it is killed
+    try:
+        while len(ended) < parts:
+            while len(running) < min(AT_ONCE, parts - len(ended)):
+                own = folder / str(len(ended) + len(running))
+                own.mkdir()
+                running.append(Process(command, own, environment, stdin))
+            for process in list(running):
+                if process.output.read_bytes().count(b"\n") >= n:
+                    process.kill()
+                    ended.append(process.ended(DONE))
+                    running.remove(process)
+                elif process.process.poll() is not None:
+                    ended.append(process.end(deadline))
+                    running.remove(process)
+            if time.monotonic() > deadline:
+                raise Failure("it did not print its IDs in time (--timeout)")
+            time.sleep(0.005)
+    finally:
+        for process in running:
+            process.kill()
+        os.close(stdin)
+        os.close(held)
     return ended
 
 
@@ -301,6 +348,8 @@ def probe(
             whole = [*command, *asked, *given]
             if situation.asked == "restart":
                 ended = run_in_turn(whole, folder, environment, limit, situation.parts)
+            elif situation.asked == "fleet":
+                ended = run_fleet(whole, folder, environment, limit, situation.parts, n)
             else:
                 ended = run_once(whole, folder, environment, limit)
             return judge(situation, n, ended)

@@ -8,11 +8,13 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -59,10 +61,13 @@ STEPPED = Expected(1, {"clock_moved_backwards": 1}, more=2 * 4096)
 # Every request failed: 4 workers x 1,000 IDs, 500 per request.
 SERVED_NONE = Expected(0, {"forked": 8})
 
+NO_NODE = "processes that have no node of their own need a lease"
+
 SAME_EVERYWHERE: dict[str, Expected | str] = {
     **dict.fromkeys(SITUATIONS, ALL),
     **dict.fromkeys(["fork", "fork-new"], FORKED),
     "rollback-5s": STEPPED,
+    "fleet": NO_NODE,
 }
 EXPECTED = {language: dict(SAME_EVERYWHERE) for language in run.LANGUAGES}
 EXPECTED["python"] |= {"prefork-one-node": SERVED_NONE}
@@ -79,6 +84,18 @@ EXPECTED["node"] |= {"fork": NEW_PROGRAM, "fork-new": NEW_PROGRAM, "prefork-one-
 EXPECTED["node"] |= {"threads": "worker threads share no objects"}
 EXPECTED["php"] |= {"threads": NO_THREADS, "worker-threads": NO_THREADS}
 EXPECTED["php"] |= {"prefork-one-node": NO_STATE}
+
+# With a lease: a child makes a Snowflake of its own, with a node of its own.
+LEASED = {
+    language: {
+        situation: ALL
+        if expected == NO_NODE or (situation, expected) == ("fork-new", FORKED)
+        else expected
+        for situation, expected in situations.items()
+    }
+    for language, situations in EXPECTED.items()
+}
+LEASED["php"] |= dict.fromkeys(["rollback-5ms", "rollback-5s"], "does not go with a lease")
 
 
 def php(code: str) -> bool:
@@ -138,39 +155,88 @@ def outcomes_of(*arguments: str) -> Outcomes:
 
 
 # Situations in which a state file makes it safe for processes to share a node.
-WITH_STATE = ["fork", "fork-new", "prefork-one-node", "restart", "restart-1ms", "rollback-5s"]
+WITH_STATE = [
+    *("fork", "fork-new", "prefork-one-node", "restart", "restart-1ms", "rollback-5s", "fleet"),
+]
+
+# There are more nodes than processes of a fleet that run at once, and fewer than all: the nodes of
+# killed ones are leased again.
+FLEET = "ttl=3s&nodes=0-5&wait=240s"
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator[int]:
+    """A server, and its port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--dir", str(folder)]
+    server = subprocess.Popen(
+        ["redis-server", "--port", str(port), *options], stdout=subprocess.DEVNULL
+    )
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                assert server.poll() is None
+                time.sleep(0.02)
+        yield port
+    finally:
+        server.kill()
+        server.wait()
 
 
 @pytest.fixture(scope="session")
-def all_ours() -> Any:
-    """The outcomes of each language, without a state file and with one, several at a time, since a
-    rollback mostly sleeps.
+def all_ours(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The outcomes of each language: bare, with a state file, with leases in SQLite, and of fleets
+    with leases in SQLite and in Redis. Several at a time, since rollbacks and fleets mostly sleep.
     """
     scale = ["--scale", str(SCALE)]
     state = ["--option", "state={folder}/state", *(f"--only={name}" for name in WITH_STATE)]
     languages = [name for name, command in run.LANGUAGES.items() if shutil.which(command[0])]
-    with ThreadPoolExecutor(6) as pool:
-        yield [
-            {name: pool.submit(outcomes_of, "--language", name, *options) for name in languages}
-            for options in (scale, scale + state)
-        ]
+    others = [f"--only={name}" for name in SITUATIONS if name != "fleet"]
+
+    def lease(address: str) -> list[str]:
+        return ["--option", f"lease={address}"]
+
+    with ExitStack() as stack:
+        options = {
+            "bare": [],
+            "state": state,
+            "lease": [*lease("sqlite://{folder}/leases"), *others],
+            "sqlite": [*lease("sqlite://{folder}/leases?" + FLEET), "--only=fleet"],
+        }
+        if shutil.which("redis-server"):
+            port = stack.enter_context(redis(tmp_path_factory.mktemp("redis")))
+            address = f"redis://127.0.0.1:{port}/0?init=yes&{FLEET}&namespace={{language}}"
+            options["redis"] = ["--only=fleet", *lease(address)]
+        pool = stack.enter_context(ThreadPoolExecutor(6))
+
+        def start(name: str, options: list[str]) -> Future[Outcomes]:
+            given = [option.replace("{language}", name) for option in options]
+            return pool.submit(outcomes_of, "--language", name, *scale, *given)
+
+        yield {
+            kind: {name: start(name, given) for name in languages}
+            for kind, given in options.items()
+        }
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("language", run.LANGUAGES)
-def test_ours(language: str, situation: str, all_ours: list[Running]) -> None:
+def test_ours(language: str, situation: str, all_ours: dict[str, Running]) -> None:
     if tool := missing(language, situation):
         pytest.skip(f"needs {tool}")
-    expected = EXPECTED[language][situation]
-    outcome = all_ours[0][language].result()[situation]
+    check(all_ours["bare"][language].result()[situation], EXPECTED[language][situation])
+
+
+def check(outcome: dict[str, Any], expected: Expected | str) -> None:
     if isinstance(expected, str):
         assert outcome["verdict"] == "unsupported", outcome
         assert expected in outcome["detail"]
         return
-    check(outcome, expected)
-
-
-def check(outcome: dict[str, Any], expected: Expected) -> None:
     asked = SITUATIONS[outcome["situation"]]
     fewest = (asked.parts if expected.parts is None else expected.parts) * asked.scaled(SCALE)
     assert outcome["verdict"] == ("refused" if expected.refused else "no repeats"), outcome
@@ -181,15 +247,45 @@ def check(outcome: dict[str, Any], expected: Expected) -> None:
 
 @pytest.mark.parametrize("situation", WITH_STATE)
 @pytest.mark.parametrize("language", run.LANGUAGES)
-def test_ours_with_a_state_file(language: str, situation: str, all_ours: list[Running]) -> None:
+def test_ours_with_a_state_file(
+    language: str, situation: str, all_ours: dict[str, Running]
+) -> None:
     if tool := missing(language, situation):
         pytest.skip(f"needs {tool}")
     expected = EXPECTED[language][situation]
-    outcome = all_ours[1][language].result()[situation]
-    if isinstance(expected, str) and expected != NO_STATE:
-        assert outcome["verdict"] == "unsupported", outcome
-        return
-    check(outcome, STEPPED if situation == "rollback-5s" else ALL)
+    if not isinstance(expected, str) or expected in (NO_STATE, NO_NODE):
+        expected = STEPPED if situation == "rollback-5s" else ALL
+    check(all_ours["state"][language].result()[situation], expected)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("language", run.LANGUAGES)
+def test_ours_with_a_lease(language: str, situation: str, all_ours: dict[str, Running]) -> None:
+    if tool := missing(language, situation):
+        pytest.skip(f"needs {tool}")
+    kind = "sqlite" if situation == "fleet" else "lease"
+    check(all_ours[kind][language].result()[situation], LEASED[language][situation])
+
+
+@pytest.mark.parametrize("language", run.LANGUAGES)
+def test_a_fleet_with_leases_in_redis(language: str, all_ours: dict[str, Running]) -> None:
+    if tool := missing(language, "fleet"):
+        pytest.skip(f"needs {tool}")
+    if "redis" not in all_ours:
+        pytest.skip("needs redis-server")
+    check(all_ours["redis"][language].result()["fleet"], ALL)
+
+
+def test_a_fleet_on_one_node_repeats() -> None:
+    """Without leases: all its processes have node 7. It tries again, as for the textbook."""
+    options = ["--option", "node=7", "--option", "layout=cosid-second"]
+    for _ in range(100):
+        arguments = ("--language", "python", "--only", "fleet", *options)
+        outcome = outcomes_of(*arguments, "--scale", str(SCALE))["fleet"]
+        assert outcome["verdict"] in ("REPEATS", "no repeats"), outcome["detail"]
+        if outcome["verdict"] == "REPEATS":
+            return
+    pytest.fail("100 runs without a repeat")
 
 
 # The probes can fail ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ enum { DONE = 0, REFUSED = 3, UNSUPPORTED = 4, MAX_PARTS = 64 };
 static const char *situation;
 static size_t n = 1;
 static int parts = 1, behind_ms, tick_ms = 1, gate = -1;
-static char **arguments;
+static char **arguments; /* options of the generator: in each a name, a null character and the value */
 
 /* The IDs that one thread or process took, and the status that ended it. */
 struct part {
@@ -44,23 +44,28 @@ static const char *layout(void) {
   return tick_ms == 1 ? "twitter" : tick_ms == 10 ? "sonyflake" : "cosid-second";
 }
 
-/* Builds a generator for node 7, with the options of the command line. */
+/* Whether an option of the generator is on the command line. */
+static bool has(const char *name) {
+  for (char **argument = arguments; *argument != NULL; argument++) {
+    if (strcmp(*argument, name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Builds a generator for node 7 or on a lease, with the options of the command line. */
 static polyflake_status build(polyflake_snowflake **snowflake) {
   polyflake_options *options = polyflake_options_new();
   polyflake_status status = polyflake_options_set(options, "layout", layout(), NULL);
-  if (status == POLYFLAKE_OK) {
+  if (status == POLYFLAKE_OK && !has("lease")) {
     status = polyflake_options_set(options, "node", "7", NULL);
   }
   if (status == POLYFLAKE_OK) { /* on a busy machine a thread may wait long for its turn */
     status = polyflake_options_set(options, "max_wait_ms", "60000", NULL);
   }
   for (char **argument = arguments; *argument != NULL && status == POLYFLAKE_OK; argument++) {
-    char *value = strchr(*argument, '=');
-    if (value != NULL && **argument != '=') {
-      *value = '\0';
-      status = polyflake_options_set(options, *argument, value + 1, NULL);
-      *value = '=';
-    }
+    status = polyflake_options_set(options, *argument, *argument + strlen(*argument) + 1, NULL);
   }
   if (status == POLYFLAKE_OK) {
     status = polyflake_snowflake_new(options, snowflake, NULL);
@@ -221,6 +226,21 @@ static int per_call(void) {
   return finish(&part);
 }
 
+/* One of several processes, none of which has a node of its own. The runner kills it. */
+static int fleet(void) {
+  struct part part = part_of(NULL, n);
+  char byte;
+  if (!has("lease") && !has("node") && !has("state")) {
+    fputs("processes that have no node of their own need a lease\n", stderr);
+    return UNSUPPORTED;
+  }
+  take_all(&part);
+  int status = finish(&part);
+  while (status == DONE && read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+  return status;
+}
+
 static bool asked_for(const char *name) {
   return strcmp(situation, name) == 0;
 }
@@ -234,6 +254,9 @@ static int run(void) {
   }
   if (asked_for("per-call")) {
     return per_call();
+  }
+  if (asked_for("fleet")) {
+    return fleet();
   }
   if (asked_for("prefork") || asked_for("prefork-one-node")) {
     fputs("C has no prefork server; fork does what one would\n", stderr);
@@ -284,7 +307,9 @@ int main(int argc, char **argv) {
         own = true;
       }
     }
-    if (!own) { /* an option of the generator */
+    char *equals = strchr(*argument, '=');
+    if (!own && equals != NULL) {
+      *equals = '\0';
       *kept++ = *argument;
     }
   }

@@ -25,10 +25,12 @@ type probe struct {
 	situation string
 	numbers   map[string]int
 	options   []polyflake.Option
+	// named are the options that were given.
+	named map[string]bool
 }
 
 func fromArguments(arguments []string) probe {
-	p := probe{numbers: map[string]int{"n": 1, "parts": 1, "behind_ms": 0, "tick_ms": 1, "gate": -1}}
+	p := probe{numbers: map[string]int{"n": 1, "parts": 1, "behind_ms": 0, "tick_ms": 1, "gate": -1}, named: map[string]bool{}}
 	if len(arguments) > 0 {
 		p.situation = arguments[0]
 		arguments = arguments[1:]
@@ -41,6 +43,7 @@ func fromArguments(arguments []string) probe {
 			p.numbers[name] = number
 		} else {
 			p.options = append(p.options, polyflake.Set(name, value))
+			p.named[name] = true
 		}
 	}
 	return p
@@ -52,9 +55,11 @@ func (p probe) build() (*polyflake.Snowflake, error) {
 		layout = "yitter" // 64 IDs per tick, so that every language uses them up
 	}
 	options := []polyflake.Option{
-		polyflake.Node(7),
 		polyflake.WithLayout(layout),
 		polyflake.MaxWait(time.Minute), // on a busy machine a goroutine may wait long for its turn
+	}
+	if !p.named["lease"] {
+		options = append(options, polyflake.Node(7))
 	}
 	return polyflake.New(append(options, p.options...)...)
 }
@@ -164,6 +169,21 @@ func (p probe) perCall() int {
 	return t.finish()
 }
 
+// fleet is one of several processes, none of which has a node of its own. The runner kills it.
+func (p probe) fleet() int {
+	if !p.named["lease"] && !p.named["node"] && !p.named["state"] {
+		return unsupportedFor("processes that have no node of their own need a lease")
+	}
+	var t part
+	t.takeFromNew(p, p.numbers["n"])
+	status := t.finish()
+	if status == done {
+		_, err := io.ReadAll(os.Stdin)
+		must(err)
+	}
+	return status
+}
+
 func (p probe) run() int {
 	n := p.numbers["n"]
 	shared := func(use func(*polyflake.Snowflake) int) int {
@@ -190,6 +210,8 @@ func (p probe) run() int {
 		return p.restart()
 	case "per-call":
 		return p.perCall()
+	case "fleet":
+		return p.fleet()
 	case "fork", "fork-new":
 		return unsupportedFor("a Go program cannot fork")
 	case "prefork", "prefork-one-node":

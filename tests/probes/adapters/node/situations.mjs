@@ -39,10 +39,9 @@ export function unsupported(why) {
 }
 
 // The IDs that one thread or process took, and the name of the error that ended it, if one did.
-function take(build, n) {
-  const part = { ids: [], refused: null };
+async function take(build, n, part = { ids: [], refused: null }) {
   try {
-    const nextId = build();
+    const nextId = await build();
     for (let i = 0; i < n; i++) part.ids.push(String(nextId()));
   } catch (error) {
     // This is a mistake in the adapter, not an error of the generator.
@@ -53,12 +52,14 @@ function take(build, n) {
   return part;
 }
 
+function print({ ids, refused }) {
+  const text = Buffer.from(ids.map((id) => `${id}\n`).join(""));
+  for (let written = 0; written < text.length; ) written += writeSync(1, text, written);
+  if (refused) writeSync(2, `refused: ${refused}\n`);
+}
+
 function finish(...parts) {
-  for (const { ids, refused } of parts) {
-    const text = Buffer.from(ids.map((id) => `${id}\n`).join(""));
-    for (let written = 0; written < text.length; ) written += writeSync(1, text, written);
-    if (refused) writeSync(2, `refused: ${refused}\n`);
-  }
+  for (const part of parts) print(part);
   process.exit(parts.some(({ refused }) => refused) ? REFUSED : DONE);
 }
 
@@ -72,46 +73,52 @@ async function workerThreads(_, { parts }) {
 }
 
 // The clock is set back while the generator is in use: libfaketime reads it from a file.
-function rollback(build, { n, behindMs }) {
+async function rollback(build, { n, behindMs }) {
   const clock = process.env.FAKETIME_TIMESTAMP_FILE;
   if (clock === undefined) unsupported("needs libfaketime, which steps this program's clock");
   let nextId;
   const began = process.hrtime.bigint();
-  const before = take(() => {
-    nextId = build();
+  const before = await take(async () => {
+    nextId = await build();
     return nextId;
   }, n - 1);
   // Wait, so that the step leads back to when the first IDs were made.
   while (process.hrtime.bigint() < began + BigInt(behindMs) * 1_000_000n) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
   }
-  const last = take(() => nextId, 1);
+  const last = await take(() => nextId, 1);
   writeFileSync(clock, `-${behindMs / 1000}\n`);
-  finish(
-    before,
-    last,
-    take(() => nextId, n),
-  );
+  finish(before, last, await take(() => nextId, n));
 }
 
 // More IDs than fit in the ticks that pass.
-function exhaustion(build, { n }) {
-  finish(take(build, n));
+async function exhaustion(build, { n }) {
+  finish(await take(build, n));
 }
 
 // Starts when the process before this one is done, as a restarted program would.
-function restart(build, { n, gate }) {
+async function restart(build, { n, gate }) {
   writeSync(1, "ready\n");
   readFileSync(0);
-  const part = take(build, n);
+  const part = await take(build, n);
   // Now the next one starts.
   closeSync(gate);
   finish(part);
 }
 
 // A generator built for every ID, as in a function that handles one request.
-function perCall(build, { n }) {
-  finish(take(() => () => build()(), n));
+async function perCall(build, { n }) {
+  const part = await take(build, 1);
+  while (part.ids.length < n && !part.refused) await take(build, 1, part);
+  finish(part);
+}
+
+// One of several processes, none of which has a node of its own. The runner kills it.
+async function fleet(build, { n }) {
+  const part = await take(build, n);
+  if (part.refused) finish(part);
+  print(part);
+  readFileSync(0);
 }
 
 // A server whose processes are a cluster's workers.
@@ -147,9 +154,9 @@ function serve(build) {
     nextId ??= build();
     return nextId;
   }
-  createServer((incoming, response) => {
+  createServer(async (incoming, response) => {
     response.setHeader("Process", process.pid);
-    response.end(JSON.stringify(take(once, Number(incoming.url.slice(1)))));
+    response.end(JSON.stringify(await take(once, Number(incoming.url.slice(1)))));
   }).listen(0);
 }
 
@@ -164,6 +171,7 @@ const SITUATIONS = {
   exhaustion,
   restart,
   "per-call": perCall,
+  fleet,
 };
 
 // The adapter's main: runs the situation that the command line names.
@@ -171,7 +179,7 @@ export async function run(build) {
   const probe = parse();
   const one = () => build(probe);
   if (!isMainThread) {
-    parentPort.postMessage(take(one, probe.n));
+    parentPort.postMessage(await take(one, probe.n));
   } else if (cluster.isWorker) {
     serve(one);
   } else if (Object.hasOwn(SITUATIONS, probe.situation)) {

@@ -54,6 +54,9 @@ function forked(Probe $probe, bool $childrenBuild): int
 function rollback(Probe $probe): int
 {
     $clock = getenv('FAKETIME_TIMESTAMP_FILE') ?: unsupported('needs libfaketime, which steps this program\'s clock');
+    if (isset($probe->options['lease'])) {
+        unsupported('this clock of PHP\'s own does not go with a lease');
+    }
     $ids = $probe->build();
     $part = new Part();
     $until = hrtime(true) + $probe->behindMs * 1_000_000;
@@ -83,6 +86,19 @@ function perCall(Probe $probe): int
         $part->take($probe->build(...), 1);
     }
     return finish($part);
+}
+
+/** One of several processes, none of which has a node of its own. The runner kills it. */
+function fleet(Probe $probe): int
+{
+    if (array_intersect_key($probe->options, ['lease' => 0, 'node' => 0, 'state' => 0]) === []) {
+        unsupported('processes that have no node of their own need a lease');
+    }
+    $status = finish((new Part())->take($probe->build(...), $probe->n));
+    if ($status === 0) {
+        stream_get_contents(STDIN);
+    }
+    return $status;
 }
 
 /** A php-fpm that serves fpm.php, in a temporary folder. */
@@ -175,5 +191,6 @@ exit(match ($probe->situation) {
     'exhaustion' => finish((new Part())->take($probe->build(...), $probe->n)),
     'restart' => restart($probe),
     'per-call' => perCall($probe),
+    'fleet' => fleet($probe),
     default => unsupported("unknown situation: $probe->situation"),
 });

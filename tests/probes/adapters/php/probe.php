@@ -60,10 +60,12 @@ final class Probe
             // PHP loads libpolyflake with RTLD_DEEPBIND, which bypasses libfaketime; its effect shows in microtime.
             $options['clock'] = static fn (): int => (int) (microtime(true) * 1000);
         }
+        if (!isset($options['lease'])) {
+            $options += ['node' => $this->situation === 'prefork' ? self::ownNode() : 7];
+        }
         return new Snowflake(...($options + [
             // 64 IDs per tick, so that every language uses them up.
             'layout' => $this->situation === 'exhaustion' ? 'yitter' : self::LAYOUTS[$this->tickMs],
-            'node' => $this->situation === 'prefork' ? self::ownNode() : 7,
             // On a busy machine a process may wait long for its turn.
             'maxWaitMs' => 60_000,
         ]));

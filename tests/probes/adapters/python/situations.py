@@ -186,6 +186,14 @@ def per_call(build: Build, probe: Probe) -> int:
     return finish([Part().take(lambda: lambda: build(probe)(), probe.n)])
 
 
+def fleet(build: Build, probe: Probe) -> int:
+    """One of several processes, none of which has a node of its own. The runner kills it."""
+    status = finish([Part().take(lambda: build(probe), probe.n)])
+    if status == DONE:
+        sys.stdin.buffer.read()
+    return status
+
+
 # gunicorn -----------------------------------------------------------------------------------------
 
 
@@ -300,6 +308,7 @@ SITUATIONS: dict[str, Callable[[Build, Probe], int]] = {
     "exhaustion": exhaustion,
     "restart": restart,
     "per-call": per_call,
+    "fleet": fleet,
 }
 
 

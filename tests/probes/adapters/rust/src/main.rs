@@ -52,6 +52,10 @@ impl Probe {
         probe
     }
 
+    fn has(&self, option: &str) -> bool {
+        self.options.iter().any(|(name, _)| name == option)
+    }
+
     fn build(&self) -> Result<Snowflake, Error> {
         let layout = match (self.situation.as_str(), self.tick_ms) {
             // 64 IDs per tick, so that every language uses them up.
@@ -61,11 +65,14 @@ impl Probe {
             _ => "cosid-second",
         };
         // On a busy machine a thread may wait long for its turn.
-        let mut options = Snowflake::builder().layout(layout).node(7).max_wait_ms(60_000);
+        let mut options = Snowflake::builder().layout(layout).max_wait_ms(60_000);
+        if !self.has("lease") {
+            options = options.node(7);
+        }
         for (name, value) in &self.options {
             options.set(name, value)?;
         }
-        options.build()
+        if self.has("lease") { polyflake_coordination::open(&options) } else { options.build() }
     }
 }
 
@@ -219,11 +226,26 @@ fn per_call(probe: &Probe) -> io::Result<i32> {
     part.finish()
 }
 
+/// One of several processes, none of which has a node of its own. The runner kills it.
+fn fleet(probe: &Probe) -> io::Result<i32> {
+    if !["lease", "node", "state"].iter().any(|option| probe.has(option)) {
+        return Ok(unsupported("processes that have no node of their own need a lease"));
+    }
+    let mut part = Part::default();
+    part.take_from(probe.build(), probe.n);
+    let status = part.finish()?;
+    if status == DONE {
+        io::stdin().read_to_end(&mut Vec::new())?;
+    }
+    Ok(status)
+}
+
 fn run(probe: &Probe) -> io::Result<i32> {
     match probe.situation.as_str() {
         "worker-threads" => return threads(probe, None),
         "restart" => return restart(probe),
         "per-call" => return per_call(probe),
+        "fleet" => return fleet(probe),
         "prefork" | "prefork-one-node" => {
             return Ok(unsupported("Rust has no prefork server; fork does what one would"));
         }
