@@ -85,11 +85,19 @@ pub(crate) fn node(value: &Bound<'_, PyAny>) -> PyResult<Node> {
         for pair in fields.items()? {
             let (name, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
             let name = text(&name, "the name of a node field")?;
-            node = node.with_field(&name, number(&value, "a node field")?);
+            let value = of_host(&value).map_or_else(|| number(&value, "a node field"), Ok)?;
+            node = node.with_field(&name, value);
         }
         return Ok(node);
     }
-    number_or(value, "node", "an int or a mapping of field to int").map(Node::from)
+    let value =
+        of_host(value).map_or_else(|| number_or(value, "node", "an int or a mapping of field to int"), Ok);
+    value.map(Node::from)
+}
+
+/// "ordinal" or "ip".
+fn of_host(value: &Bound<'_, PyAny>) -> Option<Number> {
+    Number::of_host(&value.cast::<PyString>().ok()?.to_string_lossy())
 }
 
 /// An aware `datetime`, or an int of Unix ms.

@@ -25,6 +25,7 @@ from polyflake import (
     PRESETS,
     ClockMovedBackwardsError,
     InvalidIdError,
+    InvalidNodeError,
     InvalidOptionError,
     Layout,
     PolyflakeError,
@@ -874,3 +875,14 @@ def test_everything_public_is_documented() -> None:
             for member in set(vars(value)) if isinstance(value, type) else ():
                 if not member.startswith("_") and not isinstance(vars(value)[member], int | str):
                     assert getattr(value, member).__doc__, f"{name}.{member}"
+
+
+def test_the_host_may_give_the_node() -> None:
+    """Whether it does, depends on the host: the tests of the core know what it gives."""
+    for node in ("ordinal", {"datacenter": 1, "worker": "ordinal"}, "ip"):
+        try:
+            assert 0 <= Snowflake(node=node).node < 1024  # type: ignore[arg-type]
+        except InvalidNodeError as error:
+            assert "host" in str(error)
+    with pytest.raises(TypeError, match="node must be an int"):
+        Snowflake(node="ordinals")  # type: ignore[arg-type]

@@ -65,6 +65,12 @@ impl Number {
         Self::from_bytes(text.as_bytes())
     }
 
+    /// What the host gives a node: `ordinal` or `ip`. For languages that tell texts from numbers.
+    #[doc(hidden)]
+    pub fn of_host(text: &str) -> Option<Self> {
+        ["ordinal", "ip"].contains(&text).then(|| Self::parse(text))
+    }
+
     pub(crate) const fn from_bytes(text: &[u8]) -> Self {
         if let Some(value) = parse_digits(text) {
             return Self(Kind::Unsigned(value));

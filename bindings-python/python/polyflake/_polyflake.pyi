@@ -34,7 +34,8 @@ __all__ = [
     "reset_state",
 ]
 
-_Node: TypeAlias = SupportsIndex | Mapping[str, SupportsIndex]
+_Host: TypeAlias = Literal["ordinal", "ip"]
+_Node: TypeAlias = SupportsIndex | Mapping[str, SupportsIndex | _Host] | _Host
 _Time: TypeAlias = datetime | SupportsIndex
 _Format: TypeAlias = Literal["decimal", "hex", "base32", "base36", "base58", "base62"]
 
