@@ -67,17 +67,20 @@ test-instructions: tools-ready # the core takes no more instructions than core/b
 instructions: tools-ready ## updates the counts in core/benches/instructions.txt
 	tools/instructions --bless
 
-.PHONY: test-stores
-test-stores: tools-ready # the stores of leases, against the real servers
+.PHONY: store-servers
+store-servers: tools-ready # the servers that leases come from, and what starts them for the bindings' tests
 	@tools/need redis-server redis-server $(firstword $(wildcard /usr/lib/postgresql/*/bin/postgres) postgres) postgresql \
-	  mariadbd mariadb-server etcd etcd-server etcdctl etcd-client pgbouncer pgbouncer curl curl openssl openssl
+	  mariadbd mariadb-server etcd etcd-server etcdctl etcd-client curl curl openssl openssl
+	cargo build -q --locked -p polyflake-coordination --example store_server
+
+.PHONY: test-stores
+test-stores: store-servers # the stores of leases, against the real servers
+	@tools/need pgbouncer pgbouncer
 	cargo test --locked -p polyflake-coordination --lib --examples --test stores
 
 .PHONY: test-leases
-test-leases: tools-ready # processes that lease nodes from the real servers; these mostly wait
-	@tools/need redis-server redis-server $(firstword $(wildcard /usr/lib/postgresql/*/bin/postgres) postgres) postgresql \
-	  mariadbd mariadb-server etcd etcd-server etcdctl etcd-client curl curl \
-	  /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketimeMT.so.1 libfaketime
+test-leases: store-servers # processes that lease nodes from the real servers; these mostly wait
+	@tools/need /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketimeMT.so.1 libfaketime
 	cargo test --locked -p polyflake-coordination --test leases -- --test-threads=12
 
 .PHONY: test-fuzz
@@ -105,8 +108,7 @@ test-msrv: tools-ready
 	tools/msrv
 
 .PHONY: test-python
-test-python: $(VENV)/installed # the package as installed, its types, and its stubs
-	@tools/need redis-server redis-server
+test-python: $(VENV)/installed store-servers # the package as installed, its types, and its stubs
 	cd bindings-python && $(CURDIR)/$(PYTEST) tests
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy.stubtest polyflake
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy --strict python
@@ -129,7 +131,7 @@ test-c: c-prefix
 	$(C_ENVIRONMENT) bindings-c/tests/run.sh
 
 .PHONY: test-go
-test-go: c-prefix
+test-go: c-prefix store-servers
 	$(C_ENVIRONMENT) bindings-c/go/test.sh
 
 .PHONY: test-php

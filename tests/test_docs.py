@@ -3,7 +3,8 @@
 A comment after a statement that prints, on the same line, is the line that it prints. Where the
 language wants a `main`, code without one is wrapped. /var/lib/app is a temporary folder, and
 redis://redis.internal/0 a Redis of the tests. Code that cannot run here says so in the word after
-its language: `not-run`. Shell commands are not run.
+its language: `not-run`. Shell commands are not run. YAML is checked by the schemas of Kubernetes
+and of Compose files.
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ import tempfile
 import tomllib
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from importlib.resources import files
 from json import loads
 from pathlib import Path
+from typing import Any
 
+import jsonschema
+import kubernetes_validate
 import pytest
+import yaml
 from pages import GUIDE, README, ROOT, Block, Page
 from polyflake import Layout
 
@@ -254,6 +260,28 @@ def test_every_block_is_known(page: Page) -> None:
         if words[0] == "json":
             loads(block.text)
     assert page != README or not page.has_indented_code
+
+
+@examples("yaml")
+def test_yaml(block: Block) -> None:
+    check_yaml(block.text)
+    with pytest.raises(jsonschema.ValidationError, match="imag"):
+        check_yaml(block.text.replace("image:", "imag:"))
+
+
+def check_yaml(text: str) -> None:
+    for document in yaml.safe_load_all(text):
+        if "kind" in document:
+            version = kubernetes_validate.latest_version()
+            kubernetes_validate.validate(document, version, strict=True)
+        else:
+            jsonschema.validate(document, compose_schema())
+
+
+@cache
+def compose_schema() -> Any:
+    vendored = files("check_jsonschema") / "builtin_schemas/vendor/compose-spec.json"
+    return loads(vendored.read_text(encoding="utf-8"))
 
 
 def test_there_are_examples_in_every_language() -> None:

@@ -16,7 +16,7 @@ version=$(go env GOVERSION)
 minor=$(sed -nE 's/^go1\.([0-9]+).*/\1/p' <<<"$version")
 [ -z "$minor" ] || [ "$minor" -ge 24 ] || skip "this is $version, and 1.24 or later is needed"
 
-# For its leases; without it that test is skipped.
+# For its leases; without it, and the servers that the Makefile installs, those tests are skipped.
 ../../tools/need redis-server redis-server || true
 passed=0
 failed=0
@@ -72,9 +72,9 @@ unformatted() {
 check "gofmt" unformatted
 check "go vet" go vet ./...
 tests "tests" go test -count=1 -v ./...
-# Without what the race detector cannot see: its own memory, and other processes.
+# Without what the race detector cannot see: its own memory, and other processes. The stores are not Go's.
 tests "tests with -race and cgocheck2" env GOEXPERIMENT=cgocheck2 \
-  go test -count=1 -race -skip 'TestMemoryComesBack|TestReadmePrograms|TestBuildWithoutCgo' -v ./...
+  go test -count=1 -race -skip 'TestMemoryComesBack|TestReadmePrograms|TestBuildWithoutCgo|TestLeaseStores' -v ./...
 # By count: a fuzzer that is ended by the clock may call that a failure (context deadline exceeded).
 check "fuzzing layouts" go test -run '^$' -fuzz '^FuzzLayout$' -fuzztime 100000x .
 check "fuzzing the texts of IDs" go test -run '^$' -fuzz '^FuzzParseID$' -fuzztime 100000x .

@@ -14,8 +14,9 @@ export interface SnowflakeOptions {
   layout?: string | Layout | undefined;
   /**
    * A whole number for all node bits, or an object with one for each node field. Required, unless the layout has no
-   * node field, or there is a `lease`. No other process, browser tab or Web Worker may use the same node at the same time. The worker threads
-   * of one Node process may.
+   * node field, or there is a `lease`. No other process, browser tab or Web Worker may use the same node at the same time.
+   * The worker threads of one Node process may. In Node, `"ordinal"` takes the number at the end of the host's name, and
+   * `"ip"` the low bits of its private address.
    */
   node?: Node | undefined;
   /**

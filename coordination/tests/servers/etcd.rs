@@ -27,9 +27,9 @@ impl Etcd {
             "--initial-cluster-token", &token,
         ];
         command.extend(options);
-        // It answers once it has a leader.
-        let url = format!("{client}/v3/kv/txn");
-        let mut ready = vec!["curl", "-sSfk", "-d", "{}", &url];
+        // It is healthy once it has a leader, and says so to anyone.
+        let url = format!("{client}/health");
+        let mut ready = vec!["curl", "-sSfk", &url];
         for pair in options.chunks(2) {
             match pair {
                 ["--cert-file", file] => ready.extend(["--cert", file]),

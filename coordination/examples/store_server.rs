@@ -1,0 +1,64 @@
+//! A real server for the tests of the bindings: `store_server redis` (or `postgres`, `mariadb`, `etcd`).
+//!
+//! It prints the address as one line. A line `kill` on standard input ends the server as a crash would, `start` starts it
+//! again on the same port and data; each is answered by the same word. The server ends with standard input.
+
+use std::io::{self, BufRead};
+
+use servers::Server;
+use servers::etcd::Etcd;
+use servers::mariadb::MariaDb;
+use servers::postgres::Postgres;
+use servers::redis::Redis;
+
+#[path = "../tests/servers/mod.rs"]
+mod servers;
+
+/// That of the servers' own users, so that a test can look for it in any address.
+const PASSWORD: &str = "secret-of-polyflake";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    match std::env::args().nth(1).as_deref() {
+        Some("redis") => {
+            let mut redis = Redis::with(&["--appendonly", "yes", "--requirepass", PASSWORD]);
+            let address = format!("redis://:{PASSWORD}@127.0.0.1:{}/0", redis.port());
+            serve(&mut redis.server, &address)?;
+        }
+        Some("postgres") => {
+            let mut postgres = Postgres::new();
+            let address = postgres.url();
+            serve(&mut postgres.server, &address)?;
+        }
+        Some("mariadb") => {
+            let mut maria = MariaDb::new();
+            let address = maria.url();
+            serve(&mut maria.server, &address)?;
+        }
+        Some("etcd") => {
+            let mut etcd = Etcd::new();
+            let user = format!("root:{PASSWORD}");
+            etcd.ctl(&["user", "add", &user]);
+            etcd.ctl(&["user", "grant-role", "root", "root"]);
+            etcd.ctl(&["auth", "enable"]);
+            let address = format!("etcd://{user}@127.0.0.1:{}", etcd.port());
+            serve(&mut etcd.server, &address)?;
+        }
+        _ => return Err("give one of redis, postgres, mariadb, etcd".into()),
+    }
+    Ok(())
+}
+
+/// Does what standard input says, to its end.
+fn serve(server: &mut Server, address: &str) -> io::Result<()> {
+    println!("{address}");
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        match &*line {
+            "kill" => server.kill(),
+            "start" => server.start_again(),
+            _ => return Err(io::Error::other(format!("{line}: neither `kill` nor `start`"))),
+        }
+        println!("{line}");
+    }
+    Ok(())
+}
