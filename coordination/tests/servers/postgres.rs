@@ -15,6 +15,10 @@ pub(crate) struct Postgres {
 impl Postgres {
     /// A server with the database `test`, whose owner is `polyflake`, and passwords asked for.
     pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    pub(crate) fn with(options: &[&str]) -> Self {
         let folder = folder();
         let path = folder.path();
         write(&path.join("password"), "secret-of-postgres");
@@ -27,7 +31,7 @@ impl Postgres {
         let rules = path.join("data/pg_hba.conf");
         let given = fs::read_to_string(&rules).unwrap();
         write(&rules, &format!("{replication}{given}"));
-        let server = serve(path, free_port());
+        let server = serve(path, free_port(), options);
         let postgres = Self { server, _folder: Some(folder) };
         postgres.sql("postgres", "CREATE ROLE polyflake LOGIN PASSWORD 'secret-of-polyflake'");
         postgres.sql("postgres", "CREATE DATABASE test OWNER polyflake");
@@ -45,7 +49,7 @@ impl Postgres {
             backup.args(["-D", "data", "--write-recovery-conf", "--checkpoint=fast", "--no-sync"]);
             backup
         });
-        Self { server: serve(&path, free_port()), _folder: None }
+        Self { server: serve(&path, free_port(), &[]), _folder: None }
     }
 
     /// From now on only TLS, with the certificates of `certificates`; with a client's or a password.
@@ -85,16 +89,17 @@ impl Postgres {
     }
 }
 
-fn serve(path: &Path, port: u16) -> Server {
+fn serve(path: &Path, port: u16, options: &[&str]) -> Server {
     let sockets = format!("unix_socket_directories={}", path.display());
     let (folder, number) = (path.display().to_string(), port.to_string());
     let (postgres, psql) = (program("postgres"), program("psql"));
     // The system's cache is as good as the disk where only processes are killed.
     #[rustfmt::skip]
-    let command = [
+    let mut command = vec![
         &*postgres, "-D", "data", "-p", &number, "-c", "listen_addresses=127.0.0.1", "-c", &sockets, "-c", "fsync=off",
         "-c", "max_connections=60",
     ];
+    command.extend(options);
     #[rustfmt::skip]
     let ready = [&*psql, "-X", "-h", &folder, "-p", &number, "-U", "postgres", "-c", "SELECT 1", "postgres"];
     Server::start(path, port, &command, &ready).ends_on(Signal::INT)
