@@ -91,7 +91,7 @@ SITUATIONS = (
     Situation("restart-10ms", "restart", 8, 100, ("tick_ms=10",)),
     Situation("restart-1s", "restart", 3, 100, ("tick_ms=1000",)),
     Situation("per-call", "per-call", 1, 50_000),
-    Situation("fleet", "fleet", 12, 5_000),
+    Situation("fleet", "fleet", 12, 20_000),
 )
 NAMES = [situation.name for situation in SITUATIONS]
 
