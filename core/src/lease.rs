@@ -286,7 +286,8 @@ impl LeaseUse {
     pub(crate) fn leave(&self) -> Option<GiveBack> {
         // What the parent has leased stays with it.
         let is_first = !self.is_over.swap(true, Ordering::AcqRel) && self.lease.is_alive();
-        is_first.then_some(GiveBack(Some(self.lease)))
+        // Made only then: one that is dropped counts.
+        is_first.then(|| GiveBack(Some(self.lease)))
     }
 }
 
