@@ -118,11 +118,13 @@ fn a_lease_brings_a_node_and_another_one() {
 #[test]
 fn nothing_is_issued_at_the_bound_or_past_it() {
     let test = Test::new(1_500_000_000_002);
-    let lease = test.options.clone().max_ahead_ms(1000).new_lease(Box::new(test.keeper.clone())).unwrap();
-    let ids = test.options.clone().max_ahead_ms(1000).max_wait_ms(0);
-    let ids = ids.build_on_lease(lease, StdTime, |clock: BuiltinClock| clock).unwrap();
-    let bound = test.now() + 2;
-    assert!(lease.hold(3, bound - 2, bound));
+    let options = test.options.clone().max_ahead_ms(1000).max_wait_ms(0);
+    let lease = options.new_lease(Box::new(test.keeper.clone())).unwrap();
+    // A clock that stands still in tick 5000, so that time passes by max_ahead only.
+    let now_ms = i64::try_from(test.epoch_ms + 5000).unwrap();
+    let ids = options.build_on_lease(lease, StdTime, |_| move || Ok(now_ms)).unwrap();
+    let bound = 5002;
+    assert!(lease.hold(3, 5000, bound));
     let mut last = 0;
     let end = loop {
         match ids.next_id() {
@@ -138,6 +140,8 @@ fn nothing_is_issued_at_the_bound_or_past_it() {
     // An older bound moves nothing back.
     lease.extend(bound);
     assert!(ids.next_id().is_ok());
+    lease.shorten(bound);
+    assert_eq!(code(ids.next_id()), ErrorCode::LeaseLost);
 }
 
 #[test]
