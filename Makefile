@@ -34,7 +34,7 @@ test: ## builds and tests everything, and prints how long each part took
 
 .PHONY: test-release
 test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases
-	+@tools/timed $(MAKE) --no-print-directory test-miri soak test-leases-longer test-fuzz-longer test-python-longer
+	+@tools/timed $(MAKE) --no-print-directory test-miri soak test-fuzz-longer test-python-longer
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is what it makes
@@ -56,7 +56,7 @@ test-models: tools-ready # every interleaving of threads on a cursor; and mutant
 	tools/models
 
 .PHONY: test-leases-longer
-test-leases-longer: tools-ready # 1,000 hours of simulated leases, and the larger models of their protocol
+test-leases-longer: tools-ready ## 1,000 hours of simulated leases, and the larger models of their protocol
 	cargo test --locked --release -p polyflake-coordination --lib lease:: -- --include-ignored --nocapture
 
 .PHONY: test-instructions

@@ -236,8 +236,9 @@ def rust_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             text = f"fn main() -> Result<(), Box<dyn std::error::Error>> {{\n{text}Ok(())\n}}\n"
         (programs / f"{name(block)}.rs").write_text(text, encoding="utf-8")
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    run("cargo", "build", "-q", "--bins", "--target-dir", target / "docs", cwd=folder)
-    return target / "docs/debug"
+    # Beside the workspace's own, whose dependencies are built there already.
+    run("cargo", "build", "-q", "--bins", "--target-dir", target, cwd=folder)
+    return target / "debug"
 
 
 @examples("rust")
