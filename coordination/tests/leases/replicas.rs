@@ -74,8 +74,8 @@ fn a_restart_that_keeps_nothing() {
     let more = "&durability=none";
     let holders = two_holders(&journals, &redis, &redis.url(), more);
     redis.server.stop();
+    // It has no file to read, and a holder may write to it at once.
     redis.server.start_again();
-    assert_eq!(redis.cli(&["DBSIZE"]), "0");
     all_go_on(&journals, holders, &redis.url(), more);
 }
 
