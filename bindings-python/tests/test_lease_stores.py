@@ -103,7 +103,7 @@ def test_a_wrong_password(server: Server) -> None:
 
 
 def test_a_server_is_killed_and_comes_back(server: Server) -> None:
-    address = server.address("namespace=killed&ttl=3s")
+    address = server.address("namespace=killed&ttl=3s&nodes=964-979")
     ids = Snowflake(lease=address, max_wait_ms=120_000)
     issued = ids.next_ids(100)
     server.tell("kill")

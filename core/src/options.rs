@@ -389,7 +389,7 @@ impl LeaseAddress {
     fn new(_: &str) -> Result<Self, Error> {
         Err(error!(
             InvalidOption,
-            "lease needs a network connection to a store, which WebAssembly does not have: give node"
+            "lease needs a network, which WebAssembly does not have: give node"
         ))
     }
 }
