@@ -209,6 +209,7 @@ fn number(value: Number, max: u64) -> Result<Number, Error> {
 /// There is no host: `ordinal` and `ip` are no numbers.
 #[cfg(not(feature = "std"))]
 #[expect(clippy::unnecessary_wraps, reason = "as where there is one")]
+#[inline(always)]
 const fn number(value: Number, _: u64) -> Result<Number, Error> {
     Ok(value)
 }
