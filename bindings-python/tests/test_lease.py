@@ -42,7 +42,7 @@ NODES = "&nodes=900-963"
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    # A node that was leased stays out of use without a lease: other tests of this process have others.
+    # A node that was leased can be used only by lease: other tests of this process have others.
     return f"sqlite://{tmp_path}/leases.db?ttl=10m{NODES}"
 
 

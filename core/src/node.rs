@@ -98,7 +98,8 @@ impl Node {
         match &self.0 {
             Given::Whole(value) => {
                 let max = layout.nodes() - 1;
-                let value = number(*value, max)?;
+                #[cfg(feature = "std")]
+                let value = &number(*value, max)?;
                 value.to_u64().filter(|node| *node <= max).ok_or_else(|| {
                     error!(
                         InvalidNode,
@@ -126,7 +127,8 @@ impl Node {
                             Word(names.word())
                         ));
                     };
-                    let value = number(*value, field.max())?;
+                    #[cfg(feature = "std")]
+                    let value = &number(*value, field.max())?;
                     let fits = value.to_u64().filter(|value| *value <= field.max()).ok_or_else(|| {
                         error!(
                             InvalidNode,
@@ -203,14 +205,6 @@ fn number(value: Number, max: u64) -> Result<Number, Error> {
             )
         });
     }
-    Ok(value)
-}
-
-/// There is no host: `ordinal` and `ip` are no numbers.
-#[cfg(not(feature = "std"))]
-#[expect(clippy::unnecessary_wraps, reason = "as where there is one")]
-#[inline(always)]
-const fn number(value: Number, _: u64) -> Result<Number, Error> {
     Ok(value)
 }
 

@@ -387,10 +387,7 @@ enum LeaseAddress {}
 #[cfg(not(feature = "std"))]
 impl LeaseAddress {
     fn new(_: &str) -> Result<Self, Error> {
-        Err(error!(
-            InvalidOption,
-            "lease needs a network, which WebAssembly does not have: give node"
-        ))
+        Err(error!(InvalidOption, "lease needs a network, which WebAssembly does not have: give node"))
     }
 }
 
