@@ -12,5 +12,8 @@ mod url;
 pub use event::{Event, Kind, set_listener};
 pub use keeper::{Leased, lease, open};
 pub use space::Space;
-pub use store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+pub use store::{
+    Claim, CounterName, CounterRecord, FORMAT, LAST_NUMBER, Listing, NodeRecord, Numbers, Outcome, Place,
+    Put, Reserve, Reserved, Schema, SpaceRecord, Store, StoreError,
+};
 pub use url::{Address, Scheme};

@@ -1,6 +1,8 @@
-//! What a store must be able to do: keep two kinds of records, change each by compare-and-set, and tell its time.
+//! What a store must be able to do: keep the records of leases and of counters, change each by compare-and-set, and tell
+//! its time.
 //!
-//! The protocol of leases is in `lease.rs`, once for all stores. A store of your own implements [`Store`].
+//! The protocol of leases is in `lease.rs`, that of counters in `counter.rs`, once for all stores. A store of your own
+//! implements [`Store`].
 
 use core::fmt;
 
@@ -91,7 +93,109 @@ pub enum Outcome {
     OtherSpace,
 }
 
-/// A store of leases. Each call is one attempt: the keeper ends it when it takes too long, calls
+/// Whose numbers a counter's record hands out.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CounterName {
+    /// From the store's address. Letters, digits, `.`, `_` and `-`.
+    pub namespace: String,
+    /// 1 to [`MAX_NAME`](Self::MAX_NAME) characters, none of them a control character.
+    pub name: String,
+    /// Whose table it is in: only SQL stores have others than Polyflake's own.
+    pub schema: Schema,
+}
+
+impl CounterName {
+    /// The longest name of a counter, in characters.
+    pub const MAX_NAME: usize = 100;
+}
+
+/// Whose table a counter is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Schema {
+    /// `polyflake_counters`.
+    #[default]
+    Polyflake,
+    /// Meituan's Leaf: `leaf_alloc`.
+    Leaf,
+    /// Didi's tinyid: `tiny_id_info`.
+    Tinyid,
+    /// `CosId`: `cosid`.
+    Cosid,
+}
+
+/// The highest number of a counter: its numbers fit a signed 64-bit integer.
+pub const LAST_NUMBER: u64 = i64::MAX as u64;
+
+/// The record of a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CounterRecord {
+    /// No number above it was handed out. It may be 0.
+    pub last: u64,
+    /// Another after each change, and never one that an earlier record of this name had: what [`Store::put_counter`]
+    /// compares. `None` in a table of others that has none.
+    pub version: Option<u64>,
+    /// Which of the numbers are this store's.
+    pub place: Place,
+}
+
+/// Which numbers of a counter are a store's: those that are `index` modulo `count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Below `count`.
+    pub index: u64,
+    /// How many stores the counter has; 1 to [`MAX_COUNT`](Self::MAX_COUNT). In a table of tinyid, its `delta`.
+    pub count: u64,
+}
+
+impl Place {
+    /// All numbers: of the only store.
+    pub const ONLY: Self = Self { index: 0, count: 1 };
+
+    /// The most stores that a counter can have.
+    pub const MAX_COUNT: u64 = 1024;
+}
+
+/// Asks for numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reserve {
+    /// How many: 1 to [`MAX_COUNT`](Self::MAX_COUNT).
+    pub count: u64,
+    /// Whose the numbers are. A table of others has its own.
+    pub place: Place,
+    /// The highest number that this process had of the counter; 0 where it had none. A record below it has lost writes.
+    pub seen: u64,
+}
+
+impl Reserve {
+    /// The most numbers that are reserved at once.
+    pub const MAX_COUNT: u64 = 1 << 32;
+}
+
+/// What became of a [`Reserve`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reserved {
+    /// These numbers are the caller's alone.
+    Numbers(Numbers),
+    /// Nothing is reserved: there is no record, or it has another place, stands below what was seen, or has fewer numbers left
+    /// than were asked for.
+    Found(Option<CounterRecord>),
+}
+
+/// Numbers that were reserved: `first`, `first + stride`, and so on, `count` of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Numbers {
+    /// The lowest.
+    pub first: u64,
+    /// From each to the next: [`Place::count`].
+    pub stride: u64,
+    /// At least one. Tables of others may give more than were asked for: their row's step is the least.
+    pub count: u64,
+    /// The record's version now.
+    pub version: Option<u64>,
+}
+
+/// A store of leases and counters. Each call is one attempt: the keeper ends it when it takes too long, calls
 /// [`disconnect`](Self::disconnect) after one that failed or was ended, and tries again.
 ///
 /// A call that was ended may still take effect later. So every change is a compare-and-set.
@@ -120,6 +224,39 @@ pub trait Store: Send + fmt::Debug {
         new: &NodeRecord,
     ) -> Result<Put, StoreError>;
 
+    /// Takes numbers of a counter that has a record, in one atomic step: the `count` lowest that are above its
+    /// [`last`](CounterRecord::last) and the [`place`](Reserve::place)'s. The last of them is the record's `last` then. Nothing is
+    /// taken where that would be above [`LAST_NUMBER`], or the record is not as [`Reserved::Found`] says.
+    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
+        let _ = (counter, reserve);
+        Err(no_counters())
+    }
+
+    /// A counter's record, if there is one. Writes nothing, and makes no tables.
+    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
+        let _ = counter;
+        Err(no_counters())
+    }
+
+    /// Writes a counter's record, `new.version` included, if `expected` is there (`None`: if there is none): compared on its
+    /// version, and on all of it where it has none. Makes the store's tables where they are absent. Returns whether it was
+    /// written. In a table of others only `last`, and the version where it has one, are written, and no row is made.
+    async fn put_counter(
+        &mut self,
+        counter: &CounterName,
+        expected: Option<&CounterRecord>,
+        new: &CounterRecord,
+    ) -> Result<bool, StoreError> {
+        let _ = (counter, expected, new);
+        Err(no_counters())
+    }
+
+    /// Deletes a counter's record. Returns whether there was one. Refused in tables of others.
+    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
+        let _ = counter;
+        Err(no_counters())
+    }
+
     /// Drops the connection: the next call opens a new one.
     fn disconnect(&mut self);
 
@@ -127,6 +264,10 @@ pub trait Store: Send + fmt::Debug {
     fn granularity_ms(&self) -> u64 {
         1
     }
+}
+
+fn no_counters() -> StoreError {
+    StoreError::Refused("this store keeps no counters".into())
 }
 
 /// Why a store did not answer.

@@ -11,6 +11,8 @@ use std::collections::hash_map::DefaultHasher;
 use percent_encoding::percent_decode_str;
 use url::{Host, form_urlencoded};
 
+use crate::store::Schema;
+
 const OURS: [&str; 10] = [
     "namespace",
     "ttl",
@@ -21,7 +23,6 @@ const OURS: [&str; 10] = [
     "replicas",
     "durability",
     "init",
-    // Not given to a driver by mistake when it comes.
     "schema",
 ];
 
@@ -102,6 +103,11 @@ impl Scheme {
     pub const fn is_redis(self) -> bool {
         matches!(self, Self::Redis | Self::RedisSentinel | Self::RedisCluster)
     }
+
+    /// Whether it is a database with tables.
+    pub const fn is_sql(self) -> bool {
+        matches!(self, Self::Postgres | Self::Mysql | Self::Sqlite)
+    }
 }
 
 /// Where a store is, and how leases in it are kept. Neither `Display` nor `Debug` show a secret.
@@ -123,6 +129,8 @@ pub struct Address {
     pub is_durability_none: bool,
     /// Whether the user vouches that nobody had a lease before.
     pub is_init: bool,
+    /// SQL stores: whose table counters are in.
+    pub schema: Schema,
     label: Option<String>,
     scheme: Scheme,
     is_tls: bool,
@@ -193,6 +201,7 @@ impl Address {
             replicas,
             is_durability_none,
             is_init,
+            schema,
         } = parameters;
         Ok(Self {
             namespace: namespace.unwrap_or_else(|| "default".into()),
@@ -203,6 +212,7 @@ impl Address {
             replicas,
             is_durability_none,
             is_init,
+            schema,
             label,
             scheme,
             is_tls,
@@ -422,6 +432,7 @@ struct Parameters {
     replicas: u32,
     is_durability_none: bool,
     is_init: bool,
+    schema: Schema,
 }
 
 impl Parameters {
@@ -475,6 +486,18 @@ impl Parameters {
                 "init" => {
                     return Err("init has one value, yes: nobody had a lease in this store before".into());
                 }
+                "schema" if !scheme.is_sql() => {
+                    return Err(format!("schema is for SQL stores; ours here are {}", ours(scheme)));
+                }
+                "schema" => {
+                    it.schema = match &*value {
+                        "polyflake" => Schema::Polyflake,
+                        "leaf" => Schema::Leaf,
+                        "tinyid" => Schema::Tinyid,
+                        "cosid" => Schema::Cosid,
+                        _ => return Err("schema is polyflake, leaf, tinyid or cosid".into()),
+                    };
+                }
                 _ if looks_like_ours(&key) => {
                     return Err(format!("no such parameter; ours are {}", ours(scheme)));
                 }
@@ -488,7 +511,11 @@ impl Parameters {
 
 fn ours(scheme: Scheme) -> String {
     let mut names = OURS.to_vec();
-    names.retain(|&it| it != "schema" && (scheme.is_redis() || !matches!(it, "replicas" | "durability")));
+    names.retain(|&it| match it {
+        "replicas" | "durability" => scheme.is_redis(),
+        "schema" => scheme.is_sql(),
+        _ => true,
+    });
     names.join(", ")
 }
 
@@ -556,6 +583,14 @@ mod tests {
 
     fn error(text: &str) -> String {
         Address::parse(text).expect_err(text)
+    }
+
+    #[test]
+    fn counters_are_in_the_tables_of_the_schema() {
+        assert_eq!(parse("mysql://h/d").schema, Schema::Polyflake);
+        assert_eq!(parse("mysql://h/d?schema=leaf").schema, Schema::Leaf);
+        assert_eq!(parse("postgres://h/d?schema=tinyid").schema, Schema::Tinyid);
+        assert_eq!(parse("sqlite:///d?schema=cosid").schema, Schema::Cosid);
     }
 
     #[test]
@@ -660,7 +695,8 @@ mod tests {
             ("redis://h?ttl_ms=5", "clock_difference"),
             ("redis://h?TTL=5s", "clock_difference"),
             ("redis://h?node=5", "clock_difference"),
-            ("redis://h?schema=leaf", "clock_difference"),
+            ("redis://h?schema=leaf", "schema is for SQL stores"),
+            ("mysql://h/d?schema=uid", "leaf, tinyid or cosid"),
             ("redis://h?x", "no value"),
             ("redis://h#x", "%23"),
             ("redis://u:p/w@h", "%2F"),
