@@ -36,6 +36,7 @@ ERRORS = {
     "lease_unavailable": 12,
     "lease_lost": 13,
     "closed": 14,
+    "counter_unavailable": 15,
     "internal": 99,
 }
 

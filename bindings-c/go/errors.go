@@ -48,8 +48,11 @@ const (
 	// ErrLeaseLost means that the lease has expired and the store has not renewed it in the time that the call may wait.
 	// The Snowflake recovers by itself once the store has, or has given another node.
 	ErrLeaseLost Code = C.POLYFLAKE_LEASE_LOST
-	// ErrClosed means that the Snowflake was closed, before the call or while it waited.
+	// ErrClosed means that the Snowflake or counter was closed, before the call or while it waited.
 	ErrClosed Code = C.POLYFLAKE_CLOSED
+	// ErrCounterUnavailable means that a counter has no number left: its store gave none in the time that the call may
+	// wait, or the counter has reached its end.
+	ErrCounterUnavailable Code = C.POLYFLAKE_COUNTER_UNAVAILABLE
 	// ErrInternal means a bug in Polyflake; it is never the caller's fault.
 	ErrInternal Code = C.POLYFLAKE_INTERNAL
 )

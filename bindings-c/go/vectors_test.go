@@ -258,6 +258,7 @@ var codes = map[string]polyflake.Code{
 	"lease_unavailable":     polyflake.ErrLeaseUnavailable,
 	"lease_lost":            polyflake.ErrLeaseLost,
 	"closed":                polyflake.ErrClosed,
+	"counter_unavailable":   polyflake.ErrCounterUnavailable,
 	"internal":              polyflake.ErrInternal,
 }
 

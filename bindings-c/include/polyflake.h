@@ -554,9 +554,14 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_LEASE_LOST 13
 
 /**
- * The Snowflake is closed.
+ * The Snowflake or counter is closed.
  */
 #define POLYFLAKE_CLOSED 14
+
+/**
+ * The counter has no number left: its store gave none in time, or it has reached its end.
+ */
+#define POLYFLAKE_COUNTER_UNAVAILABLE 15
 
 /**
  * A panic was caught: a bug in Polyflake.

@@ -36,8 +36,10 @@ pub const POLYFLAKE_STATE_FILE: polyflake_status = 11;
 pub const POLYFLAKE_LEASE_UNAVAILABLE: polyflake_status = 12;
 /// The lease has expired; no more IDs are issued on it.
 pub const POLYFLAKE_LEASE_LOST: polyflake_status = 13;
-/// The Snowflake is closed.
+/// The Snowflake or counter is closed.
 pub const POLYFLAKE_CLOSED: polyflake_status = 14;
+/// The counter has no number left: its store gave none in time, or it has reached its end.
+pub const POLYFLAKE_COUNTER_UNAVAILABLE: polyflake_status = 15;
 /// A panic was caught: a bug in Polyflake.
 pub const POLYFLAKE_INTERNAL: polyflake_status = 99;
 
@@ -105,7 +107,8 @@ fn texts(status: polyflake_status) -> (&'static CStr, &'static CStr) {
         };
     }
     of!(InvalidLayout UnknownLayout InvalidNode InvalidOption InvalidId TimeOutOfRange ClockMovedBackwards
-        SequenceExhausted Forked ClockFailed StateFile LeaseUnavailable LeaseLost Closed Internal)
+        SequenceExhausted Forked ClockFailed StateFile LeaseUnavailable LeaseLost Closed
+        CounterUnavailable Internal)
 }
 
 /// Why a call fails.
@@ -325,6 +328,7 @@ mod tests {
             POLYFLAKE_LEASE_UNAVAILABLE,
             POLYFLAKE_LEASE_LOST,
             POLYFLAKE_CLOSED,
+            POLYFLAKE_COUNTER_UNAVAILABLE,
             POLYFLAKE_INTERNAL,
         ];
         assert_eq!(constants, ErrorCode::ALL.map(ErrorCode::number));

@@ -14,6 +14,7 @@ export type PolyflakeErrorCode =
   | "LEASE_UNAVAILABLE"
   | "LEASE_LOST"
   | "CLOSED"
+  | "COUNTER_UNAVAILABLE"
   | "INTERNAL";
 
 /**

@@ -814,6 +814,7 @@ ERRORS: list[tuple[int, str, str, type[Exception]]] = [
     (12, "lease_unavailable", "LeaseUnavailableError", OSError),
     (13, "lease_lost", "LeaseLostError", RuntimeError),
     (14, "closed", "ClosedError", RuntimeError),
+    (15, "counter_unavailable", "CounterUnavailableError", OSError),
     (99, "internal", "InternalError", RuntimeError),
 ]
 

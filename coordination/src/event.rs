@@ -1,4 +1,4 @@
-//! What happens to leases, for logs: as events of `tracing`, and to a listener where a program has one.
+//! What happens to leases and counters, for logs: as events of `tracing`, and to a listener where a program has one.
 
 use core::fmt;
 use std::sync::RwLock;
@@ -21,6 +21,8 @@ pub enum Kind {
     StoreReachable,
     /// The local clock is further from the store's than `clock_difference`.
     ClockDiffers,
+    /// A store gives no numbers of a counter: it has lost writes, refuses, or the counter has reached its end.
+    CounterStopped,
     /// Nobody can lease a node before a while has passed, because the store may have lost records.
     Waiting,
 }
@@ -37,6 +39,7 @@ impl Kind {
             Self::StoreUnreachable => "store_unreachable",
             Self::StoreReachable => "store_reachable",
             Self::ClockDiffers => "clock_differs",
+            Self::CounterStopped => "counter_stopped",
             Self::Waiting => "waiting",
         }
     }
@@ -48,7 +51,7 @@ impl Kind {
     }
 }
 
-/// What happened to a lease.
+/// What happened to a lease or a counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {

@@ -1,12 +1,11 @@
-//! The keeper: one thread a process, which acquires, renews and gives back the leases of all Snowflakes. It starts with the
-//! first lease and ends with the last.
+//! The keeper: one thread a process, which acquires, renews and gives back the leases of all Snowflakes, and fetches the
+//! segments of all counters. It starts with the first of them and ends with the last.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use polyflake::{
     Error, ErrorCode, Lease, LeaseKeeper, LeaseTerms, Options, Snowflake, StdTime, ThisProcess, ThreadWait,
@@ -15,15 +14,17 @@ use polyflake::{
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::counter;
 use crate::lease::{Nodes, Terms};
 use crate::space::Space;
 use crate::url::Address;
 
+mod counting;
 mod stores;
 mod task;
+mod users;
 
-/// How long a call that waits for the keeper does not look whether it was interrupted.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub(crate) use users::{LOOK_EVERY, Users};
 
 /// A Snowflake whose node is leased from the store that [`Options::lease`] names. It waits for one, for at most the address's
 /// `wait`.
@@ -92,7 +93,7 @@ impl Drop for Leased {
 
 /// The keeper of a process.
 #[derive(Debug)]
-struct Keeper {
+pub(crate) struct Keeper {
     process: ThisProcess,
     state: Mutex<State>,
 }
@@ -100,17 +101,22 @@ struct Keeper {
 #[derive(Debug, Default)]
 struct State {
     leases: Vec<(Arc<Shared>, &'static Lease)>,
+    counters: Vec<Arc<counter::Shared>>,
     thread: Option<(UnboundedSender<New>, JoinHandle<()>)>,
 }
 
-/// A lease for the thread to keep.
-type New = (Arc<Shared>, &'static Lease);
+/// What the thread is to keep.
+#[derive(Debug)]
+enum New {
+    Lease(Arc<Shared>, &'static Lease),
+    Counter(Arc<counter::Shared>),
+}
 
 /// This process's, or what a child inherited of its parent's: it is left alone, since its lock may be held for ever.
 static KEEPER: AtomicPtr<Keeper> = AtomicPtr::new(ptr::null_mut());
 
 impl Keeper {
-    fn of_this_process() -> &'static Self {
+    pub(crate) fn of_this_process() -> &'static Self {
         let mut newest = KEEPER.load(Ordering::Acquire);
         loop {
             // SAFETY: only what was leaked below is ever stored there.
@@ -139,14 +145,34 @@ impl Keeper {
         let key = format!("{} {address:?} {terms:?}", address.key());
         let mut state = self.state();
         if let Some((shared, lease)) = state.leases.iter().find(|(shared, _)| shared.key == key) {
-            shared.join();
+            shared.users.join();
             return Ok(Leased { shared: Arc::clone(shared), lease });
         }
         let shared = Arc::new(Shared::new(key, address, terms));
         let lease = options.new_lease(Box::new(OfLease(Arc::clone(&shared))))?;
-        shared.join();
-        let new = (Arc::clone(&shared), lease);
-        state.leases.push(new.clone());
+        shared.users.join();
+        state.leases.push((Arc::clone(&shared), lease));
+        self.keep(&mut state, New::Lease(Arc::clone(&shared), lease), ErrorCode::LeaseUnavailable)?;
+        Ok(Leased { shared, lease })
+    }
+
+    /// The counter that is like this new one: one that is there, or it.
+    pub(crate) fn counter(&'static self, new: counter::Shared) -> Result<Arc<counter::Shared>, Error> {
+        let mut state = self.state();
+        if let Some(shared) = state.counters.iter().find(|shared| shared.key == new.key) {
+            shared.check_same(&new)?;
+            shared.users.join();
+            return Ok(Arc::clone(shared));
+        }
+        let shared = Arc::new(new);
+        shared.users.join();
+        state.counters.push(Arc::clone(&shared));
+        self.keep(&mut state, New::Counter(Arc::clone(&shared)), ErrorCode::CounterUnavailable)?;
+        Ok(shared)
+    }
+
+    /// Gives it to the thread, which is started where there is none.
+    fn keep(&'static self, state: &mut State, new: New, code: ErrorCode) -> Result<(), Error> {
         let sent = match &state.thread {
             Some((sender, _)) => sender.send(new),
             None => Err(tokio::sync::mpsc::error::SendError(new)),
@@ -155,30 +181,50 @@ impl Keeper {
             // There is none, or it is ending.
             let (sender, receiver) = unbounded_channel();
             let _ = sender.send(unsent.0);
-            state.thread = Some((sender, start(self, receiver)?));
+            let thread = start(self, receiver).map_err(|error| {
+                Error::from_outside(code, &format!("no thread to ask stores can be started: {error}"))
+            })?;
+            state.thread = Some((sender, thread));
         }
-        Ok(Leased { shared, lease })
+        Ok(())
     }
 
     /// Takes out a lease that nobody uses, so that nobody joins it any more. `is_failed`: whoever waits for it gets an error.
     fn forget(&self, shared: &Arc<Shared>, is_failed: bool) -> bool {
         let mut state = self.state();
-        let may_go = is_failed || lock(&shared.uses).count == 0;
+        let may_go = is_failed || shared.users.are_none();
         if may_go {
             state.leases.retain(|(other, _)| !Arc::ptr_eq(other, shared));
-            if state.leases.is_empty() {
-                // The thread ends once it has given back what it has.
-                let thread = state.thread.take();
-                drop(state);
-                *lock(&shared.thread) = thread.map(|(_, thread)| thread);
-            }
+            state.end_thread_after(&shared.users);
+        }
+        may_go
+    }
+
+    /// As [`forget`](Self::forget), of a counter.
+    fn forget_counter(&self, shared: &Arc<counter::Shared>, is_failed: bool) -> bool {
+        let mut state = self.state();
+        let may_go = is_failed || shared.users.are_none();
+        if may_go {
+            state.counters.retain(|other| !Arc::ptr_eq(other, shared));
+            state.end_thread_after(&shared.users);
         }
         may_go
     }
 }
 
+impl State {
+    /// Where nothing is left, the thread ends once it has given back what it has.
+    fn end_thread_after(&mut self, last: &Users) {
+        if self.leases.is_empty() && self.counters.is_empty() {
+            if let Some((_, thread)) = self.thread.take() {
+                last.keep_thread(Some(thread));
+            }
+        }
+    }
+}
+
 /// No invariant is open when a panic could come.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -205,7 +251,7 @@ fn terms(address: &Address, wanted: &LeaseTerms) -> Terms {
 }
 
 /// Starts the thread. It takes no signals: those are for the program's own threads.
-fn start(keeper: &'static Keeper, receiver: UnboundedReceiver<New>) -> Result<JoinHandle<()>, Error> {
+fn start(keeper: &'static Keeper, receiver: UnboundedReceiver<New>) -> std::io::Result<JoinHandle<()>> {
     #[cfg(unix)]
     let before = {
         use nix::sys::signal::{SigSet, SigmaskHow};
@@ -217,43 +263,65 @@ fn start(keeper: &'static Keeper, receiver: UnboundedReceiver<New>) -> Result<Jo
     if let Ok(before) = before {
         let _ = before.thread_set_mask();
     }
-    thread.map_err(|error| {
-        Error::from_outside(
-            ErrorCode::LeaseUnavailable,
-            &format!("no thread for leases can be started: {error}"),
-        )
-    })
+    thread
 }
 
-/// The thread: a task for each lease, until there is none and nobody can send one.
+/// The thread: a task for each lease and for each store of a counter, until there is none and nobody can send one.
 fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
     let Ok(runtime) = runtime else {
-        while let Some((shared, _)) = receiver.blocking_recv() {
-            let error = "no runtime for leases can be started";
-            shared.fail(keeper, Error::from_outside(ErrorCode::LeaseUnavailable, error));
+        while let Some(new) = receiver.blocking_recv() {
+            new.fail(keeper, "no runtime to ask stores can be started");
         }
         return;
     };
     let tasks = tokio::task::LocalSet::new();
     runtime.block_on(tasks.run_until(async {
         let mut stores = stores::Stores::default();
-        while let Some((shared, lease)) = receiver.recv().await {
-            let store = match stores.get(&shared.address) {
-                Ok(store) => store,
-                Err(error) => {
-                    let text = format!("{}: {error}", shared.address);
-                    shared.fail(keeper, Error::from_outside(ErrorCode::LeaseUnavailable, &text));
-                    continue;
-                }
-            };
-            tokio::task::spawn_local(task::Task::new(keeper, shared, lease, store).run());
+        while let Some(new) = receiver.recv().await {
+            if let Err(text) = new.begin(keeper, &mut stores) {
+                new.fail(keeper, &text);
+            }
         }
     }));
     // Those that are giving their nodes back.
     runtime.block_on(tasks);
     // A look-up of a host's name may hang.
     runtime.shutdown_background();
+}
+
+impl New {
+    /// Starts its tasks, or says why not.
+    fn begin(&self, keeper: &'static Keeper, stores: &mut stores::Stores) -> Result<(), String> {
+        let mut get = |address: &Address| stores.get(address).map_err(|error| format!("{address}: {error}"));
+        match self {
+            Self::Lease(shared, lease) => {
+                let task = task::Task::new(keeper, Arc::clone(shared), lease, get(&shared.address)?);
+                tokio::task::spawn_local(task.run());
+            }
+            Self::Counter(shared) => {
+                let stores: Result<Vec<_>, _> = shared.lines.iter().map(|line| get(&line.address)).collect();
+                for (at, store) in stores?.into_iter().enumerate() {
+                    let task = counting::Task::new(keeper, Arc::clone(shared), at, store);
+                    tokio::task::spawn_local(task.run());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fail(&self, keeper: &Keeper, why: &str) {
+        match self {
+            Self::Lease(shared, _) => {
+                shared.fail(keeper, Error::from_outside(ErrorCode::LeaseUnavailable, why));
+            }
+            Self::Counter(shared) => {
+                keeper.forget_counter(shared, true);
+                shared.fail(Error::from_outside(ErrorCode::CounterUnavailable, why));
+                shared.users.end();
+            }
+        }
+    }
 }
 
 /// What the Snowflakes of a lease share with the task that keeps it.
@@ -263,24 +331,12 @@ struct Shared {
     address: Address,
     name: String,
     terms: Terms,
-    uses: Mutex<Uses>,
+    users: Users,
     stage: Mutex<Stage>,
     changed: Condvar,
     wake: Notify,
     is_reachable: AtomicBool,
     retry_after_ms: AtomicU64,
-    /// Where it was the last lease: the thread, which ends.
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// Who uses a lease.
-#[derive(Debug)]
-struct Uses {
-    count: u64,
-    /// Whether the last one closed it, and did not just go.
-    is_closed: bool,
-    /// Since when there are none.
-    since: Instant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,59 +355,23 @@ impl Shared {
             key,
             address,
             name,
+            users: Users::new(Duration::from_millis(terms.ttl_ms)),
             terms,
-            uses: Mutex::new(Uses { count: 0, is_closed: false, since: Instant::now() }),
             stage: Mutex::new(Stage::Opening),
             changed: Condvar::new(),
             wake: Notify::new(),
             is_reachable: AtomicBool::new(true),
             retry_after_ms: AtomicU64::new(0),
-            thread: Mutex::new(None),
         }
-    }
-
-    /// How long one attempt may take.
-    fn attempt(&self) -> Duration {
-        Duration::from_millis((self.terms.ttl_ms / 6).min(5000))
-    }
-
-    fn join(&self) {
-        let mut uses = lock(&self.uses);
-        uses.count += 1;
-        uses.is_closed = false;
     }
 
     fn left(&self, is_closed: bool) {
-        let mut uses = lock(&self.uses);
-        uses.count = uses.count.saturating_sub(1);
-        if uses.count > 0 {
-            return;
-        }
-        uses.is_closed = is_closed;
-        uses.since = Instant::now();
-        drop(uses);
-        self.wake.notify_one();
-        if is_closed {
-            self.wait_until_over();
-        }
-    }
-
-    /// Waits until the node is given back, or it is clear that the store does not answer.
-    fn wait_until_over(&self) {
-        let deadline = Instant::now() + self.attempt() + LOOK_EVERY;
-        let mut stage = lock(&self.stage);
-        while !matches!(*stage, Stage::Over | Stage::Failed(_)) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            // Somebody may have joined it again.
-            if left.is_zero() || lock(&self.uses).count > 0 {
-                return;
+        if self.users.leave(is_closed) {
+            self.wake.notify_one();
+            if is_closed {
+                // Or it is clear that the store does not answer.
+                self.users.wait_until_over(self.address.attempt() + LOOK_EVERY);
             }
-            let waited = self.changed.wait_timeout(stage, left.min(LOOK_EVERY));
-            stage = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        drop(stage);
-        if let Some(thread) = lock(&self.thread).take() {
-            let _ = thread.join();
         }
     }
 
@@ -372,27 +392,14 @@ impl Shared {
     fn enter(&self, stage: Stage) {
         *lock(&self.stage) = stage;
         self.changed.notify_all();
+        if matches!(stage, Stage::Over | Stage::Failed(_)) {
+            self.users.end();
+        }
     }
 
     fn fail(self: &Arc<Self>, keeper: &Keeper, error: Error) {
         keeper.forget(self, true);
         self.enter(Stage::Failed(error));
-    }
-
-    /// Whether the lease is to be given back: nobody uses it, and the last closed it or went a TTL ago.
-    fn is_over(&self) -> bool {
-        let uses = lock(&self.uses);
-        uses.count == 0 && (uses.is_closed || self.idle_left(&uses).is_zero())
-    }
-
-    fn idle_left(&self, uses: &Uses) -> Duration {
-        Duration::from_millis(self.terms.ttl_ms).saturating_sub(uses.since.elapsed())
-    }
-
-    /// How long it is kept, where nobody uses it.
-    fn kept_for(&self) -> Option<Duration> {
-        let uses = lock(&self.uses);
-        (uses.count == 0).then(|| if uses.is_closed { Duration::ZERO } else { self.idle_left(&uses) })
     }
 }
 
@@ -406,7 +413,7 @@ impl LeaseKeeper for OfLease {
     }
 
     fn joined(&self) {
-        self.0.join();
+        self.0.users.join();
     }
 
     fn left(&self, is_closed: bool) {

@@ -1,5 +1,6 @@
-//! What several machines must agree on: which process has which node.
+//! What several machines must agree on: which process has which node, and which numbers of a counter are handed out.
 
+mod counter;
 mod event;
 mod keeper;
 mod lease;
@@ -9,6 +10,7 @@ mod store;
 pub mod stores;
 mod url;
 
+pub use counter::{Counter, CounterIter, CounterOptions, CounterStats};
 pub use event::{Event, Kind, set_listener};
 pub use keeper::{Leased, lease, open};
 pub use space::Space;

@@ -6,6 +6,7 @@
 use core::fmt::{self, Write as _};
 use core::hash::{Hash as _, Hasher as _};
 use core::ops::RangeInclusive;
+use core::time::Duration;
 use std::collections::hash_map::DefaultHasher;
 
 use percent_encoding::percent_decode_str;
@@ -222,6 +223,11 @@ impl Address {
             path,
             query,
         })
+    }
+
+    /// How long one attempt to ask the store may take: a sixth of the time to live, at most 5 s.
+    pub fn attempt(&self) -> Duration {
+        Duration::from_millis((self.ttl_ms / 6).min(5000))
     }
 
     /// The kind of store.
@@ -539,7 +545,7 @@ fn duration(name: &str, value: &str, min: u64, max: u64) -> Result<u64, String> 
         .and_then(|it| u64::try_from(it.as_millis()).ok())
         .filter(|ms| (min..=max).contains(ms))
         .ok_or_else(|| {
-            let text = |ms| humantime::format_duration(core::time::Duration::from_millis(ms));
+            let text = |ms| humantime::format_duration(Duration::from_millis(ms));
             format!("{name} is a time from {} to {}, such as 500ms, 30s, 2m or 1h", text(min), text(max))
         })
 }

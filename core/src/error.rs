@@ -41,13 +41,15 @@ pub enum ErrorCode {
     LeaseLost = 13,
     /// Used after `close`.
     Closed = 14,
+    /// A counter has no number left: its store gave none in time, or it has reached its end.
+    CounterUnavailable = 15,
     /// A caught panic: a bug in Polyflake.
     Internal = 99,
 }
 
 impl ErrorCode {
     /// Every code, in the order of its number.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::InvalidLayout,
         Self::UnknownLayout,
         Self::InvalidNode,
@@ -62,6 +64,7 @@ impl ErrorCode {
         Self::LeaseUnavailable,
         Self::LeaseLost,
         Self::Closed,
+        Self::CounterUnavailable,
         Self::Internal,
     ];
 
@@ -106,6 +109,9 @@ impl ErrorCode {
             }
             Self::LeaseLost => ("lease_lost", "the lease ran out; nothing more is issued on it"),
             Self::Closed => ("closed", "used after close"),
+            Self::CounterUnavailable => {
+                ("counter_unavailable", "the counter has no number left, and its store gave none in time")
+            }
             Self::Internal => ("internal", "a bug in Polyflake: please report it"),
         }
     }

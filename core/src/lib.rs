@@ -60,6 +60,8 @@ mod clock;
 mod cursor;
 mod decode;
 mod error;
+#[cfg(feature = "std")]
+mod generator;
 mod layout;
 #[cfg(feature = "std")]
 mod lease;
@@ -88,6 +90,8 @@ mod word;
 pub use clock::{BuiltinClock, Clock, ClockError, ClockName, SteadyClock, SystemClock, TimeSource};
 pub use decode::{Decoded, DecodedAll, UnixTime};
 pub use error::{CamelCase, Error, ErrorCode};
+#[cfg(feature = "std")]
+pub use generator::IdGenerator;
 pub use layout::{Field, Layout, MAX_NODE_FIELDS, PRESETS, Preset};
 #[cfg(feature = "std")]
 #[doc(hidden)]

@@ -104,7 +104,12 @@ impl Number {
     }
 
     /// The value of an option that takes `min` to `max`.
-    pub(crate) fn in_range(self, option: &str, min: u64, max: u64) -> Result<u64, Error> {
+    ///
+    /// # Errors
+    ///
+    /// `invalid_option`, which names the option, the value and what it takes.
+    #[doc(hidden)]
+    pub fn in_range(self, option: &str, min: u64, max: u64) -> Result<u64, Error> {
         self.to_u64().filter(|value| (min..=max).contains(value)).ok_or_else(|| {
             error!(
                 InvalidOption,

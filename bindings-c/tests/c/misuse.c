@@ -1077,9 +1077,10 @@ static void statuses(void) {
       {POLYFLAKE_LEASE_UNAVAILABLE, 12, "lease_unavailable"},
       {POLYFLAKE_LEASE_LOST, 13, "lease_lost"},
       {POLYFLAKE_CLOSED, 14, "closed"},
+      {POLYFLAKE_COUNTER_UNAVAILABLE, 15, "counter_unavailable"},
       {POLYFLAKE_INTERNAL, 99, "internal"},
   };
-  static const polyflake_status unknown[] = {-1, 15, 98, 100, INT32_MIN, INT32_MAX};
+  static const polyflake_status unknown[] = {-1, 16, 98, 100, INT32_MIN, INT32_MAX};
   begin("statuses", "the permanent numbers and names");
   for (size_t n = 0; n < sizeof known / sizeof *known; n++) {
     CHECK_NUMBER((uint64_t)known[n].number, (uint64_t)known[n].status);

@@ -169,6 +169,7 @@ static void run_error(const cJSON *error) {
       {"lease_unavailable", POLYFLAKE_LEASE_UNAVAILABLE},
       {"lease_lost", POLYFLAKE_LEASE_LOST},
       {"closed", POLYFLAKE_CLOSED},
+      {"counter_unavailable", POLYFLAKE_COUNTER_UNAVAILABLE},
       {"internal", POLYFLAKE_INTERNAL},
   };
   const char *name = text(error, "name");

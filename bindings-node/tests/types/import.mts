@@ -257,5 +257,6 @@ takes<Record<PolyflakeErrorCode, number>>({
   LEASE_UNAVAILABLE: 12,
   LEASE_LOST: 13,
   CLOSED: 14,
+  COUNTER_UNAVAILABLE: 15,
   INTERNAL: 99,
 });

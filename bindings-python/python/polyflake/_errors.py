@@ -121,10 +121,17 @@ class LeaseLostError(PolyflakeError, RuntimeError):
 
 
 class ClosedError(PolyflakeError, RuntimeError):
-    """The Snowflake is closed."""
+    """The Snowflake or counter is closed."""
 
     code = 14
     name = "closed"
+
+
+class CounterUnavailableError(PolyflakeError, OSError):
+    """A counter has no number left: its store gave none in time, or it has reached its end."""
+
+    code = 15
+    name = "counter_unavailable"
 
 
 class InternalError(PolyflakeError, RuntimeError):

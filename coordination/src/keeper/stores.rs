@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::store::{Store, StoreError};
 use crate::stores;
 use crate::url::Address;
 
-/// A store that leases share.
+/// A store that leases and counters share.
 pub(super) type Shared = Rc<Mutex<Box<dyn Store>>>;
 
 /// The stores that are in use, by their addresses.
@@ -28,5 +29,39 @@ impl Stores {
         self.0.retain(|_, store| store.strong_count() > 0);
         self.0.insert(key, Rc::downgrade(&store));
         Ok(store)
+    }
+}
+
+/// Why an attempt failed.
+pub(super) trait Failure: From<StoreError> {
+    /// Whether the store did not do what it was asked, and may on a new connection.
+    fn is_the_stores(&self) -> bool;
+}
+
+/// An attempt within its time. Where the store fails, the next opens a new connection.
+pub(super) async fn limited<T, E: Failure>(
+    address: &Address,
+    store: &Shared,
+    attempt: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let longest = address.attempt();
+    let result = timeout(longest, attempt).await.unwrap_or_else(|_| {
+        let why = format!("{address}: no answer within {} ms", longest.as_millis());
+        Err(StoreError::Unreachable(why).into())
+    });
+    if result.as_ref().is_err_and(Failure::is_the_stores) {
+        // Another task may be using it: then that one finds out.
+        if let Ok(mut store) = store.try_lock() {
+            store.disconnect();
+        }
+    }
+    result
+}
+
+/// For people. The stores name themselves.
+pub(super) fn text_of(error: &StoreError) -> String {
+    match error {
+        StoreError::Unreachable(why) => format!("the store cannot be reached: {why}"),
+        StoreError::Refused(why) => format!("the store cannot be used: {why}"),
     }
 }

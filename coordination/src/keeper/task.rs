@@ -75,7 +75,7 @@ impl Task {
             return;
         }
         self.shared.enter(Stage::Open);
-        while !(self.shared.is_over() && self.keeper.forget(&self.shared, false)) {
+        while !(self.shared.users.are_gone() && self.keeper.forget(&self.shared, false)) {
             self.pause().await;
             self.tend().await;
         }
@@ -96,7 +96,7 @@ impl Task {
             }
             // A first try that fails is not the last, even if it took all the time there is.
             let now = Instant::now();
-            if now >= deadline || self.shared.is_over() {
+            if now >= deadline || self.shared.users.are_gone() {
                 return Err(match &self.refusal {
                     Some(refusal) => self.error_of(refusal),
                     None => self.not_begun(),
@@ -137,7 +137,7 @@ impl Task {
             let mut store = self.store.lock().await;
             acquire(&mut **store, terms, acquisition, &Clocks, &mut random, &is_used).await
         };
-        let held = limited(&self.shared, &self.store, attempt).await?;
+        let held = stores::limited(&self.shared.address, &self.store, attempt).await?;
         self.held = Some(Holding { held, is_live: false });
         Ok(())
     }
@@ -148,7 +148,7 @@ impl Task {
             let mut store = self.store.lock().await;
             renew(&mut **store, terms, &mut holding.held, &Clocks).await
         };
-        let renewed = limited(&self.shared, &self.store, attempt).await;
+        let renewed = stores::limited(&self.shared.address, &self.store, attempt).await;
         if holding.is_live {
             // It may have come down, whatever became of the renewal.
             self.lease.extend(holding.held.reserved_until);
@@ -249,7 +249,7 @@ impl Task {
         self.failures = self.failures.saturating_add(1);
         if let Refusal::Store(error) = refusal {
             if self.shared.is_reachable.swap(false, Ordering::Relaxed) {
-                self.warn(Kind::StoreUnreachable, &store_error(error));
+                self.warn(Kind::StoreUnreachable, &stores::text_of(error));
             }
         } else {
             self.reached();
@@ -283,8 +283,11 @@ impl Task {
 
     /// Until there is something to do, or a call finds no slot.
     async fn pause(&mut self) {
-        let pause =
-            self.shared.kept_for().map_or_else(|| self.until_next(), |kept| kept.min(self.until_next()));
+        let pause = self
+            .shared
+            .users
+            .kept_for()
+            .map_or_else(|| self.until_next(), |kept| kept.min(self.until_next()));
         let retry_after_ms = u64::try_from(self.until_next().as_millis()).unwrap_or(u64::MAX);
         self.shared.retry_after_ms.store(retry_after_ms, Ordering::Relaxed);
         let is_woken = timeout(pause, self.shared.wake.notified()).await.is_ok();
@@ -322,14 +325,14 @@ impl Task {
         let Some(Holding { held, .. }) = self.held.take() else { return };
         let (node, name) = (held.node, &self.shared.name);
         // A connection may have been cut since it was last used, and a file be in use; `close` waits for one attempt's time.
-        let deadline = Instant::now() + self.shared.attempt();
+        let deadline = Instant::now() + self.shared.address.attempt();
         let mut pause = SHORTEST / 4;
         let refusal = loop {
             let attempt = async {
                 let mut store = self.store.lock().await;
                 release(&mut **store, &self.shared.terms, &held, issued_until, &Clocks).await
             };
-            match limited(&self.shared, &self.store, attempt).await {
+            match stores::limited(&self.shared.address, &self.store, attempt).await {
                 Ok(()) => {
                     self.tell(Kind::Released, Some(node), format!("node {node} is given back to {name}"));
                     return;
@@ -373,7 +376,7 @@ impl Task {
     fn text_of(&self, refusal: &Refusal) -> String {
         let name = &self.shared.name;
         match refusal {
-            Refusal::Store(error) => store_error(error),
+            Refusal::Store(error) => stores::text_of(error),
             Refusal::NoneFree { nodes: 0, .. } => {
                 "no node can be leased: none has the given fields and is in the address's `nodes`".into()
             }
@@ -422,24 +425,16 @@ impl Task {
     }
 }
 
-/// An attempt within its time. Where it fails, the next opens a new connection.
-async fn limited<T>(
-    shared: &Shared,
-    store: &stores::Shared,
-    attempt: impl Future<Output = Result<T, Refusal>>,
-) -> Result<T, Refusal> {
-    let longest = shared.attempt();
-    let result = timeout(longest, attempt).await.unwrap_or_else(|_| {
-        let why = format!("{}: no answer within {} ms", shared.name, longest.as_millis());
-        Err(Refusal::Store(StoreError::Unreachable(why)))
-    });
-    if let Err(Refusal::Store(_)) = result {
-        // Another lease may be using it: then that one finds out.
-        if let Ok(mut store) = store.try_lock() {
-            store.disconnect();
-        }
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
     }
-    result
+}
+
+impl stores::Failure for Refusal {
+    fn is_the_stores(&self) -> bool {
+        matches!(self, Self::Store(_))
+    }
 }
 
 /// Whether waiting does not help.
@@ -457,12 +452,4 @@ fn is_final(refusal: &Refusal) -> bool {
 fn ms_until(unix_ms: u64) -> Duration {
     let now_ms = u64::try_from(Clocks.wall_ms()).unwrap_or(0);
     Duration::from_millis(unix_ms.saturating_sub(now_ms))
-}
-
-/// The stores name themselves.
-fn store_error(error: &StoreError) -> String {
-    match error {
-        StoreError::Unreachable(why) => format!("the store cannot be reached: {why}"),
-        StoreError::Refused(why) => format!("the store cannot be used: {why}"),
-    }
 }

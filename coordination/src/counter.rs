@@ -1,0 +1,839 @@
+//! Counters: numbers from 1 up, which a store hands out in segments.
+//!
+//! A number's path: [`Counter::next_id`] → the segments in hand ([`segments`]) → the number. Where none is in hand, the call waits
+//! for the keeper, which asks the store ([`crate::keeper`]) for as many as [`step`] says.
+
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use polyflake::{Error, ErrorCode, IdGenerator, Number, ThisProcess, ThreadWait, Wait, batch_size};
+use tokio::sync::Notify;
+
+use crate::keeper::{LOOK_EVERY, Users, lock};
+use crate::store::{CounterName, CounterRecord, LAST_NUMBER, Place, Reserve};
+use crate::url::Address;
+
+mod options;
+pub(crate) mod segments;
+pub(crate) mod step;
+
+pub use options::CounterOptions;
+use segments::{Run, Segments};
+use step::Step;
+
+/// Numbers that count up, each given once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands them out in
+/// segments, so that a number costs no round trip.
+///
+/// ```no_run
+/// use polyflake_coordination::Counter;
+/// let orders = Counter::open("orders", "postgres://host/shop")?;
+/// let number: u64 = orders.next_id()?;
+/// # Ok::<(), polyflake::Error>(())
+/// ```
+///
+/// # Guarantees
+///
+/// - No number is given twice, by whichever process, as long as the store loses no write that it acknowledged.
+/// - Each number is greater than every number that this process got before the call began (with one store).
+/// - A process that ends without [`close`](Self::close) leaves a gap of at most the numbers that it had in hand: two segments of
+///   at most the [step](CounterOptions::step) each.
+///
+/// All Counters of a process with the same store and name share what is in hand. After a fork, a child's fetches numbers of
+/// its own.
+pub struct Counter {
+    shared: Arc<Shared>,
+    options: CounterOptions,
+    is_closed: AtomicBool,
+    /// What stands for this one in a child that inherited it.
+    of_child: AtomicPtr<Counter>,
+}
+
+/// What the Counters of one name share with the tasks that fetch their segments.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// The stores, the namespace and the name.
+    pub(crate) key: String,
+    pub(crate) start: u64,
+    /// `None` where the store is asked for each number.
+    pub(crate) step: Option<Step>,
+    process: ThisProcess,
+    /// One for each store.
+    pub(crate) lines: Box<[Line]>,
+    /// Of several stores, whose turn it is.
+    turn: AtomicUsize,
+    pub(crate) users: Users,
+    state: Mutex<State>,
+    changed: Condvar,
+    pub(crate) counts: Counts,
+}
+
+/// A store of a counter, and what is in hand of its numbers.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) address: Address,
+    pub(crate) counter: CounterName,
+    pub(crate) place: Place,
+    pub(crate) segments: Segments,
+    pub(crate) wake: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Counts what follows: a segment, an answer, a failure.
+    changes: u64,
+    lines: Box<[LineState]>,
+    failed: Option<Error>,
+}
+
+#[derive(Debug, Default)]
+struct LineState {
+    asks: VecDeque<Ask>,
+    /// Why the store gave nothing when it was last asked.
+    trouble: Option<Trouble>,
+    /// Whether it has given, or would give.
+    is_open: bool,
+    /// Whether its task has ended.
+    is_over: bool,
+}
+
+/// Why a store gave no number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trouble {
+    pub(crate) error: Error,
+    /// Whether waiting does not help.
+    pub(crate) is_final: bool,
+}
+
+/// Something that a call wants of the store itself.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) what: What,
+    answer: Arc<Mutex<Option<Result<Answer, Trouble>>>>,
+}
+
+/// See [`Ask`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What {
+    /// Numbers that follow each other.
+    Run(u64),
+    Peek,
+    Raise(u64),
+    Remove,
+}
+
+/// See [`Ask`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Answer {
+    Run(Run),
+    Record(Option<CounterRecord>),
+    Done(bool),
+}
+
+/// For [`CounterStats`].
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) segments: AtomicU64,
+    pub(crate) skipped: AtomicU64,
+    pub(crate) step: AtomicU64,
+    waits: AtomicU64,
+}
+
+/// What an operator may want to graph, from [`Counter::stats`]. Counted since the first Counter of that name was made, by all of
+/// this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CounterStats {
+    /// How many numbers are in hand.
+    pub in_hand: u64,
+    /// How many numbers the next segment has.
+    pub step: u64,
+    /// How often the store gave numbers.
+    pub segments: u64,
+    /// How many numbers were passed over, so that a block is one run and numbers go on increasing.
+    pub skipped: u64,
+    /// How often a call found no number in hand and waited or gave up.
+    pub waits: u64,
+}
+
+impl Counter {
+    /// The counter of that name in a store, with the default options.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`CounterOptions::open`].
+    pub fn open(name: &str, store: &str) -> Result<Self, Error> {
+        CounterOptions::new(name).store(store).open()
+    }
+
+    /// The next number.
+    ///
+    /// # Errors
+    ///
+    /// - `counter_unavailable` if no number is in hand and the store gives none within `max_wait_ms`; at once where waiting does
+    ///   not help: the store refuses, has lost the counter, or the counter has reached 2^63-1.
+    /// - `closed` after [`close`](Self::close).
+    #[inline]
+    pub fn next_id(&self) -> Result<u64, Error> {
+        match self.number_in_hand() {
+            Some(number) => Ok(number),
+            None => self.next_id_later(&mut ThreadWait::new()),
+        }
+    }
+
+    /// [`next_id`](Self::next_id), waiting in the caller's way.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_id`](Self::next_id), or what interrupted the wait.
+    #[inline]
+    pub fn next_id_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
+        match self.number_in_hand() {
+            Some(number) => Ok(number),
+            None => self.next_id_later(wait),
+        }
+    }
+
+    /// The next number, if one is in hand: it does not wait for the store.
+    ///
+    /// # Errors
+    ///
+    /// `counter_unavailable` if none is in hand: the store is asked for more meanwhile. Always with a step of 1, which keeps none
+    /// in hand. `closed` after [`close`](Self::close).
+    pub fn try_next_id(&self) -> Result<u64, Error> {
+        let counter = self.here()?;
+        counter.take(1).map_or_else(|| Err(counter.shared.none_in_hand()), |run| Ok(run.first))
+    }
+
+    /// `n` numbers (1 to 16,777,216). They are increasing, and need not follow each other.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`. An error loses the numbers that were taken already:
+    /// they are not given again.
+    pub fn next_ids(&self, n: impl Into<Number>) -> Result<Vec<u64>, Error> {
+        let mut numbers = vec![0; batch_size(n)?];
+        self.fill(&mut numbers)?;
+        Ok(numbers)
+    }
+
+    /// Fills `numbers`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_id`](Self::next_id). An error loses the numbers that were taken already: they are not given again.
+    #[inline]
+    pub fn fill(&self, numbers: &mut [u64]) -> Result<(), Error> {
+        self.fill_with(numbers, &mut ThreadWait::new())
+    }
+
+    /// [`fill`](Self::fill), waiting in the caller's way.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`fill`](Self::fill), or what interrupted the wait.
+    #[inline]
+    pub fn fill_with<W: Wait>(&self, mut numbers: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
+        let counter = self.here()?;
+        while !numbers.is_empty() {
+            let wanted = numbers.len() as u64;
+            let run = match counter.take(wanted) {
+                Some(run) => run,
+                None => counter.run_later(wanted, wait)?,
+            };
+            // No more than were wanted, of which there is a place for each.
+            let count = usize::try_from(run.count).unwrap_or(usize::MAX).min(numbers.len());
+            let (these, rest) = numbers.split_at_mut(count);
+            run.write(these);
+            numbers = rest;
+        }
+        Ok(())
+    }
+
+    /// The first of `n` numbers that follow each other (1 to 16,777,216): the last is it plus `n` - 1. Where fewer than `n` are left
+    /// of what is in hand, those are passed over, and the store is asked.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`, or with several stores, whose numbers do not
+    /// follow each other.
+    pub fn next_block(&self, n: impl Into<Number>) -> Result<u64, Error> {
+        self.next_block_with(n, &mut ThreadWait::new())
+    }
+
+    /// [`next_block`](Self::next_block), waiting in the caller's way.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_block`](Self::next_block), or what interrupted the wait.
+    pub fn next_block_with<W: Wait>(&self, n: impl Into<Number>, wait: &mut W) -> Result<u64, W::Error> {
+        let wanted = batch_size(n)? as u64;
+        let shared = &self.here()?.shared;
+        let [line] = &*shared.lines else {
+            return Err(
+                invalid("a block is one run of numbers, which several stores together do not give").into()
+            );
+        };
+        if let Some((run, skipped)) = line.segments.take_run(wanted) {
+            shared.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
+            line.wake.notify_one();
+            return Ok(run.first);
+        }
+        match self.here()?.ask(What::Run(wanted), wait)? {
+            Answer::Run(run) => Ok(run.first),
+            Answer::Record(_) | Answer::Done(_) => Err(other_answer().into()),
+        }
+    }
+
+    /// The counter as an iterator that never ends, but for an error.
+    pub const fn iter(&self) -> CounterIter<'_> {
+        CounterIter(self)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.options.name()
+    }
+
+    /// What an operator may want to graph.
+    ///
+    /// # Errors
+    ///
+    /// `closed` after [`close`](Self::close).
+    pub fn stats(&self) -> Result<CounterStats, Error> {
+        let shared = &self.here()?.shared;
+        let Counts { segments, skipped, step, waits } = &shared.counts;
+        Ok(CounterStats {
+            in_hand: shared.lines.iter().map(|line| line.segments.left()).sum(),
+            step: step.load(Ordering::Relaxed),
+            segments: segments.load(Ordering::Relaxed),
+            skipped: skipped.load(Ordering::Relaxed),
+            waits: waits.load(Ordering::Relaxed),
+        })
+    }
+
+    /// The highest number that the store has handed out, in segments, to any process; 0 before the first. Asks the store.
+    ///
+    /// # Errors
+    ///
+    /// `counter_unavailable` if the store cannot be reached within `max_wait_ms` or has no such counter; `closed`.
+    pub fn peek(&self) -> Result<u64, Error> {
+        self.peek_with(&mut ThreadWait::new())
+    }
+
+    /// [`peek`](Self::peek), waiting in the caller's way.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`peek`](Self::peek), or what interrupted the wait.
+    pub fn peek_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
+        let mut highest = None;
+        for answer in self.here()?.ask_all(What::Peek, wait)? {
+            if let Answer::Record(Some(record)) = answer {
+                highest = highest.max(Some(record.last));
+            }
+        }
+        let none = || unavailable(&format!("the store has no counter {}", self.name()));
+        highest.ok_or_else(|| none().into())
+    }
+
+    /// Lets no number up to `number` be handed out any more: the next is above it. What is in hand is given up.
+    /// It changes nothing where the counter is further already.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`peek`](Self::peek), and `invalid_option` for a number that is not 1 to 2^63-1.
+    pub fn raise(&self, number: impl Into<Number>) -> Result<(), Error> {
+        self.raise_with(number, &mut ThreadWait::new())
+    }
+
+    /// [`raise`](Self::raise), waiting in the caller's way.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`raise`](Self::raise), or what interrupted the wait.
+    pub fn raise_with<W: Wait>(&self, number: impl Into<Number>, wait: &mut W) -> Result<(), W::Error> {
+        let number = number.into().in_range("number", 1, LAST_NUMBER)?;
+        let counter = self.here()?;
+        counter.ask_all(What::Raise(number), wait)?;
+        Ok(())
+    }
+
+    /// Deletes the counter from the store. Whoever opens it later begins at its start again, and numbers repeat. This process's
+    /// Counters of that name give none from then on. Returns whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`peek`](Self::peek), also in a table of others.
+    pub fn remove(&self) -> Result<bool, Error> {
+        self.remove_with(&mut ThreadWait::new())
+    }
+
+    /// [`remove`](Self::remove), waiting in the caller's way.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`remove`](Self::remove), or what interrupted the wait.
+    pub fn remove_with<W: Wait>(&self, wait: &mut W) -> Result<bool, W::Error> {
+        let answers = self.here()?.ask_all(What::Remove, wait)?;
+        Ok(answers.iter().any(|answer| matches!(answer, Answer::Done(true))))
+    }
+
+    /// Closes it: calls fail with `closed`, also those that wait. The last one of a name in this process gives back what it has in
+    /// hand of its last segment, and waits for the store until that is done, but no longer than one attempt takes.
+    pub fn close(&self) {
+        if let Some(child) = self.child() {
+            return child.close();
+        }
+        if !self.is_closed.swap(true, Ordering::AcqRel) && self.shared.process.is_alive() {
+            self.shared.left(true);
+            let attempts = self.shared.lines.iter().map(|line| line.address.attempt());
+            self.shared.users.wait_until_over(attempts.max().unwrap_or_default() + LOOK_EVERY);
+        }
+    }
+
+    /// The first of what is in hand, unless the call must look at more than that.
+    #[inline]
+    fn number_in_hand(&self) -> Option<u64> {
+        if self.is_closed.load(Ordering::Relaxed) || !self.shared.process.is_alive() {
+            return None;
+        }
+        self.take(1).map(|run| run.first)
+    }
+
+    #[cold]
+    fn next_id_later<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
+        let counter = self.here()?;
+        match counter.take(1) {
+            Some(run) => Ok(run.first),
+            None => Ok(counter.run_later(1, wait)?.first),
+        }
+    }
+
+    /// Up to `wanted` numbers that follow each other, of what is in hand.
+    #[inline]
+    fn take(&self, wanted: u64) -> Option<Run> {
+        match &*self.shared.lines {
+            [line] => line.take(wanted),
+            lines => self.shared.take_in_turn(lines, wanted),
+        }
+    }
+
+    /// As [`take`](Self::take), waiting for the store.
+    #[cold]
+    fn run_later<W: Wait>(&self, wanted: u64, wait: &mut W) -> Result<Run, W::Error> {
+        self.shared.counts.waits.fetch_add(1, Ordering::Relaxed);
+        if self.shared.step.is_none() {
+            return match self.ask(What::Run(wanted.min(Reserve::MAX_COUNT)), wait)? {
+                Answer::Run(run) => Ok(run),
+                Answer::Record(_) | Answer::Done(_) => Err(other_answer().into()),
+            };
+        }
+        self.wait_for(wait, |shared| {
+            if let Some(run) = self.take(wanted) {
+                return Some(Ok(run));
+            }
+            shared.wake();
+            shared.trouble(true).map(Err)
+        })
+    }
+
+    /// What one of the stores answers: another, where one does not.
+    fn ask<W: Wait>(&self, what: What, wait: &mut W) -> Result<Answer, W::Error> {
+        let shared = &self.shared;
+        let mut at = shared.next_turn();
+        let mut asked: Option<Asked> = None;
+        self.wait_for(wait, |shared| {
+            if let Some(answer) = asked.as_ref().and_then(Asked::answer) {
+                match answer {
+                    Ok(answer) => return Some(Ok(answer)),
+                    Err(trouble) if trouble.is_final => return Some(Err(trouble.error)),
+                    Err(_) => {
+                        at = (at + 1) % shared.lines.len();
+                        asked = None;
+                    }
+                }
+            }
+            asked.get_or_insert_with(|| shared.ask(at, what));
+            None
+        })
+    }
+
+    /// What each of the stores answers.
+    fn ask_all<W: Wait>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
+        let mut answers = Vec::new();
+        for at in 0..self.shared.lines.len() {
+            let mut asked: Option<Asked> = None;
+            answers.push(self.wait_for(wait, |shared| {
+                match asked.as_ref().and_then(Asked::answer) {
+                    Some(Ok(answer)) => return Some(Ok(answer)),
+                    Some(Err(trouble)) if trouble.is_final => return Some(Err(trouble.error)),
+                    Some(Err(_)) => asked = None,
+                    None => {}
+                }
+                asked.get_or_insert_with(|| shared.ask(at, what));
+                None
+            })?);
+        }
+        Ok(answers)
+    }
+
+    /// Looks whenever something has changed, for at most `max_wait_ms`.
+    fn wait_for<T, W: Wait>(
+        &self,
+        wait: &mut W,
+        mut look: impl FnMut(&Shared) -> Option<Result<T, Error>>,
+    ) -> Result<T, W::Error> {
+        let shared = &self.shared;
+        let begun = wait.elapsed();
+        let longest = Duration::from_millis(self.options.longest_wait_ms().into());
+        loop {
+            let changes = lock(&shared.state).changes;
+            if let Some(result) = look(shared) {
+                return result.map_err(Into::into);
+            }
+            if self.is_closed.load(Ordering::Relaxed) {
+                return Err(closed().into());
+            }
+            let waited = wait.elapsed().saturating_sub(begun);
+            let Some(left) = longest.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                return Err(shared.too_late().into());
+            };
+            wait.block_on(&mut || shared.wait_for_change(changes, left.min(LOOK_EVERY)));
+            wait.pause(Duration::ZERO)?;
+        }
+    }
+
+    /// This one, or what stands for it in a child.
+    fn here(&self) -> Result<&Self, Error> {
+        if let Some(child) = self.child() {
+            return child.here();
+        }
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(closed());
+        }
+        if self.shared.process.is_alive() {
+            return Ok(self);
+        }
+        // Its locks may be held for ever, and what is in hand is the parent's.
+        let made = Box::into_raw(Box::new(self.options.join()?));
+        let kept = match self.of_child.compare_exchange(
+            core::ptr::null_mut(),
+            made,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            Ok(_) => made,
+            Err(other) => {
+                // SAFETY: the exchange failed, so that nobody else knows it.
+                #[allow(unsafe_code)]
+                drop(unsafe { Box::from_raw(made) });
+                other
+            }
+        };
+        // SAFETY: what is stored there is never changed, and lives as long as this does.
+        #[allow(unsafe_code)]
+        Ok(unsafe { &*kept })
+    }
+
+    fn child(&self) -> Option<&Self> {
+        // SAFETY: as above.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.of_child.load(Ordering::Acquire).as_ref()
+        }
+    }
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counter").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        let child = self.of_child.swap(core::ptr::null_mut(), Ordering::AcqRel);
+        if !child.is_null() {
+            // SAFETY: it was made by `Box::into_raw`, and nobody else has it any more.
+            #[allow(unsafe_code)]
+            drop(unsafe { Box::from_raw(child) });
+        }
+        if !*self.is_closed.get_mut() && self.shared.process.is_alive() {
+            self.shared.left(false);
+        }
+    }
+}
+
+/// Numbers of a counter, from [`Counter::iter`].
+#[derive(Debug, Clone)]
+pub struct CounterIter<'a>(&'a Counter);
+
+impl Iterator for CounterIter<'_> {
+    type Item = Result<u64, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.0.next_id())
+    }
+}
+
+impl IdGenerator for Counter {
+    type Error = Error;
+
+    fn next_id(&self) -> Result<u64, Error> {
+        Self::next_id(self)
+    }
+
+    fn fill(&self, ids: &mut [u64]) -> Result<(), Error> {
+        Self::fill(self, ids)
+    }
+}
+
+impl<'a> IntoIterator for &'a Counter {
+    type Item = Result<u64, Error>;
+    type IntoIter = CounterIter<'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl Line {
+    #[inline]
+    fn take(&self, wanted: u64) -> Option<Run> {
+        let (run, is_time_to_ask) = self.segments.take(wanted)?;
+        if is_time_to_ask {
+            self.wake.notify_one();
+        }
+        Some(run)
+    }
+}
+
+impl Shared {
+    /// Not yet known to the keeper.
+    fn new(options: &CounterOptions) -> Result<Self, Error> {
+        let addresses = options.addresses()?;
+        let count = addresses.len() as u64;
+        let lines: Box<[Line]> = (0..)
+            .zip(addresses)
+            .map(|(index, address)| Line {
+                counter: CounterName {
+                    namespace: address.namespace.clone(),
+                    name: options.name().into(),
+                    schema: address.schema,
+                },
+                address,
+                place: Place { index, count },
+                segments: Segments::new(),
+                wake: Notify::new(),
+            })
+            .collect();
+        let keys: Vec<_> = lines.iter().map(Line::key).collect();
+        let keep = lines.iter().map(|line| line.address.ttl_ms).max().unwrap_or_default();
+        let shared = Self {
+            key: keys.join(" "),
+            start: options.start_number(),
+            step: options.first_step(),
+            process: ThisProcess::now(),
+            turn: AtomicUsize::new(0),
+            users: Users::new(Duration::from_millis(keep)),
+            state: Mutex::new(State {
+                lines: lines.iter().map(|_| LineState::default()).collect(),
+                ..State::default()
+            }),
+            lines,
+            changed: Condvar::new(),
+            counts: Counts::default(),
+        };
+        shared.counts.step.store(shared.step.map_or(1, Step::present), Ordering::Relaxed);
+        Ok(shared)
+    }
+
+    /// Two with other options cannot share what is in hand.
+    pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
+        if (self.start, self.step) == (other.start, other.step) {
+            return Ok(());
+        }
+        let text = |it: &Self| match it.step {
+            None => format!("start={} and step=1", it.start),
+            Some(Step::Auto { .. }) => format!("start={} and step=auto", it.start),
+            Some(Step::Fixed(step)) => format!("start={} and step={step}", it.start),
+        };
+        Err(invalid(&format!(
+            "this process uses the counter with {} already, not with {}",
+            text(self),
+            text(other)
+        )))
+    }
+
+    #[inline(never)]
+    fn take_in_turn(&self, lines: &[Line], wanted: u64) -> Option<Run> {
+        let turn = self.next_turn();
+        let (before, after) = lines.split_at_checked(turn)?;
+        after.iter().chain(before).find_map(|line| line.take(wanted))
+    }
+
+    fn next_turn(&self) -> usize {
+        self.turn.fetch_add(1, Ordering::Relaxed) % self.lines.len().max(1)
+    }
+
+    fn left(&self, is_closed: bool) {
+        if self.users.leave(is_closed) {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        self.lines.iter().for_each(|line| line.wake.notify_one());
+    }
+
+    fn ask(&self, at: usize, what: What) -> Asked {
+        let answer = Arc::new(Mutex::new(None));
+        let mut state = lock(&self.state);
+        if let Some(line) = state.lines.get_mut(at) {
+            line.asks.push_back(Ask { what, answer: Arc::clone(&answer) });
+        }
+        drop(state);
+        if let Some(line) = self.lines.get(at) {
+            line.wake.notify_one();
+        }
+        Asked(answer)
+    }
+
+    /// For the task of a store: what a call asks next. Calls that gave up are passed over.
+    pub(crate) fn next_ask(&self, at: usize) -> Option<Ask> {
+        let mut state = lock(&self.state);
+        let asks = &mut state.lines.get_mut(at)?.asks;
+        while let Some(ask) = asks.pop_front() {
+            if Arc::strong_count(&ask.answer) > 1 {
+                return Some(ask);
+            }
+        }
+        None
+    }
+
+    /// For the task of a store.
+    pub(crate) fn answer(&self, ask: &Ask, answer: Result<Answer, Trouble>) {
+        *lock(&ask.answer) = Some(answer);
+        self.change(|_| {});
+    }
+
+    /// For the task of a store: it gave numbers, or why not.
+    pub(crate) fn gave(&self, at: usize, given: Result<(), Trouble>) {
+        self.change(|state| {
+            if let Some(line) = state.lines.get_mut(at) {
+                line.is_open |= given.is_ok();
+                line.trouble = given.err();
+            }
+        });
+    }
+
+    /// For the task of a store: it has ended. The last one's end is the counter's.
+    pub(crate) fn end(&self, at: usize) {
+        self.change(|state| {
+            if let Some(line) = state.lines.get_mut(at) {
+                line.is_over = true;
+            }
+        });
+        if lock(&self.state).lines.iter().all(|line| line.is_over) {
+            self.users.end();
+        }
+    }
+
+    pub(crate) fn fail(&self, error: Error) {
+        self.change(|state| state.failed = Some(error));
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        lock(&self.state).failed.is_some()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = lock(&self.state);
+        change(&mut state);
+        state.changes += 1;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn wait_for_change(&self, changes: u64, longest: Duration) {
+        let state = lock(&self.state);
+        if state.changes == changes {
+            drop(self.changed.wait_timeout(state, longest).unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Whether a store has given numbers, or one will not.
+    fn opened(&self) -> Option<Result<(), Error>> {
+        let state = lock(&self.state);
+        if let Some(error) = state.failed {
+            return Some(Err(error));
+        }
+        let of_final = state.lines.iter().filter_map(|line| line.trouble).find(|trouble| trouble.is_final);
+        match of_final {
+            Some(trouble) => Some(Err(trouble.error)),
+            None => state.lines.iter().any(|line| line.is_open).then_some(Ok(())),
+        }
+    }
+
+    /// Why there are no numbers, where that is so for all stores.
+    fn trouble(&self, is_final: bool) -> Option<Error> {
+        let state = lock(&self.state);
+        if state.failed.is_some() {
+            return state.failed;
+        }
+        let mut troubles = state.lines.iter().map(|line| line.trouble);
+        let first = troubles.next()??;
+        let is_so = |trouble: Option<Trouble>| trouble.is_some_and(|it| it.is_final || !is_final);
+        (is_so(Some(first)) && troubles.all(is_so)).then_some(first.error)
+    }
+
+    fn none_in_hand(&self) -> Error {
+        self.wake();
+        self.trouble(false)
+            .unwrap_or_else(|| unavailable("no number is in hand: the store is asked for more"))
+    }
+
+    fn too_late(&self) -> Error {
+        self.trouble(false).unwrap_or_else(|| {
+            unavailable("the store gave no number within max_wait_ms, and has not answered yet")
+        })
+    }
+}
+
+impl Line {
+    /// Equal for the same counter.
+    fn key(&self) -> String {
+        let CounterName { namespace, name, schema } = &self.counter;
+        let Place { index, count } = self.place;
+        format!("{} {namespace} {schema:?} {index}/{count} {name}", self.address.key())
+    }
+}
+
+/// An answer to come.
+#[derive(Debug)]
+struct Asked(Arc<Mutex<Option<Result<Answer, Trouble>>>>);
+
+impl Asked {
+    fn answer(&self) -> Option<Result<Answer, Trouble>> {
+        *lock(&self.0)
+    }
+}
+
+fn invalid(message: &str) -> Error {
+    Error::from_outside(ErrorCode::InvalidOption, message)
+}
+
+fn unavailable(message: &str) -> Error {
+    Error::from_outside(ErrorCode::CounterUnavailable, message)
+}
+
+fn closed() -> Error {
+    Error::from_outside(ErrorCode::Closed, "the counter is closed")
+}
+
+fn other_answer() -> Error {
+    Error::from_outside(ErrorCode::Internal, "another answer than was asked for")
+}

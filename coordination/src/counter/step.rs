@@ -1,0 +1,90 @@
+//! How many numbers a segment has.
+
+use core::time::Duration;
+
+/// The first segment.
+const FIRST: u64 = 100;
+/// The largest that is chosen by the rate.
+const LARGEST: u64 = 1_000_000;
+/// How long a segment is to last.
+const LASTS: Duration = Duration::from_secs(600);
+
+/// How many numbers a segment has: given, or by the rate at which they are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Fixed(u64),
+    Auto { present: u64, was_quiet: bool },
+}
+
+impl Step {
+    pub(crate) const AUTO: Self = Self::Auto { present: FIRST, was_quiet: false };
+
+    /// Of the next segment.
+    pub(crate) const fn present(self) -> u64 {
+        match self {
+            Self::Fixed(step) | Self::Auto { present: step, .. } => step,
+        }
+    }
+
+    /// After so many numbers were used in that time: at most twice the last, and half of it after two in a row which would
+    /// have been at most that.
+    #[must_use]
+    pub(crate) fn after(self, used: u64, within: Duration) -> Self {
+        let Self::Auto { present, was_quiet } = self else { return self };
+        let wanted = u128::from(used) * LASTS.as_nanos() / within.as_nanos().max(1);
+        let wanted = u64::try_from(wanted).unwrap_or(u64::MAX).clamp(FIRST, LARGEST);
+        let is_quiet = wanted <= present / 2;
+        if is_quiet && was_quiet {
+            return Self::Auto { present: present / 2, was_quiet: false };
+        }
+        Self::Auto { present: wanted.clamp(present, present.saturating_mul(2)), was_quiet: is_quiet }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn presents(mut step: Step, used: &[(u64, u64)]) -> Vec<u64> {
+        used.iter()
+            .map(|&(used, secs)| {
+                step = step.after(used, Duration::from_secs(secs));
+                step.present()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn it_doubles_up_to_ten_minutes_of_numbers() {
+        // 50 a second: 30,000 last ten minutes.
+        let steps = presents(Step::AUTO, &[(10, 0); 5]);
+        assert_eq!(steps, [200, 400, 800, 1600, 3200]);
+        let steps = presents(Step::AUTO, &[(50, 1); 12]);
+        assert_eq!(steps[7..], [25_600, 30_000, 30_000, 30_000, 30_000]);
+    }
+
+    #[test]
+    fn it_has_a_largest() {
+        let steps = presents(Step::AUTO, &[(u64::MAX, 0); 20]);
+        assert_eq!(steps[12..16], [819_200, 1_000_000, 1_000_000, 1_000_000]);
+        // 1,667 a second is the highest rate at which that lasts ten minutes.
+        let steps = presents(Step::Auto { present: LARGEST, was_quiet: false }, &[(1_000_000, 600); 3]);
+        assert_eq!(steps, [LARGEST; 3]);
+    }
+
+    #[test]
+    fn two_quiet_ones_in_a_row_halve_it() {
+        let large = Step::Auto { present: 10_000, was_quiet: false };
+        assert_eq!(presents(large, &[(1, 60); 5]), [10_000, 5_000, 5_000, 2_500, 2_500]);
+        assert_eq!(
+            presents(large, &[(1, 60), (9_000, 600), (1, 60), (1, 60)]),
+            [10_000, 10_000, 10_000, 5_000]
+        );
+        assert_eq!(presents(Step::AUTO, &[(1, 3600); 9]), [100; 9]);
+    }
+
+    #[test]
+    fn a_given_one_stays() {
+        assert_eq!(presents(Step::Fixed(7), &[(1_000_000, 1), (0, 3600)]), [7, 7]);
+    }
+}

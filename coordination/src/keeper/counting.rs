@@ -1,0 +1,469 @@
+//! What the keeper does for one store of a counter: it fetches segments before they are needed, and answers what calls ask.
+
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
+
+use polyflake::{Error, ErrorCode};
+use tokio::time::{sleep, timeout};
+
+use super::{Keeper, stores};
+use crate::counter::segments::{Rest, Run};
+use crate::counter::step::Step;
+use crate::counter::{Answer, Ask, Line, Shared, Trouble, What};
+use crate::event::{Event, Kind, tell};
+use crate::local::random;
+use crate::store::{
+    CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema, Store, StoreError,
+};
+
+/// The shortest pause after an attempt that failed, and the longest.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(1);
+/// Where nothing is to be done.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// How often one go asks, where others change the record each time.
+const MAX_REQUESTS: u32 = 8;
+
+/// A store of a counter.
+pub(super) struct Task {
+    keeper: &'static Keeper,
+    shared: Arc<Shared>,
+    at: usize,
+    store: stores::Shared,
+    step: Option<Step>,
+    /// The highest number that the store gave.
+    seen: u64,
+    /// What it gave last.
+    newest: Option<Numbers>,
+    /// When a segment was asked for last, how many numbers were used by then, and how many all segments have had.
+    since: Instant,
+    used_before: u64,
+    installed: u64,
+    /// When the store is asked again after an attempt that failed.
+    next: Instant,
+    failures: u32,
+    last_warning: Option<Kind>,
+}
+
+/// Why a store gave nothing.
+#[derive(Debug, Clone)]
+enum Refusal {
+    Store(StoreError),
+    /// A table of others has no such row.
+    NoRow,
+    /// The store has lost what this process has seen of the counter, which stands at `last` now, or is gone.
+    Behind {
+        last: Option<u64>,
+        seen: u64,
+    },
+    OtherPlace {
+        found: Place,
+    },
+    End,
+    Contended,
+}
+
+impl Task {
+    pub(super) fn new(
+        keeper: &'static Keeper,
+        shared: Arc<Shared>,
+        at: usize,
+        store: stores::Shared,
+    ) -> Self {
+        let step = shared.step;
+        Self {
+            keeper,
+            shared,
+            at,
+            store,
+            step,
+            seen: 0,
+            newest: None,
+            since: Instant::now(),
+            used_before: 0,
+            installed: 0,
+            next: Instant::now(),
+            failures: 0,
+            last_warning: None,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let Some(line) = shared.lines.get(self.at) else { return };
+        // With a step of 1 too, so that what is wrong with the store is found when it is opened.
+        while self.open(line).await.is_err() && !self.is_over() {
+            self.pause(line, true).await;
+        }
+        while !self.is_over() {
+            while let Some(ask) = shared.next_ask(self.at) {
+                self.answer(line, &ask).await;
+            }
+            let wants_more = self.step.is_some() && line.segments.wants_more();
+            if wants_more && Instant::now() >= self.next {
+                let _ = self.fetch(line).await;
+                continue;
+            }
+            self.pause(line, wants_more).await;
+        }
+        self.give_back(line).await;
+        shared.end(self.at);
+    }
+
+    /// Whether it is to end: nobody uses the counter any more, or it could not be opened.
+    fn is_over(&self) -> bool {
+        self.shared.has_failed()
+            || (self.shared.users.are_gone() && self.keeper.forget_counter(&self.shared, false))
+    }
+
+    /// Until a call asks, the store is asked again, or the counter is given back.
+    async fn pause(&self, line: &Line, wants_more: bool) {
+        let next = if wants_more { self.next.saturating_duration_since(Instant::now()) } else { IDLE };
+        let pause = self.shared.users.kept_for().map_or(next, |kept| kept.min(next));
+        let _ = timeout(pause.max(Duration::from_millis(1)), line.wake.notified()).await;
+    }
+
+    /// The first look at the counter, which is made where the store has none.
+    async fn open(&mut self, line: &Line) -> Result<(), ()> {
+        if Instant::now() < self.next {
+            return Err(());
+        }
+        if self.step.is_some() {
+            return self.fetch(line).await;
+        }
+        let start = self.shared.start;
+        let opened = self.limited(line, async |store| ensure(store, line, start).await).await;
+        self.gave(line, opened.map(drop))
+    }
+
+    /// Puts one more segment in hand.
+    async fn fetch(&mut self, line: &Line) -> Result<(), ()> {
+        let Some(step) = self.step else { return Ok(()) };
+        let used = self.installed - line.segments.left();
+        let step =
+            if self.installed > 0 { step.after(used - self.used_before, self.since.elapsed()) } else { step };
+        let reserved = self.reserve(line, step.present(), true).await;
+        let given = reserved.map(|numbers| {
+            (self.since, self.used_before, self.step) = (Instant::now(), used, Some(step));
+            self.shared.counts.step.store(step.present(), Ordering::Relaxed);
+            self.install(line, run_of(&numbers));
+        });
+        self.gave(line, given)
+    }
+
+    fn install(&mut self, line: &Line, segment: Run) {
+        self.installed += segment.count;
+        line.segments.install(segment);
+    }
+
+    /// Numbers that are this process's; where fewer are left before the counter's end, those if it `may_be_less`.
+    async fn reserve(&mut self, line: &Line, count: u64, may_be_less: bool) -> Result<Numbers, Refusal> {
+        let (seen, start) = (self.seen, self.shared.start);
+        let attempt =
+            async |store: &mut dyn Store| reserve(store, line, start, seen, count, may_be_less).await;
+        let numbers = self.limited(line, attempt).await?;
+        self.shared.counts.segments.fetch_add(1, Ordering::Relaxed);
+        self.seen = self.seen.max(run_of(&numbers).last());
+        self.newest = Some(numbers);
+        Ok(numbers)
+    }
+
+    async fn answer(&mut self, line: &Line, ask: &Ask) {
+        let answer = match ask.what {
+            What::Run(wanted) => self.run_of(line, wanted).await.map(Answer::Run),
+            What::Peek => {
+                let record = self.limited(line, async |store| Ok(store.counter(&line.counter).await?)).await;
+                record.map(Answer::Record)
+            }
+            What::Raise(number) => {
+                let raised = self.limited(line, async |store| raise(store, line, number).await).await;
+                // A reply may be lost, but not what it was for.
+                self.skip(line);
+                raised.map(Answer::Done)
+            }
+            What::Remove => {
+                let removed =
+                    self.limited(line, async |store| Ok(store.remove_counter(&line.counter).await?));
+                let removed = removed.await;
+                self.skip(line);
+                // From now on the record is missed, and not made again.
+                self.seen = self.seen.max(1);
+                removed.map(Answer::Done)
+            }
+        };
+        let _ = self.gave(line, answer.as_ref().map(drop).map_err(Refusal::clone));
+        self.shared.answer(ask, answer.map_err(|refusal| trouble(line, &refusal)));
+    }
+
+    /// Numbers that follow each other, above all that were given before: what is in hand is passed over.
+    async fn run_of(&mut self, line: &Line, wanted: u64) -> Result<Run, Refusal> {
+        let count = self.step.map_or(wanted, |step| step.present().max(wanted));
+        let all = run_of(&self.reserve(line, count, false).await?);
+        let run = Run { count: wanted, ..all };
+        self.skip(line);
+        if self.step.is_some() && all.count > wanted {
+            self.install(line, Run { first: run.last() + all.stride, count: all.count - wanted, ..all });
+        }
+        Ok(run)
+    }
+
+    /// Gives up what is in hand.
+    fn skip(&mut self, line: &Line) {
+        let Rest { left, .. } = line.segments.end();
+        self.shared.counts.skipped.fetch_add(left, Ordering::Relaxed);
+    }
+
+    /// Gives back what is left of the last segment. A table that has no versions is told once, since it could not tell a second
+    /// time from a first.
+    async fn give_back(&mut self, line: &Line) {
+        let Some(numbers) = self.newest else { return };
+        let Some((expected, new)) = given_back(&line.segments.end(), &numbers) else { return };
+        let deadline = Instant::now() + line.address.attempt();
+        let mut pause = SHORTEST / 4;
+        loop {
+            let attempt = async |store: &mut dyn Store| -> Result<bool, Refusal> {
+                Ok(store.put_counter(&line.counter, Some(&expected), &new).await?)
+            };
+            match self.limited(line, attempt).await {
+                Err(Refusal::Store(StoreError::Unreachable(_)))
+                    if expected.version.is_some() && Instant::now() + pause < deadline =>
+                {
+                    sleep(pause).await;
+                    pause *= 2;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// One go at the store, within its time.
+    async fn limited<T>(
+        &self,
+        line: &Line,
+        attempt: impl AsyncFnOnce(&mut dyn Store) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let attempt = async {
+            let mut store = self.store.lock().await;
+            attempt(&mut **store).await
+        };
+        stores::limited(&line.address, &self.store, attempt).await
+    }
+
+    /// Tells those who wait, and the log.
+    fn gave(&mut self, line: &Line, given: Result<(), Refusal>) -> Result<(), ()> {
+        match given {
+            Ok(()) => {
+                if self.last_warning.take().is_some() {
+                    tell_of(
+                        line,
+                        Kind::StoreReachable,
+                        format!("counter {}: {} answers again", self.name(), line.address),
+                    );
+                }
+                self.failures = 0;
+                self.next = Instant::now();
+                self.shared.gave(self.at, Ok(()));
+                Ok(())
+            }
+            Err(refusal) => {
+                let kind = match refusal {
+                    Refusal::Store(StoreError::Unreachable(_)) | Refusal::Contended => Kind::StoreUnreachable,
+                    _ => Kind::CounterStopped,
+                };
+                let trouble = trouble(line, &refusal);
+                if self.last_warning.replace(kind) != Some(kind) {
+                    tell_of(line, kind, trouble.error.to_string());
+                }
+                self.failures = self.failures.saturating_add(1);
+                let pause = SHORTEST.saturating_mul(1 << self.failures.min(5)).min(LONGEST);
+                self.next = Instant::now() + pause / 2 + Duration::from_millis(random() % 50);
+                self.shared.gave(self.at, Err(trouble));
+                Err(())
+            }
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.shared.lines.first().map_or("", |line| &line.counter.name)
+    }
+}
+
+fn tell_of(line: &Line, kind: Kind, message: String) {
+    tell(&Event { kind, node: None, store: line.address.to_string(), message });
+}
+
+fn trouble(line: &Line, refusal: &Refusal) -> Trouble {
+    let (name, address) = (&line.counter.name, &line.address);
+    let (code, why) = match refusal {
+        Refusal::Store(error) => (ErrorCode::CounterUnavailable, stores::text_of(error)),
+        Refusal::NoRow => (
+            ErrorCode::CounterUnavailable,
+            format!("{address} has no row for it: a table of others gets none from here"),
+        ),
+        Refusal::Behind { last: Some(last), seen } => (
+            ErrorCode::CounterUnavailable,
+            format!(
+                "{address} has lost writes: it stands at {last}, and this process had numbers up to {seen} from it. Raise the                      counter above all numbers that are in use"
+            ),
+        ),
+        Refusal::Behind { last: None, seen } => (
+            ErrorCode::CounterUnavailable,
+            format!(
+                "{address} has no such counter any more, and this process had numbers up to {seen} from it. Raise the counter                      above all numbers that are in use"
+            ),
+        ),
+        Refusal::OtherPlace { found } => (
+            ErrorCode::InvalidOption,
+            format!(
+                "{address} is store {} of {} of it, and is given as store {} of {}: every process must name the same                      stores in the same order, and their number cannot be changed",
+                found.index + 1,
+                found.count,
+                line.place.index + 1,
+                line.place.count
+            ),
+        ),
+        Refusal::End => (ErrorCode::CounterUnavailable, format!("it has reached its end, {LAST_NUMBER}")),
+        Refusal::Contended => {
+            (ErrorCode::CounterUnavailable, format!("others were faster each time at {address}"))
+        }
+    };
+    let is_final = !matches!(refusal, Refusal::Store(StoreError::Unreachable(_)) | Refusal::Contended);
+    Trouble { error: Error::from_outside(code, &format!("counter {name:?}: {why}")), is_final }
+}
+
+/// One go at numbers. It may be dropped at any time: numbers whose reply is lost are lost.
+async fn reserve(
+    store: &mut dyn Store,
+    line: &Line,
+    start: u64,
+    seen: u64,
+    mut count: u64,
+    may_be_less: bool,
+) -> Result<Numbers, Refusal> {
+    let Line { counter, place, .. } = line;
+    for _ in 0..MAX_REQUESTS {
+        match store.reserve(counter, &Reserve { count, place: *place, seen }).await? {
+            Reserved::Numbers(numbers) => return Ok(numbers),
+            Reserved::Found(None) => create(store, line, start, seen).await?,
+            Reserved::Found(Some(found)) => {
+                check(line, &found, seen)?;
+                let left = left_above(found.last, found.place);
+                if left == 0 || (left < count && !may_be_less) {
+                    return Err(Refusal::End);
+                }
+                count = count.min(left);
+            }
+        }
+    }
+    Err(Refusal::Contended)
+}
+
+/// Makes the counter where there is none, and looks at it where there is one.
+async fn ensure(store: &mut dyn Store, line: &Line, start: u64) -> Result<CounterRecord, Refusal> {
+    for _ in 0..MAX_REQUESTS {
+        match store.counter(&line.counter).await? {
+            Some(found) => return check(line, &found, 0).map(|()| found),
+            None => create(store, line, start, 0).await?,
+        }
+    }
+    Err(Refusal::Contended)
+}
+
+/// A process that has had numbers of a counter never takes it for a new one.
+async fn create(store: &mut dyn Store, line: &Line, start: u64, seen: u64) -> Result<(), Refusal> {
+    if line.counter.schema != Schema::Polyflake {
+        return Err(Refusal::NoRow);
+    }
+    if seen > 0 {
+        return Err(Refusal::Behind { last: None, seen });
+    }
+    // Unlike that of a counter of this name which was removed. It leaves room to count up.
+    let version = Some(random() >> 12);
+    store
+        .put_counter(&line.counter, None, &CounterRecord { last: start - 1, version, place: line.place })
+        .await?;
+    Ok(())
+}
+
+fn check(line: &Line, found: &CounterRecord, seen: u64) -> Result<(), Refusal> {
+    if line.counter.schema == Schema::Polyflake && found.place != line.place {
+        return Err(Refusal::OtherPlace { found: found.place });
+    }
+    if found.last < seen {
+        return Err(Refusal::Behind { last: Some(found.last), seen });
+    }
+    Ok(())
+}
+
+/// Returns whether it was lower, or absent.
+async fn raise(store: &mut dyn Store, line: &Line, number: u64) -> Result<bool, Refusal> {
+    for _ in 0..MAX_REQUESTS {
+        let found = store.counter(&line.counter).await?;
+        let version = match &found {
+            Some(found) => {
+                check(line, found, 0)?;
+                if found.last >= number {
+                    return Ok(false);
+                }
+                found.version.map(|version| version + 1)
+            }
+            None if line.counter.schema != Schema::Polyflake => return Err(Refusal::NoRow),
+            None => Some(random() >> 12),
+        };
+        let place = found.map_or(line.place, |found| found.place);
+        let new = CounterRecord { last: number, version, place };
+        if store.put_counter(&line.counter, found.as_ref(), &new).await? {
+            return Ok(true);
+        }
+    }
+    Err(Refusal::Contended)
+}
+
+/// How many numbers there are above `last`.
+fn left_above(last: u64, place: Place) -> u64 {
+    let Place { index, count } = place;
+    let Some(above) = last.checked_add(1).filter(|&above| above <= LAST_NUMBER) else { return 0 };
+    // The lowest from there on that is `index` modulo `count`.
+    let first = above + (index + count - above % count) % count;
+    if first > LAST_NUMBER { 0 } else { (LAST_NUMBER - first) / count + 1 }
+}
+
+const fn run_of(numbers: &Numbers) -> Run {
+    Run { first: numbers.first, stride: numbers.stride, count: numbers.count }
+}
+
+/// What the record is changed to, and from, where a part of the last segment is left: it goes back to the last number that was
+/// taken, of the segment before where the two follow each other.
+fn given_back(rest: &Rest, newest: &Numbers) -> Option<(CounterRecord, CounterRecord)> {
+    let reserved = run_of(newest);
+    // What was reserved last may have been a block.
+    if rest.newest.count == 0 || rest.newest.last() != reserved.last() || rest.taken == rest.newest.count {
+        return None;
+    }
+    let taken_of =
+        |run: &Run, taken: u64| run.first - 1 + if taken == 0 { 0 } else { (taken - 1) * run.stride + 1 };
+    let last = match &rest.before {
+        Some((before, left)) if before.last() + before.stride == rest.newest.first => {
+            taken_of(before, before.count - left)
+        }
+        _ => taken_of(&rest.newest, rest.taken),
+    };
+    let place = Place { index: reserved.first % reserved.stride, count: reserved.stride };
+    let expected = CounterRecord { last: reserved.last(), version: newest.version, place };
+    Some((expected, CounterRecord { last, version: newest.version.map(|version| version + 1), place }))
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl stores::Failure for Refusal {
+    fn is_the_stores(&self) -> bool {
+        matches!(self, Self::Store(_))
+    }
+}

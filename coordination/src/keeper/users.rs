@@ -1,0 +1,103 @@
+//! Who uses what the keeper keeps, which ends when nobody does.
+
+use core::time::Duration;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use super::lock;
+
+/// How long a call that waits for the keeper does not look whether it was interrupted.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The users of a lease or a counter.
+#[derive(Debug)]
+pub(crate) struct Users {
+    /// How long it is kept after the last of them went without closing it.
+    keep: Duration,
+    present: Mutex<Present>,
+    over: Condvar,
+    /// Where it was the last that the keeper kept: the thread, which ends.
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Present {
+    count: u64,
+    /// Whether the last one closed it, and did not just go.
+    is_closed: bool,
+    /// Since when there are none.
+    since: Instant,
+    is_over: bool,
+}
+
+impl Users {
+    pub(crate) fn new(keep: Duration) -> Self {
+        let present = Present { count: 0, is_closed: false, since: Instant::now(), is_over: false };
+        Self { keep, present: Mutex::new(present), over: Condvar::new(), thread: Mutex::new(None) }
+    }
+
+    pub(crate) fn join(&self) {
+        let mut present = lock(&self.present);
+        present.count += 1;
+        present.is_closed = false;
+    }
+
+    /// Whether it was the last.
+    pub(crate) fn leave(&self, is_closed: bool) -> bool {
+        let mut present = lock(&self.present);
+        present.count = present.count.saturating_sub(1);
+        if present.count > 0 {
+            return false;
+        }
+        present.is_closed = is_closed;
+        present.since = Instant::now();
+        true
+    }
+
+    pub(crate) fn are_none(&self) -> bool {
+        lock(&self.present).count == 0
+    }
+
+    /// How long it is kept, where nobody uses it.
+    pub(crate) fn kept_for(&self) -> Option<Duration> {
+        let present = lock(&self.present);
+        let left = || self.keep.saturating_sub(present.since.elapsed());
+        (present.count == 0).then(|| if present.is_closed { Duration::ZERO } else { left() })
+    }
+
+    /// Whether it may be given back: nobody uses it, and the last closed it or went long enough ago.
+    pub(crate) fn are_gone(&self) -> bool {
+        self.kept_for().is_some_and(|kept| kept.is_zero())
+    }
+
+    /// It is given back, or left as it is.
+    pub(crate) fn end(&self) {
+        lock(&self.present).is_over = true;
+        self.over.notify_all();
+    }
+
+    /// The thread ends with this one.
+    pub(super) fn keep_thread(&self, thread: Option<JoinHandle<()>>) {
+        *lock(&self.thread) = thread;
+    }
+
+    /// After the last one closed it: waits until it is given back, or that long.
+    pub(crate) fn wait_until_over(&self, longest: Duration) {
+        let deadline = Instant::now() + longest;
+        let mut present = lock(&self.present);
+        while !present.is_over {
+            let left = deadline.saturating_duration_since(Instant::now());
+            // Somebody may have joined it again.
+            if left.is_zero() || present.count > 0 {
+                return;
+            }
+            let waited = self.over.wait_timeout(present, left.min(LOOK_EVERY));
+            present = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(present);
+        if let Some(thread) = lock(&self.thread).take() {
+            let _ = thread.join();
+        }
+    }
+}
