@@ -64,10 +64,6 @@ impl EtcdStore {
         }
     }
 
-    fn write_counter(&self, new: &CounterRecord) -> Result<String, StoreError> {
-        counter_record::write(new).ok_or_else(|| self.refused("such a record of a counter cannot be kept"))
-    }
-
     fn contended(&self, key: &str) -> StoreError {
         self.unreachable(&format!("others were faster with {key}, {ROUNDS} times"))
     }
@@ -92,7 +88,8 @@ impl EtcdStore {
                 there = self.there_now(&key).await?;
                 continue;
             };
-            let value = self.write_counter(&new)?;
+            let value = counter_record::write(&new)
+                .ok_or_else(|| self.refused(&format!("{key} has had the last version that there is")))?;
             match self.change_counter(&key, &there, value).await? {
                 None => return Ok(Reserved::Numbers(numbers)),
                 Some(now) => there = now,
@@ -114,7 +111,8 @@ impl EtcdStore {
         new: &CounterRecord,
     ) -> Result<bool, StoreError> {
         let key = key(counter);
-        let value = self.write_counter(new)?;
+        let value = counter_record::write(new)
+            .ok_or_else(|| self.refused("such a record of a counter cannot be kept"))?;
         let version = expected.map(|it| it.version);
         // A record that is not expected is found by the change.
         let nothing = There { found: None, is_fresh: false };
