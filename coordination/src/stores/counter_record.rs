@@ -101,7 +101,7 @@ mod tests {
                 for last in [0, 1, 2, 4, 1_023, 1_024, 1_025, LAST_NUMBER - 5_000] {
                     let reserve = Reserve { count: 3, place: Place { index, count: stride }, seen: last };
                     let Some((numbers, new)) = take(&record(last, index, stride), &reserve) else { panic!() };
-                    let first = (last + 1..).find(|it| it % stride == index);
+                    let first = (last + 1..=last + stride).find(|it| it % stride == index);
                     assert_eq!(Some(numbers.first), first, "{last} {index} {stride}");
                     assert_eq!((numbers.stride, numbers.count, numbers.version), (stride, 3, Some(8)));
                     assert_eq!((new.last, new.version), (numbers.first + 2 * stride, Some(8)));

@@ -186,6 +186,8 @@ fn numbers_are_exact_to_the_end() {
         state ^= state << 17;
         state
     };
+    // One of the first so many.
+    let pick = |random: u64, of: usize| usize::try_from(random & 0xffff_ffff).unwrap() % of;
     let edges = [
         0,
         1,
@@ -215,16 +217,16 @@ fn numbers_are_exact_to_the_end() {
             };
             let count = [1, 2, 3, 7, 10, 1_000, 1_023, 1_024][round % 8];
             let place = Place { index: random() % count, count };
-            let version = Some(edges[random() as usize % 13] + random() % 2);
+            let version = Some(edges[pick(random(), 13)] + random() % 2);
             let new = CounterRecord { last, version, place };
             assert!(store.put_counter(&name, old.as_ref(), &new).await.unwrap());
             assert_eq!(store.counter(&name).await.unwrap(), Some(new));
-            let how_many = [1, 2, 100, 4_097, 1 << 32, 1 + random() % (1 << 32)][random() as usize % 6];
-            let seen = [0, last, last.saturating_sub(1)][random() as usize % 3];
+            let how_many = [1, 2, 100, 4_097, 1 << 32, 1 + random() % (1 << 32)][pick(random(), 6)];
+            let seen = [0, last, last.saturating_sub(1)][pick(random(), 3)];
             let reserved = store.reserve(&name, &Reserve { count: how_many, place, seen }).await.unwrap();
 
             let [wide, stride] = [last, count].map(u128::from);
-            let first = (wide + 1..).find(|it| it % stride == u128::from(place.index)).unwrap();
+            let first = (wide + 1..=wide + stride).find(|it| it % stride == u128::from(place.index)).unwrap();
             let end = first + (u128::from(how_many) - 1) * stride;
             if end > u128::from(LAST_NUMBER) {
                 assert_eq!(reserved, Reserved::Found(Some(new)), "{how_many}");
@@ -232,14 +234,14 @@ fn numbers_are_exact_to_the_end() {
                 ended += 1;
                 continue;
             }
-            let next = CounterRecord { last: end as u64, version: version.map(|it| it + 1), place };
-            let expected =
-                Numbers { first: first as u64, stride: count, count: how_many, version: next.version };
+            let [first, end] = [first, end].map(|it| u64::try_from(it).unwrap());
+            let next = CounterRecord { last: end, version: version.map(|it| it + 1), place };
+            let expected = Numbers { first, stride: count, count: how_many, version: next.version };
             assert_eq!(reserved, Reserved::Numbers(expected), "{new:?}");
             assert_eq!(store.counter(&name).await.unwrap(), Some(next));
-            if end < u128::from(LAST_NUMBER) {
+            if end < LAST_NUMBER {
                 // What was seen stands above it by one.
-                let seen = end as u64 + 1;
+                let seen = end + 1;
                 let reserved = store.reserve(&name, &Reserve { count: 1, place, seen }).await.unwrap();
                 assert_eq!(reserved, Reserved::Found(Some(next)));
             }
