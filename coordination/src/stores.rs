@@ -1,5 +1,6 @@
 //! The stores that Polyflake comes with.
 
+mod counter_record;
 mod etcd;
 #[cfg(unix)]
 mod forks;

@@ -2,7 +2,9 @@
 //!
 //! Under `polyflake/NAMESPACE/SPACE/` there are the key `space` and one key for each node, `nodes/N`, both with JSON. A change is one
 //! transaction that compares the revisions of both. There is no lease of etcd's in it: expiry is in the record, by the clock that the
-//! replies' `Date` says, so that a holder whose lease ran out reads like in every other store.
+//! replies' `Date` says, so that a holder whose lease ran out reads like in every other store. A counter is a key of its own.
+
+mod counters;
 
 use core::fmt;
 use core::time::Duration;
@@ -28,7 +30,10 @@ use tokio_rustls::TlsConnector;
 
 use super::{record, tls};
 use crate::space::Space;
-use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+use crate::store::{
+    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
+    SpaceRecord, Store, StoreError,
+};
 use crate::url::Address;
 
 /// Of all keys of ours in any namespace.
@@ -40,7 +45,7 @@ const PARAMETERS: [&str; 3] = ["cacert", "cert", "key"];
 /// How often a transaction is tried whose keys others change at the same time.
 const ROUNDS: usize = 8;
 
-/// Leases in etcd.
+/// Leases and counters in etcd.
 pub struct EtcdStore {
     address: Address,
     tls: Option<Arc<ClientConfig>>,
@@ -550,6 +555,27 @@ impl Store for EtcdStore {
             }
         }
         Err(self.unreachable("others change the node's record all the time"))
+    }
+
+    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
+        self.take(counter, reserve).await
+    }
+
+    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
+        self.look(counter).await
+    }
+
+    async fn put_counter(
+        &mut self,
+        counter: &CounterName,
+        expected: Option<&CounterRecord>,
+        new: &CounterRecord,
+    ) -> Result<bool, StoreError> {
+        self.put(counter, expected, new).await
+    }
+
+    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
+        self.remove(counter).await
     }
 
     fn disconnect(&mut self) {

@@ -2,6 +2,9 @@
 //!
 //! A space is two hashes, `polyflake:{NAMESPACE/SPACE}:space` and `...:nodes`, in one slot. Each call is one script, which reads
 //! the server's time and its replication ID in the same step: a server that took over, or that started again, has another.
+//! A counter is a hash of its own.
+
+mod counters;
 
 use core::fmt;
 use core::time::Duration;
@@ -21,7 +24,10 @@ use redis::{
 
 use super::record;
 use crate::space::Space;
-use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+use crate::store::{
+    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
+    SpaceRecord, Store, StoreError,
+};
 use crate::url::{Address, Scheme};
 
 /// Before each script. Numbers stay texts: Lua's are exact to 2^53 only.
@@ -84,7 +90,7 @@ const PUT_NODE: &str = script!(
 const PARAMETERS: [&str; 5] =
     ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "sentinel_username", "sentinel_password"];
 
-/// Leases in Redis.
+/// Leases and counters in Redis.
 pub struct RedisStore {
     address: Address,
     password: Option<String>,
@@ -164,7 +170,7 @@ impl RedisStore {
     }
 
     /// A new connection, to a server that keeps what it acknowledges.
-    async fn connect(&self, space: &Space) -> Result<Connection, StoreError> {
+    async fn connect(&self, key: &str) -> Result<Connection, StoreError> {
         // The caller ends attempts that take too long.
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let told = |e| self.told(&e, true);
@@ -185,7 +191,7 @@ impl RedisStore {
             }
         };
         if !self.address.is_durability_none {
-            self.check_durability(&mut connection, space).await?;
+            self.check_durability(&mut connection, key).await?;
         }
         Ok(connection)
     }
@@ -245,10 +251,10 @@ impl RedisStore {
     }
 
     /// Refuses a server that may drop keys, or that has nothing after a restart.
-    async fn check_durability(&self, connection: &mut Connection, space: &Space) -> Result<(), StoreError> {
+    async fn check_durability(&self, connection: &mut Connection, key: &str) -> Result<(), StoreError> {
         let told = |e| self.told(&e, true);
         let info = redis::cmd("INFO");
-        let text: String = connection.send(space, info).await.map_err(told)?;
+        let text: String = connection.send(key, info).await.map_err(told)?;
         let field = |name: &str| {
             text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
         };
@@ -264,7 +270,7 @@ impl RedisStore {
         let mut points = redis::cmd("CONFIG");
         points.arg("GET").arg("save");
         // Managed services refuse CONFIG: there it cannot be known.
-        match connection.send::<HashMap<String, String>>(space, points).await {
+        match connection.send::<HashMap<String, String>>(key, points).await {
             Ok(it) if it.get("save").is_some_and(|it| it.trim().is_empty()) => Err(self.refused(
                 "it keeps nothing on disk: set appendonly yes; durability=none in the address says that it is meant",
             )),
@@ -284,19 +290,19 @@ impl RedisStore {
     /// Runs a script, and waits for the replicas that must have what it wrote.
     async fn run(
         &mut self,
-        space: &Space,
+        keys: &[String],
         code: &'static str,
         arguments: &[String],
         is_change: bool,
     ) -> Result<Reply, StoreError> {
         let (mut connection, is_new) = match self.connection.take() {
             Some(it) => (it, false),
-            None => (self.connect(space).await?, true),
+            None => (self.connect(first(keys)).await?, true),
         };
         let replicas = if is_change { self.address.replicas } else { 0 };
         // It ends before the caller gives an attempt up.
         let wait_ms = (self.address.ttl_ms / 12).min(1_000);
-        let reply = match connection.script(space, code, arguments, replicas, wait_ms).await {
+        let reply = match connection.script(keys, code, arguments, replicas, wait_ms).await {
             Ok(it) => it,
             Err(e) => return Err(self.told(&e, is_new)),
         };
@@ -307,7 +313,7 @@ impl RedisStore {
                 return Err(self.unreachable("a replica answered: a failover is under way"));
             }
             "replica" => {
-                return Err(self.refused("it is a replica: leases are kept in its master"));
+                return Err(self.refused("it is a replica: leases and counters are kept in its master"));
             }
             "version" => {
                 return Err(self.refused(&format!(
@@ -323,7 +329,8 @@ impl RedisStore {
             "broken" => return Err(self.refused("a node's record is not readable")),
             _ => {}
         }
-        if reply.confirmed < replicas {
+        let is_to_confirm = !counters::UNCHANGED.contains(&&*reply.status);
+        if is_to_confirm && reply.confirmed < replicas {
             return Err(self.unreachable(&format!(
                 "{} of {replicas} replicas confirmed a change within {wait_ms} ms",
                 reply.confirmed
@@ -431,11 +438,11 @@ fn arguments(record: &SpaceRecord) -> [String; 3] {
 }
 
 impl Connection {
-    /// To the server that has the space's slot.
-    async fn send<T: FromRedisValue>(&mut self, space: &Space, command: Cmd) -> Result<T, RedisError> {
+    /// To the server that has the key's slot.
+    async fn send<T: FromRedisValue>(&mut self, key: &str, command: Cmd) -> Result<T, RedisError> {
         let value = match self {
             Self::One(it) => it.send_packed_command(&command).await?,
-            Self::Cluster(it) => it.route_command(command, RoutingInfo::SingleNode(route(space))).await?,
+            Self::Cluster(it) => it.route_command(command, RoutingInfo::SingleNode(route(key))).await?,
         };
         Ok(T::from_redis_value(value.extract_error()?)?)
     }
@@ -444,7 +451,7 @@ impl Connection {
     /// be for nothing.
     async fn script(
         &mut self,
-        space: &Space,
+        keys: &[String],
         code: &'static str,
         arguments: &[String],
         replicas: u32,
@@ -457,13 +464,13 @@ impl Connection {
                 return Err(RedisError::from((ErrorKind::Client, "a script was not taken")));
             };
             let mut command = redis::cmd(name);
-            command.arg(what).arg(2).arg(&keys(space)).arg(arguments);
+            command.arg(what).arg(keys.len()).arg(keys).arg(arguments);
             let result = if replicas == 0 {
-                self.send(space, command).await.map(|it| (it, 0))
+                self.send(first(keys), command).await.map(|it| (it, 0))
             } else {
                 let mut pipeline = Pipeline::new();
                 pipeline.add_command(command).cmd("WAIT").arg(replicas).arg(wait_ms);
-                self.send_both(space, pipeline).await
+                self.send_both(first(keys), pipeline).await
             };
             match result {
                 Err(e) if is_no_script(&e) && name == "EVALSHA" => {}
@@ -472,14 +479,22 @@ impl Connection {
         }
     }
 
-    async fn send_both(&mut self, space: &Space, pipeline: Pipeline) -> Result<(Value, u32), RedisError> {
+    async fn send_both(&mut self, key: &str, pipeline: Pipeline) -> Result<(Value, u32), RedisError> {
         let values = match self {
             Self::One(it) => it.send_packed_commands(&pipeline, 0, 2).await?,
-            Self::Cluster(it) => it.route_pipeline(pipeline, 0, 2, route(space)).await?,
+            Self::Cluster(it) => it.route_pipeline(pipeline, 0, 2, route(key)).await?,
         };
         let mut values = values.into_iter();
         let mut next = || values.next().unwrap_or(Value::Nil).extract_error();
-        Ok((next()?, u32::from_redis_value(next()?)?))
+        let reply = next()?;
+        match next() {
+            Ok(confirmed) => Ok((reply, u32::from_redis_value(confirmed)?)),
+            // A replica by now: its script says so itself, and what it wrote before that nobody confirmed.
+            Err(e) if e.detail().is_some_and(|it| it.contains("cannot be used with replica")) => {
+                Ok((reply, 0))
+            }
+            Err(e) => Err(e),
+        }
     }
 }
 
@@ -492,8 +507,12 @@ fn read_file(address: &Address, parameter: &str) -> Result<Option<Vec<u8>>, Stor
     std::fs::read(path).map(Some).map_err(told)
 }
 
-fn route(space: &Space) -> SingleNodeRoutingInfo {
-    let [key, _] = keys(space);
+/// All keys of a script are in one slot.
+fn first(keys: &[String]) -> &str {
+    keys.first().map_or("", String::as_str)
+}
+
+fn route(key: &str) -> SingleNodeRoutingInfo {
     SingleNodeRoutingInfo::SpecificNode(Route::with_key(key, SlotAddr::Master))
 }
 
@@ -505,7 +524,7 @@ fn is_no_script(error: &RedisError) -> bool {
 #[async_trait(?Send)]
 impl Store for RedisStore {
     async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
-        let reply = self.run(space, LIST, &[FORMAT.to_string()], false).await?;
+        let reply = self.run(&keys(space), LIST, &[FORMAT.to_string()], false).await?;
         reply.listing().ok_or_else(|| self.refused("the records of the space are not readable"))
     }
 
@@ -518,7 +537,7 @@ impl Store for RedisStore {
         let mut all = vec![FORMAT.to_string()];
         all.extend(arguments(new));
         all.extend(expected.map(arguments).into_iter().flatten());
-        Ok(self.run(space, PUT_SPACE, &all, true).await?.status == "written")
+        Ok(self.run(&keys(space), PUT_SPACE, &all, true).await?.status == "written")
     }
 
     async fn put_node(
@@ -536,7 +555,7 @@ impl Store for RedisStore {
         if let Some(Claim { token, reserved_until }) = expected {
             all.extend([token.clone(), reserved_until.to_string()]);
         }
-        let reply = self.run(space, PUT_NODE, &all, true).await?;
+        let reply = self.run(&keys(space), PUT_NODE, &all, true).await?;
         let unreadable = || self.refused("a node's record is not readable");
         let now_ms = reply.now_ms().ok_or_else(unreadable)?;
         let outcome = match (&*reply.status, reply.texts.get(2)) {
@@ -546,6 +565,27 @@ impl Store for RedisStore {
             (_, Some(text)) => Outcome::Found(Some(record::read(new.node, text).ok_or_else(unreadable)?)),
         };
         Ok(Put { now_ms, outcome })
+    }
+
+    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
+        self.take(counter, reserve).await
+    }
+
+    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
+        self.look(counter).await
+    }
+
+    async fn put_counter(
+        &mut self,
+        counter: &CounterName,
+        expected: Option<&CounterRecord>,
+        new: &CounterRecord,
+    ) -> Result<bool, StoreError> {
+        self.put(counter, expected, new).await
+    }
+
+    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
+        self.remove(counter).await
     }
 
     fn disconnect(&mut self) {

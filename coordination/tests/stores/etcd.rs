@@ -1,5 +1,7 @@
 //! etcd.
 
+mod counters;
+
 use polyflake_coordination::{Address, Listing, Outcome, SpaceRecord, Store, StoreError, stores};
 
 use super::servers::etcd::Etcd;

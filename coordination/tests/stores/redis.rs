@@ -1,5 +1,7 @@
 //! Redis.
 
+mod counters;
+
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -290,17 +292,7 @@ fn a_sentinel_names_the_new_master() {
         let mut prepared = prepare(&|| open(&url), space("default")).await;
         let first = node(1, 1, 500);
         assert_eq!(prepared.put(None, &first).await, Outcome::Written);
-        // The Sentinel has to have heard of the replica.
-        let deadline = Instant::now() + Duration::from_secs(60);
-        let known = || {
-            let mut cli = Command::new("redis-cli");
-            cli.args(["-p", &sentinel.server.port().to_string(), "SENTINEL", "replicas", "mymaster"]);
-            run(cli).contains(&replica.port().to_string())
-        };
-        while !known() {
-            assert!(Instant::now() < deadline, "the Sentinel knows no replica");
-            thread::sleep(Duration::from_millis(100));
-        }
+        heard_of(&sentinel, &replica);
         replica.wait_for("master_link_status:up");
         master.server.kill();
         let listing = retry(&mut prepared.store, async |store| store.list(&prepared.space).await).await;
@@ -308,6 +300,20 @@ fn a_sentinel_names_the_new_master() {
         assert_eq!(listing.nodes, [first]);
     });
     replica.wait_for("role:master");
+}
+
+/// Waits until the Sentinel has heard of the replica.
+fn heard_of(sentinel: &Sentinel, replica: &Redis) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let known = || {
+        let mut cli = Command::new("redis-cli");
+        cli.args(["-p", &sentinel.server.port().to_string(), "SENTINEL", "replicas", "mymaster"]);
+        run(cli).contains(&replica.port().to_string())
+    };
+    while !known() {
+        assert!(Instant::now() < deadline, "the Sentinel knows no replica");
+        thread::sleep(Duration::from_millis(100));
+    }
 }
 
 #[test]
