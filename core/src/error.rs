@@ -390,14 +390,25 @@ impl Values {
 /// A text that lives as long as the process, since errors are copied: one of a few hundred.
 #[cfg(feature = "std")]
 fn kept(text: &str) -> Option<&'static str> {
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{Mutex, TryLockError};
 
     static TEXTS: Mutex<std::collections::BTreeSet<&'static str>> =
         Mutex::new(std::collections::BTreeSet::new());
     const MAX: usize = 512;
     const MAX_LENGTH: usize = 1024;
+    const MAX_TRIES: u32 = 10_000;
 
-    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    // A child that was forked while another thread had the lock would wait for it for ever.
+    let mut tries = 0;
+    let mut texts = loop {
+        match TEXTS.try_lock() {
+            Ok(texts) => break texts,
+            Err(TryLockError::Poisoned(texts)) => break texts.into_inner(),
+            Err(TryLockError::WouldBlock) if tries == MAX_TRIES => return None,
+            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+        tries += 1;
+    };
     if let Some(text) = texts.get(text) {
         return Some(text);
     }
