@@ -1,11 +1,13 @@
-//! Each store against the histories of `suite.rs`, and what is particular to it.
+//! Each store against the histories of `suite.rs` and `counters.rs`, and what is particular to it.
 
+mod counters;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod suite;
 
 mod etcd;
 mod mysql;
+mod others;
 mod postgres;
 mod redis;
 #[cfg(unix)]

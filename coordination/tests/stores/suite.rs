@@ -581,7 +581,7 @@ fn a_call_that_is_dropped(open: Open<'_>) {
 }
 
 /// Polls at most this often, and then drops the call.
-async fn give_up<T>(call: impl Future<Output = T>, polls: u64) {
+pub(crate) async fn give_up<T>(call: impl Future<Output = T>, polls: u64) {
     let mut call = std::pin::pin!(call);
     let mut polled = 0;
     let ended = std::future::poll_fn(|context| {
