@@ -570,7 +570,7 @@ impl counters::Client for Open {
             .connection
             .query_first(
                 "SELECT COLLATION_NAME FROM information_schema.COLLATIONS \
-                 WHERE COLLATION_NAME IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin')",
+                 WHERE COLLATION_NAME IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin') ORDER BY COLLATION_NAME DESC",
             )
             .await?;
         let exact = exact.ok_or_else(|| {

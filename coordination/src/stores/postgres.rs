@@ -210,6 +210,11 @@ impl PostgresStore {
         Ok(Self { config, tls: MakeRustlsConnect::new(tls), at, open: None })
     }
 
+    async fn connect(&self) -> Result<Open, Fault> {
+        let (client, connection) = self.config.connect(self.tls.clone()).await?;
+        Ok(Open { client, connection: Box::pin(connection) })
+    }
+
     /// A connection that is dropped in a call, or on which one failed, is not used again.
     async fn call<T>(
         &mut self,
@@ -219,10 +224,7 @@ impl PostgresStore {
         let result = async {
             let mut open = match open {
                 Some(open) => open,
-                None => {
-                    let (client, connection) = self.config.connect(self.tls.clone()).await?;
-                    Open { client, connection: Box::pin(connection) }
-                }
+                None => self.connect().await?,
             };
             Ok((run(&mut open).await?, open))
         };
@@ -512,12 +514,10 @@ impl counters::Client for Open {
     }
 
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Fault> {
-        let mut numbered = String::with_capacity(statement.len() + 16);
-        for (at, part) in statement.split('?').enumerate() {
-            if at > 0 {
-                numbered += &format!("${at}");
-            }
-            numbered += part;
+        let mut parts = statement.split('?');
+        let mut numbered = parts.next().unwrap_or_default().to_owned();
+        for (at, part) in (1_usize..).zip(parts) {
+            numbered.extend(["$", &at.to_string(), part]);
         }
         let parameters: Vec<Parameter<'_>> = values
             .iter()

@@ -71,10 +71,23 @@ fn every_history_of_counters() {
 }
 
 #[test]
+fn many_make_the_table_of_counters_at_once() {
+    let server = MariaDb::new();
+    for _ in 0..5 {
+        counters::one_of_many_makes_it(&|| open(&server.url()));
+        server.sql("DROP TABLE test.polyflake_counters");
+    }
+}
+
+#[test]
 fn counters_in_tables_of_others() {
     let server = MariaDb::new();
     server.sql("SET GLOBAL sql_mode = '', tx_isolation = 'READ-UNCOMMITTED'");
-    let connect = || theirs(&server.url());
+    let url = server.url();
+    let connect = || {
+        let url = url.clone();
+        others::on_a_thread(move || theirs(&url))
+    };
     let database = Database { connect: &connect, begin: "BEGIN", now: "now()", seconds: "unix_timestamp()" };
     others::all(&|| open(&server.url()), &database, &TABLES_OF_MYSQL);
 }

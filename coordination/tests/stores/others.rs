@@ -1,5 +1,6 @@
 //! Counters in the tables of Leaf, tinyid and `CosId`, beside what their own servers do.
 
+use std::sync::mpsc;
 use std::thread;
 
 use polyflake_coordination::{
@@ -11,6 +12,22 @@ use super::suite::{Open, block};
 
 /// Runs one statement: what it returns, which are whole numbers, and how many rows it changed.
 pub(crate) type Run = Box<dyn FnMut(&str) -> (Vec<Vec<i64>>, u64)>;
+
+/// On a thread of its own: a client that waits cannot do so where another one does.
+pub(crate) fn on_a_thread(connect: impl FnOnce() -> Run + Send + 'static) -> Run {
+    let (send, statements) = mpsc::channel::<String>();
+    let (answer, answers) = mpsc::channel();
+    thread::spawn(move || {
+        let mut run = connect();
+        for statement in statements {
+            answer.send(run(&statement)).unwrap();
+        }
+    });
+    Box::new(move |statement| {
+        send.send(statement.into()).unwrap();
+        answers.recv().expect("the statement failed")
+    })
+}
 
 /// A database, as their servers use it.
 pub(crate) struct Database<'a> {

@@ -88,7 +88,11 @@ fn every_history_of_counters_through_a_pooler() {
     let server = Postgres::new();
     let pooler = PgBouncer::new(server.server.port());
     counters::all(&|| open(&pooler.url()));
-    let connect = || theirs(&server.url());
+    let url = server.url();
+    let connect = || {
+        let url = url.clone();
+        others::on_a_thread(move || theirs(&url))
+    };
     let database = Database { connect: &connect, begin: "BEGIN", now: "now()", seconds: SECONDS };
     others::all(&|| open(&pooler.url()), &database, &TABLES);
 }
@@ -96,9 +100,22 @@ fn every_history_of_counters_through_a_pooler() {
 const SECONDS: &str = "extract(epoch FROM now())::bigint";
 
 #[test]
+fn many_make_the_table_of_counters_at_once() {
+    let server = Postgres::new();
+    for _ in 0..5 {
+        counters::one_of_many_makes_it(&|| open(&server.url()));
+        server.sql("test", "DROP TABLE polyflake_counters");
+    }
+}
+
+#[test]
 fn counters_in_tables_of_others() {
     let server = Postgres::new();
-    let connect = || theirs(&server.url());
+    let url = server.url();
+    let connect = || {
+        let url = url.clone();
+        others::on_a_thread(move || theirs(&url))
+    };
     let database = Database { connect: &connect, begin: "BEGIN", now: "now()", seconds: SECONDS };
     others::all(&|| open(&server.url()), &database, &TABLES);
 }
@@ -392,7 +409,8 @@ fn synchronous_commit_is_never_off() {
                 ),
             );
         }
-        server.sql("test", "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('orders', 1); TRUNCATE seen");
+        server.sql("test", "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('orders', 1)");
+        server.sql("test", "TRUNCATE seen");
         counters::take(&mut store, &counter, &counters::only(1)).await;
         let now = store.counter(&counter).await.unwrap();
         assert!(store.put_counter(&counter, now.as_ref(), &counters::record(9)).await.unwrap());

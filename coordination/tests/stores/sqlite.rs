@@ -75,6 +75,14 @@ fn every_history_of_counters() {
 }
 
 #[test]
+fn many_make_the_table_of_counters_at_once() {
+    for _ in 0..5 {
+        let fresh = Fresh::new();
+        counters::one_of_many_makes_it(&|| open(&fresh.path()));
+    }
+}
+
+#[test]
 fn counters_in_tables_of_others() {
     let fresh = Fresh::new();
     let path = fresh.path();

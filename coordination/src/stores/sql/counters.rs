@@ -456,7 +456,8 @@ impl Others {
         if self.versioned && versions.contains(&None) {
             return Err(StoreError::Refused(format!("a row of {} without a version", self.table)).into());
         }
-        let written = self.set(client, [expected.last + 1, new.last + 1], versions).await?;
+        let written =
+            self.set(client, [expected.last, new.last].map(|last| last.saturating_add(1)), versions).await?;
         if !written {
             // For a server that takes no changes.
             self.row(client, "").await?;
