@@ -23,6 +23,31 @@ pub(super) enum Unreadable {
     Broken,
 }
 
+impl Unreadable {
+    /// What a person can do about what is at `key`.
+    pub(super) fn text(&self, key: &str) -> String {
+        match self {
+            Self::Format(format) => {
+                format!("{key} has version {format} of its form, and this program knows {FORMAT}")
+            }
+            Self::Broken => format!(
+                "{key} is not readable as a counter: remove it, and make it anew above all numbers that it gave"
+            ),
+        }
+    }
+}
+
+/// Of a [`Reserve`] for which [`can_ask`] says no.
+pub(super) const NOT_TO_ASK: &str = "so many numbers, or those of such a place, cannot be reserved";
+
+/// Of a record that is not [sound](is_sound).
+pub(super) const NOT_TO_KEEP: &str = "such a record of a counter cannot be kept";
+
+/// Of a record whose version cannot be counted up.
+pub(super) fn ended(key: &str) -> String {
+    format!("{key} has had the last version that there is")
+}
+
 /// What can be kept and counted on. Both numbers fit a signed 64-bit integer, as in every other store.
 pub(super) fn is_sound(record: &CounterRecord) -> bool {
     let CounterRecord { last, version, place: Place { index, count } } = *record;

@@ -43,13 +43,19 @@ impl Redis {
 
     /// A Cluster of this many servers, each with its part of the slots.
     pub(crate) fn cluster(count: u16) -> Vec<Self> {
-        let options = ["--appendonly", "yes", "--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
-        let all: Vec<_> = (0..count).map(|_| Self::with(&options)).collect();
+        // The bus: 10000 above the other port, where nothing is said, the system may have given a port to a connection.
+        let buses: Vec<_> = (0..count).map(|_| free_port().to_string()).collect();
+        let one = |bus: &String| {
+            let cluster =
+                ["--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000"];
+            Self::with(&[&["--appendonly", "yes"], &cluster[..]].concat())
+        };
+        let all: Vec<_> = buses.iter().map(one).collect();
         let part = 16_384 / count;
         for (at, redis) in (0..).zip(&all) {
             let (first, last) = (at * part, if at + 1 == count { 16_383 } else { (at + 1) * part - 1 });
             redis.cli(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
-            redis.cli(&["CLUSTER", "MEET", "127.0.0.1", &all[0].port().to_string()]);
+            redis.cli(&["CLUSTER", "MEET", "127.0.0.1", &all[0].port().to_string(), &buses[0]]);
         }
         let deadline = Instant::now() + Duration::from_secs(60);
         let known = format!("cluster_known_nodes:{count}");

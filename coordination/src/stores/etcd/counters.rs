@@ -1,16 +1,31 @@
 //! Counters in etcd: a key for each, `polyflake/NAMESPACE/counters/NAME`, with JSON.
 
+use core::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::{EtcdStore, Found, PREFIX};
-use crate::store::{CounterName, CounterRecord, FORMAT, Reserve, Reserved, StoreError};
-use crate::stores::counter_record::{self, Unreadable, can_ask, take};
+use crate::store::{CounterName, CounterRecord, Reserve, Reserved, StoreError};
+use crate::stores::counter_record::{self, NOT_TO_ASK, NOT_TO_KEEP, Unreadable, can_ask, ended, take};
 
-/// How often a change is tried while others change the same counter: each time one of them succeeds. With 16 that change it all the
-/// time, one fails as often once in 60.
-const ROUNDS: usize = 64;
+/// How often a change is tried while others change the same counter: each time one of them succeeds.
+const ROUNDS: u64 = 64;
+
+/// So that those who lost do not all try again at once: with 8 that ask all the time, each waits half as long.
+async fn pause(round: u64) {
+    // What came back with the refusal is new: worth a try at once.
+    if round % 2 == 0 {
+        return;
+    }
+    let mut random = [0; 2];
+    // Without any it goes on at once.
+    let _ = getrandom::fill(&mut random);
+    let most_us = 2_000 * (round + 1).min(16);
+    let us = (u64::from(u16::from_ne_bytes(random)) * most_us) >> 16;
+    tokio::time::sleep(Duration::from_micros(us)).await;
+}
 
 fn key(counter: &CounterName) -> String {
     format!("{PREFIX}{}/counters/{}", counter.namespace, counter.name)
@@ -26,14 +41,7 @@ struct There {
 impl EtcdStore {
     fn read_counter(&self, key: &str, found: Option<&Found>) -> Result<Option<CounterRecord>, StoreError> {
         let Some(found) = found else { return Ok(None) };
-        counter_record::read(&found.value).map(Some).map_err(|e| match e {
-            Unreadable::Format(format) => self.refused(&format!(
-                "{key} has version {format} of its form, and this program knows {FORMAT}"
-            )),
-            Unreadable::Broken => self.refused(&format!(
-                "{key} is not readable as a counter: removing it, and making it anew above all numbers that it gave, mends it"
-            )),
-        })
+        counter_record::read(&found.value).map(Some).map_err(|e| self.refused(&e.text(key)))
     }
 
     /// What this store wrote last, where it did: it may be old by now.
@@ -74,11 +82,11 @@ impl EtcdStore {
         reserve: &Reserve,
     ) -> Result<Reserved, StoreError> {
         if !can_ask(reserve) {
-            return Err(self.refused("so many numbers, or those of such a place, cannot be reserved"));
+            return Err(self.refused(NOT_TO_ASK));
         }
         let key = key(counter);
         let mut there = self.there(&key).await?;
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let record = self.read_counter(&key, there.found.as_ref())?;
             let Some((numbers, new)) = record.as_ref().and_then(|it| take(it, reserve)) else {
                 if there.is_fresh {
@@ -88,11 +96,13 @@ impl EtcdStore {
                 there = self.there_now(&key).await?;
                 continue;
             };
-            let value = counter_record::write(&new)
-                .ok_or_else(|| self.refused(&format!("{key} has had the last version that there is")))?;
+            let value = counter_record::write(&new).ok_or_else(|| self.refused(&ended(&key)))?;
             match self.change_counter(&key, &there, value).await? {
                 None => return Ok(Reserved::Numbers(numbers)),
-                Some(now) => there = now,
+                Some(now) => {
+                    there = now;
+                    pause(round).await;
+                }
             }
         }
         Err(self.contended(&key))
@@ -111,13 +121,12 @@ impl EtcdStore {
         new: &CounterRecord,
     ) -> Result<bool, StoreError> {
         let key = key(counter);
-        let value = counter_record::write(new)
-            .ok_or_else(|| self.refused("such a record of a counter cannot be kept"))?;
+        let value = counter_record::write(new).ok_or_else(|| self.refused(NOT_TO_KEEP))?;
         let version = expected.map(|it| it.version);
         // A record that is not expected is found by the change.
         let nothing = There { found: None, is_fresh: false };
         let mut there = if expected.is_some() { self.there(&key).await? } else { nothing };
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let record = self.read_counter(&key, there.found.as_ref())?;
             if record.map(|it| it.version) != version {
                 if there.is_fresh {
@@ -129,7 +138,10 @@ impl EtcdStore {
             }
             match self.change_counter(&key, &there, value.clone()).await? {
                 None => return Ok(true),
-                Some(now) => there = now,
+                Some(now) => {
+                    there = now;
+                    pause(round).await;
+                }
             }
         }
         Err(self.contended(&key))
@@ -140,10 +152,10 @@ impl EtcdStore {
         let key = key(counter);
         let encoded = STANDARD.encode(&key);
         let mut there = self.there_now(&key).await?;
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let Some(found) = there.found else { return Ok(false) };
-            if let Err(Unreadable::Format(_)) = counter_record::read(&found.value) {
-                self.read_counter(&key, Some(&found))?;
+            if let Err(e @ Unreadable::Format(_)) = counter_record::read(&found.value) {
+                return Err(self.refused(&e.text(&key)));
             }
             let compare =
                 json!({ "key": encoded, "target": "MOD", "result": "EQUAL", "mod_revision": found.revision });
@@ -155,6 +167,7 @@ impl EtcdStore {
                 return Ok(true);
             }
             there = There { found: self.found(reply)?.pop().flatten(), is_fresh: true };
+            pause(round).await;
         }
         Err(self.contended(&key))
     }

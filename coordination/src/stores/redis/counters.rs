@@ -4,7 +4,7 @@ use super::RedisStore;
 use crate::store::{
     CounterName, CounterRecord, FORMAT, LAST_NUMBER, Numbers, Place, Reserve, Reserved, StoreError,
 };
-use crate::stores::counter_record::{can_ask, is_sound};
+use crate::stores::counter_record::{NOT_TO_ASK, NOT_TO_KEEP, Unreadable, can_ask, ended, is_sound};
 
 /// Before each script. Numbers are texts, and are counted with in two parts, since Lua's are exact to 2^53 only: how many times
 /// 10^15, and the rest.
@@ -131,18 +131,16 @@ impl RedisStore {
         all.extend(arguments);
         let reply = self.run(std::slice::from_ref(&key), code, &all, code != READ).await?;
         match &*reply.status {
-            "format" => Err(self.refused(&format!(
-                "{key} has version {} of its form, and this program knows {FORMAT}",
-                reply.texts.first().map_or("?", |it| it.as_str())
-            ))),
-            "ended" => Err(self.refused(&format!("{key} has had the last version that there is"))),
+            "format" => {
+                let format = reply.texts.into_iter().next().unwrap_or_default();
+                Err(self.refused(&Unreadable::Format(format).text(&key)))
+            }
+            "ended" => Err(self.refused(&ended(&key))),
             "none" | "no" | "there" | "written" => match numbers(&reply.texts) {
                 Some(numbers) => Ok((reply.status, numbers)),
-                None => Err(self.refused(&format!("{key} has numbers that cannot be"))),
+                None => Err(self.refused(&Unreadable::Broken.text(&key))),
             },
-            _ => Err(self.refused(&format!(
-                "{key} is not readable as a counter: removing it, and making it anew above all numbers that it gave, mends it"
-            ))),
+            _ => Err(self.refused(&Unreadable::Broken.text(&key))),
         }
     }
 
@@ -162,7 +160,7 @@ impl RedisStore {
         reserve: &Reserve,
     ) -> Result<Reserved, StoreError> {
         if !can_ask(reserve) {
-            return Err(self.refused("so many numbers, or those of such a place, cannot be reserved"));
+            return Err(self.refused(NOT_TO_ASK));
         }
         let Reserve { count, place: Place { index, count: stride }, seen } = *reserve;
         let arguments = [count, index, stride].map(|it| it.to_string());
@@ -171,7 +169,7 @@ impl RedisStore {
         let arguments = arguments.into_iter().chain([seen]).collect();
         let (status, texts) = self.count(counter, RESERVE, arguments).await?;
         if let ("written", &[last, version]) = (&*status, &*texts) {
-            let first = last - (count - 1) * stride;
+            let first = last.saturating_sub((count - 1) * stride);
             return Ok(Reserved::Numbers(Numbers { first, stride, count, version: Some(version) }));
         }
         self.found(&status, &texts).map(Reserved::Found)
@@ -189,7 +187,7 @@ impl RedisStore {
         new: &CounterRecord,
     ) -> Result<bool, StoreError> {
         let fields = fields(new).filter(|_| is_sound(new));
-        let fields = fields.ok_or_else(|| self.refused("such a record of a counter cannot be kept"))?;
+        let fields = fields.ok_or_else(|| self.refused(NOT_TO_KEEP))?;
         let mut arguments = Vec::from(fields);
         arguments.push(u8::from(self.address.replicas > 0).to_string());
         if let Some(expected) = expected {
