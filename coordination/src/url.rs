@@ -44,6 +44,8 @@ pub enum Scheme {
     Mysql,
     /// `etcd`, `etcds`.
     Etcd,
+    /// `zookeeper`.
+    Zookeeper,
     /// `sqlite`: a file.
     Sqlite,
 }
@@ -62,10 +64,11 @@ impl Scheme {
             "etcd" => (Self::Etcd, false),
             "etcds" => (Self::Etcd, true),
             "sqlite" => (Self::Sqlite, false),
-            "zookeeper" => return Err("zookeeper is not built in yet: use etcd, redis or a SQL store".into()),
+            "zookeeper" => (Self::Zookeeper, false),
             _ => {
                 return Err("no such kind of store: an address starts with redis://, rediss://, \
-                            redis-sentinel://, redis-cluster://, postgres://, mysql://, etcd://, etcds:// or sqlite://"
+                            redis-sentinel://, redis-cluster://, postgres://, mysql://, etcd://, etcds://, \
+                            zookeeper:// or sqlite://"
                     .into());
             }
         })
@@ -83,6 +86,7 @@ impl Scheme {
             (Self::Mysql, _) => "mysql",
             (Self::Etcd, false) => "etcd",
             (Self::Etcd, true) => "etcds",
+            (Self::Zookeeper, _) => "zookeeper",
             (Self::Sqlite, _) => "sqlite",
         }
     }
@@ -94,6 +98,7 @@ impl Scheme {
             Self::Postgres => 5432,
             Self::Mysql => 3306,
             Self::Etcd => 2379,
+            Self::Zookeeper => 2181,
             Self::Sqlite => 0,
         }
     }
@@ -330,8 +335,7 @@ fn read_hosts(text: &str, scheme: Scheme) -> Result<Vec<(String, u16)>, String> 
             Err("no host in the store's address".into())
         };
     }
-    let is_list =
-        matches!(scheme, Scheme::RedisSentinel | Scheme::RedisCluster | Scheme::Etcd | Scheme::Postgres);
+    let is_list = !matches!(scheme, Scheme::Redis | Scheme::Mysql);
     let parts: Vec<&str> = text.split(',').collect();
     if parts.len() > 1 && !is_list {
         return Err(format!(
@@ -401,6 +405,14 @@ fn read_path(path: &str, scheme: Scheme) -> Result<String, String> {
         }
         Scheme::Etcd if path.is_empty() => Ok(String::new()),
         Scheme::Etcd => Err("an etcd address has no path: namespace=... tells one fleet from another".into()),
+        // As written; `.` may be escaped there.
+        Scheme::Zookeeper if path.is_empty() => Ok(String::new()),
+        Scheme::Zookeeper
+            if decoded.trim_end_matches('/').split('/').any(|it| matches!(it, "" | "." | "..")) =>
+        {
+            Err("the chroot of ZooKeeper is a path of znodes: zookeeper://h1:2181,h2:2181/apps/shop".into())
+        }
+        Scheme::Zookeeper => Ok(path.into()),
         Scheme::Mysql if path.is_empty() => {
             Err("a MySQL address names a database: mysql://user@host:3306/database".into())
         }
@@ -605,6 +617,8 @@ mod tests {
             ("mariadb://u:p@my_host/db", "mysql://my_host:3306/db"),
             ("ETCD://h1:2379,h2", "etcd://h1:2379,h2:2379"),
             ("etcds://u:p@127.0.0.1/", "etcds://127.0.0.1:2379"),
+            ("zookeeper://u:p@h1,h2:7/apps/shop/?ttl=3s", "zookeeper://h1:2181,h2:7/apps/shop"),
+            ("zookeeper://h/", "zookeeper://h:2181"),
             ("sqlite:///var/a%20b@c.db?ttl=3s", "sqlite:///var/a b@c.db"),
         ] {
             let address = parse(text);
@@ -620,7 +634,10 @@ mod tests {
             ("", "redis://host"),
             ("host:6379", "redis://host"),
             ("http://host", "no such kind"),
-            ("zookeeper://host", "not built in yet"),
+            ("zookeeper://", "no host"),
+            ("zookeeper://h//a", "chroot"),
+            ("zookeeper://h/a/%2E%2e/b", "chroot"),
+            ("zookeeper://h/a?replicas=1", "Redis only"),
             ("redis://", "no host"),
             ("redis://a,b", "redis-sentinel"),
             ("mysql://a,b/d", "one host"),
@@ -696,7 +713,7 @@ mod tests {
 
         #[test]
         fn nothing_like_an_address_makes_it_panic(
-            scheme in "(redis|rediss-cluster|redis-sentinel|postgres|mysql|etcd|sqlite)",
+            scheme in "(redis|rediss-cluster|redis-sentinel|postgres|mysql|etcd|zookeeper|sqlite)",
             rest in "[a-z0-9:/@?&=%,#.\\[\\]~ -]{0,40}",
         ) {
             if let Ok(address) = Address::parse(&format!("{scheme}://{rest}")) {
@@ -708,7 +725,7 @@ mod tests {
 
         #[test]
         fn a_password_is_shown_nowhere(
-            scheme in "(redis|rediss|redis-cluster|redis-sentinel|postgres|mysql|etcd|etcds)",
+            scheme in "(redis|rediss|redis-cluster|redis-sentinel|postgres|mysql|etcd|etcds|zookeeper)",
             // Unescaped as people write it, each run of letters a mark that nothing else has.
             password in "(Z{3}[0-9]{3}|[:/@?&=%,#.]|\\[|\\]){1,8}",
             rest in "(h|h:1|h,i|[:]1)?(/|/0|/m/0|/x)?([?](ttl=5s|ttl=x|sslmode=require|node=1))?",

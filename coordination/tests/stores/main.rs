@@ -10,3 +10,4 @@ mod postgres;
 mod redis;
 #[cfg(unix)]
 mod sqlite;
+mod zookeeper;
