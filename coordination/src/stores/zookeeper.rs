@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use self::client::{Client, Conflict};
-use self::jute::{Answer, Op, Stat};
+use self::jute::{Answer, Op};
 use super::record;
 use crate::space::Space;
 use crate::store::{Claim, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
@@ -104,14 +104,16 @@ impl ZookeeperStore {
         let mut ops = vec![Op::Set(top.clone(), String::new(), None)];
         ops.extend_from_slice(reads);
         for _ in 0..ROUNDS {
-            let mut answers = self.client.calls(&ops).await?;
-            if let Ok(Answer::Stat(stat)) = answers.remove(0) {
+            let mut answers = self.client.calls(&ops).await?.into_iter();
+            if let Some(Ok(Answer::Stat(stat))) = answers.next() {
+                let answers = answers.collect();
                 return Ok(Fresh { now_ms: stat.mtime_ms, is_empty: stat.children == 0, answers });
             }
             // Nothing of ours is there, and nothing will be left.
-            let ops = [self.create(&top, ""), Op::Delete(top.clone())];
+            let set = Op::Set(top.clone(), String::new(), None);
+            let ops = [self.create(&top, ""), set, Op::Delete(top.clone())];
             match self.client.multi(&ops).await?.as_deref() {
-                Ok([Answer::Stat(stat), ..]) => {
+                Ok([_, Answer::Stat(stat), _]) => {
                     let answers = reads.iter().map(|_| Err(Conflict::Absent)).collect();
                     return Ok(Fresh { now_ms: stat.mtime_ms, is_empty: true, answers });
                 }
@@ -185,7 +187,8 @@ impl Store for ZookeeperStore {
             // It may have been deleted by hand since.
             nodes.extend(self.node(number, found(&mut answers))?.map(|(it, _)| it));
         }
-        Ok(Listing { now_ms, incarnation: INCARNATION.into(), space: record, is_new: is_empty, nodes })
+        let is_new = is_empty && record.is_none() && nodes.is_empty();
+        Ok(Listing { now_ms, incarnation: INCARNATION.into(), space: record, is_new, nodes })
     }
 
     async fn put_space(
@@ -246,15 +249,14 @@ impl Store for ZookeeperStore {
             let is_expected = node.as_ref().map(NodeRecord::claim).as_ref() == expected;
             match (version, now_ms) {
                 (Some(version), _) if is_expected => {
-                    let change = match node_version {
-                        Some(it) => Op::Set(node_path.clone(), text.clone(), Some(it)),
-                        None => self.create(&node_path, &text),
-                    };
-                    let ops = [Op::Check(paths.space.clone(), version), change];
-                    if let Ok([_, Answer::Stat(Stat { mtime_ms, .. })]) =
-                        self.client.multi(&ops).await?.as_deref()
-                    {
-                        return Ok(Put { now_ms: *mtime_ms, outcome: Outcome::Written });
+                    let mut ops = vec![Op::Check(paths.space.clone(), version)];
+                    if node.is_none() {
+                        ops.push(self.create(&node_path, ""));
+                    }
+                    let node_version = node_version.unwrap_or_default();
+                    ops.push(Op::Set(node_path.clone(), text.clone(), Some(node_version)));
+                    if let Ok([.., Answer::Stat(stat)]) = self.client.multi(&ops).await?.as_deref() {
+                        return Ok(Put { now_ms: stat.mtime_ms, outcome: Outcome::Written });
                     }
                 }
                 (Some(_), Some(now_ms)) => return Ok(Put { now_ms, outcome: Outcome::Found(node) }),

@@ -29,7 +29,7 @@ impl Zookeeper {
     /// With more lines of its configuration.
     pub(crate) fn with(lines: &[&str]) -> Self {
         let port = free_port();
-        // It says its mode once it answers requests.
+        // It says its mode once it answers requests. Asked too early, it may say nothing and keep the connection.
         let ready = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; echo srvr >&3; grep -q ^Mode <&3");
         Self::start(port, 1, lines, &ready)
     }
@@ -70,7 +70,7 @@ impl Zookeeper {
         // What the kernel has is there after the process is killed.
         command.insert(1, "-Dzookeeper.forceSync=no");
         command.extend(["org.apache.zookeeper.server.quorum.QuorumPeerMain", &configuration]);
-        let server = Server::start(folder.path(), port, &command, &["bash", "-c", ready]);
+        let server = Server::start(folder.path(), port, &command, &["timeout", "1", "bash", "-c", ready]);
         Self { server, folder }
     }
 

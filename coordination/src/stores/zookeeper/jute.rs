@@ -141,8 +141,8 @@ pub(super) const AUTH: i32 = 100;
 impl Op {
     pub(super) const fn code(&self) -> i32 {
         match self {
-            // `create2`, which answers with a `Stat`.
-            Self::Create(..) => 15,
+            // Not `create2`, which does not answer with a `Stat` in a transaction.
+            Self::Create(..) => 1,
             Self::Delete(_) => 2,
             Self::Get(_) => 4,
             Self::Set(..) => 5,
@@ -193,7 +193,7 @@ impl Op {
         Some(match self {
             Self::Create(..) => {
                 from.bytes()?;
-                Answer::Stat(Stat::read(from)?)
+                Answer::Nothing
             }
             Self::Set(..) => Answer::Stat(Stat::read(from)?),
             Self::Delete(_) | Self::Check(..) => Answer::Nothing,
