@@ -34,15 +34,17 @@ impl Zookeeper {
         Self::start(port, 1, lines, &ready)
     }
 
-    /// Three, which have no leader at once.
-    pub(crate) fn ensemble() -> Vec<Self> {
+    /// Three, which have no leader at once. The first comes to the others' ports as `path` says, and does not lead: they have
+    /// greater numbers.
+    pub(crate) fn ensemble(path: impl Fn(u16) -> u16) -> Vec<Self> {
         let ports: Vec<_> = (1..=3).map(|id| (id, free_port(), free_port(), free_port())).collect();
-        let mut lines = vec!["initLimit=10".to_owned(), "syncLimit=5".to_owned()];
-        lines.extend(
-            ports.iter().map(|(id, _, peers, votes)| format!("server.{id}=127.0.0.1:{peers}:{votes}")),
-        );
-        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         let start = |(id, port, _, _): &(u8, u16, u16, u16)| {
+            let mut lines = vec!["initLimit=10".to_owned(), "syncLimit=5".to_owned()];
+            for (other, _, peers, votes) in &ports {
+                let peers = if *id == 1 && *other != 1 { path(*peers) } else { *peers };
+                lines.push(format!("server.{other}=127.0.0.1:{peers}:{votes}"));
+            }
+            let lines: Vec<_> = lines.iter().map(String::as_str).collect();
             Self::start(*port, *id, &lines, &format!("exec 3<>/dev/tcp/127.0.0.1/{port}"))
         };
         ports.iter().map(start).collect()

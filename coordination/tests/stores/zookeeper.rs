@@ -1,10 +1,15 @@
 //! ZooKeeper.
 
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::pin::pin;
 use std::slice::from_ref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use polyflake_coordination::{Address, Listing, NodeRecord, Outcome, Store, StoreError, stores};
+use polyflake_coordination::{Address, Listing, Outcome, Store, StoreError, stores};
 
 use super::servers::free_port;
 use super::servers::zookeeper::Zookeeper;
@@ -164,7 +169,7 @@ fn hosts_are_tried_in_turn() {
     let (none, also_none) = (free_port(), free_port());
     let port = zookeeper.port();
     // A host that takes the connection and says nothing.
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let quiet = silent.local_addr().unwrap().port();
     let url =
         format!("zookeeper://127.0.0.1:{none},127.0.0.1:{quiet},127.0.0.1:{port},127.0.0.1:{also_none}");
@@ -186,11 +191,10 @@ fn hosts_are_tried_in_turn() {
 /// A server that ends a connection, and one that speaks something else.
 #[test]
 fn others_than_zookeeper() {
-    use std::io::{Read as _, Write as _};
     for (said, part) in
         [(&b""[..], "closed the connection"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "something else")]
     {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let other = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
@@ -204,45 +208,74 @@ fn others_than_zookeeper() {
     }
 }
 
-/// It has a question before it hears what the others decided meanwhile. Nobody is told what is old.
-async fn a_follower_that_is_behind(
-    prepared: &mut suite::Prepared,
-    mut last: NodeRecord,
-    all: &[Zookeeper],
-    leader: usize,
-) -> NodeRecord {
-    let (writer, follower) = (&all[leader], &all[(leader + 1) % 3]);
-    prepared.store = open(&writer.url());
-    let mut reader = open(&follower.url());
-    retry(&mut reader, async |store| store.list(&prepared.space).await).await;
-    for round in 0..20 {
-        follower.server.pause();
-        let next = node(1, round, 600 + round);
-        assert_eq!(prepared.put(Some(&last), &next).await, Outcome::Written);
-        let other = node(1, 99, 99);
-        let found = {
-            let mut ask = std::pin::pin!(async {
-                if round % 2 == 0 {
-                    return reader.list(&prepared.space).await.unwrap().nodes.pop();
-                }
-                let put = reader.put_node(&prepared.space, &prepared.record, None, &other).await.unwrap();
-                let Outcome::Found(found) = put.outcome else { panic!("{put:?}") };
-                found
-            });
-            // It is sent, and not answered.
-            tokio::time::timeout(Duration::from_millis(20), ask.as_mut()).await.unwrap_err();
-            follower.server.resume();
-            ask.await
-        };
-        assert_eq!(found.as_ref(), Some(&next), "round {round}");
-        last = next;
-    }
-    last
+/// A way to a port, on which what comes back may be held.
+fn way(to: u16, is_held: &Arc<AtomicBool>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let is_held = Arc::clone(is_held);
+    let pass = |mut from: TcpStream, mut to: TcpStream, is_held: Option<Arc<AtomicBool>>| {
+        let mut bytes = [0; 4_096];
+        while let Ok(count @ 1..) = from.read(&mut bytes) {
+            while is_held.as_ref().is_some_and(|it| it.load(Ordering::Relaxed)) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            if to.write_all(&bytes[..count]).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Both);
+    };
+    thread::spawn(move || {
+        for near in listener.incoming().map_while(Result::ok) {
+            let Ok(far) = TcpStream::connect(("127.0.0.1", to)) else { continue };
+            let (near_too, far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+            let is_held = Some(Arc::clone(&is_held));
+            thread::spawn(move || pass(near, far, None));
+            thread::spawn(move || pass(far_too, near_too, is_held));
+        }
+    });
+    port
+}
+
+#[test]
+fn nobody_is_told_what_is_old() {
+    let is_held = Arc::new(AtomicBool::new(false));
+    let all = Zookeeper::ensemble(|port| way(port, &is_held));
+    block(async {
+        let (url, behind) = (all[1].url(), all[0].url());
+        let mut prepared = prepare(&|| open(&url), space("default")).await;
+        let (mut last, other) = (node(1, 0, 500), node(1, 99, 99));
+        assert_eq!(prepared.put(None, &last).await, Outcome::Written);
+        let mut reader = open(&behind);
+        retry(&mut reader, async |store| store.list(&prepared.space).await).await;
+        for round in 1..=4 {
+            // The first server does not hear what the two others decide.
+            is_held.store(true, Ordering::Relaxed);
+            let next = node(1, round, 500 + round);
+            assert_eq!(prepared.put(Some(&last), &next).await, Outcome::Written);
+            let found = {
+                let mut ask = pin!(async {
+                    if round % 2 == 0 {
+                        return reader.list(&prepared.space).await.unwrap().nodes.pop();
+                    }
+                    let put = reader.put_node(&prepared.space, &prepared.record, None, &other).await.unwrap();
+                    let Outcome::Found(found) = put.outcome else { panic!("{put:?}") };
+                    found
+                });
+                let answer = tokio::time::timeout(Duration::from_millis(300), ask.as_mut()).await;
+                assert!(answer.is_err(), "{answer:?}");
+                is_held.store(false, Ordering::Relaxed);
+                ask.await
+            };
+            assert_eq!(found.as_ref(), Some(&next));
+            last = next;
+        }
+    });
 }
 
 #[test]
 fn an_ensemble_that_loses_its_leader() {
-    let mut all = Zookeeper::ensemble();
+    let mut all = Zookeeper::ensemble(|port| port);
     let hosts: Vec<_> = all.iter().map(|it| format!("127.0.0.1:{}", it.port())).collect();
     let url = format!("zookeeper://{}", hosts.join(","));
     block(async {
@@ -250,12 +283,10 @@ fn an_ensemble_that_loses_its_leader() {
         let [first, second, third] = [node(1, 1, 500), node(1, 1, 900), node(1, 1, 1_300)];
         assert_eq!(prepared.put(None, &first).await, Outcome::Written);
         let leader = all.iter().position(Zookeeper::is_leader).unwrap();
-        let last = a_follower_that_is_behind(&mut prepared, first, &all, leader).await;
-        prepared.store = open(&url);
         all[leader].server.kill();
         let listing = retry(&mut prepared.store, async |store| store.list(&prepared.space).await).await;
-        assert_eq!((listing.space.as_ref(), &*listing.nodes), (Some(&prepared.record), from_ref(&last)));
-        assert_eq!(prepared.put(Some(&last), &second).await, Outcome::Written);
+        assert_eq!((listing.space.as_ref(), &*listing.nodes), (Some(&prepared.record), from_ref(&first)));
+        assert_eq!(prepared.put(Some(&first), &second).await, Outcome::Written);
         // One of three is no majority.
         let follower = (leader + 1) % 3;
         all[follower].server.kill();

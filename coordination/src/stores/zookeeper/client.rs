@@ -230,7 +230,7 @@ impl Client {
     fn failure(&self, code: i32, path: &str) -> StoreError {
         match code {
             -4 => self.unreachable("ConnectionLoss"),
-            -6 => self.refused("Unimplemented: ZooKeeper 3.4 or later is needed"),
+            -6 => self.refused("Unimplemented: ZooKeeper 3.5 or later is needed"),
             -7 => self.unreachable("OperationTimeout"),
             -102 if self.auth().is_some() => self.refused(&format!(
                 "NoAuth: the password is wrong, or the user has no right to change {path}"
