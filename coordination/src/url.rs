@@ -383,6 +383,7 @@ fn read_path(path: &str, scheme: Scheme) -> Result<String, String> {
         return Err("the path in the store's address has control characters".into());
     }
     let is_database = |it: &str| it.parse::<u32>().is_ok_and(|n| n.to_string() == it);
+    let is_znode = |it: &str| it.split('/').all(|it| !matches!(it, "" | "." | ".."));
     let path = path.trim_end_matches('/');
     match scheme {
         Scheme::Sqlite if path.is_empty() || decoded.ends_with('/') => {
@@ -403,23 +404,18 @@ fn read_path(path: &str, scheme: Scheme) -> Result<String, String> {
             }
             Ok(format!("{master}/{database}"))
         }
-        Scheme::Etcd if path.is_empty() => Ok(String::new()),
+        Scheme::Etcd | Scheme::Zookeeper if path.is_empty() => Ok(String::new()),
         Scheme::Etcd => Err("an etcd address has no path: namespace=... tells one fleet from another".into()),
-        // As written; `.` may be escaped there.
-        Scheme::Zookeeper if path.is_empty() => Ok(String::new()),
-        Scheme::Zookeeper
-            if decoded.trim_end_matches('/').split('/').any(|it| matches!(it, "" | "." | "..")) =>
-        {
+        Scheme::Zookeeper if !decode(path).is_some_and(|it| is_znode(&it)) => {
             Err("the chroot of ZooKeeper is a path of znodes: zookeeper://h1:2181,h2:2181/apps/shop".into())
         }
-        Scheme::Zookeeper => Ok(path.into()),
         Scheme::Mysql if path.is_empty() => {
             Err("a MySQL address names a database: mysql://user@host:3306/database".into())
         }
         Scheme::Postgres | Scheme::Mysql if path.contains('/') => {
             Err("a database is one name; write / in it as %2F".into())
         }
-        Scheme::Postgres | Scheme::Mysql => Ok(path.into()),
+        Scheme::Zookeeper | Scheme::Postgres | Scheme::Mysql => Ok(path.into()),
     }
 }
 
@@ -636,6 +632,7 @@ mod tests {
             ("http://host", "no such kind"),
             ("zookeeper://", "no host"),
             ("zookeeper://h//a", "chroot"),
+            ("zookeeper://h/a%2F", "chroot"),
             ("zookeeper://h/a/%2E%2e/b", "chroot"),
             ("zookeeper://h/a?replicas=1", "Redis only"),
             ("redis://", "no host"),
