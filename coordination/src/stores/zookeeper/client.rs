@@ -153,7 +153,10 @@ impl Client {
         let answer = connection.read().await.map_err(told)?;
         let mut answer = Reader(&answer);
         let (_version, session_ms) = answer.int().zip(answer.int()).ok_or_else(|| told(unlike()))?;
-        connection.session = Duration::from_millis(session_ms.try_into().unwrap_or_default());
+        connection.session = match session_ms.try_into() {
+            Ok(ms @ 1..) => Duration::from_millis(ms),
+            _ => return Err(self.failure(-112, "")),
+        };
         if auth.is_some() {
             let answer = connection.read().await.map_err(told)?;
             let (_, code) = head(&mut Reader(&answer)).ok_or_else(|| told(unlike()))?;
@@ -242,7 +245,7 @@ impl Client {
             -118 => self.unreachable("SessionMoved"),
             -119 => self.unreachable("NotReadOnly: the server has no majority and only reads"),
             -125 => self.refused(&format!("QuotaExceeded: {path}")),
-            // Bad arguments and the like, and what a leader that ends says.
+            // It could not read the request, or takes no such path.
             -8 | -5 => self.refused(&format!("error {code} for {path}")),
             _ => self.unreachable(&format!("error {code}")),
         }
@@ -251,7 +254,6 @@ impl Client {
 
 impl Connection {
     async fn exchange(&mut self, requests: &[(i32, Writer)]) -> io::Result<Vec<(i32, Vec<u8>)>> {
-        self.used = Instant::now();
         let (first, mut frames) = (self.id, Vec::new());
         for (code, body) in requests {
             self.id = self.id.checked_add(1).unwrap_or(1);
@@ -270,6 +272,8 @@ impl Connection {
                 _ => return Err(unlike()),
             }
         }
+        // So that requests which follow at once go to the same server, or fail: another one may be behind.
+        self.used = Instant::now();
         Ok(answers)
     }
 }
