@@ -70,7 +70,8 @@ instructions: tools-ready ## updates the counts in core/benches/instructions.txt
 .PHONY: store-servers
 store-servers: tools-ready # the servers that leases come from, and what starts them for the bindings' tests
 	@tools/need redis-server redis-server $(firstword $(wildcard /usr/lib/postgresql/*/bin/postgres) postgres) postgresql \
-	  mariadbd mariadb-server etcd etcd-server etcdctl etcd-client curl curl openssl openssl
+	  mariadbd mariadb-server etcd etcd-server etcdctl etcd-client curl curl openssl openssl \
+	  java default-jre-headless /usr/share/java/zookeeper.jar libzookeeper-java
 	cargo build -q --locked -p polyflake-coordination --example store_server
 
 .PHONY: test-stores

@@ -49,8 +49,8 @@ export interface SnowflakeOptions {
   state?: string | undefined;
   /**
    * The address of a store that leases the node, so that no two processes have the same one at the same time:
-   * `"redis://host/0"`, `rediss`, `postgres`, `mysql`, `etcd`, or `sqlite:///path` for one host. Then `node` is not
-   * needed: one field of several narrows the choice, and a whole node is leased as that one. Only for
+   * `"redis://host/0"`, `rediss`, `postgres`, `mysql`, `etcd`, `zookeeper`, or `sqlite:///path` for one host. Then
+   * `node` is not needed: one field of several narrows the choice, and a whole node is leased as that one. Only for
    * {@link Snowflake.open}, with a built-in clock, without `state`, in Node's native build.
    */
   lease?: string | undefined;

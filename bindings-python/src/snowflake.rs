@@ -27,7 +27,8 @@ const PART: usize = 16 * 1024;
 /// clock: "system" (the default), "steady", or a callable that returns an int of Unix ms.
 /// state: the path of a file through which all processes of this host share the node. It is created if it does
 ///     not exist. A Snowflake created before a fork then also works in the child.
-/// lease: the address of a store that leases the node, such as "redis://host/0": redis, postgres, mysql, etcd or sqlite.
+/// lease: the address of a store that leases the node, such as "redis://host/0": redis, postgres, mysql, etcd,
+///     zookeeper or sqlite.
 ///     No two processes have one node then. The constructor waits for a free one without the GIL, for at most the
 ///     address's wait. node narrows the choice: some of the fields, or all. It takes neither state nor a callable clock.
 ///

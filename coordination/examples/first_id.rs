@@ -14,6 +14,7 @@ use servers::folder;
 use servers::mariadb::MariaDb;
 use servers::postgres::Postgres;
 use servers::redis::Redis;
+use servers::zookeeper::Zookeeper;
 
 #[path = "../tests/servers/mod.rs"]
 mod servers;
@@ -45,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let postgres = Postgres::with(&["-c", "fsync=on"]);
     let maria = MariaDb::new();
     let etcd = Etcd::new();
+    let zookeeper = Zookeeper::new();
     let store = |name, url, clear| Store {
         name,
         url,
@@ -72,6 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Box::new(move || drop(maria.sql("DROP DATABASE test; CREATE DATABASE test"))),
         ),
         store("etcd", etcd.url(), Box::new(move || drop(etcd.ctl(&["del", "", "--prefix"])))),
+        store("ZooKeeper", zookeeper.url(), Box::new(move || drop(zookeeper.cli(&["deleteall /polyflake"])))),
     ];
     for _ in 0..RUNS {
         for store in &mut stores {

@@ -1,4 +1,5 @@
-//! A real server for the tests of the bindings: `store_server redis` (or `postgres`, `mariadb`, `etcd`).
+//! A real server for the tests of the bindings: `store_server redis` (or `postgres`, `mariadb`, `etcd`,
+//! `zookeeper`).
 //!
 //! It prints the address as one line. A line `kill` on standard input ends the server as a crash would, `start` starts it
 //! again on the same port and data; each is answered by the same word. The server ends with standard input.
@@ -10,6 +11,7 @@ use servers::etcd::Etcd;
 use servers::mariadb::MariaDb;
 use servers::postgres::Postgres;
 use servers::redis::Redis;
+use servers::zookeeper::Zookeeper;
 
 #[path = "../tests/servers/mod.rs"]
 mod servers;
@@ -43,7 +45,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let address = format!("etcd://{user}@127.0.0.1:{}", etcd.port());
             serve(&mut etcd.server, &address)?;
         }
-        _ => return Err("give one of redis, postgres, mariadb, etcd".into()),
+        Some("zookeeper") => {
+            let mut zookeeper = Zookeeper::new();
+            let address = format!("zookeeper://leases:{PASSWORD}@127.0.0.1:{}/leases", zookeeper.port());
+            // Nobody else has a right there.
+            let user = format!("addauth digest leases:{PASSWORD}");
+            zookeeper.cli(&["create /leases", &user, "setAcl /leases auth::cdrwa"]);
+            serve(&mut zookeeper.server, &address)?;
+        }
+        _ => return Err("give one of redis, postgres, mariadb, etcd, zookeeper".into()),
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ mod sql;
 #[cfg(unix)]
 mod sqlite;
 mod tls;
+mod zookeeper;
 
 pub use etcd::EtcdStore;
 pub use mysql::MysqlStore;
@@ -19,6 +20,7 @@ pub use postgres::PostgresStore;
 pub use redis::RedisStore;
 #[cfg(unix)]
 pub use sqlite::SqliteStore;
+pub use zookeeper::ZookeeperStore;
 
 use crate::store::{Store, StoreError};
 use crate::url::{Address, Scheme};
@@ -34,6 +36,7 @@ pub fn open(address: &Address) -> Result<Box<dyn Store>, StoreError> {
             Ok(Box::new(RedisStore::new(address)?))
         }
         Scheme::Etcd => Ok(Box::new(EtcdStore::new(address)?)),
+        Scheme::Zookeeper => Ok(Box::new(ZookeeperStore::new(address)?)),
         Scheme::Mysql => Ok(Box::new(MysqlStore::new(&address.driver_url())?)),
         Scheme::Postgres => Ok(Box::new(PostgresStore::new(&address.driver_url())?)),
         #[cfg(unix)]
@@ -58,6 +61,7 @@ mod tests {
             ("mysql://u:hunter2@h/d?ttl=5s", "MysqlStore"),
             ("mariadb://u:hunter2@[::1]:7/d", "MysqlStore"),
             ("etcds://u:hunter2@h,i", "EtcdStore"),
+            ("zookeeper://u:hunter2@h,[::1]:7/app?ttl=5s", "ZookeeperStore"),
             #[cfg(unix)]
             ("sqlite:///var/lib/app/leases.db?ttl=5s", "SqliteStore"),
         ] {

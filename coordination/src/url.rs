@@ -46,6 +46,8 @@ pub enum Scheme {
     Mysql,
     /// `etcd`, `etcds`.
     Etcd,
+    /// `zookeeper`.
+    Zookeeper,
     /// `sqlite`: a file.
     Sqlite,
 }
@@ -64,10 +66,11 @@ impl Scheme {
             "etcd" => (Self::Etcd, false),
             "etcds" => (Self::Etcd, true),
             "sqlite" => (Self::Sqlite, false),
-            "zookeeper" => return Err("zookeeper is not built in yet: use etcd, redis or a SQL store".into()),
+            "zookeeper" => (Self::Zookeeper, false),
             _ => {
                 return Err("no such kind of store: an address starts with redis://, rediss://, \
-                            redis-sentinel://, redis-cluster://, postgres://, mysql://, etcd://, etcds:// or sqlite://"
+                            redis-sentinel://, redis-cluster://, postgres://, mysql://, etcd://, etcds://, \
+                            zookeeper:// or sqlite://"
                     .into());
             }
         })
@@ -85,6 +88,7 @@ impl Scheme {
             (Self::Mysql, _) => "mysql",
             (Self::Etcd, false) => "etcd",
             (Self::Etcd, true) => "etcds",
+            (Self::Zookeeper, _) => "zookeeper",
             (Self::Sqlite, _) => "sqlite",
         }
     }
@@ -96,6 +100,7 @@ impl Scheme {
             Self::Postgres => 5432,
             Self::Mysql => 3306,
             Self::Etcd => 2379,
+            Self::Zookeeper => 2181,
             Self::Sqlite => 0,
         }
     }
@@ -346,8 +351,7 @@ fn read_hosts(text: &str, scheme: Scheme) -> Result<Vec<(String, u16)>, String> 
             Err("no host in the store's address".into())
         };
     }
-    let is_list =
-        matches!(scheme, Scheme::RedisSentinel | Scheme::RedisCluster | Scheme::Etcd | Scheme::Postgres);
+    let is_list = !matches!(scheme, Scheme::Redis | Scheme::Mysql);
     let parts: Vec<&str> = text.split(',').collect();
     if parts.len() > 1 && !is_list {
         return Err(format!(
@@ -395,6 +399,7 @@ fn read_path(path: &str, scheme: Scheme) -> Result<String, String> {
         return Err("the path in the store's address has control characters".into());
     }
     let is_database = |it: &str| it.parse::<u32>().is_ok_and(|n| n.to_string() == it);
+    let is_znode = |it: &str| it.split('/').all(|it| !matches!(it, "" | "." | ".."));
     let path = path.trim_end_matches('/');
     match scheme {
         Scheme::Sqlite if path.is_empty() || decoded.ends_with('/') => {
@@ -415,15 +420,18 @@ fn read_path(path: &str, scheme: Scheme) -> Result<String, String> {
             }
             Ok(format!("{master}/{database}"))
         }
-        Scheme::Etcd if path.is_empty() => Ok(String::new()),
+        Scheme::Etcd | Scheme::Zookeeper if path.is_empty() => Ok(String::new()),
         Scheme::Etcd => Err("an etcd address has no path: namespace=... tells one fleet from another".into()),
+        Scheme::Zookeeper if !decode(path).is_some_and(|it| is_znode(&it)) => {
+            Err("the chroot of ZooKeeper is a path of znodes: zookeeper://h1:2181,h2:2181/apps/shop".into())
+        }
         Scheme::Mysql if path.is_empty() => {
             Err("a MySQL address names a database: mysql://user@host:3306/database".into())
         }
         Scheme::Postgres | Scheme::Mysql if path.contains('/') => {
             Err("a database is one name; write / in it as %2F".into())
         }
-        Scheme::Postgres | Scheme::Mysql => Ok(path.into()),
+        Scheme::Zookeeper | Scheme::Postgres | Scheme::Mysql => Ok(path.into()),
     }
 }
 
@@ -646,6 +654,8 @@ mod tests {
             ("mariadb://u:p@my_host/db", "mysql://my_host:3306/db"),
             ("ETCD://h1:2379,h2", "etcd://h1:2379,h2:2379"),
             ("etcds://u:p@127.0.0.1/", "etcds://127.0.0.1:2379"),
+            ("zookeeper://u:p@h1,h2:7/apps/shop/?ttl=3s", "zookeeper://h1:2181,h2:7/apps/shop"),
+            ("zookeeper://h/", "zookeeper://h:2181"),
             ("sqlite:///var/a%20b@c.db?ttl=3s", "sqlite:///var/a b@c.db"),
         ] {
             let address = parse(text);
@@ -661,7 +671,11 @@ mod tests {
             ("", "redis://host"),
             ("host:6379", "redis://host"),
             ("http://host", "no such kind"),
-            ("zookeeper://host", "not built in yet"),
+            ("zookeeper://", "no host"),
+            ("zookeeper://h//a", "chroot"),
+            ("zookeeper://h/a%2F", "chroot"),
+            ("zookeeper://h/a/%2E%2e/b", "chroot"),
+            ("zookeeper://h/a?replicas=1", "Redis only"),
             ("redis://", "no host"),
             ("redis://a,b", "redis-sentinel"),
             ("mysql://a,b/d", "one host"),
@@ -738,7 +752,7 @@ mod tests {
 
         #[test]
         fn nothing_like_an_address_makes_it_panic(
-            scheme in "(redis|rediss-cluster|redis-sentinel|postgres|mysql|etcd|sqlite)",
+            scheme in "(redis|rediss-cluster|redis-sentinel|postgres|mysql|etcd|zookeeper|sqlite)",
             rest in "[a-z0-9:/@?&=%,#.\\[\\]~ -]{0,40}",
         ) {
             if let Ok(address) = Address::parse(&format!("{scheme}://{rest}")) {
@@ -750,7 +764,7 @@ mod tests {
 
         #[test]
         fn a_password_is_shown_nowhere(
-            scheme in "(redis|rediss|redis-cluster|redis-sentinel|postgres|mysql|etcd|etcds)",
+            scheme in "(redis|rediss|redis-cluster|redis-sentinel|postgres|mysql|etcd|etcds|zookeeper)",
             // Unescaped as people write it, each run of letters a mark that nothing else has.
             password in "(Z{3}[0-9]{3}|[:/@?&=%,#.]|\\[|\\]){1,8}",
             rest in "(h|h:1|h,i|[:]1)?(/|/0|/m/0|/x)?([?](ttl=5s|ttl=x|sslmode=require|node=1))?",

@@ -22,7 +22,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -31,8 +31,8 @@ use tokio_rustls::TlsConnector;
 use super::{record, tls};
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
-    SpaceRecord, Store, StoreError,
+    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, SpaceRecord,
+    Store, StoreError,
 };
 use crate::url::Address;
 
@@ -112,15 +112,6 @@ struct Pair {
 struct Found {
     value: String,
     revision: String,
-}
-
-/// Numbers are texts: many tools have no whole numbers above 2^53.
-#[derive(Serialize, Deserialize)]
-struct SpaceJson {
-    version: u32,
-    incarnation: String,
-    lead_ms: String,
-    fence: String,
 }
 
 /// Why a request got no answer that can be used.
@@ -374,18 +365,7 @@ impl EtcdStore {
     }
 
     fn read_space(&self, found: &Found) -> Result<SpaceRecord, StoreError> {
-        let unreadable = || self.refused("the record of the space is not readable");
-        let value: Value = serde_json::from_str(&found.value).map_err(|_| unreadable())?;
-        let version = value.get("version").cloned().unwrap_or_default();
-        if version != json!(FORMAT) {
-            return Err(self.refused(&format!(
-                "its leases have version {version} of their form, and this program knows {FORMAT}"
-            )));
-        }
-        let it: SpaceJson = serde_json::from_value(value).map_err(|_| unreadable())?;
-        let lead_ms = it.lead_ms.parse().map_err(|_| unreadable())?;
-        let fence = it.fence.parse().map_err(|_| unreadable())?;
-        Ok(SpaceRecord { incarnation: it.incarnation, lead_ms, fence })
+        record::read_space(&found.value).map_err(|e| self.refused(&e))
     }
 
     fn read_node(&self, node: u64, found: &Found) -> Result<NodeRecord, StoreError> {
@@ -489,13 +469,7 @@ impl Store for EtcdStore {
             return Ok(false);
         }
         let key = format!("{}space", base(space));
-        let value = serde_json::to_string(&SpaceJson {
-            version: FORMAT,
-            incarnation: new.incarnation.clone(),
-            lead_ms: new.lead_ms.to_string(),
-            fence: new.fence.to_string(),
-        })
-        .map_err(|_| self.refused("the record cannot be written"))?;
+        let value = record::write_space(new).ok_or_else(|| self.refused("the record cannot be written"))?;
         let (mut there, _) = self.read(&[&key]).await?;
         for _ in 0..ROUNDS {
             let found = there.pop().flatten();

@@ -8,6 +8,7 @@ use crate::servers::etcd::Etcd;
 use crate::servers::mariadb::MariaDb;
 use crate::servers::postgres::Postgres;
 use crate::servers::redis::Redis;
+use crate::servers::zookeeper::Zookeeper;
 use crate::servers::{Server, folder};
 
 pub(crate) trait Backend: Send + Sync + 'static {
@@ -138,3 +139,4 @@ server!(Redis);
 server!(Postgres);
 server!(MariaDb);
 server!(Etcd);
+server!(Zookeeper);

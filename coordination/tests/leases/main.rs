@@ -60,4 +60,5 @@ stores! {
     postgres: crate::servers::postgres::Postgres, network;
     mariadb: crate::servers::mariadb::MariaDb, network;
     etcd: crate::servers::etcd::Etcd, network;
+    zookeeper: crate::servers::zookeeper::Zookeeper, network;
 }

@@ -11,6 +11,7 @@ use crate::servers::free_port;
 use crate::servers::mariadb::MariaDb;
 use crate::servers::postgres::Postgres;
 use crate::servers::redis::Redis;
+use crate::servers::zookeeper::Zookeeper;
 
 const SECRET: &str = "secret-of-this-test";
 
@@ -123,6 +124,32 @@ fn by_etcd() {
         (format!("etcd://root:{SECRET}@{at}"), &["authentication failed"][..]),
         (format!("etcd://guest:another@{at}"), &["permission denied"]),
         (format!("etcd://{at}"), &[]),
+    ]);
+    all_are_refused(&cases);
+}
+
+#[test]
+fn by_zookeeper() {
+    let zookeeper = Zookeeper::new();
+    let silent = Silent::new();
+    let at = format!("127.0.0.1:{}", zookeeper.port());
+    let journals = Journals::new();
+    let mut holder = journals.start(&zookeeper.address("namespace=later&ttl=3s"));
+    holder.node();
+    let space = zookeeper.cli(&["ls /polyflake/later"]);
+    let space = space.trim_matches(['[', ']']);
+    zookeeper.cli(&[
+        "create /locked",
+        "addauth digest leases:the-password",
+        "setAcl /locked auth::cdrwa",
+        &format!("set /polyflake/later/{space}/space {{\"version\":99}}"),
+    ]);
+    let mut cases = nobody_there("zookeeper", "", &silent);
+    cases.extend([
+        (format!("zookeeper://leases:{SECRET}@{at}/locked"), &["NoAuth: the password is wrong"][..]),
+        (format!("zookeeper://{at}/locked"), &["NoAuth", "give user:password@"]),
+        (format!("zookeeper://{at}/another"), &["there is no /another: make it"]),
+        (format!("zookeeper://{at}?namespace=later"), &["have version 99", "this program knows 1"]),
     ]);
     all_are_refused(&cases);
 }

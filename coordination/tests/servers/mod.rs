@@ -9,6 +9,7 @@ pub(crate) mod mariadb;
 pub(crate) mod pgbouncer;
 pub(crate) mod postgres;
 pub(crate) mod redis;
+pub(crate) mod zookeeper;
 
 use std::fs::{self, File};
 use std::net::TcpListener;

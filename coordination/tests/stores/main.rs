@@ -12,3 +12,4 @@ mod postgres;
 mod redis;
 #[cfg(unix)]
 mod sqlite;
+mod zookeeper;

@@ -1,0 +1,294 @@
+//! A connection to one of the servers, and requests on it.
+//!
+//! A session is nothing but its connection here: there are no ephemeral znodes and no watches. So nobody pings. A
+//! connection that was idle for so long that its session may have ended is left, and another one opened, which a lease
+//! with a TTL of minutes does at each renewal. A session that was left ends by itself.
+
+use core::fmt;
+use core::time::Duration;
+use std::io;
+use std::time::Instant;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::jute::{AUTH, Access, Answer, MULTI, Op, Reader, Writer, read_multi, write_multi};
+use crate::store::StoreError;
+use crate::url::Address;
+
+/// What is asked for, which is the most that servers give by default.
+const SESSION_MS: i32 = 40_000;
+
+/// More than any answer to a request of ours has.
+const MOST: usize = 16 << 20;
+
+/// How many requests are sent before their answers are read.
+const AT_ONCE: usize = 256;
+
+/// What a request found that is not as it expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Conflict {
+    /// No such znode, or none above it.
+    Absent,
+    /// There is one.
+    Exists,
+    /// It has another version.
+    Version,
+}
+
+pub(super) struct Client {
+    address: Address,
+    connection: Option<Connection>,
+    /// The host to try first.
+    first: usize,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+struct Connection {
+    stream: TcpStream,
+    /// Of the last request.
+    id: i32,
+    session: Duration,
+    used: Instant,
+}
+
+impl Connection {
+    fn is_fresh(&self) -> bool {
+        self.used.elapsed() < self.session * 3 / 4
+    }
+
+    async fn read(&mut self) -> io::Result<Vec<u8>> {
+        let length = usize::try_from(self.stream.read_i32().await?).ok().filter(|&it| it <= MOST);
+        let length = length.ok_or_else(unlike)?;
+        let mut message = vec![0; length];
+        self.stream.read_exact(&mut message).await?;
+        Ok(message)
+    }
+}
+
+/// An answer that is none of ZooKeeper's.
+fn unlike() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+impl Client {
+    pub(super) fn new(address: &Address) -> Self {
+        Self { address: address.clone(), connection: None, first: 0 }
+    }
+
+    pub(super) fn refused(&self, why: &str) -> StoreError {
+        StoreError::Refused(format!("{}: {why}", self.address))
+    }
+
+    pub(super) fn unreachable(&self, why: &str) -> StoreError {
+        StoreError::Unreachable(format!("{}: {why}", self.address))
+    }
+
+    /// Who may use what this client makes.
+    pub(super) fn access(&self) -> Access {
+        if self.auth().is_some() { Access::Creator } else { Access::Everyone }
+    }
+
+    /// As `addauth digest` takes it.
+    fn auth(&self) -> Option<String> {
+        let user = self.address.user()?;
+        Some(format!("{user}:{}", self.address.password().unwrap_or_default()))
+    }
+
+    pub(super) fn disconnect(&mut self) {
+        self.connection = None;
+        // The next host may be with a majority where this one is not.
+        self.first = (self.first + 1) % self.address.hosts().len().max(1);
+    }
+
+    /// The hosts in turn, until one answers.
+    async fn connect(&mut self) -> Result<Connection, StoreError> {
+        let hosts = self.address.hosts();
+        // So that a host that says nothing leaves time for the others in the caller's attempt.
+        let attempt_ms = (self.address.ttl_ms / 6).min(5_000);
+        let share = attempt_ms / u64::try_from(hosts.len()).unwrap_or(1).max(1);
+        let share = Duration::from_millis(share.max(100));
+        let mut last = None;
+        for at in 0..hosts.len() {
+            let at = (self.first + at) % hosts.len();
+            let (host, port) = &hosts[at];
+            let error = match tokio::time::timeout(share, self.connect_to(host, *port)).await {
+                Ok(Ok(connection)) => {
+                    self.first = at;
+                    return Ok(connection);
+                }
+                Ok(Err(error)) => error,
+                Err(_) => self.unreachable("no answer in time"),
+            };
+            // A host that refuses says more than one that is down.
+            if !matches!(last, Some(StoreError::Refused(_))) {
+                last = Some(error);
+            }
+        }
+        Err(last.unwrap_or_else(|| self.refused("no host")))
+    }
+
+    async fn connect_to(&self, host: &str, port: u16) -> Result<Connection, StoreError> {
+        let name = host.trim_matches(['[', ']']);
+        let told = |e| self.told(&e);
+        let stream = TcpStream::connect((name, port)).await.map_err(told)?;
+        stream.set_nodelay(true).map_err(told)?;
+        let mut connection = Connection { stream, id: 0, session: Duration::ZERO, used: Instant::now() };
+        let auth = self.auth();
+        let mut hello = Writer::default();
+        // Version 0, nothing seen yet, a new session, and no server that only reads.
+        hello.int(0).long(0).int(SESSION_MS).long(0).bytes(&[0; 16]).bool(false);
+        let mut frames = hello.frame(&[]);
+        if let Some(auth) = &auth {
+            let mut request = Writer::default();
+            request.int(0).bytes(b"digest").bytes(auth.as_bytes());
+            frames.extend(request.frame(&[-4, AUTH]));
+        }
+        connection.stream.write_all(&frames).await.map_err(told)?;
+        let answer = connection.read().await.map_err(told)?;
+        let mut answer = Reader(&answer);
+        let (_version, session_ms) = answer.int().zip(answer.int()).ok_or_else(|| told(unlike()))?;
+        connection.session = match session_ms.try_into() {
+            Ok(ms @ 1..) => Duration::from_millis(ms),
+            _ => return Err(self.failure(-112, "")),
+        };
+        if auth.is_some() {
+            let answer = connection.read().await.map_err(told)?;
+            let (_, code) = head(&mut Reader(&answer)).ok_or_else(|| told(unlike()))?;
+            if code != 0 {
+                return Err(self.failure(code, "the user"));
+            }
+        }
+        Ok(connection)
+    }
+
+    /// Sends requests, each a code and what follows it, and returns the code of each answer and what follows its head.
+    /// The connection is kept only where all were answered.
+    async fn exchange(&mut self, requests: &[(i32, Writer)]) -> Result<Vec<(i32, Vec<u8>)>, StoreError> {
+        let mut connection = match self.connection.take().filter(Connection::is_fresh) {
+            Some(it) => it,
+            None => self.connect().await?,
+        };
+        let mut answers = Vec::with_capacity(requests.len());
+        for part in requests.chunks(AT_ONCE) {
+            let part = connection.exchange(part).await.map_err(|e| self.told(&e))?;
+            answers.extend(part);
+        }
+        self.connection = Some(connection);
+        Ok(answers)
+    }
+
+    /// Requests that are sent together. Each sees what those before it did, and what this server has seen so far.
+    pub(super) async fn calls(&mut self, ops: &[Op]) -> Result<Vec<Result<Answer, Conflict>>, StoreError> {
+        let request = |op: &Op| {
+            let mut body = Writer::default();
+            op.write(&mut body);
+            (op.code(), body)
+        };
+        let requests: Vec<_> = ops.iter().map(request).collect();
+        let answers = self.exchange(&requests).await?;
+        let read = |(op, (code, rest)): (&Op, (i32, Vec<u8>))| match conflict(code) {
+            None if code == 0 => op.read(&mut Reader(&rest)).map(Ok).ok_or_else(|| self.told(&unlike())),
+            None => Err(self.failure(code, op.path())),
+            Some(it) => Ok(Err(it)),
+        };
+        ops.iter().zip(answers).map(read).collect()
+    }
+
+    /// All of them or none.
+    pub(super) async fn multi(&mut self, ops: &[Op]) -> Result<Result<Vec<Answer>, Conflict>, StoreError> {
+        let mut body = Writer::default();
+        write_multi(ops, &mut body);
+        let path = ops.last().map_or("", Op::path);
+        let answer = self.exchange(&[(MULTI, body)]).await?.pop();
+        let result = match &answer {
+            Some((0, rest)) => read_multi(ops, &mut Reader(rest)).ok_or_else(|| self.told(&unlike()))?,
+            Some((code, _)) => Err(*code),
+            None => return Err(self.told(&unlike())),
+        };
+        match result {
+            Ok(answers) => Ok(Ok(answers)),
+            Err(code) => conflict(code).map(Err).ok_or_else(|| self.failure(code, path)),
+        }
+    }
+
+    fn told(&self, error: &io::Error) -> StoreError {
+        match error.kind() {
+            io::ErrorKind::InvalidData => self.refused("it answered with something else than ZooKeeper does"),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => self
+                .unreachable(
+                    "it closed the connection: it stops, has no majority, has too many connections from \
+                     this host (maxClientCnxns), or its port is for TLS",
+                ),
+            _ => self.unreachable(&error.to_string()),
+        }
+    }
+
+    /// By the codes of `KeeperException`.
+    fn failure(&self, code: i32, path: &str) -> StoreError {
+        match code {
+            -4 => self.unreachable("ConnectionLoss"),
+            -6 => self.refused("Unimplemented: ZooKeeper 3.5 or later is needed"),
+            -7 => self.unreachable("OperationTimeout"),
+            -102 if self.auth().is_some() => self.refused(&format!(
+                "NoAuth: the password is wrong, or the user has no right to change {path}"
+            )),
+            -102 => self.refused(&format!("NoAuth: {path} is not for everyone; give user:password@")),
+            -112 => self.unreachable("SessionExpired"),
+            -114 => self.refused("InvalidACL"),
+            -115 => self.refused("AuthFailed: it does not take a user and a password (scheme digest)"),
+            -118 => self.unreachable("SessionMoved"),
+            -119 => self.unreachable("NotReadOnly: the server has no majority and only reads"),
+            -125 => self.refused(&format!("QuotaExceeded: {path}")),
+            // It could not read the request, or takes no such path.
+            -8 | -5 => self.refused(&format!("error {code} for {path}")),
+            _ => self.unreachable(&format!("error {code}")),
+        }
+    }
+}
+
+impl Connection {
+    async fn exchange(&mut self, requests: &[(i32, Writer)]) -> io::Result<Vec<(i32, Vec<u8>)>> {
+        let (first, mut frames) = (self.id, Vec::new());
+        for (code, body) in requests {
+            self.id = self.id.checked_add(1).unwrap_or(1);
+            frames.extend(body.frame(&[self.id, *code]));
+        }
+        self.stream.write_all(&frames).await?;
+        let mut answers = Vec::with_capacity(requests.len());
+        let mut id = first;
+        for _ in requests {
+            id = id.checked_add(1).unwrap_or(1);
+            let answer = self.read().await?;
+            let mut rest = Reader(&answer);
+            match head(&mut rest) {
+                // They come in the order of the requests.
+                Some((of, code)) if of == id => answers.push((code, rest.0.into())),
+                _ => return Err(unlike()),
+            }
+        }
+        // So that requests which follow at once go to the same server, or fail: another one may be behind.
+        self.used = Instant::now();
+        Ok(answers)
+    }
+}
+
+/// Which request an answer is for, and its code.
+fn head(answer: &mut Reader<'_>) -> Option<(i32, i32)> {
+    let (id, _zxid, code) = (answer.int()?, answer.long()?, answer.int()?);
+    Some((id, code))
+}
+
+fn conflict(code: i32) -> Option<Conflict> {
+    match code {
+        -101 => Some(Conflict::Absent),
+        -103 => Some(Conflict::Version),
+        -110 => Some(Conflict::Exists),
+        _ => None,
+    }
+}

@@ -1,0 +1,109 @@
+//! ZooKeeper, alone or as an ensemble.
+
+use std::fs::{self, File};
+
+use super::{Server, folder, free_port, give, run, unprivileged, write};
+
+const CLASSES: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
+
+/// For a start in little time and memory.
+const JAVA: [&str; 6] = [
+    "-Xmx128m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-cp",
+    CLASSES,
+];
+
+pub(crate) struct Zookeeper {
+    pub(crate) server: Server,
+    folder: tempfile::TempDir,
+}
+
+impl Zookeeper {
+    pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// With more lines of its configuration.
+    pub(crate) fn with(lines: &[&str]) -> Self {
+        let port = free_port();
+        // It says its mode once it answers requests. Asked too early, it may say nothing and keep the connection.
+        let ready = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; echo srvr >&3; grep -q ^Mode <&3");
+        Self::start(port, 1, lines, &ready)
+    }
+
+    /// Three, which have no leader at once. The first comes to the others' ports as `path` says, and does not lead: they have
+    /// greater numbers.
+    pub(crate) fn ensemble(path: impl Fn(u16) -> u16) -> Vec<Self> {
+        let ports: Vec<_> = (1..=3).map(|id| (id, free_port(), free_port(), free_port())).collect();
+        let start = |(id, port, _, _): &(u8, u16, u16, u16)| {
+            let mut lines = vec!["initLimit=10".to_owned(), "syncLimit=5".to_owned()];
+            for (other, _, peers, votes) in &ports {
+                let peers = if *id == 1 && *other != 1 { path(*peers) } else { *peers };
+                lines.push(format!("server.{other}=127.0.0.1:{peers}:{votes}"));
+            }
+            let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+            Self::start(*port, *id, &lines, &format!("exec 3<>/dev/tcp/127.0.0.1/{port}"))
+        };
+        ports.iter().map(start).collect()
+    }
+
+    fn start(port: u16, id: u8, lines: &[&str], ready: &str) -> Self {
+        let folder = folder();
+        let data = folder.path().join("data");
+        fs::create_dir(&data).unwrap();
+        give(&data);
+        write(&data.join("myid"), &id.to_string());
+        let configuration = folder.path().join("zoo.cfg");
+        write(
+            &configuration,
+            &format!(
+                "tickTime=1000\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
+                 admin.enableServer=false\nmaxClientCnxns=0\n{}\n",
+                data.display(),
+                lines.join("\n")
+            ),
+        );
+        let configuration = configuration.display().to_string();
+        let mut command = vec!["java"];
+        command.extend(JAVA);
+        // What the kernel has is there after the process is killed.
+        command.insert(1, "-Dzookeeper.forceSync=no");
+        command.extend(["org.apache.zookeeper.server.quorum.QuorumPeerMain", &configuration]);
+        let server = Server::start(folder.path(), port, &command, &["timeout", "1", "bash", "-c", ready]);
+        Self { server, folder }
+    }
+
+    pub(crate) const fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("zookeeper://127.0.0.1:{}", self.port())
+    }
+
+    /// Runs commands of `zkCli.sh`, and returns what they print to standard output.
+    pub(crate) fn cli(&self, commands: &[&str]) -> String {
+        let input = self.folder.path().join("commands");
+        write(&input, &(commands.join("\n") + "\n"));
+        let mut cli = unprivileged("java", self.folder.path());
+        cli.args(JAVA).args(["org.apache.zookeeper.ZooKeeperMain", "-server"]);
+        cli.arg(format!("127.0.0.1:{}", self.port())).stdin(File::open(input).unwrap());
+        let output = run(cli);
+        let output = output.split_once("WatchedEvent state:SyncConnected type:None path:null");
+        output.map_or("", |(_, output)| output.trim()).into()
+    }
+
+    /// Whether it leads an ensemble.
+    pub(crate) fn is_leader(&self) -> bool {
+        let script = format!("exec 3<>/dev/tcp/127.0.0.1/{}; echo srvr >&3; cat <&3", self.port());
+        let mut command = unprivileged("bash", self.folder.path());
+        run({
+            command.args(["-c", &script]);
+            command
+        })
+        .contains("Mode: leader")
+    }
+}
