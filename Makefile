@@ -42,8 +42,9 @@ test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is wh
 	$(PYTEST) tests/test_reference.py tests/test_make_vectors.py benchmarks/test_report.py
 
 .PHONY: test-rust
-test-rust: tools-ready
-	cargo test --locked --workspace --exclude polyflake-coordination --all-features
+test-rust: tools-ready # the core and the C ABI; the other bindings are tested in their languages
+	cargo test --locked -p polyflake --all-features
+	cargo test --locked -p polyflake-c --no-default-features
 	cargo test --locked -p polyflake --release --test guarantees
 
 .PHONY: soak
