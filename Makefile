@@ -34,7 +34,7 @@ test: ## builds and tests everything, and prints how long each part took
 
 .PHONY: test-release
 test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases
-	+@tools/timed $(MAKE) --no-print-directory test-miri soak test-fuzz-longer test-python-longer
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync soak test-fuzz-longer test-miri test-python-longer
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is what it makes
