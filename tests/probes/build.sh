@@ -8,10 +8,10 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/../../target}
 built=$CARGO_TARGET_DIR/probes
 mkdir -p "$built"
 
-# This program uses the versions that the workspace pins.
+# This program uses the versions that the workspace pins, as its tests of leases have built them.
 cp "$here/../../Cargo.lock" "$here/adapters/rust/Cargo.lock"
-cargo build -q --release --manifest-path "$here/adapters/rust/Cargo.toml"
-cp "$CARGO_TARGET_DIR/release/polyflake-probe" "$built/rust"
+cargo build -q --manifest-path "$here/adapters/rust/Cargo.toml"
+cp "$CARGO_TARGET_DIR/debug/polyflake-probe" "$built/rust"
 
 library=$(pkg-config --variable=libdir polyflake)
 read -ra flags < <(pkg-config --cflags --libs polyflake)
