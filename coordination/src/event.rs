@@ -21,6 +21,8 @@ pub enum Kind {
     StoreReachable,
     /// The local clock is further from the store's than `clock_difference`.
     ClockDiffers,
+    /// The store has replicas that may lack changes which it acknowledged: leases wait after one of them takes over.
+    AsynchronousReplicas,
     /// A store gives no numbers of a counter: it has lost writes, refuses, or the counter has reached its end.
     CounterStopped,
     /// Nobody can lease a node before a while has passed, because the store may have lost records.
@@ -39,6 +41,7 @@ impl Kind {
             Self::StoreUnreachable => "store_unreachable",
             Self::StoreReachable => "store_reachable",
             Self::ClockDiffers => "clock_differs",
+            Self::AsynchronousReplicas => "asynchronous_replicas",
             Self::CounterStopped => "counter_stopped",
             Self::Waiting => "waiting",
         }

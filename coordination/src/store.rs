@@ -257,6 +257,11 @@ pub trait Store: Send + fmt::Debug {
         Err(no_counters())
     }
 
+    /// How many replicas may lack changes that the store has acknowledged, as far as this user may see them.
+    async fn asynchronous_replicas(&mut self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
     /// Drops the connection: the next call opens a new one.
     fn disconnect(&mut self);
 

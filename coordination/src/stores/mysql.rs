@@ -642,6 +642,21 @@ impl Store for MysqlStore {
         self.call(async |open| counters::remove_counter(open, counter).await).await
     }
 
+    async fn asynchronous_replicas(&mut self) -> Result<u64, StoreError> {
+        self.call(async |open| {
+            // Without the right PROCESS there are none to be seen.
+            let statement =
+                "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
+            let all: Option<u64> = open.connection.query_first(statement).await?;
+            // Those that MariaDB calls a master's and MySQL a source's.
+            let statement =
+                "SHOW GLOBAL STATUS WHERE Variable_name REGEXP '^Rpl_semi_sync_(master|source)_clients$'";
+            let synchronous: Option<(String, u64)> = open.connection.query_first(statement).await?;
+            Ok(all.unwrap_or_default().saturating_sub(synchronous.map_or(0, |(_, clients)| clients)))
+        })
+        .await
+    }
+
     fn disconnect(&mut self) {
         self.open = None;
     }

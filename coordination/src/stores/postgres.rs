@@ -617,6 +617,17 @@ impl Store for PostgresStore {
         self.call(async |open| counters::remove_counter(open, counter).await).await
     }
 
+    async fn asynchronous_replicas(&mut self) -> Result<u64, StoreError> {
+        self.call(async |open| {
+            // Who may not see a replica's state sees none there.
+            let statement = "SELECT count(*) FROM pg_stat_replication \
+                             WHERE coalesce(sync_state, 'async') NOT IN ('sync', 'quorum')";
+            let rows = open.query(statement, &[]).await?;
+            Ok(whole(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default())?)
+        })
+        .await
+    }
+
     fn disconnect(&mut self) {
         self.open = None;
     }

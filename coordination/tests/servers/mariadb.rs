@@ -25,7 +25,7 @@ impl MariaDb {
         #[rustfmt::skip]
         let command = [
             "mariadbd", "--no-defaults", &data, "--bind-address=127.0.0.1", &number, &socket, &pid,
-            "--skip-name-resolve", "--innodb-buffer-pool-size=32M", &authority, &certificate, &key,
+            "--skip-name-resolve", "--log-bin", "--server-id=1", "--innodb-buffer-pool-size=32M", &authority, &certificate, &key,
         ];
         let ready = ["mariadb-admin", "--no-defaults", &socket, "--user=root", "status"];
         let server = Server::start(path, port, &command, &ready);

@@ -3,6 +3,7 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
@@ -11,8 +12,8 @@ use polyflake_coordination::{Outcome, SpaceRecord, Store, StoreError};
 
 use super::counters;
 use super::others::{self, Database, Run, TABLES_OF_MYSQL};
-use super::servers::free_port;
 use super::servers::mariadb::MariaDb;
+use super::servers::{free_port, unprivileged};
 use super::suite::{self, Kind, block, node, prepare, space};
 
 fn open(url: &str) -> Box<dyn Store> {
@@ -348,4 +349,30 @@ fn an_address_that_is_none_is_refused_without_its_secret() {
     }
     let shown = format!("{:?}", open("mysql://u:secret@[::1]:5/db"));
     assert!(shown.contains("::1") && !shown.contains("secret"), "{shown}");
+}
+
+#[test]
+fn an_asynchronous_replica_is_seen_by_who_may() {
+    let server = MariaDb::new();
+    let mut replica = unprivileged("mariadb-binlog", server.server.folder());
+    let socket = format!("--socket={}", server.server.folder().join("socket").display());
+    // It reads what a replica would read.
+    replica.args(["--no-defaults", &socket, "--user=root", "--read-from-remote-server", "--raw"]);
+    replica.args(["--stop-never", "--stop-never-slave-server-id=2"]);
+    let first = server.sql("SHOW BINARY LOGS");
+    let first = first.split_whitespace().next().unwrap();
+    replica.args([first]);
+    let mut replica = replica.spawn().unwrap();
+    block(async {
+        assert_eq!(open(&server.url()).asynchronous_replicas().await, Ok(0));
+        server.sql("GRANT PROCESS ON *.* TO polyflake@'%'");
+        let mut store = open(&server.url());
+        // It connects on its own time.
+        while store.asynchronous_replicas().await != Ok(1) {
+            assert_eq!(replica.try_wait().unwrap(), None);
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    replica.kill().unwrap();
+    replica.wait().unwrap();
 }

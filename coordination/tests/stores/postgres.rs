@@ -1,11 +1,15 @@
 //! PostgreSQL, alone, behind PgBouncer, and as primary and standby.
 
 use std::slice::from_ref;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 
+use polyflake::Snowflake;
 use polyflake_coordination::stores::PostgresStore;
-use polyflake_coordination::{CounterName, Outcome, Schema, Store, StoreError};
+use polyflake_coordination::{
+    CounterName, Kind as EventKind, Outcome, Schema, Store, StoreError, set_listener,
+};
 use tokio_postgres::SimpleQueryMessage;
 
 use super::counters;
@@ -159,13 +163,36 @@ fn counters_that_cannot_work_are_refused() {
     });
 }
 
+/// In a line of the log.
+fn a_lease_tells_of_replicas(url: &str) {
+    let (sender, told) = mpsc::channel();
+    set_listener(Some(Box::new(move |event| {
+        if event.kind == EventKind::AsynchronousReplicas {
+            let _ = sender.send(event.message.clone());
+        }
+    })));
+    let lease = format!("{url}?namespace=replicas&init=yes");
+    let ids = polyflake_coordination::open(&Snowflake::builder().lease(lease.as_str())).unwrap();
+    let text = told.recv().unwrap();
+    assert!(text.contains("has asynchronous replicas (1)") && !text.contains("secret"), "{text}");
+    set_listener(None);
+    ids.close();
+}
+
 #[test]
 fn a_promoted_standby_is_another_incarnation() {
     let mut primary = Postgres::new();
     block(async {
         let mut prepared = prepare(&|| open(&primary.url()), space("default")).await;
         assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
+        let mut store = open(&primary.url());
+        assert_eq!(store.asynchronous_replicas().await, Ok(0));
         let standby = primary.standby();
+        // It connects on its own time.
+        while store.asynchronous_replicas().await != Ok(1) {
+            thread::sleep(Duration::from_millis(20));
+        }
+        a_lease_tells_of_replicas(&primary.url());
         let mut store = open(&standby.url());
         let (space, record) = (&prepared.space, &prepared.record);
         for refused in [
