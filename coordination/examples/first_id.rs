@@ -42,11 +42,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = folder();
     let file = folder.path().join("leases.db");
     let redis = Redis::new();
-    // The tests' own does not wait for the disk.
+    // The tests' own does not wait for the disk, nor does their ZooKeeper.
     let postgres = Postgres::with(&["-c", "fsync=on"]);
     let maria = MariaDb::new();
     let etcd = Etcd::new();
-    let zookeeper = Zookeeper::new();
+    let zookeeper = Zookeeper::with(&["forceSync=yes"]);
     let store = |name, url, clear| Store {
         name,
         url,
@@ -74,7 +74,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             Box::new(move || drop(maria.sql("DROP DATABASE test; CREATE DATABASE test"))),
         ),
         store("etcd", etcd.url(), Box::new(move || drop(etcd.ctl(&["del", "", "--prefix"])))),
-        store("ZooKeeper", zookeeper.url(), Box::new(move || drop(zookeeper.cli(&["deleteall /polyflake"])))),
+        store(
+            "ZooKeeper",
+            zookeeper.url(),
+            Box::new(move || drop(zookeeper.cli(&["create /polyflake", "deleteall /polyflake"]))),
+        ),
     ];
     for _ in 0..RUNS {
         for store in &mut stores {

@@ -1,6 +1,8 @@
 //! ZooKeeper, alone or as an ensemble.
 
 use std::fs::{self, File};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use super::{Server, folder, free_port, give, run, unprivileged, write};
 
@@ -34,7 +36,7 @@ impl Zookeeper {
         Self::start(port, 1, lines, &ready)
     }
 
-    /// Three, which have no leader at once. The first comes to the others' ports as `path` says, and does not lead: they have
+    /// Three. The first comes to the others' ports as `path` says, and does not lead: they have
     /// greater numbers.
     pub(crate) fn ensemble(path: impl Fn(u16) -> u16) -> Vec<Self> {
         let ports: Vec<_> = (1..=3).map(|id| (id, free_port(), free_port(), free_port())).collect();
@@ -47,7 +49,18 @@ impl Zookeeper {
             let lines: Vec<_> = lines.iter().map(String::as_str).collect();
             Self::start(*port, *id, &lines, &format!("exec 3<>/dev/tcp/127.0.0.1/{port}"))
         };
-        ports.iter().map(start).collect()
+        let all: Vec<_> = ports.iter().map(start).collect();
+        Self::wait_for_a_leader(&all.iter().collect::<Vec<_>>());
+        all
+    }
+
+    /// Waits until all of these servers answer requests.
+    pub(crate) fn wait_for_a_leader(all: &[&Self]) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while all.iter().any(|it| it.mode().is_none()) {
+            assert!(Instant::now() < deadline, "no leader");
+            sleep(Duration::from_millis(50));
+        }
     }
 
     fn start(port: u16, id: u8, lines: &[&str], ready: &str) -> Self {
@@ -57,11 +70,12 @@ impl Zookeeper {
         give(&data);
         write(&data.join("myid"), &id.to_string());
         let configuration = folder.path().join("zoo.cfg");
+        // What the kernel has is there after the process is killed.
         write(
             &configuration,
             &format!(
                 "tickTime=1000\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
-                 admin.enableServer=false\nmaxClientCnxns=0\n{}\n",
+                 admin.enableServer=false\nmaxClientCnxns=0\nforceSync=no\n{}\n",
                 data.display(),
                 lines.join("\n")
             ),
@@ -69,8 +83,6 @@ impl Zookeeper {
         let configuration = configuration.display().to_string();
         let mut command = vec!["java"];
         command.extend(JAVA);
-        // What the kernel has is there after the process is killed.
-        command.insert(1, "-Dzookeeper.forceSync=no");
         command.extend(["org.apache.zookeeper.server.quorum.QuorumPeerMain", &configuration]);
         let server = Server::start(folder.path(), port, &command, &["timeout", "1", "bash", "-c", ready]);
         Self { server, folder }
@@ -98,12 +110,14 @@ impl Zookeeper {
 
     /// Whether it leads an ensemble.
     pub(crate) fn is_leader(&self) -> bool {
-        let script = format!("exec 3<>/dev/tcp/127.0.0.1/{}; echo srvr >&3; cat <&3", self.port());
-        let mut command = unprivileged("bash", self.folder.path());
-        run({
-            command.args(["-c", &script]);
-            command
-        })
-        .contains("Mode: leader")
+        self.mode().is_some_and(|it| it.contains("leader"))
+    }
+
+    /// `Mode: leader`, once it answers requests.
+    fn mode(&self) -> Option<String> {
+        let script = format!("exec 3<>/dev/tcp/127.0.0.1/{}; echo srvr >&3; grep ^Mode <&3", self.port());
+        let mut command = unprivileged("timeout", self.folder.path());
+        let output = command.args(["1", "bash", "-c", &script]).output().unwrap();
+        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
     }
 }

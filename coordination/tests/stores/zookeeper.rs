@@ -284,6 +284,8 @@ fn an_ensemble_that_loses_its_leader() {
         assert_eq!(prepared.put(None, &first).await, Outcome::Written);
         let leader = all.iter().position(Zookeeper::is_leader).unwrap();
         all[leader].server.kill();
+        let others = [&all[(leader + 1) % 3], &all[(leader + 2) % 3]];
+        Zookeeper::wait_for_a_leader(&others);
         let listing = retry(&mut prepared.store, async |store| store.list(&prepared.space).await).await;
         assert_eq!((listing.space.as_ref(), &*listing.nodes), (Some(&prepared.record), from_ref(&first)));
         assert_eq!(prepared.put(Some(&first), &second).await, Outcome::Written);
@@ -301,6 +303,7 @@ fn an_ensemble_that_loses_its_leader() {
         };
         assert!(matches!(error, StoreError::Unreachable(_)), "{error:?}");
         all[follower].server.start_again();
+        Zookeeper::wait_for_a_leader(&[&all[follower]]);
         prepared.store.disconnect();
         let put = retry(&mut prepared.store, async |store| {
             store.put_node(&prepared.space, &prepared.record, Some(&second.claim()), &third).await
