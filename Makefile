@@ -221,11 +221,18 @@ fmt: $(VENV)/ready node-package ## formats everything
 	cd bindings-node && npm run --silent format
 	command -v gofmt >/dev/null && gofmt -w bindings-c/go benchmarks/go || true
 
+SDIST := $(CARGO_TARGET_DIR)/sdist
+
 .PHONY: python-package
 python-package: $(VENV)/ready tools-ready
 	rm -f dist/*.whl
-	# The date of the unpacked sources, which cargo would otherwise take for older than what it built before.
-	cd bindings-python && SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(date +%s)} $(CURDIR)/$(VENV)/bin/maturin build -q --release --sdist --out ../dist
+	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin sdist --out ../dist
+	# Unpacked with the date of now: cargo would take the archive's dates for older than what it built before. The
+	# wheel is built without SOURCE_DATE_EPOCH, with which cargo builds SQLite, ring and what uses them again.
+	rm -rf $(SDIST)
+	mkdir -p $(SDIST)
+	tar -x -z -m -f dist/polyflake-$(shell tools/metadata version).tar.gz --strip-components=1 -C $(SDIST)
+	cd $(SDIST) && $(CURDIR)/$(VENV)/bin/maturin build -q --release --out $(CURDIR)/dist
 
 .PHONY: packages
 packages: ## builds what users install, in dist/
