@@ -72,8 +72,9 @@ impl ZookeeperStore {
         let Paths { above: [.., above], counter } = paths;
         let mut ops = Vec::new();
         match (there.above, there.found, change) {
-            // To ZooKeeper -1 is any version.
-            (Some(-1), ..) | (_, Some((_, -1)), _) => return Err(self.client.refused(&ended(counter))),
+            // To ZooKeeper -1 is any version, so nobody writes where it is reached.
+            (Some(-1), ..) => return Err(self.client.refused(&ended(above))),
+            (_, Some((_, -1)), Change::Write(_)) => return Err(self.client.refused(&ended(counter))),
             (Some(all), Some((_, version)), Change::Write(text)) => {
                 ops.push(Op::Check(above.clone(), all));
                 ops.push(Op::Set(counter.clone(), text, Some(version)));
