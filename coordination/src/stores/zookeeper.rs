@@ -8,9 +8,10 @@
 //! A server may read what is old by now. So the reads that an answer is based on come after a write on the same session,
 //! of `/polyflake` itself: it tells the time, a majority has it, and what the session reads then is at least as new.
 //! They are not at one instant, but in order: the record of the space first. Nodes that are changed later are found by
-//! the transaction that would change them, and so is a space.
+//! the transaction that would change them, and so is a space. A counter is a znode `/polyflake/NAMESPACE/counters/NAME`.
 
 mod client;
+mod counters;
 mod jute;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,10 @@ use self::client::{Client, Conflict};
 use self::jute::{Answer, Op};
 use super::record;
 use crate::space::Space;
-use crate::store::{Claim, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+use crate::store::{
+    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, SpaceRecord,
+    Store, StoreError,
+};
 use crate::url::Address;
 
 /// It loses nothing that it acknowledged, so there is one life of it.
@@ -34,7 +38,7 @@ const ROUNDS: usize = 8;
 /// What the name of a znode cannot have, or `zkCli.sh` does not take.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'/').add(b'%').add(b' ').add(b'"').add(b'\'').add(b'\\');
 
-/// Leases in ZooKeeper.
+/// Leases and counters in ZooKeeper.
 #[derive(Debug)]
 pub struct ZookeeperStore {
     client: Client,
@@ -111,7 +115,7 @@ impl ZookeeperStore {
             }
             // Nothing of ours is there, and nothing will be left.
             let set = Op::Set(top.clone(), String::new(), None);
-            let ops = [self.create(&top, ""), set, Op::Delete(top.clone())];
+            let ops = [self.create(&top, ""), set, Op::Delete(top.clone(), None)];
             match self.client.multi(&ops).await?.as_deref() {
                 Ok([_, Answer::Stat(stat), _]) => {
                     let answers = reads.iter().map(|_| Err(Conflict::Absent)).collect();
@@ -267,6 +271,27 @@ impl Store for ZookeeperStore {
             (answers, now_ms) = (fresh.answers, Some(fresh.now_ms));
         }
         Err(self.client.unreachable("others change the node's record all the time"))
+    }
+
+    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
+        self.take(counter, reserve).await
+    }
+
+    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
+        self.look(counter).await
+    }
+
+    async fn put_counter(
+        &mut self,
+        counter: &CounterName,
+        expected: Option<&CounterRecord>,
+        new: &CounterRecord,
+    ) -> Result<bool, StoreError> {
+        self.put(counter, expected, new).await
+    }
+
+    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
+        self.remove(counter).await
     }
 
     fn disconnect(&mut self) {

@@ -1,5 +1,7 @@
 //! ZooKeeper.
 
+mod counters;
+
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::pin::pin;

@@ -1,31 +1,14 @@
 //! Counters in etcd: a key for each, `polyflake/NAMESPACE/counters/NAME`, with JSON.
 
-use core::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::{EtcdStore, Found, PREFIX};
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, StoreError};
-use crate::stores::counter_record::{self, NOT_TO_ASK, NOT_TO_KEEP, Unreadable, can_ask, ended, take};
-
-/// How often a change is tried while others change the same counter: each time one of them succeeds.
-const ROUNDS: u64 = 64;
-
-/// So that those who lost do not all try again at once: with 8 that ask all the time, each waits half as long.
-async fn pause(round: u64) {
-    // What came back with the refusal is new: worth a try at once.
-    if round % 2 == 0 {
-        return;
-    }
-    let mut random = [0; 2];
-    // Without any it goes on at once.
-    let _ = getrandom::fill(&mut random);
-    let most_us = 2_000 * (round + 1).min(16);
-    let us = (u64::from(u16::from_ne_bytes(random)) * most_us) >> 16;
-    tokio::time::sleep(Duration::from_micros(us)).await;
-}
+use crate::stores::counter_record::{
+    self, NOT_TO_ASK, NOT_TO_KEEP, ROUNDS, Unreadable, can_ask, ended, pause, take,
+};
 
 fn key(counter: &CounterName) -> String {
     format!("{PREFIX}{}/counters/{}", counter.namespace, counter.name)
@@ -73,7 +56,7 @@ impl EtcdStore {
     }
 
     fn contended(&self, key: &str) -> StoreError {
-        self.unreachable(&format!("others were faster with {key}, {ROUNDS} times"))
+        self.unreachable(&counter_record::contended(key))
     }
 
     pub(super) async fn take(

@@ -239,6 +239,7 @@ impl Client {
                 "NoAuth: the password is wrong, or the user has no right to change {path}"
             )),
             -102 => self.refused(&format!("NoAuth: {path} is not for everyone; give user:password@")),
+            -111 => self.refused(&format!("NotEmpty: {path} has znodes below it")),
             -112 => self.unreachable("SessionExpired"),
             -114 => self.refused("InvalidACL"),
             -115 => self.refused("AuthFailed: it does not take a user and a password (scheme digest)"),

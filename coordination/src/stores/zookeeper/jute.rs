@@ -1,4 +1,4 @@
-//! ZooKeeper's wire format, as far as leases need it: big-endian numbers, and texts, buffers and lists after their length.
+//! ZooKeeper's wire format, as far as leases and counters need it: big-endian numbers, and texts, buffers and lists after their length.
 
 /// What writes a message.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What leases need of a znode's `Stat`.
+/// What is needed of a znode's `Stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     /// The time of the last change, by the leader's clock.
@@ -115,8 +115,8 @@ pub(super) enum Access {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Op {
     Create(String, String, Access),
-    /// Of any version.
-    Delete(String),
+    /// `None`: whatever its version is.
+    Delete(String, Option<i32>),
     /// `None`: whatever its version is.
     Set(String, String, Option<i32>),
     Check(String, i32),
@@ -143,7 +143,7 @@ impl Op {
         match self {
             // Not `create2`, which does not answer with a `Stat` in a transaction.
             Self::Create(..) => 1,
-            Self::Delete(_) => 2,
+            Self::Delete(..) => 2,
             Self::Get(_) => 4,
             Self::Set(..) => 5,
             Self::Children(_) => 8,
@@ -154,7 +154,7 @@ impl Op {
     pub(super) fn path(&self) -> &str {
         match self {
             Self::Create(path, ..)
-            | Self::Delete(path)
+            | Self::Delete(path, _)
             | Self::Set(path, ..)
             | Self::Check(path, _)
             | Self::Get(path)
@@ -173,8 +173,8 @@ impl Op {
                 // A list of one, with all rights; and no flags: it stays.
                 to.bytes(data.as_bytes()).int(1).int(31).bytes(scheme.as_bytes()).bytes(id.as_bytes()).int(0);
             }
-            Self::Delete(_) => {
-                to.int(-1);
+            Self::Delete(_, version) => {
+                to.int(version.unwrap_or(-1));
             }
             Self::Set(_, data, version) => {
                 to.bytes(data.as_bytes()).int(version.unwrap_or(-1));
@@ -196,7 +196,7 @@ impl Op {
                 Answer::Nothing
             }
             Self::Set(..) => Answer::Stat(Stat::read(from)?),
-            Self::Delete(_) | Self::Check(..) => Answer::Nothing,
+            Self::Delete(..) | Self::Check(..) => Answer::Nothing,
             Self::Get(_) => {
                 let data = from.bytes()?.into();
                 Answer::Data(data, Stat::read(from)?)

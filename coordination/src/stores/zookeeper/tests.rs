@@ -44,7 +44,8 @@ fn requests() {
             1,
             "00000002 2f61 00000000 00000001 0000001f 00000004 61757468 00000000 00000000",
         ),
-        (Op::Delete(path.clone()), 2, "00000002 2f61 ffffffff"),
+        (Op::Delete(path.clone(), None), 2, "00000002 2f61 ffffffff"),
+        (Op::Delete(path.clone(), Some(3)), 2, "00000002 2f61 00000003"),
         (Op::Set(path.clone(), "x".into(), Some(3)), 5, "00000002 2f61 00000001 78 00000003"),
         (Op::Set(path.clone(), "x".into(), None), 5, "00000002 2f61 00000001 78 ffffffff"),
         (Op::Check(path.clone(), 9), 13, "00000002 2f61 00000009"),
@@ -69,7 +70,7 @@ fn answers() {
             "00000002 00000001 31 00000002 3233".into(),
             Answer::Names(vec!["1".into(), "23".into()]),
         ),
-        (Op::Delete(path()), String::new(), Answer::Nothing),
+        (Op::Delete(path(), None), String::new(), Answer::Nothing),
     ] {
         let all = bytes(&hex);
         assert_eq!(op.read(&mut Reader(&all)), Some(answer), "{op:?}");
