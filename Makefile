@@ -249,7 +249,6 @@ DESTDIR ?=
 
 .PHONY: install
 install: tools-ready ## installs the C library, its header and polyflake.pc in DESTDIR/PREFIX (/usr/local)
-	cargo build -q --locked --release -p polyflake-c
 	tools/install-c $(PREFIX) $(DESTDIR)
 
 .PHONY: header
