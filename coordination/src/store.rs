@@ -67,7 +67,7 @@ pub struct Listing {
     pub incarnation: String,
     /// The space's record, if there is one.
     pub space: Option<SpaceRecord>,
-    /// Whether nothing of Polyflake was ever in this store: only for stores that cannot forget.
+    /// Whether nothing of Polyflake's leases was ever in this store: only for stores that cannot forget. Counters do not matter.
     pub is_new: bool,
     /// The records of the space's nodes, in any order.
     pub nodes: Vec<NodeRecord>,

@@ -10,10 +10,14 @@ use mysql_async::{
     Value,
 };
 
-use super::sql::{bigint, check_format, no_nodes, other_format, whole};
+use super::sql::counters::{self, Columns, Dialect};
+use super::sql::{self, bigint, check_format, no_nodes, not_written, other_format, read_only, whole};
 use super::tls::{self, Check, Files};
 use crate::space::Space;
-use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+use crate::store::{
+    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
+    SpaceRecord, Store, StoreError,
+};
 
 /// Changes of this level can be logged as statements, too. Times are UTC: in
 /// others an hour comes twice. What does not fit is an error and not cut.
@@ -52,6 +56,20 @@ CREATE TABLE polyflake_spaces (
 ) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 COMMENT 'Polyflake: what the leases of nodes have in common, for each shape of IDs'";
 
+/// Before its collation: one in which trailing spaces count, which MySQL and MariaDB name in different ways.
+const COUNTERS: &str = "
+CREATE TABLE IF NOT EXISTS polyflake_counters (
+    namespace VARCHAR(255) NOT NULL,
+    name VARCHAR(100) NOT NULL,
+    format INT NOT NULL COMMENT 'Of this row',
+    last_number BIGINT NOT NULL COMMENT 'No number above it was handed out',
+    version BIGINT NOT NULL COMMENT 'Another after each change, at random',
+    place_index BIGINT NOT NULL COMMENT 'Numbers are this, modulo place_count',
+    place_count BIGINT NOT NULL COMMENT 'How many stores the counter has',
+    updated_at DATETIME NOT NULL COMMENT 'UTC, for people',
+    PRIMARY KEY (namespace, name)
+) ENGINE=InnoDB COMMENT 'Polyflake: how far the numbers of each counter were handed out' DEFAULT CHARACTER SET utf8mb4 COLLATE ";
+
 /// A database of MySQL or MariaDB.
 pub struct MysqlStore {
     opts: Opts,
@@ -72,21 +90,11 @@ struct Open {
     incarnation: &'static str,
 }
 
-/// What ends a call early.
-enum Fault {
-    Mysql(Error),
-    Store(StoreError),
-}
+type Fault = sql::Fault<Error>;
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Self::Mysql(error)
-    }
-}
-
-impl From<StoreError> for Fault {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
+        Self::Client(error)
     }
 }
 
@@ -144,11 +152,7 @@ impl MysqlStore {
         Ok(Self { opts, at, open: None })
     }
 
-    /// The connection is put back by [`end`](Self::end) where a call succeeded: one that was dropped or failed leaves none.
-    async fn begin(&mut self) -> Result<Open, Fault> {
-        if let Some(open) = self.open.take() {
-            return Ok(open);
-        }
+    async fn connect(&self) -> Result<Open, Fault> {
         if self.opts.ssl_opts().is_some() && rustls::crypto::CryptoProvider::get_default().is_none() {
             // The client takes the process's; where another thread was faster there is one as well.
             let _ = rustls::crypto::ring::default_provider().install_default();
@@ -177,64 +181,26 @@ impl MysqlStore {
         Ok(Open { connection, incarnation })
     }
 
-    fn end<T>(&mut self, result: Result<(T, Open), Fault>) -> Result<T, StoreError> {
-        match result {
+    /// A connection that is dropped in a call, or on which one failed, is not used again.
+    async fn call<T>(
+        &mut self,
+        run: impl AsyncFnOnce(&mut Open) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let open = self.open.take();
+        let result = async {
+            let mut open = match open {
+                Some(open) => open,
+                None => self.connect().await?,
+            };
+            Ok((run(&mut open).await?, open))
+        };
+        match result.await {
             Ok((value, open)) => {
                 self.open = Some(open);
                 Ok(value)
             }
-            Err(Fault::Store(StoreError::Unreachable(text))) => {
-                Err(StoreError::Unreachable(format!("{}: {text}", self.at)))
-            }
-            Err(Fault::Store(StoreError::Refused(text))) => {
-                Err(StoreError::Refused(format!("{}: {text}", self.at)))
-            }
-            Err(Fault::Mysql(error)) => Err(explain(&self.at, &error)),
+            Err(fault) => Err(Fault::explain(fault, &self.at, explain)),
         }
-    }
-
-    async fn try_list(&mut self, space: &Space) -> Result<(Listing, Open), Fault> {
-        let mut open = self.begin().await?;
-        let (listing, _) = read(&mut open, space, None).await?;
-        Ok((listing, open))
-    }
-
-    async fn try_put_space(
-        &mut self,
-        space: &Space,
-        expected: Option<&SpaceRecord>,
-        new: &SpaceRecord,
-    ) -> Result<(bool, Open), Fault> {
-        let mut open = self.begin().await?;
-        let written = match expected {
-            Some(expected) => change_space(&mut open, space, expected, new).await,
-            None => make_space(&mut open, space, new).await,
-        }?;
-        Ok((written, open))
-    }
-
-    async fn try_put_node(
-        &mut self,
-        space: &Space,
-        under: &SpaceRecord,
-        expected: Option<&Claim>,
-        new: &NodeRecord,
-    ) -> Result<(Put, Open), Fault> {
-        let mut open = self.begin().await?;
-        if let Some(now_ms) = change_node(&mut open, space, under, expected, new).await? {
-            return Ok((Put { now_ms, outcome: Outcome::Written }, open));
-        }
-        let (listing, _) = read(&mut open, space, Some(new.node)).await?;
-        let found = listing.nodes.into_iter().next();
-        let outcome = if listing.space.as_ref() != Some(under) || listing.incarnation != under.incarnation {
-            Outcome::OtherSpace
-        } else if found.as_ref().map(NodeRecord::claim).as_ref() == expected {
-            // What was in the way is gone again.
-            return Err(StoreError::Unreachable("the record changed meanwhile".into()).into());
-        } else {
-            Outcome::Found(found)
-        };
-        Ok((Put { now_ms: listing.now_ms, outcome }, open))
     }
 }
 
@@ -466,13 +432,13 @@ async fn read(open: &mut Open, space: &Space, node: Option<u64>) -> Result<(List
     let rows: Vec<Row> = open.connection.exec(statement, values).await?;
     let first = rows.first().ok_or_else(|| StoreError::Unreachable("an empty answer".into()))?;
     if column::<i64>(first, 2)? == 0 {
-        return Err(StoreError::Refused("a read-only replica: leases need the primary".into()).into());
+        return Err(read_only().into());
     }
     let mut listing = Listing {
         now_ms: column(first, 0)?,
         incarnation: column(first, 1)?,
         space: None,
-        is_new: names.is_empty(),
+        is_new: !names.iter().any(|name| !name.eq_ignore_ascii_case("polyflake_counters")),
         nodes: Vec::new(),
     };
     if tables.spaces {
@@ -515,7 +481,7 @@ fn explain(at: &str, error: &Error) -> StoreError {
     let unreachable = |text: &dyn fmt::Display| StoreError::Unreachable(format!("{at}: {text}"));
     match error {
         Error::Server(ServerError { code, message, state }) => match code {
-            1054 => other_format("other columns"),
+            1054 => other_format(&format!("other columns ({message})")),
             1290 | 1792 | 1836 => refused(&format_args!("a read-only replica: {message}")),
             1021 | 1114 => unreachable(&format_args!("the disk is full: {message}")),
             // Too many connections of this user.
@@ -548,11 +514,84 @@ fn explain(at: &str, error: &Error) -> StoreError {
     }
 }
 
+impl counters::Client for Open {
+    type Fault = Fault;
+
+    const DIALECT: Dialect = Dialect {
+        writable: WRITABLE,
+        from: " FROM DUAL",
+        unless_there: "",
+        returned: ["LAST_INSERT_ID(", ")"],
+        for_update: " FOR UPDATE",
+        seconds: "UNIX_TIMESTAMP()",
+    };
+
+    fn is_absent(fault: &Fault) -> bool {
+        matches!(fault, Fault::Client(Error::Server(ServerError { code: ABSENT, .. })))
+    }
+
+    async fn rows(&mut self, statement: &str, values: &[counters::Value<'_>]) -> Result<Vec<Columns>, Fault> {
+        let rows: Vec<Row> = self.connection.exec(statement, params(values)).await?;
+        rows.iter().map(|row| (0..row.len()).map(|at| column(row, at)).collect()).collect()
+    }
+
+    async fn change(&mut self, statement: &str, values: &[counters::Value<'_>]) -> Result<bool, Fault> {
+        match self.connection.exec_drop(statement, params(values)).await {
+            Ok(()) => Ok(self.connection.affected_rows() > 0),
+            Err(Error::Server(ServerError { code: DUPLICATE, .. })) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// It comes with the answer as if it were a new row's number.
+    async fn number(
+        &mut self,
+        statement: &str,
+        values: &[counters::Value<'_>],
+    ) -> Result<Option<i64>, Fault> {
+        if !self.change(statement, values).await? {
+            return Ok(None);
+        }
+        let number = self.connection.last_insert_id();
+        let number = number.ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?;
+        Ok(Some(bigint(number)?))
+    }
+
+    async fn begin(&mut self) -> Result<(), Fault> {
+        Ok(self.connection.query_drop("START TRANSACTION").await?)
+    }
+
+    async fn commit(&mut self) -> Result<(), Fault> {
+        Ok(self.connection.query_drop("COMMIT").await?)
+    }
+
+    async fn make_counters(&mut self) -> Result<(), Fault> {
+        let exact: Option<String> = self
+            .connection
+            .query_first(
+                "SELECT COLLATION_NAME FROM information_schema.COLLATIONS \
+                 WHERE COLLATION_NAME IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin') ORDER BY COLLATION_NAME DESC",
+            )
+            .await?;
+        let exact = exact.ok_or_else(|| {
+            StoreError::Refused("counters need MySQL 8.0.17 or MariaDB 10.5, or one that is later".into())
+        })?;
+        Ok(self.connection.query_drop(format!("{COUNTERS}{exact}")).await?)
+    }
+}
+
+fn params(values: &[counters::Value<'_>]) -> Params {
+    let values = values.iter().map(|value| match value {
+        counters::Value::Text(text) => Value::from(text),
+        counters::Value::Number(number) => Value::from(number),
+    });
+    Params::Positional(values.collect())
+}
+
 #[async_trait(?Send)]
 impl Store for MysqlStore {
     async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
-        let result = self.try_list(space).await;
-        self.end(result)
+        self.call(async |open| Ok(read(open, space, None).await?.0)).await
     }
 
     async fn put_space(
@@ -561,8 +600,11 @@ impl Store for MysqlStore {
         expected: Option<&SpaceRecord>,
         new: &SpaceRecord,
     ) -> Result<bool, StoreError> {
-        let result = self.try_put_space(space, expected, new).await;
-        self.end(result)
+        self.call(async |open| match expected {
+            Some(expected) => change_space(open, space, expected, new).await,
+            None => make_space(open, space, new).await,
+        })
+        .await
     }
 
     async fn put_node(
@@ -572,8 +614,32 @@ impl Store for MysqlStore {
         expected: Option<&Claim>,
         new: &NodeRecord,
     ) -> Result<Put, StoreError> {
-        let result = self.try_put_node(space, under, expected, new).await;
-        self.end(result)
+        self.call(async |open| match change_node(open, space, under, expected, new).await? {
+            Some(now_ms) => Ok(Put { now_ms, outcome: Outcome::Written }),
+            None => Ok(not_written(read(open, space, Some(new.node)).await?.0, under, expected)?),
+        })
+        .await
+    }
+
+    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
+        self.call(async |open| counters::reserve(open, counter, reserve).await).await
+    }
+
+    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
+        self.call(async |open| counters::counter(open, counter).await).await
+    }
+
+    async fn put_counter(
+        &mut self,
+        counter: &CounterName,
+        expected: Option<&CounterRecord>,
+        new: &CounterRecord,
+    ) -> Result<bool, StoreError> {
+        self.call(async |open| counters::put_counter(open, counter, expected, new).await).await
+    }
+
+    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
+        self.call(async |open| counters::remove_counter(open, counter).await).await
     }
 
     fn disconnect(&mut self) {

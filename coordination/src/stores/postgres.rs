@@ -14,10 +14,14 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::sql::{bigint, check_format, no_nodes, other_format, whole};
+use super::sql::counters::{self, Columns, Dialect, Value};
+use super::sql::{self, bigint, check_format, no_nodes, not_written, other_format, read_only, whole};
 use super::tls::{self, Check, Files};
 use crate::space::Space;
-use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+use crate::store::{
+    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
+    SpaceRecord, Store, StoreError,
+};
 
 /// Which life of which server; NULL on a standby. `pg_control_checkpoint()` would name the old timeline until the first
 /// checkpoint after a promotion.
@@ -67,6 +71,26 @@ COMMENT ON COLUMN polyflake_nodes.reserved_until IS 'The holder issues below thi
 COMMENT ON COLUMN polyflake_nodes.label IS 'Who holds it';
 COMMENT ON COLUMN polyflake_nodes.since_ms IS 'Unix time';";
 
+const COUNTERS: &str = "
+CREATE TABLE IF NOT EXISTS polyflake_counters (
+    namespace text COLLATE \"C\" NOT NULL,
+    name text COLLATE \"C\" NOT NULL,
+    format integer NOT NULL,
+    last_number bigint NOT NULL,
+    version bigint NOT NULL,
+    place_index bigint NOT NULL,
+    place_count bigint NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (namespace, name)
+);
+COMMENT ON TABLE polyflake_counters IS 'Polyflake: how far the numbers of each counter were handed out';
+COMMENT ON COLUMN polyflake_counters.format IS 'Of this row';
+COMMENT ON COLUMN polyflake_counters.last_number IS 'No number above it was handed out';
+COMMENT ON COLUMN polyflake_counters.version IS 'Another after each change, at random';
+COMMENT ON COLUMN polyflake_counters.place_index IS 'Numbers are this, modulo place_count';
+COMMENT ON COLUMN polyflake_counters.place_count IS 'How many stores the counter has';
+COMMENT ON COLUMN polyflake_counters.updated_at IS 'For people';";
+
 /// A database of PostgreSQL.
 pub struct PostgresStore {
     config: Config,
@@ -90,21 +114,11 @@ struct Open {
     connection: Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>,
 }
 
-/// What ends a call early.
-enum Fault {
-    Postgres(Failure),
-    Store(StoreError),
-}
+type Fault = sql::Fault<Failure>;
 
 impl From<Failure> for Fault {
     fn from(error: Failure) -> Self {
-        Self::Postgres(error)
-    }
-}
-
-impl From<StoreError> for Fault {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
+        Self::Client(error)
     }
 }
 
@@ -196,73 +210,31 @@ impl PostgresStore {
         Ok(Self { config, tls: MakeRustlsConnect::new(tls), at, open: None })
     }
 
-    /// The connection is put back by [`end`](Self::end) where a call succeeded: one that was dropped or failed leaves none.
-    async fn begin(&mut self) -> Result<Open, Failure> {
-        if let Some(open) = self.open.take().filter(|open| !open.client.is_closed()) {
-            return Ok(open);
-        }
+    async fn connect(&self) -> Result<Open, Fault> {
         let (client, connection) = self.config.connect(self.tls.clone()).await?;
         Ok(Open { client, connection: Box::pin(connection) })
     }
 
-    fn end<T>(&mut self, result: Result<(T, Open), Fault>) -> Result<T, StoreError> {
-        match result {
+    /// A connection that is dropped in a call, or on which one failed, is not used again.
+    async fn call<T>(
+        &mut self,
+        run: impl AsyncFnOnce(&mut Open) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let open = self.open.take().filter(|open| !open.client.is_closed());
+        let result = async {
+            let mut open = match open {
+                Some(open) => open,
+                None => self.connect().await?,
+            };
+            Ok((run(&mut open).await?, open))
+        };
+        match result.await {
             Ok((value, open)) => {
                 self.open = Some(open);
                 Ok(value)
             }
-            Err(Fault::Store(StoreError::Unreachable(text))) => {
-                Err(StoreError::Unreachable(format!("{}: {text}", self.at)))
-            }
-            Err(Fault::Store(StoreError::Refused(text))) => {
-                Err(StoreError::Refused(format!("{}: {text}", self.at)))
-            }
-            Err(Fault::Postgres(error)) => Err(explain(&self.at, &error)),
+            Err(fault) => Err(Fault::explain(fault, &self.at, explain)),
         }
-    }
-
-    async fn try_list(&mut self, space: &Space) -> Result<(Listing, Open), Fault> {
-        let mut open = self.begin().await?;
-        let listing = read(&mut open, space, None).await?;
-        Ok((listing, open))
-    }
-
-    async fn try_put_space(
-        &mut self,
-        space: &Space,
-        expected: Option<&SpaceRecord>,
-        new: &SpaceRecord,
-    ) -> Result<(bool, Open), Fault> {
-        let mut open = self.begin().await?;
-        let written = match expected {
-            Some(expected) => change_space(&mut open, space, expected, new).await,
-            None => make_space(&mut open, space, new).await,
-        }?;
-        Ok((written, open))
-    }
-
-    async fn try_put_node(
-        &mut self,
-        space: &Space,
-        under: &SpaceRecord,
-        expected: Option<&Claim>,
-        new: &NodeRecord,
-    ) -> Result<(Put, Open), Fault> {
-        let mut open = self.begin().await?;
-        if let Some(now_ms) = change_node(&mut open, space, under, expected, new).await? {
-            return Ok((Put { now_ms, outcome: Outcome::Written }, open));
-        }
-        let listing = read(&mut open, space, Some(new.node)).await?;
-        let found = listing.nodes.into_iter().next();
-        let outcome = if listing.space.as_ref() != Some(under) || listing.incarnation != under.incarnation {
-            Outcome::OtherSpace
-        } else if found.as_ref().map(NodeRecord::claim).as_ref() == expected {
-            // What was in the way is gone again.
-            return Err(StoreError::Unreachable("the record changed meanwhile".into()).into());
-        } else {
-            Outcome::Found(found)
-        };
-        Ok((Put { now_ms: listing.now_ms, outcome }, open))
     }
 }
 
@@ -460,7 +432,7 @@ async fn tables(open: &mut Open) -> Result<Tables, Fault> {
         "SELECT {NOW}, {INCARNATION}, current_setting('transaction_read_only') = 'on', \
          to_regclass('polyflake_spaces') IS NOT NULL, to_regclass('polyflake_nodes') IS NOT NULL, \
          EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p') AND relname LIKE 'polyflake\\_%' \
-         AND pg_table_is_visible(oid))"
+         AND relname <> 'polyflake_counters' AND pg_table_is_visible(oid))"
     );
     let rows = open.query(&statement, &[]).await?;
     let row = rows.first().ok_or_else(|| StoreError::Unreachable("an empty answer".into()))?;
@@ -472,10 +444,6 @@ async fn tables(open: &mut Open) -> Result<Tables, Fault> {
         nodes: row.try_get(4)?,
         any: row.try_get(5)?,
     })
-}
-
-fn read_only() -> StoreError {
-    StoreError::Refused("a read-only replica: leases need the primary".into())
 }
 
 fn hosts(config: &Config) -> String {
@@ -501,7 +469,7 @@ fn explain(at: &str, error: &Failure) -> StoreError {
         let text = format!("{at}: {message}");
         return match code.code() {
             // UNDEFINED_COLUMN and DATATYPE_MISMATCH.
-            "42703" | "42804" => other_format("other columns"),
+            "42703" | "42804" => other_format(&format!("other columns ({message})")),
             "25006" => StoreError::Refused(format!("{at}: a read-only replica: {message}")),
             "53100" => StoreError::Unreachable(format!("{at}: the disk is full: {message}")),
             // Poolers have this one for most of what they say.
@@ -529,11 +497,76 @@ fn explain(at: &str, error: &Failure) -> StoreError {
     }
 }
 
+impl counters::Client for Open {
+    type Fault = Fault;
+
+    const DIALECT: Dialect = Dialect {
+        writable: "current_setting('transaction_read_only') = 'off'",
+        from: "",
+        unless_there: " ON CONFLICT DO NOTHING",
+        returned: ["", ""],
+        for_update: " FOR UPDATE",
+        seconds: "floor(extract(epoch FROM clock_timestamp()))::bigint",
+    };
+
+    fn is_absent(fault: &Fault) -> bool {
+        matches!(fault, Fault::Client(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE))
+    }
+
+    async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Fault> {
+        let mut parts = statement.split('?');
+        let mut numbered = parts.next().unwrap_or_default().to_owned();
+        for (at, part) in (1_usize..).zip(parts) {
+            numbered.extend(["$", &at.to_string(), part]);
+        }
+        let parameters: Vec<Parameter<'_>> = values
+            .iter()
+            .map(|value| match value {
+                Value::Text(text) => (text as _, Type::TEXT),
+                Value::Number(number) => (number as _, Type::INT8),
+            })
+            .collect();
+        let rows = self.query(&numbered, &parameters).await?;
+        rows.iter().map(|row| (0..row.len()).map(|at| number(row, at)).collect()).collect()
+    }
+
+    async fn change(&mut self, statement: &str, values: &[Value<'_>]) -> Result<bool, Fault> {
+        let statement = format!("{statement} RETURNING 1, {DURABLE} IS NULL");
+        Ok(!self.rows(&statement, values).await?.is_empty())
+    }
+
+    async fn number(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<i64>, Fault> {
+        let statement = format!("{statement} RETURNING last_number, {DURABLE} IS NULL");
+        Ok(self.rows(&statement, values).await?.first().and_then(|row| row.first().copied().flatten()))
+    }
+
+    async fn begin(&mut self) -> Result<(), Fault> {
+        Ok(self.run("BEGIN ISOLATION LEVEL READ COMMITTED").await?)
+    }
+
+    async fn commit(&mut self) -> Result<(), Fault> {
+        Ok(self.run("COMMIT").await?)
+    }
+
+    async fn make_counters(&mut self) -> Result<(), Fault> {
+        Ok(self.run(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK}); {COUNTERS} COMMIT")).await?)
+    }
+}
+
+/// A column of a whole number of any width, or of a truth.
+fn number(row: &Row, at: usize) -> Result<Option<i64>, Fault> {
+    Ok(match *row.columns()[at].type_() {
+        Type::BOOL => row.try_get::<_, Option<bool>>(at)?.map(i64::from),
+        Type::INT2 => row.try_get::<_, Option<i16>>(at)?.map(i64::from),
+        Type::INT4 => row.try_get::<_, Option<i32>>(at)?.map(i64::from),
+        _ => row.try_get(at)?,
+    })
+}
+
 #[async_trait(?Send)]
 impl Store for PostgresStore {
     async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
-        let result = self.try_list(space).await;
-        self.end(result)
+        self.call(async |open| read(open, space, None).await).await
     }
 
     async fn put_space(
@@ -542,8 +575,11 @@ impl Store for PostgresStore {
         expected: Option<&SpaceRecord>,
         new: &SpaceRecord,
     ) -> Result<bool, StoreError> {
-        let result = self.try_put_space(space, expected, new).await;
-        self.end(result)
+        self.call(async |open| match expected {
+            Some(expected) => change_space(open, space, expected, new).await,
+            None => make_space(open, space, new).await,
+        })
+        .await
     }
 
     async fn put_node(
@@ -553,8 +589,32 @@ impl Store for PostgresStore {
         expected: Option<&Claim>,
         new: &NodeRecord,
     ) -> Result<Put, StoreError> {
-        let result = self.try_put_node(space, under, expected, new).await;
-        self.end(result)
+        self.call(async |open| match change_node(open, space, under, expected, new).await? {
+            Some(now_ms) => Ok(Put { now_ms, outcome: Outcome::Written }),
+            None => Ok(not_written(read(open, space, Some(new.node)).await?, under, expected)?),
+        })
+        .await
+    }
+
+    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
+        self.call(async |open| counters::reserve(open, counter, reserve).await).await
+    }
+
+    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
+        self.call(async |open| counters::counter(open, counter).await).await
+    }
+
+    async fn put_counter(
+        &mut self,
+        counter: &CounterName,
+        expected: Option<&CounterRecord>,
+        new: &CounterRecord,
+    ) -> Result<bool, StoreError> {
+        self.call(async |open| counters::put_counter(open, counter, expected, new).await).await
+    }
+
+    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
+        self.call(async |open| counters::remove_counter(open, counter).await).await
     }
 
     fn disconnect(&mut self) {

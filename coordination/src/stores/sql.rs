@@ -1,10 +1,60 @@
 //! What the SQL stores have in common.
 //!
-//! Two tables hold everything: `polyflake_spaces` has a row for each space, `polyflake_nodes` one for each node that was ever
+//! Two tables hold all leases: `polyflake_spaces` has a row for each space, `polyflake_nodes` one for each node that was ever
 //! leased. Each row of `polyflake_spaces` says in which form it is, so that the statement that compares a space's record
 //! sees that too.
+//!
+//! Counters are in a table of their own, `polyflake_counters`, which says nothing of leases: a store without those two
+//! tables is new to leases also where it has this one.
 
-use crate::store::{FORMAT, StoreError};
+pub(super) mod counters;
+
+use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, StoreError};
+
+/// What ends a call early.
+pub(super) enum Fault<E> {
+    Client(E),
+    Store(StoreError),
+}
+
+impl<E> From<StoreError> for Fault<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl<E> Fault<E> {
+    /// With where it was.
+    pub(super) fn explain(self, at: &str, explain: impl FnOnce(&str, &E) -> StoreError) -> StoreError {
+        match self {
+            Self::Client(error) => explain(at, &error),
+            Self::Store(StoreError::Unreachable(text)) => StoreError::Unreachable(format!("{at}: {text}")),
+            Self::Store(StoreError::Refused(text)) => StoreError::Refused(format!("{at}: {text}")),
+        }
+    }
+}
+
+/// Why a node's record was not written, by what was there next.
+pub(super) fn not_written(
+    listing: Listing,
+    under: &SpaceRecord,
+    expected: Option<&Claim>,
+) -> Result<Put, StoreError> {
+    let found = listing.nodes.into_iter().next();
+    let outcome = if listing.space.as_ref() != Some(under) || listing.incarnation != under.incarnation {
+        Outcome::OtherSpace
+    } else if found.as_ref().map(NodeRecord::claim).as_ref() == expected {
+        // What was in the way is gone again.
+        return Err(StoreError::Unreachable("the record changed meanwhile".into()));
+    } else {
+        Outcome::Found(found)
+    };
+    Ok(Put { now_ms: listing.now_ms, outcome })
+}
+
+pub(super) fn read_only() -> StoreError {
+    StoreError::Refused("a read-only replica: the primary is needed".into())
+}
 
 /// For a column: databases have no unsigned 64-bit integers that all of their tools read.
 pub(super) fn bigint(value: u64) -> Result<i64, StoreError> {
@@ -25,7 +75,7 @@ pub(super) fn check_format(found: i64) -> Result<(), StoreError> {
 
 pub(super) fn other_format(found: &str) -> StoreError {
     StoreError::Refused(format!(
-        "the tables polyflake_spaces and polyflake_nodes have {found}, and this version of Polyflake knows format {FORMAT}"
+        "the tables have {found}, and this version of Polyflake knows format {FORMAT}"
     ))
 }
 

@@ -7,12 +7,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior};
 
 use super::forks::NoForks;
+use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::{bigint, check_format, no_nodes, other_format, whole};
 use crate::space::Space;
-use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, Store, StoreError};
+use crate::store::{
+    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
+    SpaceRecord, Store, StoreError,
+};
 
 /// The keeper tries again, and no other call may wait behind this one for long.
 const BUSY: Duration = Duration::from_millis(100);
@@ -38,6 +43,19 @@ CREATE TABLE IF NOT EXISTS polyflake_nodes (
     since_ms INTEGER NOT NULL, -- Unix time
     PRIMARY KEY (namespace, space, node)
 ) STRICT, WITHOUT ROWID;";
+
+const COUNTERS: &str = "
+CREATE TABLE IF NOT EXISTS polyflake_counters (
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    format INTEGER NOT NULL, -- of this row
+    last_number INTEGER NOT NULL, -- no number above it was handed out
+    version INTEGER NOT NULL, -- another after each change, at random
+    place_index INTEGER NOT NULL, -- numbers are this, modulo place_count
+    place_count INTEGER NOT NULL, -- how many stores the counter has
+    updated_at TEXT NOT NULL, -- UTC, for people
+    PRIMARY KEY (namespace, name)
+) STRICT, WITHOUT ROWID";
 
 /// A file that processes of one host share. Its time is the host's clock, its incarnation the file itself.
 #[derive(Debug)]
@@ -70,7 +88,7 @@ impl Identity {
 }
 
 /// What ends a transaction early.
-enum Fault {
+pub(super) enum Fault {
     Sqlite(rusqlite::Error),
     File(io::Error),
     Store(StoreError),
@@ -101,21 +119,21 @@ impl SqliteStore {
         Self { path }
     }
 
-    /// Runs a transaction.
-    fn transact<T>(
+    /// Runs a transaction. It never waits for anything but the file.
+    async fn transact<T>(
         &mut self,
         behavior: TransactionBehavior,
-        run: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Fault>,
+        run: impl AsyncFnOnce(&Transaction<'_>, &str) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
         // A connection of its own for each: it is cheap, and a child that is forked later inherits nothing of it.
         let _no_forks = NoForks::begin();
-        self.try_transact(behavior, run).map_err(|fault| explain(&self.path, fault))
+        self.try_transact(behavior, run).await.map_err(|fault| explain(&self.path, fault))
     }
 
-    fn try_transact<T>(
+    async fn try_transact<T>(
         &mut self,
         behavior: TransactionBehavior,
-        run: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Fault>,
+        run: impl AsyncFnOnce(&Transaction<'_>, &str) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let path = &self.path;
         let Open { mut connection, file } = Open::new(path)?;
@@ -132,7 +150,7 @@ impl SqliteStore {
         if Identity::of(path)? != file {
             return Err(StoreError::Unreachable(format!("{}: the file was replaced", path.display())).into());
         }
-        let result = run(&transaction, &file.incarnation())?;
+        let result = run(&transaction, &file.incarnation()).await?;
         transaction.commit()?;
         Ok(result)
     }
@@ -233,7 +251,7 @@ fn explain(path: &Path, fault: Fault) -> StoreError {
             _ => {
                 let text = error.to_string();
                 if text.contains("no such column") || text.contains("has no column") {
-                    return other_format("other columns");
+                    return other_format(&format!("other columns ({text})"));
                 }
                 StoreError::Refused(format!("{path}: {text}"))
             }
@@ -282,17 +300,74 @@ fn node_record(row: &Row<'_>) -> Result<NodeRecord, Fault> {
     })
 }
 
+impl counters::Client for &Transaction<'_> {
+    type Fault = Fault;
+
+    const DIALECT: Dialect = Dialect {
+        writable: "true",
+        from: "",
+        unless_there: " ON CONFLICT DO NOTHING",
+        returned: ["", ""],
+        for_update: "",
+        seconds: "CAST(strftime('%s', 'now') AS INTEGER)",
+    };
+
+    fn is_absent(fault: &Fault) -> bool {
+        matches!(fault, Fault::Sqlite(error) if error.to_string().contains("no such table: polyflake_counters"))
+    }
+
+    async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Fault> {
+        let mut statement = self.prepare(statement)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query(parameters(values))?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            all.push((0..columns).map(|at| row.get(at)).collect::<Result<_, _>>()?);
+        }
+        Ok(all)
+    }
+
+    async fn change(&mut self, statement: &str, values: &[Value<'_>]) -> Result<bool, Fault> {
+        Ok(self.execute(statement, parameters(values))? > 0)
+    }
+
+    async fn number(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<i64>, Fault> {
+        let rows = self.rows(&format!("{statement} RETURNING last_number"), values).await?;
+        Ok(rows.first().and_then(|row| row.first().copied().flatten()))
+    }
+
+    /// Each call is one.
+    async fn begin(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    async fn make_counters(&mut self) -> Result<(), Fault> {
+        Ok(self.execute_batch(COUNTERS)?)
+    }
+}
+
+fn parameters<'a>(values: &'a [Value<'a>]) -> impl rusqlite::Params + 'a {
+    rusqlite::params_from_iter(values.iter().map(|value| match value {
+        Value::Text(text) => ToSqlOutput::from(*text),
+        Value::Number(number) => ToSqlOutput::from(*number),
+    }))
+}
+
 #[async_trait(?Send)]
 impl Store for SqliteStore {
     async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
-        self.transact(TransactionBehavior::Deferred, |transaction, incarnation| {
+        self.transact(TransactionBehavior::Deferred, async |transaction, incarnation| {
             let tables = tables(transaction)?;
             let has = |name| tables.iter().any(|table| table == name);
             let mut listing = Listing {
                 now_ms: now_ms(),
                 incarnation: incarnation.into(),
                 space: None,
-                is_new: tables.is_empty(),
+                is_new: !tables.iter().any(|table| table != "polyflake_counters"),
                 nodes: Vec::new(),
             };
             if has("polyflake_spaces") {
@@ -309,6 +384,7 @@ impl Store for SqliteStore {
             }
             Ok(listing)
         })
+        .await
     }
 
     async fn put_space(
@@ -317,7 +393,7 @@ impl Store for SqliteStore {
         expected: Option<&SpaceRecord>,
         new: &SpaceRecord,
     ) -> Result<bool, StoreError> {
-        self.transact(TransactionBehavior::Immediate, |transaction, incarnation| {
+        self.transact(TransactionBehavior::Immediate, async |transaction, incarnation| {
             let has_spaces = tables(transaction)?.iter().any(|table| table == "polyflake_spaces");
             let found = if has_spaces { space_record(transaction, space)? } else { None };
             if found.as_ref() != expected || new.incarnation != incarnation {
@@ -338,6 +414,7 @@ impl Store for SqliteStore {
             )?;
             Ok(true)
         })
+        .await
     }
 
     async fn put_node(
@@ -347,7 +424,7 @@ impl Store for SqliteStore {
         expected: Option<&Claim>,
         new: &NodeRecord,
     ) -> Result<Put, StoreError> {
-        self.transact(TransactionBehavior::Immediate, |transaction, incarnation| {
+        self.transact(TransactionBehavior::Immediate, async |transaction, incarnation| {
             let now_ms = now_ms();
             let tables = tables(transaction)?;
             let has = |name| tables.iter().any(|table| table == name);
@@ -383,6 +460,40 @@ impl Store for SqliteStore {
             ))?;
             put(Outcome::Written)
         })
+        .await
+    }
+
+    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
+        self.transact(TransactionBehavior::Immediate, async |mut transaction, _| {
+            counters::reserve(&mut transaction, counter, reserve).await
+        })
+        .await
+    }
+
+    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
+        self.transact(TransactionBehavior::Deferred, async |mut transaction, _| {
+            counters::counter(&mut transaction, counter).await
+        })
+        .await
+    }
+
+    async fn put_counter(
+        &mut self,
+        counter: &CounterName,
+        expected: Option<&CounterRecord>,
+        new: &CounterRecord,
+    ) -> Result<bool, StoreError> {
+        self.transact(TransactionBehavior::Immediate, async |mut transaction, _| {
+            counters::put_counter(&mut transaction, counter, expected, new).await
+        })
+        .await
+    }
+
+    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
+        self.transact(TransactionBehavior::Immediate, async |mut transaction, _| {
+            counters::remove_counter(&mut transaction, counter).await
+        })
+        .await
     }
 
     fn disconnect(&mut self) {

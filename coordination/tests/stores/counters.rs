@@ -209,7 +209,7 @@ fn a_place_of_several(open: Open<'_>) {
                 let now = store.counter(&counter).await.unwrap();
                 let raised = CounterRecord { place, ..record(last) };
                 assert_eq!(store.put_counter(&counter, now.as_ref(), &raised).await, Ok(true));
-                let lowest = (last + 1..).find(|number| number % 3 == index).unwrap();
+                let lowest = (last + 1..=last + 3).find(|number| number % 3 == index).unwrap();
                 let numbers = take(&mut store, &counter, &reserve(2)).await;
                 assert_eq!(listed(&numbers), [lowest, lowest + 3]);
                 let now = CounterRecord { last: lowest + 3, version: numbers.version, place };
@@ -467,12 +467,13 @@ fn many_at_once(open: Open<'_>) {
     }
 }
 
-fn one_of_many_makes_it(open: Open<'_>) {
+/// Also where nothing is there before, not even a table.
+pub(crate) fn one_of_many_makes_it(open: Open<'_>) {
     const THREADS: u64 = 8;
     for round in 0..4 {
         let counter = counter(&format!("race-{round}"));
         let barrier = Barrier::new(usize::try_from(THREADS).unwrap());
-        let firsts: Vec<u64> = thread::scope(|scope| {
+        let mut firsts: Vec<u64> = thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
                 .map(|_| {
                     let (counter, barrier) = (&counter, &barrier);
@@ -485,20 +486,18 @@ fn one_of_many_makes_it(open: Open<'_>) {
                             })
                             .await;
                             let numbers = take(&mut store, counter, &only(1)).await;
-                            assert!(numbers.first > 100);
-                            // Who made it before the first number was taken.
                             (numbers.first, made)
                         })
                     })
                 })
                 .collect();
             let all: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            // None, where the one that did had no answer and tried again.
             assert!(all.iter().filter(|(_, made)| *made).count() <= 1);
             all.into_iter().map(|(first, _)| first).collect()
         });
-        let mut sorted = firsts;
-        sorted.sort_unstable();
-        assert_eq!(sorted, (101..=100 + THREADS).collect::<Vec<_>>());
+        firsts.sort_unstable();
+        assert_eq!(firsts, (101..=100 + THREADS).collect::<Vec<_>>());
     }
 }
 

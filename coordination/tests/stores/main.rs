@@ -7,6 +7,7 @@ mod suite;
 
 mod etcd;
 mod mysql;
+mod others;
 mod postgres;
 mod redis;
 #[cfg(unix)]

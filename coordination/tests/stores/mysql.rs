@@ -4,9 +4,13 @@ use std::slice::from_ref;
 use std::sync::Arc;
 use std::thread;
 
+use mysql_async::Row;
+use mysql_async::prelude::Queryable;
 use polyflake_coordination::stores::MysqlStore;
 use polyflake_coordination::{Outcome, SpaceRecord, Store, StoreError};
 
+use super::counters;
+use super::others::{self, Database, Run, TABLES_OF_MYSQL};
 use super::servers::free_port;
 use super::servers::mariadb::MariaDb;
 use super::suite::{self, Kind, block, node, prepare, space};
@@ -33,6 +37,94 @@ fn every_history() {
     assert!(shown.starts_with("timestamp:41<<22|sequence:12<<0@1288834974657/1ms\t5\thost-"), "{shown}");
     let comment = "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_NAME = 'polyflake_nodes'";
     assert_eq!(server.sql(comment), "Polyflake: which process has which node");
+}
+
+/// A client that is none of ours.
+fn theirs(url: &str) -> Run {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let url = url.to_owned();
+    let mut client = runtime.block_on(async { mysql_async::Conn::from_url(&url).await.unwrap() });
+    Box::new(move |statement| {
+        runtime.block_on(async {
+            let rows: Vec<Row> = client.query(statement).await.unwrap();
+            let numbers = |row: &Row| (0..row.len()).map(|at| row.get(at).unwrap()).collect();
+            (rows.iter().map(numbers).collect(), client.affected_rows())
+        })
+    })
+}
+
+#[test]
+fn every_history_of_counters() {
+    let server = MariaDb::new();
+    // None of these may matter.
+    server.sql("SET GLOBAL time_zone = '+05:30', sql_mode = '', tx_isolation = 'READ-UNCOMMITTED'");
+    server.sql("ALTER DATABASE test CHARACTER SET latin1 COLLATE latin1_swedish_ci");
+    // Where counters are first, leases find a new store all the same.
+    let listing = || block(async { open(&server.url()).list(&space("first")).await.unwrap() });
+    block(counters::made(&|| open(&server.url()), &counters::counter("first"), &counters::record(7)));
+    assert!(listing().is_new);
+    counters::all(&|| open(&server.url()));
+    assert!(!listing().is_new);
+    let shown = "SELECT namespace, name, last_number, ABS(TIMESTAMPDIFF(MINUTE, updated_at, UTC_TIMESTAMP())) < 60 \
+                 FROM test.polyflake_counters WHERE name = 'first'";
+    assert_eq!(server.sql(shown), "counters\tfirst\t7\t1");
+}
+
+#[test]
+fn many_make_the_table_of_counters_at_once() {
+    let server = MariaDb::new();
+    for _ in 0..5 {
+        counters::one_of_many_makes_it(&|| open(&server.url()));
+        server.sql("DROP TABLE test.polyflake_counters");
+    }
+}
+
+#[test]
+fn counters_in_tables_of_others() {
+    let server = MariaDb::new();
+    server.sql("SET GLOBAL sql_mode = '', tx_isolation = 'READ-UNCOMMITTED'");
+    let url = server.url();
+    let connect = || {
+        let url = url.clone();
+        others::on_a_thread(move || theirs(&url))
+    };
+    let database = Database { connect: &connect, begin: "BEGIN", now: "now()", seconds: "unix_timestamp()" };
+    others::all(&|| open(&server.url()), &database, &TABLES_OF_MYSQL);
+}
+
+#[test]
+fn counters_that_cannot_work_are_refused() {
+    let server = MariaDb::new();
+    let (url, counter) = (server.url(), counters::counter("orders"));
+    block(async {
+        let wrong = &mut open(&url.replace("secret-of-polyflake", "wrong-secret"));
+        counters::refused(wrong, &counter, "Access denied").await;
+        let nobody = &mut open(&format!("mysql://a:secret@127.0.0.1:{}/test", free_port()));
+        counters::unreachable(nobody, &counter).await;
+        server.sql("CREATE DATABASE empty; GRANT SELECT, INSERT ON empty.* TO polyflake@'%'");
+        let mut store = open(&url.replace("/test", "/empty"));
+        let refused = store.put_counter(&counter, None, &counters::record(0)).await;
+        let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
+        assert!(text.contains("CREATE command denied"), "{text}");
+        let mut store = counters::made(&|| open(&url), &counter, &counters::record(0)).await;
+
+        // A replica that is read-only, for whom it is and for whom it is not.
+        server.sql("SET GLOBAL read_only = 1");
+        for right in ["GRANT USAGE", "GRANT READ ONLY ADMIN"] {
+            server.sql(&format!("{right} ON *.* TO polyflake@'%'"));
+            store.disconnect();
+            counters::refused(&mut store, &counter, "a read-only replica").await;
+        }
+        server.sql("SET GLOBAL read_only = 0");
+        assert_eq!(counters::take(&mut store, &counter, &counters::only(1)).await.first, 1);
+        for (change, says) in [
+            ("UPDATE test.polyflake_counters SET format = 2", "have format 2"),
+            ("ALTER TABLE test.polyflake_counters CHANGE COLUMN format form INT", "have other columns"),
+        ] {
+            server.sql(change);
+            counters::refused(&mut store, &counter, says).await;
+        }
+    });
 }
 
 #[test]

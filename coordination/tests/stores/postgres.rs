@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::thread;
 
 use polyflake_coordination::stores::PostgresStore;
-use polyflake_coordination::{Outcome, Store, StoreError};
+use polyflake_coordination::{CounterName, Outcome, Schema, Store, StoreError};
+use tokio_postgres::SimpleQueryMessage;
 
+use super::counters;
+use super::others::{self, Database, Run, TABLES};
 use super::servers::free_port;
 use super::servers::pgbouncer::PgBouncer;
 use super::servers::postgres::Postgres;
@@ -42,6 +45,118 @@ fn every_history_through_a_pooler() {
     suite::all(&|| open(&pooler.url()), Kind { is_new: true });
     // What was set for a transaction has not stayed in a connection of others.
     assert_eq!(server.sql("test", "SELECT count(*) > 0 FROM polyflake_nodes"), "t");
+}
+
+/// A client that is none of ours.
+fn theirs(url: &str) -> Run {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (client, connection) = runtime.block_on(tokio_postgres::connect(url, tokio_postgres::NoTls)).unwrap();
+    runtime.spawn(connection);
+    Box::new(move |statement| {
+        let (mut rows, mut changed) = (Vec::new(), 0);
+        for message in runtime.block_on(client.simple_query(statement)).unwrap() {
+            match message {
+                SimpleQueryMessage::Row(row) => {
+                    rows.push((0..row.len()).map(|at| row.get(at).unwrap().parse().unwrap()).collect());
+                }
+                SimpleQueryMessage::CommandComplete(rows) => changed = rows,
+                _ => {}
+            }
+        }
+        (rows, changed)
+    })
+}
+
+#[test]
+fn every_history_of_counters() {
+    let server = Postgres::new();
+    // Where counters are first, leases find a new store all the same.
+    let listing = || block(async { open(&server.url()).list(&space("first")).await.unwrap() });
+    block(counters::made(&|| open(&server.url()), &counters::counter("first"), &counters::record(7)));
+    assert!(listing().is_new);
+    counters::all(&|| open(&server.url()));
+    assert!(!listing().is_new);
+    let shown = "SELECT namespace, name, last_number, updated_at > now() - interval '1 hour' \
+                 FROM polyflake_counters WHERE name = 'first'";
+    assert_eq!(server.sql("test", shown), "counters|first|7|t");
+    let comment = server.sql("test", "SELECT obj_description('polyflake_counters'::regclass)");
+    assert_eq!(comment, "Polyflake: how far the numbers of each counter were handed out");
+}
+
+#[test]
+fn every_history_of_counters_through_a_pooler() {
+    let server = Postgres::new();
+    let pooler = PgBouncer::new(server.server.port());
+    counters::all(&|| open(&pooler.url()));
+    let url = server.url();
+    let connect = || {
+        let url = url.clone();
+        others::on_a_thread(move || theirs(&url))
+    };
+    let database = Database { connect: &connect, begin: "BEGIN", now: "now()", seconds: SECONDS };
+    others::all(&|| open(&pooler.url()), &database, &TABLES);
+}
+
+const SECONDS: &str = "extract(epoch FROM now())::bigint";
+
+#[test]
+fn many_make_the_table_of_counters_at_once() {
+    let server = Postgres::new();
+    for _ in 0..5 {
+        counters::one_of_many_makes_it(&|| open(&server.url()));
+        server.sql("test", "DROP TABLE polyflake_counters");
+    }
+}
+
+#[test]
+fn counters_in_tables_of_others() {
+    let server = Postgres::new();
+    let url = server.url();
+    let connect = || {
+        let url = url.clone();
+        others::on_a_thread(move || theirs(&url))
+    };
+    let database = Database { connect: &connect, begin: "BEGIN", now: "now()", seconds: SECONDS };
+    others::all(&|| open(&server.url()), &database, &TABLES);
+}
+
+#[test]
+fn counters_that_cannot_work_are_refused() {
+    let server = Postgres::new();
+    let (url, counter) = (server.url(), counters::counter("orders"));
+    block(async {
+        let wrong = &mut open(&url.replace("secret-of-polyflake", "wrong-secret"));
+        counters::refused(wrong, &counter, "password authentication failed").await;
+        let nobody = &mut open(&format!("postgres://a:secret@127.0.0.1:{}/test", free_port()));
+        counters::unreachable(nobody, &counter).await;
+        server
+            .sql("test", "REVOKE CREATE ON SCHEMA public FROM PUBLIC; ALTER SCHEMA public OWNER TO postgres");
+        let mut store = open(&url);
+        let refused = store.put_counter(&counter, None, &counters::record(0)).await;
+        let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
+        assert!(text.ends_with("permission denied for schema public"), "{text}");
+        server.sql("test", "GRANT CREATE ON SCHEMA public TO PUBLIC");
+        let mut store = counters::made(&|| open(&url), &counter, &counters::record(0)).await;
+
+        server.sql("test", "ALTER DATABASE test SET default_transaction_read_only = on");
+        store.disconnect();
+        counters::refused(&mut store, &counter, "a read-only replica").await;
+        server.sql("postgres", "ALTER DATABASE test RESET default_transaction_read_only");
+        store.disconnect();
+        for (change, says) in [
+            ("UPDATE polyflake_counters SET format = 2", "have format 2"),
+            ("ALTER TABLE polyflake_counters RENAME COLUMN format TO form", "have other columns"),
+        ] {
+            server.sql("test", change);
+            counters::refused(&mut store, &counter, says).await;
+        }
+        server.sql("test", "ALTER TABLE polyflake_counters RENAME COLUMN form TO format");
+        server.sql("test", "UPDATE polyflake_counters SET format = 1");
+        // A standby.
+        let standby = server.standby();
+        counters::refused(&mut open(&standby.url()), &counter, "a read-only replica").await;
+        assert_eq!(counters::take(&mut store, &counter, &counters::only(1)).await.first, 1);
+    });
 }
 
 #[test]
@@ -280,6 +395,32 @@ fn synchronous_commit_is_never_off() {
         let other = suite::space("other");
         assert!(prepared.store.put_space(&other, None, record).await.unwrap());
         assert_eq!(server.sql("test", "SELECT string_agg(setting, ' ') FROM seen"), "on on on on");
+
+        // And of counters, in the tables of others as well.
+        let counter = counters::counter("orders");
+        let mut store = counters::made(&|| open(&server.url()), &counter, &counters::record(0)).await;
+        server.sql("test", &format!("{}; GRANT ALL ON leaf_alloc TO polyflake", TABLES[0]));
+        for table in ["polyflake_counters", "leaf_alloc"] {
+            server.sql(
+                "test",
+                &format!(
+                    "CREATE CONSTRAINT TRIGGER see AFTER INSERT OR UPDATE OR DELETE ON {table} \
+                     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()"
+                ),
+            );
+        }
+        server.sql("test", "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('orders', 1)");
+        server.sql("test", "TRUNCATE seen");
+        counters::take(&mut store, &counter, &counters::only(1)).await;
+        let now = store.counter(&counter).await.unwrap();
+        assert!(store.put_counter(&counter, now.as_ref(), &counters::record(9)).await.unwrap());
+        assert!(store.remove_counter(&counter).await.unwrap());
+        assert!(store.put_counter(&counter, None, &counters::record(9)).await.unwrap());
+        let leaf = CounterName { schema: Schema::Leaf, ..counter };
+        counters::take(&mut store, &leaf, &counters::only(1)).await;
+        let now = store.counter(&leaf).await.unwrap();
+        assert!(store.put_counter(&leaf, now.as_ref(), &counters::record(9)).await.unwrap());
+        assert_eq!(server.sql("test", "SELECT string_agg(setting, ' ') FROM seen"), "on on on on on on");
     });
 }
 

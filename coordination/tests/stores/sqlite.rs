@@ -8,6 +8,8 @@ use polyflake_coordination::stores::SqliteStore;
 use polyflake_coordination::{Outcome, Store, StoreError};
 use rusqlite::Connection;
 
+use super::counters;
+use super::others::{self, Database, Run, TABLES};
 use super::suite::{self, Kind, block, node, prepare, space};
 
 struct Fresh {
@@ -32,6 +34,90 @@ fn open(path: &Path) -> Box<dyn Store> {
 fn every_history() {
     let fresh = Fresh::new();
     suite::all(&|| open(&fresh.path()), Kind { is_new: true });
+}
+
+/// A client that is none of ours.
+fn theirs(path: &Path) -> Run {
+    let client = Connection::open(path).unwrap();
+    client.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+    client.pragma_update(None, "synchronous", "off").unwrap();
+    Box::new(move |statement| {
+        let mut statement = client.prepare(statement).unwrap();
+        let columns = statement.column_count();
+        if columns == 0 {
+            return (Vec::new(), u64::try_from(statement.execute([]).unwrap()).unwrap());
+        }
+        let rows = statement.query_map([], |row| (0..columns).map(|at| row.get(at)).collect());
+        (rows.unwrap().collect::<Result<_, _>>().unwrap(), 0)
+    })
+}
+
+#[test]
+fn every_history_of_counters() {
+    let fresh = Fresh::new();
+    let path = fresh.path();
+    // Where counters are first, leases find a new store all the same.
+    let listing = || block(async { open(&path).list(&space("first")).await.unwrap() });
+    block(counters::made(&|| open(&path), &counters::counter("first"), &counters::record(7)));
+    assert!(listing().is_new);
+    counters::all(&|| open(&path));
+    assert!(!listing().is_new);
+    let shown: (String, String, i64, bool) = Connection::open(&path)
+        .unwrap()
+        .query_row(
+            "SELECT namespace, name, last_number, updated_at > datetime('now', '-1 hour') \
+             FROM polyflake_counters WHERE name = 'first'",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+        )
+        .unwrap();
+    assert_eq!(shown, ("counters".into(), "first".into(), 7, true));
+}
+
+#[test]
+fn many_make_the_table_of_counters_at_once() {
+    for _ in 0..5 {
+        let fresh = Fresh::new();
+        counters::one_of_many_makes_it(&|| open(&fresh.path()));
+    }
+}
+
+#[test]
+fn counters_in_tables_of_others() {
+    let fresh = Fresh::new();
+    let path = fresh.path();
+    block(async { open(&path).list(&space("first")).await.unwrap() });
+    let connect = || theirs(&path);
+    let (now, seconds) = ("CURRENT_TIMESTAMP", "unixepoch()");
+    let database = Database { connect: &connect, begin: "BEGIN IMMEDIATE", now, seconds };
+    others::all(&|| open(&path), &database, &TABLES);
+}
+
+#[test]
+fn counters_that_cannot_work_are_refused() {
+    let fresh = Fresh::new();
+    let (path, counter) = (fresh.path(), counters::counter("orders"));
+    block(async {
+        let nowhere = &mut open(&fresh.folder.path().join("no/such/folder.db"));
+        counters::refused(nowhere, &counter, "No such file").await;
+        let mut store = counters::made(&|| open(&path), &counter, &counters::record(0)).await;
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let text = format!("{}: the database is locked", path.display());
+        let locked = store.reserve(&counter, &counters::only(1)).await;
+        assert_eq!(locked, Err(StoreError::Unreachable(text)));
+        // Readers are not kept away.
+        assert_eq!(store.counter(&counter).await.unwrap().unwrap().last, 0);
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(counters::take(&mut store, &counter, &counters::only(1)).await.first, 1);
+        for (change, says) in [
+            ("UPDATE polyflake_counters SET format = 2", "have format 2"),
+            ("ALTER TABLE polyflake_counters RENAME COLUMN format TO form", "have other columns"),
+        ] {
+            other.execute_batch(change).unwrap();
+            counters::refused(&mut store, &counter, says).await;
+        }
+    });
 }
 
 #[test]

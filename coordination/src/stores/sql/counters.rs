@@ -1,0 +1,545 @@
+//! Counters in SQL stores: in Polyflake's own table, and in those of Leaf, tinyid and `CosId`, beside their own servers.
+//!
+//! Statements have `?` where values go, one after the other. All that they read are whole numbers.
+
+use super::{bigint, check_format, whole};
+use crate::store::{
+    CounterName, CounterRecord, FORMAT, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema, StoreError,
+};
+
+/// The table of the counters, for statements and texts.
+const OWN: &str = "polyflake_counters";
+
+/// A value of a statement.
+#[derive(Clone, Copy)]
+pub(in crate::stores) enum Value<'a> {
+    Text(&'a str),
+    Number(i64),
+}
+
+/// A row's columns.
+pub(in crate::stores) type Columns = Vec<Option<i64>>;
+
+/// What differs between the databases.
+pub(in crate::stores) struct Dialect {
+    /// A condition: this server takes changes. For some accounts a replica does, too.
+    pub(in crate::stores) writable: &'static str,
+    /// Between the values of a new row and their condition.
+    pub(in crate::stores) from: &'static str,
+    /// After it: so that a row that is there is no error.
+    pub(in crate::stores) unless_there: &'static str,
+    /// Around a number that [`Client::number`] returns.
+    pub(in crate::stores) returned: [&'static str; 2],
+    /// After a statement that reads a row which its transaction changes.
+    pub(in crate::stores) for_update: &'static str,
+    /// Unix time in whole seconds.
+    pub(in crate::stores) seconds: &'static str,
+}
+
+/// A connection to a database.
+pub(in crate::stores) trait Client {
+    type Fault: From<StoreError>;
+
+    const DIALECT: Dialect;
+
+    /// Whether it says that a table is not there.
+    fn is_absent(fault: &Self::Fault) -> bool;
+
+    /// The rows of a statement that changes nothing.
+    async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Self::Fault>;
+
+    /// Changes at most one row, and returns whether there was one.
+    async fn change(&mut self, statement: &str, values: &[Value<'_>]) -> Result<bool, Self::Fault>;
+
+    /// Changes at most one row, and returns what its `last_number` is then.
+    async fn number(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<i64>, Self::Fault>;
+
+    /// Begins a transaction whose reads see what others committed.
+    async fn begin(&mut self) -> Result<(), Self::Fault>;
+
+    async fn commit(&mut self) -> Result<(), Self::Fault>;
+
+    /// Makes [`OWN`] where it is absent.
+    async fn make_counters(&mut self) -> Result<(), Self::Fault>;
+}
+
+/// As [`Store::reserve`](crate::Store::reserve).
+pub(in crate::stores) async fn reserve<C: Client>(
+    client: &mut C,
+    counter: &CounterName,
+    reserve: &Reserve,
+) -> Result<Reserved, C::Fault> {
+    let Place { index, count: stride } = reserve.place;
+    if !(1..=Reserve::MAX_COUNT).contains(&reserve.count) || index >= stride || stride > Place::MAX_COUNT {
+        return Err(StoreError::Refused(format!("no such numbers can be asked for: {reserve:?}")).into());
+    }
+    if let Some(table) = Others::of(counter, C::DIALECT.seconds) {
+        return table.reserve(client, reserve).await;
+    }
+    let Dialect { writable, returned: [before, after], .. } = C::DIALECT;
+    // To the lowest number of the place, and on to the last one that is asked for. At most 2^43.
+    let ahead =
+        "1 + (place_index + place_count - 1 - last_number % place_count) % place_count + ? * place_count";
+    let statement = format!(
+        "UPDATE {OWN} SET last_number = {before}last_number + {ahead}{after}, version = ?, \
+         updated_at = CURRENT_TIMESTAMP \
+         WHERE namespace = ? AND name = ? AND format = {FORMAT} AND place_index = ? AND place_count = ? \
+         AND last_number >= ? AND last_number <= {LAST_NUMBER} - ({ahead}) AND {writable}"
+    );
+    let more = bigint(reserve.count - 1)?;
+    // Not the next one: databases that do not return what was there could not say which that is.
+    let version = random()?;
+    let values = [
+        Value::Number(more),
+        Value::Number(version),
+        Value::Text(&counter.namespace),
+        Value::Text(&counter.name),
+        Value::Number(bigint(index)?),
+        Value::Number(bigint(stride)?),
+        Value::Number(bigint(reserve.seen.min(LAST_NUMBER))?),
+        Value::Number(more),
+    ];
+    match client.number(&statement, &values).await {
+        Ok(Some(last)) => {
+            let last = whole(last)?;
+            let first = (reserve.count - 1).checked_mul(stride).and_then(|rest| last.checked_sub(rest));
+            let first = first.ok_or_else(|| StoreError::Unreachable("numbers below 0".into()))?;
+            let version = Some(whole(version)?);
+            return Ok(Reserved::Numbers(Numbers { first, stride, count: reserve.count, version }));
+        }
+        Ok(None) => {}
+        Err(fault) if C::is_absent(&fault) => return Ok(Reserved::Found(None)),
+        Err(fault) => return Err(fault),
+    }
+    let found = read(client, counter).await?;
+    if found.is_some_and(|found| {
+        let next = first(found.last + 1, found.place).checked_add((reserve.count - 1) * stride);
+        found.place == reserve.place && found.last >= reserve.seen && next.is_some_and(|at| at <= LAST_NUMBER)
+    }) {
+        // What was in the way is gone again.
+        return Err(StoreError::Unreachable("the counter changed meanwhile".into()).into());
+    }
+    Ok(Reserved::Found(found))
+}
+
+/// As [`Store::counter`](crate::Store::counter).
+pub(in crate::stores) async fn counter<C: Client>(
+    client: &mut C,
+    counter: &CounterName,
+) -> Result<Option<CounterRecord>, C::Fault> {
+    match Others::of(counter, C::DIALECT.seconds) {
+        Some(table) => Ok(table.row(client, "").await?.map(|row| row.record())),
+        None => read(client, counter).await,
+    }
+}
+
+/// As [`Store::put_counter`](crate::Store::put_counter).
+pub(in crate::stores) async fn put_counter<C: Client>(
+    client: &mut C,
+    counter: &CounterName,
+    expected: Option<&CounterRecord>,
+    new: &CounterRecord,
+) -> Result<bool, C::Fault> {
+    if let Some(table) = Others::of(counter, C::DIALECT.seconds) {
+        return match expected {
+            Some(expected) => table.put(client, expected, new).await,
+            None => Err(table.not_ours("makes none").into()),
+        };
+    }
+    let version = new.version.ok_or_else(|| StoreError::Refused("a counter without a version".into()))?;
+    let values = [
+        Value::Number(bigint(new.last)?),
+        Value::Number(bigint(version)?),
+        Value::Number(bigint(new.place.index)?),
+        Value::Number(bigint(new.place.count)?),
+        Value::Text(&counter.namespace),
+        Value::Text(&counter.name),
+    ];
+    let written = match expected {
+        None => insert(client, &values).await?,
+        Some(CounterRecord { version: None, .. }) => false,
+        Some(CounterRecord { version: Some(version), .. }) => {
+            let statement = format!(
+                "UPDATE {OWN} SET last_number = ?, version = ?, place_index = ?, place_count = ?, \
+                 updated_at = CURRENT_TIMESTAMP \
+                 WHERE namespace = ? AND name = ? AND version = ? AND format = {FORMAT} AND {}",
+                C::DIALECT.writable
+            );
+            let mut values = values.to_vec();
+            values.push(Value::Number(bigint(*version)?));
+            or_absent::<C>(client.change(&statement, &values).await)?
+        }
+    };
+    if !written {
+        // For another format, and for a server that takes no changes.
+        read(client, counter).await?;
+    }
+    Ok(written)
+}
+
+async fn insert<C: Client>(client: &mut C, values: &[Value<'_>]) -> Result<bool, C::Fault> {
+    let Dialect { from, writable, unless_there, .. } = C::DIALECT;
+    let statement = format!(
+        "INSERT INTO {OWN} (last_number, version, place_index, place_count, namespace, name, format, updated_at) \
+         SELECT ?, ?, ?, ?, ?, ?, {FORMAT}, CURRENT_TIMESTAMP{from} WHERE {writable}{unless_there}"
+    );
+    match client.change(&statement, values).await {
+        Err(fault) if C::is_absent(&fault) => {
+            client.make_counters().await?;
+            client.change(&statement, values).await
+        }
+        changed => changed,
+    }
+}
+
+/// As [`Store::remove_counter`](crate::Store::remove_counter).
+pub(in crate::stores) async fn remove_counter<C: Client>(
+    client: &mut C,
+    counter: &CounterName,
+) -> Result<bool, C::Fault> {
+    if let Some(table) = Others::of(counter, C::DIALECT.seconds) {
+        return Err(table.not_ours("removes none").into());
+    }
+    let statement = format!(
+        "DELETE FROM {OWN} WHERE namespace = ? AND name = ? AND format = {FORMAT} AND {}",
+        C::DIALECT.writable
+    );
+    let values = [Value::Text(&counter.namespace), Value::Text(&counter.name)];
+    let removed = or_absent::<C>(client.change(&statement, &values).await)?;
+    if !removed {
+        read(client, counter).await?;
+    }
+    Ok(removed)
+}
+
+/// Nothing was changed where the table is absent.
+fn or_absent<C: Client>(changed: Result<bool, C::Fault>) -> Result<bool, C::Fault> {
+    match changed {
+        Err(fault) if C::is_absent(&fault) => Ok(false),
+        changed => changed,
+    }
+}
+
+/// The record in Polyflake's own table.
+async fn read<C: Client>(client: &mut C, counter: &CounterName) -> Result<Option<CounterRecord>, C::Fault> {
+    let statement = format!(
+        "SELECT present.writable, c.format, c.last_number, c.version, c.place_index, c.place_count \
+         FROM (SELECT {} AS writable) present LEFT JOIN {OWN} c ON c.namespace = ? AND c.name = ?",
+        C::DIALECT.writable
+    );
+    let values = [Value::Text(&counter.namespace), Value::Text(&counter.name)];
+    let rows = match client.rows(&statement, &values).await {
+        Err(fault) if C::is_absent(&fault) => return Ok(None),
+        rows => rows?,
+    };
+    let row = rows.first().ok_or_else(|| StoreError::Unreachable("an empty answer".into()))?;
+    check_writable(row)?;
+    let Some(format) = column(row, 1)? else { return Ok(None) };
+    check_format(format)?;
+    let number = |at| filled(row, at, OWN);
+    let place = Place { index: number(4)?, count: number(5)? };
+    if place.index >= place.count {
+        return Err(StoreError::Refused(format!("a row of {OWN} has place {place:?}")).into());
+    }
+    Ok(Some(CounterRecord { last: number(2)?, version: Some(number(3)?), place }))
+}
+
+fn check_writable(row: &Columns) -> Result<(), StoreError> {
+    if column(row, 0)? == Some(0) { Err(super::read_only()) } else { Ok(()) }
+}
+
+fn column(row: &Columns, at: usize) -> Result<Option<i64>, StoreError> {
+    row.get(at).copied().ok_or_else(|| StoreError::Unreachable("a row that is cut off".into()))
+}
+
+fn filled(row: &Columns, at: usize, table: &str) -> Result<u64, StoreError> {
+    let value =
+        column(row, at)?.ok_or_else(|| StoreError::Refused(format!("a column of {table} is empty")))?;
+    whole(value)
+}
+
+/// A version that no record had: of 63 bits, as columns have.
+fn random() -> Result<i64, StoreError> {
+    let random = getrandom::u64().map_err(|error| StoreError::Unreachable(error.to_string()))?;
+    bigint(random >> 1)
+}
+
+/// The lowest number of a place that is not below another. Places of the tables of others are wider than ours.
+fn first(from: u64, place: Place) -> u64 {
+    from.saturating_add((place.index + place.count - from % place.count) % place.count)
+}
+
+/// A counter in a table of others.
+struct Others {
+    /// What their software is called.
+    whose: &'static str,
+    table: &'static str,
+    /// The column with the row's name.
+    key: &'static str,
+    /// The row's name.
+    name: String,
+    /// The column that says how far numbers were handed out.
+    bound: &'static str,
+    /// How far that is above the next number that may be handed out: Leaf's segments are [before, after), and those of the
+    /// others (before, after].
+    below_next: u64,
+    /// Step, stride, remainder and version.
+    columns: &'static str,
+    versioned: bool,
+    /// What else is set in a change.
+    also: String,
+}
+
+/// A row of [`Others`].
+struct Row {
+    /// No number from it was handed out.
+    next: u64,
+    /// The least that is taken.
+    step: u64,
+    place: Place,
+    version: Option<u64>,
+}
+
+impl Row {
+    const fn record(&self) -> CounterRecord {
+        CounterRecord { last: self.next.saturating_sub(1), version: self.version, place: self.place }
+    }
+}
+
+impl Others {
+    fn of(counter: &CounterName, seconds: &str) -> Option<Self> {
+        match counter.schema {
+            Schema::Polyflake => None,
+            Schema::Leaf => Some(Self {
+                whose: "Leaf",
+                table: "leaf_alloc",
+                key: "biz_tag",
+                name: counter.name.clone(),
+                bound: "max_id",
+                below_next: 0,
+                columns: "step, 1, 0, 0",
+                versioned: false,
+                also: String::new(),
+            }),
+            Schema::Tinyid => Some(Self {
+                whose: "tinyid",
+                table: "tiny_id_info",
+                key: "biz_type",
+                name: counter.name.clone(),
+                bound: "max_id",
+                below_next: 1,
+                columns: "step, delta, remainder, version",
+                versioned: true,
+                also: ", update_time = CURRENT_TIMESTAMP".into(),
+            }),
+            Schema::Cosid => Some(Self {
+                whose: "CosId",
+                table: "cosid",
+                key: "name",
+                name: format!("{}.{}", counter.namespace, counter.name),
+                bound: "last_max_id",
+                below_next: 1,
+                columns: "1, 1, 0, 0",
+                versioned: false,
+                also: format!(", last_fetch_time = {seconds}"),
+            }),
+        }
+    }
+
+    fn not_ours(&self, does: &str) -> StoreError {
+        let Self { whose, table, key, name, .. } = self;
+        StoreError::Refused(format!(
+            "{table} is {whose}'s table, and Polyflake {does} of its rows: that of {key} {name:?} is yours"
+        ))
+    }
+
+    /// The row, if there is one.
+    async fn row<C: Client>(&self, client: &mut C, lock: &str) -> Result<Option<Row>, C::Fault> {
+        let Self { table, key, bound, columns, .. } = self;
+        let writable = C::DIALECT.writable;
+        let statement = format!("SELECT {writable}, {bound}, {columns} FROM {table} WHERE {key} = ?{lock}");
+        let rows = client.rows(&statement, &[Value::Text(&self.name)]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        check_writable(row)?;
+        let number = |at| filled(row, at, table);
+        let place = Place { index: number(4)?, count: number(3)? };
+        if place.index >= place.count {
+            let text = format!(
+                "the row {:?} of {table} has delta {} and remainder {}: a remainder is below its delta",
+                self.name, place.count, place.index
+            );
+            return Err(StoreError::Refused(text).into());
+        }
+        let next = number(1)? + self.below_next;
+        // Some have none, and it is only a wish.
+        let step = column(row, 2)?.and_then(|step| u64::try_from(step).ok()).unwrap_or(0);
+        let version = if self.versioned { Some(number(5)?) } else { None };
+        Ok(Some(Row { next, step, place, version }))
+    }
+
+    /// Takes all up to a number, where the row is as expected.
+    async fn set<C: Client>(
+        &self,
+        client: &mut C,
+        [expected_next, next]: [u64; 2],
+        [expected_version, version]: [Option<u64>; 2],
+    ) -> Result<bool, C::Fault> {
+        let Self { table, key, bound, also, .. } = self;
+        let writable = C::DIALECT.writable;
+        let column = |next: u64| {
+            let bound = next.checked_sub(self.below_next);
+            bigint(bound.ok_or_else(|| StoreError::Refused("numbers begin at 1".into()))?)
+        };
+        let (mut set, mut compared) = ("", bound);
+        let mut values = vec![Value::Number(column(next)?)];
+        let mut old = column(expected_next)?;
+        if let (Some(expected), Some(version)) = (expected_version, version) {
+            (set, compared) = (", version = ?", &"version");
+            values.push(Value::Number(bigint(version)?));
+            old = bigint(expected)?;
+        }
+        values.extend([Value::Text(&self.name), Value::Number(old)]);
+        let statement = format!(
+            "UPDATE {table} SET {bound} = ?{set}{also} WHERE {key} = ? AND {compared} = ? AND {writable}"
+        );
+        client.change(&statement, &values).await
+    }
+
+    /// In one transaction, in which the row is locked.
+    async fn reserve<C: Client>(&self, client: &mut C, reserve: &Reserve) -> Result<Reserved, C::Fault> {
+        client.begin().await?;
+        let row = self.row(client, C::DIALECT.for_update).await?;
+        let reserved = match row {
+            None => Reserved::Found(None),
+            Some(row) => match self.plan(&row, reserve) {
+                None => Reserved::Found(Some(row.record())),
+                Some((numbers, next)) => {
+                    let written = self.set(client, [row.next, next], [row.version, numbers.version]).await?;
+                    if !written {
+                        return Err(StoreError::Unreachable("the row changed meanwhile".into()).into());
+                    }
+                    Reserved::Numbers(numbers)
+                }
+            },
+        };
+        client.commit().await?;
+        Ok(reserved)
+    }
+
+    /// The numbers, and the next one then.
+    fn plan(&self, row: &Row, reserve: &Reserve) -> Option<(Numbers, u64)> {
+        let Row { next, step, place, version } = *row;
+        if row.record().last < reserve.seen {
+            return None;
+        }
+        let first = first(next, place);
+        let least = (reserve.count - 1).checked_mul(place.count)?.checked_add(first)?.checked_add(1)?;
+        // One more than a column holds where that is the last number.
+        let most = LAST_NUMBER + self.below_next;
+        if least > most {
+            return None;
+        }
+        let after = next.saturating_add(step).clamp(least, most);
+        let count = (after - 1 - first) / place.count + 1;
+        let version = version.map(|version| version + 1);
+        Some((Numbers { first, stride: place.count, count, version }, after))
+    }
+
+    /// Only the bound, and the version where there is one, are compared and written.
+    async fn put<C: Client>(
+        &self,
+        client: &mut C,
+        expected: &CounterRecord,
+        new: &CounterRecord,
+    ) -> Result<bool, C::Fault> {
+        let versions = if self.versioned { [expected.version, new.version] } else { [None, None] };
+        if self.versioned && versions.contains(&None) {
+            return Err(StoreError::Refused(format!("a row of {} without a version", self.table)).into());
+        }
+        let written =
+            self.set(client, [expected.last, new.last].map(|last| last.saturating_add(1)), versions).await?;
+        if !written {
+            // For a server that takes no changes.
+            self.row(client, "").await?;
+        }
+        Ok(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tinyid(next: u64, step: u64, place: Place) -> (Others, Row) {
+        let name = CounterName { namespace: "n".into(), name: "c".into(), schema: Schema::Tinyid };
+        (Others::of(&name, "").unwrap(), Row { next, step, place, version: Some(7) })
+    }
+
+    /// `SegmentId` of tinyid: what it hands out of (before, after].
+    fn segment_id(before: u64, after: u64, place: Place) -> Vec<u64> {
+        let mut current = i128::from(before);
+        let (delta, remainder) = (i128::from(place.count), i128::from(place.index));
+        if current % delta != remainder {
+            for _ in 0..=delta {
+                current += 1;
+                if current % delta == remainder {
+                    current -= delta;
+                    break;
+                }
+            }
+        }
+        let mut numbers = Vec::new();
+        loop {
+            current += delta;
+            if current > i128::from(after) {
+                return numbers;
+            }
+            numbers.push(u64::try_from(current).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_segment_has_the_numbers_that_tinyid_takes_from_it() {
+        for delta in 1..8 {
+            for index in 0..delta {
+                let place = Place { index, count: delta };
+                for (before, step) in (0..30).flat_map(|before| (0..25).map(move |step| (before, step))) {
+                    for count in 1..5 {
+                        let (table, row) = tinyid(before + 1, step, place);
+                        let reserve = Reserve { count, place: Place::ONLY, seen: 0 };
+                        let (numbers, next) = table.plan(&row, &reserve).unwrap();
+                        let after = next - 1;
+                        let all = segment_id(before, after, place);
+                        let ours: Vec<_> =
+                            (0..numbers.count).map(|at| numbers.first + at * numbers.stride).collect();
+                        assert_eq!(ours, all, "{place:?} ({before}, {after}]");
+                        assert!(numbers.count >= count && after >= before + step);
+                        // No more than one or the other needs.
+                        assert!(after == before + step || numbers.count == count);
+                        assert_eq!(numbers.version, Some(8));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_above_the_last_number() {
+        let reserve = |count| Reserve { count, place: Place::ONLY, seen: 0 };
+        for step in [0, 1, 5, 1 << 31, u64::MAX] {
+            let (table, row) = tinyid(LAST_NUMBER - 4, step, Place::ONLY);
+            assert!(table.plan(&row, &reserve(6)).is_none());
+            let (numbers, next) = table.plan(&row, &reserve(5)).unwrap();
+            assert_eq!((numbers.first, numbers.count, next), (LAST_NUMBER - 4, 5, LAST_NUMBER + 1));
+            let (numbers, next) = table.plan(&row, &reserve(1)).unwrap();
+            assert_eq!((numbers.count, next), (step.clamp(1, 5), LAST_NUMBER - 4 + numbers.count));
+            let (table, row) = tinyid(LAST_NUMBER + 1, step, Place::ONLY);
+            assert!(table.plan(&row, &reserve(1)).is_none());
+            // As wide as a column can say.
+            let wide = Place { index: LAST_NUMBER - 1, count: LAST_NUMBER };
+            let (table, row) = tinyid(1, step, wide);
+            assert!(table.plan(&row, &reserve(2)).is_none());
+            assert_eq!(table.plan(&row, &reserve(1)).unwrap().0.first, LAST_NUMBER - 1);
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Counters in the tables of Leaf, tinyid and `CosId`, beside what their own servers do.
+
+use std::sync::mpsc;
+use std::thread;
+
+use polyflake_coordination::{
+    CounterName, CounterRecord, LAST_NUMBER, Place, Reserve, Reserved, Schema, Store, StoreError,
+};
+
+use super::counters::{self, listed, only, take};
+use super::suite::{Open, block};
+
+/// Runs one statement: what it returns, which are whole numbers, and how many rows it changed.
+pub(crate) type Run = Box<dyn FnMut(&str) -> (Vec<Vec<i64>>, u64)>;
+
+/// On a thread of its own: a client that waits cannot do so where another one does.
+pub(crate) fn on_a_thread(connect: impl FnOnce() -> Run + Send + 'static) -> Run {
+    let (send, statements) = mpsc::channel::<String>();
+    let (answer, answers) = mpsc::channel();
+    thread::spawn(move || {
+        let mut run = connect();
+        for statement in statements {
+            answer.send(run(&statement)).unwrap();
+        }
+    });
+    Box::new(move |statement| {
+        send.send(statement.into()).unwrap();
+        answers.recv().expect("the statement failed")
+    })
+}
+
+/// A database, as their servers use it.
+pub(crate) struct Database<'a> {
+    /// Opens one more connection.
+    pub(crate) connect: &'a (dyn Fn() -> Run + Sync),
+    /// Begins a transaction that sees what others committed.
+    pub(crate) begin: &'a str,
+    /// The present, and in seconds of Unix time: their servers know MySQL only.
+    pub(crate) now: &'a str,
+    pub(crate) seconds: &'a str,
+}
+
+/// As in their scripts, without what only MySQL knows.
+pub(crate) const TABLES: [&str; 3] = [
+    "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint NOT NULL DEFAULT '1', \
+     step int NOT NULL, description varchar(256) DEFAULT NULL, \
+     update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag))",
+    "CREATE TABLE tiny_id_info (id bigint NOT NULL, biz_type varchar(63) NOT NULL DEFAULT '', \
+     begin_id bigint NOT NULL DEFAULT '0', max_id bigint NOT NULL DEFAULT '0', step int DEFAULT '0', \
+     delta int NOT NULL DEFAULT '1', remainder int NOT NULL DEFAULT '0', \
+     create_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00', \
+     update_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00', version bigint NOT NULL DEFAULT '0', \
+     PRIMARY KEY (id), UNIQUE (biz_type))",
+    "CREATE TABLE cosid (name varchar(100) NOT NULL, last_max_id bigint NOT NULL DEFAULT 0, \
+     last_fetch_time bigint NOT NULL DEFAULT 0, PRIMARY KEY (name))",
+];
+
+/// As in their scripts.
+pub(crate) const TABLES_OF_MYSQL: [&str; 3] = [
+    "CREATE TABLE `leaf_alloc` (
+      `biz_tag` varchar(128)  NOT NULL DEFAULT '',
+      `max_id` bigint(20) NOT NULL DEFAULT '1',
+      `step` int(11) NOT NULL,
+      `description` varchar(256)  DEFAULT NULL,
+      `update_time` timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+      PRIMARY KEY (`biz_tag`)
+    ) ENGINE=InnoDB",
+    "CREATE TABLE `tiny_id_info` (
+      `id` bigint(20) NOT NULL AUTO_INCREMENT,
+      `biz_type` varchar(63) NOT NULL DEFAULT '',
+      `begin_id` bigint(20) NOT NULL DEFAULT '0',
+      `max_id` bigint(20) NOT NULL DEFAULT '0',
+      `step` int(11) DEFAULT '0',
+      `delta` int(11) NOT NULL DEFAULT '1',
+      `remainder` int(11) NOT NULL DEFAULT '0',
+      `create_time` timestamp NOT NULL DEFAULT '2010-01-01 00:00:00',
+      `update_time` timestamp NOT NULL DEFAULT '2010-01-01 00:00:00',
+      `version` bigint(20) NOT NULL DEFAULT '0',
+      PRIMARY KEY (`id`),
+      UNIQUE KEY `uniq_biz_type` (`biz_type`)
+    ) ENGINE=InnoDB AUTO_INCREMENT=1 DEFAULT CHARSET=utf8",
+    "create table if not exists cosid
+    (
+        name            varchar(100)    not null comment '{namespace}.{name}',
+        last_max_id     bigint unsigned not null default 0,
+        last_fetch_time bigint unsigned not null default 0,
+        constraint cosid_pk
+            primary key (name)
+    ) engine = InnoDB",
+];
+
+/// Runs every history on a database that has none of the tables yet.
+pub(crate) fn all(open: Open<'_>, database: &Database<'_>, tables: &[&str]) {
+    let mut run = (database.connect)();
+    for (schema, says) in
+        [(Schema::Leaf, "leaf_alloc"), (Schema::Tinyid, "tiny_id_info"), (Schema::Cosid, "cosid")]
+    {
+        block(no_table(open, &counter(schema, "orders"), says));
+    }
+    for table in tables {
+        run(table);
+    }
+    for schema in [Schema::Leaf, Schema::Tinyid, Schema::Cosid] {
+        block(no_row(open, &counter(schema, "orders")));
+    }
+    block(leaf(open, &mut run));
+    block(tinyid(open, &mut run));
+    block(cosid(open, &mut run));
+    beside_their_servers(open, database, &mut run);
+    for (schema, change) in [
+        (Schema::Leaf, "ALTER TABLE leaf_alloc RENAME COLUMN step TO stride"),
+        (Schema::Tinyid, "ALTER TABLE tiny_id_info RENAME COLUMN version TO revision"),
+        (Schema::Cosid, "ALTER TABLE cosid RENAME COLUMN last_max_id TO max_id"),
+    ] {
+        run(change);
+        block(async {
+            let mut store = open();
+            let refused = store.reserve(&counter(schema, "orders"), &only(1)).await;
+            let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
+            assert!(text.contains("other columns"), "{text}");
+        });
+    }
+}
+
+fn counter(schema: Schema, name: &str) -> CounterName {
+    CounterName { namespace: "shop".into(), name: name.into(), schema }
+}
+
+async fn no_table(open: Open<'_>, counter: &CounterName, table: &str) {
+    let mut store = open();
+    let (old, new) = (counters::record(1), counters::record(2));
+    for refused in [
+        store.reserve(counter, &only(1)).await.map(drop),
+        store.counter(counter).await.map(drop),
+        store.put_counter(counter, None, &new).await.map(drop),
+        store.put_counter(counter, Some(&old), &new).await.map(drop),
+        store.remove_counter(counter).await.map(drop),
+    ] {
+        let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
+        assert!(text.contains(table), "{text}");
+    }
+}
+
+async fn no_row(open: Open<'_>, counter: &CounterName) {
+    let mut store = open();
+    let new = counters::record(2);
+    for _ in 0..2 {
+        assert_eq!(store.reserve(counter, &only(1)).await, Ok(Reserved::Found(None)));
+        assert_eq!(store.counter(counter).await, Ok(None));
+        assert_eq!(store.put_counter(counter, Some(&counters::record(1)), &new).await, Ok(false));
+    }
+    for (refused, says) in [
+        (store.put_counter(counter, None, &new).await, "Polyflake makes none of its rows"),
+        (store.remove_counter(counter).await, "Polyflake removes none of its rows"),
+    ] {
+        let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
+        assert!(text.contains(says) && text.contains("orders"), "{text}");
+    }
+    assert_eq!(store.counter(counter).await, Ok(None));
+}
+
+/// All that the store has of a counter without a version.
+fn at(last: u64) -> CounterRecord {
+    CounterRecord { last, version: None, place: Place::ONLY }
+}
+
+async fn leaf(open: Open<'_>, run: &mut Run) {
+    let (mut store, orders) = (open(), counter(Schema::Leaf, "orders"));
+    run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10), ('zero', 0, 2)");
+    assert_eq!(store.counter(&orders).await, Ok(Some(at(0))));
+    // The row's step, or what is asked for.
+    let numbers = take(&mut store, &orders, &only(3)).await;
+    assert_eq!((numbers.first, numbers.stride, numbers.count, numbers.version), (1, 1, 10, None));
+    let other_place = Reserve { place: Place { index: 1, count: 3 }, ..only(25) };
+    let numbers = take(&mut store, &orders, &other_place).await;
+    assert_eq!((numbers.first, numbers.stride, numbers.count), (11, 1, 25));
+    assert_eq!(store.counter(&orders).await, Ok(Some(at(35))));
+    let seen = Reserve { seen: 36, ..only(1) };
+    assert_eq!(store.reserve(&orders, &seen).await, Ok(Reserved::Found(Some(at(35)))));
+    // Given back once.
+    assert_eq!(store.put_counter(&orders, Some(&at(34)), &at(20)).await, Ok(false));
+    assert_eq!(store.put_counter(&orders, Some(&at(35)), &at(20)).await, Ok(true));
+    assert_eq!(store.put_counter(&orders, Some(&at(35)), &at(20)).await, Ok(false));
+    let row = "SELECT max_id, step FROM leaf_alloc WHERE biz_tag = 'orders'";
+    assert_eq!(run(row).0, [[21, 10]]);
+    // What Leaf hands out of such a row begins with 0.
+    assert_eq!(listed(&take(&mut store, &counter(Schema::Leaf, "zero"), &only(1)).await), [0, 1]);
+    // The end: its segments do not have their upper end.
+    run(&format!("UPDATE leaf_alloc SET max_id = {} WHERE biz_tag = 'orders'", LAST_NUMBER - 5));
+    let left = Ok(Reserved::Found(Some(at(LAST_NUMBER - 6))));
+    assert_eq!(store.reserve(&orders, &only(6)).await, left);
+    let numbers = take(&mut store, &orders, &only(5)).await;
+    assert_eq!((numbers.first, numbers.count), (LAST_NUMBER - 5, 5));
+    assert_eq!(store.reserve(&orders, &only(1)).await, Ok(Reserved::Found(Some(at(LAST_NUMBER - 1)))));
+    run("UPDATE leaf_alloc SET max_id = -7 WHERE biz_tag = 'orders'");
+    let refused = store.reserve(&orders, &only(1)).await;
+    assert!(matches!(&refused, Err(StoreError::Refused(text)) if text.contains("-7")), "{refused:?}");
+}
+
+async fn tinyid(open: Open<'_>, run: &mut Run) {
+    let (mut store, orders) = (open(), counter(Schema::Tinyid, "orders"));
+    run("INSERT INTO tiny_id_info (id, biz_type, max_id, step, delta, remainder, version) \
+         VALUES (1, 'orders', 0, 10, 3, 1, 5), (2, 'no step', 0, NULL, 2, 0, 0), (3, 'wrong', 0, 10, 2, 2, 0)");
+    let place = Place { index: 1, count: 3 };
+    let record = |last, version| CounterRecord { last, version: Some(version), place };
+    assert_eq!(store.counter(&orders).await, Ok(Some(record(0, 5))));
+    let numbers = take(&mut store, &orders, &only(2)).await;
+    assert_eq!((listed(&numbers), numbers.version), (vec![1, 4, 7, 10], Some(6)));
+    let numbers = take(&mut store, &orders, &only(5)).await;
+    assert_eq!((listed(&numbers), numbers.version), (vec![13, 16, 19, 22, 25], Some(7)));
+    let numbers = take(&mut store, &orders, &only(1)).await;
+    assert_eq!((listed(&numbers), numbers.version), (vec![28, 31, 34], Some(8)));
+    assert_eq!(store.counter(&orders).await, Ok(Some(record(35, 8))));
+    let seen = Reserve { seen: 36, ..only(1) };
+    assert_eq!(store.reserve(&orders, &seen).await, Ok(Reserved::Found(Some(record(35, 8)))));
+    // Compared on the version, as the row has one.
+    assert_eq!(store.put_counter(&orders, Some(&record(35, 7)), &record(28, 9)).await, Ok(false));
+    assert_eq!(store.put_counter(&orders, Some(&record(35, 8)), &record(28, 9)).await, Ok(true));
+    assert_eq!(store.put_counter(&orders, Some(&record(35, 8)), &record(1, 10)).await, Ok(false));
+    let columns =
+        "SELECT max_id, step, delta, remainder, version FROM tiny_id_info WHERE biz_type = 'orders'";
+    assert_eq!(run(columns).0, [[28, 10, 3, 1, 9]]);
+    let changed = "SELECT COUNT(*) FROM tiny_id_info WHERE update_time > '2020-01-01 00:00:00'";
+    assert_eq!(run(changed).0, [[1]]);
+    assert_eq!(listed(&take(&mut store, &orders, &only(1)).await), [31, 34, 37]);
+
+    assert_eq!(listed(&take(&mut store, &counter(Schema::Tinyid, "no step"), &only(3)).await), [2, 4, 6]);
+    let refused = store.reserve(&counter(Schema::Tinyid, "wrong"), &only(1)).await;
+    let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
+    assert!(text.contains("delta 2 and remainder 2"), "{text}");
+    assert_eq!(run("SELECT max_id, version FROM tiny_id_info WHERE id = 3").0, [[0, 0]]);
+    run(&format!("UPDATE tiny_id_info SET max_id = {} WHERE id = 1", LAST_NUMBER - 3));
+    let numbers = take(&mut store, &orders, &only(1)).await;
+    // 2^63-1 is 1 modulo 3.
+    assert_eq!(listed(&numbers), [LAST_NUMBER]);
+    let found = store.reserve(&orders, &only(1)).await;
+    assert!(matches!(found, Ok(Reserved::Found(Some(record))) if record.last == LAST_NUMBER), "{found:?}");
+}
+
+async fn cosid(open: Open<'_>, run: &mut Run) {
+    let (mut store, orders) = (open(), counter(Schema::Cosid, "orders"));
+    run(
+        "INSERT INTO cosid (name, last_max_id, last_fetch_time) VALUES ('shop.orders', 0, 0), ('orders', 99, 0)",
+    );
+    assert_eq!(store.counter(&orders).await, Ok(Some(at(0))));
+    let numbers = take(&mut store, &orders, &only(3)).await;
+    assert_eq!((numbers.first, numbers.stride, numbers.count, numbers.version), (1, 1, 3, None));
+    assert_eq!(listed(&take(&mut store, &orders, &only(2)).await), [4, 5]);
+    let seen = Reserve { seen: 6, ..only(1) };
+    assert_eq!(store.reserve(&orders, &seen).await, Ok(Reserved::Found(Some(at(5)))));
+    assert_eq!(store.put_counter(&orders, Some(&at(4)), &at(3)).await, Ok(false));
+    assert_eq!(store.put_counter(&orders, Some(&at(5)), &at(3)).await, Ok(true));
+    assert_eq!(store.put_counter(&orders, Some(&at(5)), &at(3)).await, Ok(false));
+    let row = "SELECT last_max_id FROM cosid WHERE last_fetch_time > 1700000000 AND name = 'shop.orders'";
+    assert_eq!(run(row).0, [[3]]);
+    run(&format!("UPDATE cosid SET last_max_id = {} WHERE name = 'shop.orders'", LAST_NUMBER - 2));
+    assert_eq!(store.reserve(&orders, &only(3)).await, Ok(Reserved::Found(Some(at(LAST_NUMBER - 2)))));
+    assert_eq!(listed(&take(&mut store, &orders, &only(2)).await), [LAST_NUMBER - 1, LAST_NUMBER]);
+    assert_eq!(store.reserve(&orders, &only(1)).await, Ok(Reserved::Found(Some(at(LAST_NUMBER)))));
+}
+
+const ROUNDS: usize = 100;
+
+/// Two of their servers and two processes of ours on one row: nothing twice, and nothing left out.
+fn beside_their_servers(open: Open<'_>, database: &Database<'_>, run: &mut Run) {
+    run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('both', 1, 7)");
+    run("INSERT INTO tiny_id_info (id, biz_type, begin_id, max_id, step, delta, remainder) \
+         VALUES (9, 'both', 1, 1, 10, 3, 2)");
+    run("INSERT INTO cosid (name, last_max_id, last_fetch_time) VALUES ('shop.both', 0, 0)");
+    for (schema, first, stride, theirs) in [
+        (Schema::Leaf, 1, 1, leaf_server as fn(&mut Run, &Database<'_>) -> Vec<u64>),
+        (Schema::Tinyid, 2, 3, tinyid_server),
+        (Schema::Cosid, 1, 1, cosid_server),
+    ] {
+        let counter = counter(schema, "both");
+        let mut all: Vec<u64> = Vec::new();
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for _ in 0..2 {
+                threads.push(scope.spawn(|| {
+                    let mut run = (database.connect)();
+                    (0..ROUNDS).flat_map(|_| theirs(&mut run, database)).collect::<Vec<_>>()
+                }));
+                threads.push(scope.spawn(|| {
+                    block(async {
+                        let (mut store, mut mine): (Box<dyn Store>, _) = (open(), Vec::new());
+                        for at in 0..ROUNDS {
+                            let count = u64::try_from(at % 13 + 1).unwrap();
+                            let numbers = take(&mut store, &counter, &only(count)).await;
+                            assert!(numbers.count >= count);
+                            mine.extend(listed(&numbers));
+                        }
+                        mine
+                    })
+                }));
+            }
+            for thread in threads {
+                all.extend(thread.join().unwrap());
+            }
+        });
+        all.sort_unstable();
+        let expected: Vec<_> = (0..).map(|at| first + at * stride).take(all.len()).collect();
+        assert!(all == expected, "{schema:?}: {all:?}");
+        assert!(all.len() > 4 * ROUNDS);
+    }
+}
+
+fn unsigned(value: i64) -> u64 {
+    value.try_into().unwrap()
+}
+
+/// `IDAllocMapper.updateMaxId` and `getLeafAlloc`, and what `SegmentIDGenImpl` hands out then.
+fn leaf_server(run: &mut Run, database: &Database<'_>) -> Vec<u64> {
+    run(database.begin);
+    run("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'both'");
+    let found = run("SELECT max_id, step FROM leaf_alloc WHERE biz_tag = 'both'").0;
+    run("COMMIT");
+    let (max_id, step) = (found[0][0], found[0][1]);
+    (unsigned(max_id - step)..unsigned(max_id)).collect()
+}
+
+/// `DbSegmentIdServiceImpl.getNextSegmentId`, and what `SegmentId` hands out then.
+fn tinyid_server(run: &mut Run, database: &Database<'_>) -> Vec<u64> {
+    loop {
+        let query =
+            "select id, max_id, step, delta, remainder, version from tiny_id_info where biz_type = 'both'";
+        let row = run(query).0.remove(0);
+        let [id, max_id, step, delta, remainder, version] = row[..] else { panic!("{row:?}") };
+        let (now, new) = (database.now, max_id + step);
+        let update = format!(
+            "update tiny_id_info set max_id= {new}, update_time={now}, version=version+1 \
+             where id={id} and max_id={max_id} and version={version} and biz_type='both'"
+        );
+        if run(&update).1 == 1 {
+            let all = max_id + 1..=new;
+            return all.filter(|number| number % delta == remainder).map(unsigned).collect();
+        }
+    }
+}
+
+/// `JdbcIdSegmentDistributor.nextMaxId`.
+fn cosid_server(run: &mut Run, database: &Database<'_>) -> Vec<u64> {
+    let (step, seconds) = (10, database.seconds);
+    run(database.begin);
+    let increment = format!(
+        "update cosid set last_max_id=(last_max_id + {step}),last_fetch_time={seconds} where name = 'shop.both';"
+    );
+    assert_eq!(run(&increment).1, 1);
+    let max_id = run("select last_max_id from cosid where name = 'shop.both';").0[0][0];
+    run("COMMIT");
+    (unsigned(max_id - step) + 1..=unsigned(max_id)).collect()
+}
