@@ -194,7 +194,10 @@ impl Task {
                 removed.map(Answer::Done)
             }
         };
-        let _ = self.gave(line, answer.as_ref().map(drop).map_err(Refusal::clone));
+        // There may be too few for a block, and some for the next segment.
+        if self.step.is_none() || !matches!(answer, Err(Refusal::End)) {
+            let _ = self.gave(line, answer.as_ref().map(drop).map_err(Refusal::clone));
+        }
         self.shared.answer(ask, answer.map_err(|refusal| trouble(line, &refusal)));
     }
 
