@@ -281,6 +281,7 @@ impl Counter {
             line.wake.notify_one();
             return Ok(run.first);
         }
+        shared.counts.waits.fetch_add(1, Ordering::Relaxed);
         match self.here()?.ask(What::Run(wanted), wait)? {
             Answer::Run(run) => Ok(run.first),
             Answer::Record(_) | Answer::Done(_) => Err(other_answer().into()),
