@@ -715,6 +715,11 @@ impl Shared {
         None
     }
 
+    /// For the task of a store: whether a call asks something.
+    pub(crate) fn has_ask(&self, at: usize) -> bool {
+        lock(&self.state).lines.get(at).is_some_and(|line| !line.asks.is_empty())
+    }
+
     /// For the task of a store.
     pub(crate) fn answer(&self, ask: &Ask, answer: Result<Answer, Trouble>) {
         *lock(&ask.answer) = Some(answer);

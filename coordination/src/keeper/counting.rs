@@ -99,15 +99,17 @@ impl Task {
             self.pause(line, true).await;
         }
         while !self.is_over() {
-            while let Some(ask) = shared.next_ask(self.at) {
-                self.answer(line, &ask).await;
-            }
             let wants_more = self.step.is_some() && line.segments.wants_more();
-            if wants_more && Instant::now() >= self.next {
+            if Instant::now() < self.next {
+                // A call that is told why not asks again at once.
+                self.pause(line, wants_more || shared.has_ask(self.at)).await;
+            } else if let Some(ask) = shared.next_ask(self.at) {
+                self.answer(line, &ask).await;
+            } else if wants_more {
                 let _ = self.fetch(line).await;
-                continue;
+            } else {
+                self.pause(line, false).await;
             }
-            self.pause(line, wants_more).await;
         }
         self.give_back(line).await;
         shared.end(self.at);
