@@ -34,6 +34,8 @@ pub(super) struct Task {
     at: usize,
     store: stores::Shared,
     step: Option<Step>,
+    /// Whether it need not wait for the counter's other stores.
+    may_begin: bool,
     /// The highest number that the store gave.
     seen: u64,
     /// What it gave last.
@@ -80,6 +82,7 @@ impl Task {
             at,
             store,
             step,
+            may_begin: false,
             seen: 0,
             newest: None,
             since: Instant::now(),
@@ -94,6 +97,13 @@ impl Task {
     pub(super) async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let Some(line) = shared.lines.get(self.at) else { return };
+        while self.look(line).await.is_err() && !self.is_over() {
+            self.pause(line, true).await;
+        }
+        // Each of the others wakes it, once it was looked at.
+        while !self.may_begin && !shared.are_all_seen() && !self.is_over() {
+            self.pause(line, false).await;
+        }
         // With a step of 1 too, so that what is wrong with the store is found when it is opened.
         while self.open(line).await.is_err() && !self.is_over() {
             self.pause(line, true).await;
@@ -128,7 +138,31 @@ impl Task {
         let _ = timeout(pause.max(Duration::from_millis(1)), line.wake.notified()).await;
     }
 
-    /// The first look at the counter, which is made where the store has none.
+    /// Of several stores, none gets a record before all were looked at: where their number was changed, the numbers of a new one
+    /// may have been given by the others.
+    async fn look(&mut self, line: &Line) -> Result<(), ()> {
+        if line.place.count == 1 {
+            self.may_begin = true;
+            return Ok(());
+        }
+        if Instant::now() < self.next {
+            return Err(());
+        }
+        let found = self.limited(line, async |store| {
+            let found = store.counter(&line.counter).await?;
+            found.map_or(Ok(false), |found| check(line, &found, 0).map(|()| true))
+        });
+        match found.await {
+            Ok(is_there) => {
+                self.may_begin = is_there;
+                self.shared.saw(self.at);
+                Ok(())
+            }
+            Err(refusal) => self.gave(line, Err(refusal)),
+        }
+    }
+
+    /// The first segment of the counter, which is made where the store has none.
     async fn open(&mut self, line: &Line) -> Result<(), ()> {
         if Instant::now() < self.next {
             return Err(());
