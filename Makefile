@@ -57,8 +57,9 @@ test-models: tools-ready # every interleaving of threads on a cursor; and mutant
 	tools/models
 
 .PHONY: test-leases-longer
-test-leases-longer: tools-ready ## 1,000 hours of simulated leases, and the larger models of their protocol
+test-leases-longer: store-servers ## 1,000 hours of simulated leases, the larger models of their protocol, a minute of killed processes
 	cargo test --locked --release -p polyflake-coordination --lib lease:: -- --include-ignored --nocapture
+	cargo test --locked -p polyflake-coordination --test counters killed_for_a_minute -- --ignored --nocapture --test-threads=1
 
 .PHONY: test-instructions
 test-instructions: tools-ready # the core takes no more instructions than core/benches/instructions.txt says
@@ -81,9 +82,9 @@ test-stores: store-servers # the stores of leases, against the real servers
 	cargo test --locked -p polyflake-coordination --lib --examples --test stores
 
 .PHONY: test-leases
-test-leases: store-servers # processes that lease nodes from the real servers; these mostly wait
+test-leases: store-servers # processes that lease nodes, or take numbers, from the real servers; these mostly wait
 	@tools/need /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketimeMT.so.1 libfaketime
-	cargo test --locked -p polyflake-coordination --test leases -- --test-threads=12
+	cargo test --locked -p polyflake-coordination --test leases --test counters -- --test-threads=12
 
 .PHONY: test-fuzz
 test-fuzz: tools-ready # the fuzz targets on their corpora

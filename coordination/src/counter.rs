@@ -93,6 +93,8 @@ struct LineState {
     asks: VecDeque<Ask>,
     /// Why the store gave nothing when it was last asked.
     trouble: Option<Trouble>,
+    /// Whether it was looked at, and has nothing of another kind.
+    is_seen: bool,
     /// Whether it has given, or would give.
     is_open: bool,
     /// Whether its task has ended.
@@ -281,6 +283,7 @@ impl Counter {
             line.wake.notify_one();
             return Ok(run.first);
         }
+        shared.counts.waits.fetch_add(1, Ordering::Relaxed);
         match self.here()?.ask(What::Run(wanted), wait)? {
             Answer::Run(run) => Ok(run.first),
             Answer::Record(_) | Answer::Done(_) => Err(other_answer().into()),
@@ -714,10 +717,29 @@ impl Shared {
         None
     }
 
+    /// For the task of a store: whether a call asks something.
+    pub(crate) fn has_ask(&self, at: usize) -> bool {
+        lock(&self.state).lines.get(at).is_some_and(|line| !line.asks.is_empty())
+    }
+
     /// For the task of a store.
     pub(crate) fn answer(&self, ask: &Ask, answer: Result<Answer, Trouble>) {
         *lock(&ask.answer) = Some(answer);
         self.change(|_| {});
+    }
+
+    /// For the task of a store: it was looked at, and has nothing of another kind.
+    pub(crate) fn saw(&self, at: usize) {
+        self.change(|state| {
+            if let Some(line) = state.lines.get_mut(at) {
+                line.is_seen = true;
+            }
+        });
+        self.wake();
+    }
+
+    pub(crate) fn are_all_seen(&self) -> bool {
+        lock(&self.state).lines.iter().all(|line| line.is_seen)
     }
 
     /// For the task of a store: it gave numbers, or why not.
@@ -790,6 +812,19 @@ impl Shared {
         (is_so(Some(first)) && troubles.all(is_so)).then_some(first.error)
     }
 
+    /// Why a counter of several stores has not begun.
+    fn unseen(&self) -> Option<Error> {
+        let state = lock(&self.state);
+        if state.lines.iter().any(|line| line.is_open) {
+            return None;
+        }
+        let trouble = state.lines.iter().find_map(|line| line.trouble.filter(|_| !line.is_seen))?;
+        let why = trouble.error.to_string();
+        Some(unavailable(&format!(
+            "none of its stores has it yet, and it is made once all of them answer: {why}"
+        )))
+    }
+
     fn none_in_hand(&self) -> Error {
         self.wake();
         self.trouble(false)
@@ -797,7 +832,7 @@ impl Shared {
     }
 
     fn too_late(&self) -> Error {
-        self.trouble(false).unwrap_or_else(|| {
+        self.trouble(false).or_else(|| self.unseen()).unwrap_or_else(|| {
             unavailable("the store gave no number within max_wait_ms, and has not answered yet")
         })
     }

@@ -1,4 +1,5 @@
-//! Models of the cursor and of the process-wide table in every interleaving of their threads, by loom:
+//! Models of the cursor, of the process-wide table, and of what counters have in hand, in every interleaving of their threads, by
+//! loom:
 //! `RUSTFLAGS="--cfg loom" cargo test --release --test models`. Each has a mutant that it fails on: tools/models.
 #![cfg(loom)]
 
@@ -9,13 +10,24 @@ use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
 use polyflake::{BuiltinClock, ClockError, Error, ErrorCode, Lease, LeaseKeeper, Snowflake, TimeSource};
 
+// Of a crate that is more than loom can build.
+#[path = "../../coordination/src/counter/segments.rs"]
+#[allow(dead_code)]
+mod segments;
+
+use segments::{Rest, Run, Segments};
+
 const START: i64 = 1_000;
 
 /// Every interleaving with at most three preemptions, which is where such bugs show; without a bound, the models
 /// take minutes.
 fn model(body: impl Fn() + Send + Sync + 'static) {
+    with_preemptions(3, body);
+}
+
+fn with_preemptions(most: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(most);
     builder.check(body);
 }
 
@@ -297,4 +309,45 @@ fn a_lease_that_gets_another_node_issues_with_one_of_them() {
         results.push(mine);
         check_nodes(&ids, &results, end, second);
     });
+}
+
+/// Two threads take numbers while a third takes out what is in hand, and puts more there.
+#[test]
+fn numbers_in_hand_are_taken_once() {
+    // With three it takes a minute.
+    with_preemptions(2, || {
+        let segments = Arc::new(Segments::new());
+        let mut all = Vec::new();
+        let mut install = |first| {
+            segments.install(Run { first, stride: 1, count: 2 });
+            all.extend([first, first + 1]);
+        };
+        // One segment and a part of another.
+        install(1);
+        let mut got = numbers(segments.take(1));
+        install(11);
+        let taking: Vec<_> = [1, 2]
+            .map(|wanted| {
+                let segments = Arc::clone(&segments);
+                thread::spawn(move || numbers(segments.take(wanted)))
+            })
+            .into();
+        got.extend(left_of(&segments.end()));
+        // Where the first was.
+        install(21);
+        got.extend(taking.into_iter().flat_map(|thread| thread.join().unwrap()));
+        got.extend(left_of(&segments.end()));
+        got.sort_unstable();
+        assert_eq!(got, all, "a number is taken twice, or lost");
+    });
+}
+
+fn numbers(taken: Option<(Run, bool)>) -> Vec<u64> {
+    taken.into_iter().flat_map(|(run, _)| run.first..=run.last()).collect()
+}
+
+/// The numbers that were still in hand.
+fn left_of(rest: &Rest) -> Vec<u64> {
+    let before = rest.before.into_iter().flat_map(|(run, left)| run.last() + 1 - left..=run.last());
+    before.chain(rest.newest.first + rest.taken..rest.newest.first + rest.newest.count).collect()
 }

@@ -28,7 +28,7 @@ const MAX_WAIT_MS: u32 = 10_000;
 ///
 /// With several stores, each gives every so many-th number: of two, one the odd numbers and one the even. Calls go to each in turn,
 /// and to the others while one is down, so that numbers are unique, but not ordered. Every process must name them in the same
-/// order.
+/// order. A new counter begins once all of them answer.
 #[derive(Debug, Clone)]
 #[must_use = "options do nothing until they are opened"]
 pub struct CounterOptions {

@@ -34,6 +34,8 @@ pub(super) struct Task {
     at: usize,
     store: stores::Shared,
     step: Option<Step>,
+    /// Whether it need not wait for the counter's other stores.
+    may_begin: bool,
     /// The highest number that the store gave.
     seen: u64,
     /// What it gave last.
@@ -80,6 +82,7 @@ impl Task {
             at,
             store,
             step,
+            may_begin: false,
             seen: 0,
             newest: None,
             since: Instant::now(),
@@ -94,20 +97,29 @@ impl Task {
     pub(super) async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let Some(line) = shared.lines.get(self.at) else { return };
+        while self.look(line).await.is_err() && !self.is_over() {
+            self.pause(line, true).await;
+        }
+        // Each of the others wakes it, once it was looked at.
+        while !self.may_begin && !shared.are_all_seen() && !self.is_over() {
+            self.pause(line, false).await;
+        }
         // With a step of 1 too, so that what is wrong with the store is found when it is opened.
         while self.open(line).await.is_err() && !self.is_over() {
             self.pause(line, true).await;
         }
         while !self.is_over() {
-            while let Some(ask) = shared.next_ask(self.at) {
-                self.answer(line, &ask).await;
-            }
             let wants_more = self.step.is_some() && line.segments.wants_more();
-            if wants_more && Instant::now() >= self.next {
+            if Instant::now() < self.next {
+                // A call that is told why not asks again at once.
+                self.pause(line, wants_more || shared.has_ask(self.at)).await;
+            } else if let Some(ask) = shared.next_ask(self.at) {
+                self.answer(line, &ask).await;
+            } else if wants_more {
                 let _ = self.fetch(line).await;
-                continue;
+            } else {
+                self.pause(line, false).await;
             }
-            self.pause(line, wants_more).await;
         }
         self.give_back(line).await;
         shared.end(self.at);
@@ -126,7 +138,31 @@ impl Task {
         let _ = timeout(pause.max(Duration::from_millis(1)), line.wake.notified()).await;
     }
 
-    /// The first look at the counter, which is made where the store has none.
+    /// Of several stores, none gets a record before all were looked at: where their number was changed, the numbers of a new one
+    /// may have been given by the others.
+    async fn look(&mut self, line: &Line) -> Result<(), ()> {
+        if line.place.count == 1 {
+            self.may_begin = true;
+            return Ok(());
+        }
+        if Instant::now() < self.next {
+            return Err(());
+        }
+        let found = self.limited(line, async |store| {
+            let found = store.counter(&line.counter).await?;
+            found.map_or(Ok(false), |found| check(line, &found, 0).map(|()| true))
+        });
+        match found.await {
+            Ok(is_there) => {
+                self.may_begin = is_there;
+                self.shared.saw(self.at);
+                Ok(())
+            }
+            Err(refusal) => self.gave(line, Err(refusal)),
+        }
+    }
+
+    /// The first segment of the counter, which is made where the store has none.
     async fn open(&mut self, line: &Line) -> Result<(), ()> {
         if Instant::now() < self.next {
             return Err(());
@@ -194,12 +230,20 @@ impl Task {
                 removed.map(Answer::Done)
             }
         };
-        let _ = self.gave(line, answer.as_ref().map(drop).map_err(Refusal::clone));
+        // There may be too few for a block, and some for the next segment.
+        if self.step.is_none() || !matches!(answer, Err(Refusal::End)) {
+            let _ = self.gave(line, answer.as_ref().map(drop).map_err(Refusal::clone));
+        }
         self.shared.answer(ask, answer.map_err(|refusal| trouble(line, &refusal)));
     }
 
     /// Numbers that follow each other, above all that were given before: what is in hand is passed over.
     async fn run_of(&mut self, line: &Line, wanted: u64) -> Result<Run, Refusal> {
+        // A segment may have come since the call found too few.
+        if let Some((run, skipped)) = line.segments.take_run(wanted) {
+            self.shared.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
+            return Ok(run);
+        }
         let count = self.step.map_or(wanted, |step| step.present().max(wanted));
         let all = run_of(&self.reserve(line, count, false).await?);
         let run = Run { count: wanted, ..all };
@@ -306,19 +350,22 @@ fn trouble(line: &Line, refusal: &Refusal) -> Trouble {
         Refusal::Behind { last: Some(last), seen } => (
             ErrorCode::CounterUnavailable,
             format!(
-                "{address} has lost writes: it stands at {last}, and this process had numbers up to {seen} from it. Raise the                      counter above all numbers that are in use"
+                "{address} has lost writes: it stands at {last}, and this process had numbers up to {seen} from it. \
+                 Raise the counter above all numbers that are in use"
             ),
         ),
         Refusal::Behind { last: None, seen } => (
             ErrorCode::CounterUnavailable,
             format!(
-                "{address} has no such counter any more, and this process had numbers up to {seen} from it. Raise the counter                      above all numbers that are in use"
+                "{address} has no such counter any more, and this process had numbers up to {seen} from it. \
+                 Raise the counter above all numbers that are in use"
             ),
         ),
         Refusal::OtherPlace { found } => (
             ErrorCode::InvalidOption,
             format!(
-                "{address} is store {} of {} of it, and is given as store {} of {}: every process must name the same                      stores in the same order, and their number cannot be changed",
+                "{address} is store {} of {} of it, and is given as store {} of {}: every process must name the same \
+                 stores in the same order, and their number cannot be changed",
                 found.index + 1,
                 found.count,
                 line.place.index + 1,

@@ -258,7 +258,8 @@ pub(crate) struct Holder {
 impl Holder {
     pub(crate) fn text(&self) -> String {
         let lines = lines(&self.journal);
-        let shown = lines.iter().map(|line| if line.starts_with("ids ") { "ids ..." } else { line });
+        let are_ids = |line: &str| line.starts_with("ids ") || line.starts_with("numbers ");
+        let shown = lines.iter().map(|line| if are_ids(line) { "..." } else { line });
         let mut shown: Vec<_> = shown.collect();
         shown.dedup();
         shown.join("\n")

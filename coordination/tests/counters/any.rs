@@ -1,0 +1,263 @@
+//! What counters in any store must do.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::Forgets;
+use crate::backend::Backend;
+use crate::holder::{Holder, Journal, Journals};
+use crate::judge::Judge;
+use crate::taker::{AT_A_TIME, begin, options, settings, start};
+
+/// Numbers that differ from run to run, of a seed that is shown: by SplitMix64.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new() -> Self {
+        let seed = std::env::var("POLYFLAKE_SEED")
+            .map_or_else(|_| u64::from(std::process::id()), |seed| seed.parse().unwrap());
+        println!("POLYFLAKE_SEED={seed}");
+        Self(seed)
+    }
+
+    pub(crate) const fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % n
+    }
+}
+
+pub(crate) fn processes_are_killed_for_ten_seconds(store: &impl Backend) {
+    processes_are_killed(store, "ten-seconds", Duration::from_secs(10));
+}
+
+pub(crate) fn processes_are_killed_for_a_minute(store: &impl Backend) {
+    processes_are_killed(store, "a-minute", Duration::from_secs(60));
+}
+
+fn processes_are_killed(store: &impl Backend, name: &str, during: Duration) {
+    const PROCESSES: u64 = 8;
+    const THREADS: u64 = 4;
+    const STEP: u64 = 500;
+    let (journals, mut random) = (Journals::new(), Random::new());
+    let settings = settings(name, &[&store.url()], &[&format!("step={STEP}"), "max_wait_ms=60000"]);
+    let start_one = || {
+        let mut taker = begin(&journals, &settings);
+        taker.tell(&format!("threads {THREADS}"));
+        taker
+    };
+    let mut all: Vec<_> = (0..PROCESSES).map(|_| start_one()).collect();
+    for taker in &mut all {
+        taker.wait_for_numbers(Holder::start(), 100);
+    }
+    let (end, mut kills) = (Instant::now() + during, 0);
+    while Instant::now() < end {
+        sleep(Duration::from_millis(random.below(400)));
+        let victim = usize::try_from(random.below(PROCESSES)).unwrap();
+        // Wherever it is: some have not opened the counter yet.
+        all[victim].kill();
+        all[victim] = start_one();
+        kills += 1;
+    }
+    for taker in &mut all {
+        taker.wait_for_numbers(Holder::start(), 100);
+        assert!(taker.errors().is_empty(), "{}", taker.text());
+    }
+    let last = {
+        all.iter_mut().for_each(Holder::finish);
+        let mut last = start(&journals, &settings.replace(&format!("step={STEP}"), "step=1"));
+        last.peek()
+    };
+    let judge = Judge::of(&journals);
+    let (missing, longest) = judge.unique(1_000).increasing().missing(last);
+    // What was in hand, or had been taken and was not written down.
+    let of_one = 2 * STEP + THREADS * AT_A_TIME;
+    let taken = judge.all().len();
+    println!(
+        "{kills} processes killed: {taken} of {last} numbers taken, {missing} missing ({longest} in a row), at most {} promised",
+        (kills + PROCESSES) * of_one
+    );
+    // Blocks pass over what is left of a segment.
+    let passed_over = last / STEP * (AT_A_TIME - 1);
+    assert!(missing <= (kills + PROCESSES) * of_one + passed_over, "{missing} of {last} are missing");
+}
+
+/// What is given back is taken by the next.
+pub(crate) fn a_quiet_counter_has_no_gap(store: &impl Backend) {
+    let journals = Journals::new();
+    let mut all = Vec::new();
+    // With each step, and where a second segment is in hand as well.
+    for (step, count) in
+        [("auto", 3), ("100", 7), ("10", 25), ("10", 10), ("10", 1), ("auto", 0), ("1", 3), ("auto", 130)]
+    {
+        let step = format!("step={step}");
+        let mut taker = start(&journals, &settings("quiet", &[&store.url()], &[&step]));
+        all.extend(taker.take(count));
+        taker.finish();
+    }
+    let count = all.len() as u64;
+    assert!(all.iter().copied().eq(1..=count), "{all:?}");
+    let mut last = start(&journals, &settings("quiet", &[&store.url()], &["step=1"]));
+    assert_eq!(last.peek(), count);
+}
+
+pub(crate) fn two_by_turns_with_a_step_of_1(store: &impl Backend) {
+    let journals = Journals::new();
+    let settings = settings("turns", &[&store.url()], &["step=1", "start=5"]);
+    let mut takers = [start(&journals, &settings), start(&journals, &settings)];
+    let mut all = Vec::new();
+    for round in 0..20 {
+        all.extend(takers[round % 2].take(1 + round % 3));
+    }
+    assert!(all.iter().copied().eq(5..5 + all.len() as u64), "{all:?}");
+}
+
+pub(crate) fn blocks_beside_numbers(store: &impl Backend) {
+    let journals = Journals::new();
+    journals.run(&settings("blocks", &[&store.url()], &["step=50", "max_wait_ms=60000"]), "any::blocks");
+    Judge::of(&journals).unique(5_000).increasing();
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn blocks() {
+    let Some((journal, settings)) = Journal::of_this_process() else { return };
+    let counter = options(&settings).open().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (counter, journal) = (&counter, &journal);
+            scope.spawn(move || {
+                for round in 0..50 {
+                    // Some are larger than a segment, and most meet the end of one.
+                    let count = 1 + (round * 7 + thread * 13) % 65;
+                    if thread < 2 {
+                        let first = counter.next_block(count).unwrap();
+                        journal.numbers(thread, &(first..first + count).collect::<Vec<_>>());
+                    } else if thread == 2 {
+                        journal.numbers(thread, &counter.next_ids(count).unwrap());
+                    } else {
+                        let taken: Vec<_> = (0..count).map(|_| counter.next_id().unwrap()).collect();
+                        journal.numbers(thread, &taken);
+                    }
+                }
+            });
+        }
+    });
+    // Alone, one run after the other; the last is more than is ever in hand.
+    let mut before = counter.next_id().unwrap();
+    for count in [1, 49, 50, 51, 1_000] {
+        let first = counter.next_block(count).unwrap();
+        assert!(first > before);
+        before = first + count - 1;
+        journal.numbers(9, &(first..=before).collect::<Vec<_>>());
+    }
+    counter.close();
+}
+
+pub(crate) fn give_back_raced_by_others(store: &impl Backend) {
+    let journals = Journals::new();
+    let settings = settings("raced", &[&store.url()], &["step=20", "max_wait_ms=60000"]);
+    let start = || journals.start_with(&settings, "any::opens_and_closes", &[]);
+    let mut all: Vec<_> = (0..3).map(|_| start()).collect();
+    for process in &mut all {
+        assert!(process.wait().success(), "{}", process.text());
+    }
+    Judge::of(&journals).unique(3 * 40).increasing();
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn opens_and_closes() {
+    let Some((journal, settings)) = Journal::of_this_process() else { return };
+    let mut random = Random::new();
+    for _ in 0..40 {
+        let counter = options(&settings).open().unwrap();
+        // With one segment or two in hand, or at the end of one.
+        let count = [1, 2, 3, 19, 20, 21, 25][usize::try_from(random.below(7)).unwrap()];
+        journal.numbers(0, &counter.next_ids(count).unwrap());
+        counter.close();
+    }
+}
+
+pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
+    let mut store = B::begin();
+    let journals = Journals::new();
+    // The next segment is asked for once 200 numbers are taken.
+    let address = format!("{}?ttl=6s", store.url());
+    let settings = settings("orders", &[&address], &["step=2000", "max_wait_ms=3000"]);
+    let mut taker = start(&journals, &settings);
+    for is_killed in [false, true] {
+        // To the first number of a segment, which has none behind it.
+        let last = taker.take(1)[0];
+        taker.take(usize::try_from(2_000 - last % 2_000).unwrap());
+        assert_eq!(taker.take(1)[0] % 2_000, 1);
+        let mark = taker.mark();
+        if !is_killed {
+            store.pause();
+        } else if !store.kill() {
+            break;
+        }
+        // It has been asked for more in vain, and nobody notices.
+        taker.take(500);
+        taker.wait_for(mark, "event store_unreachable");
+        taker.take(500);
+        // Down for longer than what is in hand lasts.
+        let error = taker.take_until_refused(10_000);
+        assert!(error.starts_with("counter_unavailable "), "{error}");
+        assert!(error.contains("the store cannot be reached"), "{error}");
+        if is_killed {
+            store.start_again();
+        } else {
+            store.resume();
+        }
+        // By itself.
+        taker.wait_for(mark, "event store_reachable");
+        taker.take(5_000);
+    }
+    taker.finish();
+    Judge::of(&journals).unique(6_000).increasing();
+}
+
+pub(crate) fn a_store_that_forgets<B: Forgets>() {
+    let store = B::begin();
+    let journals = Journals::new();
+    let settings = settings("orders", &[&store.url()], &["step=10"]);
+    let mut old = start(&journals, &settings);
+    old.take(100);
+    store.forget();
+    // What is in hand is its own.
+    let error = old.take_until_refused(100);
+    assert!(error.starts_with("counter_unavailable "), "{error}");
+    assert!(error.contains("has no such counter any more, and this process had numbers up to"), "{error}");
+    let seen = old.numbers(Holder::start()).pop().unwrap();
+    assert!(error.contains(&format!("up to {seen} from it. Raise the counter above all")), "{error}");
+    // It stays so.
+    assert_eq!(old.fails("take 1"), error);
+    old.does("raise 1000");
+    assert_eq!(old.take(100), (1_001..=1_100).collect::<Vec<_>>());
+    Judge::of(&journals).unique(200).increasing();
+
+    // A new process cannot know.
+    store.forget();
+    let mut new = start(&journals, &settings);
+    assert_eq!(new.take(15), (1..=15).collect::<Vec<_>>());
+    assert!(Judge::of(&journals).repeated().into_iter().eq(1..=15));
+    // The one that runs does.
+    let error = old.take_until_refused(100);
+    assert!(error.starts_with("counter_unavailable "), "{error}");
+    assert!(error.contains("has lost writes: it stands at "), "{error}");
+    let mark = old.mark();
+    new.does("raise 5000");
+    assert_eq!(new.take(1), [5_001]);
+    old.wait_for(mark, "event store_reachable");
+    assert!(old.take(10).into_iter().all(|number| number > 5_000));
+    let above: Vec<_> = Judge::of(&journals).all().into_iter().filter(|&number| number > 5_000).collect();
+    assert!(above.len() == 11 && above.is_sorted_by(|a, b| a < b), "{above:?}");
+    // As where somebody deletes it on purpose.
+    new.does("remove");
+    for taker in [&mut new, &mut old] {
+        let error = taker.take_until_refused(100);
+        assert!(error.contains("has no such counter any more"), "{error}");
+    }
+}

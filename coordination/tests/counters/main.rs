@@ -1,0 +1,89 @@
+//! Counters between real processes and real servers. What every store must do is in `any.rs` and `process.rs`; each of their
+//! tests runs on each store that is named below.
+#![cfg(unix)]
+
+#[path = "../servers/mod.rs"]
+mod servers;
+
+// Of the tests of leases, which use all of them.
+#[path = "../leases/backend.rs"]
+#[allow(dead_code)]
+mod backend;
+#[path = "../leases/holder.rs"]
+#[allow(dead_code)]
+mod holder;
+#[path = "../leases/proxy.rs"]
+#[allow(dead_code)]
+mod proxy;
+
+mod any;
+mod judge;
+mod network;
+mod process;
+mod refused;
+mod replicas;
+mod several;
+mod taker;
+mod waits;
+
+/// A store that can lose all that it has.
+pub(crate) trait Forgets: backend::Backend {
+    fn forget(&self);
+}
+
+/// The tests of any store, and of any server, on one.
+macro_rules! stores {
+    ($($store:ident: $backend:ty, |$this:ident| $forget:expr $(, $network:ident)?;)*) => {$(
+        impl crate::Forgets for $backend {
+            fn forget(&self) {
+                let $this = self;
+                $forget;
+            }
+        }
+
+        mod $store {
+            type Store = $backend;
+
+            fn shared() -> std::sync::Arc<Store> {
+                static SHARED: crate::backend::Shared<Store> = crate::backend::Shared::new();
+                SHARED.get()
+            }
+
+            stores!(tests any: a_quiet_counter_has_no_gap blocks_beside_numbers give_back_raced_by_others
+                two_by_turns_with_a_step_of_1 processes_are_killed_for_ten_seconds);
+            stores!(tests process: forked_processes_take_their_own closed_amid_calls the_end_of_all_numbers);
+
+            #[test]
+            #[ignore = "it takes a minute"]
+            fn processes_are_killed_for_a_minute() {
+                crate::any::processes_are_killed_for_a_minute(&*shared());
+            }
+
+            #[test]
+            fn a_store_that_stops_and_one_that_dies() {
+                crate::any::a_store_that_stops_and_one_that_dies::<Store>();
+            }
+
+            #[test]
+            fn a_store_that_forgets() {
+                crate::any::a_store_that_forgets::<Store>();
+            }
+
+            $(stores!(tests $network: a_bad_network);)?
+        }
+    )*};
+    (tests $module:ident: $($test:ident)*) => {$(
+        #[test]
+        fn $test() {
+            crate::$module::$test(&*shared());
+        }
+    )*};
+}
+
+stores! {
+    sqlite: crate::backend::Sqlite, |it| rusqlite::Connection::open(it.path()).unwrap().execute_batch("DELETE FROM polyflake_counters").unwrap();
+    redis: crate::servers::redis::Redis, |it| it.cli(&["FLUSHALL"]), network;
+    postgres: crate::servers::postgres::Postgres, |it| it.sql("test", "DELETE FROM polyflake_counters"), network;
+    mariadb: crate::servers::mariadb::MariaDb, |it| it.sql("DELETE FROM test.polyflake_counters"), network;
+    etcd: crate::servers::etcd::Etcd, |it| it.ctl(&["del", "", "--prefix"]), network;
+}

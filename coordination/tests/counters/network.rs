@@ -1,0 +1,44 @@
+//! Counters over a network that cuts connections, and that delays and loses what is sent.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::any::Random;
+use crate::backend::Backend;
+use crate::holder::{Holder, Journals};
+use crate::judge::Judge;
+use crate::proxy::{Conduct, Proxy};
+use crate::taker::{begin, settings};
+
+pub(crate) fn a_bad_network(store: &impl Backend) {
+    let journals = Journals::new();
+    let proxy = Proxy::new(store.port(), Random::new().below(u64::MAX));
+    let address = store.url().replace(&format!(":{}", store.port()), &format!(":{}", proxy.port()));
+    // Small ones, so that it is asked often.
+    let settings = settings("network", &[&format!("{address}?ttl=3s")], &["step=50", "max_wait_ms=60000"]);
+    proxy.behave(Conduct::Bad);
+    let mut all: Vec<_> = (0..3).map(|_| begin(&journals, &settings)).collect();
+    for taker in &mut all {
+        taker.tell("threads 4");
+        taker.wait_for_numbers(Holder::start(), 100);
+    }
+    for _ in 0..3 {
+        sleep(Duration::from_secs(2));
+        let marks: Vec<_> = all.iter().map(Holder::mark).collect();
+        for (taker, mark) in all.iter_mut().zip(marks) {
+            taker.wait_for_numbers(mark, 200);
+        }
+        // All at once.
+        proxy.cut();
+    }
+    assert!(proxy.harms() > 0);
+    // What is given back may be lost on the way, or its answer.
+    all[0].finish();
+    proxy.behave(Conduct::Good);
+    for taker in &mut all[1..] {
+        let mark = taker.mark();
+        taker.wait_for_numbers(mark, 500);
+        taker.finish();
+    }
+    Judge::of(&journals).unique(2_000).increasing();
+}

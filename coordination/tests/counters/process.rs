@@ -1,0 +1,219 @@
+//! What happens within a process and its children, each in one of its own.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use polyflake::ErrorCode;
+use polyflake_coordination::Counter;
+
+use crate::backend::Backend;
+use crate::holder::{Journal, Journals};
+use crate::judge::Judge;
+use crate::taker::{options, settings, start, stream};
+
+/// Waits for what another process does.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Forks. The child does something and ends; whether it succeeded is its status.
+fn fork(child: impl FnOnce() + std::panic::UnwindSafe) -> libc::pid_t {
+    // SAFETY: the child uses no lock that another thread of this one may hold: those are the keeper's and the counter's, which it
+    // leaves alone, and the heap's, which the C library sees to.
+    #[allow(unsafe_code)]
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        let result = std::panic::catch_unwind(child);
+        // SAFETY: the program of the parent goes no further here.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::_exit(i32::from(result.is_err()));
+        }
+    }
+    pid
+}
+
+/// Waits for a child, which succeeds.
+fn join(pid: libc::pid_t) {
+    let mut status = 0;
+    // SAFETY: `status` is there.
+    #[allow(unsafe_code)]
+    unsafe {
+        assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid);
+    }
+    assert_eq!(status, 0);
+}
+
+/// Takes numbers, and writes them into a file of the child's: a thread of the parent may hold the journal's lock.
+fn take_into(folder: &Path, child: u64, counter: &Counter, count: u64) {
+    let numbers = counter.next_ids(count).unwrap();
+    let words: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+    let path = folder.join(format!("child-{child}.journal"));
+    let mut file = File::options().create(true).append(true).open(path).unwrap();
+    file.write_all(format!("numbers {child} {}\n", words.join(" ")).as_bytes()).unwrap();
+}
+
+pub(crate) fn forked_processes_take_their_own(store: &impl Backend) {
+    let journals = Journals::new();
+    let folder = format!("folder={}", journals.folder().display());
+    for (name, step) in [("forked", "step=50"), ("forked-by-ones", "step=1")] {
+        let settings = settings(name, &[&store.url()], &[step, "max_wait_ms=60000"]);
+        journals.run(&format!("{folder}\n{settings}"), "process::forked");
+        let judge = Judge::of(&journals);
+        judge.unique(700).increasing();
+        // Each of the two began at 1.
+        for entry in journals.folder().read_dir().unwrap() {
+            std::fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+    }
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn forked() {
+    let Some((journal, settings)) = Journal::of_this_process() else { return };
+    let (folder, settings) = settings.split_once('\n').unwrap();
+    let folder = Path::new(folder.strip_prefix("folder=").unwrap());
+    let counter = options(settings).open().unwrap();
+    journal.numbers(0, &counter.next_ids(10_u64).unwrap());
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Forks meet it wherever it is.
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                journal.numbers(1, &[counter.next_id().unwrap()]);
+                thread::sleep(Duration::from_micros(200));
+            }
+        });
+        let children: Vec<_> = (10..14)
+            .map(|child| {
+                let of_child = std::panic::AssertUnwindSafe(&counter);
+                let pid = fork(move || {
+                    let counter = of_child;
+                    take_into(folder, child, &counter, 60);
+                    // Its own child has numbers of its own, too.
+                    let pid = fork({
+                        let counter = std::panic::AssertUnwindSafe(*counter);
+                        move || take_into(folder, child + 10, &counter, 60)
+                    });
+                    take_into(folder, child, &counter, 10);
+                    join(pid);
+                    counter.close();
+                    assert_eq!(counter.next_id().unwrap_err().code(), ErrorCode::Closed);
+                });
+                journal.numbers(0, &counter.next_ids(20_u64).unwrap());
+                pid
+            })
+            .collect();
+        children.into_iter().for_each(join);
+        // What the children closed was theirs.
+        journal.numbers(0, &counter.next_ids(60_u64).unwrap());
+        is_over.store(true, Ordering::Relaxed);
+    });
+    // One that is there when the parent closes, with what it has in hand and without.
+    let (begun, closed) = (folder.join("begun"), folder.join("closed"));
+    let child = {
+        let counter = std::panic::AssertUnwindSafe(&counter);
+        let (begun, closed) = (begun.clone(), closed.clone());
+        fork(move || {
+            take_into(folder, 30, &counter, 5);
+            File::create(begun).unwrap();
+            wait_until("the parent closes", || closed.exists());
+            take_into(folder, 30, &counter, 100);
+            counter.close();
+        })
+    };
+    wait_until("the child begins", || begun.exists());
+    counter.close();
+    assert_eq!(counter.next_id().unwrap_err().code(), ErrorCode::Closed);
+    File::create(closed).unwrap();
+    join(child);
+}
+
+pub(crate) fn closed_amid_calls(store: &impl Backend) {
+    let journals = Journals::new();
+    let settings = settings("closed", &[&store.url()], &["step=40", "max_wait_ms=60000"]);
+    journals.run(&settings, "process::closes");
+    // Whoever comes goes on where they end.
+    let last = Judge::of(&journals).unique(100).increasing().all().pop().unwrap();
+    let mut next = start(&journals, &settings);
+    assert_eq!(next.take(1), [last + 1]);
+    next.finish();
+    assert_eq!(Judge::of(&journals).missing(last + 1), (0, 0));
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn closes() {
+    let Some((journal, settings)) = Journal::of_this_process() else { return };
+    for round in 0..15 {
+        let counter = options(&settings).open().unwrap();
+        let other = options(&settings).open().unwrap();
+        thread::scope(|scope| {
+            // Of these ways none loses a number where a call fails.
+            for way in [0, 3, 4, 7] {
+                let (counter, journal) = (&counter, &journal);
+                scope.spawn(move || stream(counter, journal, way, Duration::ZERO));
+            }
+            // Another Counter of that name is not closed by it.
+            other.next_id().map(|number| journal.numbers(99, &[number])).unwrap();
+            thread::sleep(Duration::from_millis(round % 5));
+            counter.close();
+            other.next_id().map(|number| journal.numbers(99, &[number])).unwrap();
+            other.close();
+        });
+        for code in [counter.next_id(), counter.try_next_id(), other.next_block(2_u64), other.peek()] {
+            assert_eq!(code.unwrap_err().code(), ErrorCode::Closed);
+        }
+    }
+}
+
+pub(crate) fn the_end_of_all_numbers(store: &impl Backend) {
+    const LAST: u64 = i64::MAX as u64;
+    let first = LAST - 24;
+    for step in ["auto", "10", "1"] {
+        let (name, start) = (format!("end-{step}"), format!("start={first}"));
+        let settings = settings(&name, &[&store.url()], &[&format!("step={step}"), &start]);
+        let counter = options(&settings).open().unwrap();
+        let refused = |result: Result<u64, polyflake::Error>| {
+            let error = result.unwrap_err();
+            assert_eq!(error.code(), ErrorCode::CounterUnavailable, "{error}");
+            let text = error.to_string();
+            assert!(text.contains("it has reached its end, 9223372036854775807"), "{text}");
+            assert!(text.contains(&name), "{text}");
+        };
+        // It takes nothing.
+        refused(counter.next_block(26_u64));
+        let all: Vec<_> = (0..25).map(|_| counter.next_id().unwrap()).collect();
+        assert!(all.iter().copied().eq(first..=LAST), "{all:?}");
+        for _ in 0..2 {
+            refused(counter.next_id());
+            refused(counter.next_ids(2_u64).map(|numbers| numbers[0]));
+            refused(counter.next_block(1_u64));
+        }
+        assert_eq!(counter.try_next_id().unwrap_err().code(), ErrorCode::CounterUnavailable);
+        assert_eq!(counter.peek(), Ok(LAST));
+        counter.raise(LAST).unwrap();
+        counter.close();
+        // It stays so.
+        match options(&settings).open() {
+            Ok(counter) => refused(counter.next_id()),
+            Err(error) => refused(Err(error)),
+        }
+    }
+    // A last number alone.
+    let start = format!("start={LAST}");
+    let counter = options(&settings("end-at-once", &[&store.url()], &[&start])).open().unwrap();
+    assert_eq!(counter.next_id(), Ok(LAST));
+    assert_eq!(counter.next_id().unwrap_err().code(), ErrorCode::CounterUnavailable);
+    assert_eq!(counter.remove(), Ok(true));
+}

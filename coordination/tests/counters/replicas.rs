@@ -1,0 +1,96 @@
+//! Redis where a replica takes over without the last writes that its master acknowledged.
+
+use crate::backend::Backend as _;
+use crate::holder::Journals;
+use crate::judge::Judge;
+use crate::proxy::{Conduct, Proxy};
+use crate::servers::redis::Redis;
+use crate::taker::{settings, start};
+
+/// A master, its replica behind a proxy, and a proxy that leads to whoever is the master, as an address that moves.
+struct Pair {
+    master: Redis,
+    replica: Redis,
+    replication: Proxy,
+    address: Proxy,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let (master, replica) = (Redis::new(), Redis::new());
+        let (replication, address) = (Proxy::new(master.port(), 1), Proxy::new(master.port(), 2));
+        replica.cli(&["REPLICAOF", "127.0.0.1", &replication.port().to_string()]);
+        replica.wait_for("master_link_status:up");
+        master.wait_for("state=online");
+        Self { master, replica, replication, address }
+    }
+
+    fn settings(&self, more: &str) -> String {
+        let url = format!("redis://127.0.0.1:{}/0?ttl=3s{more}", self.address.port());
+        settings("orders", &[&url], &["step=10", "max_wait_ms=3000"])
+    }
+
+    /// From now on, nothing of what the master acknowledges reaches the replica.
+    fn part(&self) {
+        self.replication.behave(Conduct::Silent);
+    }
+
+    /// The master dies, and the replica takes its place.
+    fn fail_over(&mut self) {
+        assert!(self.master.kill());
+        self.replica.cli(&["REPLICAOF", "NO", "ONE"]);
+        self.address.lead_to(self.replica.port());
+    }
+}
+
+#[test]
+fn what_a_replica_confirmed_is_not_repeated() {
+    let (mut pair, journals) = (Pair::new(), Journals::new());
+    let mut old = start(&journals, &pair.settings("&replicas=1"));
+    old.take(100);
+    pair.part();
+    // What is in hand was confirmed, and no more comes.
+    let error = old.take_until_refused(500);
+    assert!(error.starts_with("counter_unavailable "), "{error}");
+    assert!(error.contains("0 of 1 replicas confirmed"), "{error}");
+    pair.fail_over();
+    // The new master has no replica that could confirm.
+    let mut new = start(&journals, &pair.settings(""));
+    new.take(100);
+    Judge::of(&journals).unique(200).increasing();
+    // The one that runs goes on once there is one.
+    let another = Redis::replica_of(&pair.replica);
+    old.take(100);
+    new.take(100);
+    Judge::of(&journals).unique(400).increasing();
+    drop(another);
+}
+
+#[test]
+fn what_nobody_confirmed_is_repeated_by_new_processes_only() {
+    let (mut pair, journals) = (Pair::new(), Journals::new());
+    let mut old = start(&journals, &pair.settings(""));
+    old.take(100);
+    pair.part();
+    old.take(100);
+    pair.fail_over();
+    let error = old.take_until_refused(500);
+    assert!(error.starts_with("counter_unavailable "), "{error}");
+    let stands = error.split("has lost writes: it stands at ").nth(1).expect(&error);
+    let (stands, rest) = stands.split_once(", and this process had numbers up to ").expect(&error);
+    let stands: u64 = stands.parse().unwrap();
+    let seen: u64 = rest.split(' ').next().unwrap().parse().unwrap();
+    assert!(stands < 200 && seen >= 200, "{error}");
+    Judge::of(&journals).unique(200).increasing();
+    // A new one cannot know, and takes what is lost for free.
+    let mut new = start(&journals, &pair.settings(""));
+    assert_eq!(new.take(20), (stands + 1..=stands + 20).collect::<Vec<_>>());
+    assert!(!Judge::of(&journals).repeated().is_empty());
+    // Until somebody raises it.
+    let mark = old.mark();
+    new.does("raise 10000");
+    let mut above = new.take(50);
+    old.wait_for(mark, "event store_reachable");
+    above.extend(old.take(50));
+    assert!(above.is_sorted_by(|a, b| a < b) && above[0] == 10_001, "{above:?}");
+}

@@ -1,0 +1,151 @@
+//! Several stores for one counter, as Flickr's ticket servers.
+
+use crate::holder::{Holder, Journals};
+use crate::judge::Judge;
+use crate::servers::redis::Redis;
+use crate::taker::{begin, settings, start};
+
+/// An attempt takes half a second at most.
+fn url(redis: &Redis) -> String {
+    format!("{}?ttl=3s", redis.url())
+}
+
+fn of(stores: &[&Redis]) -> String {
+    let urls: Vec<_> = stores.iter().map(|redis| url(redis)).collect();
+    let urls: Vec<_> = urls.iter().map(String::as_str).collect();
+    settings("tickets", &urls, &["step=10", "max_wait_ms=3000"])
+}
+
+/// How many are of the first store, and how many of the second.
+fn parts(numbers: &[u64]) -> (usize, usize) {
+    let of_first = numbers.iter().filter(|&number| number % 2 == 0).count();
+    (of_first, numbers.len() - of_first)
+}
+
+#[test]
+fn one_is_killed_and_comes_back() {
+    let (mut first, second) = (Redis::new(), Redis::new());
+    let journals = Journals::new();
+    let settings = of(&[&first, &second]);
+    let mut takers = [start(&journals, &settings), start(&journals, &settings)];
+    for taker in &mut takers {
+        let (of_first, of_second) = parts(&taker.take(200));
+        assert!(of_first > 0 && of_second > 0);
+    }
+    first.server.kill();
+    let marks = takers.each_ref().map(Holder::mark);
+    for taker in &mut takers {
+        // What is in hand of the first, and then the other's.
+        let (of_first, of_second) = parts(&taker.take(200));
+        assert!(of_first <= 20 && of_second >= 180);
+        assert_eq!(parts(&taker.take(100)), (0, 100));
+    }
+    // Who comes while one is down.
+    let mut third = start(&journals, &settings);
+    assert_eq!(parts(&third.take(100)), (0, 100));
+    first.server.start_again();
+    for (taker, mark) in takers.iter_mut().zip(marks) {
+        taker.wait_for(mark, "event store_reachable");
+        let (of_first, of_second) = parts(&taker.take(500));
+        assert!(of_first > 0 && of_second > 0);
+        assert!(taker.errors().is_empty(), "{}", taker.text());
+    }
+    // Above all, of both.
+    third.does("raise 100000");
+    assert!(third.take(50).into_iter().all(|number| number > 100_000));
+    Judge::of(&journals).unique(2_000);
+    for taker in &mut takers {
+        taker.finish();
+    }
+}
+
+#[test]
+fn both_are_down() {
+    let (mut first, mut second) = (Redis::new(), Redis::new());
+    let journals = Journals::new();
+    let mut taker = start(&journals, &of(&[&first, &second]));
+    taker.take(50);
+    first.server.kill();
+    second.server.kill();
+    let error = taker.take_until_refused(500);
+    assert!(error.starts_with("counter_unavailable "), "{error}");
+    second.server.start_again();
+    taker.take(100);
+    first.server.start_again();
+    taker.take(100);
+    Judge::of(&journals).unique(250);
+}
+
+#[test]
+fn others_than_it_began_with_are_refused() {
+    let (first, second, third) = (Redis::new(), Redis::new(), Redis::new());
+    let journals = Journals::new();
+    let mut taker = start(&journals, &of(&[&first, &second]));
+    taker.take(100);
+    let place = |redis: &Redis, has: u64, of: u64, given: u64, count: u64| {
+        let port = redis.port();
+        let is = format!(":{port}/0 is store {has} of {of} of it, and is given as store {given} of {count}");
+        assert!(of != count || has != given);
+        is
+    };
+    for (stores, says) in [
+        (&[&second, &first][..], [place(&first, 1, 2, 2, 2), place(&second, 2, 2, 1, 2)]),
+        (&[&first, &second, &third], [place(&first, 1, 2, 1, 3), place(&second, 2, 2, 2, 3)]),
+        (&[&third, &first, &second], [place(&first, 1, 2, 2, 3), place(&second, 2, 2, 3, 3)]),
+        (&[&first], [place(&first, 1, 2, 1, 1), "-".into()]),
+        (&[&second], [place(&second, 2, 2, 1, 1), "-".into()]),
+    ] {
+        let error = begin(&journals, &of(stores)).why_refused();
+        assert!(error.starts_with("invalid_option "), "{error}");
+        // Either of the two may have answered first.
+        assert!(says.iter().any(|says| error.contains(says)), "{error}, not {says:?}");
+        assert!(error.contains("every process must name the same stores in the same order"), "{error}");
+        assert_eq!(third.cli(&["DBSIZE"]), "0");
+    }
+    taker.take(100);
+    Judge::of(&journals).unique(200);
+}
+
+/// What a store that has no such counter yet would give, the others may have given already.
+#[test]
+fn a_third_is_not_begun_while_nobody_asked_the_others() {
+    let (first, second, third) = (Redis::new(), Redis::new(), Redis::new());
+    let journals = Journals::new();
+    let mut taker = start(&journals, &of(&[&first, &second]));
+    taker.take(100);
+    first.server.pause();
+    second.server.pause();
+    let error = begin(&journals, &of(&[&first, &second, &third])).why_refused();
+    assert!(error.starts_with("counter_unavailable "), "{error}");
+    assert_eq!(third.cli(&["DBSIZE"]), "0");
+    // One answers, and says that it is another.
+    second.server.resume();
+    let error = begin(&journals, &of(&[&first, &second, &third])).why_refused();
+    assert!(error.starts_with("invalid_option "), "{error}");
+    first.server.resume();
+    assert_eq!(third.cli(&["DBSIZE"]), "0");
+    taker.take(100);
+    Judge::of(&journals).unique(200);
+}
+
+/// It begins once all of them were there.
+#[test]
+fn a_new_counter_waits_for_all_its_stores() {
+    let (first, mut second) = (Redis::new(), Redis::new());
+    let journals = Journals::new();
+    second.server.kill();
+    let settings = of(&[&first, &second]);
+    let error = begin(&journals, &settings).why_refused();
+    assert!(error.starts_with("counter_unavailable "), "{error}");
+    assert!(
+        error.contains("none of its stores has it yet, and it is made once all of them answer: "),
+        "{error}"
+    );
+    let mut waits = begin(&journals, &settings.replace("max_wait_ms=3000", "max_wait_ms=60000"));
+    waits.wait_for(Holder::start(), "event store_unreachable");
+    second.server.start_again();
+    waits.wait_for(Holder::start(), "open");
+    let (of_first, of_second) = parts(&waits.take(100));
+    assert!(of_first > 0 && of_second > 0);
+    Judge::of(&journals).unique(100);
+}

@@ -1,0 +1,225 @@
+//! A process that takes numbers from a counter, and writes them down.
+
+use std::io::BufRead;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use polyflake::{Error, ErrorCode};
+use polyflake_coordination::{Counter, CounterOptions};
+
+use crate::holder::{Holder, Journal, Journals, Mark};
+use crate::judge::numbers_of;
+
+/// How many numbers a thread takes at a time, before it writes them down.
+pub(crate) const AT_A_TIME: u64 = 20;
+
+/// From the name of a counter and lines such as `step=100`.
+pub(crate) fn options(settings: &str) -> CounterOptions {
+    let (name, settings) = settings.split_once('\n').unwrap_or((settings, ""));
+    settings.lines().fold(CounterOptions::new(name), |options, line| {
+        let (option, value) = line.split_once('=').unwrap();
+        options.set(option, value)
+    })
+}
+
+/// What [`options`] reads.
+pub(crate) fn settings(name: &str, stores: &[&str], more: &[&str]) -> String {
+    let stores = stores.iter().map(|store| format!("\nstore={store}"));
+    let more = more.iter().map(|setting| format!("\n{setting}"));
+    name.to_owned() + &stores.chain(more).collect::<String>()
+}
+
+impl Journal {
+    pub(crate) fn numbers(&self, thread: u64, numbers: &[u64]) {
+        if !numbers.is_empty() {
+            let all: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+            self.write(&format!("numbers {thread} {}", all.join(" ")));
+        }
+    }
+}
+
+/// Takes up to [`AT_A_TIME`] numbers, in one of four ways.
+fn take_some(counter: &Counter, way: u64, to: &mut Vec<u64>) -> Result<(), Error> {
+    match way % 4 {
+        0 => (0..AT_A_TIME).try_for_each(|_| counter.next_id().map(|number| to.push(number))),
+        1 => counter.next_ids(AT_A_TIME).map(|numbers| to.extend(numbers)),
+        2 => counter.next_block(AT_A_TIME).map(|first| to.extend(first..first + AT_A_TIME)),
+        _ => (0..AT_A_TIME).try_for_each(|_| match counter.try_next_id() {
+            Ok(number) => {
+                to.push(number);
+                Ok(())
+            }
+            // It does not wait.
+            Err(error) if error.code() == ErrorCode::CounterUnavailable => Ok(()),
+            Err(error) => Err(error),
+        }),
+    }
+}
+
+/// Takes numbers, with a pause each time, until the counter is closed. With several stores there are no blocks.
+pub(crate) fn stream(counter: &Counter, journal: &Journal, way: u64, pause: Duration) {
+    let mut last_error = None;
+    loop {
+        let mut taken = Vec::new();
+        let result = take_some(counter, way, &mut taken);
+        journal.numbers(way, &taken);
+        match result {
+            Ok(()) => last_error = None,
+            Err(error) if error.code() == ErrorCode::Closed => return,
+            Err(error) => {
+                if last_error.replace(error.code()) != Some(error.code()) {
+                    journal.error("error", &error);
+                }
+            }
+        }
+        thread::sleep(pause);
+    }
+}
+
+/// Opens a counter, and obeys the lines on its standard input, each with an answer:
+/// - `threads N`: takes numbers in so many threads from now on. No answer.
+/// - `take N`: so many numbers.
+/// - `raise N`, `peek`, `remove`, `close`.
+/// - `exit`: ends without closing, as it does where that input ends. No answer.
+#[test]
+#[ignore = "the other tests start it"]
+fn a_taker() {
+    let Some((journal, settings)) = Journal::of_this_process() else { return };
+    let counter = match options(&settings).open() {
+        Ok(counter) => Arc::new(counter),
+        Err(error) => return journal.error("refused", &error),
+    };
+    journal.write("open");
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let (command, number) = line.split_once(' ').unwrap_or((&line, "0"));
+        let number: u64 = number.parse().unwrap();
+        let done = match command {
+            "threads" => {
+                for thread in 0..number {
+                    let (counter, journal) = (Arc::clone(&counter), journal.clone());
+                    thread::spawn(move || stream(&counter, &journal, thread, Duration::from_millis(5)));
+                }
+                continue;
+            }
+            "take" => {
+                let mut taken = Vec::new();
+                let result = (0..number).try_for_each(|_| counter.next_id().map(|number| taken.push(number)));
+                journal.numbers(99, &taken);
+                result
+            }
+            "raise" => counter.raise(number),
+            "peek" => counter.peek().map(|number| journal.write(&format!("last {number}"))),
+            "remove" => counter.remove().map(|was_there| assert!(was_there)),
+            "close" => {
+                counter.close();
+                Ok(())
+            }
+            "exit" => return,
+            _ => panic!("{line}"),
+        };
+        match done {
+            Ok(()) => journal.write(&format!("done {line}")),
+            Err(error) => journal.error("error", &error),
+        }
+    }
+}
+
+// In the test ---------------------------------------------------------------------------------------------------------
+
+/// Starts a process that opens a counter. It may not be open yet.
+pub(crate) fn begin(journals: &Journals, settings: &str) -> Holder {
+    journals.start_with(settings, "taker::a_taker", &[])
+}
+
+/// Starts a process, and waits until it has opened the counter.
+pub(crate) fn start(journals: &Journals, settings: &str) -> Holder {
+    let mut taker = begin(journals, settings);
+    taker.wait_for(Holder::start(), "open");
+    taker
+}
+
+impl Holder {
+    /// Tells it to do something, and waits until it has, or could not.
+    fn ask(&mut self, command: &str) -> (Result<(), String>, Mark) {
+        let mark = self.mark();
+        self.tell(command);
+        let done = format!("done {command}");
+        let result = self.wait_until(mark, &done, |lines| {
+            lines.iter().find_map(|line| match line.strip_prefix("error ") {
+                Some(error) => Some(Err(error.to_owned())),
+                None => (*line == done).then_some(Ok(())),
+            })
+        });
+        (result, mark)
+    }
+
+    /// Tells it to do something that succeeds.
+    pub(crate) fn does(&mut self, command: &str) {
+        let (result, _) = self.ask(command);
+        assert_eq!(result, Ok(()), "{command}: {}", self.text());
+    }
+
+    /// Tells it to do something that fails, and returns the error.
+    pub(crate) fn fails(&mut self, command: &str) -> String {
+        let (result, _) = self.ask(command);
+        result.expect_err(command)
+    }
+
+    /// Takes so many numbers.
+    pub(crate) fn take(&mut self, count: usize) -> Vec<u64> {
+        let (result, mark) = self.ask(&format!("take {count}"));
+        let numbers = self.numbers(mark);
+        assert_eq!((result, numbers.len()), (Ok(()), count), "{}", self.text());
+        numbers
+    }
+
+    /// Takes numbers until there are no more within `max_wait_ms`, and returns the error.
+    pub(crate) fn take_until_refused(&mut self, count: usize) -> String {
+        self.fails(&format!("take {count}"))
+    }
+
+    /// The numbers that it has taken since then.
+    pub(crate) fn numbers(&self, from: Mark) -> Vec<u64> {
+        self.lines()[from.line()..].iter().filter_map(|line| Some(numbers_of(line)?.1)).flatten().collect()
+    }
+
+    /// Waits until it has taken so many numbers since then.
+    pub(crate) fn wait_for_numbers(&mut self, from: Mark, count: usize) {
+        self.wait_until(from, &format!("{count} numbers"), |lines| {
+            let taken = lines.iter().filter_map(|line| numbers_of(line)).map(|(_, numbers)| numbers.len());
+            (taken.sum::<usize>() >= count).then_some(())
+        });
+    }
+
+    /// The highest number that the store has handed out.
+    pub(crate) fn peek(&mut self) -> u64 {
+        let (result, mark) = self.ask("peek");
+        assert_eq!(result, Ok(()));
+        let (last, _) = self.wait_for(mark, "last ");
+        last.parse().unwrap()
+    }
+
+    /// The errors of its calls.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        self.lines().into_iter().filter(|line| line.starts_with("error ")).collect()
+    }
+
+    /// Why it could not open the counter.
+    pub(crate) fn why_refused(&mut self) -> String {
+        let outcome = self.wait_until(Self::start(), "outcome", |lines| {
+            lines.iter().find_map(|line| match line.strip_prefix("refused ") {
+                Some(error) => Some(Err(error.to_owned())),
+                None => (line == "open").then_some(Ok(())),
+            })
+        });
+        outcome.expect_err("it opened the counter")
+    }
+
+    /// Closes the counter, and ends.
+    pub(crate) fn finish(&mut self) {
+        self.does("close");
+        self.tell("exit");
+        assert!(self.wait().success(), "{}", self.text());
+    }
+}

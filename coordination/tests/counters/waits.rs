@@ -1,0 +1,114 @@
+//! Calls that wait for the store.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use polyflake::ErrorCode;
+
+use crate::servers::redis::Redis;
+use crate::taker::{options, settings};
+
+/// A segment that comes while a block waits has room for it.
+#[test]
+fn a_block_takes_of_the_segment_that_comes() {
+    let redis = Redis::new();
+    let counter = options(&settings("orders", &[&redis.url()], &["step=100"])).open().unwrap();
+    assert_eq!(counter.next_ids(9_u64).unwrap().len(), 9);
+    redis.server.pause();
+    // The next is asked for now, and does not come.
+    counter.next_ids(86_u64).unwrap();
+    thread::scope(|scope| {
+        let block = scope.spawn(|| counter.next_block(20_u64).unwrap());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while counter.stats().unwrap().waits == 0 {
+            assert!(Instant::now() < deadline);
+            thread::sleep(Duration::from_millis(5));
+        }
+        redis.server.resume();
+        // The five that are left are passed over, and no more.
+        assert_eq!(block.join().unwrap(), 101);
+    });
+    assert_eq!(counter.stats().unwrap().skipped, 5);
+    assert_eq!(counter.next_id(), Ok(121));
+    counter.close();
+}
+
+/// A call that waits hears of it.
+#[test]
+fn a_close_amid_a_wait() {
+    for step in ["step=1", "step=10", "step=auto"] {
+        let redis = Redis::new();
+        let url = format!("{}?ttl=3s", redis.url());
+        let counter = options(&settings("orders", &[&url], &[step, "max_wait_ms=600000"])).open().unwrap();
+        counter.next_id().unwrap();
+        redis.server.pause();
+        let before = counter.stats().unwrap().waits;
+        thread::scope(|scope| {
+            let waiting = [0, 1, 2, 3].map(|way| {
+                let counter = &counter;
+                scope.spawn(move || {
+                    loop {
+                        let result = match way {
+                            0 => counter.next_id().map(drop),
+                            1 => counter.next_ids(100_u64).map(drop),
+                            2 => counter.next_block(100_u64).map(drop),
+                            _ => counter.peek().map(drop),
+                        };
+                        if let Err(error) = result {
+                            return error.code();
+                        }
+                    }
+                })
+            });
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while counter.stats().unwrap().waits < before + 3 {
+                assert!(Instant::now() < deadline);
+                thread::sleep(Duration::from_millis(5));
+            }
+            counter.close();
+            assert!(waiting.map(|thread| thread.join().unwrap()) == [ErrorCode::Closed; 4]);
+        });
+    }
+}
+
+/// However many calls wait, and whatever for.
+#[test]
+fn a_store_that_is_down_is_not_asked_all_the_time() {
+    for step in ["step=1", "step=10"] {
+        let mut redis = Redis::new();
+        let settings = settings("orders", &[&redis.url()], &[step, "max_wait_ms=3000"]);
+        let counter = options(&settings).open().unwrap();
+        redis.server.kill();
+        let listener = TcpListener::bind(("127.0.0.1", redis.port())).unwrap();
+        let asked = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&asked);
+        // It ends with the test.
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                drop(connection);
+                seen.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        thread::scope(|scope| {
+            for way in 0..3 {
+                let counter = &counter;
+                scope.spawn(move || {
+                    // What is in hand.
+                    let result = (0..=30).try_for_each(|_| match way {
+                        0 => counter.next_id().map(drop),
+                        1 => counter.next_block(30_u64).map(drop),
+                        _ => counter.peek().map(drop),
+                    });
+                    assert_eq!(result.unwrap_err().code(), ErrorCode::CounterUnavailable);
+                });
+            }
+        });
+        // No two goes within a twentieth of a second.
+        let asked = asked.load(Ordering::Relaxed);
+        assert!((2..=60).contains(&asked), "{asked} times");
+        counter.close();
+    }
+}
