@@ -9,16 +9,17 @@ import type { IdGenerator } from "./generator.js";
 /** The options of a {@link Counter}. */
 export interface CounterOptions {
   /**
-   * The address of the store that hands out the numbers, such as `"redis://host/0"` or `"etcd://host:2379"`. Several addresses
-   * share the numbers out, so that one store may be down: numbers are unique then, but not ordered. Every process must name them
-   * in the same order. Required.
+   * The address of the store that hands out the numbers, such as `"redis://host/0"` or `"etcd://host:2379"`. Several
+   * addresses share the numbers out, so that one store may be down: numbers are unique then, but not ordered. Every
+   * process must name them in the same order. Required.
    */
   store: string | readonly string[];
   /** The first number, where the store has no such counter yet: 1 to 2^63 - 1. Default: 1. */
   start?: Integer | undefined;
   /**
-   * How many numbers the store hands out at a time: 1 to 1000000000, or `"auto"` (the default), which is 100 at first and then
-   * what lasts ten minutes, at most 1000000. With 1, the store is asked for each number, and numbers increase over all processes.
+   * How many numbers the store hands out at a time: 1 to 1000000000, or `"auto"` (the default), which is 100 at first
+   * and then what lasts ten minutes, at most 1000000. With 1, the store is asked for each number, and numbers increase
+   * over all processes.
    */
   step?: Integer | "auto" | undefined;
   /** The longest that a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
@@ -49,18 +50,19 @@ let open: (inner: BackendCounter) => Counter;
 let closeOnly: (this: Counter) => void;
 
 /**
- * Numbers that count up, each given once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands them out
- * in segments, so that most numbers cost no round trip.
+ * Numbers that count up, each given once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands
+ * them out in segments, so that most numbers cost no round trip.
  *
  * - No number is given twice, by whichever process, as long as the store loses no write that it acknowledged.
  * - Each number is greater than every number that this process got before the call began (with one store).
- * - A process that ends without {@link Counter.close} leaves a gap of at most the numbers that it had in hand: two segments.
+ * - A process that ends without {@link Counter.close} leaves a gap of at most the numbers that it had in hand: two
+ *   segments.
  *
- * All Counters of a process with the same store and name share what is in hand, also in worker threads. `cluster` and PM2 workers
- * are processes: each has numbers of its own in hand. Only in Node's native build.
+ * All Counters of a process with the same store and name share what is in hand, also in worker threads. `cluster` and
+ * PM2 workers are processes: each has numbers of its own in hand. Only in Node's native build.
  *
- * No call blocks the event loop: {@link Counter.nextId}, {@link Counter.nextIds} and {@link Counter.fill} give what is in hand, or
- * throw; the others wait for the store, and return promises.
+ * No call blocks the event loop: {@link Counter.nextId}, {@link Counter.nextIds} and {@link Counter.fill} give what is
+ * in hand, or throw; the others wait for the store, and return promises.
  *
  * @example
  * ```js
@@ -95,12 +97,13 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The counter of that name (1 to 100 characters). Makes it where the store has none, and waits until there are numbers in hand,
-   * without blocking the event loop. What happens to it is told on the channel `polyflake:lease` of `node:diagnostics_channel`, as
-   * a {@link LeaseEvent} without a node.
+   * The counter of that name (1 to 100 characters). Makes it where the store has none, and waits until there are
+   * numbers in hand, without blocking the event loop. What happens to it is told on the channel `polyflake:lease` of
+   * `node:diagnostics_channel`, as a {@link LeaseEvent} without a node.
    *
-   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, also if this process uses the counter with another `start` or
-   * `step`, and outside Node's native build; `COUNTER_UNAVAILABLE` if the store cannot be reached within `maxWaitMs`, or refuses.
+   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, also if this process uses the counter with another
+   * `start` or `step`, and outside Node's native build; `COUNTER_UNAVAILABLE` if the store cannot be reached within
+   * `maxWaitMs`, or refuses.
    *
    * @example
    * ```js
@@ -124,11 +127,12 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The next number, if one is in hand: it never waits, for a wait would block the event loop for as long as the store takes. With a
-   * `step` of 1 none ever is in hand; after a burst that was larger than what is in hand, none is for as long as the store takes.
-   * {@link Counter.nextIdAsync} waits.
+   * The next number, if one is in hand: it never waits, for a wait would block the event loop for as long as the store
+   * takes. With a `step` of 1 none ever is in hand; after a burst that was larger than what is in hand, none is for as
+   * long as the store takes. {@link Counter.nextIdAsync} waits.
    *
-   * @throws {PolyflakeError} `COUNTER_UNAVAILABLE` if none is in hand (the store is asked for more meanwhile), or `CLOSED`.
+   * @throws {PolyflakeError} `COUNTER_UNAVAILABLE` if none is in hand (the store is asked for more meanwhile), or
+   * `CLOSED`.
    */
   nextId(): bigint {
     return this.#nextId();
@@ -144,31 +148,34 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The next number. If none is in hand, waits for the store without blocking the event loop, for at most `maxWaitMs`.
+   * The next number. If none is in hand, waits for the store without blocking the event loop, for at most `maxWaitMs`
+   * (behind another call that waits already, at most twice that).
    *
-   * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store gives none by then; at once where waiting does
-   * not help: the store refuses, has lost the counter, or the counter has reached 2^63 - 1. Or `CLOSED`.
+   * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store gives none by then; at once where
+   * waiting does not help: the store refuses, has lost the counter, or the counter has reached 2^63 - 1. Or `CLOSED`.
    */
   async nextIdAsync(): Promise<bigint> {
     return this.#inner.take() ?? ((await this.#later(1))[0] as bigint);
   }
 
   /**
-   * The next `n` numbers, 1 to 16777216, if so many are in hand ({@link Counter.stats}). They are increasing, and need not follow
-   * each other.
+   * The next `n` numbers, 1 to 16777216, if so many are in hand ({@link Counter.stats}). They are increasing, and need
+   * not follow each other.
    *
-   * @throws {PolyflakeError} as {@link Counter.nextId} does: then none of them are lost, unless a worker thread takes some at the
-   * same time. `INVALID_OPTION` for any other `n`.
+   * @throws {PolyflakeError} as {@link Counter.nextId} does: then none of them are lost, unless a worker thread takes
+   * some at the same time. `INVALID_OPTION` for any other `n`.
    */
   nextIds(n: Integer): BigUint64Array {
     return this.#inner.nextIds(batchSize(n));
   }
 
   /**
-   * The next `n` numbers, 1 to 16777216, without blocking the event loop. They are increasing, and need not follow each other. It may
-   * wait for `maxWaitMs` each time it makes no progress. An error loses the numbers taken so far; they are never given again.
+   * The next `n` numbers, 1 to 16777216, without blocking the event loop. They are increasing, and need not follow each
+   * other. It may wait for `maxWaitMs` each time it makes no progress. An error loses the numbers taken so far; they
+   * are never given again.
    *
-   * @throws {PolyflakeError} (the promise rejects) as {@link Counter.nextIdAsync} does, or `INVALID_OPTION` for any other `n`.
+   * @throws {PolyflakeError} (the promise rejects) as {@link Counter.nextIdAsync} does, or `INVALID_OPTION` for any
+   * other `n`.
    */
   async nextIdsAsync(n: Integer): Promise<BigUint64Array> {
     return this.#later(batchSize(n));
@@ -184,11 +191,11 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The first of `n` numbers that follow each other, 1 to 16777216: the last is it plus `n` - 1. Where fewer than `n` are left of what
-   * is in hand, those are passed over, and the store is asked.
+   * The first of `n` numbers that follow each other, 1 to 16777216: the last is it plus `n` - 1. Where fewer than `n`
+   * are left of what is in hand, those are passed over, and the store is asked.
    *
-   * @throws {PolyflakeError} (the promise rejects) as {@link Counter.nextIdAsync} does, or `INVALID_OPTION` for any other `n`, and
-   * with several stores, whose numbers do not follow each other.
+   * @throws {PolyflakeError} (the promise rejects) as {@link Counter.nextIdAsync} does, or `INVALID_OPTION` for any
+   * other `n`, and with several stores, whose numbers do not follow each other.
    */
   async nextBlock(n: Integer): Promise<bigint> {
     const size = integer(n, "n");
@@ -198,18 +205,19 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   /**
    * The highest number that the store has handed out, in segments, to any process; 0 before the first. Asks the store.
    *
-   * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store cannot be reached within `maxWaitMs`, or has no
-   * such counter. Or `CLOSED`.
+   * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store cannot be reached within
+   * `maxWaitMs`, or has no such counter. Or `CLOSED`.
    */
   async peek(): Promise<bigint> {
     return promised((done) => this.#inner.peek(done));
   }
 
   /**
-   * Lets no number up to `number` (1 to 2^63 - 1) be handed out any more: the next is above it. What is in hand is given up. It changes
-   * nothing where the counter is further already.
+   * Lets no number up to `number` (1 to 2^63 - 1) be handed out any more: the next is above it. What is in hand is
+   * given up. It changes nothing where the counter is further already.
    *
-   * @throws {PolyflakeError} (the promise rejects) as {@link Counter.peek} does, or `INVALID_OPTION` for any other number.
+   * @throws {PolyflakeError} (the promise rejects) as {@link Counter.peek} does, or `INVALID_OPTION` for any other
+   * number.
    */
   async raise(number: Integer): Promise<void> {
     const to = integer(number, "number");
@@ -217,8 +225,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Deletes the counter from the store. Whoever opens it later begins at its start again, and numbers repeat. This process's Counters of
-   * that name give none from then on. Resolves to whether there was one.
+   * Deletes the counter from the store. Whoever opens it later begins at its start again, and numbers repeat. This
+   * process's Counters of that name give none from then on. Resolves to whether there was one.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.peek} does.
    */
@@ -241,9 +249,10 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Closes this Counter: from now on its calls throw `CLOSED`, also those that wait. The last one of a name in this process gives back
-   * what it has in hand, so that no gap is left; the promise resolves when that is done, or after a few seconds if the store does not
-   * answer. An `await using` declaration does the same, and `using` does not wait for it.
+   * Closes this Counter: from now on its calls throw `CLOSED`, also those that wait. The last one of a name in this
+   * process gives back what it has in hand, so that no gap is left; the promise resolves when that is done, or after a
+   * few seconds if the store does not answer. An `await using` declaration does the same, and `using` does not wait for
+   * it.
    */
   async close(): Promise<void> {
     this.#givenBack ??= new Promise((resolve) => this.#inner.close(resolve));
@@ -285,7 +294,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
     const done: Done<BigUint64Array> = (error, numbers) => {
       if (error) {
         this.#isFetching = false;
-        // Nobody waits for longer than maxWaitMs.
+        // Those who came meanwhile too, or they would wait one after the other.
         const all = [...group, ...this.#waiting];
         this.#waiting = [];
         for (const { reject } of all) reject(error);

@@ -1,7 +1,7 @@
 /**
- * What gives unique 64-bit IDs: a {@link Snowflake}, a {@link Counter}, or a generator of your own. What takes an ID from any of
- * them takes this. Where a program can wait, `nextIdAsync` is the one to call: it gives an ID where `nextId` of a Counter has
- * none in hand.
+ * What gives unique 64-bit IDs: a {@link Snowflake}, a {@link Counter}, or a generator of your own. What takes an ID
+ * from any of them takes this. Where a program can wait, `nextIdAsync` is the one to call: it gives an ID where
+ * `nextId` of a Counter has none in hand.
  *
  * @example
  * ```ts

@@ -151,7 +151,7 @@ export interface Stats {
   readonly leaseLosses: number;
 }
 
-/** What an operator may want to graph, from {@link Counter.stats}. All Counters of that name in this process together. */
+/** For monitoring, from {@link Counter.stats}. Counted by all Counters of that name in this process together. */
 export interface CounterStats {
   /** How many numbers are in hand. */
   readonly inHand: number;
