@@ -1,9 +1,12 @@
-export type { Field, LeaseInfo, Stats } from "../../bindings-wasm/js/backend.js";
+export type { CounterStats, Field, LeaseInfo, Stats } from "../../bindings-wasm/js/backend.js";
 export type { Instant, Integer, Node } from "./convert.js";
+export type { CounterOptions } from "./counter.js";
+export { Counter } from "./counter.js";
 export { Decoded } from "./decoded.js";
 export { DecodedAll } from "./decoded-all.js";
 export type { PolyflakeErrorCode } from "./errors.js";
 export { PolyflakeError } from "./errors.js";
+export type { IdGenerator } from "./generator.js";
 export type { LayoutFields } from "./layout.js";
 export { Layout } from "./layout.js";
 export type { LeaseEvent } from "./native.js";

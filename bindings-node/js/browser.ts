@@ -15,5 +15,14 @@ connect(() => {
 const realm = globalThis as unknown as Record<symbol, typeof own | undefined>;
 const key = Symbol.for(`polyflake@${version}`);
 realm[key] ??= own;
-export const { Decoded, DecodedAll, Layout, PolyflakeError, Snowflake, formatId, parseId, resetState } =
-  realm[key];
+export const {
+  Counter,
+  Decoded,
+  DecodedAll,
+  Layout,
+  PolyflakeError,
+  Snowflake,
+  formatId,
+  parseId,
+  resetState,
+} = realm[key];

@@ -1,4 +1,5 @@
 import type { Backend } from "../../bindings-wasm/js/backend.js";
+import { type Integer, integer } from "./convert.js";
 
 let backend: Backend | undefined;
 let open: () => Backend = () => {
@@ -14,4 +15,17 @@ export function connect(opener: () => Backend): void {
 export function core(): Backend {
   backend ??= open();
   return backend;
+}
+
+// Programs ask for batches of the same size over and over.
+let lastChecked: Integer | undefined;
+let lastSize = 0;
+
+/** The `n` of a batch. */
+export function batchSize(n: Integer): number {
+  if (n !== lastChecked) {
+    lastSize = core().batchSize(integer(n, "n"));
+    lastChecked = n;
+  }
+  return lastSize;
 }

@@ -1,11 +1,20 @@
 // The backend over the native addon.
-import type { Backend, BackendSnowflake, MakeError, NodeTexts } from "../../bindings-wasm/js/backend.js";
+import type {
+  Backend,
+  BackendCounter,
+  BackendSnowflake,
+  Done,
+  MakeError,
+  NodeTexts,
+} from "../../bindings-wasm/js/backend.js";
 import { coreError } from "./errors.js";
 
 /** `number`: what the fast calls know it by, as long as this object lives. */
 type NativeSnowflake = Omit<BackendSnowflake, "nextId" | "nextIdText" | "nextIds"> & {
   readonly number: number;
 };
+
+type NativeCounter = Omit<BackendCounter, "nextId" | "nextIds"> & { readonly number: number };
 
 /** Calls that take and give numbers in an array (see `Shared` in src/fast.rs). `state`: for the call `snowflake`. */
 interface FastCalls {
@@ -18,21 +27,20 @@ interface FastCalls {
   state: unknown;
 }
 
-interface Calls extends Omit<Backend, "snowflake" | "idText" | "open"> {
+interface Calls extends Omit<Backend, "snowflake" | "idText" | "open" | "openCounter"> {
   fastCalls(shared: BigUint64Array): FastCalls;
   snowflake(state: unknown, ...given: Parameters<Backend["snowflake"]>): NativeSnowflake;
-  // These three where the addon has leases.
+  // The rest where the addon has leases and counters.
   /** Acquires a lease on a thread. `opened`: for `snowflakeOnLease`. */
-  lease?(
-    options: string[],
-    node: NodeTexts | undefined,
-    done: (error: Error | undefined, opened: unknown) => void,
-  ): void;
+  lease?(options: string[], node: NodeTexts | undefined, done: Done<unknown>): void;
   snowflakeOnLease(state: unknown, opened: unknown): NativeSnowflake;
+  /** Opens a counter on a thread. `opened`: for `counter`. */
+  openCounter?(name: string, options: string[], done: Done<unknown>): void;
+  counter(state: unknown, opened: unknown): NativeCounter;
   onLeaseEvent(publish: (event: LeaseEvent) => void): void;
 }
 
-/** What happened to a lease of this process: the messages of the diagnostics channel `polyflake:lease`. */
+/** What happened to a lease or a counter of this process: the messages of the diagnostics channel `polyflake:lease`. */
 export interface LeaseEvent {
   readonly kind:
     | "acquired"
@@ -42,8 +50,9 @@ export interface LeaseEvent {
     | "store_unreachable"
     | "store_reachable"
     | "clock_differs"
+    | "counter_stopped"
     | "waiting";
-  /** The node that it is about, if there is one. */
+  /** The node that it is about, if there is one: a counter has none. */
   readonly node: number | null;
   /** The store's address, without secrets. */
   readonly store: string;
@@ -67,7 +76,7 @@ const ID = 0;
 const SNOWFLAKE = 2;
 const FORMAT = 3;
 
-/** `publish` is called with what happens to leases, from the first one on. */
+/** `publish` is called with what happens to leases and counters, from the first one on. */
 export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void): Backend {
   const all = Object.entries<(...given: never[]) => unknown>(addon);
   const bound = all.map(([name, call]) => [name, call.bind(undefined, coreError as never)]);
@@ -76,47 +85,61 @@ export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void
   const halves = new Uint32Array(shared.buffer);
   const { nextId, nextIdText, idText, fillNew, state } = calls.fastCalls(shared);
 
+  /** The calls that a program makes for every ID. `native` keeps its number as long as they live. */
+  const fast = <Native extends { readonly number: number }>(native: Native, number: number) => ({
+    native,
+    nextId() {
+      halves[SNOWFLAKE] = number;
+      nextId();
+      return shared[ID] as bigint;
+    },
+    nextIds(n: number) {
+      // Memory that is not zeroed first halves the cost of an ID. If an error leaves part of it unfilled, the array
+      // is dropped.
+      const ids = new BigUint64Array(Buffer.allocUnsafeSlow(n * BigUint64Array.BYTES_PER_ELEMENT).buffer);
+      halves[SNOWFLAKE] = number;
+      fillNew(ids);
+      return ids;
+    },
+  });
+
   function wrap(native: NativeSnowflake): BackendSnowflake {
     const { number, ...others } = native;
     return {
       ...others,
-      // Its number is its own as long as this lives.
-      native,
-      nextId() {
-        halves[SNOWFLAKE] = number;
-        nextId();
-        return shared[ID] as bigint;
-      },
+      ...fast(native, number),
       nextIdText(format) {
         halves[SNOWFLAKE] = number;
         halves[FORMAT] = format;
         return nextIdText();
       },
-      nextIds(n) {
-        // Memory that is not zeroed first halves the cost of an ID. If an error leaves part of it unfilled, the array
-        // is dropped.
-        const ids = new BigUint64Array(Buffer.allocUnsafeSlow(n * BigUint64Array.BYTES_PER_ELEMENT).buffer);
-        halves[SNOWFLAKE] = number;
-        fillNew(ids);
-        return ids;
-      },
-    } as BackendSnowflake;
+    };
   }
 
-  const { lease } = calls;
+  const { lease, openCounter, ...others } = calls;
   let isListening = false;
-  async function open(...given: Parameters<NonNullable<Backend["open"]>>): Promise<BackendSnowflake> {
+  /** What a call on a thread opens. */
+  function opening(open: (done: Done<unknown>) => void): Promise<unknown> {
     if (!isListening) calls.onLeaseEvent(publish);
     isListening = true;
-    const opened = await new Promise((resolve, reject) => {
-      lease?.(...given, (error, opened) => (error ? reject(error) : resolve(opened)));
+    return new Promise((resolve, reject) => {
+      open((error, opened) => (error ? reject(error) : resolve(opened)));
     });
-    return wrap(calls.snowflakeOnLease(state, opened));
   }
 
   return {
-    ...calls,
-    ...(lease && { open }),
+    ...others,
+    ...(lease && {
+      open: async (...given) =>
+        wrap(calls.snowflakeOnLease(state, await opening((done) => lease(...given, done)))),
+    }),
+    ...(openCounter && {
+      async openCounter(...given) {
+        const native = calls.counter(state, await opening((done) => openCounter(...given, done)));
+        const { number, ...others } = native;
+        return { ...others, ...fast(native, number) };
+      },
+    }),
     idText(id, format) {
       shared[ID] = id;
       halves[FORMAT] = format;

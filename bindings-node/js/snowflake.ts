@@ -1,9 +1,11 @@
 import type { BackendSnowflake, LeaseInfo, Reading, Stats } from "../../bindings-wasm/js/backend.js";
 import type { Integer, Node } from "./convert.js";
 import { idArray, integer, nodeTexts, path as pathOf, reading, text, wrongType } from "./convert.js";
-import { core } from "./core.js";
+import { batchSize, core } from "./core.js";
 import type { Decoded } from "./decoded.js";
 import type { DecodedAll } from "./decoded-all.js";
+import { asyncDispose, dispose } from "./dispose.js";
+import type { IdGenerator } from "./generator.js";
 import { Layout } from "./layout.js";
 import type { Format } from "./text.js";
 import { formatId, formatNumber } from "./text.js";
@@ -113,7 +115,7 @@ let closeAndWait: (this: Snowflake) => Promise<void>;
  * ```
  */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: its Symbol.dispose is defined below the class.
-export class Snowflake implements IterableIterator<bigint, never, undefined> {
+export class Snowflake implements IterableIterator<bigint, never, undefined>, IdGenerator {
   readonly #inner: BackendSnowflake;
   readonly #nextId: () => bigint;
   /** What the core's weak reference to the clock points to. */
@@ -373,12 +375,6 @@ export interface Snowflake {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-// Runtimes older than `using` have no such symbol. TypeScript's and others' helpers then look for this one.
-const dispose: typeof Symbol.dispose =
-  Symbol.dispose ?? (Symbol.for("Symbol.dispose") as typeof Symbol.dispose);
-const asyncDispose: typeof Symbol.asyncDispose =
-  Symbol.asyncDispose ?? (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
-
 const methods = [
   [dispose, Snowflake.prototype.close],
   [asyncDispose, closeAndWait],
@@ -396,18 +392,6 @@ for (const [symbol, value] of methods) {
  */
 export function resetState(path: string): void {
   core().resetState(pathOf(path, "path"));
-}
-
-// Programs ask for batches of the same size over and over.
-let lastChecked: Integer | undefined;
-let lastSize = 0;
-
-function batchSize(n: Integer): number {
-  if (n !== lastChecked) {
-    lastSize = core().batchSize(integer(n, "n"));
-    lastChecked = n;
-  }
-  return lastSize;
 }
 
 function converted(options: SnowflakeOptions) {

@@ -16,14 +16,18 @@ use napi::{JsError, check_status, sys};
 use napi_derive::napi;
 use polyflake::{BuiltinClock, Format};
 
+#[cfg(feature = "coordination")]
+use crate::counter::NativeCounter;
 use crate::errors::{CoreError, CoreErrorRef, Failure, catch, js_error};
 use crate::snowflake::{CallersClock, NativeSnowflake};
 
-/// A Snowflake, whatever its clock.
+/// A Snowflake, whatever its clock, or a counter.
 #[derive(Clone)]
 pub(crate) enum AnySnowflake {
     Builtin(Arc<NativeSnowflake<BuiltinClock>>),
     Callers(Arc<NativeSnowflake<CallersClock>>),
+    #[cfg(feature = "coordination")]
+    Counter(Arc<NativeCounter>),
 }
 
 impl AnySnowflake {
@@ -32,6 +36,8 @@ impl AnySnowflake {
         match self {
             Self::Builtin(this) => catch(|| this.ids.next_id()),
             Self::Callers(this) => catch(|| this.ids.next_id()),
+            #[cfg(feature = "coordination")]
+            Self::Counter(this) => catch(|| this.next_in_hand()),
         }
     }
 
@@ -39,6 +45,8 @@ impl AnySnowflake {
         match self {
             Self::Builtin(this) => catch(|| this.ids.fill(ids)),
             Self::Callers(this) => catch(|| this.ids.fill(ids)),
+            #[cfg(feature = "coordination")]
+            Self::Counter(this) => catch(|| this.fill_in_hand(ids)),
         }
     }
 }
@@ -283,7 +291,9 @@ impl FastCalls {
 #[cold]
 fn throw_lost(env: sys::napi_env) {
     // SAFETY: this is the call's environment, and both texts end with a NUL.
-    unsafe { sys::napi_throw_error(env, ptr::null(), c"the Snowflake of this call is gone".as_ptr()) };
+    unsafe {
+        sys::napi_throw_error(env, ptr::null(), c"the Snowflake or counter of this call is gone".as_ptr())
+    };
 }
 
 /// A call with a clock of the caller's, which may make Snowflakes, and let go of this one.

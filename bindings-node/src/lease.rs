@@ -1,9 +1,9 @@
-//! Nodes by lease: acquired on a thread, and what happens to them told to JavaScript.
+//! Nodes by lease: acquired on a thread. And what happens to leases and counters, told to JavaScript.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Mutex, Once, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use napi::bindgen_prelude::*;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode::NonBlocking};
@@ -34,7 +34,7 @@ pub(crate) fn lease(
     let options = run(env, &core_error, || options_of(&options, node.as_ref()))?;
     let core_error = core_error.create_ref()?;
     let acquire = move |is_gone: IsGone<'_>| {
-        catch(|| polyflake_coordination::lease(&options, &mut ThreadsWait(is_gone)))
+        catch(|| polyflake_coordination::lease(&options, &mut ThreadsWait::new(is_gone)))
             .map(|leased| (options, leased))
     };
     on_thread("polyflake-open", &done, acquire, move |env, acquired| match acquired {
@@ -76,18 +76,27 @@ pub(crate) fn check_no_lease(options: &Options) -> CoreResult<()> {
 }
 
 /// Waits on a thread of its own, for as long as somebody waits for that.
-struct ThreadsWait<'a>(IsGone<'a>);
+pub(crate) struct ThreadsWait<'a> {
+    is_gone: IsGone<'a>,
+    since: Instant,
+}
+
+impl<'a> ThreadsWait<'a> {
+    pub(crate) fn new(is_gone: IsGone<'a>) -> Self {
+        Self { is_gone, since: Instant::now() }
+    }
+}
 
 impl Wait for ThreadsWait<'_> {
     type Error = polyflake::Error;
 
     fn elapsed(&mut self) -> Duration {
-        Duration::ZERO
+        self.since.elapsed()
     }
 
     fn pause(&mut self, pause: Duration) -> CoreResult<()> {
         std::thread::sleep(pause);
-        if (self.0)() {
+        if (self.is_gone)() {
             return Err(polyflake::Error::from_outside(ErrorCode::Closed, "the thread that waits has ended"));
         }
         Ok(())
@@ -122,7 +131,7 @@ type Publish = ThreadsafeFunction<LeaseEvent, (), LeaseEvent, Status, false, tru
 static PUBLISHERS: Mutex<Vec<Publish>> = Mutex::new(Vec::new());
 static LISTEN: Once = Once::new();
 
-/// Calls `publish` with what happens to leases of this process from now on.
+/// Calls `publish` with what happens to leases and counters of this process from now on.
 #[napi]
 pub(crate) fn on_lease_event(
     _core_error: CoreError<'_>,

@@ -9,6 +9,8 @@
 #![allow(clippy::inline_always, reason = "the path of an ID, as in the core")]
 #![cfg_attr(test, allow(dead_code, reason = "napi exports nothing there"))]
 
+#[cfg(feature = "coordination")]
+mod counter;
 mod errors;
 mod fast;
 mod layout;

@@ -266,7 +266,7 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
 }
 
 /// Copies `ids` to the call's array from `at`, as far as they fit, and returns how much room is left after them.
-fn copy(ids: &[u64], call: &FunctionCallContext<'_>, at: usize) -> Result<usize> {
+pub(crate) fn copy(ids: &[u64], call: &FunctionCallContext<'_>, at: usize) -> Result<usize> {
     let target = call.get::<BigUint64ArraySlice<'_>>(0)?;
     let Some(room) = target.len().checked_sub(at) else { return Ok(0) };
     let count = ids.len().min(room);

@@ -24,7 +24,17 @@ test("import and require give the same classes, which share cursors", () => {
     Object.keys(imported)
       .filter((name) => name !== "default")
       .sort(),
-    ["Decoded", "DecodedAll", "Layout", "PolyflakeError", "Snowflake", "formatId", "parseId", "resetState"],
+    [
+      "Counter",
+      "Decoded",
+      "DecodedAll",
+      "Layout",
+      "PolyflakeError",
+      "Snowflake",
+      "formatId",
+      "parseId",
+      "resetState",
+    ],
   );
   for (const [name, value] of Object.entries(imported)) assert.equal(required[name], value, name);
   const node = freshNode();

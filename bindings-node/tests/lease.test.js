@@ -1,10 +1,9 @@
 // Nodes by lease. The protocol and the stores are tested in the crate `coordination`.
 import assert from "node:assert/strict";
-import { execFile, spawn, spawnSync } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -12,6 +11,7 @@ import { setTimeout as pause, setImmediate as turn } from "node:timers/promises"
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { Snowflake } from "polyflake";
+import { redis } from "./redis.js";
 import { assertRising, fails, failsLater, isWasm } from "./support.js";
 
 const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
@@ -262,41 +262,9 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
   });
 });
 
-/** A Redis with a password. */
-async function redis() {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  const where = mkdtempSync(join(folder, "redis-"));
-  const options = [
-    "--port",
-    port,
-    "--bind",
-    "127.0.0.1",
-    "--dir",
-    where,
-    "--save",
-    "",
-    "--appendonly",
-    "yes",
-  ];
-  const server = spawn("redis-server", [...options, "--requirepass", "hush"].map(String), {
-    stdio: "ignore",
-  });
-  children.push(server);
-  const cli = (...given) =>
-    spawnSync("redis-cli", ["-p", String(port), ...given], {
-      encoding: "utf8",
-      env: { ...process.env, REDISCLI_AUTH: "hush" },
-    }).stdout.trim();
-  while (cli("PING") !== "PONG") await pause(20);
-  return { address: `redis://:hush@127.0.0.1:${port}/0`, server, cli };
-}
-
 describe("leases in Redis", { skip: isWasm && "wasm has no leases" }, () => {
   test("a node that another process has taken is replaced, and all calls have the new one", async () => {
-    const { address, server, cli } = await redis();
+    const { address, cli, stop } = await redis();
     const lease = `${address}?init=yes&nodes=0-1&ttl=3s`;
     let ids;
     const messages = await told("acquired", async () => {
@@ -330,14 +298,13 @@ describe("leases in Redis", { skip: isWasm && "wasm has no leases" }, () => {
     const shown = JSON.stringify([messages, changes, ids.lease.store]);
     assert.ok(!shown.includes("hush"), shown);
     await ids[asyncDispose]();
-    server.kill();
+    await stop();
   });
 
   test("a store that is gone: the lease is lost, and neither waiting nor closing blocks", async () => {
-    const { address, server } = await redis();
+    const { address, stop } = await redis();
     const ids = await Snowflake.open({ lease: `${address}?init=yes&ttl=3s`, maxWaitMs: 100 });
-    server.kill("SIGKILL");
-    await once(server, "exit");
+    await stop();
     let error;
     while (error === undefined) {
       try {
@@ -370,12 +337,12 @@ describe("leases in Redis", { skip: isWasm && "wasm has no leases" }, () => {
   });
 
   test("a process ends at once though its store is gone", async () => {
-    const { address, server } = await redis();
+    const { address, pid } = await redis();
     const lease = JSON.stringify(`${address}?init=yes&ttl=1h`);
     const program = `
       import { Snowflake } from "polyflake";
       const ids = await Snowflake.open({ lease: ${lease} });
-      process.kill(${server.pid}, "SIGKILL");
+      process.kill(${pid()}, "SIGKILL");
       ids.close();
       console.log(JSON.stringify("closed"));
     `;

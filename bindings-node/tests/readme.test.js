@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { redis } from "./redis.js";
 
 const temporary = await mkdtemp(join(tmpdir(), "polyflake-readme-"));
 after(() => rm(temporary, { recursive: true }));
@@ -15,14 +16,18 @@ const folder = dirname(dirname(fileURLToPath(import.meta.url)));
 const readme = await readFile(`${folder}/README.md`, "utf8");
 const examples = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code);
 
+/** A Redis of the test's. */
+const STORE = "redis://redis.internal/0";
+
 // Lines like `value; // what it is` print their value, to be compared. A comment in words starts with a lower-case word and a space.
 const STATED = /^(?!console|const|for|await)(\S.*?); \/\/ (.*)$/gm;
 const WORDS = /^(\d+ )?[a-z]+ [a-z]/;
 
 for (const [number, code] of examples.entries()) {
-  const skip = /\b(state|lease):/.test(code) && process.env.POLYFLAKE_BACKEND === "wasm";
+  const skip = /\b(state|lease|store):/.test(code) && process.env.POLYFLAKE_BACKEND === "wasm";
   test(`example ${number + 1} of ${examples.length}`, { skip }, async () => {
-    const here = code.replace("/var/lib/app", temporary);
+    const store = code.includes(STORE) ? (await redis()).address : "";
+    const here = code.replace("/var/lib/app", temporary).replace(STORE, store);
     const printing = here.replace(STATED, "console.log($1); // $2");
     const run = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", printing], {
       cwd: folder,

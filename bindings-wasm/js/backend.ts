@@ -37,6 +37,8 @@ export interface Backend {
   snowflake(options: string[], node: NodeTexts | undefined, clock: Reading | undefined): BackendSnowflake;
   /** As `snowflake` for options with a lease, which it waits for; where the backend has a network. */
   open?(options: string[], node: NodeTexts | undefined): Promise<BackendSnowflake>;
+  /** `options`: each option's name followed by its text. Waits for the store; where the backend has a network. */
+  openCounter?(name: string, options: string[]): Promise<BackendCounter>;
 }
 
 export interface BackendSnowflake {
@@ -68,6 +70,29 @@ export interface BackendSnowflake {
   /** After `close`, once: calls `done` when the node was given back, or cannot be. Returns whether it will. */
   whenGivenBack?(done: () => void): boolean;
 }
+
+export interface BackendCounter {
+  readonly name: string;
+  /** A number in hand, or throws. */
+  nextId(): bigint;
+  /** A number in hand, or null. */
+  take(): bigint | null;
+  /** Numbers in hand, or throws. */
+  nextIds(n: number): BigUint64Array;
+  fill(numbers: BigUint64Array): void;
+  stats(): CounterStats;
+  // These wait for the store on another thread.
+  fillLater(n: number, done: Done<BigUint64Array>): void;
+  nextBlock(n: string, done: Done<bigint>): void;
+  peek(done: Done<bigint>): void;
+  raise(number: string, done: Done<void>): void;
+  remove(done: Done<boolean>): void;
+  /** Closes at once. Calls `done` when what was in hand is given back, or cannot be. */
+  close(done: (() => void) | undefined): void;
+}
+
+/** Called with an error, or with what was asked for. */
+export type Done<T> = (error: Error | undefined, value: T) => void;
 
 /** What of each ID `decodeAll` writes; `""`: nothing. */
 export type Column = "timestampsMs" | "ticks" | "nodes" | "sequences" | "field" | "";
@@ -124,6 +149,20 @@ export interface Stats {
   readonly lastIssuedMs: bigint | null;
   /** How often the lease was lost: it ran out, or another process had its node. */
   readonly leaseLosses: number;
+}
+
+/** For monitoring, from {@link Counter.stats}. Counted by all Counters of that name in this process together. */
+export interface CounterStats {
+  /** How many numbers are in hand. */
+  readonly inHand: number;
+  /** How many numbers the next segment has. */
+  readonly step: number;
+  /** How often the store gave numbers. */
+  readonly segments: number;
+  /** How many numbers were passed over, so that a block is one run and numbers go on increasing. */
+  readonly skipped: number;
+  /** How often a call found no number in hand and waited or gave up. */
+  readonly waits: number;
 }
 
 /** A lease, from {@link Snowflake.lease}. */

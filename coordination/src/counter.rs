@@ -245,11 +245,25 @@ impl Counter {
                 Some(run) => run,
                 None => counter.run_later(wanted, wait)?,
             };
-            // No more than were wanted, of which there is a place for each.
-            let count = usize::try_from(run.count).unwrap_or(usize::MAX).min(numbers.len());
-            let (these, rest) = numbers.split_at_mut(count);
-            run.write(these);
-            numbers = rest;
+            numbers = write_to(run, numbers);
+        }
+        Ok(())
+    }
+
+    /// Fills `numbers` with what is in hand, if that is enough: it does not wait for the store, and takes none otherwise.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_next_id`](Self::try_next_id). Where another thread takes numbers at the same time, those that were taken already
+    /// are lost: they are not given again.
+    pub fn try_fill(&self, mut numbers: &mut [u64]) -> Result<(), Error> {
+        let counter = self.here()?;
+        if counter.shared.in_hand() < numbers.len() as u64 {
+            return Err(counter.shared.too_few_in_hand());
+        }
+        while !numbers.is_empty() {
+            let run = counter.take(numbers.len() as u64).ok_or_else(|| counter.shared.none_in_hand())?;
+            numbers = write_to(run, numbers);
         }
         Ok(())
     }
@@ -309,7 +323,7 @@ impl Counter {
         let shared = &self.here()?.shared;
         let Counts { segments, skipped, step, waits } = &shared.counts;
         Ok(CounterStats {
-            in_hand: shared.lines.iter().map(|line| line.segments.left()).sum(),
+            in_hand: shared.in_hand(),
             step: step.load(Ordering::Relaxed),
             segments: segments.load(Ordering::Relaxed),
             skipped: skipped.load(Ordering::Relaxed),
@@ -387,14 +401,22 @@ impl Counter {
     /// Closes it: calls fail with `closed`, also those that wait. The last one of a name in this process gives back what it has in
     /// hand of its last segment, and waits for the store until that is done, but no longer than one attempt takes.
     pub fn close(&self) {
+        if let Some(give_back) = self.close_later() {
+            give_back.run();
+        }
+    }
+
+    /// As [`close`](Self::close), without waiting: what waits for the store is returned, for another thread. Dropping it is fine.
+    #[doc(hidden)]
+    pub fn close_later(&self) -> Option<CounterGiveBack> {
         if let Some(child) = self.child() {
-            return child.close();
+            return child.close_later();
         }
-        if !self.is_closed.swap(true, Ordering::AcqRel) && self.shared.process.is_alive() {
+        let is_first = !self.is_closed.swap(true, Ordering::AcqRel) && self.shared.process.is_alive();
+        is_first.then(|| {
             self.shared.left(true);
-            let attempts = self.shared.lines.iter().map(|line| line.address.attempt());
-            self.shared.users.wait_until_over(attempts.max().unwrap_or_default() + LOOK_EVERY);
-        }
+            CounterGiveBack(Arc::clone(&self.shared))
+        })
     }
 
     /// The first of what is in hand, unless the call must look at more than that.
@@ -567,6 +589,19 @@ impl Drop for Counter {
         if !*self.is_closed.get_mut() && self.shared.process.is_alive() {
             self.shared.left(false);
         }
+    }
+}
+
+/// What is left to wait for after [`Counter::close_later`].
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct CounterGiveBack(Arc<Shared>);
+
+impl CounterGiveBack {
+    /// Waits until the store has what was in hand, but no longer than one attempt takes.
+    pub fn run(self) {
+        let attempts = self.0.lines.iter().map(|line| line.address.attempt());
+        self.0.users.wait_until_over(attempts.max().unwrap_or_default() + LOOK_EVERY);
     }
 }
 
@@ -825,6 +860,17 @@ impl Shared {
         )))
     }
 
+    fn in_hand(&self) -> u64 {
+        self.lines.iter().map(|line| line.segments.left()).sum()
+    }
+
+    fn too_few_in_hand(&self) -> Error {
+        if self.in_hand() == 0 {
+            return self.none_in_hand();
+        }
+        unavailable("fewer numbers are in hand: a call that waits gets so many")
+    }
+
     fn none_in_hand(&self) -> Error {
         self.wake();
         self.trouble(false)
@@ -833,7 +879,9 @@ impl Shared {
 
     fn too_late(&self) -> Error {
         self.trouble(false).or_else(|| self.unseen()).unwrap_or_else(|| {
-            unavailable("the store gave no number within max_wait_ms, and has not answered yet")
+            unavailable(
+                "the store gave no number in the longest time that a call waits, and has not answered yet",
+            )
         })
     }
 }
@@ -855,6 +903,15 @@ impl Asked {
     fn answer(&self) -> Option<Result<Answer, Trouble>> {
         *lock(&self.0)
     }
+}
+
+/// Writes no more than were wanted, and returns the places that are left.
+#[inline]
+fn write_to(run: Run, numbers: &mut [u64]) -> &mut [u64] {
+    let count = usize::try_from(run.count).unwrap_or(usize::MAX).min(numbers.len());
+    let (these, rest) = numbers.split_at_mut(count);
+    run.write(these);
+    rest
 }
 
 fn invalid(message: &str) -> Error {

@@ -10,7 +10,7 @@ mod store;
 pub mod stores;
 mod url;
 
-pub use counter::{Counter, CounterIter, CounterOptions, CounterStats};
+pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};
 pub use event::{Event, Kind, set_listener};
 pub use keeper::{Leased, lease, open};
 pub use space::Space;

@@ -4,6 +4,8 @@ import polyflake = require("polyflake");
 async () => {
   await using ids = await polyflake.Snowflake.open({ lease: "redis://host/0" });
   ids.nextId();
+  await using orders = await polyflake.Counter.open("orders", { store: "redis://host/0" });
+  orders.nextId();
 };
 {
   using ids = new polyflake.Snowflake({ node: 7 });
@@ -12,3 +14,5 @@ async () => {
 declare function takes<T>(value: T): void;
 takes<Disposable>(new polyflake.Snowflake({ node: 7 }));
 takes<AsyncDisposable>(new polyflake.Snowflake({ node: 7 }));
+declare const counter: polyflake.Counter;
+takes<Disposable & AsyncDisposable>(counter);

@@ -1,9 +1,11 @@
 // With a TypeScript library that has `using`.
-import { Snowflake } from "polyflake";
+import { Counter, Snowflake } from "polyflake";
 
 async () => {
   await using ids = await Snowflake.open({ lease: "redis://host/0" });
   ids.nextId();
+  await using orders = await Counter.open("orders", { store: "redis://host/0" });
+  orders.nextId();
 };
 {
   using ids = new Snowflake({ node: 7 });
@@ -12,3 +14,5 @@ async () => {
 declare function takes<T>(value: T): void;
 takes<Disposable>(new Snowflake({ node: 7 }));
 takes<AsyncDisposable>(new Snowflake({ node: 7 }));
+declare const counter: Counter;
+takes<Disposable & AsyncDisposable>(counter);

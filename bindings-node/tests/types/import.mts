@@ -1,9 +1,13 @@
 // What TypeScript must accept, and after @ts-expect-error what it must reject: `tsc -p` fails otherwise.
 import {
+  Counter,
+  type CounterOptions,
+  type CounterStats,
   type Decoded,
   type Field,
   type Format,
   formatId,
+  type IdGenerator,
   type Instant,
   type Integer,
   Layout,
@@ -131,6 +135,74 @@ takes<bigint | undefined>(first);
 same<ReturnType<typeof ids.next>, IteratorYieldResult<bigint>>(true);
 takes<Iterable<bigint>>(ids);
 takes<bigint>(ids.next().value);
+
+// Counters ------------------------------------------------------------------------------------------------------
+
+const counter = await Counter.open("orders", { store: "redis://host/0" });
+same<typeof counter, Counter>(true);
+Counter.open("orders", { store: ["redis://one/0", "redis://two/0"] });
+Counter.open("orders", { store: ["redis://one/0"] as const, start: 5n, step: "auto", maxWaitMs: "100" });
+takes<CounterOptions>({ store: "redis://host/0", start: undefined, step: undefined, maxWaitMs: undefined });
+takes<CounterOptions>({ store: "redis://host/0", step: 1 });
+// @ts-expect-error a store is required
+Counter.open("orders", {});
+// @ts-expect-error options are required
+Counter.open("orders");
+// @ts-expect-error a name is a string
+Counter.open(7, { store: "redis://host/0" });
+// @ts-expect-error no such option
+Counter.open("orders", { store: "redis://host/0", max_wait_ms: 5 });
+// @ts-expect-error a step is a number
+Counter.open("orders", { store: "redis://host/0", step: true });
+// @ts-expect-error it is opened
+new Counter("orders", { store: "redis://host/0" });
+same<ReturnType<typeof counter.nextId>, bigint>(true);
+same<ReturnType<typeof counter.tryNextId>, bigint>(true);
+same<ReturnType<typeof counter.nextIdAsync>, Promise<bigint>>(true);
+same<Parameters<typeof counter.nextIds>, [n: Integer]>(true);
+takes<BigUint64Array>(counter.nextIds(10));
+takes<Promise<BigUint64Array>>(counter.nextIdsAsync(10n));
+counter.fill(counter.nextIds(10).subarray(1));
+// @ts-expect-error not a BigUint64Array
+counter.fill([1n]);
+same<ReturnType<typeof counter.nextBlock>, Promise<bigint>>(true);
+same<ReturnType<typeof counter.peek>, Promise<bigint>>(true);
+same<Parameters<typeof counter.raise>, [number: Integer]>(true);
+same<ReturnType<typeof counter.raise>, Promise<void>>(true);
+same<ReturnType<typeof counter.remove>, Promise<boolean>>(true);
+same<ReturnType<typeof counter.close>, Promise<void>>(true);
+same<typeof counter.name, string>(true);
+same<typeof counter.stats, CounterStats>(true);
+same<typeof counter.stats.inHand, number>(true);
+// @ts-expect-error read-only
+counter.stats.inHand = 5;
+for (const number of counter) {
+  same<typeof number, bigint>(true);
+  break;
+}
+for await (const number of counter) {
+  same<typeof number, bigint>(true);
+  break;
+}
+
+// Generators ----------------------------------------------------------------------------------------------------
+
+class Fixed implements IdGenerator {
+  nextId() {
+    return 42n;
+  }
+  async nextIdAsync() {
+    return 42n;
+  }
+}
+takes<IdGenerator>(ids);
+takes<IdGenerator>(counter);
+takes<IdGenerator>(new Fixed());
+takes<IdGenerator>({ nextId: () => 1n, nextIdAsync: () => Promise.resolve(1n) });
+// @ts-expect-error it does not wait
+takes<IdGenerator>({ nextId: () => 1n });
+// @ts-expect-error an ID is a bigint
+takes<IdGenerator>({ nextId: () => 1, nextIdAsync: async () => 1 });
 
 // Layouts -------------------------------------------------------------------------------------------------------
 

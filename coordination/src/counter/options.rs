@@ -109,17 +109,27 @@ impl CounterOptions {
 
     /// Sets an option by its name, for languages that have them as texts.
     pub fn set(self, name: &str, value: &str) -> Self {
+        self.set_one(name, value, "max_wait_ms")
+    }
+
+    /// [`set`](Self::set) with the option's name in camelCase: `maxWaitMs`.
+    #[doc(hidden)]
+    pub fn set_camel_case(self, name: &str, value: &str) -> Self {
+        self.set_one(name, value, "maxWaitMs")
+    }
+
+    fn set_one(self, name: &str, value: &str, max_wait_ms: &str) -> Self {
         match name {
             "store" => self.store(value),
             "start" => self.start(Number::parse(value)),
             "step" if value == "auto" => self.auto_step(),
             "step" => self.step(Number::parse(value)),
-            "max_wait_ms" => self.max_wait_ms(Number::parse(value)),
+            _ if name == max_wait_ms => self.max_wait_ms(Number::parse(value)),
             _ => {
                 let mut options = self;
                 let name: String = name.chars().take(100).collect();
                 options.keep(invalid(&format!(
-                    "no option is called {name:?}; there are store, start, step and max_wait_ms"
+                    "no option is called {name:?}; there are store, start, step and {max_wait_ms}"
                 )));
                 options
             }

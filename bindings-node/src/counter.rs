@@ -1,0 +1,191 @@
+//! Counters, as objects of closures, as Snowflakes are. What waits for a store does so on a thread, and then calls back.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use napi::bindgen_prelude::*;
+use napi_derive::napi;
+use polyflake::Number;
+use polyflake_coordination::{Counter, CounterGiveBack, CounterOptions};
+
+use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, catch, js_error, number};
+use crate::fast::{AnySnowflake, FastCalls};
+use crate::layout::pairs;
+use crate::lease::ThreadsWait;
+use crate::snowflake::copy;
+use crate::thread::{IsGone, on_thread};
+
+/// What JavaScript is called back with: an error, or what was asked for.
+type Done<'a, R> = Function<'a, Outcome<R>, ()>;
+type Outcome<R> = FnArgs<(Either<Unknown<'static>, ()>, Option<R>)>;
+
+#[napi(object, object_from_js = false)]
+pub(crate) struct CounterStats {
+    pub in_hand: f64,
+    pub step: f64,
+    pub segments: f64,
+    pub skipped: f64,
+    pub waits: f64,
+}
+
+/// A counter that was opened, for `counter`.
+pub(crate) struct OpenedCounter(Arc<Counter>);
+
+/// Opens a counter on a thread, and then calls `done` with an error, or with what `counter` takes.
+#[napi]
+pub(crate) fn open_counter(
+    core_error: CoreError<'_>,
+    name: String,
+    options: Vec<String>,
+    done: Done<'_, External<OpenedCounter>>,
+) -> Result<()> {
+    let core_error = core_error.create_ref()?;
+    let open = move |wait: &mut ThreadsWait<'_>| {
+        let options = pairs(&options)
+            .fold(CounterOptions::new(&name), |options, (name, value)| options.set_camel_case(name, value));
+        options.open_with(wait)
+    };
+    let opened = |counter| External::new(OpenedCounter(Arc::new(counter)));
+    later("polyflake-open", Arc::new(core_error), &done, open, opened)
+}
+
+/// The functions of a counter that was opened. Its `number` is what the fast calls know it by, as long as the object lives.
+#[napi]
+pub(crate) fn counter<'env>(
+    env: &'env Env,
+    core_error: CoreError<'_>,
+    fast: &External<Rc<FastCalls>>,
+    opened: &External<OpenedCounter>,
+) -> Result<Object<'env>> {
+    let core_error = Arc::new(core_error.create_ref()?);
+    let this = Arc::new(NativeCounter { counter: Arc::clone(&opened.0), core_error });
+    let mut object = Object::new(env)?;
+    object.set("name", this.counter.name())?;
+    let place = fast.add(AnySnowflake::Counter(Arc::clone(&this)));
+    object.set("number", place.number())?;
+    object.add_finalizer(place, (), |_| ())?;
+    this.method(env, &mut object, "take", |this, _| Ok(this.counter.try_next_id().ok()))?;
+    this.method(env, &mut object, "fill", NativeCounter::fill)?;
+    this.method(env, &mut object, "stats", |this, call| this.stats(call.env))?;
+    this.method(env, &mut object, "fillLater", NativeCounter::fill_later)?;
+    this.method(env, &mut object, "nextBlock", |this, call| {
+        let n = call.get::<String>(0)?;
+        this.later(call, 1, move |counter, wait| counter.next_block_with(Number::parse(&n), wait))
+    })?;
+    this.method(env, &mut object, "peek", |this, call| {
+        this.later(call, 0, |counter, wait| counter.peek_with(wait))
+    })?;
+    this.method(env, &mut object, "raise", |this, call| {
+        let to = call.get::<String>(0)?;
+        this.later(call, 1, move |counter, wait| counter.raise_with(Number::parse(&to), wait))
+    })?;
+    this.method(env, &mut object, "remove", |this, call| {
+        this.later(call, 0, |counter, wait| counter.remove_with(wait))
+    })?;
+    this.method(env, &mut object, "close", NativeCounter::close)?;
+    Ok(object)
+}
+
+/// What the functions of a counter share.
+pub(crate) struct NativeCounter {
+    counter: Arc<Counter>,
+    core_error: Arc<CoreErrorRef>,
+}
+
+impl NativeCounter {
+    fn method<R: ToNapiValue>(
+        self: &Arc<Self>,
+        env: &Env,
+        object: &mut Object<'_>,
+        name: &str,
+        body: impl Fn(&Self, &FunctionCallContext<'_>) -> Result<R> + 'static,
+    ) -> Result<()> {
+        let this = Arc::clone(self);
+        let function = env.create_function_from_closure::<(), R, _>(name, move |call| body(&this, &call))?;
+        object.set(name, function)
+    }
+
+    /// A call that waits for the store. Its last argument, at `done`, is called with what it returned.
+    fn later<R: ToNapiValue + Send + 'static>(
+        &self,
+        call: &FunctionCallContext<'_>,
+        done: usize,
+        work: impl FnOnce(&Counter, &mut ThreadsWait<'_>) -> CoreResult<R> + Send + 'static,
+    ) -> Result<()> {
+        let done = call.get::<Done<'_, R>>(done)?;
+        let counter = Arc::clone(&self.counter);
+        let work = move |wait: &mut ThreadsWait<'_>| work(&counter, wait);
+        later("polyflake-counter", Arc::clone(&self.core_error), &done, work, |value| value)
+    }
+
+    /// The next number in hand.
+    pub(crate) fn next_in_hand(&self) -> CoreResult<u64> {
+        self.counter.try_next_id()
+    }
+
+    /// Fills with numbers in hand.
+    pub(crate) fn fill_in_hand(&self, numbers: &mut [u64]) -> CoreResult<()> {
+        self.counter.try_fill(numbers)
+    }
+
+    fn fill(&self, call: &FunctionCallContext<'_>) -> Result<()> {
+        let mut numbers = vec![0; call.get::<BigUint64ArraySlice<'_>>(0)?.len()];
+        catch(|| self.fill_in_hand(&mut numbers)).map_err(|failure| self.error(call.env, failure))?;
+        copy(&numbers, call, 0)?;
+        Ok(())
+    }
+
+    fn fill_later(&self, call: &FunctionCallContext<'_>) -> Result<()> {
+        let size = call.get::<u32>(0)? as usize;
+        let done = call.get::<Done<'_, BigUint64Array>>(1)?;
+        let counter = Arc::clone(&self.counter);
+        let fill = move |wait: &mut ThreadsWait<'_>| {
+            let mut numbers = vec![0; size];
+            counter.fill_with(&mut numbers, wait)?;
+            Ok(numbers)
+        };
+        later("polyflake-counter", Arc::clone(&self.core_error), &done, fill, BigUint64Array::new)
+    }
+
+    fn stats(&self, env: &Env) -> Result<CounterStats> {
+        let stats = catch(|| self.counter.stats()).map_err(|failure| self.error(env, failure))?;
+        Ok(CounterStats {
+            in_hand: number(stats.in_hand),
+            step: number(stats.step),
+            segments: number(stats.segments),
+            skipped: number(stats.skipped),
+            waits: number(stats.waits),
+        })
+    }
+
+    /// Closes at once, and calls back when what was in hand is given back, or cannot be. Without a function it is given back all
+    /// the same, and the process does not live on for that.
+    fn close(&self, call: &FunctionCallContext<'_>) -> Result<()> {
+        let give_back = self.counter.close_later();
+        let Some(done) = call.get::<Option<Function<'_, (), ()>>>(0)? else { return Ok(()) };
+        let wait = move |_: IsGone<'_>| give_back.into_iter().for_each(CounterGiveBack::run);
+        on_thread("polyflake-close", &done, wait, |_, ()| Ok(()))
+    }
+
+    fn error(&self, env: &Env, failure: Failure) -> Error {
+        js_error(&self.core_error, env, failure)
+    }
+}
+
+/// Works on a thread, and then calls `done`.
+fn later<T: Send + 'static, R: ToNapiValue + 'static>(
+    thread: &str,
+    core_error: Arc<CoreErrorRef>,
+    done: &Done<'_, R>,
+    work: impl FnOnce(&mut ThreadsWait<'_>) -> CoreResult<T> + Send + 'static,
+    into_js: impl Fn(T) -> R + 'static,
+) -> Result<()> {
+    let work = move |is_gone: IsGone<'_>| catch(|| work(&mut ThreadsWait::new(is_gone)));
+    on_thread(thread, done, work, move |env, outcome| match outcome {
+        Ok(value) => Ok((Either::B(()), Some(into_js(value))).into()),
+        Err(failure) => {
+            let core_error = core_error.borrow_back(env)?;
+            Ok((Either::A(failure.to_unknown(env, &core_error)?), None).into())
+        }
+    })
+}

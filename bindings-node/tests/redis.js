@@ -1,0 +1,66 @@
+// A Redis with a password, on a free port, that ends after the file's tests.
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+
+async function freePort() {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
+const ends = [];
+after(() => Promise.all(ends.map((end) => end())));
+
+/** `start` starts it again, with what it had, after `stop`. */
+export async function redis() {
+  const port = await freePort();
+  const folder = mkdtempSync(join(tmpdir(), "polyflake-redis-"));
+  const options = [
+    "--port",
+    port,
+    "--bind",
+    "127.0.0.1",
+    "--dir",
+    folder,
+    "--save",
+    "",
+    "--appendonly",
+    "yes",
+  ];
+  const cli = (...given) =>
+    spawnSync("redis-cli", ["-p", String(port), ...given], {
+      encoding: "utf8",
+      env: { ...process.env, REDISCLI_AUTH: "hush" },
+    }).stdout.trim();
+  let server;
+  async function start() {
+    server = spawn(
+      "redis-server",
+      [...options, "--requirepass", "hush", "--appendfsync", "always"].map(String),
+      {
+        stdio: "ignore",
+      },
+    );
+    while (cli("PING") !== "PONG") await pause(20);
+  }
+  async function stop() {
+    if (server.exitCode !== null || server.signalCode !== null) return;
+    server.kill("SIGKILL");
+    await once(server, "exit");
+  }
+  await start();
+  ends.push(async () => {
+    await stop();
+    rmSync(folder, { recursive: true });
+  });
+  const pid = () => server.pid;
+  return { address: `redis://:hush@127.0.0.1:${port}/0`, cli, pid, start, stop };
+}
