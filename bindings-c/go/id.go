@@ -16,9 +16,23 @@ import (
 	"strconv"
 )
 
-// ID is a Snowflake ID. It is a string of decimal digits in text and JSON, since JavaScript rounds such large numbers,
-// and a BIGINT in a database.
+// ID is the ID of a Snowflake, or the number of a Counter. It is a string of decimal digits in text and JSON, since
+// JavaScript rounds such large numbers, and a BIGINT in a database.
 type ID uint64
+
+// IDGenerator gives unique IDs: a [Snowflake], a [Counter], or a generator of your own. What takes an ID from any of them
+// takes this.
+type IDGenerator interface {
+	// NextID returns the next ID.
+	NextID() (ID, error)
+	// NextIDs returns n IDs. After an error, those that were already taken are lost, never repeated.
+	NextIDs(n int) ([]ID, error)
+}
+
+var (
+	_ IDGenerator = (*Snowflake)(nil)
+	_ IDGenerator = (*Counter)(nil)
+)
 
 // The formats of [ID.Format] and [ParseID]. Texts in Base32 and Base62 sort in the order of the IDs.
 const (

@@ -68,9 +68,9 @@ var (
 	listenOnce   sync.Once
 )
 
-// LogLeases sets where what happens to leases is logged: a lease was acquired, lost or given back, a store does not
-// answer, a clock differs. The levels are info and warn; each record has the attributes kind, store and, if it is about
-// one, node. The default is [slog.Default]. With nil, nothing is logged.
+// LogLeases sets where what happens to leases and counters is logged: a lease was acquired, lost or given back, a store does
+// not answer, a clock differs, a counter has stopped. The levels are info and warn; each record has the attributes kind,
+// store and, if it is about one, node. The default is [slog.Default]. With nil, nothing is logged.
 func LogLeases(logger *slog.Logger) {
 	if logger == nil {
 		logger = silentLogger
@@ -78,7 +78,7 @@ func LogLeases(logger *slog.Logger) {
 	leaseLogger.Store(logger)
 }
 
-// listen has what happens to leases logged, from the first lease on.
+// listen has what happens to leases and counters logged, from the first of them on.
 func listen() {
 	listenOnce.Do(func() {
 		C.polyflake_go_listen()

@@ -90,6 +90,23 @@ polyflake_status polyflake_go_node(uintptr_t snowflake, uint64_t *node, polyflak
   return polyflake_snowflake_node((const polyflake_snowflake *)snowflake, node, detail);
 }
 
+polyflake_go_id polyflake_go_counter_next_id(uintptr_t counter) {
+  polyflake_detail detail;
+  begin(&detail);
+  polyflake_go_id result = {0, NULL};
+  result.failure = end(polyflake_counter_next_id((const polyflake_counter *)counter, &result.id, &detail), &detail);
+  return result;
+}
+
+polyflake_go_id polyflake_go_counter_try_next_id(uintptr_t counter) {
+  polyflake_detail detail;
+  begin(&detail);
+  polyflake_go_id result = {0, NULL};
+  result.failure =
+      end(polyflake_counter_try_next_id((const polyflake_counter *)counter, &result.id, &detail), &detail);
+  return result;
+}
+
 static void tell_go(void *user, const polyflake_lease_event *event) {
   (void)user;
   polyflakeLeaseEvent((polyflake_lease_event *)event);

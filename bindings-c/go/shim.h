@@ -40,7 +40,11 @@ polyflake_status polyflake_go_lease(uintptr_t snowflake, polyflake_lease *lease)
 polyflake_status polyflake_go_node(uintptr_t snowflake, uint64_t *node, polyflake_detail *detail);
 void polyflake_go_close(uintptr_t snowflake); /* waits for the store of a lease */
 
-/* Has polyflakeLeaseEvent called with what happens to leases. */
+/* Counters, by address too. */
+polyflake_go_id polyflake_go_counter_next_id(uintptr_t counter);
+polyflake_go_id polyflake_go_counter_try_next_id(uintptr_t counter);
+
+/* Has polyflakeLeaseEvent called with what happens to leases and counters. */
 void polyflake_go_listen(void);
 
 /* Sets the Go clock behind a cgo.Handle as the clock of the options. */

@@ -1,4 +1,4 @@
-/* Polyflake: 64-bit, time-ordered, unique IDs (Snowflakes).
+/* Polyflake: 64-bit, time-ordered, unique IDs (Snowflakes), and numbers that count up (counters).
  *
  *   polyflake_options *o = polyflake_options_new();
  *   polyflake_options_set(o, "node", "7", NULL);
@@ -12,10 +12,10 @@
  * failure. Set its size first, or pass NULL. Outputs are written only on success. Every pointer is checked: NULL for a
  * required one returns POLYFLAKE_INVALID_OPTION.
  *
- * Strings are UTF-8 and NUL-terminated. They are read during the call and never kept. The caller owns what a _new or
- * _parse function returns, and passes it to the matching _free function once. A polyflake_snowflake and a
- * polyflake_layout may be used from many threads at once, a polyflake_options from only one at a time. There is no
- * thread-local state, and no error outlives its call.
+ * Strings are UTF-8 and NUL-terminated. They are read during the call and never kept. The caller owns what a _new, _open
+ * or _parse function returns, and passes it to the matching _free function once. A polyflake_snowflake, a
+ * polyflake_counter and a polyflake_layout may be used from many threads at once, a polyflake_options from only one at a
+ * time. There is no thread-local state, and no error outlives its call.
  *
  * Times are Unix milliseconds: since 1970-01-01T00:00Z, without leap seconds.
  *
@@ -104,6 +104,17 @@
 #define POLYFLAKE_ID_TEXT_SIZE 21
 
 /**
+ * Numbers that count up, each given once: 1, 2, 3 and so on. A store hands them out in segments, so that a number costs
+ * no round trip. Any number of threads may use it at once.
+ */
+typedef struct polyflake_counter polyflake_counter;
+
+/**
+ * The options of a counter. Only one thread may use it at a time.
+ */
+typedef struct polyflake_counter_options polyflake_counter_options;
+
+/**
  * What the bits of an ID mean. Immutable, and safe to use from any thread.
  */
 typedef struct polyflake_layout polyflake_layout;
@@ -146,6 +157,36 @@ typedef struct polyflake_detail {
    */
   char message[496];
 } polyflake_detail;
+
+/**
+ * Counters for monitoring, counted since the first counter of that name was opened, by all of this process.
+ */
+typedef struct polyflake_counter_counts {
+  /**
+   * sizeof(polyflake_counter_counts), set by the caller.
+   */
+  size_t size;
+  /**
+   * How many numbers are in hand.
+   */
+  uint64_t in_hand;
+  /**
+   * How many numbers the next segment has.
+   */
+  uint64_t step;
+  /**
+   * How often the store gave numbers.
+   */
+  uint64_t segments;
+  /**
+   * How many numbers were passed over, so that a block is one run and numbers go on increasing.
+   */
+  uint64_t skipped;
+  /**
+   * How often a call found no number in hand, and waited or failed.
+   */
+  uint64_t waits;
+} polyflake_counter_counts;
 
 /**
  * The properties of a layout, filled in by polyflake_layout_properties.
@@ -304,7 +345,7 @@ typedef struct polyflake_lease {
 } polyflake_lease;
 
 /**
- * What happened to a lease, for a log. Valid only during the call of the listener.
+ * What happened to a lease or a counter, for a log. Valid only during the call of the listener.
  */
 typedef struct polyflake_lease_event {
   /**
@@ -313,8 +354,8 @@ typedef struct polyflake_lease_event {
   size_t size;
   /**
    * What: "acquired", "lost", "replaced" (another node came for one that was lost), "released", "store_unreachable",
-   * "store_reachable", "clock_differs" or "waiting" (nobody can have a node for a while, since the store may have
-   * lost records). Later versions may have more.
+   * "store_reachable", "clock_differs", "waiting" (nobody can have a node for a while, since the store may have lost
+   * records) or "counter_stopped" (the store gives no numbers of a counter). Later versions may have more.
    */
   const char *kind;
   /**
@@ -583,6 +624,187 @@ unsigned int polyflake_abi_version(void);
 const char *polyflake_version(void);
 
 /**
+ * Returns new options of a counter; name and store have no default. Never NULL. Free them with
+ * polyflake_counter_options_free.
+ */
+struct polyflake_counter_options *polyflake_counter_options_new(void);
+
+/**
+ * Frees options of a counter. Counters opened with them are not affected. Does nothing for NULL.
+ */
+void polyflake_counter_options_free(struct polyflake_counter_options *options);
+
+/**
+ * Sets an option by name, from text. A later value replaces an earlier one, but for store.
+ *
+ * name         the counter's name in the store: 1 to 100 characters; required
+ * store        the address of a store, such as "redis://host/0"; required. Each call adds one: several stores share the
+ *              numbers out, and a call takes them from each in turn, so that numbers are unique but not ordered. Every
+ *              process must name them in the same order
+ * start        the first number, where the store has no such counter yet: 1 to 2^63-1; "1" by default
+ * step         how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which begins with 100 and
+ *              grows to what lasts ten minutes, at most 1000000. With "1" the store is asked for each number, and
+ *              numbers increase over all processes
+ * max_wait_ms  the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
+ *
+ * Returns POLYFLAKE_INVALID_OPTION for a text that is not UTF-8. Values are checked when the counter is opened.
+ */
+polyflake_status polyflake_counter_options_set(struct polyflake_counter_options *options,
+                                               const char *name,
+                                               const char *value,
+                                               struct polyflake_detail *detail);
+
+/**
+ * Like polyflake_counter_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A
+ * NUL in the value is an error and does not end it.
+ */
+polyflake_status polyflake_counter_options_set_bytes(struct polyflake_counter_options *options,
+                                                     const char *name,
+                                                     const char *value,
+                                                     size_t length,
+                                                     struct polyflake_detail *detail);
+
+/**
+ * Opens a counter with options, which are copied: makes it where the store has none, and waits until it can give a
+ * number, for at most max_wait_ms. Free it with polyflake_counter_free.
+ *
+ * Counters of one process with the same stores and name share the numbers in hand. A thread of the library asks the
+ * store for more before they are used up, until the last of them is closed, or was freed a ttl (in the address; 30 s by
+ * default) ago. It takes no signals. What happens is told to polyflake_set_lease_listener's function.
+ *
+ * A process that ends without polyflake_counter_close leaves a gap of at most the numbers that it had in hand: two
+ * segments.
+ *
+ * Returns POLYFLAKE_INVALID_OPTION for an option that is missing or cannot be, where the stores are in another order or
+ * number than the counter began with, where this process uses the counter with another start or step, and from a
+ * library that was built without stores; or POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached or will not
+ * give numbers.
+ */
+polyflake_status polyflake_counter_open(const struct polyflake_counter_options *options,
+                                        struct polyflake_counter **counter,
+                                        struct polyflake_detail *detail);
+
+/**
+ * Closes a counter. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads. The
+ * last one of a name in this process gives back what it has in hand of its last segment: it waits for the store, for at
+ * most 5 s. Closing again does nothing, and so does NULL. It frees nothing: call polyflake_counter_free once no thread
+ * is in a call.
+ */
+void polyflake_counter_close(const struct polyflake_counter *counter);
+
+/**
+ * Frees a counter that no thread uses any more, closed or not. If it was not closed, its numbers in hand are kept for a
+ * ttl, so that the next counter of that name finds them. Does nothing for NULL.
+ */
+void polyflake_counter_free(struct polyflake_counter *counter);
+
+/**
+ * Gets the next number, which is greater than every one that this process got before the call began (with one store).
+ * If none is in hand, waits for the store, for at most max_wait_ms. In a child process, it gets numbers of its own.
+ *
+ * Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store gave none in that time, and at once where waiting does not help:
+ * the store refuses, has lost the counter, or the counter has reached 2^63-1; or POLYFLAKE_CLOSED.
+ */
+polyflake_status polyflake_counter_next_id(const struct polyflake_counter *counter,
+                                           uint64_t *number,
+                                           struct polyflake_detail *detail);
+
+/**
+ * Returns the next number itself, for languages where an output parameter is expensive: like polyflake_counter_next_id,
+ * but returns 0, which is never a number, on failure. polyflake_counter_next_id says why, but waits again.
+ */
+uint64_t polyflake_counter_next_id_or_zero(const struct polyflake_counter *counter);
+
+/**
+ * Gets the next number without waiting for the store.
+ *
+ * Returns POLYFLAKE_COUNTER_UNAVAILABLE if none is in hand: the store is asked for more meanwhile. With a step of 1,
+ * none ever is. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
+ */
+polyflake_status polyflake_counter_try_next_id(const struct polyflake_counter *counter,
+                                               uint64_t *number,
+                                               struct polyflake_detail *detail);
+
+/**
+ * Returns the next number itself, or 0, which is never a number, where polyflake_counter_try_next_id would fail. Then
+ * polyflake_counter_next_id waits for one, or says why there is none.
+ */
+uint64_t polyflake_counter_try_next_id_or_zero(const struct polyflake_counter *counter);
+
+/**
+ * Fills the array at numbers with the next n numbers, each greater than the one before (with one store), which need not
+ * follow each other. n may be 0, and numbers may then be NULL. Waits for the store for at most max_wait_ms, each time
+ * that none is in hand. If it fails, the contents of the array are meaningless; numbers may be lost but are never
+ * repeated.
+ *
+ * Returns what polyflake_counter_next_id returns, or POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2
+ * bytes.
+ */
+polyflake_status polyflake_counter_fill(const struct polyflake_counter *counter,
+                                        size_t n,
+                                        uint64_t *numbers,
+                                        struct polyflake_detail *detail);
+
+/**
+ * Gets the first of n numbers that follow each other; the last is it plus n - 1. n is 1 to POLYFLAKE_MAX_BATCH. Where
+ * fewer than n are left of what is in hand, those are passed over, and the store is asked.
+ *
+ * Returns what polyflake_counter_next_id returns, or POLYFLAKE_INVALID_OPTION for another n, and with several stores,
+ * whose numbers do not follow each other.
+ */
+polyflake_status polyflake_counter_next_block(const struct polyflake_counter *counter,
+                                              int64_t n,
+                                              uint64_t *first,
+                                              struct polyflake_detail *detail);
+
+/**
+ * Gets the highest number that the store has handed out, in segments, to any process; 0 before the first. Asks the
+ * store.
+ *
+ * Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached within max_wait_ms or has no such counter, or
+ * POLYFLAKE_CLOSED.
+ */
+polyflake_status polyflake_counter_peek(const struct polyflake_counter *counter,
+                                        uint64_t *number,
+                                        struct polyflake_detail *detail);
+
+/**
+ * Lets no number up to this one be handed out any more, by the store to any process: the next is above it. What is in
+ * hand in this process is given up; other processes use up what they have. Changes nothing where the counter is further
+ * already.
+ *
+ * Returns what polyflake_counter_peek returns, or POLYFLAKE_INVALID_OPTION for a number that is not 1 to 2^63-1.
+ */
+polyflake_status polyflake_counter_raise(const struct polyflake_counter *counter,
+                                         uint64_t number,
+                                         struct polyflake_detail *detail);
+
+/**
+ * Deletes the counter from the store. Whoever opens it later begins at its start again, and numbers repeat. The
+ * counters of that name in this process give none from then on. *existed is 1 if there was one, otherwise 0.
+ *
+ * Returns what polyflake_counter_peek returns.
+ */
+polyflake_status polyflake_counter_remove(const struct polyflake_counter *counter,
+                                          int *existed,
+                                          struct polyflake_detail *detail);
+
+/**
+ * Returns the counter's name, which belongs to the counter: do not free it, nor use it after the counter is freed.
+ * Works on a closed counter too. Returns NULL for NULL.
+ */
+const char *polyflake_counter_name(const struct polyflake_counter *counter);
+
+/**
+ * Gets counters for monitoring. Set counts->size first.
+ *
+ * Returns POLYFLAKE_CLOSED after polyflake_counter_close.
+ */
+polyflake_status polyflake_counter_stats(const struct polyflake_counter *counter,
+                                         struct polyflake_counter_counts *counts,
+                                         struct polyflake_detail *detail);
+
+/**
  * Parses a layout: the name of a preset, or a text such as
  * "timestamp:41|worker:10|sequence:12@1288834974657/1ms" (the epoch in Unix ms, the tick as Nms or Ns). Free the
  * result with polyflake_layout_free.
@@ -691,8 +913,8 @@ polyflake_status polyflake_snowflake_lease(const struct polyflake_snowflake *sno
 const char *polyflake_lease_state_name(int state);
 
 /**
- * Calls a function with everything that happens to the leases of this process from now on: a lease was acquired, lost
- * or given back, a store does not answer. There is one listener at a time: another one replaces it, and NULL ends it.
+ * Calls a function with everything that happens to the leases and counters of this process from now on: a lease was
+ * acquired, lost or given back, a store does not answer, a counter has stopped. There is one listener at a time: another one replaces it, and NULL ends it.
  * Once this has returned, the one before is not called any more.
  *
  * user must stay valid until then.

@@ -99,15 +99,15 @@ pub extern "C" fn polyflake_lease_state_name(state: c_int) -> *const c_char {
     name.as_ptr()
 }
 
-/// What happened to a lease, for a log. Valid only during the call of the listener.
+/// What happened to a lease or a counter, for a log. Valid only during the call of the listener.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_lease_event {
     /// sizeof(polyflake_lease_event), set by the library: a later one may be larger.
     pub size: usize,
     /// What: "acquired", "lost", "replaced" (another node came for one that was lost), "released", "store_unreachable",
-    /// "store_reachable", "clock_differs" or "waiting" (nobody can have a node for a while, since the store may have
-    /// lost records). Later versions may have more.
+    /// "store_reachable", "clock_differs", "waiting" (nobody can have a node for a while, since the store may have lost
+    /// records) or "counter_stopped" (the store gives no numbers of a counter). Later versions may have more.
     pub kind: *const c_char,
     /// The store's address, without password.
     pub store: *const c_char,
@@ -127,8 +127,8 @@ pub struct polyflake_lease_event {
 pub type polyflake_lease_listener =
     Option<unsafe extern "C" fn(user: *mut c_void, event: *const polyflake_lease_event)>;
 
-/// Calls a function with everything that happens to the leases of this process from now on: a lease was acquired, lost
-/// or given back, a store does not answer. There is one listener at a time: another one replaces it, and NULL ends it.
+/// Calls a function with everything that happens to the leases and counters of this process from now on: a lease was
+/// acquired, lost or given back, a store does not answer, a counter has stopped. There is one listener at a time: another one replaces it, and NULL ends it.
 /// Once this has returned, the one before is not called any more.
 ///
 /// user must stay valid until then.

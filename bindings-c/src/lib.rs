@@ -5,6 +5,7 @@
 #![allow(clippy::doc_markdown, reason = "the comments become the C header's")]
 #![allow(clippy::missing_safety_doc, reason = "the header's introduction says what every pointer must be")]
 
+mod counter;
 mod layout;
 mod lease;
 mod options;
@@ -14,6 +15,7 @@ mod text;
 
 use core::ffi::{c_char, c_uint};
 
+pub use counter::*;
 pub use layout::*;
 pub use lease::*;
 pub use options::*;

@@ -229,22 +229,31 @@ pub extern "C" fn polyflake_check_batch(n: i64, detail: *mut polyflake_detail) -
 }
 
 unsafe fn fill(snowflake: *const polyflake_snowflake, n: usize, ids: *mut u64) -> Result<(), Failure> {
-    // SAFETY: the pointer is NULL or to a live Snowflake.
-    let snowflake = unsafe { given(snowflake, SNOWFLAKE)? };
-    if ids.is_null() && n > 0 {
-        return Err(Failure::Misuse("ids is NULL"));
+    // SAFETY: as the header requires.
+    let (snowflake, ids) = unsafe { (given(snowflake, SNOWFLAKE)?, room(n, ids, "ids is NULL")?) };
+    Ok(with!(snowflake, snowflake => snowflake.fill(ids))?)
+}
+
+/// Turns the pointer to an output array of n numbers into a slice. It may be NULL if n is 0.
+///
+/// # Safety
+/// It is NULL, or points to n numbers that nothing else uses during the call.
+pub(crate) unsafe fn room<'a>(
+    n: usize,
+    start: *mut u64,
+    what: &'static str,
+) -> Result<&'a mut [u64], Failure> {
+    if start.is_null() && n > 0 {
+        return Err(Failure::Misuse(what));
     }
     if n > isize::MAX as usize / size_of::<u64>() {
         return Err(Failure::Misuse("n is more than memory holds"));
     }
-    let ids = if n == 0 {
-        &mut []
-    } else {
-        // SAFETY: the header requires an array of n IDs that nothing else uses during the call. Every bit pattern is a
-        // valid u64, and nothing is read before it is written.
-        unsafe { core::slice::from_raw_parts_mut(ids, n) }
-    };
-    Ok(with!(snowflake, snowflake => snowflake.fill(ids))?)
+    if n == 0 {
+        return Ok(&mut []);
+    }
+    // SAFETY: as the caller promises. Every bit pattern is a valid u64, and nothing is read before it is written.
+    Ok(unsafe { core::slice::from_raw_parts_mut(start, n) })
 }
 
 /// Returns the layout, which belongs to the Snowflake: do not free it, nor use it after the Snowflake is freed. Returns

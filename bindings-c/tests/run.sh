@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # PREFIX=... bindings-c/tests/run.sh: everything that C programs do with the library installed in PREFIX:
-# vectors, threads, misuse, leases, reloading, the header, sanitizers, valgrind, the examples.
+# vectors, threads, misuse, leases, counters, reloading, the header, sanitizers, valgrind, the examples.
 set -uo pipefail
 : "${PREFIX:?set it to where libpolyflake is installed}"
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +12,7 @@ export PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig LD_LIBRARY_PATH=$PREFIX/lib
 CC=${CC:-gcc}
 CXX=${CXX:-g++}
 "$root/tools/need" "$CC" gcc "$CXX" g++ pkg-config pkg-config cmake cmake make make readelf binutils \
-  valgrind valgrind /usr/include/cjson/cJSON.h libcjson-dev || exit
+  valgrind valgrind redis-server redis-server /usr/include/cjson/cJSON.h libcjson-dev || exit
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -71,7 +71,7 @@ build() {
 libraries() { # what a test program is linked with: reload loads the library itself
   case $1 in
   vectors) printf '%s\n' "${flags[@]}" -lcjson ;;
-  threads | lease) printf '%s\n' "${flags[@]}" -pthread ;;
+  threads | lease | counter) printf '%s\n' "${flags[@]}" -pthread ;;
   reload) printf '%s\n' "${compile_only[@]}" -ldl ;;
   *) printf '%s\n' "${flags[@]}" ;;
   esac
@@ -79,7 +79,7 @@ libraries() { # what a test program is linked with: reload loads the library its
 vectors=$root/tests/vectors.json
 sanitize=(-O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all)
 memcheck=(valgrind -q --leak-check=full --errors-for-leak-kinds=definite,indirect,possible --error-exitcode=1)
-for program in vectors threads misuse lease reload; do
+for program in vectors threads misuse lease counter reload; do
   mapfile -t linked < <(libraries $program)
   build "$program-sanitized" $program "${sanitize[@]}" "${linked[@]}"
   build $program $program -O1 "${linked[@]}"
@@ -90,11 +90,13 @@ count "threads, sanitized" "$work/threads-sanitized" 500000
 count "misuse, sanitized" "$work/misuse-sanitized"
 # A lease stays in memory until the process ends, with nothing that points to it: that is no leak to be found here.
 count "leases, sanitized" env ASAN_OPTIONS=detect_leaks=0 "$work/lease-sanitized"
+count "counters, sanitized" env ASAN_OPTIONS=detect_leaks=0 "$work/counter-sanitized"
 count "reload, sanitized" "$work/reload-sanitized" libpolyflake.so.0
 check "vectors under valgrind" "${memcheck[@]}" "$work/vectors" "$vectors"
 check "threads under valgrind" "${memcheck[@]}" "$work/threads" 10000
 check "misuse under valgrind" "${memcheck[@]}" "$work/misuse"
 check "leases under valgrind" "${memcheck[@]}" --leak-check=no "$work/lease"
+check "counters under valgrind" "${memcheck[@]}" --leak-check=no "$work/counter"
 check "reload under valgrind" "${memcheck[@]}" "$work/reload" libpolyflake.so.0
 build vectors-archive vectors -O1 "-L$work/archive" "${static_flags[@]}" -lcjson
 check "vectors with the static library" env -u LD_LIBRARY_PATH "$work/vectors-archive" "$vectors"

@@ -3,11 +3,13 @@
 
 /* The functions of libpolyflake that this package calls, from ../../include/polyflake.h, which documents them. PHP's
  * FFI cannot parse preprocessor lines, so array sizes are numbers here, and other macros an enum. tests/HeaderTest.php
- * checks that both headers match. polyflake_next_id_or_zero takes the address as a number here, for which FFI does less
- * than for a pointer: at every ID.
+ * checks that both headers match. polyflake_next_id_or_zero and polyflake_counter_try_next_id_or_zero take the address as a
+ * number here, for which FFI does less than for a pointer: at every ID.
  *
  * The two lines above are for ffi.preload, which loads this file: see README.md. */
 
+typedef struct polyflake_counter polyflake_counter;
+typedef struct polyflake_counter_options polyflake_counter_options;
 typedef struct polyflake_layout polyflake_layout;
 typedef struct polyflake_options polyflake_options;
 typedef struct polyflake_snowflake polyflake_snowflake;
@@ -28,6 +30,15 @@ typedef struct polyflake_detail {
   uint64_t retry_after_ms;
   char message[496];
 } polyflake_detail;
+
+typedef struct polyflake_counter_counts {
+  size_t size;
+  uint64_t in_hand;
+  uint64_t step;
+  uint64_t segments;
+  uint64_t skipped;
+  uint64_t waits;
+} polyflake_counter_counts;
 
 typedef struct polyflake_layout_info {
   size_t size;
@@ -96,6 +107,33 @@ typedef struct polyflake_lease_record {
 } polyflake_lease_record;
 
 unsigned int polyflake_abi_version(void);
+struct polyflake_counter_options *polyflake_counter_options_new(void);
+void polyflake_counter_options_free(struct polyflake_counter_options *options);
+polyflake_status polyflake_counter_options_set_bytes(
+    struct polyflake_counter_options *options, const char *name, const char *value, size_t length,
+    struct polyflake_detail *detail);
+polyflake_status polyflake_counter_open(
+    const struct polyflake_counter_options *options, struct polyflake_counter **counter,
+    struct polyflake_detail *detail);
+void polyflake_counter_close(const struct polyflake_counter *counter);
+void polyflake_counter_free(struct polyflake_counter *counter);
+polyflake_status polyflake_counter_next_id(
+    const struct polyflake_counter *counter, uint64_t *number, struct polyflake_detail *detail);
+polyflake_status polyflake_counter_try_next_id(
+    const struct polyflake_counter *counter, uint64_t *number, struct polyflake_detail *detail);
+uint64_t polyflake_counter_try_next_id_or_zero(uintptr_t counter);
+polyflake_status polyflake_counter_fill(
+    const struct polyflake_counter *counter, size_t n, uint64_t *numbers, struct polyflake_detail *detail);
+polyflake_status polyflake_counter_next_block(
+    const struct polyflake_counter *counter, int64_t n, uint64_t *first, struct polyflake_detail *detail);
+polyflake_status polyflake_counter_peek(
+    const struct polyflake_counter *counter, uint64_t *number, struct polyflake_detail *detail);
+polyflake_status polyflake_counter_raise(
+    const struct polyflake_counter *counter, uint64_t number, struct polyflake_detail *detail);
+polyflake_status polyflake_counter_remove(
+    const struct polyflake_counter *counter, int *existed, struct polyflake_detail *detail);
+polyflake_status polyflake_counter_stats(
+    const struct polyflake_counter *counter, struct polyflake_counter_counts *counts, struct polyflake_detail *detail);
 polyflake_status polyflake_layout_parse(
     const char *text, struct polyflake_layout **layout, struct polyflake_detail *detail);
 void polyflake_layout_free(struct polyflake_layout *layout);

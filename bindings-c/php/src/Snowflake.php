@@ -29,7 +29,7 @@ use Polyflake\Internal\Library;
  *
  * @implements IteratorAggregate<int, int>
  */
-final class Snowflake implements IteratorAggregate
+final class Snowflake implements IdGenerator, IteratorAggregate
 {
     private FFI $ffi;
     /** Null once it is freed. */
@@ -345,9 +345,10 @@ final class Snowflake implements IteratorAggregate
     }
 
     /**
-     * Logs what has happened to the leases of this process since the last call: a lease was acquired, lost or given
-     * back, a store does not answer. Call it now and then, such as at the end of each request: PHP cannot be called at
-     * the moment when something happens. The first call of a process begins to keep events, at most 100.
+     * Logs what has happened to the leases and counters of this process since the last call: a lease was acquired, lost
+     * or given back, a store does not answer, a counter has stopped. Call it now and then, such as at the end of each
+     * request: PHP cannot be called at the moment when something happens. The first call of a process begins to keep
+     * events, at most 100.
      *
      * @param \Psr\Log\LoggerInterface|callable(string, string, array<string, int|string>): mixed $log a logger, or a
      *     function that is called with a level of PSR-3 ("info" or "warning"), a message and its context: kind, store

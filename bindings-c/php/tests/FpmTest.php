@@ -17,6 +17,7 @@ final class FpmTest extends TestCase
     private Folder $folder;
     /** @var ?resource */
     private $fpm = null;
+    private ?RedisServer $redis = null;
 
     protected function setUp(): void
     {
@@ -30,6 +31,7 @@ final class FpmTest extends TestCase
             proc_terminate($this->fpm);
             proc_close($this->fpm);
         }
+        $this->redis?->stop();
         $this->folder->remove();
     }
 
@@ -98,6 +100,32 @@ final class FpmTest extends TestCase
         $this->start(['opcache.preload' => __DIR__ . '/scripts/preload-lease.php', 'ffi.enable' => 'preload']);
         self::assertFileExists("{$this->folder->path}/leases.db");
         $this->serveLeased();
+    }
+
+    public function testRequestsOfAWorkerGoOnWithWhatItsCounterHasInHand(): void
+    {
+        if (!RedisServer::isInstalled()) {
+            self::markTestSkipped('needs redis-server');
+        }
+        $this->redis = new RedisServer($this->folder->path);
+        $this->start(['ffi.enable' => 'true']);
+        $this->request(100, __DIR__ . '/scripts/fpm-counter.php');
+        $all = [];
+        $ofWorkers = [];
+        for ($number = 1; $number <= 100; $number++) {
+            $answer = (string) file_get_contents("{$this->folder->path}/answer-$number");
+            $body = json_decode(substr($answer, (int) strpos($answer, '{')), true);
+            self::assertIsArray($body, $answer . $this->log());
+            // Of 100,000 numbers each: one in hand, and the next at most.
+            self::assertLessThanOrEqual(2, $body['segments']);
+            array_push($all, ...$body['ids']);
+            $ofWorkers[$body['process']] = [...$ofWorkers[$body['process']] ?? [], ...$body['ids']];
+        }
+        self::assertCount(2200, array_unique($all));
+        foreach ($ofWorkers as $numbers) {
+            sort($numbers);
+            self::assertSame(range($numbers[0], $numbers[0] + count($numbers) - 1), $numbers);
+        }
     }
 
     /**
@@ -181,6 +209,7 @@ final class FpmTest extends TestCase
         $environment = "env[HOST_NUMBER] = 3\nenv[WORKER_SLOTS] = $path/slots\nenv[STATE_FILE] = $path/state";
         $lease = "sqlite://$path/leases.db?wait=30s&nodes=700-720";
         $environment .= "\nenv[LEASE] = \"$lease\"";
+        $environment .= $this->redis === null ? '' : "\nenv[COUNTER] = \"{$this->redis->address}\"";
         foreach (['POLYFLAKE_LIBRARY', 'LD_LIBRARY_PATH'] as $name) {
             $environment .= getenv($name) === false ? '' : "\nenv[$name] = " . getenv($name);
         }

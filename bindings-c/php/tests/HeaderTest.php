@@ -23,8 +23,9 @@ final class HeaderTest extends TestCase
         $ours = self::declarations(self::OURS);
         self::assertGreaterThan(30, count($ours));
         foreach ($ours as $declaration) {
-            $pointer = 'const struct polyflake_snowflake *';
-            self::assertContains(str_replace('( uintptr_t', "( $pointer", $declaration), $theirs);
+            $pointer = 'const struct polyflake_$1 * ';
+            $withPointer = preg_replace('/uintptr_t (?=(snowflake|counter) )/', $pointer, $declaration);
+            self::assertContains($withPointer, $theirs);
         }
         self::assertSame($ours, array_values(array_unique($ours)));
     }
@@ -46,8 +47,8 @@ final class HeaderTest extends TestCase
             }
         }
         $types = array_filter($called[1], static fn (string $name): bool => preg_match('/_(layout_info|decoded|detail'
-            . '|field|stats|clock|lease|lease_record)$/', $name) === 0 || str_contains($name, 'set_')
-            || $name === 'polyflake_layout_field' || preg_match('/_snowflake_(stats|lease)$/', $name) === 1);
+            . '|field|stats|clock|lease|lease_record|counter_counts)$/', $name) === 0 || str_contains($name, 'set_')
+            || $name === 'polyflake_layout_field' || preg_match('/_(snowflake|counter)_(stats|lease)$/', $name) === 1);
         self::assertEqualsCanonicalizing($functions, array_values(array_unique($types)));
     }
 

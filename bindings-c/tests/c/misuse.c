@@ -246,6 +246,63 @@ static void null_snowflakes(void) {
   polyflake_options_free(options);
 }
 
+static void null_counters(void) {
+  polyflake_counter_options *options = polyflake_counter_options_new();
+  polyflake_counter *none = NULL;
+  polyflake_counter_counts counts;
+  uint64_t number = SENTINEL_ID, numbers[4];
+  int existed = 5;
+  fill_with_sentinel(numbers, sizeof numbers);
+  fill_with_sentinel(&counts, sizeof counts);
+  counts.size = sizeof counts;
+
+  CHECK_NULL("options", polyflake_counter_options_set(NULL, "name", "orders", &detail));
+  CHECK_NULL("name", polyflake_counter_options_set(options, NULL, "orders", &detail));
+  CHECK_NULL("value", polyflake_counter_options_set(options, "name", NULL, &detail));
+  CHECK_NULL("options", polyflake_counter_options_set_bytes(NULL, "name", "orders", 6, &detail));
+  CHECK_NULL("name", polyflake_counter_options_set_bytes(options, NULL, "orders", 6, &detail));
+  CHECK_NULL("value", polyflake_counter_options_set_bytes(options, "name", NULL, 0, &detail));
+  CHECK_NULL("options", polyflake_counter_open(NULL, &none, &detail));
+  CHECK_NULL("counter", polyflake_counter_open(options, NULL, &detail));
+  CHECK_NULL("counter", polyflake_counter_next_id(NULL, &number, &detail));
+  CHECK_NULL("counter", polyflake_counter_try_next_id(NULL, &number, &detail));
+  CHECK_NULL("counter", polyflake_counter_fill(NULL, 4, numbers, &detail));
+  CHECK_NULL("counter", polyflake_counter_fill(NULL, 0, NULL, &detail));
+  CHECK_NULL("counter", polyflake_counter_next_block(NULL, 4, &number, &detail));
+  CHECK_NULL("counter", polyflake_counter_peek(NULL, &number, &detail));
+  CHECK_NULL("counter", polyflake_counter_raise(NULL, 1, &detail));
+  CHECK_NULL("counter", polyflake_counter_remove(NULL, &existed, &detail));
+  CHECK_NULL("counter", polyflake_counter_stats(NULL, &counts, &detail));
+
+  CHECK_NULL_BARE(polyflake_counter_options_set(NULL, NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_counter_options_set_bytes(NULL, NULL, NULL, 0, NULL));
+  CHECK_NULL_BARE(polyflake_counter_open(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_counter_next_id(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_counter_try_next_id(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_counter_fill(NULL, 4, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_counter_next_block(NULL, 0, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_counter_peek(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_counter_raise(NULL, 0, NULL));
+  CHECK_NULL_BARE(polyflake_counter_remove(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_counter_stats(NULL, NULL, NULL));
+
+  begin("NULL", "no counter call wrote an output");
+  CHECK(none == NULL);
+  CHECK_NUMBER(SENTINEL_ID, number);
+  CHECK(is_sentinel(numbers, sizeof numbers));
+  CHECK(is_sentinel((char *)&counts + sizeof counts.size, sizeof counts - sizeof counts.size));
+  CHECK(existed == 5);
+  CHECK(polyflake_counter_name(NULL) == NULL);
+  CHECK_NUMBER(0, polyflake_counter_next_id_or_zero(NULL));
+  CHECK_NUMBER(0, polyflake_counter_try_next_id_or_zero(NULL));
+
+  begin("counters", "that cannot be are no output");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_counter_options_set(options, "name", "orders", NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_counter_open(options, &none, NULL));
+  CHECK(none == NULL);
+  polyflake_counter_options_free(options);
+}
+
 static void null_texts(void) {
   char text[POLYFLAKE_ID_TEXT_SIZE];
   uint64_t id = SENTINEL_ID;
@@ -277,6 +334,9 @@ static void null_frees(void) {
   polyflake_layout_free(NULL);
   polyflake_options_free(NULL);
   polyflake_snowflake_free(NULL);
+  polyflake_counter_close(NULL);
+  polyflake_counter_free(NULL);
+  polyflake_counter_options_free(NULL);
 }
 
 /* ---- structs that begin with their size ---- */
@@ -1114,6 +1174,7 @@ int main(void) {
   null_layouts();
   null_options();
   null_snowflakes();
+  null_counters();
   null_texts();
   null_frees();
   sized_structs();

@@ -1,0 +1,307 @@
+package polyflake
+
+// #cgo noescape polyflake_counter_options_set_bytes
+// #cgo nocallback polyflake_counter_options_set_bytes
+// #cgo noescape polyflake_counter_open
+// #cgo nocallback polyflake_counter_open
+// #cgo nocallback polyflake_go_counter_next_id
+// #cgo nocallback polyflake_go_counter_try_next_id
+// #cgo noescape polyflake_counter_fill
+// #cgo nocallback polyflake_counter_fill
+// #cgo noescape polyflake_counter_next_block
+// #cgo nocallback polyflake_counter_next_block
+// #cgo noescape polyflake_counter_peek
+// #cgo nocallback polyflake_counter_peek
+// #cgo noescape polyflake_counter_raise
+// #cgo nocallback polyflake_counter_raise
+// #cgo noescape polyflake_counter_remove
+// #cgo nocallback polyflake_counter_remove
+// #cgo noescape polyflake_counter_stats
+// #cgo nocallback polyflake_counter_stats
+// #include "shim.h"
+import "C"
+
+import (
+	"iter"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// Counter gives numbers that count up, each once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store
+// hands them out in segments, so that a number costs no round trip. Get one from [OpenCounter]. Any number of goroutines
+// may use it at once.
+//
+// No number is given twice, by whichever process, as long as the store loses no write that it acknowledged. Each is
+// greater than every number that this process got before the call began (with one store). A process that ends without
+// [Counter.Close] leaves a gap of at most the numbers that it had in hand: two segments.
+//
+// The zero Counter is closed. A Counter must not be copied.
+type Counter struct {
+	// nil once closed. A call holds the cCounter that it found here until it returns.
+	open atomic.Pointer[cCounter]
+	name string
+}
+
+// cCounter owns the C object, as cSnowflake does.
+type cCounter struct {
+	pointer *C.polyflake_counter
+	address C.uintptr_t // the same: see shim.h
+	// Keeps a Go pointer in the struct: see cSnowflake.
+	name string
+}
+
+// CounterOption is an option of [OpenCounter]. A later value replaces an earlier one, but for [CounterStore].
+type CounterOption func(*C.polyflake_counter_options) error
+
+// OpenCounter opens the counter of a name, of 1 to 100 characters: it makes it where the store has none, and waits until it
+// can give a number, for at most [CounterMaxWait].
+//
+//	orders, err := polyflake.OpenCounter("orders", polyflake.CounterStore("postgres://host/shop"))
+//	number, err := orders.NextID()
+//
+// Counters of one process with the same stores and name share the numbers in hand. What happens is logged: see
+// [LogLeases].
+//
+// It returns [ErrInvalidOption] for an option that cannot be, without a store, where the stores are in another order or
+// number than the counter began with, and where this process uses the counter with another start or step; and
+// [ErrCounterUnavailable] if the store cannot be reached or will not give numbers.
+func OpenCounter(name string, options ...CounterOption) (*Counter, error) {
+	c := C.polyflake_counter_options_new()
+	defer C.polyflake_counter_options_free(c)
+	listen()
+	for _, option := range append([]CounterOption{CounterSet("name", name)}, options...) {
+		if err := option(c); err != nil {
+			return nil, err
+		}
+	}
+	detail := newDetail()
+	var opened *C.polyflake_counter
+	if err := check(C.polyflake_counter_open(c, &opened, &detail), &detail); err != nil {
+		return nil, err
+	}
+	made := &Counter{name: name}
+	owner := &cCounter{opened, C.uintptr_t(uintptr(unsafe.Pointer(opened))), name}
+	made.open.Store(owner)
+	runtime.AddCleanup(owner, func(c *C.polyflake_counter) { C.polyflake_counter_free(c) }, opened)
+	return made, nil
+}
+
+// CounterSet sets an option by name, from text, for values that come from a configuration. Names and texts are the same in
+// every language. The names are store, start, step and max_wait_ms. [OpenCounter] returns [ErrInvalidOption] for any other
+// name.
+func CounterSet(name, value string) CounterOption {
+	return func(c *C.polyflake_counter_options) error {
+		detail := newDetail()
+		text, length := cBytes(value)
+		return check(C.polyflake_counter_options_set_bytes(c, cText(name), text, length, &detail), &detail)
+	}
+}
+
+// CounterStore adds the addresses of stores, such as "redis://host/0"; there must be one. Several of them share the numbers
+// out: calls go to each in turn, and to the others while one is down, so that numbers are unique, but not ordered. Every
+// process must name them in the same order.
+func CounterStore(addresses ...string) CounterOption {
+	return func(c *C.polyflake_counter_options) error {
+		for _, address := range addresses {
+			if err := CounterSet("store", address)(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// CounterStart sets the first number, where the store has no such counter yet: 1 to 2^63-1. The default is 1.
+func CounterStart(number ID) CounterOption {
+	return CounterSet("start", number.String())
+}
+
+// CounterStep sets how many numbers a segment has: 1 to 1,000,000,000. With 1, the store is asked for each number, and
+// numbers increase over all processes. By default, the first segment has 100 numbers, and the next what lasts ten minutes
+// at the present rate: at most twice as many as the one before, and at most 1,000,000. CounterSet("step", "auto") says so.
+func CounterStep(numbers uint64) CounterOption {
+	return CounterSet("step", strconv.FormatUint(numbers, 10))
+}
+
+// CounterMaxWait (max_wait_ms) sets the longest that a call waits for the store. Whole milliseconds; the default is 10 s.
+func CounterMaxWait(d time.Duration) CounterOption {
+	return CounterSet("max_wait_ms", milliseconds(d))
+}
+
+// NextID returns the next number. If none is in hand, it waits for the store, for at most [CounterMaxWait].
+//
+// It returns [ErrCounterUnavailable] if the store gave none in that time, and at once where waiting does not help: the
+// store refuses, has lost the counter, or the counter has reached 2^63-1. It returns [ErrClosed] after [Counter.Close].
+func (c *Counter) NextID() (ID, error) {
+	open := c.open.Load()
+	if open == nil {
+		return 0, errClosed()
+	}
+	result := C.polyflake_go_counter_next_id(open.address)
+	runtime.KeepAlive(open)
+	if result.failure != nil {
+		return 0, failed(result.failure)
+	}
+	return ID(result.id), nil
+}
+
+// TryNextID returns the next number without waiting for the store. It returns [ErrCounterUnavailable] if none is in hand:
+// the store is asked for more meanwhile. With a step of 1, none ever is. It returns [ErrClosed] after [Counter.Close].
+func (c *Counter) TryNextID() (ID, error) {
+	open := c.open.Load()
+	if open == nil {
+		return 0, errClosed()
+	}
+	result := C.polyflake_go_counter_try_next_id(open.address)
+	runtime.KeepAlive(open)
+	if result.failure != nil {
+		return 0, failed(result.failure)
+	}
+	return ID(result.id), nil
+}
+
+// NextIDs returns n numbers, much faster than n calls of [Counter.NextID]. They are increasing (with one store), and need
+// not follow each other: see [Counter.NextBlock]. After an error, the numbers that were already taken are lost, never
+// repeated.
+//
+// It returns the errors of NextID, and [ErrInvalidOption] unless n is 1 to [MaxBatch].
+func (c *Counter) NextIDs(n int) ([]ID, error) {
+	detail := newDetail()
+	if err := check(C.polyflake_check_batch(C.int64_t(n), &detail), &detail); err != nil {
+		return nil, err
+	}
+	numbers := make([]ID, n)
+	if err := c.Fill(numbers); err != nil {
+		return nil, err
+	}
+	return numbers, nil
+}
+
+// Fill is like [Counter.NextIDs], but fills an existing slice of any length. After an error, the contents of the slice are
+// meaningless.
+func (c *Counter) Fill(numbers []ID) error {
+	return c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
+		start := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(numbers)))
+		return C.polyflake_counter_fill(counter, C.size_t(len(numbers)), start, detail)
+	})
+}
+
+// NextBlock returns the first of n numbers that follow each other; the last is it plus n-1. Where fewer than n are left of
+// what is in hand, those are passed over, and the store is asked.
+//
+// It returns the errors of [Counter.NextID], and [ErrInvalidOption] unless n is 1 to [MaxBatch], or with several stores,
+// whose numbers do not follow each other.
+func (c *Counter) NextBlock(n int) (first ID, err error) {
+	var number C.uint64_t
+	err = c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
+		return C.polyflake_counter_next_block(counter, C.int64_t(n), &number, detail)
+	})
+	return ID(number), err
+}
+
+// All returns an endless iterator over numbers from [Counter.NextID]. It ends after an error; to continue, range again.
+func (c *Counter) All() iter.Seq2[ID, error] {
+	return func(yield func(ID, error) bool) {
+		for {
+			number, err := c.NextID()
+			if !yield(number, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Name returns the name of the counter.
+func (c *Counter) Name() string {
+	return c.name
+}
+
+// Peek returns the highest number that the store has handed out, in segments, to any process; 0 before the first. It asks
+// the store.
+//
+// It returns [ErrCounterUnavailable] if the store cannot be reached within [CounterMaxWait] or has no such counter, or
+// [ErrClosed].
+func (c *Counter) Peek() (ID, error) {
+	var number C.uint64_t
+	err := c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
+		return C.polyflake_counter_peek(counter, &number, detail)
+	})
+	return ID(number), err
+}
+
+// Raise lets no number up to this one be handed out any more, by the store to any process: the next is above it. What is
+// in hand in this process is given up; other processes use up what they have. It changes nothing where the counter is
+// further already.
+//
+// It returns the errors of [Counter.Peek], and [ErrInvalidOption] unless the number is 1 to 2^63-1.
+func (c *Counter) Raise(number ID) error {
+	return c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
+		return C.polyflake_counter_raise(counter, C.uint64_t(number), detail)
+	})
+}
+
+// Remove deletes the counter from the store, and returns whether there was one. Whoever opens it later begins at its start
+// again, and numbers repeat. The Counters of that name in this process give none from then on.
+//
+// It returns the errors of [Counter.Peek].
+func (c *Counter) Remove() (existed bool, err error) {
+	var answer C.int
+	err = c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
+		return C.polyflake_counter_remove(counter, &answer, detail)
+	})
+	return answer != 0, err
+}
+
+// CounterStats holds counters for monitoring, since the first Counter of that name was opened, of all of this process. Get
+// them from [Counter.Stats].
+type CounterStats struct {
+	// InHand is how many numbers are in hand.
+	InHand uint64
+	// Step is how many numbers the next segment has.
+	Step uint64
+	// Segments is how often the store gave numbers.
+	Segments uint64
+	// Skipped is how many numbers were passed over, so that a block is one run and numbers go on increasing.
+	Skipped uint64
+	// Waits is how often a call found no number in hand, and waited or failed.
+	Waits uint64
+}
+
+// Stats reads the counters for monitoring. It returns [ErrClosed] after [Counter.Close].
+func (c *Counter) Stats() (CounterStats, error) {
+	read := C.polyflake_counter_counts{size: C.sizeof_polyflake_counter_counts}
+	err := c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
+		return C.polyflake_counter_stats(counter, &read, detail)
+	})
+	return CounterStats{
+		InHand: uint64(read.in_hand), Step: uint64(read.step), Segments: uint64(read.segments),
+		Skipped: uint64(read.skipped), Waits: uint64(read.waits),
+	}, err
+}
+
+// Close closes the Counter. From then on, calls return [ErrClosed], and so do calls that are waiting. The last Counter of a
+// name in this process gives back what it has in hand of its last segment: it waits for the store, for at most 5 s. The
+// garbage collector frees its memory, also that of a Counter that is never closed. Close never fails. Closing again does
+// nothing.
+func (c *Counter) Close() error {
+	if open := c.open.Swap(nil); open != nil {
+		C.polyflake_counter_close(open.pointer)
+		runtime.KeepAlive(open)
+	}
+	return nil
+}
+
+// call makes a call of C that takes the counter and a detail.
+func (c *Counter) call(f func(*C.polyflake_counter, *C.polyflake_detail) C.polyflake_status) error {
+	open := c.open.Load()
+	if open == nil {
+		return errClosed()
+	}
+	detail := newDetail()
+	err := check(f(open.pointer, &detail), &detail)
+	runtime.KeepAlive(open)
+	return err
+}

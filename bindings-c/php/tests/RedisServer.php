@@ -1,0 +1,68 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Polyflake\Tests;
+
+use RuntimeException;
+
+/**
+ * A Redis of a test's own, which can be stopped and started again.
+ */
+final class RedisServer
+{
+    public readonly string $address;
+    private readonly string $port;
+    /** @var ?resource */
+    private $process = null;
+
+    /**
+     * @param string $folder where it keeps its data
+     */
+    public function __construct(private readonly string $folder)
+    {
+        $listener = stream_socket_server('tcp://127.0.0.1:0');
+        if ($listener === false) {
+            throw new RuntimeException('no port is free');
+        }
+        $this->port = substr((string) stream_socket_get_name($listener, false), strlen('127.0.0.1:'));
+        fclose($listener);
+        $this->address = "redis://127.0.0.1:$this->port/0";
+        $this->start();
+    }
+
+    public function __destruct()
+    {
+        $this->stop();
+    }
+
+    public static function isInstalled(): bool
+    {
+        return trim((string) shell_exec('command -v redis-server')) !== '';
+    }
+
+    public function start(): void
+    {
+        $log = ['file', "{$this->folder}/redis.log", 'a'];
+        // By default, a write that was acknowledged may not be in the file yet when the server is killed.
+        $options = ['--port', $this->port, '--bind', '127.0.0.1', '--dir', $this->folder, '--save', '',
+            '--appendonly', 'yes', '--appendfsync', 'always', '--daemonize', 'no'];
+        $this->process = proc_open(['redis-server', ...$options], [1 => $log, 2 => $log], $pipes) ?: null;
+        for ($waits = 0; !$client = @stream_socket_client("tcp://127.0.0.1:$this->port"); $waits++) {
+            if ($waits === 3000) {
+                throw new RuntimeException('redis-server did not start: ' . file_get_contents($log[1]));
+            }
+            usleep(10_000);
+        }
+        fclose($client);
+    }
+
+    public function stop(): void
+    {
+        if ($this->process !== null) {
+            proc_terminate($this->process, 9);
+            proc_close($this->process);
+            $this->process = null;
+        }
+    }
+}

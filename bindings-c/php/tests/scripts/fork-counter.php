@@ -1,0 +1,34 @@
+<?php
+
+/*
+ * Forks twice with a counter: all three processes take numbers from what they inherited, and print them.
+ */
+
+declare(strict_types=1);
+
+use Polyflake\Counter;
+
+require __DIR__ . '/../../autoload.php';
+
+$counter = new Counter('forked', $argv[1], step: 50);
+$numbers = [$counter->nextId()];
+$children = [];
+for ($n = 0; $n < 2; $n++) {
+    $children[] = $child = pcntl_fork();
+    if ($child === 0) {
+        $numbers = [];
+        break;
+    }
+}
+while (count($numbers) < 1000) {
+    $numbers[] = $counter->nextId();
+}
+$isChild = end($children) === 0;
+foreach ($isChild ? [] : $children as $child) {
+    pcntl_waitpid($child, $status);
+    if ($status !== 0) {
+        exit(1);
+    }
+}
+echo implode("\n", $numbers), "\n";
+$counter->close();
