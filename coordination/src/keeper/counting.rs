@@ -208,6 +208,13 @@ impl Task {
     }
 
     async fn answer(&mut self, line: &Line, ask: &Ask) {
+        if let What::Run(wanted) = ask.what {
+            // A segment may have come since the call found too few.
+            if let Some((run, skipped)) = line.segments.take_run(wanted) {
+                self.shared.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
+                return self.shared.answer(ask, Ok(Answer::Run(run)));
+            }
+        }
         let answer = match ask.what {
             What::Run(wanted) => self.run_of(line, wanted).await.map(Answer::Run),
             What::Peek => {
@@ -239,11 +246,6 @@ impl Task {
 
     /// Numbers that follow each other, above all that were given before: what is in hand is passed over.
     async fn run_of(&mut self, line: &Line, wanted: u64) -> Result<Run, Refusal> {
-        // A segment may have come since the call found too few.
-        if let Some((run, skipped)) = line.segments.take_run(wanted) {
-            self.shared.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
-            return Ok(run);
-        }
         let count = self.step.map_or(wanted, |step| step.present().max(wanted));
         let all = run_of(&self.reserve(line, count, false).await?);
         let run = Run { count: wanted, ..all };

@@ -74,8 +74,10 @@ fn processes_are_killed(store: &impl Backend, name: &str, during: Duration) {
     // What was in hand, or had been taken and was not written down.
     let of_one = 2 * STEP + THREADS * AT_A_TIME;
     let taken = judge.all().len();
+    let url = store.url();
+    let (scheme, _) = url.split_once(':').unwrap();
     println!(
-        "{kills} processes killed: {taken} of {last} numbers taken, {missing} missing ({longest} in a row), at most {} promised",
+        "{scheme}: {kills} processes killed: {taken} of {last} numbers taken, {missing} missing ({longest} in a row), at most {} promised",
         (kills + PROCESSES) * of_one
     );
     // Blocks pass over what is left of a segment.
@@ -131,15 +133,15 @@ fn blocks() {
                 for round in 0..50 {
                     // Some are larger than a segment, and most meet the end of one.
                     let count = 1 + (round * 7 + thread * 13) % 65;
-                    if thread < 2 {
-                        let first = counter.next_block(count).unwrap();
-                        journal.numbers(thread, &(first..first + count).collect::<Vec<_>>());
-                    } else if thread == 2 {
-                        journal.numbers(thread, &counter.next_ids(count).unwrap());
-                    } else {
-                        let taken: Vec<_> = (0..count).map(|_| counter.next_id().unwrap()).collect();
-                        journal.numbers(thread, &taken);
-                    }
+                    let taken: Vec<_> = match thread {
+                        0 | 1 => {
+                            let first = counter.next_block(count).unwrap();
+                            (first..first + count).collect()
+                        }
+                        2 => counter.next_ids(count).unwrap(),
+                        _ => (0..count).map(|_| counter.next_id().unwrap()).collect(),
+                    };
+                    journal.numbers(thread, &taken);
                 }
             });
         }

@@ -64,8 +64,9 @@ impl Judge {
     /// Checks that those of each thread go up.
     pub(crate) fn increasing(&self) -> &Self {
         for (whose, numbers) in &self.threads {
-            if let Some(pair) = numbers.windows(2).find(|pair| pair[0] >= pair[1]) {
-                panic!("{whose:?} took {} after {}", pair[1], pair[0]);
+            let mut pairs = numbers.iter().zip(numbers.iter().skip(1));
+            if let Some((before, after)) = pairs.find(|(before, after)| before >= after) {
+                panic!("{whose:?} took {after} after {before}");
             }
         }
         self
