@@ -22,7 +22,7 @@ pub(crate) fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Number> {
 }
 
 /// Like `number`, for an argument that also takes other types.
-fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> PyResult<Number> {
+pub(crate) fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> PyResult<Number> {
     if let Ok(int) = value.cast_exact::<PyInt>() {
         // Not as u64, which takes Python five times the instructions.
         if let Ok(fits) = int.extract::<i64>() {

@@ -65,10 +65,9 @@ impl PyLease {
 #[cfg(feature = "coordination")]
 pub(crate) fn build(py: Python<'_>, options: &polyflake::Options) -> PyResult<polyflake::Snowflake> {
     use crate::errors::OrRaise;
-    use crate::wait::{Raised, ReleasesGil};
+    use crate::wait::ReleasesGil;
 
     crate::log::prepare(py)?;
-    let leased = polyflake_coordination::lease(options, &mut ReleasesGil::new(py));
-    let leased = leased.map_err(|Raised(error)| error)?;
+    let leased = polyflake_coordination::lease(options, &mut ReleasesGil::new(py))?;
     options.build_on_lease(leased.lease(), polyflake::StdTime, |clock| clock).or_raise()
 }

@@ -1,7 +1,10 @@
 //! The native half of the Python package `polyflake`: it converts types; the core decides everything else.
 #![allow(clippy::doc_markdown, reason = "doc comments here become Python docstrings")]
 
+mod batch;
 mod convert;
+#[cfg_attr(not(feature = "coordination"), path = "no_counter.rs")]
+mod counter;
 mod errors;
 mod layout;
 mod lease;
@@ -61,6 +64,8 @@ mod _polyflake {
     use pyo3::prelude::*;
     use pyo3::types::PyTuple;
 
+    #[pymodule_export]
+    use super::counter::{PyCounter, PyCounterStats};
     #[pymodule_export]
     use super::layout::{PyDecoded, PyDecodedAll, PyField, PyLayout};
     #[pymodule_export]

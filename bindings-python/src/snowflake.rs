@@ -1,19 +1,16 @@
 //! `Snowflake`: the core's, with Python types.
 
 use polyflake::{Blocked, Clock, ClockError, Error, Options, Snowflake, Stats};
-use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
+use crate::batch;
 use crate::convert;
 use crate::errors::{self, OrRaise};
 use crate::layout::{PyDecoded, PyLayout};
 use crate::lease::PyLease;
-use crate::wait::{Raised, ReleasesGil};
-
-/// How many IDs of a batch are issued before other threads get the GIL: some 20 us.
-const PART: usize = 16 * 1024;
+use crate::wait::ReleasesGil;
 
 /// Issues unique, time-ordered 64-bit IDs. It is an iterator, and safe to share between threads.
 ///
@@ -168,8 +165,9 @@ impl PySnowflake {
     ///     ForkedError: in a child process, if there is no state file.
     ///     ClosedError: after close.
     fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
-        with!(self, ids => self.poll(ids).or_else(|blocked| ids.next_id_after(blocked, &mut ReleasesGil::new(py))))
-            .map_err(|Raised(error)| error)
+        Ok(with!(self, ids => {
+            self.poll(ids).or_else(|blocked| ids.next_id_after(blocked, &mut ReleasesGil::new(py)))?
+        }))
     }
 
     /// The next ID, without waiting. Raises the same exceptions as next_id, at once.
@@ -209,9 +207,7 @@ impl PySnowflake {
     ///     InvalidOptionError: if n is not 1 to 16777216.
     ///     PolyflakeError: as next_id.
     fn next_ids(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        let mut ids = vec![0; polyflake::batch_size(convert::number(n, "n")?).or_raise()?];
-        self.fill_slice(py, &mut ids)?;
-        Ok(ids)
+        batch::list(py, n, |ids, wait| with!(self, snowflake => snowflake.fill_with(ids, wait)))
     }
 
     /// Fill a writable, contiguous buffer of 8-byte integers with IDs: an array.array("Q"), a memoryview or a NumPy
@@ -223,31 +219,13 @@ impl PySnowflake {
     ///     TypeError or BufferError: if it is not such a buffer.
     ///     PolyflakeError: as next_id.
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        let buffer = self.check(buffer)?;
-        let count = buffer.item_count();
-        let first = buffer.buf_ptr().cast::<u64>();
-        if count == 0 {
-            Ok(())
-        } else if first.is_aligned() {
-            // SAFETY: the exporter keeps `count` writable, contiguous 8-byte integers at `first` for as long as
-            // `buffer` is held, and every bit pattern is a valid u64. The caller must make sure that nothing else
-            // writes to them meanwhile, as for every call that fills a buffer without the GIL (`readinto`).
-            let ids = unsafe { std::slice::from_raw_parts_mut(first, count) };
-            self.fill_slice(py, ids)
-        } else {
-            // A view that is not aligned to 8 bytes.
-            let mut ids = [0; 512];
-            (0..count).step_by(ids.len()).try_for_each(|start| {
-                let part = &mut ids[..(count - start).min(512)];
-                self.fill_slice(py, part)?;
-                // SAFETY: as above. Bytes need no alignment, and `start + part.len() <= count`.
-                unsafe {
-                    let target = first.cast::<u8>().add(start * size_of::<u64>());
-                    target.copy_from_nonoverlapping(part.as_ptr().cast(), size_of_val(part));
-                }
-                Ok(())
-            })
-        }
+        let all_bits = with!(self, ids => ids.layout().total_bits()) == 64;
+        batch::fill(
+            py,
+            buffer,
+            all_bits,
+            |ids, wait| with!(self, snowflake => snowflake.fill_with(ids, wait)),
+        )
     }
 
     /// Decode an ID with this Snowflake's layout.
@@ -349,33 +327,6 @@ impl PySnowflake {
     #[inline]
     fn poll<C: Clock>(&self, ids: &Snowflake<C>) -> Result<u64, Blocked> {
         if self.under_gil { ids.poll_next_id_under_lock() } else { ids.poll_next_id() }
-    }
-
-    /// Fills `ids`. Other threads get the GIL during its waits and between its parts.
-    fn fill_slice(&self, py: Python<'_>, ids: &mut [u64]) -> PyResult<()> {
-        let wait = &mut ReleasesGil::new(py);
-        let mut parts = ids.chunks_mut(PART);
-        let first = parts.next().unwrap_or_default();
-        with!(self, snowflake => snowflake.fill_with(first, wait).and_then(|()| {
-            parts.try_for_each(|part| {
-                py.detach(|| ());
-                snowflake.fill_with(part, wait)
-            })
-        }))
-        .map_err(|Raised(error)| error)
-    }
-
-    /// Returns the buffer that `fill` writes to.
-    fn check(&self, buffer: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
-        let takes = "fill takes a writable, contiguous buffer of 8-byte integers (format Q or q)";
-        let (buffer, signed) = convert::buffer(buffer, takes)?;
-        if buffer.readonly() {
-            return Err(convert::unfit(takes, "is read-only"));
-        }
-        if signed && with!(self, ids => ids.layout().total_bits()) == 64 {
-            return Err(convert::unfit(takes, "is signed, and the layout's IDs take all 64 bits"));
-        }
-        Ok(buffer)
     }
 }
 

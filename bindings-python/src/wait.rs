@@ -32,6 +32,12 @@ impl From<Error> for Raised {
     }
 }
 
+impl From<Raised> for PyErr {
+    fn from(Raised(error): Raised) -> Self {
+        error
+    }
+}
+
 impl Wait for ReleasesGil<'_> {
     type Error = Raised;
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from polyflake import PolyflakeError
 
 
 def in_child(child: Callable[[], object]) -> object:
@@ -32,21 +36,21 @@ def in_child(child: Callable[[], object]) -> object:
 
 PROGRAM = """
 import json, sys, time
-from polyflake import Snowflake, PolyflakeError
+from polyflake import Counter, PolyflakeError, Snowflake
 
 def tell(value):
     print(json.dumps(value), flush=True)
 
-lease = sys.argv[1]
+lease = store = sys.argv[1]
 """
 
 
 class Program:
-    """A Python program with `tell` and `lease`, which tells JSON."""
+    """A Python program with `tell`, which tells JSON, and an address as `lease` and `store`."""
 
-    def __init__(self, code: str, lease: str) -> None:
+    def __init__(self, code: str, store: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM + code, lease],
+            [sys.executable, "-c", PROGRAM + code, store],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -75,8 +79,8 @@ class Program:
 
 
 @contextmanager
-def program(code: str, lease: str) -> Iterator[Program]:
-    made = Program(code, lease)
+def program(code: str, store: str) -> Iterator[Program]:
+    made = Program(code, store)
     with made.process:
         try:
             yield made
@@ -95,3 +99,49 @@ tell("closed")
 def until(is_so: Callable[[], object]) -> None:
     while not is_so():
         time.sleep(0.01)
+
+
+def failure(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except PolyflakeError as error:
+        return str(error)
+    return ""
+
+
+class Redis:
+    """A server on a free port, which keeps what it has in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.folder = folder
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def address(self, parameters: str) -> str:
+        return f"redis://127.0.0.1:{self.port}/0?init=yes&{parameters}"
+
+    def start(self) -> None:
+        options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]
+        command = ["redis-server", "--port", str(self.port), "--dir", str(self.folder), *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+            except OSError:
+                assert self.process.poll() is None
+                time.sleep(0.02)
+            else:
+                return
+
+    def send(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None

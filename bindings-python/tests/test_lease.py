@@ -7,12 +7,10 @@ import logging
 import multiprocessing
 import shutil
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,11 +22,10 @@ from polyflake import (
     InvalidOptionError,
     LeaseLostError,
     LeaseUnavailableError,
-    PolyflakeError,
     SequenceExhaustedError,
     Snowflake,
 )
-from support import HOLDER, Program, in_child, program, until
+from support import HOLDER, Program, Redis, failure, in_child, program, until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="forks and POSIX signals"),
@@ -44,44 +41,6 @@ NODES = "&nodes=900-963"
 def store(tmp_path: Path) -> str:
     # A node that was leased can be used only by lease: other tests of this process have others.
     return f"sqlite://{tmp_path}/leases.db?ttl=10m{NODES}"
-
-
-class Redis:
-    """A server on a free port, which keeps what it has in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.folder = folder
-        self.process: subprocess.Popen[bytes] | None = None
-        self.start()
-
-    def address(self, parameters: str) -> str:
-        return f"redis://127.0.0.1:{self.port}/0?init=yes&{parameters}"
-
-    def start(self) -> None:
-        options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]
-        command = ["redis-server", "--port", str(self.port), "--dir", str(self.folder), *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
-            except OSError:
-                assert self.process.poll() is None
-                time.sleep(0.02)
-            else:
-                return
-
-    def send(self, number: signal.Signals) -> None:
-        assert self.process is not None
-        self.process.send_signal(number)
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
 
 
 @pytest.fixture
@@ -123,14 +82,6 @@ def test_close_frees_the_node_at_once(store: str) -> None:
         assert max(first) < min(second)
         holder.go()
         assert holder.told() == "closed"
-
-
-def failure(call: Callable[[], object]) -> str:
-    try:
-        call()
-    except PolyflakeError as error:
-        return str(error)
-    return ""
 
 
 def test_two_snowflakes_share_a_lease(store: str) -> None:

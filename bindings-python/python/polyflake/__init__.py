@@ -1,4 +1,4 @@
-"""64-bit, time-ordered, unique IDs (Snowflakes), the same in every language.
+"""64-bit, time-ordered, unique IDs (Snowflakes) and counters, the same in every language.
 
 >>> from polyflake import Snowflake
 >>> ids = Snowflake(node=7)
@@ -26,8 +26,11 @@ from polyflake._errors import (
     TimeOutOfRangeError,
     UnknownLayoutError,
 )
+from polyflake._generator import IdGenerator
 from polyflake._polyflake import (
     PRESETS,
+    Counter,
+    CounterStats,
     Decoded,
     DecodedAll,
     Field,
@@ -46,11 +49,14 @@ __all__ = [
     "ClockFailedError",
     "ClockMovedBackwardsError",
     "ClosedError",
+    "Counter",
+    "CounterStats",
     "CounterUnavailableError",
     "Decoded",
     "DecodedAll",
     "Field",
     "ForkedError",
+    "IdGenerator",
     "InternalError",
     "InvalidIdError",
     "InvalidLayoutError",

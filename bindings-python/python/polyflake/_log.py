@@ -1,4 +1,4 @@
-"""What happens to leases, as lines of the logger ``polyflake``."""
+"""What happens to leases and counters, as lines of the logger ``polyflake``."""
 
 import logging
 import traceback

@@ -1,0 +1,86 @@
+//! Batches: lists, and buffers that a caller gives.
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::prelude::*;
+
+use crate::convert;
+use crate::errors::OrRaise;
+use crate::wait::{Raised, ReleasesGil};
+
+/// How many IDs of a batch are issued before other threads get the GIL: some 20 us.
+const PART: usize = 16 * 1024;
+
+/// A list of `n` IDs. `fill_part` fills what it is given.
+pub(crate) fn list(
+    py: Python<'_>,
+    n: &Bound<'_, PyAny>,
+    mut fill_part: impl FnMut(&mut [u64], &mut ReleasesGil<'_>) -> Result<(), Raised>,
+) -> PyResult<Vec<u64>> {
+    let mut ids = vec![0; polyflake::batch_size(convert::number(n, "n")?).or_raise()?];
+    fill_slice(py, &mut ids, &mut fill_part)?;
+    Ok(ids)
+}
+
+/// Fills a writable, contiguous buffer of 8-byte integers. `fill_part` fills what it is given, with IDs that may need
+/// the top bit if they take `all_bits`.
+pub(crate) fn fill(
+    py: Python<'_>,
+    buffer: &Bound<'_, PyAny>,
+    all_bits: bool,
+    mut fill_part: impl FnMut(&mut [u64], &mut ReleasesGil<'_>) -> Result<(), Raised>,
+) -> PyResult<()> {
+    let buffer = check(buffer, all_bits)?;
+    let count = buffer.item_count();
+    let first = buffer.buf_ptr().cast::<u64>();
+    if count == 0 {
+        Ok(())
+    } else if first.is_aligned() {
+        // SAFETY: the exporter keeps `count` writable, contiguous 8-byte integers at `first` for as long as
+        // `buffer` is held, and every bit pattern is a valid u64. The caller must make sure that nothing else
+        // writes to them meanwhile, as for every call that fills a buffer without the GIL (`readinto`).
+        let ids = unsafe { std::slice::from_raw_parts_mut(first, count) };
+        fill_slice(py, ids, &mut fill_part)
+    } else {
+        // A view that is not aligned to 8 bytes.
+        let mut ids = [0; 512];
+        (0..count).step_by(ids.len()).try_for_each(|start| {
+            let part = &mut ids[..(count - start).min(512)];
+            fill_slice(py, part, &mut fill_part)?;
+            // SAFETY: as above. Bytes need no alignment, and `start + part.len() <= count`.
+            unsafe {
+                let target = first.cast::<u8>().add(start * size_of::<u64>());
+                target.copy_from_nonoverlapping(part.as_ptr().cast(), size_of_val(part));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Other threads get the GIL during its waits and between its parts.
+fn fill_slice(
+    py: Python<'_>,
+    ids: &mut [u64],
+    fill_part: &mut impl FnMut(&mut [u64], &mut ReleasesGil<'_>) -> Result<(), Raised>,
+) -> PyResult<()> {
+    let wait = &mut ReleasesGil::new(py);
+    let mut parts = ids.chunks_mut(PART);
+    let first = parts.next().unwrap_or_default();
+    fill_part(first, wait)?;
+    parts.try_for_each(|part| {
+        py.detach(|| ());
+        Ok(fill_part(part, wait)?)
+    })
+}
+
+/// Returns the buffer that `fill` writes to.
+fn check(buffer: &Bound<'_, PyAny>, all_bits: bool) -> PyResult<PyUntypedBuffer> {
+    let takes = "fill takes a writable, contiguous buffer of 8-byte integers (format Q or q)";
+    let (buffer, signed) = convert::buffer(buffer, takes)?;
+    if buffer.readonly() {
+        return Err(convert::unfit(takes, "is read-only"));
+    }
+    if signed && all_bits {
+        return Err(convert::unfit(takes, "is signed, and the layout's IDs take all 64 bits"));
+    }
+    Ok(buffer)
+}

@@ -1,0 +1,25 @@
+//! What stands for `Counter` in a build without the feature `coordination`.
+
+use polyflake::{Error, ErrorCode};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::errors::OrRaise;
+
+/// Numbers that count up, which this build does not have.
+#[pyclass(frozen, module = "polyflake", name = "Counter")]
+pub(crate) struct PyCounter;
+
+#[pymethods]
+impl PyCounter {
+    #[new]
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let message = "this build of Polyflake asks no store over the network: it has no Counter";
+        Err(Error::from_outside(ErrorCode::InvalidOption, message)).or_raise()
+    }
+}
+
+/// Counters for monitoring, of a Counter.
+#[pyclass(frozen, module = "polyflake", name = "CounterStats")]
+pub(crate) struct PyCounterStats;
