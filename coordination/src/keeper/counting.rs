@@ -306,19 +306,22 @@ fn trouble(line: &Line, refusal: &Refusal) -> Trouble {
         Refusal::Behind { last: Some(last), seen } => (
             ErrorCode::CounterUnavailable,
             format!(
-                "{address} has lost writes: it stands at {last}, and this process had numbers up to {seen} from it. Raise the                      counter above all numbers that are in use"
+                "{address} has lost writes: it stands at {last}, and this process had numbers up to {seen} from it. \
+                 Raise the counter above all numbers that are in use"
             ),
         ),
         Refusal::Behind { last: None, seen } => (
             ErrorCode::CounterUnavailable,
             format!(
-                "{address} has no such counter any more, and this process had numbers up to {seen} from it. Raise the counter                      above all numbers that are in use"
+                "{address} has no such counter any more, and this process had numbers up to {seen} from it. \
+                 Raise the counter above all numbers that are in use"
             ),
         ),
         Refusal::OtherPlace { found } => (
             ErrorCode::InvalidOption,
             format!(
-                "{address} is store {} of {} of it, and is given as store {} of {}: every process must name the same                      stores in the same order, and their number cannot be changed",
+                "{address} is store {} of {} of it, and is given as store {} of {}: \
+                 every process must name the same stores in the same order, and their number cannot be changed",
                 found.index + 1,
                 found.count,
                 line.place.index + 1,
