@@ -132,6 +132,21 @@ func ExampleSnowflake_TryNextID() {
 	// Output: sequence_exhausted 1ms
 }
 
+// Without output, since it needs a store.
+func ExampleOpenCounter() {
+	orders, err := polyflake.OpenCounter("orders", polyflake.CounterStore("redis://host/0"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer orders.Close()
+	for number, err := range orders.All() { // 1, 2, 3 and so on
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(number)
+	}
+}
+
 func ExampleError() {
 	_, err := polyflake.New(polyflake.Node(1024))
 	var e *polyflake.Error
