@@ -118,7 +118,7 @@ pub enum Schema {
     Polyflake,
     /// Meituan's Leaf: `leaf_alloc`.
     Leaf,
-    /// Didi's tinyid: `tiny_id_info`.
+    /// DiDi's tinyid: `tiny_id_info`.
     Tinyid,
     /// `CosId`: `cosid`.
     Cosid,

@@ -34,7 +34,7 @@ impl Unreadable {
                 format!("{key} has version {format} of its form, and this program knows {FORMAT}")
             }
             Self::Broken => format!(
-                "{key} is not readable as a counter: remove it, and make it anew above all numbers that it gave"
+                "{key} is not readable as a counter: remove it, and make it again above all numbers that it gave"
             ),
         }
     }

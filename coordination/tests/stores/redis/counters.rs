@@ -123,7 +123,7 @@ fn what_is_no_record_is_refused() {
             cli(&["HDEL", key, field]);
             refused(store.reserve(&name, &ask(1, 0)).await);
         }
-        // What is broken can be removed, and made anew.
+        // What is broken can be removed, and made again.
         assert!(store.remove_counter(&name).await.unwrap());
         assert!(store.put_counter(&name, None, &record(100, 9)).await.unwrap());
         assert_eq!(store.reserve(&name, &ask(1, 100)).await.unwrap(), numbers(101, 1, 10));
