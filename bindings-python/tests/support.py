@@ -125,6 +125,8 @@ class Redis:
 
     def start(self) -> None:
         options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]
+        # A server that is killed has what it acknowledged.
+        options += ["--appendfsync", "always"]
         command = ["redis-server", "--port", str(self.port), "--dir", str(self.folder), *options]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         while True:
