@@ -773,6 +773,10 @@ impl Shared {
         self.wake();
     }
 
+    pub(crate) fn is_seen(&self, at: usize) -> bool {
+        lock(&self.state).lines.get(at).is_some_and(|line| line.is_seen)
+    }
+
     pub(crate) fn are_all_seen(&self) -> bool {
         lock(&self.state).lines.iter().all(|line| line.is_seen)
     }

@@ -34,8 +34,6 @@ pub(super) struct Task {
     at: usize,
     store: stores::Shared,
     step: Option<Step>,
-    /// Whether it need not wait for the counter's other stores.
-    may_begin: bool,
     /// The highest number that the store gave.
     seen: u64,
     /// What it gave last.
@@ -82,7 +80,6 @@ impl Task {
             at,
             store,
             step,
-            may_begin: false,
             seen: 0,
             newest: None,
             since: Instant::now(),
@@ -97,12 +94,8 @@ impl Task {
     pub(super) async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let Some(line) = shared.lines.get(self.at) else { return };
-        while self.look(line).await.is_err() && !self.is_over() {
-            self.pause(line, true).await;
-        }
-        // Each of the others wakes it, once it was looked at.
-        while !self.may_begin && !shared.are_all_seen() && !self.is_over() {
-            self.pause(line, false).await;
+        if !self.may_begin(line).await {
+            return shared.end(self.at);
         }
         // With a step of 1 too, so that what is wrong with the store is found when it is opened.
         while self.open(line).await.is_err() && !self.is_over() {
@@ -139,12 +132,28 @@ impl Task {
     }
 
     /// Of several stores, none gets a record before all were looked at: where their number was changed, the numbers of a new one
-    /// may have been given by the others.
-    async fn look(&mut self, line: &Line) -> Result<(), ()> {
-        if line.place.count == 1 {
-            self.may_begin = true;
-            return Ok(());
+    /// may have been given by the others. Waits for that; `false` where it is over before.
+    async fn may_begin(&mut self, line: &Line) -> bool {
+        let mut is_there = line.place.count == 1;
+        while !is_there && !self.shared.is_seen(self.at) {
+            match self.look(line).await {
+                Ok(found) => is_there = found,
+                Err(()) if self.is_over() => return false,
+                Err(()) => self.pause(line, true).await,
+            }
         }
+        // Each of the others wakes it, once it was looked at.
+        while !is_there && !self.shared.are_all_seen() {
+            if self.is_over() {
+                return false;
+            }
+            self.pause(line, false).await;
+        }
+        true
+    }
+
+    /// Whether the store has the counter.
+    async fn look(&mut self, line: &Line) -> Result<bool, ()> {
         if Instant::now() < self.next {
             return Err(());
         }
@@ -154,11 +163,10 @@ impl Task {
         });
         match found.await {
             Ok(is_there) => {
-                self.may_begin = is_there;
                 self.shared.saw(self.at);
-                Ok(())
+                Ok(is_there)
             }
-            Err(refusal) => self.gave(line, Err(refusal)),
+            Err(refusal) => self.gave(line, Err(refusal)).map(|()| false),
         }
     }
 

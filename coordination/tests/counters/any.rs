@@ -85,8 +85,9 @@ fn processes_are_killed(store: &impl Backend, name: &str, during: Duration) {
     assert!(missing <= (kills + PROCESSES) * of_one + passed_over, "{missing} of {last} are missing");
 }
 
-/// What is given back is taken by the next.
-pub(crate) fn a_quiet_counter_has_no_gap(store: &impl Backend) {
+/// What is given back is taken by the next. A store that has much to do might not answer in time.
+pub(crate) fn a_quiet_counter_has_no_gap<B: Backend>() {
+    let store = B::begin();
     let journals = Journals::new();
     let mut all = Vec::new();
     // With each step, and where a second segment is in hand as well.
@@ -251,11 +252,11 @@ pub(crate) fn a_store_that_forgets<B: Forgets>() {
     assert!(error.contains("has lost writes: it stands at "), "{error}");
     let mark = old.mark();
     new.does("raise 5000");
-    assert_eq!(new.take(1), [5_001]);
+    let mut above = new.take(11);
     old.wait_for(mark, "event store_reachable");
-    assert!(old.take(10).into_iter().all(|number| number > 5_000));
-    let above: Vec<_> = Judge::of(&journals).all().into_iter().filter(|&number| number > 5_000).collect();
-    assert!(above.len() == 11 && above.is_sorted_by(|a, b| a < b), "{above:?}");
+    above.extend(old.take(11));
+    above.sort_unstable();
+    assert!(above[0] > 5_000 && above.is_sorted_by(|a, b| a < b), "{above:?}");
     // As where somebody deletes it on purpose.
     new.does("remove");
     for taker in [&mut new, &mut old] {

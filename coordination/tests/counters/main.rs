@@ -49,14 +49,24 @@ macro_rules! stores {
                 SHARED.get()
             }
 
-            stores!(tests any: a_quiet_counter_has_no_gap blocks_beside_numbers give_back_raced_by_others
+            stores!(tests any: blocks_beside_numbers give_back_raced_by_others
                 two_by_turns_with_a_step_of_1 processes_are_killed_for_ten_seconds);
-            stores!(tests process: forked_processes_take_their_own closed_amid_calls the_end_of_all_numbers);
+            stores!(tests process: forked_processes_take_their_own the_end_of_all_numbers);
 
             #[test]
             #[ignore = "it takes a minute"]
             fn processes_are_killed_for_a_minute() {
                 crate::any::processes_are_killed_for_a_minute(&*shared());
+            }
+
+            #[test]
+            fn a_quiet_counter_has_no_gap() {
+                crate::any::a_quiet_counter_has_no_gap::<Store>();
+            }
+
+            #[test]
+            fn closed_amid_calls() {
+                crate::process::closed_amid_calls::<Store>();
             }
 
             #[test]
@@ -86,4 +96,5 @@ stores! {
     postgres: crate::servers::postgres::Postgres, |it| it.sql("test", "DELETE FROM polyflake_counters"), network;
     mariadb: crate::servers::mariadb::MariaDb, |it| it.sql("DELETE FROM test.polyflake_counters"), network;
     etcd: crate::servers::etcd::Etcd, |it| it.ctl(&["del", "", "--prefix"]), network;
+    zookeeper: crate::servers::zookeeper::Zookeeper, |it| it.cli(&["deleteall /polyflake"]), network;
 }

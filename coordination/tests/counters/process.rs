@@ -139,7 +139,8 @@ fn forked() {
     join(child);
 }
 
-pub(crate) fn closed_amid_calls(store: &impl Backend) {
+pub(crate) fn closed_amid_calls<B: Backend>() {
+    let store = B::begin();
     let journals = Journals::new();
     let settings = settings("closed", &[&store.url()], &["step=40", "max_wait_ms=60000"]);
     journals.run(&settings, "process::closes");
