@@ -176,7 +176,7 @@ impl Client {
         };
         let mut answers = Vec::with_capacity(requests.len());
         for part in requests.chunks(AT_ONCE) {
-            let part = connection.exchange(part).await.map_err(|e| self.told(&e))?;
+            let part = connection.exchange(part).await.map_err(|e| self.amid(&e))?;
             answers.extend(part);
         }
         self.connection = Some(connection);
@@ -193,7 +193,7 @@ impl Client {
         let requests: Vec<_> = ops.iter().map(request).collect();
         let answers = self.exchange(&requests).await?;
         let read = |(op, (code, rest)): (&Op, (i32, Vec<u8>))| match conflict(code) {
-            None if code == 0 => op.read(&mut Reader(&rest)).map(Ok).ok_or_else(|| self.told(&unlike())),
+            None if code == 0 => op.read(&mut Reader(&rest)).map(Ok).ok_or_else(|| self.amid(&unlike())),
             None => Err(self.failure(code, op.path())),
             Some(it) => Ok(Err(it)),
         };
@@ -207,13 +207,21 @@ impl Client {
         let path = ops.last().map_or("", Op::path);
         let answer = self.exchange(&[(MULTI, body)]).await?.pop();
         let result = match &answer {
-            Some((0, rest)) => read_multi(ops, &mut Reader(rest)).ok_or_else(|| self.told(&unlike()))?,
+            Some((0, rest)) => read_multi(ops, &mut Reader(rest)).ok_or_else(|| self.amid(&unlike()))?,
             Some((code, _)) => Err(*code),
-            None => return Err(self.told(&unlike())),
+            None => return Err(self.amid(&unlike())),
         };
         match result {
             Ok(answers) => Ok(Ok(answers)),
             Err(code) => conflict(code).map(Err).ok_or_else(|| self.failure(code, path)),
+        }
+    }
+
+    /// Amid a session, what does not fit comes of a broken connection.
+    fn amid(&self, error: &io::Error) -> StoreError {
+        match error.kind() {
+            io::ErrorKind::InvalidData => self.unreachable("an answer does not fit what was asked"),
+            _ => self.told(error),
         }
     }
 
