@@ -116,9 +116,9 @@ pub enum Schema {
     /// `polyflake_counters`.
     #[default]
     Polyflake,
-    /// Meituan's Leaf: `leaf_alloc`.
+    /// Leaf: `leaf_alloc`.
     Leaf,
-    /// DiDi's tinyid: `tiny_id_info`.
+    /// tinyid: `tiny_id_info`.
     Tinyid,
     /// `CosId`: `cosid`.
     Cosid,
