@@ -71,7 +71,10 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 def code(block: Block, folder: Path) -> str:
     text = block.text.replace("/var/lib/app", str(folder))
-    return text.replace(STORE, store()) if STORE in text else text
+    if STORE not in text:
+        return text
+    # Each begins as in a store of its own: its counters with 1.
+    return text.replace(STORE, f"{store()}&namespace={block.page.path.stem}.{block.line}")
 
 
 @cache
