@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 const JOURNAL: &str = "POLYFLAKE_TEST_JOURNAL";
 const ADDRESS: &str = "POLYFLAKE_TEST_LEASE";
+/// The longest that a call of it waits; absent: the default.
+pub(crate) const MAX_WAIT_MS: &str = "POLYFLAKE_TEST_MAX_WAIT_MS";
 
 // In the process ------------------------------------------------------------------------------------------------------
 
@@ -91,7 +93,11 @@ fn a_holder() {
     unsafe {
         sigaction(Signal::SIGTERM, &action).unwrap();
     }
-    let ids = match open(&options(&address)) {
+    let mut options = options(&address);
+    if let Ok(ms) = std::env::var(MAX_WAIT_MS) {
+        options = options.max_wait_ms(ms.parse::<u64>().unwrap());
+    }
+    let ids = match open(&options) {
         Ok(ids) => ids,
         Err(error) => return journal.error("refused", &error),
     };
