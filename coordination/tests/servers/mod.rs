@@ -17,10 +17,11 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 /// Databases refuse to run as root: then they run as `nobody`.
@@ -188,14 +189,32 @@ pub(crate) fn run(mut command: Command) -> String {
     String::from_utf8(output.stdout).unwrap().trim().into()
 }
 
-/// A port that nobody has, outside of the range from which connections take theirs: a server that starts again finds it
-/// free.
+/// A port that nobody has, outside of the range from which connections take theirs. No other process of these tests gets it
+/// either, so that a server that starts again finds it free.
 pub(crate) fn free_port() -> u16 {
-    const RANGE: u16 = 10_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let process = u16::try_from(u32::from(RANGE).min(std::process::id() * 64 % u32::from(RANGE))).unwrap();
+    const FIRST: u16 = 20_000;
+    const BLOCK: u16 = 64;
+    const BLOCKS: u16 = 150;
+    // The next port, how many follow in its block, and the locks on this process's blocks.
+    static PRESENT: Mutex<(u16, u16, Vec<File>)> = Mutex::new((0, 0, Vec::new()));
+
+    let folder = std::env::temp_dir().join(format!("polyflake-ports-{}", geteuid().as_raw()));
+    fs::create_dir_all(&folder).unwrap();
+    let mut present = PRESENT.lock().unwrap();
+    let (next, left, locks) = &mut *present;
     loop {
-        let port = 20_000 + (process + NEXT.fetch_add(1, Ordering::Relaxed)) % RANGE;
+        if *left == 0 {
+            let lock = (0..BLOCKS).find_map(|block| {
+                let lock = File::create(folder.join(block.to_string())).ok()?;
+                flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
+                Some((FIRST + block * BLOCK, lock))
+            });
+            let (first, lock) = lock.expect("all ports of the tests are taken");
+            (*next, *left) = (first, BLOCK);
+            locks.push(lock);
+        }
+        let port = *next;
+        (*next, *left) = (port + 1, *left - 1);
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }

@@ -240,6 +240,8 @@ fn a_server_that_was_killed_is_back() {
             } else {
                 server.server.stop();
             }
+            // A process of it may answer once more.
+            while prepared.store.list(&prepared.space).await.is_ok() {}
             for _ in 0..2 {
                 let listed = prepared.store.list(&prepared.space).await;
                 let Err(StoreError::Unreachable(text)) = listed else { panic!("{listed:?}") };
