@@ -79,6 +79,7 @@ store-servers: tools-ready # the servers that leases come from, and what starts 
 .PHONY: test-stores
 test-stores: store-servers # the stores of leases, against the real servers
 	@tools/need pgbouncer pgbouncer
+	cargo test --locked -p polyflake-coordination --doc
 	cargo test --locked -p polyflake-coordination --lib --examples --test stores
 
 .PHONY: test-leases

@@ -9,7 +9,7 @@ use polyflake::Number;
 use polyflake_coordination::{Counter, CounterGiveBack, CounterOptions};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, catch, js_error, number};
-use crate::fast::{AnySnowflake, FastCalls};
+use crate::fast::{AnyGenerator, FastCalls};
 use crate::layout::pairs;
 use crate::lease::ThreadsWait;
 use crate::snowflake::copy;
@@ -61,7 +61,7 @@ pub(crate) fn counter<'env>(
     let this = Arc::new(NativeCounter { counter: Arc::clone(&opened.0), core_error });
     let mut object = Object::new(env)?;
     object.set("name", this.counter.name())?;
-    let place = fast.add(AnySnowflake::Counter(Arc::clone(&this)));
+    let place = fast.add(AnyGenerator::Counter(Arc::clone(&this)));
     object.set("number", place.number())?;
     object.add_finalizer(place, (), |_| ())?;
     this.method(env, &mut object, "take", |this, _| Ok(this.counter.try_next_id().ok()))?;

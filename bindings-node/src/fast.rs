@@ -23,14 +23,14 @@ use crate::snowflake::{CallersClock, NativeSnowflake};
 
 /// A Snowflake, whatever its clock, or a counter.
 #[derive(Clone)]
-pub(crate) enum AnySnowflake {
+pub(crate) enum AnyGenerator {
     Builtin(Arc<NativeSnowflake<BuiltinClock>>),
     Callers(Arc<NativeSnowflake<CallersClock>>),
     #[cfg(feature = "coordination")]
     Counter(Arc<NativeCounter>),
 }
 
-impl AnySnowflake {
+impl AnyGenerator {
     #[inline(always)]
     fn next_id(&self) -> std::result::Result<u64, Failure> {
         match self {
@@ -74,7 +74,7 @@ pub(crate) struct FastCalls {
 
 #[derive(Default)]
 struct Snowflakes {
-    by_number: Vec<Option<AnySnowflake>>,
+    by_number: Vec<Option<AnyGenerator>>,
     unused: Vec<u32>,
 }
 
@@ -131,7 +131,7 @@ type Callback = unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> 
 
 impl FastCalls {
     /// Gives a Snowflake a number.
-    pub(crate) fn add(self: &Rc<Self>, snowflake: AnySnowflake) -> Place {
+    pub(crate) fn add(self: &Rc<Self>, snowflake: AnyGenerator) -> Place {
         let mut snowflakes = self.snowflakes.borrow_mut();
         let number = snowflakes.unused.pop().unwrap_or_else(|| {
             snowflakes.by_number.push(None);
@@ -206,7 +206,7 @@ impl FastCalls {
     fn call<T>(
         &self,
         env: sys::napi_env,
-        call: impl Fn(&AnySnowflake) -> std::result::Result<T, Failure>,
+        call: impl Fn(&AnyGenerator) -> std::result::Result<T, Failure>,
     ) -> Option<T> {
         let number = self.shared().snowflake as usize;
         let snowflakes = self.snowflakes.borrow();
@@ -214,7 +214,7 @@ impl FastCalls {
             throw_lost(env);
             return None;
         };
-        let outcome = if matches!(snowflake, AnySnowflake::Callers(_)) {
+        let outcome = if matches!(snowflake, AnyGenerator::Callers(_)) {
             let kept = snowflake.clone();
             drop(snowflakes);
             kept_call(&kept, call)
@@ -237,7 +237,7 @@ impl FastCalls {
     unsafe extern "C" fn next_id(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
         // SAFETY: Node calls what `function` created.
         if let Some(this) = unsafe { Self::of(env, info, None) }
-            && let Some(id) = this.call(env, AnySnowflake::next_id)
+            && let Some(id) = this.call(env, AnyGenerator::next_id)
         {
             // SAFETY: as for `shared`.
             unsafe { this.shared.cast().write(id) }
@@ -251,7 +251,7 @@ impl FastCalls {
         let Some(this) = (unsafe { Self::of(env, info, None) }) else { return ptr::null_mut() };
         // A clock's own calls change it.
         let format = this.shared().format;
-        this.call(env, AnySnowflake::next_id).map_or(ptr::null_mut(), |id| text(env, id, format))
+        this.call(env, AnyGenerator::next_id).map_or(ptr::null_mut(), |id| text(env, id, format))
     }
 
     /// The text of the ID that JavaScript has written.
@@ -300,8 +300,8 @@ fn throw_lost(env: sys::napi_env) {
 #[cold]
 #[inline(never)]
 fn kept_call<T>(
-    kept: &AnySnowflake,
-    call: impl Fn(&AnySnowflake) -> std::result::Result<T, Failure>,
+    kept: &AnyGenerator,
+    call: impl Fn(&AnyGenerator) -> std::result::Result<T, Failure>,
 ) -> std::result::Result<T, Failure> {
     call(kept)
 }

@@ -10,7 +10,7 @@ use napi_derive::napi;
 use polyflake::{BoundMove, BuiltinClock, Clock, ClockError, Number, Options, Snowflake};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, js_error, number, run};
-use crate::fast::{AnySnowflake, FastCalls};
+use crate::fast::{AnyGenerator, FastCalls};
 use crate::layout::{NodeTexts, node_of, pairs};
 use crate::thread::{IsGone, on_thread};
 
@@ -67,7 +67,7 @@ pub(crate) fn snowflake<'env>(
         Some(clock) => {
             let clock = CallersClock { env: *env, read: clock.create_ref()? };
             let ids = run(env, &core_error, || options()?.build_with_clock(clock))?;
-            NativeSnowflake::new(ids, &core_error)?.object(env, fast, AnySnowflake::Callers)
+            NativeSnowflake::new(ids, &core_error)?.object(env, fast, AnyGenerator::Callers)
         }
     }
 }
@@ -101,7 +101,7 @@ impl NativeSnowflake<BuiltinClock> {
         fast: &Rc<FastCalls>,
     ) -> Result<Object<'env>> {
         let snowflake = Self::new(ids, core_error)?;
-        let mut object = snowflake.object(env, fast, AnySnowflake::Builtin)?;
+        let mut object = snowflake.object(env, fast, AnyGenerator::Builtin)?;
         snowflake.method(env, &mut object, "nextIdsOnThread", |this, call| {
             Ok(AsyncTask::new(Batch { snowflake: Arc::clone(this), size: call.get(0)? }))
         })?;
@@ -120,7 +120,7 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         self: &Arc<Self>,
         env: &'env Env,
         fast: &Rc<FastCalls>,
-        any: fn(Arc<Self>) -> AnySnowflake,
+        any: fn(Arc<Self>) -> AnyGenerator,
     ) -> Result<Object<'env>> {
         let mut object = Object::new(env)?;
         object.set("layout", self.ids.layout().to_string())?;

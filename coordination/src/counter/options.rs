@@ -29,6 +29,17 @@ const MAX_WAIT_MS: u32 = 10_000;
 /// With several stores, each gives every so many-th number: of two, one the odd numbers and one the even. Calls go to each in turn,
 /// and to the others while one is down, so that numbers are unique, but not ordered. Every process must name them in the same
 /// order. A new counter begins once all of them answer.
+///
+/// ```no_run
+/// use polyflake_coordination::CounterOptions;
+/// let invoices = CounterOptions::new("invoices")
+///     .store("postgres://host/shop")
+///     .start(1_000)
+///     .max_wait_ms(2_000)
+///     .open()?;
+/// assert_eq!(invoices.name(), "invoices");
+/// # Ok::<(), polyflake::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "options do nothing until they are opened"]
 pub struct CounterOptions {
