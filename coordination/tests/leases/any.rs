@@ -108,7 +108,7 @@ pub(crate) fn a_holder_that_was_frozen(store: &impl Backend) {
 
 pub(crate) fn fifty_kills_and_restarts(store: &impl Backend) {
     let journals = Journals::new();
-    let address = store.address("namespace=fifty&nodes=0-63&ttl=5s&wait=5s");
+    let address = store.address("namespace=fifty&nodes=0-63&ttl=15s&wait=15s");
     let mut nodes = HashSet::new();
     for _ in 0..50 {
         // Each gets a node within a TTL.

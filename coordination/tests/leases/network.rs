@@ -32,7 +32,7 @@ pub(crate) fn a_bad_network(store: &impl Backend) {
     println!("POLYFLAKE_SEED={seed}");
     let journals = Journals::new();
     let proxy = Proxy::new(store.port(), seed);
-    let address = store.address("namespace=network&nodes=0-3&ttl=3s&wait=60s");
+    let address = store.address("namespace=network&nodes=0-3&ttl=6s&wait=60s");
     let address = address.replace(&format!(":{}", store.port()), &format!(":{}", proxy.port()));
     proxy.behave(Conduct::Bad);
     let mut holders: Vec<_> = (0..3).map(|_| journals.start(&address)).collect();
