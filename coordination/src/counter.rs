@@ -21,6 +21,7 @@ pub(crate) mod segments;
 pub(crate) mod step;
 
 pub use options::CounterOptions;
+pub(crate) use options::check_name;
 use segments::{Run, Segments};
 use step::Step;
 

@@ -25,6 +25,8 @@ pub enum Kind {
     AsynchronousReplicas,
     /// A store gives no numbers of a counter: it has lost writes, refuses, or the counter has reached its end.
     CounterStopped,
+    /// The store had lost bounds of sequences, which the process with their lease has put back.
+    WritesLost,
     /// Nobody can lease a node before a while has passed, because the store may have lost records.
     Waiting,
 }
@@ -43,6 +45,7 @@ impl Kind {
             Self::ClockDiffers => "clock_differs",
             Self::AsynchronousReplicas => "asynchronous_replicas",
             Self::CounterStopped => "counter_stopped",
+            Self::WritesLost => "writes_lost",
             Self::Waiting => "waiting",
         }
     }

@@ -1,5 +1,5 @@
 //! The keeper: one thread a process, which acquires, renews and gives back the leases of all Snowflakes, and fetches the
-//! segments of all counters. It starts with the first of them and ends with the last.
+//! segments of all counters and the bounds of all sequences. It starts with the first of them and ends with the last.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -16,10 +16,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::counter;
 use crate::lease::{Nodes, Terms};
+use crate::sequences;
 use crate::space::Space;
 use crate::url::Address;
 
 mod counting;
+mod sequencing;
 mod stores;
 mod task;
 mod users;
@@ -102,6 +104,7 @@ pub(crate) struct Keeper {
 struct State {
     leases: Vec<(Arc<Shared>, &'static Lease)>,
     counters: Vec<Arc<counter::Shared>>,
+    sequences: Vec<Arc<sequences::Shared>>,
     thread: Option<(UnboundedSender<New>, JoinHandle<()>)>,
 }
 
@@ -110,6 +113,7 @@ struct State {
 enum New {
     Lease(Arc<Shared>, &'static Lease),
     Counter(Arc<counter::Shared>),
+    Sequences(Arc<sequences::Shared>),
 }
 
 /// This process's, or what a child inherited of its parent's: it is left alone, since its lock may be held for ever.
@@ -171,6 +175,21 @@ impl Keeper {
         Ok(shared)
     }
 
+    /// The sequences that are like these new ones: some that are there, or they.
+    pub(crate) fn sequences(&'static self, new: sequences::Shared) -> Result<Arc<sequences::Shared>, Error> {
+        let mut state = self.state();
+        if let Some(shared) = state.sequences.iter().find(|shared| shared.key == new.key) {
+            shared.check_same(&new)?;
+            shared.users.join();
+            return Ok(Arc::clone(shared));
+        }
+        let shared = Arc::new(new);
+        shared.users.join();
+        state.sequences.push(Arc::clone(&shared));
+        self.keep(&mut state, New::Sequences(Arc::clone(&shared)), ErrorCode::LeaseUnavailable)?;
+        Ok(shared)
+    }
+
     /// Gives it to the thread, which is started where there is none.
     fn keep(&'static self, state: &mut State, new: New, code: ErrorCode) -> Result<(), Error> {
         let sent = match &state.thread {
@@ -210,12 +229,23 @@ impl Keeper {
         }
         may_go
     }
+
+    /// As [`forget`](Self::forget), of sequences.
+    fn forget_sequences(&self, shared: &Arc<sequences::Shared>, is_failed: bool) -> bool {
+        let mut state = self.state();
+        let may_go = is_failed || shared.users.are_none();
+        if may_go {
+            state.sequences.retain(|other| !Arc::ptr_eq(other, shared));
+            state.end_thread_after(&shared.users);
+        }
+        may_go
+    }
 }
 
 impl State {
     /// Where nothing is left, the thread ends once it has given back what it has.
     fn end_thread_after(&mut self, last: &Users) {
-        if self.leases.is_empty() && self.counters.is_empty() {
+        if self.leases.is_empty() && self.counters.is_empty() && self.sequences.is_empty() {
             if let Some((_, thread)) = self.thread.take() {
                 last.keep_thread(Some(thread));
             }
@@ -306,6 +336,10 @@ impl New {
                     tokio::task::spawn_local(task.run());
                 }
             }
+            Self::Sequences(shared) => {
+                let task = sequencing::Task::new(keeper, Arc::clone(shared), get(&shared.address)?);
+                tokio::task::spawn_local(task.run());
+            }
         }
         Ok(())
     }
@@ -318,6 +352,11 @@ impl New {
             Self::Counter(shared) => {
                 keeper.forget_counter(shared, true);
                 shared.fail(Error::from_outside(ErrorCode::CounterUnavailable, why));
+                shared.users.end();
+            }
+            Self::Sequences(shared) => {
+                keeper.forget_sequences(shared, true);
+                shared.fail(Error::from_outside(ErrorCode::LeaseUnavailable, why));
                 shared.users.end();
             }
         }

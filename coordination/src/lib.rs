@@ -1,10 +1,12 @@
-//! What several machines must agree on: which process has which node, and which numbers of a counter are handed out.
+//! What several machines must agree on: which process has which node, and which numbers of a counter or of a key are handed
+//! out.
 
 mod counter;
 mod event;
 mod keeper;
 mod lease;
 mod local;
+mod sequences;
 mod space;
 mod store;
 pub mod stores;
@@ -13,9 +15,10 @@ mod url;
 pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};
 pub use event::{Event, Kind, set_listener};
 pub use keeper::{Leased, lease, open};
+pub use sequences::{SequenceKey, Sequences, SequencesGiveBack, SequencesOptions, SequencesStats};
 pub use space::Space;
 pub use store::{
     Claim, CounterName, CounterRecord, FORMAT, LAST_NUMBER, Listing, NodeRecord, Numbers, Outcome, Place,
-    Put, Reserve, Reserved, Schema, SpaceRecord, Store, StoreError,
+    Put, Reserve, Reserved, Schema, SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
 pub use url::{Address, Scheme};

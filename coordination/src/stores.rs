@@ -8,6 +8,7 @@ mod mysql;
 mod postgres;
 mod record;
 mod redis;
+mod sequences_record;
 mod sql;
 #[cfg(unix)]
 mod sqlite;

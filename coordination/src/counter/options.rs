@@ -63,14 +63,8 @@ impl CounterOptions {
             max_wait_ms: MAX_WAIT_MS,
             error: None,
         };
-        let count = name.chars().count();
-        if !(1..=CounterName::MAX_NAME).contains(&count) {
-            options.keep(invalid(&format!(
-                "the counter's name has {count} characters; it takes 1 to {}",
-                CounterName::MAX_NAME
-            )));
-        } else if name.chars().any(char::is_control) {
-            options.keep(invalid("the counter's name has a control character"));
+        if let Err(why) = check_name(name) {
+            options.keep(invalid(&format!("the counter's name {why}")));
         }
         options
     }
@@ -225,4 +219,13 @@ impl CounterOptions {
     fn keep(&mut self, error: Error) {
         self.error.get_or_insert(error);
     }
+}
+
+/// What is wrong with a name.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let count = name.chars().count();
+    if !(1..=CounterName::MAX_NAME).contains(&count) {
+        return Err(format!("has {count} characters; it takes 1 to {}", CounterName::MAX_NAME));
+    }
+    if name.chars().any(char::is_control) { Err("has a control character".into()) } else { Ok(()) }
 }

@@ -2,9 +2,11 @@
 //!
 //! Under `polyflake/NAMESPACE/SPACE/` there are the key `space` and one key for each node, `nodes/N`, both with JSON. A change is one
 //! transaction that compares the revisions of both. There is no lease of etcd's in it: expiry is in the record, by the clock that the
-//! replies' `Date` says, so that a holder whose lease ran out reads like in every other store. A counter is a key of its own.
+//! replies' `Date` says, so that a holder whose lease ran out reads like in every other store. Counters and sequences have a key
+//! each.
 
 mod counters;
+mod sequences;
 
 use core::fmt;
 use core::time::Duration;
@@ -31,8 +33,8 @@ use tokio_rustls::TlsConnector;
 use super::{record, tls};
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, SpaceRecord,
-    Store, StoreError,
+    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, SequencesName,
+    SequencesRecord, SpaceRecord, Store, StoreError,
 };
 use crate::url::Address;
 
@@ -550,6 +552,19 @@ impl Store for EtcdStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.remove(counter).await
+    }
+
+    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
+        self.read_sequences(name).await
+    }
+
+    async fn put_sequences(
+        &mut self,
+        name: &SequencesName,
+        expected: Option<u64>,
+        new: &SequencesRecord,
+    ) -> Result<bool, StoreError> {
+        self.write_sequences(name, expected, new).await
     }
 
     fn disconnect(&mut self) {

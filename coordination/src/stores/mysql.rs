@@ -11,12 +11,13 @@ use mysql_async::{
 };
 
 use super::sql::counters::{self, Columns, Dialect};
+use super::sql::sequences;
 use super::sql::{self, bigint, check_format, no_nodes, not_written, other_format, read_only, whole};
 use super::tls::{self, Check, Files};
 use crate::space::Space;
 use crate::store::{
     Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
-    SpaceRecord, Store, StoreError,
+    SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
 
 /// Changes of this level can be logged as statements, too. Times are UTC: in
@@ -69,6 +70,17 @@ CREATE TABLE IF NOT EXISTS polyflake_counters (
     updated_at DATETIME NOT NULL COMMENT 'UTC, for people',
     PRIMARY KEY (namespace, name)
 ) ENGINE=InnoDB COMMENT 'Polyflake: how far the numbers of each counter were handed out' DEFAULT CHARACTER SET utf8mb4 COLLATE ";
+
+/// As [`COUNTERS`].
+const SEQUENCES: &str = "
+CREATE TABLE IF NOT EXISTS polyflake_sequences (
+    namespace VARCHAR(255) NOT NULL,
+    name VARCHAR(100) NOT NULL,
+    version BIGINT NOT NULL COMMENT 'Another after each change, at random',
+    record MEDIUMTEXT NOT NULL COMMENT 'JSON: for each section the number above which none was handed out',
+    updated_at DATETIME NOT NULL COMMENT 'UTC, for people',
+    PRIMARY KEY (namespace, name)
+) ENGINE=InnoDB COMMENT 'Polyflake: how far the numbers of keys were handed out, by sections' DEFAULT CHARACTER SET utf8mb4 COLLATE ";
 
 /// A database of MySQL or MariaDB.
 pub struct MysqlStore {
@@ -565,7 +577,27 @@ impl counters::Client for Open {
         Ok(self.connection.query_drop("COMMIT").await?)
     }
 
+    async fn text(
+        &mut self,
+        statement: &str,
+        values: &[counters::Value<'_>],
+    ) -> Result<Option<String>, Fault> {
+        let text: Option<Option<String>> = self.connection.exec_first(statement, params(values)).await?;
+        Ok(text.flatten())
+    }
+
     async fn make_counters(&mut self) -> Result<(), Fault> {
+        self.make_exact(COUNTERS).await
+    }
+
+    async fn make_sequences(&mut self) -> Result<(), Fault> {
+        self.make_exact(SEQUENCES).await
+    }
+}
+
+impl Open {
+    /// With a collation in which trailing spaces count.
+    async fn make_exact(&mut self, table: &str) -> Result<(), Fault> {
         let exact: Option<String> = self
             .connection
             .query_first(
@@ -576,7 +608,7 @@ impl counters::Client for Open {
         let exact = exact.ok_or_else(|| {
             StoreError::Refused("counters need MySQL 8.0.17 or MariaDB 10.5, or one that is later".into())
         })?;
-        Ok(self.connection.query_drop(format!("{COUNTERS}{exact}")).await?)
+        Ok(self.connection.query_drop(format!("{table}{exact}")).await?)
     }
 }
 
@@ -640,6 +672,19 @@ impl Store for MysqlStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.call(async |open| counters::remove_counter(open, counter).await).await
+    }
+
+    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
+        self.call(async |open| sequences::read(open, name).await).await
+    }
+
+    async fn put_sequences(
+        &mut self,
+        name: &SequencesName,
+        expected: Option<u64>,
+        new: &SequencesRecord,
+    ) -> Result<bool, StoreError> {
+        self.call(async |open| sequences::write(open, name, expected, new).await).await
     }
 
     async fn asynchronous_replicas(&mut self) -> Result<u64, StoreError> {

@@ -15,12 +15,13 @@ use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::sql::counters::{self, Columns, Dialect, Value};
+use super::sql::sequences;
 use super::sql::{self, bigint, check_format, no_nodes, not_written, other_format, read_only, whole};
 use super::tls::{self, Check, Files};
 use crate::space::Space;
 use crate::store::{
     Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
-    SpaceRecord, Store, StoreError,
+    SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
 
 /// Which life of which server; NULL on a standby. `pg_control_checkpoint()` would name the old timeline until the first
@@ -90,6 +91,20 @@ COMMENT ON COLUMN polyflake_counters.version IS 'Another after each change, at r
 COMMENT ON COLUMN polyflake_counters.place_index IS 'Numbers are this, modulo place_count';
 COMMENT ON COLUMN polyflake_counters.place_count IS 'How many stores the counter has';
 COMMENT ON COLUMN polyflake_counters.updated_at IS 'For people';";
+
+const SEQUENCES: &str = "
+CREATE TABLE IF NOT EXISTS polyflake_sequences (
+    namespace text COLLATE \"C\" NOT NULL,
+    name text COLLATE \"C\" NOT NULL,
+    version bigint NOT NULL,
+    record text NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (namespace, name)
+);
+COMMENT ON TABLE polyflake_sequences IS 'Polyflake: how far the numbers of keys were handed out, by sections';
+COMMENT ON COLUMN polyflake_sequences.version IS 'Another after each change, at random';
+COMMENT ON COLUMN polyflake_sequences.record IS 'JSON: for each section the number above which none was handed out';
+COMMENT ON COLUMN polyflake_sequences.updated_at IS 'For people';";
 
 /// A database of PostgreSQL.
 pub struct PostgresStore {
@@ -497,6 +512,25 @@ fn explain(at: &str, error: &Failure) -> StoreError {
     }
 }
 
+impl Open {
+    /// With `?` where values go.
+    async fn query_with(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
+        let mut parts = statement.split('?');
+        let mut numbered = parts.next().unwrap_or_default().to_owned();
+        for (at, part) in (1_usize..).zip(parts) {
+            numbered.extend(["$", &at.to_string(), part]);
+        }
+        let parameters: Vec<Parameter<'_>> = values
+            .iter()
+            .map(|value| match value {
+                Value::Text(text) => (text as _, Type::TEXT),
+                Value::Number(number) => (number as _, Type::INT8),
+            })
+            .collect();
+        Ok(self.query(&numbered, &parameters).await?)
+    }
+}
+
 impl counters::Client for Open {
     type Fault = Fault;
 
@@ -514,19 +548,7 @@ impl counters::Client for Open {
     }
 
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Fault> {
-        let mut parts = statement.split('?');
-        let mut numbered = parts.next().unwrap_or_default().to_owned();
-        for (at, part) in (1_usize..).zip(parts) {
-            numbered.extend(["$", &at.to_string(), part]);
-        }
-        let parameters: Vec<Parameter<'_>> = values
-            .iter()
-            .map(|value| match value {
-                Value::Text(text) => (text as _, Type::TEXT),
-                Value::Number(number) => (number as _, Type::INT8),
-            })
-            .collect();
-        let rows = self.query(&numbered, &parameters).await?;
+        let rows = self.query_with(statement, values).await?;
         rows.iter().map(|row| (0..row.len()).map(|at| number(row, at)).collect()).collect()
     }
 
@@ -548,8 +570,17 @@ impl counters::Client for Open {
         Ok(self.run("COMMIT").await?)
     }
 
+    async fn text(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<String>, Fault> {
+        let rows = self.query_with(statement, values).await?;
+        Ok(rows.first().map(|row| row.try_get(0)).transpose()?.flatten())
+    }
+
     async fn make_counters(&mut self) -> Result<(), Fault> {
         Ok(self.run(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK}); {COUNTERS} COMMIT")).await?)
+    }
+
+    async fn make_sequences(&mut self) -> Result<(), Fault> {
+        Ok(self.run(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK}); {SEQUENCES} COMMIT")).await?)
     }
 }
 
@@ -615,6 +646,19 @@ impl Store for PostgresStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.call(async |open| counters::remove_counter(open, counter).await).await
+    }
+
+    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
+        self.call(async |open| sequences::read(open, name).await).await
+    }
+
+    async fn put_sequences(
+        &mut self,
+        name: &SequencesName,
+        expected: Option<u64>,
+        new: &SequencesRecord,
+    ) -> Result<bool, StoreError> {
+        self.call(async |open| sequences::write(open, name, expected, new).await).await
     }
 
     async fn asynchronous_replicas(&mut self) -> Result<u64, StoreError> {

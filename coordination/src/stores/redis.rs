@@ -2,9 +2,10 @@
 //!
 //! A space is two hashes, `polyflake:{NAMESPACE/SPACE}:space` and `...:nodes`, in one slot. Each call is one script, which reads
 //! the server's time and its replication ID in the same step: a server that took over, or that started again, has another.
-//! A counter is a hash of its own.
+//! A counter is a hash of its own, and so are sequences.
 
 mod counters;
+mod sequences;
 
 use core::fmt;
 use core::time::Duration;
@@ -26,7 +27,7 @@ use super::record;
 use crate::space::Space;
 use crate::store::{
     Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
-    SpaceRecord, Store, StoreError,
+    SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
 use crate::url::{Address, Scheme};
 
@@ -586,6 +587,19 @@ impl Store for RedisStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.remove(counter).await
+    }
+
+    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
+        self.read_sequences(name).await
+    }
+
+    async fn put_sequences(
+        &mut self,
+        name: &SequencesName,
+        expected: Option<u64>,
+        new: &SequencesRecord,
+    ) -> Result<bool, StoreError> {
+        self.write_sequences(name, expected, new).await
     }
 
     fn disconnect(&mut self) {

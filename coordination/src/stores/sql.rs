@@ -5,9 +5,10 @@
 //! sees that too.
 //!
 //! Counters are in a table of their own, `polyflake_counters`, which says nothing of leases: a store without those two
-//! tables is new to leases also where it has this one.
+//! tables is new to leases also where it has this one. Sequences, whose owners have leases, are in `polyflake_sequences`.
 
 pub(super) mod counters;
+pub(super) mod sequences;
 
 use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, StoreError};
 

@@ -12,11 +12,12 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transac
 
 use super::forks::NoForks;
 use super::sql::counters::{self, Columns, Dialect, Value};
+use super::sql::sequences;
 use super::sql::{bigint, check_format, no_nodes, other_format, whole};
 use crate::space::Space;
 use crate::store::{
     Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
-    SpaceRecord, Store, StoreError,
+    SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
 
 /// The keeper tries again, and no other call may wait behind this one for long.
@@ -56,6 +57,16 @@ CREATE TABLE IF NOT EXISTS polyflake_counters (
     updated_at TEXT NOT NULL, -- UTC, for people
     PRIMARY KEY (namespace, name)
 ) STRICT, WITHOUT ROWID";
+
+const SEQUENCES: &str = "
+CREATE TABLE IF NOT EXISTS polyflake_sequences (
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL, -- another after each change, at random
+    record TEXT NOT NULL, -- JSON: for each section the number above which none was handed out
+    updated_at TEXT NOT NULL, -- UTC, for people
+    PRIMARY KEY (namespace, name)
+) STRICT";
 
 /// A file that processes of one host share. Its time is the host's clock, its incarnation the file itself.
 #[derive(Debug)]
@@ -313,7 +324,7 @@ impl counters::Client for &Transaction<'_> {
     };
 
     fn is_absent(fault: &Fault) -> bool {
-        matches!(fault, Fault::Sqlite(error) if error.to_string().contains("no such table: polyflake_counters"))
+        matches!(fault, Fault::Sqlite(error) if error.to_string().contains("no such table: polyflake_"))
     }
 
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Fault> {
@@ -345,8 +356,18 @@ impl counters::Client for &Transaction<'_> {
         Ok(())
     }
 
+    async fn text(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<String>, Fault> {
+        let text: Option<Option<String>> =
+            self.query_row(statement, parameters(values), |row| row.get(0)).optional()?;
+        Ok(text.flatten())
+    }
+
     async fn make_counters(&mut self) -> Result<(), Fault> {
         Ok(self.execute_batch(COUNTERS)?)
+    }
+
+    async fn make_sequences(&mut self) -> Result<(), Fault> {
+        Ok(self.execute_batch(SEQUENCES)?)
     }
 }
 
@@ -492,6 +513,25 @@ impl Store for SqliteStore {
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.transact(TransactionBehavior::Immediate, async |mut transaction, _| {
             counters::remove_counter(&mut transaction, counter).await
+        })
+        .await
+    }
+
+    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
+        self.transact(TransactionBehavior::Deferred, async |mut transaction, _| {
+            sequences::read(&mut transaction, name).await
+        })
+        .await
+    }
+
+    async fn put_sequences(
+        &mut self,
+        name: &SequencesName,
+        expected: Option<u64>,
+        new: &SequencesRecord,
+    ) -> Result<bool, StoreError> {
+        self.transact(TransactionBehavior::Immediate, async |mut transaction, _| {
+            sequences::write(&mut transaction, name, expected, new).await
         })
         .await
     }

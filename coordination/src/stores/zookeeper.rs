@@ -13,6 +13,7 @@
 mod client;
 mod counters;
 mod jute;
+mod sequences;
 #[cfg(test)]
 mod tests;
 
@@ -24,8 +25,8 @@ use self::jute::{Answer, Op};
 use super::record;
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, SpaceRecord,
-    Store, StoreError,
+    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, SequencesName,
+    SequencesRecord, SpaceRecord, Store, StoreError,
 };
 use crate::url::Address;
 
@@ -292,6 +293,19 @@ impl Store for ZookeeperStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.remove(counter).await
+    }
+
+    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
+        self.read_sequences(name).await
+    }
+
+    async fn put_sequences(
+        &mut self,
+        name: &SequencesName,
+        expected: Option<u64>,
+        new: &SequencesRecord,
+    ) -> Result<bool, StoreError> {
+        self.write_sequences(name, expected, new).await
     }
 
     fn disconnect(&mut self) {

@@ -59,8 +59,14 @@ pub(in crate::stores) trait Client {
 
     async fn commit(&mut self) -> Result<(), Self::Fault>;
 
+    /// The text in the only column of the first row, if it is not null.
+    async fn text(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<String>, Self::Fault>;
+
     /// Makes [`OWN`] where it is absent.
     async fn make_counters(&mut self) -> Result<(), Self::Fault>;
+
+    /// Makes `polyflake_sequences` where it is absent.
+    async fn make_sequences(&mut self) -> Result<(), Self::Fault>;
 }
 
 /// As [`Store::reserve`](crate::Store::reserve).
@@ -213,7 +219,7 @@ pub(in crate::stores) async fn remove_counter<C: Client>(
 }
 
 /// Nothing was changed where the table is absent.
-fn or_absent<C: Client>(changed: Result<bool, C::Fault>) -> Result<bool, C::Fault> {
+pub(super) fn or_absent<C: Client>(changed: Result<bool, C::Fault>) -> Result<bool, C::Fault> {
     match changed {
         Err(fault) if C::is_absent(&fault) => Ok(false),
         changed => changed,

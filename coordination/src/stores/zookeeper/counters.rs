@@ -12,25 +12,25 @@ use crate::stores::counter_record::{
     self, NOT_TO_ASK, NOT_TO_KEEP, ROUNDS, Unreadable, can_ask, contended, ended, pause, take,
 };
 
-/// The znodes of a counter.
-struct Paths {
+/// The znodes of a counter or of sequences.
+pub(super) struct Paths {
     /// All above it, from the top.
     above: [String; 3],
-    counter: String,
+    pub(super) record: String,
 }
 
-/// What is at the path of a counter.
-struct There {
+/// What is at such a path.
+pub(super) struct There {
     /// Those above it that are missing.
     missing: Vec<String>,
     /// The version of the one right above it, if it is there.
     above: Option<i32>,
-    found: Option<Found>,
+    pub(super) found: Option<Found>,
     /// From after the call began, for sure.
     is_fresh: bool,
 }
 
-enum Change {
+pub(super) enum Change {
     Write(String),
     Delete,
 }
@@ -44,11 +44,15 @@ impl There {
 
 impl ZookeeperStore {
     fn counter_paths(&self, counter: &CounterName) -> Paths {
+        self.record_paths(&counter.namespace, "counters", &name(&counter.name))
+    }
+
+    pub(super) fn record_paths(&self, namespace: &str, kind: &str, record: &str) -> Paths {
         let top = self.top();
-        let namespace = format!("{top}/{}", name(&counter.namespace));
-        let all = format!("{namespace}/counters");
-        let counter = format!("{all}/{}", name(&counter.name));
-        Paths { above: [top, namespace, all], counter }
+        let namespace = format!("{top}/{}", name(namespace));
+        let all = format!("{namespace}/{kind}");
+        let record = format!("{all}/{record}");
+        Paths { above: [top, namespace, all], record }
     }
 
     /// What this server has: it may be old by now. Good enough for a change that compares it, and no ground for a refusal.
@@ -57,36 +61,36 @@ impl ZookeeperStore {
         Ok(there(paths, answers, false))
     }
 
-    async fn there_now(&mut self, paths: &Paths) -> Result<There, StoreError> {
+    pub(super) async fn there_now(&mut self, paths: &Paths) -> Result<There, StoreError> {
         let answers = self.read(&reads(paths)).await?.answers;
         Ok(there(paths, answers, true))
     }
 
     /// Whether it succeeded: not where others changed what was there.
-    async fn change_counter(
+    pub(super) async fn change_record(
         &mut self,
         paths: &Paths,
         there: There,
         change: Change,
     ) -> Result<bool, StoreError> {
-        let Paths { above: [.., above], counter } = paths;
+        let Paths { above: [.., above], record } = paths;
         let mut ops = Vec::new();
         match (there.above, there.found, change) {
             // To ZooKeeper -1 is any version, so nobody writes where it is reached.
             (Some(-1), ..) => return Err(self.client.refused(&ended(above))),
-            (_, Some((_, -1)), Change::Write(_)) => return Err(self.client.refused(&ended(counter))),
+            (_, Some((_, -1)), Change::Write(_)) => return Err(self.client.refused(&ended(record))),
             (Some(all), Some((_, version)), Change::Write(text)) => {
                 ops.push(Op::Check(above.clone(), all));
-                ops.push(Op::Set(counter.clone(), text, Some(version)));
+                ops.push(Op::Set(record.clone(), text, Some(version)));
             }
             (Some(all), Some((_, version)), Change::Delete) => {
                 ops.push(Op::Set(above.clone(), String::new(), Some(all)));
-                ops.push(Op::Delete(counter.clone(), Some(version)));
+                ops.push(Op::Delete(record.clone(), Some(version)));
             }
             (_, None, Change::Write(text)) => {
                 ops.extend(there.missing.iter().map(|it| self.create(it, "")));
                 ops.push(Op::Set(above.clone(), String::new(), None));
-                ops.push(self.create(counter, &text));
+                ops.push(self.create(record, &text));
             }
             // It was made while it was read.
             _ => return Ok(false),
@@ -95,11 +99,11 @@ impl ZookeeperStore {
     }
 
     fn unreadable(&self, paths: &Paths, why: &Unreadable) -> StoreError {
-        self.client.refused(&why.text(&paths.counter))
+        self.client.refused(&why.text(&paths.record))
     }
 
     fn contended(&self, paths: &Paths) -> StoreError {
-        self.client.unreachable(&contended(&paths.counter))
+        self.client.unreachable(&contended(&paths.record))
     }
 
     pub(super) async fn take(
@@ -117,8 +121,8 @@ impl ZookeeperStore {
             let taken = record.as_ref().ok().and_then(Option::as_ref).and_then(|it| take(it, reserve));
             if let Some((numbers, new)) = taken {
                 let text =
-                    counter_record::write(&new).ok_or_else(|| self.client.refused(&ended(&paths.counter)))?;
-                if self.change_counter(&paths, there, Change::Write(text)).await? {
+                    counter_record::write(&new).ok_or_else(|| self.client.refused(&ended(&paths.record)))?;
+                if self.change_record(&paths, there, Change::Write(text)).await? {
                     return Ok(Reserved::Numbers(numbers));
                 }
                 pause(round).await;
@@ -148,7 +152,7 @@ impl ZookeeperStore {
         for round in 0..ROUNDS {
             let record = there.record();
             if matches!(&record, Ok(it) if it.map(|it| it.version) == version) {
-                if self.change_counter(&paths, there, Change::Write(text.clone())).await? {
+                if self.change_record(&paths, there, Change::Write(text.clone())).await? {
                     return Ok(true);
                 }
                 pause(round).await;
@@ -170,7 +174,7 @@ impl ZookeeperStore {
                 Err(e @ Unreadable::Format(_)) => return Err(self.unreadable(&paths, &e)),
                 _ => {}
             }
-            if self.change_counter(&paths, there, Change::Delete).await? {
+            if self.change_record(&paths, there, Change::Delete).await? {
                 return Ok(true);
             }
             pause(round).await;
@@ -182,7 +186,7 @@ impl ZookeeperStore {
 /// From the top: what is above a counter is as old as what it has, or older, so that the comparison of both finds
 /// whatever came between.
 fn reads(paths: &Paths) -> Vec<Op> {
-    paths.above.iter().chain([&paths.counter]).cloned().map(Op::Get).collect()
+    paths.above.iter().chain([&paths.record]).cloned().map(Op::Get).collect()
 }
 
 fn there(paths: &Paths, answers: Vec<Result<Answer, Conflict>>, is_fresh: bool) -> There {

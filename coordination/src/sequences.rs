@@ -1,0 +1,547 @@
+//! Sequences: a count for each of many keys, by one process at a time.
+//!
+//! A number's path: [`Sequences::next_id`] → the key's hash ([`key`]) → its section ([`section`]) → the number, if the lease still
+//! holds. Where a section has come to its bound, the call waits for the keeper, which moves it ([`crate::keeper`]).
+
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use polyflake::{Error, ErrorCode, ThisProcess, ThreadWait, Wait};
+use tokio::sync::Notify;
+
+use crate::keeper::{LOOK_EVERY, Users, lock};
+use crate::lease::Time as _;
+use crate::local::{Clocks, random};
+use crate::store::{SequencesName, SequencesRecord};
+use crate::url::Address;
+
+pub(crate) mod key;
+mod options;
+mod section;
+
+pub use key::SequenceKey;
+pub use options::SequencesOptions;
+use section::{Given, Section};
+
+/// A count for each of many keys: 1, 2, 3 and so on for `"alice"`, and for `"bob"` the same. For the messages of an inbox, or the
+/// versions of a document.
+///
+/// ```no_run
+/// use polyflake_coordination::Sequences;
+/// let inbox = Sequences::open("inbox", "postgres://host/chat")?;
+/// let first: u64 = inbox.next_id("alice")?;
+/// # Ok::<(), polyflake::Error>(())
+/// ```
+///
+/// # Guarantees
+///
+/// - The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write that it
+///   acknowledged.
+/// - Numbers are skipped: by a key that left memory and came back, by a new key where others left, and by all keys of a section,
+///   at most two [steps](SequencesOptions::step), when a process ended without [`close`](Self::close).
+/// - One process at a time gives numbers: whoever has the lease. It checks with each number that the lease still holds, by a clock
+///   that counts the time that a machine sleeps. The others get `lease_unavailable`, whose text names the label of
+///   the process that has it.
+///
+/// A key takes at most 40 bytes of memory, however long it is: 64 bits of its hash stand for it. Two keys with one hash would share
+/// a count, and skip numbers; among ten million keys that is unlikely (1 in 370,000).
+///
+/// All Sequences of a process with the same store and name are one. A child of a process that forked has none: `forked`.
+pub struct Sequences {
+    shared: Arc<Shared>,
+    options: SequencesOptions,
+    is_closed: AtomicBool,
+}
+
+/// What the Sequences of one name share with the task that keeps them.
+pub(crate) struct Shared {
+    /// The store, the namespace and the name.
+    pub(crate) key: String,
+    pub(crate) address: Address,
+    pub(crate) name: SequencesName,
+    pub(crate) step: u64,
+    max_keys: u64,
+    /// How many keys a section keeps.
+    most: usize,
+    sections: Box<[Mutex<Section>]>,
+    secret: u64,
+    process: ThisProcess,
+    pub(crate) users: Users,
+    pub(crate) wake: Notify,
+    /// Until when it may give numbers, by [`Clocks::elapsed_ms`].
+    until_ms: AtomicU64,
+    state: Mutex<State>,
+    changed: Condvar,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Counts what follows: a bound, a renewal, a failure.
+    changes: u64,
+    trouble: Option<Trouble>,
+    has_opened: bool,
+    failed: Option<Error>,
+}
+
+/// Why there are no numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trouble {
+    pub(crate) error: Error,
+    /// Whether waiting does not help.
+    pub(crate) is_final: bool,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    evicted: AtomicU64,
+    waits: AtomicU64,
+    pub(crate) moves: AtomicU64,
+}
+
+/// What an operator may want to graph, from [`Sequences::stats`]. Counted since the first of that name was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct SequencesStats {
+    /// How many keys are in memory.
+    pub keys: u64,
+    /// How many keys left memory, for others to have room.
+    pub evicted: u64,
+    /// How often bounds were moved in the store.
+    pub moves: u64,
+    /// How often a call waited or gave up.
+    pub waits: u64,
+    /// For how long it may give numbers if the lease is not renewed, in ms; 0 where another process has it.
+    pub time_left_ms: u64,
+}
+
+/// Why a call has no number yet.
+enum Lacks {
+    /// The lease: it is another's, or was not renewed.
+    Lease,
+    /// The section's bound.
+    Bound,
+}
+
+impl Sequences {
+    /// The sequences of that name in a store, with the default options.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SequencesOptions::open`].
+    pub fn open(name: &str, store: &str) -> Result<Self, Error> {
+        SequencesOptions::new(name).store(store).open()
+    }
+
+    /// The key's next number.
+    ///
+    /// # Errors
+    ///
+    /// - `lease_unavailable` if another process gives the numbers by now: it is named.
+    /// - `lease_lost` if the lease could not be renewed, and does not come back within `max_wait_ms`.
+    /// - `counter_unavailable` if the store does not move the section's bound within `max_wait_ms`; at once where waiting does not
+    ///   help: the store refuses, has lost writes, or the section has reached 2^63-1.
+    /// - `closed` after [`close`](Self::close), `forked` in a child of the process that opened it.
+    #[inline]
+    pub fn next_id<'a>(&self, key: impl Into<SequenceKey<'a>>) -> Result<u64, Error> {
+        self.next_id_with(key, &mut ThreadWait::new())
+    }
+
+    /// [`next_id`](Self::next_id), waiting in the caller's way.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_id`](Self::next_id), or what interrupted the wait.
+    pub fn next_id_with<'a, W: Wait>(
+        &self,
+        key: impl Into<SequenceKey<'a>>,
+        wait: &mut W,
+    ) -> Result<u64, W::Error> {
+        self.check()?;
+        let hash = key.into().hash();
+        match self.shared.next(hash) {
+            Ok(number) => Ok(number),
+            Err(_) => self.next_later(hash, wait),
+        }
+    }
+
+    /// The key's next number, without waiting for the store.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_id`](Self::next_id), at once.
+    pub fn try_next_id<'a>(&self, key: impl Into<SequenceKey<'a>>) -> Result<u64, Error> {
+        self.check()?;
+        self.shared.next(key.into().hash()).map_err(|lacks| self.shared.why(&lacks))
+    }
+
+    /// A number for each of the keys, in their order; a key that is there twice has two.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_id`](Self::next_id). An error loses the numbers of the keys before: they are not given again.
+    pub fn next_ids<'a, K: Into<SequenceKey<'a>>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<u64>, Error> {
+        self.next_ids_with(keys, &mut ThreadWait::new())
+    }
+
+    /// [`next_ids`](Self::next_ids), waiting in the caller's way.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_ids`](Self::next_ids), or what interrupted the wait.
+    pub fn next_ids_with<'a, K: Into<SequenceKey<'a>>, W: Wait>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        wait: &mut W,
+    ) -> Result<Vec<u64>, W::Error> {
+        self.check()?;
+        let keys = keys.into_iter();
+        let mut numbers = Vec::with_capacity(keys.size_hint().0);
+        for key in keys {
+            let hash = key.into().hash();
+            numbers.push(match self.shared.next(hash) {
+                Ok(number) => number,
+                Err(_) => self.next_later(hash, wait)?,
+            });
+        }
+        Ok(numbers)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.shared.name.name
+    }
+
+    /// What an operator may want to graph.
+    ///
+    /// # Errors
+    ///
+    /// `closed` after [`close`](Self::close), `forked` in a child of the process that opened it.
+    pub fn stats(&self) -> Result<SequencesStats, Error> {
+        self.check()?;
+        let Counts { evicted, waits, moves } = &self.shared.counts;
+        let keys = self.shared.sections.iter().map(|section| lock(section).len() as u64);
+        Ok(SequencesStats {
+            keys: keys.sum(),
+            evicted: evicted.load(Ordering::Relaxed),
+            moves: moves.load(Ordering::Relaxed),
+            waits: waits.load(Ordering::Relaxed),
+            time_left_ms: self.shared.until_ms.load(Ordering::Acquire).saturating_sub(Clocks.elapsed_ms()),
+        })
+    }
+
+    /// Closes it: calls fail with `closed`, also those that wait. The last one of a name in this process writes how far the keys of
+    /// each section counted, gives the lease back, and waits for the store until that is done, but no longer than two attempts take.
+    pub fn close(&self) {
+        if let Some(give_back) = self.close_later() {
+            give_back.run();
+        }
+    }
+
+    /// As [`close`](Self::close), without waiting: what waits for the store is returned, for another thread. Dropping it is fine.
+    #[doc(hidden)]
+    pub fn close_later(&self) -> Option<SequencesGiveBack> {
+        let is_first = !self.is_closed.swap(true, Ordering::AcqRel) && self.shared.process.is_alive();
+        is_first.then(|| {
+            self.shared.left(true);
+            SequencesGiveBack(Arc::clone(&self.shared))
+        })
+    }
+
+    #[inline]
+    fn check(&self) -> Result<(), Error> {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(closed());
+        }
+        // The locks of a child's may be held for ever, and the lease is its parent's.
+        if self.shared.process.is_alive() { Ok(()) } else { Err(forked()) }
+    }
+
+    #[cold]
+    fn next_later<W: Wait>(&self, hash: u64, wait: &mut W) -> Result<u64, W::Error> {
+        self.shared.counts.waits.fetch_add(1, Ordering::Relaxed);
+        self.wait_for(wait, self.options.longest_wait(), |shared| match shared.next(hash) {
+            Ok(number) => Some(Ok(number)),
+            Err(lacks) => shared.trouble_of(&lacks).map(Err),
+        })
+    }
+
+    /// Looks whenever something has changed, for at most `longest`.
+    fn wait_for<T, W: Wait>(
+        &self,
+        wait: &mut W,
+        longest: Duration,
+        mut look: impl FnMut(&Shared) -> Option<Result<T, Error>>,
+    ) -> Result<T, W::Error> {
+        let shared = &self.shared;
+        let begun = wait.elapsed();
+        loop {
+            let changes = lock(&shared.state).changes;
+            if let Some(result) = look(shared) {
+                return result.map_err(Into::into);
+            }
+            if self.is_closed.load(Ordering::Relaxed) {
+                return Err(closed().into());
+            }
+            let waited = wait.elapsed().saturating_sub(begun);
+            let Some(left) = longest.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                return Err(shared.why(&shared.lacks()).into());
+            };
+            wait.block_on(&mut || shared.wait_for_change(changes, left.min(LOOK_EVERY)));
+            wait.pause(Duration::ZERO)?;
+        }
+    }
+}
+
+impl fmt::Debug for Sequences {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sequences").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Sequences {
+    fn drop(&mut self) {
+        if !*self.is_closed.get_mut() && self.shared.process.is_alive() {
+            self.shared.left(false);
+        }
+    }
+}
+
+/// What is left to wait for after [`Sequences::close_later`].
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct SequencesGiveBack(Arc<Shared>);
+
+impl SequencesGiveBack {
+    /// Waits until the store has what was given, but no longer than two attempts take.
+    pub fn run(self) {
+        self.0.users.wait_until_over(2 * self.0.address.attempt() + LOOK_EVERY);
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("name", &self.name)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Not yet known to the keeper.
+    fn new(options: &SequencesOptions, address: &Address) -> Self {
+        let name = SequencesName { namespace: address.namespace.clone(), name: options.name().into() };
+        let sections = options.section_count();
+        Self {
+            key: format!("{} {} {}", address.key(), name.namespace, name.name),
+            address: address.clone(),
+            name,
+            step: options.first_step(),
+            max_keys: options.most_keys(),
+            most: usize::try_from(options.most_keys().div_ceil(sections)).unwrap_or(usize::MAX),
+            sections: (0..sections).map(|_| Mutex::default()).collect(),
+            secret: random(),
+            process: ThisProcess::now(),
+            users: Users::new(Duration::from_millis(address.ttl_ms)),
+            wake: Notify::new(),
+            until_ms: AtomicU64::new(0),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Two with other options cannot be one.
+    pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
+        let of = |it: &Self| (it.sections.len(), it.step, it.max_keys, it.address.ttl_ms);
+        if of(self) == of(other) {
+            return Ok(());
+        }
+        let text = |it: &Self| {
+            let (sections, step, max_keys, ttl_ms) = of(it);
+            format!("sections={sections}, step={step}, max_keys={max_keys} and a ttl of {ttl_ms} ms")
+        };
+        Err(invalid(&format!(
+            "this process uses the sequences with {} already, not with {}",
+            text(self),
+            text(other)
+        )))
+    }
+
+    /// The next number of the key with that hash, if the lease holds and the bound allows it.
+    #[inline]
+    fn next(&self, hash: u64) -> Result<u64, Lacks> {
+        if self.until_ms.load(Ordering::Relaxed) == 0 {
+            return Err(Lacks::Lease);
+        }
+        let Some(section) = self.sections.get(key::section_of(hash, self.sections.len())) else {
+            return Err(Lacks::Bound);
+        };
+        let mut section = lock(section);
+        let given = section.next(hash, self.secret, self.most);
+        let is_time_to_ask = !section.is_asked && given.is_none_or(|given| given.left < self.step);
+        section.is_asked |= is_time_to_ask;
+        drop(section);
+        if is_time_to_ask {
+            self.wake.notify_one();
+        }
+        let Given { number, evicted, .. } = given.ok_or(Lacks::Bound)?;
+        if evicted > 0 {
+            self.counts.evicted.fetch_add(evicted as u64, Ordering::Relaxed);
+        }
+        // After the number was taken: whatever is given later is above it.
+        if Clocks.elapsed_ms() < self.until_ms.load(Ordering::Acquire) {
+            Ok(number)
+        } else {
+            Err(Lacks::Lease)
+        }
+    }
+
+    fn left(&self, is_closed: bool) {
+        if self.users.leave(is_closed) {
+            self.wake.notify_one();
+        }
+    }
+
+    fn lacks(&self) -> Lacks {
+        if Clocks.elapsed_ms() < self.until_ms.load(Ordering::Acquire) { Lacks::Bound } else { Lacks::Lease }
+    }
+
+    /// What a call is told at once: waiting does not help.
+    fn trouble_of(&self, lacks: &Lacks) -> Option<Error> {
+        if matches!(lacks, Lacks::Lease) {
+            self.wake.notify_one();
+        }
+        let state = lock(&self.state);
+        state.failed.or(state.trouble.filter(|trouble| trouble.is_final).map(|trouble| trouble.error))
+    }
+
+    /// Why a call that does not wait any more has no number.
+    fn why(&self, lacks: &Lacks) -> Error {
+        let state = lock(&self.state);
+        if let Some(error) = state.failed.or(state.trouble.map(|trouble| trouble.error)) {
+            return error;
+        }
+        drop(state);
+        self.wake.notify_one();
+        let (code, why) = match lacks {
+            Lacks::Lease => {
+                (ErrorCode::LeaseLost, "its lease has run out, and the store has not answered yet")
+            }
+            Lacks::Bound => (
+                ErrorCode::CounterUnavailable,
+                "its section has come to its bound, and the store has not moved it yet",
+            ),
+        };
+        self.error(code, why)
+    }
+
+    /// With the name.
+    pub(crate) fn error(&self, code: ErrorCode, why: &str) -> Error {
+        Error::from_outside(code, &format!("sequences {:?}: {why}", self.name.name))
+    }
+
+    /// Whether it has been opened, or cannot be.
+    fn opened(&self) -> Option<Result<(), Error>> {
+        let state = lock(&self.state);
+        match state.failed {
+            Some(error) => Some(Err(error)),
+            None => state.has_opened.then_some(Ok(())),
+        }
+    }
+
+    /// For the task: it may give numbers until then; 0: not any more.
+    pub(crate) fn hold_until(&self, elapsed_ms: u64) {
+        self.until_ms.store(elapsed_ms, Ordering::Release);
+        self.change(|state| {
+            if elapsed_ms > 0 {
+                state.has_opened = true;
+                state.trouble = None;
+            }
+        });
+    }
+
+    /// For the task: why there is no lease, or no later bound.
+    pub(crate) fn tell_trouble(&self, trouble: Option<Trouble>) {
+        self.change(|state| state.trouble = trouble);
+    }
+
+    pub(crate) fn fail(&self, error: Error) {
+        self.change(|state| state.failed = Some(error));
+    }
+
+    pub(crate) fn section_count(&self) -> usize {
+        self.sections.len()
+    }
+
+    /// For the task: whether a section is so near to its bound that the store is to be asked.
+    pub(crate) fn wants_more(&self) -> bool {
+        self.sections.iter().any(|section| lock(section).is_asked)
+    }
+
+    /// For the task: the bounds after `found`. All that have less than one and a half steps left move, so that the next statement
+    /// is not for the next of them.
+    pub(crate) fn wanted(&self, found: &[u64]) -> Vec<u64> {
+        let ahead = self.step.saturating_mul(2);
+        let bound_of = |(section, &found): (&Mutex<Section>, &u64)| {
+            let section = lock(section);
+            let is_known = section.bound() == found;
+            if is_known && section.left() >= self.step.saturating_add(self.step / 2) {
+                return found;
+            }
+            section.wanted(found, ahead)
+        };
+        self.sections.iter().zip(found).map(bound_of).collect()
+    }
+
+    /// For the task: the store has these bounds, and had those before.
+    pub(crate) fn extend(&self, before: &SequencesRecord, now: &SequencesRecord) {
+        for (section, (&before, &now)) in self.sections.iter().zip(before.bounds.iter().zip(&now.bounds)) {
+            lock(section).extend(before, now);
+        }
+        self.counts.moves.fetch_add(1, Ordering::Relaxed);
+        self.change(|state| state.trouble = None);
+    }
+
+    /// For the task: no more numbers; how far each section counted.
+    pub(crate) fn end(&self) -> Vec<u64> {
+        self.hold_until(0);
+        self.sections.iter().map(|section| lock(section).end()).collect()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = lock(&self.state);
+        change(&mut state);
+        state.changes += 1;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn wait_for_change(&self, changes: u64, longest: Duration) {
+        let state = lock(&self.state);
+        if state.changes == changes {
+            drop(self.changed.wait_timeout(state, longest).unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+fn invalid(message: &str) -> Error {
+    Error::from_outside(ErrorCode::InvalidOption, message)
+}
+
+fn forked() -> Error {
+    Error::from_outside(
+        ErrorCode::Forked,
+        "the sequences are the parent's: open them in the process that is to have them",
+    )
+}
+
+fn closed() -> Error {
+    Error::from_outside(ErrorCode::Closed, "the sequences are closed")
+}

@@ -1,0 +1,128 @@
+//! What numbers are counted for, and its hash.
+
+use polyflake::{Error, ErrorCode};
+use xxhash_rust::xxh3;
+
+/// Which hash it is, for the record: processes with another would count keys of a section elsewhere.
+pub(crate) const HASH: &str = "xxh3-64";
+
+/// So that an integer and a text of the same bytes differ.
+const INTEGERS: u64 = 1;
+
+/// What a [`Sequences`](crate::Sequences) counts for: a text, or an integer from -2^63 to 2^64-1. 5 and "5" differ.
+///
+/// ```
+/// use polyflake_coordination::SequenceKey;
+/// let of = |key: SequenceKey<'static>| key;
+/// assert_ne!(of("5".into()), of(5.into()));
+/// assert_eq!(of(5_u8.into()), of(5_i64.into()));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SequenceKey<'a>(Kind<'a>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind<'a> {
+    Text(&'a str),
+    Integer(i128),
+}
+
+impl SequenceKey<'_> {
+    /// Stands for the key. It must not change, since the store keeps numbers by it: XXH3 of 64 bits, of a text's bytes in UTF-8 with
+    /// the seed 0, and of an integer's two's complement of 16 bytes, the lowest first, with the seed 1.
+    pub(crate) fn hash(self) -> u64 {
+        match self.0 {
+            Kind::Text(text) => xxh3::xxh3_64(text.as_bytes()),
+            Kind::Integer(integer) => xxh3::xxh3_64_with_seed(&integer.to_le_bytes(), INTEGERS),
+        }
+    }
+}
+
+/// Which section a key of that hash is in.
+#[allow(clippy::cast_possible_truncation, reason = "below `sections`")]
+pub(crate) fn section_of(hash: u64, sections: usize) -> usize {
+    ((u128::from(hash) * sections as u128) >> 64) as usize
+}
+
+impl<'a> From<&'a str> for SequenceKey<'a> {
+    fn from(text: &'a str) -> Self {
+        Self(Kind::Text(text))
+    }
+}
+
+impl<'a> From<&'a String> for SequenceKey<'a> {
+    fn from(text: &'a String) -> Self {
+        Self(Kind::Text(text))
+    }
+}
+
+macro_rules! integers {
+    ($($integer:ty)*) => {$(
+        impl From<$integer> for SequenceKey<'_> {
+            fn from(integer: $integer) -> Self {
+                Self(Kind::Integer(integer.into()))
+            }
+        }
+    )*};
+}
+integers!(u8 u16 u32 u64 i8 i16 i32 i64);
+
+/// `invalid_option` for one that no 64 bits hold.
+impl TryFrom<i128> for SequenceKey<'_> {
+    type Error = Error;
+
+    fn try_from(integer: i128) -> Result<Self, Error> {
+        if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&integer) {
+            return Ok(Self(Kind::Integer(integer)));
+        }
+        Err(Error::from_outside(
+            ErrorCode::InvalidOption,
+            &format!(
+                "key={integer}; an integer is from {} to {}, and anything else is a text",
+                i64::MIN,
+                u64::MAX
+            ),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_stay_what_they_are() {
+        let hash = |key: SequenceKey<'_>| format!("{:016x}", key.hash());
+        // As the reference implementation has them (Python's xxhash 3.6).
+        assert_eq!(hash("".into()), "2d06800538d394c2");
+        assert_eq!(hash("5".into()), "dedb980100c87e72");
+        assert_eq!(hash(5.into()), "7e142e568ae2cb81");
+        assert_eq!(hash(u64::MAX.into()), "01b80a2a163c4e10");
+        assert_eq!(hash((-1).into()), "bd660b692698ae41");
+        assert_ne!(hash("\u{5}\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0".into()), hash(5.into()));
+    }
+
+    #[test]
+    fn an_integer_has_64_bits() {
+        for integer in [i64::MIN.into(), -1, 0, i128::from(u64::MAX)] {
+            assert!(SequenceKey::try_from(integer).is_ok(), "{integer}");
+        }
+        for integer in [i128::from(i64::MIN) - 1, i128::from(u64::MAX) + 1] {
+            let text = SequenceKey::try_from(integer).unwrap_err().to_string();
+            assert!(text.contains(&integer.to_string()), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_section_has_its_part_of_the_hashes() {
+        for sections in [1, 2, 3, 1024, 16_384] {
+            let parts = u64::try_from(sections).unwrap();
+            for section in 0..sections {
+                let first =
+                    u64::try_from((u128::try_from(section).unwrap() << 64).div_ceil(u128::from(parts)))
+                        .unwrap();
+                assert_eq!(section_of(first, sections), section);
+                assert_eq!(section_of(first.wrapping_sub(1), sections), (section + sections - 1) % sections);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What Sequences are made from.
+
+use core::time::Duration;
+
+use polyflake::{Error, Number, ThreadWait, Wait};
+
+use super::{Sequences, Shared, invalid};
+use crate::counter::check_name;
+use crate::keeper::Keeper;
+use crate::store::{Schema, SequencesRecord};
+use crate::url::Address;
+
+const SECTIONS: u64 = 1_024;
+const STEP: u64 = 10_000;
+/// More would be lost by each process that ends without closing.
+const MAX_STEP: u64 = 1_000_000_000;
+const MAX_KEYS: u64 = 1_000_000;
+/// 40 GB.
+const MOST_KEYS: u64 = 1_000_000_000;
+const MAX_WAIT_MS: u32 = 10_000;
+
+/// What [`Sequences`] are made from.
+///
+/// | option | default | meaning |
+/// |---|---|---|
+/// | `store` | none: it must be given | the address of a store |
+/// | `sections` | 1024 | how many bounds the store has: 1 to 16,384. It cannot be changed later |
+/// | `step` | 10000 | by how many numbers a bound is moved ahead: 1 to 1,000,000,000 |
+/// | `max_keys` | 1000000 | how many keys stay in memory, of at most 40 bytes each: 1 to 1,000,000,000 |
+/// | `max_wait_ms` | 10000 | the longest a call waits for the store: 0 to 4294967295 |
+///
+/// Keys are spread over the sections by their hash. A bound is moved two steps ahead of the highest number of its section once less
+/// than one is left; all that need it move in one statement, which writes all bounds, about 10 bytes each.
+///
+/// ```no_run
+/// use polyflake_coordination::SequencesOptions;
+/// let inbox = SequencesOptions::new("inbox")
+///     .store("postgres://host/chat?label=10.0.0.7:8080")
+///     .max_keys(20_000_000)
+///     .open()?;
+/// assert_eq!(inbox.name(), "inbox");
+/// # Ok::<(), polyflake::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "options do nothing until they are opened"]
+pub struct SequencesOptions {
+    name: String,
+    store: Option<Address>,
+    sections: u64,
+    step: u64,
+    max_keys: u64,
+    max_wait_ms: u32,
+    /// The first thing that was wrong.
+    error: Option<Error>,
+}
+
+impl SequencesOptions {
+    /// For sequences of that name: 1 to 100 characters, none of them a control character.
+    pub fn new(name: &str) -> Self {
+        let mut options = Self {
+            name: name.into(),
+            store: None,
+            sections: SECTIONS,
+            step: STEP,
+            max_keys: MAX_KEYS,
+            max_wait_ms: MAX_WAIT_MS,
+            error: None,
+        };
+        if let Err(why) = check_name(name) {
+            options.keep(invalid(&format!("the name of the sequences {why}")));
+        }
+        options
+    }
+
+    /// The store's address, such as `postgres://host/chat`. Its `label` is what others are told while this process has the lease.
+    pub fn store(mut self, address: &str) -> Self {
+        match Address::parse(address) {
+            Ok(_) if self.store.is_some() => self.keep(invalid("store is given twice: sequences have one")),
+            Ok(address) if address.schema != Schema::Polyflake => {
+                self.keep(invalid("store: schema is for counters: nobody else has tables of sequences"));
+            }
+            Ok(address) => self.store = Some(address),
+            Err(why) => self.keep(invalid(&format!("store: {why}"))),
+        }
+        self
+    }
+
+    /// How many bounds the store has.
+    pub fn sections(mut self, sections: impl Into<Number>) -> Self {
+        match sections.into().in_range("sections", 1, SequencesRecord::MAX_SECTIONS) {
+            Ok(sections) => self.sections = sections,
+            Err(error) => self.keep(error),
+        }
+        self
+    }
+
+    /// By how many numbers a bound is moved ahead.
+    pub fn step(mut self, step: impl Into<Number>) -> Self {
+        match step.into().in_range("step", 1, MAX_STEP) {
+            Ok(step) => self.step = step,
+            Err(error) => self.keep(error),
+        }
+        self
+    }
+
+    /// How many keys stay in memory.
+    pub fn max_keys(self, keys: impl Into<Number>) -> Self {
+        self.max_keys_named(keys, "max_keys")
+    }
+
+    fn max_keys_named(mut self, keys: impl Into<Number>, name: &'static str) -> Self {
+        match keys.into().in_range(name, 1, MOST_KEYS) {
+            Ok(keys) => self.max_keys = keys,
+            Err(error) => self.keep(error),
+        }
+        self
+    }
+
+    /// The longest a call waits for the store.
+    pub fn max_wait_ms(self, ms: impl Into<Number>) -> Self {
+        self.max_wait_ms_named(ms, "max_wait_ms")
+    }
+
+    fn max_wait_ms_named(mut self, ms: impl Into<Number>, name: &'static str) -> Self {
+        match ms.into().in_range(name, 0, u32::MAX.into()) {
+            Ok(ms) => self.max_wait_ms = u32::try_from(ms).unwrap_or(u32::MAX),
+            Err(error) => self.keep(error),
+        }
+        self
+    }
+
+    /// Sets an option by its name, for languages that have them as texts.
+    pub fn set(self, name: &str, value: &str) -> Self {
+        self.set_one(name, value, ["max_keys", "max_wait_ms"])
+    }
+
+    /// [`set`](Self::set) with the option's name in camelCase: `maxWaitMs`.
+    #[doc(hidden)]
+    pub fn set_camel_case(self, name: &str, value: &str) -> Self {
+        self.set_one(name, value, ["maxKeys", "maxWaitMs"])
+    }
+
+    fn set_one(self, name: &str, value: &str, [max_keys, max_wait_ms]: [&'static str; 2]) -> Self {
+        match name {
+            "store" => self.store(value),
+            "sections" => self.sections(Number::parse(value)),
+            "step" => self.step(Number::parse(value)),
+            _ if name == max_keys => self.max_keys_named(Number::parse(value), max_keys),
+            _ if name == max_wait_ms => self.max_wait_ms_named(Number::parse(value), max_wait_ms),
+            _ => {
+                let mut options = self;
+                let name: String = name.chars().take(100).collect();
+                options.keep(invalid(&format!(
+                    "no option is called {name:?}; there are store, sections, step, {max_keys} and {max_wait_ms}"
+                )));
+                options
+            }
+        }
+    }
+
+    /// Opens the sequences: makes them where the store has none, and waits for the lease, at most the address's `wait`.
+    ///
+    /// # Errors
+    ///
+    /// - `invalid_option` for an option that cannot be, without a store, where the sequences began with another number of sections,
+    ///   and where this process uses them with other options.
+    /// - `lease_unavailable` if another process has the lease, which it names, or the store cannot be reached.
+    pub fn open(&self) -> Result<Sequences, Error> {
+        self.open_with(&mut ThreadWait::new())
+    }
+
+    /// [`open`](Self::open), waiting in the caller's way.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open), or what interrupted the wait.
+    pub fn open_with<W: Wait>(&self, wait: &mut W) -> Result<Sequences, W::Error> {
+        if let Some(error) = self.error {
+            return Err(error.into());
+        }
+        let Some(address) = &self.store else {
+            return Err(invalid(
+                "store is missing; it takes the address of a store, such as postgres://host/chat",
+            )
+            .into());
+        };
+        let sequences = Sequences {
+            shared: Keeper::of_this_process().sequences(Shared::new(self, address))?,
+            options: self.clone(),
+            is_closed: false.into(),
+        };
+        // The task gives up within `wait`, and an attempt's time after it.
+        match sequences.wait_for(wait, Duration::MAX, Shared::opened) {
+            Ok(()) => Ok(sequences),
+            Err(error) => {
+                // The next try may be with other options.
+                drop(sequences.close_later());
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) const fn section_count(&self) -> u64 {
+        self.sections
+    }
+
+    pub(super) const fn first_step(&self) -> u64 {
+        self.step
+    }
+
+    pub(super) const fn most_keys(&self) -> u64 {
+        self.max_keys
+    }
+
+    pub(super) const fn longest_wait(&self) -> Duration {
+        Duration::from_millis(self.max_wait_ms as u64)
+    }
+
+    fn keep(&mut self, error: Error) {
+        self.error.get_or_insert(error);
+    }
+}

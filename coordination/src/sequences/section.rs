@@ -1,0 +1,266 @@
+//! A section of the keys: what is known of each, and how far they may count.
+
+use hashbrown::HashTable;
+
+use crate::store::LAST_NUMBER;
+
+/// Below which a number stays, so that its highest bit is free: whether the key was used since keys left last.
+const USED: u64 = 1 << 63;
+
+/// A key, by its hash. Those with equal ones share a count.
+#[derive(Debug, Clone, Copy)]
+struct Key {
+    hash: u64,
+    /// The number that it was given last, and [`USED`].
+    number: u64,
+}
+
+/// What the keys of a section have.
+#[derive(Debug, Default)]
+pub(super) struct Section {
+    keys: HashTable<Key>,
+    /// No key is given a number up to here: others may have had those.
+    above: u64,
+    /// The highest number of a key that has left, or `above`. A key that is not known goes on from here.
+    left: u64,
+    /// The highest number that a key was given, or `above`.
+    highest: u64,
+    /// What the store has: no key is given a number above it.
+    bound: u64,
+    /// Whether the store is asked for a later bound.
+    pub(super) is_asked: bool,
+}
+
+/// What a key got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Given {
+    pub(super) number: u64,
+    /// How many numbers are left up to the bound.
+    pub(super) left: u64,
+    /// How many keys left, for this one to have room.
+    pub(super) evicted: usize,
+}
+
+/// Where keys are in the table. An attacker who knows the hash could choose keys that are all in one place of it, so a secret
+/// goes in.
+fn place(hash: u64, secret: u64) -> u64 {
+    let product = u128::from(hash ^ secret) * u128::from(0x9E37_79B9_7F4A_7C15_u64);
+    #[allow(clippy::cast_possible_truncation, reason = "both halves count")]
+    let folded = (product >> 64) as u64 ^ product as u64;
+    folded
+}
+
+impl Section {
+    /// The key's next number, if the bound allows it. Where there is no room for a key that is not known, others leave: at most
+    /// `most` are kept.
+    pub(super) fn next(&mut self, hash: u64, secret: u64, most: usize) -> Option<Given> {
+        let place_of = |key: &Key| place(key.hash, secret);
+        let mut evicted = 0;
+        let number = if let Some(key) = self.keys.find_mut(place(hash, secret), |key| key.hash == hash) {
+            let number = (key.number & !USED).max(self.above) + 1;
+            if number > self.bound {
+                return None;
+            }
+            key.number = number | USED;
+            number
+        } else {
+            if self.left >= self.bound {
+                return None;
+            }
+            if self.keys.len() >= most {
+                evicted = self.evict();
+                if self.left >= self.bound {
+                    return None;
+                }
+            }
+            let number = self.left + 1;
+            self.keys.insert_unique(place(hash, secret), Key { hash, number }, place_of);
+            number
+        };
+        self.highest = self.highest.max(number);
+        Some(Given { number, left: self.bound - self.highest, evicted })
+    }
+
+    /// An eighth of the keys leave: those that were not used since all were taken for unused last, and where those are too few,
+    /// all are taken for unused again.
+    fn evict(&mut self) -> usize {
+        let enough = (self.keys.len() / 8).max(1);
+        let mut evicted = 0;
+        for is_last_round in [false, true] {
+            let left = &mut self.left;
+            self.keys.retain(|key| {
+                let leaves = evicted < enough && (is_last_round || key.number & USED == 0);
+                if is_last_round {
+                    key.number &= !USED;
+                }
+                if leaves {
+                    evicted += 1;
+                    *left = (key.number & !USED).max(*left);
+                }
+                !leaves
+            });
+            if evicted == enough {
+                break;
+            }
+        }
+        evicted
+    }
+
+    /// The store has a later bound, instead of the one it had: if that is not what was known, others may have used what is up to it.
+    pub(super) fn extend(&mut self, before: u64, bound: u64) {
+        if before != self.bound {
+            self.above = before;
+            self.left = self.left.max(before);
+            self.highest = self.highest.max(before);
+        }
+        self.bound = bound;
+        self.is_asked = false;
+    }
+
+    /// What its bound is to be where the store has `found`, so that there are `ahead` numbers more than were given.
+    pub(super) fn wanted(&self, found: u64, ahead: u64) -> u64 {
+        let given = if found == self.bound { self.highest } else { found };
+        given.saturating_add(ahead).clamp(found, LAST_NUMBER)
+    }
+
+    pub(super) fn bound(&self) -> u64 {
+        self.bound
+    }
+
+    pub(super) fn left(&self) -> u64 {
+        self.bound - self.highest
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Forgets all keys, and gives no more numbers. Returns the highest that was given.
+    pub(super) fn end(&mut self) -> u64 {
+        core::mem::take(self).highest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Act {
+        Next(u64),
+        /// The bound moves on, or from one that others wrote.
+        Extend {
+            skipped: u64,
+            by: u64,
+        },
+    }
+
+    fn acts() -> impl Strategy<Value = Vec<Act>> {
+        let act = prop_oneof![
+            20 => (0..40_u64).prop_map(Act::Next),
+            2 => (1..30_u64).prop_map(|by| Act::Extend { skipped: 0, by }),
+            1 => (0..30_u64, 0..30_u64).prop_map(|(skipped, by)| Act::Extend { skipped, by }),
+        ];
+        proptest::collection::vec(act, 1..300)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn each_key_counts_up_within_what_was_reserved(acts in acts(), most in 1..20_usize, secret: u64) {
+            let mut section = Section::default();
+            let mut last: HashMap<u64, u64> = HashMap::new();
+            // What this one may give: above the first and up to the second.
+            let (mut above, mut bound) = (0, 0);
+            for act in acts {
+                match act {
+                    Act::Next(hash) => match section.next(hash, secret, most) {
+                        Some(Given { number, left, evicted }) => {
+                            let before = last.insert(hash, number).unwrap_or(0);
+                            prop_assert!(number > before && number > above && number <= bound);
+                            prop_assert_eq!(left, section.left());
+                            prop_assert!(section.len() <= most && evicted <= most);
+                        }
+                        // Either it, or a key that is not known, has come to the bound.
+                        None => prop_assert!(last.values().any(|&number| number == bound) || above == bound),
+                    },
+                    Act::Extend { skipped, by } => {
+                        let before = bound + skipped;
+                        if skipped > 0 {
+                            above = before;
+                        }
+                        let wanted = section.wanted(before, by);
+                        prop_assert!(wanted >= before);
+                        bound = before + by;
+                        section.extend(before, bound);
+                    }
+                }
+            }
+            let highest = last.values().copied().max().unwrap_or(0).max(above);
+            prop_assert_eq!(section.end(), highest);
+            prop_assert_eq!((section.next(1, secret, most), section.len()), (None, 0));
+        }
+    }
+
+    fn open(bound: u64) -> Section {
+        let mut section = Section::default();
+        section.extend(0, bound);
+        section
+    }
+
+    fn next(section: &mut Section, hash: u64) -> u64 {
+        section.next(hash, 7, 4).map_or(0, |given| given.number)
+    }
+
+    #[test]
+    fn the_least_used_leave_and_come_back_above_their_numbers() {
+        let mut section = open(1_000);
+        for _ in 0..10 {
+            next(&mut section, 1);
+        }
+        for _ in 0..5 {
+            next(&mut section, 2);
+        }
+        assert_eq!((next(&mut section, 3), next(&mut section, 3), next(&mut section, 4)), (1, 2, 1));
+        // 4 was used once: it leaves for 5, which is new and goes on above it.
+        assert_eq!((next(&mut section, 5), section.len()), (2, 4));
+        // And 5 for 4.
+        assert_eq!(next(&mut section, 4), 3);
+        assert_eq!((next(&mut section, 1), next(&mut section, 2), next(&mut section, 3)), (11, 6, 3));
+    }
+
+    #[test]
+    fn where_all_were_used_some_leave() {
+        let mut section = open(1_000);
+        for hash in [1, 2, 3, 4, 1, 2, 3, 4] {
+            next(&mut section, hash);
+        }
+        assert_eq!((next(&mut section, 5), section.len()), (3, 4));
+        // All are taken for unused: what is used now stays.
+        let stays: Vec<_> = (1..5).filter(|&hash| next(&mut section, hash) == 3).collect();
+        assert!(stays.len() >= 3, "{stays:?}");
+        let mut section = open(10);
+        assert_eq!(section.next(1, 7, 1).map(|it| it.number), Some(1));
+        assert_eq!(section.next(1, 7, 1).map(|it| it.number), Some(2));
+        assert_eq!(section.next(2, 7, 1), Some(Given { number: 3, left: 7, evicted: 1 }));
+        assert_eq!(section.next(1, 7, 1), Some(Given { number: 4, left: 6, evicted: 1 }));
+    }
+
+    #[test]
+    fn nothing_is_above_the_last_number() {
+        let mut section = open(0);
+        section.extend(LAST_NUMBER - 2, LAST_NUMBER - 1);
+        assert_eq!(section.wanted(LAST_NUMBER - 1, 20_000), LAST_NUMBER);
+        section.extend(LAST_NUMBER - 1, LAST_NUMBER);
+        assert_eq!(
+            [next(&mut section, 1), next(&mut section, 1), next(&mut section, 1)],
+            [LAST_NUMBER - 1, LAST_NUMBER, 0]
+        );
+        assert_eq!(next(&mut section, 1), 0);
+        assert_eq!(section.wanted(LAST_NUMBER, 20_000), LAST_NUMBER);
+    }
+}
