@@ -55,6 +55,12 @@ pub struct Sequences {
     is_closed: AtomicBool,
 }
 
+/// So that threads seldom wait for each other, and a batch takes few locks.
+const MAX_SHARDS: usize = 32;
+
+/// How many keys of a batch are taken together.
+const MAX_TOGETHER: usize = 4_096;
+
 /// What the Sequences of one name share with the task that keeps them.
 pub(crate) struct Shared {
     /// The store, the namespace and the name.
@@ -65,7 +71,10 @@ pub(crate) struct Shared {
     max_keys: u64,
     /// How many keys a section keeps.
     most: usize,
-    sections: Box<[Mutex<Section>]>,
+    /// The sections, so many under each lock.
+    shards: Box<[Mutex<Box<[Section]>>]>,
+    section_count: usize,
+    per_shard: usize,
     secret: u64,
     process: ThisProcess,
     pub(crate) users: Users,
@@ -200,14 +209,19 @@ impl Sequences {
         wait: &mut W,
     ) -> Result<Vec<u64>, W::Error> {
         self.check()?;
-        let keys = keys.into_iter();
-        let mut numbers = Vec::with_capacity(keys.size_hint().0);
-        for key in keys {
-            let hash = key.into().hash();
-            numbers.push(match self.shared.next(hash) {
-                Ok(number) => number,
-                Err(_) => self.next_later(hash, wait)?,
-            });
+        let hashes: Vec<u64> = keys.into_iter().map(|key| key.into().hash()).collect();
+        let mut numbers = vec![0; hashes.len()];
+        for (hashes, numbers) in hashes.chunks(MAX_TOGETHER).zip(numbers.chunks_mut(MAX_TOGETHER)) {
+            // 0 is no number: those sections have come to their bounds.
+            while !self.shared.next_together(hashes, numbers) {
+                self.wait_for(wait, self.options.longest_wait(), |shared| match shared.lacks() {
+                    Lacks::Bound => Some(Ok(())),
+                    lacks @ Lacks::Lease => shared.trouble_of(&lacks).map(Err),
+                })?;
+            }
+            for (&hash, number) in hashes.iter().zip(numbers).filter(|(_, number)| **number == 0) {
+                *number = self.next_later(hash, wait)?;
+            }
         }
         Ok(numbers)
     }
@@ -225,9 +239,8 @@ impl Sequences {
     pub fn stats(&self) -> Result<SequencesStats, Error> {
         self.check()?;
         let Counts { evicted, waits, moves } = &self.shared.counts;
-        let keys = self.shared.sections.iter().map(|section| lock(section).len() as u64);
         Ok(SequencesStats {
-            keys: keys.sum(),
+            keys: self.shared.sum(Section::len),
             evicted: evicted.load(Ordering::Relaxed),
             moves: moves.load(Ordering::Relaxed),
             waits: waits.load(Ordering::Relaxed),
@@ -338,6 +351,8 @@ impl Shared {
     fn new(options: &SequencesOptions, address: &Address) -> Self {
         let name = SequencesName { namespace: address.namespace.clone(), name: options.name().into() };
         let sections = options.section_count();
+        let section_count = usize::try_from(sections).unwrap_or(usize::MAX);
+        let per_shard = section_count.div_ceil(MAX_SHARDS);
         Self {
             key: format!("{} {} {}", address.key(), name.namespace, name.name),
             address: address.clone(),
@@ -345,7 +360,14 @@ impl Shared {
             step: options.first_step(),
             max_keys: options.most_keys(),
             most: usize::try_from(options.most_keys().div_ceil(sections)).unwrap_or(usize::MAX),
-            sections: (0..sections).map(|_| Mutex::default()).collect(),
+            shards: (0..section_count.div_ceil(per_shard))
+                .map(|at| {
+                    let count = per_shard.min(section_count - at * per_shard);
+                    Mutex::new((0..count).map(|_| Section::default()).collect())
+                })
+                .collect(),
+            section_count,
+            per_shard,
             secret: random(),
             process: ThisProcess::now(),
             users: Users::new(Duration::from_millis(address.ttl_ms)),
@@ -359,7 +381,7 @@ impl Shared {
 
     /// Two with other options cannot be one.
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
-        let of = |it: &Self| (it.sections.len(), it.step, it.max_keys, it.address.ttl_ms);
+        let of = |it: &Self| (it.section_count, it.step, it.max_keys, it.address.ttl_ms);
         if of(self) == of(other) {
             return Ok(());
         }
@@ -380,27 +402,70 @@ impl Shared {
         if self.until_ms.load(Ordering::Relaxed) == 0 {
             return Err(Lacks::Lease);
         }
-        let Some(section) = self.sections.get(key::section_of(hash, self.sections.len())) else {
-            return Err(Lacks::Bound);
-        };
-        let mut section = lock(section);
+        let (shard, section) = self.place_of(hash);
+        let given = self.shards.get(shard).and_then(|shard| self.next_in(&mut lock(shard), section, hash));
+        // After the number was taken: whatever is given later is above it.
+        let number = given.ok_or(Lacks::Bound)?;
+        if self.is_held() { Ok(number) } else { Err(Lacks::Lease) }
+    }
+
+    /// The next numbers of the keys with those hashes, 0 where the bound does not allow one. `false`: the lease does not hold, and
+    /// these are not to be used. A lock is taken once for all of its keys, and no clock is read in between, so that a processor can
+    /// look for several of them at a time.
+    fn next_together(&self, hashes: &[u64], numbers: &mut [u64]) -> bool {
+        if self.until_ms.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let mut by_shard: [Vec<(usize, usize)>; MAX_SHARDS] = Default::default();
+        for (at, &hash) in hashes.iter().enumerate() {
+            let (shard, section) = self.place_of(hash);
+            if let Some(keys) = by_shard.get_mut(shard) {
+                keys.push((at, section));
+            }
+        }
+        for (shard, keys) in self.shards.iter().zip(&by_shard).filter(|(_, keys)| !keys.is_empty()) {
+            let mut sections = lock(shard);
+            for &(at, section) in keys {
+                if let (Some(&hash), Some(number)) = (hashes.get(at), numbers.get_mut(at)) {
+                    *number = self.next_in(&mut sections, section, hash).unwrap_or(0);
+                }
+            }
+        }
+        self.is_held()
+    }
+
+    #[inline]
+    fn next_in(&self, sections: &mut [Section], section: usize, hash: u64) -> Option<u64> {
+        let section = sections.get_mut(section)?;
         let given = section.next(hash, self.secret, self.most);
-        let is_time_to_ask = !section.is_asked && given.is_none_or(|given| given.left < self.step);
-        section.is_asked |= is_time_to_ask;
-        drop(section);
-        if is_time_to_ask {
+        if !section.is_asked && given.is_none_or(|given| given.left < self.step) {
+            section.is_asked = true;
             self.wake.notify_one();
         }
-        let Given { number, evicted, .. } = given.ok_or(Lacks::Bound)?;
+        let Given { number, evicted, .. } = given?;
         if evicted > 0 {
             self.counts.evicted.fetch_add(evicted as u64, Ordering::Relaxed);
         }
-        // After the number was taken: whatever is given later is above it.
-        if Clocks.elapsed_ms() < self.until_ms.load(Ordering::Acquire) {
-            Ok(number)
-        } else {
-            Err(Lacks::Lease)
-        }
+        Some(number)
+    }
+
+    /// The shard, and the section in it.
+    #[inline]
+    fn place_of(&self, hash: u64) -> (usize, usize) {
+        let section = key::section_of(hash, self.section_count);
+        (section / self.per_shard, section % self.per_shard)
+    }
+
+    fn is_held(&self) -> bool {
+        Clocks.elapsed_ms() < self.until_ms.load(Ordering::Acquire)
+    }
+
+    /// Over all sections.
+    fn sum(&self, of: impl Fn(&Section) -> usize) -> u64 {
+        self.shards
+            .iter()
+            .map(|shard| lock(shard).iter().map(|section| of(section) as u64).sum::<u64>())
+            .sum()
     }
 
     fn left(&self, is_closed: bool) {
@@ -410,7 +475,7 @@ impl Shared {
     }
 
     fn lacks(&self) -> Lacks {
-        if Clocks.elapsed_ms() < self.until_ms.load(Ordering::Acquire) { Lacks::Bound } else { Lacks::Lease }
+        if self.is_held() { Lacks::Bound } else { Lacks::Lease }
     }
 
     /// What a call is told at once: waiting does not help.
@@ -477,33 +542,35 @@ impl Shared {
     }
 
     pub(crate) fn section_count(&self) -> usize {
-        self.sections.len()
+        self.section_count
     }
 
     /// For the task: whether a section is so near to its bound that the store is to be asked.
     pub(crate) fn wants_more(&self) -> bool {
-        self.sections.iter().any(|section| lock(section).is_asked)
+        self.shards.iter().any(|shard| lock(shard).iter().any(|section| section.is_asked))
     }
 
     /// For the task: the bounds after `found`. All that have less than one and a half steps left move, so that the next statement
     /// is not for the next of them.
     pub(crate) fn wanted(&self, found: &[u64]) -> Vec<u64> {
-        let ahead = self.step.saturating_mul(2);
-        let bound_of = |(section, &found): (&Mutex<Section>, &u64)| {
-            let section = lock(section);
-            let is_known = section.bound() == found;
-            if is_known && section.left() >= self.step.saturating_add(self.step / 2) {
-                return found;
-            }
-            section.wanted(found, ahead)
+        let (ahead, enough) = (self.step.saturating_mul(2), self.step.saturating_add(self.step / 2));
+        let wanted_of = |(section, &found): (&Section, &u64)| {
+            let has_enough = section.bound() == found && section.left() >= enough;
+            if has_enough { found } else { section.wanted(found, ahead) }
         };
-        self.sections.iter().zip(found).map(bound_of).collect()
+        let of_shard = |(shard, found): (&Mutex<Box<[Section]>>, &[u64])| -> Vec<u64> {
+            lock(shard).iter().zip(found).map(wanted_of).collect()
+        };
+        self.shards.iter().zip(found.chunks(self.per_shard)).flat_map(of_shard).collect()
     }
 
     /// For the task: the store has these bounds, and had those before.
     pub(crate) fn extend(&self, before: &SequencesRecord, now: &SequencesRecord) {
-        for (section, (&before, &now)) in self.sections.iter().zip(before.bounds.iter().zip(&now.bounds)) {
-            lock(section).extend(before, now);
+        let (before, now) = (before.bounds.chunks(self.per_shard), now.bounds.chunks(self.per_shard));
+        for (shard, (before, now)) in self.shards.iter().zip(before.zip(now)) {
+            for (section, (&before, &now)) in lock(shard).iter_mut().zip(before.iter().zip(now)) {
+                section.extend(before, now);
+            }
         }
         self.counts.moves.fetch_add(1, Ordering::Relaxed);
         self.change(|state| state.trouble = None);
@@ -512,7 +579,10 @@ impl Shared {
     /// For the task: no more numbers; how far each section counted.
     pub(crate) fn end(&self) -> Vec<u64> {
         self.hold_until(0);
-        self.sections.iter().map(|section| lock(section).end()).collect()
+        let of_shard = |shard: &Mutex<Box<[Section]>>| -> Vec<u64> {
+            lock(shard).iter_mut().map(Section::end).collect()
+        };
+        self.shards.iter().flat_map(of_shard).collect()
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {

@@ -29,6 +29,7 @@ enum Kind<'a> {
 impl SequenceKey<'_> {
     /// Stands for the key. It must not change, since the store keeps numbers by it: XXH3 of 64 bits, of a text's bytes in UTF-8 with
     /// the seed 0, and of an integer's two's complement of 16 bytes, the lowest first, with the seed 1.
+    #[inline]
     pub(crate) fn hash(self) -> u64 {
         match self.0 {
             Kind::Text(text) => xxh3::xxh3_64(text.as_bytes()),
@@ -39,6 +40,7 @@ impl SequenceKey<'_> {
 
 /// Which section a key of that hash is in.
 #[allow(clippy::cast_possible_truncation, reason = "below `sections`")]
+#[inline]
 pub(crate) fn section_of(hash: u64, sections: usize) -> usize {
     ((u128::from(hash) * sections as u128) >> 64) as usize
 }

@@ -43,6 +43,7 @@ pub(super) struct Given {
 
 /// Where keys are in the table. An attacker who knows the hash could choose keys that are all in one place of it, so a secret
 /// goes in.
+#[inline]
 fn place(hash: u64, secret: u64) -> u64 {
     let product = u128::from(hash ^ secret) * u128::from(0x9E37_79B9_7F4A_7C15_u64);
     #[allow(clippy::cast_possible_truncation, reason = "both halves count")]
@@ -53,6 +54,7 @@ fn place(hash: u64, secret: u64) -> u64 {
 impl Section {
     /// The key's next number, if the bound allows it. Where there is no room for a key that is not known, others leave: at most
     /// `most` are kept.
+    #[inline]
     pub(super) fn next(&mut self, hash: u64, secret: u64, most: usize) -> Option<Given> {
         let place_of = |key: &Key| place(key.hash, secret);
         let mut evicted = 0;
@@ -83,6 +85,7 @@ impl Section {
 
     /// An eighth of the keys leave: those that were not used since all were taken for unused last, and where those are too few,
     /// all are taken for unused again.
+    #[cold]
     fn evict(&mut self) -> usize {
         let enough = (self.keys.len() / 8).max(1);
         let mut evicted = 0;
