@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::keeper::{LOOK_EVERY, Users, lock};
 use crate::lease::Time as _;
 use crate::local::{Clocks, random};
-use crate::store::{SequencesName, SequencesRecord};
+use crate::store::{LAST_NUMBER, SequencesName, SequencesRecord};
 use crate::url::Address;
 
 pub(crate) mod key;
@@ -132,6 +132,8 @@ enum Lacks {
     Lease,
     /// The section's bound.
     Bound,
+    /// There are no higher numbers.
+    End,
 }
 
 impl Sequences {
@@ -215,7 +217,7 @@ impl Sequences {
             // 0 is no number: those sections have come to their bounds.
             while !self.shared.next_together(hashes, numbers) {
                 self.wait_for(wait, self.options.longest_wait(), |shared| match shared.lacks() {
-                    Lacks::Bound => Some(Ok(())),
+                    Lacks::Bound | Lacks::End => Some(Ok(())),
                     lacks @ Lacks::Lease => shared.trouble_of(&lacks).map(Err),
                 })?;
             }
@@ -403,9 +405,9 @@ impl Shared {
             return Err(Lacks::Lease);
         }
         let (shard, section) = self.place_of(hash);
-        let given = self.shards.get(shard).and_then(|shard| self.next_in(&mut lock(shard), section, hash));
+        let given = self.shards.get(shard).ok_or(Lacks::Bound);
+        let number = given.and_then(|shard| self.next_in(&mut lock(shard), section, hash))?;
         // After the number was taken: whatever is given later is above it.
-        let number = given.ok_or(Lacks::Bound)?;
         if self.is_held() { Ok(number) } else { Err(Lacks::Lease) }
     }
 
@@ -435,18 +437,22 @@ impl Shared {
     }
 
     #[inline]
-    fn next_in(&self, sections: &mut [Section], section: usize, hash: u64) -> Option<u64> {
-        let section = sections.get_mut(section)?;
+    fn next_in(&self, sections: &mut [Section], section: usize, hash: u64) -> Result<u64, Lacks> {
+        let section = sections.get_mut(section).ok_or(Lacks::Bound)?;
         let given = section.next(hash, self.secret, self.most);
         if !section.is_asked && given.is_none_or(|given| given.left < self.step) {
-            section.is_asked = true;
-            self.wake.notify_one();
+            if section.bound() < LAST_NUMBER {
+                section.is_asked = true;
+                self.wake.notify_one();
+            } else if given.is_none() {
+                return Err(Lacks::End);
+            }
         }
-        let Given { number, evicted, .. } = given?;
+        let Given { number, evicted, .. } = given.ok_or(Lacks::Bound)?;
         if evicted > 0 {
             self.counts.evicted.fetch_add(evicted as u64, Ordering::Relaxed);
         }
-        Some(number)
+        Ok(number)
     }
 
     /// The shard, and the section in it.
@@ -480,8 +486,10 @@ impl Shared {
 
     /// What a call is told at once: waiting does not help.
     fn trouble_of(&self, lacks: &Lacks) -> Option<Error> {
-        if matches!(lacks, Lacks::Lease) {
-            self.wake.notify_one();
+        match lacks {
+            Lacks::Lease => self.wake.notify_one(),
+            Lacks::Bound => {}
+            Lacks::End => return Some(self.why(lacks)),
         }
         let state = lock(&self.state);
         state.failed.or(state.trouble.filter(|trouble| trouble.is_final).map(|trouble| trouble.error))
@@ -489,6 +497,10 @@ impl Shared {
 
     /// Why a call that does not wait any more has no number.
     fn why(&self, lacks: &Lacks) -> Error {
+        if matches!(lacks, Lacks::End) {
+            let why = format!("the section of this key has reached its end, {LAST_NUMBER}");
+            return self.error(ErrorCode::CounterUnavailable, &why);
+        }
         let state = lock(&self.state);
         if let Some(error) = state.failed.or(state.trouble.map(|trouble| trouble.error)) {
             return error;
@@ -499,7 +511,7 @@ impl Shared {
             Lacks::Lease => {
                 (ErrorCode::LeaseLost, "its lease has run out, and the store has not answered yet")
             }
-            Lacks::Bound => (
+            Lacks::Bound | Lacks::End => (
                 ErrorCode::CounterUnavailable,
                 "its section has come to its bound, and the store has not moved it yet",
             ),

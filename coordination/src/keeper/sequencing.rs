@@ -49,8 +49,6 @@ pub(super) struct Task {
 /// Why there is no record.
 enum Fault {
     Store(StoreError),
-    /// The store has lost what this process wrote.
-    Behind,
     OtherSections(usize),
     OtherHash(String),
     /// Others write to it: this process is about to lose its lease, or lost it.
@@ -257,10 +255,7 @@ impl Task {
                 };
                 self.check(&before)?;
                 if let Some(known) = self.known.as_ref().filter(|known| is_below(&before, known)) {
-                    // Under a lease that was not lost in between nobody else has given numbers: these bounds are right.
-                    if !self.is_loaded {
-                        return Err(Fault::Behind);
-                    }
+                    // Whoever gave numbers since: above both is none of theirs and none of this process's.
                     has_lost_writes = true;
                     for (found, &known) in before.bounds.iter_mut().zip(&known.bounds) {
                         *found = known.max(*found);
@@ -282,7 +277,8 @@ impl Task {
         self.known = Some(new);
         if has_lost_writes {
             let what = format!(
-                "{} had lost writes: its bounds are put back, above all numbers",
+                "{} had lost writes: its bounds are above all numbers of this process again. Others may have repeated some in \
+                 between",
                 self.shared.address
             );
             self.tell(Kind::WritesLost, &what);
@@ -383,13 +379,6 @@ impl Task {
             Fault::Contended => {
                 let why = format!("others were faster each time at {address}");
                 self.trouble(Kind::StoreUnreachable, unavailable, false, &why)
-            }
-            Fault::Behind => {
-                let why = format!(
-                    "{address} has lost writes: its bounds are below numbers that this process gave before it lost its lease. \
-                     Write bounds to the record that are above all numbers in use, and open the sequences again"
-                );
-                self.trouble(Kind::CounterStopped, unavailable, true, &why)
             }
             Fault::OtherSections(found) => {
                 let why = format!(

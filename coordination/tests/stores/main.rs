@@ -1,6 +1,7 @@
-//! Each store against the histories of `suite.rs` and `counters.rs`, and what is particular to it.
+//! Each store against the histories of `suite.rs` and `counters.rs` and `sequences.rs`, and what is particular to it.
 
 mod counters;
+mod sequences;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod suite;

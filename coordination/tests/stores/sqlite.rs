@@ -61,6 +61,7 @@ fn every_history_of_counters() {
     block(counters::made(&|| open(&path), &counters::counter("first"), &counters::record(7)));
     assert!(listing().is_new);
     counters::all(&|| open(&path));
+    crate::sequences::all(&|| open(&path));
     assert!(!listing().is_new);
     let shown: (String, String, i64, bool) = Connection::open(&path)
         .unwrap()
@@ -79,6 +80,7 @@ fn many_make_the_table_of_counters_at_once() {
     for _ in 0..5 {
         let fresh = Fresh::new();
         counters::one_of_many_makes_it(&|| open(&fresh.path()));
+        crate::sequences::one_of_many_makes_it(&|| open(&fresh.path()));
     }
 }
 
