@@ -90,9 +90,17 @@ pub(crate) struct Shared {
 struct State {
     /// Counts what follows: a bound, a renewal, a failure.
     changes: u64,
-    trouble: Option<Trouble>,
+    /// Why there is no lease, and why no later bound, when the store was last asked.
+    lease: Option<Trouble>,
+    bounds: Option<Trouble>,
     has_opened: bool,
     failed: Option<Error>,
+}
+
+impl State {
+    fn trouble(&self, lacks: &Lacks) -> Option<Trouble> {
+        if matches!(lacks, Lacks::Lease) { self.lease.or(self.bounds) } else { self.bounds }
+    }
 }
 
 /// Why there are no numbers.
@@ -492,7 +500,7 @@ impl Shared {
             Lacks::End => return Some(self.why(lacks)),
         }
         let state = lock(&self.state);
-        state.failed.or(state.trouble.filter(|trouble| trouble.is_final).map(|trouble| trouble.error))
+        state.failed.or(state.trouble(lacks).filter(|trouble| trouble.is_final).map(|trouble| trouble.error))
     }
 
     /// Why a call that does not wait any more has no number.
@@ -502,7 +510,7 @@ impl Shared {
             return self.error(ErrorCode::CounterUnavailable, &why);
         }
         let state = lock(&self.state);
-        if let Some(error) = state.failed.or(state.trouble.map(|trouble| trouble.error)) {
+        if let Some(error) = state.failed.or(state.trouble(lacks).map(|trouble| trouble.error)) {
             return error;
         }
         drop(state);
@@ -539,14 +547,19 @@ impl Shared {
         self.change(|state| {
             if elapsed_ms > 0 {
                 state.has_opened = true;
-                state.trouble = None;
+                state.lease = None;
             }
         });
     }
 
-    /// For the task: why there is no lease, or no later bound.
-    pub(crate) fn tell_trouble(&self, trouble: Option<Trouble>) {
-        self.change(|state| state.trouble = trouble);
+    /// For the task: why there is no lease, or will be none.
+    pub(crate) fn has_no_lease(&self, trouble: Trouble) {
+        self.change(|state| state.lease = Some(trouble));
+    }
+
+    /// For the task: why there are no later bounds.
+    pub(crate) fn has_no_bounds(&self, trouble: Trouble) {
+        self.change(|state| state.bounds = Some(trouble));
     }
 
     pub(crate) fn fail(&self, error: Error) {
@@ -585,7 +598,7 @@ impl Shared {
             }
         }
         self.counts.moves.fetch_add(1, Ordering::Relaxed);
-        self.change(|state| state.trouble = None);
+        self.change(|state| state.bounds = None);
     }
 
     /// For the task: no more numbers; how far each section counted.

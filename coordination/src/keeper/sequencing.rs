@@ -355,12 +355,11 @@ impl Task {
             Refusal::Store(_) if self.held.is_some() => ErrorCode::LeaseLost,
             _ => ErrorCode::LeaseUnavailable,
         };
-        // While the lease lasts it says nothing about the numbers.
-        if Clocks.elapsed_ms() < self.until_ms && self.is_loaded {
-            self.warn(kind, &why);
-            return Trouble { error: self.shared.error(code, &why), is_final };
-        }
-        self.trouble(kind, code, is_final, &why)
+        self.warn(kind, &why);
+        let trouble = Trouble { error: self.shared.error(code, &why), is_final };
+        // Calls are told once it has run out.
+        self.shared.has_no_lease(trouble);
+        trouble
     }
 
     /// Why there is no later bound, for calls and the log.
@@ -400,7 +399,7 @@ impl Task {
     fn trouble(&mut self, kind: Kind, code: ErrorCode, is_final: bool, why: &str) -> Trouble {
         self.warn(kind, why);
         let trouble = Trouble { error: self.shared.error(code, why), is_final };
-        self.shared.tell_trouble(Some(trouble));
+        self.shared.has_no_bounds(trouble);
         trouble
     }
 

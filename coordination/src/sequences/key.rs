@@ -79,7 +79,7 @@ impl TryFrom<i128> for SequenceKey<'_> {
         Err(Error::from_outside(
             ErrorCode::InvalidOption,
             &format!(
-                "key={integer}; an integer is from {} to {}, and anything else is a text",
+                "key is {integer}; an integer is from {} to {}, and anything else is a text",
                 i64::MIN,
                 u64::MAX
             ),

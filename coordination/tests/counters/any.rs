@@ -20,6 +20,10 @@ impl Random {
         Self(seed)
     }
 
+    pub(crate) const fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
     pub(crate) const fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

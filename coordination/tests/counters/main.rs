@@ -22,6 +22,7 @@ mod network;
 mod process;
 mod refused;
 mod replicas;
+mod sequences;
 mod several;
 mod taker;
 mod waits;
@@ -31,13 +32,25 @@ pub(crate) trait Forgets: backend::Backend {
     fn forget(&self);
 }
 
+/// A store that can lose what it has of sequences.
+pub(crate) trait ForgetsSequences: backend::Backend {
+    fn forget_sequences(&self);
+}
+
 /// The tests of any store, and of any server, on one.
 macro_rules! stores {
-    ($($store:ident: $backend:ty, |$this:ident| $forget:expr $(, $network:ident)?;)*) => {$(
+    ($($store:ident: $backend:ty, |$this:ident| $forget:expr, $sequences:expr $(, $network:ident)?;)*) => {$(
         impl crate::Forgets for $backend {
             fn forget(&self) {
                 let $this = self;
                 $forget;
+            }
+        }
+
+        impl crate::ForgetsSequences for $backend {
+            fn forget_sequences(&self) {
+                let $this = self;
+                $sequences;
             }
         }
 
@@ -52,6 +65,23 @@ macro_rules! stores {
             stores!(tests any: blocks_beside_numbers give_back_raced_by_others
                 two_by_turns_with_a_step_of_1 processes_are_killed_for_ten_seconds);
             stores!(tests process: forked_processes_take_their_own the_end_of_all_numbers);
+
+            mod sequences {
+                use super::{Store, shared};
+
+                stores!(tests sequences: owners_come_and_go each_key_counts_for_itself a_key_has_its_last_number
+                    a_child_has_none);
+
+                #[test]
+                fn a_store_that_stops_and_one_that_dies() {
+                    crate::sequences::a_store_that_stops_and_one_that_dies::<Store>();
+                }
+
+                #[test]
+                fn a_store_that_forgets() {
+                    crate::sequences::a_store_that_forgets::<Store>();
+                }
+            }
 
             #[test]
             #[ignore = "it takes a minute"]
@@ -91,10 +121,16 @@ macro_rules! stores {
 }
 
 stores! {
-    sqlite: crate::backend::Sqlite, |it| rusqlite::Connection::open(it.path()).unwrap().execute_batch("DELETE FROM polyflake_counters").unwrap();
-    redis: crate::servers::redis::Redis, |it| it.cli(&["FLUSHALL"]), network;
-    postgres: crate::servers::postgres::Postgres, |it| it.sql("test", "DELETE FROM polyflake_counters"), network;
-    mariadb: crate::servers::mariadb::MariaDb, |it| it.sql("DELETE FROM test.polyflake_counters"), network;
-    etcd: crate::servers::etcd::Etcd, |it| it.ctl(&["del", "", "--prefix"]), network;
-    zookeeper: crate::servers::zookeeper::Zookeeper, |it| it.cli(&["deleteall /polyflake"]), network;
+    sqlite: crate::backend::Sqlite, |it| rusqlite::Connection::open(it.path()).unwrap().execute_batch("DELETE FROM polyflake_counters").unwrap(),
+        rusqlite::Connection::open(it.path()).unwrap().execute_batch("DELETE FROM polyflake_sequences").unwrap();
+    redis: crate::servers::redis::Redis, |it| it.cli(&["FLUSHALL"]),
+        it.cli(&["FLUSHALL"]), network;
+    postgres: crate::servers::postgres::Postgres, |it| it.sql("test", "DELETE FROM polyflake_counters"),
+        it.sql("test", "DELETE FROM polyflake_sequences"), network;
+    mariadb: crate::servers::mariadb::MariaDb, |it| it.sql("DELETE FROM test.polyflake_counters"),
+        it.sql("DELETE FROM test.polyflake_sequences"), network;
+    etcd: crate::servers::etcd::Etcd, |it| it.ctl(&["del", "", "--prefix"]),
+        it.ctl(&["del", "", "--prefix"]), network;
+    zookeeper: crate::servers::zookeeper::Zookeeper, |it| it.cli(&["deleteall /polyflake"]),
+        it.cli(&["deleteall /polyflake"]), network;
 }

@@ -25,7 +25,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// Forks. The child does something and ends; whether it succeeded is its status.
-fn fork(child: impl FnOnce() + std::panic::UnwindSafe) -> libc::pid_t {
+pub(crate) fn fork(child: impl FnOnce() + std::panic::UnwindSafe) -> libc::pid_t {
     // SAFETY: the child uses no lock that another thread of this one may hold: those are the keeper's and the counter's, which it
     // leaves alone, and the heap's, which the C library sees to.
     #[allow(unsafe_code)]
@@ -43,7 +43,7 @@ fn fork(child: impl FnOnce() + std::panic::UnwindSafe) -> libc::pid_t {
 }
 
 /// Waits for a child, which succeeds.
-fn join(pid: libc::pid_t) {
+pub(crate) fn join(pid: libc::pid_t) {
     let mut status = 0;
     // SAFETY: `status` is there.
     #[allow(unsafe_code)]

@@ -3,6 +3,7 @@
 use super::counters::{Change, Paths, There};
 use super::{ZookeeperStore, name};
 use crate::store::{SequencesName, SequencesRecord, StoreError};
+use crate::stores::counter_record::{ROUNDS, contended, pause};
 use crate::stores::sequences_record::{self, NOT_TO_KEEP};
 
 impl ZookeeperStore {
@@ -33,10 +34,17 @@ impl ZookeeperStore {
     ) -> Result<bool, StoreError> {
         let text = sequences_record::write(new).ok_or_else(|| self.client.refused(NOT_TO_KEEP))?;
         let paths = self.sequences_paths(name);
-        let (there, record) = self.sequences_at(&paths).await?;
-        if record.map(|record| record.version) != expected {
-            return Ok(false);
+        // Others may make the znodes above it, too.
+        for round in 0..ROUNDS {
+            let (there, record) = self.sequences_at(&paths).await?;
+            if record.map(|record| record.version) != expected {
+                return Ok(false);
+            }
+            if self.change_record(&paths, there, Change::Write(text.clone())).await? {
+                return Ok(true);
+            }
+            pause(round).await;
         }
-        self.change_record(&paths, there, Change::Write(text)).await
+        Err(self.client.unreachable(&contended(&paths.record)))
     }
 }

@@ -1,0 +1,468 @@
+//! Sequences: one process at a time, whichever way it ends, and keys that leave memory and come back.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::BufRead as _;
+use std::sync::Arc;
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use nix::time::{ClockId, clock_gettime};
+use polyflake::{Error, ErrorCode};
+use polyflake_coordination::{
+    Address, SequenceKey, Sequences, SequencesName, SequencesOptions, SequencesRecord, stores,
+};
+use rustix::process::Signal;
+
+use crate::ForgetsSequences;
+use crate::any::Random;
+use crate::backend::Backend;
+use crate::holder::{Holder, Journal, Journals};
+use crate::process::{fork, join};
+
+/// How many keys the processes of a test count.
+const KEYS: u64 = 40;
+
+fn options(settings: &str) -> SequencesOptions {
+    let (name, settings) = settings.split_once('\n').unwrap_or((settings, ""));
+    settings.lines().fold(SequencesOptions::new(name), |options, line| {
+        let (option, value) = line.split_once('=').unwrap();
+        options.set(option, value)
+    })
+}
+
+/// What [`options`] reads.
+fn settings(name: &str, address: &str, more: &[&str]) -> String {
+    more.iter().fold(format!("{name}\nstore={address}"), |all, setting| format!("{all}\n{setting}"))
+}
+
+fn open(name: &str, address: &str, more: &[&str]) -> Result<Sequences, Error> {
+    options(&settings(name, address, more)).open()
+}
+
+/// The time that all processes of this machine have.
+fn now_ns() -> i64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap();
+    now.tv_sec() * 1_000_000_000 + now.tv_nsec()
+}
+
+/// Texts and integers by turns.
+fn next(sequences: &Sequences, key: u64) -> Result<u64, Error> {
+    if key % 2 == 0 { sequences.next_id(key) } else { sequences.next_id(&format!("key-{key}")) }
+}
+
+/// Counts keys until the sequences are closed, and writes down what they got, and between when and when.
+fn stream(sequences: &Sequences, journal: &Journal, thread: u64) {
+    let mut random = Random::of(u64::from(std::process::id()) * 100 + thread);
+    let mut last_error = None;
+    loop {
+        let keys: Vec<u64> = (0..10).map(|_| random.below(KEYS)).collect();
+        let begun = now_ns();
+        let result: Result<Vec<u64>, Error> = if thread % 2 == 0 {
+            keys.iter().map(|&key| next(sequences, key)).collect()
+        } else {
+            let texts: Vec<_> = keys.iter().map(|key| format!("key-{key}")).collect();
+            let of = |(key, text): (&u64, &'static str)| -> SequenceKey<'static> {
+                if key % 2 == 0 { (*key).into() } else { text.into() }
+            };
+            let texts = texts.into_iter().map(|text| &*text.leak());
+            sequences.next_ids(keys.iter().zip(texts).map(of))
+        };
+        let ended = now_ns();
+        match result {
+            Ok(numbers) => {
+                let given = keys.iter().zip(numbers).map(|(key, number)| format!(" {key}={number}"));
+                journal.write(&format!("given {thread} {begun} {ended}{}", given.collect::<String>()));
+                last_error = None;
+            }
+            Err(error) if error.code() == ErrorCode::Closed => return,
+            Err(error) => {
+                if last_error.replace(error.code()) != Some(error.code()) {
+                    journal.error("error", &error);
+                }
+            }
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Opens sequences, as soon as no other process has them, and counts in four threads. `close` on its standard input ends it in
+/// good order, and the end of that input in the other way.
+#[test]
+#[ignore = "the other tests start it"]
+fn a_process() {
+    let Some((journal, settings)) = Journal::of_this_process() else { return };
+    let sequences = loop {
+        match options(&settings).open() {
+            Ok(sequences) => break Arc::new(sequences),
+            Err(error) if error.code() == ErrorCode::LeaseUnavailable => journal.error("waits", &error),
+            Err(error) => return journal.error("refused", &error),
+        }
+    };
+    journal.write("open");
+    let threads: Vec<_> = (0..4)
+        .map(|thread| {
+            let (sequences, journal) = (Arc::clone(&sequences), journal.clone());
+            thread::spawn(move || stream(&sequences, &journal, thread))
+        })
+        .collect();
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        if line == "close" {
+            sequences.close();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            journal.write("closed");
+            return;
+        }
+    }
+}
+
+/// A number that a key got, and between when and when.
+#[derive(Debug, Clone)]
+struct Given {
+    number: u64,
+    begun: i64,
+    ended: i64,
+    whose: String,
+}
+
+/// What the processes of a test wrote. One that was killed may not have finished its last line.
+fn texts(journals: &Journals) -> Vec<String> {
+    let paths = fs::read_dir(journals.folder()).unwrap().map(|entry| entry.unwrap().path());
+    let whole = |text: String| text.rfind('\n').map_or(String::new(), |end| text[..end].into());
+    paths.map(|path| whole(fs::read_to_string(path).unwrap())).collect()
+}
+
+/// All numbers of a test, by keys.
+fn given(journals: &Journals) -> HashMap<u64, Vec<Given>> {
+    let mut all: HashMap<u64, Vec<Given>> = HashMap::new();
+    for (process, text) in texts(journals).iter().enumerate() {
+        for line in text.lines().filter_map(|line| line.strip_prefix("given ")) {
+            let mut words = line.split(' ');
+            let mut next = || words.next().unwrap();
+            let (thread, begun, ended) = (next(), next().parse().unwrap(), next().parse().unwrap());
+            let whose = format!("process {process}, thread {thread}");
+            for (key, number) in words.map(|word| word.split_once('=').unwrap()) {
+                let given = Given { number: number.parse().unwrap(), begun, ended, whose: whose.clone() };
+                all.entry(key.parse().unwrap()).or_default().push(given);
+            }
+        }
+    }
+    all
+}
+
+/// No number of a key was given twice, and none that is lower was asked for after it. Returns how many there are.
+fn judge(journals: &Journals) -> usize {
+    let mut count = 0;
+    for (key, mut all) in given(journals) {
+        // Each thread's own, in its order.
+        let mut before: HashMap<&str, u64> = HashMap::new();
+        for given in &all {
+            let last = before.insert(&given.whose, given.number);
+            assert!(last.is_none_or(|last| last < given.number), "key {key}: {last:?}, then {given:?}");
+        }
+        all.sort_by_key(|given| given.number);
+        for pair in all.windows(2) {
+            assert!(pair[0].number < pair[1].number, "key {key}: {pair:?}");
+        }
+        let mut first_end: Option<&Given> = None;
+        for given in all.iter().rev() {
+            if let Some(higher) = first_end.filter(|higher| higher.ended < given.begun) {
+                panic!("key {key}: {given:?} after {higher:?}");
+            }
+            if first_end.is_none_or(|first| given.ended < first.ended) {
+                first_end = Some(given);
+            }
+        }
+        count += all.len();
+    }
+    count
+}
+
+fn start(journals: &Journals, settings: &str) -> Holder {
+    journals.start_with(settings, "sequences::a_process", &[])
+}
+
+/// The one whose journal grows.
+fn owner(all: &mut [Holder]) -> usize {
+    let deadline = Instant::now() + Duration::from_secs(90);
+    loop {
+        let count = |holder: &Holder| holder.lines().iter().filter(|line| line.starts_with("given ")).count();
+        let before: Vec<_> = all.iter().map(count).collect();
+        sleep(Duration::from_millis(200));
+        if let Some(at) = (0..all.len()).find(|&at| count(&all[at]) > before[at] + 3) {
+            return at;
+        }
+        let texts = || all.iter().map(Holder::text).collect::<Vec<_>>().join("\n---\n");
+        assert!(Instant::now() < deadline, "nobody counts:\n{}", texts());
+    }
+}
+
+pub(crate) fn owners_come_and_go(store: &impl Backend) {
+    let journals = Journals::new();
+    let begin = |label: usize| {
+        let address = store.address(&format!("namespace=come-and-go&ttl=3s&wait=1s&label=process-{label}"));
+        // Keys leave all the time, and bounds move often.
+        start(
+            &journals,
+            &settings("inbox", &address, &["sections=4", "step=200", "max_keys=16", "max_wait_ms=500"]),
+        )
+    };
+    let mut all: Vec<_> = (0..3).map(begin).collect();
+    for round in 0..6 {
+        let at = owner(&mut all);
+        match round % 3 {
+            // It does not know, when it wakes, that it was away.
+            0 => {
+                all[at].signal(Signal::STOP);
+                let mut others = std::mem::take(&mut all);
+                let stopped = others.remove(at);
+                owner(&mut others);
+                stopped.signal(Signal::CONT);
+                all = others;
+                all.insert(at, stopped);
+            }
+            1 => {
+                all[at].kill();
+                all[at] = begin(at + 10 * (round + 1));
+            }
+            _ => {
+                let mark = all[at].mark();
+                all[at].tell("close");
+                all[at].wait_for(mark, "closed");
+                all[at] = begin(at + 10 * (round + 1));
+            }
+        }
+    }
+    let last = owner(&mut all);
+    all[last].tell("close");
+    all[last].wait_for(Holder::start(), "closed");
+    drop(all);
+    // The others were told whose they are.
+    let is_told = |line: &str| line.starts_with("waits ") && line.contains("`process-");
+    assert!(texts(&journals).iter().any(|text| text.lines().any(is_told)));
+    let count = judge(&journals);
+    println!("{}: {count} numbers of {KEYS} keys", store.url().split(':').next().unwrap());
+    assert!(count > 1_000, "{count}");
+}
+
+pub(crate) fn each_key_counts_for_itself(store: &impl Backend) {
+    let address = store.address("ttl=15s");
+    let take = |sequences: &Sequences, keys: &[&str]| sequences.next_ids(keys.iter().copied()).unwrap();
+    let inbox = open("keys", &address, &[]).unwrap();
+    assert_eq!(take(&inbox, &["alice", "bob", "alice", "alice", "bob"]), [1, 1, 2, 3, 2]);
+    assert_eq!(
+        (inbox.next_id("5"), inbox.next_id(5), inbox.next_id("5"), inbox.next_id(-5)),
+        (Ok(1), Ok(1), Ok(2), Ok(1))
+    );
+    // Two of one name are one, and one goes on when the other is closed.
+    let other = open("keys", &address, &[]).unwrap();
+    assert_eq!((other.next_id("bob"), inbox.try_next_id("alice"), inbox.name()), (Ok(3), Ok(4), "keys"));
+    other.close();
+    assert_eq!(other.next_id("bob").unwrap_err().code(), ErrorCode::Closed);
+    let stats = inbox.stats().unwrap();
+    assert_eq!((stats.keys, stats.evicted, stats.moves, stats.waits), (5, 0, 1, 0));
+    assert!((1..=15_000).contains(&stats.time_left_ms), "{stats:?}");
+    // With other options it is not that one.
+    for (more, says) in
+        [("sections=7", "sections=1024, step=10000"), ("step=7", "not with sections=1024, step=7")]
+    {
+        let error = open("keys", &address, &[more]).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidOption);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    inbox.close();
+    // Closed, so that nothing is skipped; and opened with another number of sections.
+    let error = open("keys", &address, &["sections=7"]).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidOption);
+    assert!(error.to_string().contains("has 1024 sections of it, and 7 are asked for"), "{error}");
+    let inbox = open("keys", &address, &["max_keys=100"]).unwrap();
+    assert_eq!(take(&inbox, &["alice", "bob", "alice", "bob"]), [5, 4, 6, 5]);
+    // A batch of more keys than there is room for, and back.
+    let keys: Vec<String> = (0..3_000).map(|key| format!("user-{key}")).collect();
+    let mut last = vec![0; keys.len()];
+    for _ in 0..3 {
+        let numbers = inbox.next_ids(&keys).unwrap();
+        assert!(numbers.iter().zip(&last).all(|(now, before)| now > before));
+        last = numbers;
+    }
+    let stats = inbox.stats().unwrap();
+    assert!(stats.keys <= 1_024 && stats.evicted > 5_000, "{stats:?}");
+    inbox.close();
+    // A section's keys go on above its highest after a start.
+    let few = open("few", &address, &["sections=1"]).unwrap();
+    assert_eq!(take(&few, &["a", "a", "a", "b"]), [1, 2, 3, 1]);
+    few.close();
+    let few = open("few", &address, &["sections=1"]).unwrap();
+    assert_eq!(take(&few, &["b", "a", "b", "c"]), [4, 4, 5, 4]);
+    few.close();
+}
+
+pub(crate) fn a_key_has_its_last_number(store: &impl Backend) {
+    const LAST: u64 = i64::MAX as u64;
+    let address = store.address("ttl=15s");
+    let parsed = Address::parse(&address).unwrap();
+    let name = SequencesName { namespace: "default".into(), name: "last".into() };
+    let record = SequencesRecord { version: 7, hash: "xxh3-64".into(), bounds: vec![LAST - 3] };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let put = |name: &SequencesName, record: &SequencesRecord| {
+        let mut store = stores::open(&parsed).unwrap();
+        assert!(runtime.block_on(store.put_sequences(name, None, record)).unwrap());
+    };
+    put(&name, &record);
+    let sequences = open("last", &address, &["sections=1"]).unwrap();
+    assert_eq!(
+        sequences.next_ids(["a", "b", "a", "a", "a"]).unwrap_err().code(),
+        ErrorCode::CounterUnavailable
+    );
+    // The fourth `a` had none; what was taken before is lost.
+    assert_eq!(sequences.next_id("b"), Ok(LAST - 1));
+    assert_eq!(sequences.next_id("b"), Ok(LAST));
+    for key in ["b", "a"] {
+        let error = sequences.next_id(key).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::CounterUnavailable);
+        assert!(error.to_string().contains("has reached its end, 9223372036854775807"), "{error}");
+    }
+    sequences.close();
+    let sequences = open("last", &address, &["sections=1"]).unwrap();
+    assert_eq!(sequences.try_next_id("a").unwrap_err().code(), ErrorCode::CounterUnavailable);
+    sequences.close();
+    // Of a program with another hash.
+    let name = SequencesName { name: "other-hash".into(), ..name.clone() };
+    let other = SequencesRecord { hash: "md5".into(), ..record };
+    put(&name, &other);
+    let error = open("other-hash", &address, &["sections=1"]).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidOption);
+    assert!(
+        error.to_string().contains(r#"by the hash "md5", and this program knows "xxh3-64" only"#),
+        "{error}"
+    );
+}
+
+pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
+    let mut store = B::begin();
+    let address = format!("{}&label=me", store.address("ttl=6s"));
+    let inbox = open("inbox", &address, &["step=1000000", "max_wait_ms=300"]).unwrap();
+    let mut last = inbox.next_id("alice").unwrap();
+    for is_killed in [false, true] {
+        if !is_killed {
+            store.pause();
+        } else if !store.kill() {
+            break;
+        }
+        let stopped = Instant::now();
+        // For the rest of its time nobody notices; then it stops, since another may have it.
+        let error = loop {
+            match inbox.next_id("alice") {
+                Ok(number) => {
+                    assert!(number > last);
+                    last = number;
+                    sleep(Duration::from_millis(10));
+                }
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.code(), ErrorCode::LeaseLost, "{error}");
+        assert!(error.to_string().contains("the store cannot be reached"), "{error}");
+        assert!(stopped.elapsed() < Duration::from_secs(60));
+        assert_eq!(inbox.try_next_id("alice").unwrap_err().code(), ErrorCode::LeaseLost);
+        if is_killed {
+            store.start_again();
+        } else {
+            store.resume();
+        }
+        // By itself.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let number = loop {
+            match inbox.next_id("alice") {
+                Ok(number) => break number,
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+        };
+        assert!(number > last);
+        last = number;
+    }
+    inbox.close();
+}
+
+pub(crate) fn a_store_that_forgets<B: ForgetsSequences>() {
+    let store = B::begin();
+    let journals = Journals::new();
+    let settings =
+        settings("inbox", &store.address("ttl=3s"), &["sections=4", "step=50", "max_wait_ms=1000"]);
+    let mut process = start(&journals, &settings);
+    for _ in 0..2 {
+        owner(std::slice::from_mut(&mut process));
+        let mark = process.mark();
+        store.forget_sequences();
+        process.wait_for(mark, "event writes_lost");
+    }
+    owner(std::slice::from_mut(&mut process));
+    let mark = process.mark();
+    process.tell("close");
+    process.wait_for(mark, "closed");
+    assert!(judge(&journals) > 100);
+}
+
+pub(crate) fn a_child_has_none(store: &impl Backend) {
+    let journals = Journals::new();
+    journals.run(
+        &settings("forked", &store.address("ttl=15s&label=the-parent&wait=20s"), &[]),
+        "sequences::forks",
+    );
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn forks() {
+    let Some((_, settings)) = Journal::of_this_process() else { return };
+    let sequences = options(&settings).open().unwrap();
+    assert_eq!(sequences.next_id("alice"), Ok(1));
+    let of_child = std::panic::AssertUnwindSafe((&sequences, &settings));
+    join(fork(move || {
+        let (sequences, settings) = *of_child;
+        for result in
+            [sequences.next_id("alice"), sequences.try_next_id(5), sequences.stats().map(|it| it.keys)]
+        {
+            assert_eq!(result.unwrap_err().code(), ErrorCode::Forked);
+        }
+        // It is another process, as any.
+        let error = options(&settings.replace("wait=20s", "wait=0s")).open().unwrap_err();
+        assert_eq!(error.code(), ErrorCode::LeaseUnavailable);
+        assert!(error.to_string().contains("`the-parent` has the lease"), "{error}");
+        sequences.close();
+    }));
+    assert_eq!(sequences.next_id("alice"), Ok(2));
+    sequences.close();
+}
+
+#[test]
+fn options_that_cannot_be_are_refused() {
+    let new = |name: &str| SequencesOptions::new(name).store("sqlite:///nowhere/x.db");
+    for (options, says) in [
+        (SequencesOptions::new("a"), "store is missing"),
+        (new(""), "the name of the sequences has 0 characters; it takes 1 to 100"),
+        (new(&"n".repeat(1_000)), "has 1000 characters"),
+        (new("a\nb"), "has a control character"),
+        (new("a").store("sqlite:///x"), "store is given twice"),
+        (SequencesOptions::new("a").store("mysql://h/d?schema=leaf"), "schema is for counters"),
+        (SequencesOptions::new("a").store("nothing"), "store: a store's address is a URL"),
+        (new("a").sections(0), "sections is 0; it takes a whole number from 1 to 16384"),
+        (new("a").sections(16_385), "sections is 16385"),
+        (new("a").step(0), "step is 0"),
+        (new("a").set("step", "1099511627776"), "step is 1099511627776"),
+        (new("a").set("step", "auto"), "step"),
+        (new("a").max_keys(0), "max_keys is 0"),
+        (new("a").set_camel_case("maxKeys", "-1"), "maxKeys is -1"),
+        (new("a").set("max_wait_ms", "4294967296"), "max_wait_ms is 4294967296"),
+        (
+            new("a").set("maxKeys", "1"),
+            "no option is called \"maxKeys\"; there are store, sections, step, max_keys and max_wait_ms",
+        ),
+    ] {
+        let error = options.open().unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidOption, "{says}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
