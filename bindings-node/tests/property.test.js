@@ -172,10 +172,14 @@ describe("texts", () => {
     assert.equal(formatId(id), String(id));
     assert.equal(formatId(id, "hex"), id.toString(16));
     assert.equal(formatId(id, "base36"), id.toString(36));
-    const bits = ((id >> 16n) << 80n) | (8n << 76n) | (((id >> 4n) & 0xfffn) << 64n) | (2n << 62n) | ((id & 15n) << 58n);
+    const bits =
+      ((id >> 16n) << 80n) | (8n << 76n) | (((id >> 4n) & 0xfffn) << 64n) | (2n << 62n) | ((id & 15n) << 58n);
     assert.equal(
       formatId(id, "uuid"),
-      bits.toString(16).padStart(32, "0").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-"),
+      bits
+        .toString(16)
+        .padStart(32, "0")
+        .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-"),
     );
   });
 
