@@ -6,7 +6,7 @@ import { duration, fromNow } from "./words.js";
 /** @import { Decoded, Format, Layout, PolyflakeError } from "./polyflake.js" */
 
 /** @type {readonly Format[]} */
-export const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62"];
+export const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"];
 
 /**
  * @typedef {object} Reading
@@ -73,7 +73,7 @@ export function readings(text, layouts, now) {
     if (format === "hex" && prefixed) return 0;
     if (format === "decimal") return 1;
     const likelihood = fits.length === 0 ? LIKELIHOODS.length : LIKELIHOODS.indexOf(first(fits).likelihood);
-    const asWritten = formatId(id, format) === (format === "hex" ? text.toLowerCase() : text);
+    const asWritten = formatId(id, format) === (["hex", "uuid"].includes(format) ? text.toLowerCase() : text);
     return 2 + 2 * likelihood + (asWritten ? 0 : 1);
   };
   const ranks = new Map(found.map((reading) => [reading, rank(reading)]));

@@ -178,7 +178,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
 
     test("every text format reads back and can be copied", async () => {
       await idInput().fill(TWITTER);
-      for (const format of ["decimal", "hex", "base32", "base36", "base58", "base62"]) {
+      for (const format of ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"]) {
         const text = formatId(TWITTER, format);
         assert.equal(
           await answer().locator("dt", { hasText: format }).locator("xpath=..").locator("code").innerText(),

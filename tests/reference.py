@@ -9,6 +9,7 @@ Python's integers do not wrap or overflow, so every bound is written out where i
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -355,11 +356,17 @@ FORMATS = {
     "base36": TextFormat(DIGITS + LOWER, 13, dict(zip(UPPER, LOWER, strict=True))),
     "base58": TextFormat("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", 11, {}),
     "base62": TextFormat(DIGITS + UPPER + LOWER, 11, {}, fixed_width=True),
+    # Not digits of one base: see _uuid and _from_uuid.
+    "uuid": TextFormat(
+        DIGITS + "abcdef", 36, dict(zip("ABCDEF", "abcdef", strict=True)), fixed_width=True
+    ),
 }
 
 
 def format_id(id_: int, format_: str) -> str:
     how = _text_format(format_)
+    if format_ == "uuid":
+        return _uuid(id_)
     base, digits = len(how.alphabet), ""
     while id_ or not digits:
         id_, digit = divmod(id_, base)
@@ -371,6 +378,8 @@ def parse_id(text: str, format_: str) -> int:
     how = _text_format(format_)
     if not text:
         raise Refused("invalid_id", "an empty text")
+    if format_ == "uuid":
+        return _from_uuid(text)
     value = 0
     for position, character in enumerate(text, start=1):
         character = how.also.get(character, character)
@@ -380,6 +389,37 @@ def parse_id(text: str, format_: str) -> int:
         if position > how.longest or value > U64:
             raise Refused("invalid_id", "more than 64 bits", position=position)
     return value
+
+
+def _uuid(id_: int) -> str:
+    """An ID as a UUID of version 8: in the highest bits that are free, with 0 in the others."""
+    custom_a, rest = divmod(id_, 2**16)
+    custom_b, rest = divmod(rest, 2**4)
+    custom_c = rest << 58
+    version, variant = 8, 0b10
+    number = custom_a << 80 | version << 76 | custom_b << 64 | variant << 62 | custom_c
+    return str(uuid.UUID(int=number))
+
+
+def _from_uuid(text: str) -> int:
+    how = FORMATS["uuid"]
+    lower = "".join(how.also.get(character, character) for character in text)
+    tail = _uuid(0)
+    for position in range(1, len(lower) + 1):
+        # Whether an ID's UUID begins so.
+        whole = lower[:position] + tail[position:]
+        if not re.fullmatch("[0-9a-f-]{36}", whole) or _uuid(_bits_of_uuid(whole)) != whole:
+            raise Refused("invalid_id", "no ID's UUID begins so", position=position)
+    if len(lower) < how.longest:
+        raise Refused("invalid_id", "a UUID has 36 characters")
+    return _bits_of_uuid(lower)
+
+
+def _bits_of_uuid(text: str) -> int:
+    """The bits that an ID has in a UUID."""
+    number = int(text.replace("-", ""), 16)
+    above_version, above_variant = number >> 80, number >> 64 & 0xFFF
+    return (above_version << 16 | above_variant << 4 | number >> 58 & 0xF) & U64
 
 
 def _text_format(format_: str) -> TextFormat:

@@ -164,12 +164,13 @@ def test_text_formats() -> None:
         "base36",
         "base58",
         "base62",
+        "uuid",
     ]
     for name, text, written, _ in rows:
         assert code(text) == format_id(PUBLISHED_ID, code(name))  # type: ignore[arg-type]
         lengths = [len(format_id(id_, code(name))) for id_ in (0, 2**64 - 1)]  # type: ignore[arg-type]
         digits = f"{lengths[0]} to {lengths[1]}" if lengths[0] != lengths[1] else f"{lengths[0]}"
-        assert written.startswith(f"{digits} digits")
+        assert written.startswith(f"{digits} {'characters' if code(name) == 'uuid' else 'digits'}")
         assert ("sorts" in written) is (lengths[0] == lengths[1])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from uuid import RFC_4122, UUID
 
 import pytest
 import reference
@@ -171,6 +172,7 @@ def test_the_largest_id_in_every_format() -> None:
         "base36": "3w5e11264sgsf",
         "base58": "jpXCZedGfVQ",
         "base62": "LygHa16AHYF",
+        "uuid": "ffffffff-ffff-8fff-bc00-000000000000",
     }
     assert {name: reference.format_id(2**64 - 1, name) for name in largest} == largest
 
@@ -184,12 +186,29 @@ def test_the_largest_id_in_every_format() -> None:
         ("base32", "G000000000000", 13),
         ("base58", "10", 2),
         ("decimal", "", None),
+        ("uuid", "919108f7-52d1-4320-9bac-f847db4148a8", 15),
+        ("uuid", "ffffffff-ffff-8fff-fc00-000000000000", 20),
+        ("uuid", "ffffffff-ffff-8fff-bd00-000000000000", 21),
+        ("uuid", "ffffffff-ffff-8fff-bc00-000000000001", 36),
+        ("uuid", "ffffffff-ffff-8fff-bc00-0000000000000", 37),
+        ("uuid", "ffffffff-ffff-8fff-bc00-00000000000", None),
     ],
 )
 def test_invalid_texts(format_: str, text: str, position: int | None) -> None:
     with pytest.raises(Refused) as caught:
         reference.parse_id(text, format_)
     assert (caught.value.name, caught.value.position) == ("invalid_id", position)
+
+
+def test_a_uuid_is_of_version_8_and_sorts_as_its_id() -> None:
+    ids = sorted(
+        {0, *(2**bit for bit in range(64)), *(2**bit - 1 for bit in range(65))}
+        | {reference.mix(i) for i in range(1000)}
+    )
+    made = [UUID(reference.format_id(id_, "uuid")) for id_ in ids]
+    assert {(each.version, each.variant) for each in made} == {(8, RFC_4122)}
+    assert made == sorted(made, key=lambda each: each.bytes) == sorted(made, key=str)
+    assert [reference.parse_id(str(each).upper(), "uuid") for each in made] == ids
 
 
 # Generating --------------------------------------------------------------------------------------

@@ -444,7 +444,7 @@ def texts() -> Iterator[Case]:
     # The longest number of each width in each base, and the one after it.
     for how in FORMATS.values():
         top = len(how.alphabet) ** (how.longest - 1)
-        ids += [top - 1, top]
+        ids += [id_ for id_ in (top - 1, top) if id_ <= U64]
     for id_ in dict.fromkeys(ids):
         yield {"id": str(id_)} | {name: format_id(id_, name) for name in FORMATS}
 
@@ -488,6 +488,10 @@ TEXTS_READ = [
     ("base62", "Z"),
     ("base62", "0z"),
     ("base62", "LygHa16AHYF"),
+    # As SQL Server and others write it.
+    ("uuid", "FFFFFFFF-FFFF-8FFF-BC00-000000000000"),
+    ("uuid", "ffffffff-FFFF-8fFf-Bc00-000000000000"),
+    ("uuid", "0123ABCD-EF01-8234-A800-000000000000"),
 ]
 
 
@@ -546,12 +550,63 @@ TEXTS_REFUSED = [
     ("base62", "LygHa16AHYz"),
     ("base62", "M0000000000"),
     ("base62", "\u00e9"),
+    # Not all of it.
+    ("uuid", "1565a11f"),
+    ("uuid", "1565a11f-6217-8a00-8000-00000000000"),
+    # More than all of it.
+    ("uuid", "1565a11f-6217-8a00-8000-0000000000000"),
+    ("uuid", "1565a11f-6217-8a00-8000-000000000000-"),
+    ("uuid", "1565a11f-6217-8a00-8000-000000000000\n"),
+    # Hyphens elsewhere, or none, and what else is put around UUIDs.
+    ("uuid", "1565a11f62178a008000000000000000"),
+    ("uuid", "1565a11f6-217-8a00-8000-000000000000"),
+    ("uuid", "1565a11-f6217-8a00-8000-000000000000"),
+    ("uuid", "1565a11f-62178-a00-8000-000000000000"),
+    ("uuid", "1565a11f-6217-8a008-000-000000000000"),
+    ("uuid", "1565a11f-6217-8a00-80000-00000000000"),
+    ("uuid", "1565a11f\u20106217-8a00-8000-000000000000"),
+    ("uuid", "{1565a11f-6217-8a00-8000-000000000000}"),
+    ("uuid", "urn:uuid:1565a11f-6217-8a00-8000-000000000000"),
+    ("uuid", "1541815603606036480"),
+    # Not of version 8: the examples of RFC 9562, the nil and the max UUID.
+    ("uuid", "c232ab00-9414-11ec-b3c8-9f6bdeced846"),
+    ("uuid", "5df41881-3aed-3515-88a7-2f4a814cf09e"),
+    ("uuid", "919108f7-52d1-4320-9bac-f847db4148a8"),
+    ("uuid", "2ed6657d-e927-568b-95e1-2665a8aea6a2"),
+    ("uuid", "1ec9414c-232a-6b00-b3c8-9f6bdeced846"),
+    ("uuid", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"),
+    ("uuid", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F"),
+    ("uuid", "00000000-0000-0000-0000-000000000000"),
+    ("uuid", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
+    # Of version 8, but of others: the examples of RFC 9562.
+    ("uuid", "2489e9ad-2ee2-8e00-8ec9-32d5f69181c0"),
+    ("uuid", "5c146b14-3c52-8afd-938a-375d0df1fbf6"),
+    # Another variant.
+    ("uuid", "1565a11f-6217-8a00-0000-000000000000"),
+    ("uuid", "1565a11f-6217-8a00-7000-000000000000"),
+    ("uuid", "1565a11f-6217-8a00-c000-000000000000"),
+    ("uuid", "1565a11f-6217-8a00-F000-000000000000"),
+    # Something after the ID.
+    ("uuid", "1565a11f-6217-8a00-8100-000000000000"),
+    ("uuid", "1565a11f-6217-8a00-8d00-000000000000"),
+    ("uuid", "1565a11f-6217-8a00-8010-000000000000"),
+    ("uuid", "1565a11f-6217-8a00-8001-000000000000"),
+    ("uuid", "1565a11f-6217-8a00-8000-100000000000"),
+    ("uuid", "1565a11f-6217-8a00-8000-000000000001"),
+    ("uuid", "1565a11f-6217-8a00-8000-00000000000A"),
+    # Letters that are no digits.
+    ("uuid", "g565a11f-6217-8a00-8000-000000000000"),
+    ("uuid", "1565a11f-6217-8a00-8000-00000000000o"),
+    ("uuid", "\uff11565a11f-6217-8a00-8000-000000000000"),
+    # Two mistakes.
+    ("uuid", "1565a11f-6217-7a00-c000-000000000001"),
     # Formats that do not exist.
     ("base64", "1"),
     ("base16", "1"),
     ("", "1"),
     ("Hex", "1"),
     ("HEX", "1"),
+    ("UUID", "00000000-0000-8000-8000-000000000001"),
     ("base32 ", "1"),
 ]
 

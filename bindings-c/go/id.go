@@ -34,7 +34,7 @@ var (
 	_ IDGenerator = (*Counter)(nil)
 )
 
-// The formats of [ID.Format] and [ParseID]. Texts in Base32 and Base62 sort in the order of the IDs.
+// The formats of [ID.Format] and [ParseID]. Texts in Base32, Base62 and UUID sort in the order of the IDs.
 const (
 	Decimal = "decimal"
 	// Hex is written in lower case and read in either case.
@@ -47,12 +47,14 @@ const (
 	Base58 = "base58"
 	// Base62 uses 0-9A-Za-z, with 11 digits.
 	Base62 = "base62"
+	// UUID is a UUID of version 8, for columns of that type. It is written in lower case and read in either case.
+	UUID = "uuid"
 )
 
 // ParseID reads an ID in a format such as [Decimal], as written by [ID.Format] or by another program.
 //
-// It returns [ErrInvalidID] for an invalid character or a number of more than 64 bits, with the position in the message,
-// and [ErrInvalidOption] for an unknown format.
+// It returns [ErrInvalidID] for an invalid character, a number of more than 64 bits or a UUID that no ID is written as, with
+// the position in the message, and [ErrInvalidOption] for an unknown format.
 func ParseID(text, format string) (ID, error) {
 	detail := newDetail()
 	var id C.uint64_t

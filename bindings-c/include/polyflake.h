@@ -101,7 +101,7 @@
 /**
  * Enough bytes for the text of any ID and its NUL.
  */
-#define POLYFLAKE_ID_TEXT_SIZE 21
+#define POLYFLAKE_ID_TEXT_SIZE 37
 
 /**
  * Numbers that count up, each given once: 1, 2, 3 and so on. A store hands them out in segments, so that a number costs
@@ -1172,8 +1172,9 @@ const char *polyflake_status_message(polyflake_status status);
 
 /**
  * Writes an ID as text, with a NUL, into the capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always enough.
- * format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet) or "base62" (11
- * digits). Texts in base32 and base62 sort in the order of the IDs.
+ * format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62" (11
+ * digits) or "uuid" (a UUID of version 8, for columns of that type). Texts in base32, base62 and uuid sort in the order of the
+ * IDs.
  *
  * Returns POLYFLAKE_INVALID_OPTION for any other format, or if capacity is too small.
  */
@@ -1184,11 +1185,11 @@ polyflake_status polyflake_id_write(uint64_t id,
                                     struct polyflake_detail *detail);
 
 /**
- * Reads an ID from text, as written by polyflake_id_write or by other programs. Reads hex, base32 and base36 in upper
- * and lower case.
+ * Reads an ID from text, as written by polyflake_id_write or by other programs. Reads hex, base32, base36 and uuid in
+ * upper and lower case.
  *
- * Returns POLYFLAKE_INVALID_ID for an invalid character or a number of more than 64 bits, with the position in the
- * message, or POLYFLAKE_INVALID_OPTION for any other format.
+ * Returns POLYFLAKE_INVALID_ID for an invalid character, a number of more than 64 bits or a UUID that no ID is written as,
+ * with the position in the message, or POLYFLAKE_INVALID_OPTION for any other format.
  */
 polyflake_status polyflake_id_read(const char *text,
                                    const char *format,

@@ -8,11 +8,12 @@ use crate::layout::POLYFLAKE_NAME_SIZE;
 use crate::status::{Failure, given_text, guard, output, polyflake_detail, polyflake_status};
 
 /// Enough bytes for the text of any ID and its NUL.
-pub const POLYFLAKE_ID_TEXT_SIZE: usize = 21;
+pub const POLYFLAKE_ID_TEXT_SIZE: usize = 37;
 
 /// Writes an ID as text, with a NUL, into the capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always enough.
-/// format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet) or "base62" (11
-/// digits). Texts in base32 and base62 sort in the order of the IDs.
+/// format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62" (11
+/// digits) or "uuid" (a UUID of version 8, for columns of that type). Texts in base32, base62 and uuid sort in the order of the
+/// IDs.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION for any other format, or if capacity is too small.
 #[unsafe(no_mangle)]
@@ -31,11 +32,11 @@ pub unsafe extern "C" fn polyflake_id_write(
     })
 }
 
-/// Reads an ID from text, as written by polyflake_id_write or by other programs. Reads hex, base32 and base36 in upper
-/// and lower case.
+/// Reads an ID from text, as written by polyflake_id_write or by other programs. Reads hex, base32, base36 and uuid in
+/// upper and lower case.
 ///
-/// Returns POLYFLAKE_INVALID_ID for an invalid character or a number of more than 64 bits, with the position in the
-/// message, or POLYFLAKE_INVALID_OPTION for any other format.
+/// Returns POLYFLAKE_INVALID_ID for an invalid character, a number of more than 64 bits or a UUID that no ID is written as,
+/// with the position in the message, or POLYFLAKE_INVALID_OPTION for any other format.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_id_read(
     text: *const c_char,

@@ -4,9 +4,10 @@ import { core } from "./core.js";
 
 /**
  * How an ID is written: `decimal`; `hex`; `base32` (Crockford, always 13 digits, sorts as the IDs do); `base36`;
- * `base58` (Bitcoin's alphabet); `base62` (0-9A-Za-z, always 11 digits, sorts as the IDs do).
+ * `base58` (Bitcoin's alphabet); `base62` (0-9A-Za-z, always 11 digits, sorts as the IDs do); `uuid` (a UUID of version 8,
+ * for columns of that type, sorts as the IDs do).
  */
-export type Format = "decimal" | "hex" | "base32" | "base36" | "base58" | "base62";
+export type Format = "decimal" | "hex" | "base32" | "base36" | "base58" | "base62" | "uuid";
 
 let formats: Map<string, number> | undefined;
 
@@ -42,8 +43,8 @@ export function formatId(id: Integer, format: Format = "decimal"): string {
 }
 
 /**
- * Reads an ID from text; `format` is `decimal` by default. `base32` and `hex` accept upper and lower case, and
- * `base32` also accepts I and L as 1 and O as 0.
+ * Reads an ID from text; `format` is `decimal` by default. `base32`, `base36`, `hex` and `uuid` accept
+ * upper and lower case, and `base32` also accepts I and L as 1 and O as 0. A UUID that no ID is written as is refused.
  *
  * @throws {PolyflakeError} `INVALID_ID` with the position of the first wrong character, or `INVALID_OPTION` for an
  * unknown format.

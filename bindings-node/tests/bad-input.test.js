@@ -479,6 +479,12 @@ describe("texts", () => {
       ["65 bits of base58", "jpXCZedGfVR", "base58", 11],
       ["65 bits of base62", "LygHa16AHYG", "base62", 11],
       ["a dash", "a-", "base62", 2],
+      ["a UUID of version 4", "919108f7-52d1-4320-9bac-f847db4148a8", "uuid", 15],
+      ["a UUID of version 7", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "uuid", 15],
+      ["another variant", "1565a11f-6217-8a00-c000-000000000000", "uuid", 20],
+      ["another's UUID of version 8", "2489e9ad-2ee2-8e00-8ec9-32d5f69181c0", "uuid", 21],
+      ["no hyphens", "1565a11f62178a008000000000000000", "uuid", 9],
+      ["37 characters", "1565a11f-6217-8a00-8000-0000000000000", "uuid", 37],
     ],
     (text, format, position) => {
       assert.match(
@@ -489,7 +495,7 @@ describe("texts", () => {
   );
 
   test("an empty text", () => {
-    for (const format of ["decimal", "hex", "base32", "base36", "base58", "base62"]) {
+    for (const format of ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"]) {
       fails(() => parseId("", format), "INVALID_ID", "empty");
     }
   });

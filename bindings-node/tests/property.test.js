@@ -6,7 +6,7 @@ import { formatId, Layout, PolyflakeError, parseId, Snowflake } from "polyflake"
 import { assertRising, T } from "./support.js";
 
 const CASES = Number(process.env.POLYFLAKE_PROPERTY_CASES ?? 300);
-const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62"];
+const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"];
 const LATEST = 2n ** 63n - 1n;
 
 const holds = (name, ...parts) => {
@@ -172,10 +172,19 @@ describe("texts", () => {
     assert.equal(formatId(id), String(id));
     assert.equal(formatId(id, "hex"), id.toString(16));
     assert.equal(formatId(id, "base36"), id.toString(36));
+    const bits =
+      ((id >> 16n) << 80n) | (8n << 76n) | (((id >> 4n) & 0xfffn) << 64n) | (2n << 62n) | ((id & 15n) << 58n);
+    assert.equal(
+      formatId(id, "uuid"),
+      bits
+        .toString(16)
+        .padStart(32, "0")
+        .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-"),
+    );
   });
 
   holds("texts of equal length sort as their IDs do", ids, ids, (one, other) => {
-    for (const format of ["base32", "base62"]) {
+    for (const format of ["base32", "base62", "uuid"]) {
       assert.equal(formatId(one, format) < formatId(other, format), one < other);
     }
   });
@@ -190,7 +199,7 @@ describe("texts", () => {
       assert.equal(parseId(formatId(id, format), format), id);
     } catch (error) {
       assert.equal(error.code, "INVALID_ID");
-      assert.match(error.message, /position [1-9]|empty/);
+      assert.match(error.message, /position [1-9]|empty|this text has/);
     }
   });
 });

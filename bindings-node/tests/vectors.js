@@ -34,7 +34,7 @@ const CAMEL_CASE = {
   node_text: "node",
 };
 
-const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62"];
+const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"];
 const HELD_MS = 1656432460105n;
 
 function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseId }, vectors) {

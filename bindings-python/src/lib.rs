@@ -18,9 +18,11 @@ use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 
-/// Write an ID as text: ``decimal`` (the default), ``hex``, ``base32``, ``base36``, ``base58`` or ``base62``.
+/// Write an ID as text: ``decimal`` (the default), ``hex``, ``base32``, ``base36``, ``base58``, ``base62`` or
+/// ``uuid``.
 ///
-/// Texts in ``base32`` (Crockford, 13 digits) and ``base62`` (11 digits) sort in the order of the IDs.
+/// Texts in ``base32`` (Crockford, 13 digits), ``base62`` (11 digits) and ``uuid`` (a UUID of version 8, for columns of that
+/// type) sort in the order of the IDs.
 ///
 /// Raises:
 ///     InvalidIdError: if the ID does not fit 64 bits.
@@ -39,10 +41,11 @@ fn format_id(id: &Bound<'_, PyAny>, format: Option<&Bound<'_, PyAny>>) -> PyResu
 
 /// Read an ID from text, as written by format_id or by other programs. The default format is ``decimal``.
 ///
-/// ``hex``, ``base32`` and ``base36`` are read in upper and lower case.
+/// ``hex``, ``base32``, ``base36`` and ``uuid`` are read in upper and lower case.
 ///
 /// Raises:
-///     InvalidIdError: for an invalid character or a number of more than 64 bits. The message names the position.
+///     InvalidIdError: for an invalid character, a number of more than 64 bits, or a UUID that no ID is written as. The message
+///         names the position.
 ///     InvalidOptionError: if the format is unknown.
 ///
 /// >>> from polyflake import parse_id

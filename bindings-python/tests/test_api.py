@@ -12,6 +12,7 @@ import gc
 import itertools
 import pickle
 import threading
+import uuid
 import weakref
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -782,7 +783,9 @@ def test_a_cycle_through_the_clock_is_collected() -> None:
 # Texts and errors --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format", ["decimal", "hex", "base32", "base36", "base58", "base62"])
+@pytest.mark.parametrize(
+    "format", ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"]
+)
 @pytest.mark.parametrize("id", [0, 1, 38358284406638839, np.uint64(2**63), 2**64 - 1], ids=str)
 def test_texts_round_trip(id: Any, format: Any) -> None:
     text = format_id(id, format)
@@ -797,6 +800,18 @@ def test_texts() -> None:
     assert format_id(id=255, format="hex") == "ff"
     assert parse_id("o1226n064oj7q", "base32") == 38358284406638839
     assert parse_id(text="FF", format="hex") == 255
+
+
+def test_uuids_are_of_version_8_and_sort_as_the_ids_do() -> None:
+    ids = [0, 1, 15, 16, 2**16 - 1, 2**16, 38358284406638839, 2**63, 2**64 - 1]
+    made = [uuid.UUID(format_id(id, "uuid")) for id in ids]
+    assert {(each.version, each.variant) for each in made} == {(8, uuid.RFC_4122)}
+    assert made == sorted(made) == sorted(made, key=str)
+    assert [parse_id(str(each), "uuid") for each in made] == ids
+    with pytest.raises(
+        InvalidIdError, match="`4` at position 15 is not the version of an ID's UUID"
+    ):
+        parse_id(str(uuid.uuid4()), "uuid")
 
 
 ERRORS: list[tuple[int, str, str, type[Exception]]] = [

@@ -432,6 +432,12 @@ def test_an_id_outside_its_layout(id: int) -> None:
         ("jpXCZedGfVR", "base58", 11),
         ("LygHa16AHYG", "base62", 11),
         ("a-", "base62", 2),
+        ("919108f7-52d1-4320-9bac-f847db4148a8", "uuid", 15),
+        ("017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "uuid", 15),
+        ("1565a11f-6217-8a00-c000-000000000000", "uuid", 20),
+        ("2489e9ad-2ee2-8e00-8ec9-32d5f69181c0", "uuid", 21),
+        ("1565a11f62178a008000000000000000", "uuid", 9),
+        ("1565a11f-6217-8a00-8000-0000000000000", "uuid", 37),
         ("12\ud800", "decimal", 3),
     ],
     ids=lambda value: ascii(value)[:20],
@@ -441,7 +447,9 @@ def test_texts_that_are_not_ids(text: str, format: Any, position: int) -> None:
         parse_id(text, format)
 
 
-@pytest.mark.parametrize("format", ["decimal", "hex", "base32", "base36", "base58", "base62"])
+@pytest.mark.parametrize(
+    "format", ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"]
+)
 def test_an_empty_text(format: Any) -> None:
     with pytest.raises(InvalidIdError, match="empty"):
         parse_id("", format)

@@ -113,12 +113,12 @@ pub fn formats() -> Array {
 }
 
 /// The last text of `id_text`.
-struct LastText(Cell<[u8; 20]>);
+struct LastText(Cell<[u8; 36]>);
 
 // SAFETY: without the `atomics` feature, a module has one thread.
 unsafe impl Sync for LastText {}
 
-static LAST_TEXT: LastText = LastText(Cell::new([0; 20]));
+static LAST_TEXT: LastText = LastText(Cell::new([0; 36]));
 
 /// Where JavaScript reads the text of `id_text`: reading it there takes less time than passing a string.
 #[wasm_bindgen(js_name = textAddress)]
@@ -131,9 +131,8 @@ pub fn text_address() -> *const u8 {
 pub fn id_text(id: u64, format: usize) -> usize {
     let Some(format) = Format::ALL.get(format) else { return 0 };
     let text = format.write(id);
-    let mut bytes = [0; 20];
-    put(&mut bytes, text.bytes());
-    LAST_TEXT.0.set(bytes);
+    let places: &Cell<[u8]> = &LAST_TEXT.0;
+    places.as_slice_of_cells().iter().zip(text.bytes()).for_each(|(place, byte)| place.set(byte));
     text.len()
 }
 

@@ -6,7 +6,7 @@ use loom::sync::atomic::AtomicPtr;
 use portable_atomic::AtomicPtr;
 use portable_atomic::{AtomicU64, Ordering};
 
-use crate::error::{Error, error};
+use crate::error::Error;
 
 /// A pointer to the word that holds the limit, so that one comparison on the path of an ID serves for everything that
 /// ends it: the first ID, which is taken differently; `close`; a fork; the bound of a state file.
@@ -80,13 +80,19 @@ const fn address(word: &'static AtomicU64) -> *mut AtomicU64 {
 }
 
 /// The error of what the parent of this process had.
+#[cfg(feature = "std")]
 pub(crate) fn forked() -> Error {
-    const OR_STATE: &str =
-        if cfg!(feature = "std") { ", or give both the same state file from the first on" } else { "" };
-    error!(
+    crate::error::error!(
         Forked,
         "the parent process had this Snowflake, or one for the same IDs, before it forked, and two processes that share a \
-         node repeat IDs; build one after the fork, with a node that is this process's own%",
-        Text(OR_STATE)
+         node repeat IDs; build one after the fork, with a node that is this process's own, or give both the same state file \
+         from the first on"
     )
+}
+
+/// Without an operating system there is no parent, so nobody reads a longer message.
+#[cfg(not(feature = "std"))]
+pub(crate) fn forked() -> Error {
+    use crate::error::ErrorCode::Forked;
+    Error::new(Forked, Forked.message(), &[])
 }

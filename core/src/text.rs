@@ -4,8 +4,8 @@ use core::fmt;
 use core::ops::Deref;
 use core::str::FromStr;
 
-use crate::error::{Error, error};
-use crate::word::OwnedWord;
+use crate::error::{Error, ErrorCode, Value, error};
+use crate::word::{OwnedWord, at};
 
 /// A way to write an ID as text.
 ///
@@ -17,13 +17,19 @@ use crate::word::OwnedWord;
 /// | `base36` | 0-9a-z | 1 to 13 digits | both cases |
 /// | `base58` | Bitcoin: 1-9A-Za-z without I O l | 1 to 11 digits | the same |
 /// | `base62` | 0-9A-Za-z | always 11 digits: sorts as the IDs do | the same |
+/// | `uuid` | 0-9a-f | a UUID of version 8, always 36 characters: sorts as the IDs do | both cases |
 ///
-/// Reading takes fewer digits too, and leading zeros up to the format's longest text.
+/// Reading takes fewer digits too (not in a `uuid`), and leading zeros up to the format's longest text.
+///
+/// A `uuid` has the ID in the highest bits that version 8 of
+/// [RFC 9562](https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-8) leaves free, and 0 in the other 58. Reading refuses
+/// every other UUID.
 ///
 /// ```
 /// use polyflake::Format;
 /// assert_eq!(Format::Base32.write(38358284406638839).as_str(), "01226N0640J7Q");
 /// assert_eq!(Format::Base32.read("o1226n0640j7q")?, 38358284406638839);
+/// assert_eq!(Format::Uuid.write(38358284406638839).as_str(), "008846a8-0c40-848f-9c00-000000000000");
 /// assert!(Format::Hex.read("12g4").unwrap_err().to_string().contains("position 3"));
 /// # Ok::<(), polyflake::Error>(())
 /// ```
@@ -43,12 +49,14 @@ pub enum Format {
     Base58,
     /// Digits 0-9A-Za-z, 11 of them.
     Base62,
+    /// A UUID of version 8.
+    Uuid,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 6] =
-        [Self::Decimal, Self::Hex, Self::Base32, Self::Base36, Self::Base58, Self::Base62];
+    pub const ALL: [Self; 7] =
+        [Self::Decimal, Self::Hex, Self::Base32, Self::Base36, Self::Base58, Self::Base62, Self::Uuid];
 
     /// The format's name, such as `base32`.
     pub const fn name(self) -> &'static str {
@@ -59,6 +67,7 @@ impl Format {
             Self::Base36 => "base36",
             Self::Base58 => "base58",
             Self::Base62 => "base62",
+            Self::Uuid => "uuid",
         }
     }
 
@@ -66,7 +75,7 @@ impl Format {
     pub const fn alphabet(self) -> &'static str {
         match self {
             Self::Decimal => "0123456789",
-            Self::Hex => "0123456789abcdef",
+            Self::Hex | Self::Uuid => "0123456789abcdef",
             // https://www.crockford.com/base32.html
             Self::Base32 => "0123456789ABCDEFGHJKMNPQRSTVWXYZ",
             Self::Base36 => "0123456789abcdefghijklmnopqrstuvwxyz",
@@ -83,22 +92,23 @@ impl Format {
             Self::Hex => 16,
             Self::Base32 | Self::Base36 => 13,
             Self::Base58 | Self::Base62 => 11,
+            Self::Uuid => UUID.len(),
         }
     }
 
-    /// Whether every ID is written with all `max_len` digits, so that texts sort as their IDs do.
+    /// Whether every ID is written with all `max_len` characters, so that texts sort as their IDs do.
     pub const fn sorts(self) -> bool {
-        matches!(self, Self::Base32 | Self::Base62)
+        matches!(self, Self::Base32 | Self::Base62 | Self::Uuid)
     }
 
     /// Writes `id`. Never fails, never allocates.
     pub fn write(self, mut id: u64) -> Text {
-        let digits = self.alphabet().as_bytes();
         let shortest = if self.sorts() { self.max_len() } else { 1 };
         let mut text = Text { bytes: [0; LONGEST], start: LONGEST };
         while LONGEST - text.start < shortest || id > 0 {
             let Some(start) = text.start.checked_sub(1) else { break };
-            let (above, digit) = self.split(id);
+            let digits = self.digits_at(start).as_bytes();
+            let (above, digit) = self.split(id, digits.len() as u64);
             let digit = usize::try_from(digit).ok().and_then(|digit| digits.get(digit));
             if let (Some(place), Some(digit)) = (text.bytes.get_mut(start), digit) {
                 *place = *digit;
@@ -111,10 +121,12 @@ impl Format {
 
     /// What is above the last digit, and that digit. By constants, which processors do with a multiplication: a division
     /// takes ten times as long on some.
-    const fn split(self, id: u64) -> (u64, u64) {
+    const fn split(self, id: u64, base: u64) -> (u64, u64) {
         match self {
             Self::Decimal => (id / 10, id % 10),
             Self::Hex => (id / 16, id % 16),
+            // A power of two.
+            Self::Uuid => (id >> base.trailing_zeros(), id & (base - 1)),
             Self::Base32 => (id / 32, id % 32),
             Self::Base36 => (id / 36, id % 36),
             Self::Base58 => (id / 58, id % 58),
@@ -127,35 +139,63 @@ impl Format {
     /// # Errors
     ///
     /// `invalid_id`, with the position (counted from 1) of the first character that is not a digit, is one too many,
-    /// or takes the number past 64 bits.
+    /// takes the number past 64 bits, or is in no ID's `uuid`.
     pub fn read(self, text: &str) -> Result<u64, Error> {
-        let base = self.alphabet().len() as u64;
         let mut id = 0_u64;
-        for (index, character) in text.chars().enumerate() {
-            let position = index + 1;
-            let Some(digit) = self.digit(character) else { return Err(self.foreign(character, position)) };
-            if position > self.max_len() {
-                return Err(self.too_long(position));
+        let mut length = 0;
+        for character in text.chars() {
+            let digits = self.digits_at(length);
+            length += 1;
+            let Some(digit) = self.digit(digits, character) else {
+                return Err(self.foreign(character, length));
+            };
+            if length > self.max_len() {
+                return Err(self.too_long(length));
             }
-            let next = id.checked_mul(base).and_then(|id| id.checked_add(digit));
-            id = next.ok_or_else(|| self.overflow(position))?;
+            let next = id.checked_mul(digits.len() as u64).and_then(|id| id.checked_add(digit));
+            id = next.ok_or_else(|| self.overflow(length))?;
         }
         if text.is_empty() {
             return Err(error!(InvalidId, "an empty text is not a % ID", Text(self.name())));
         }
+        if self == Self::Uuid && length < UUID.len() {
+            return Err(error!(
+                InvalidId,
+                "a % ID has % characters; this text has %",
+                Text(self.name()),
+                Number(UUID.len() as u64),
+                Number(length as u64)
+            ));
+        }
         Ok(id)
+    }
+
+    /// The digits that may be at an index, from 0 up: how many they are is the base there.
+    const fn digits_at(self, index: usize) -> &'static str {
+        match self {
+            Self::Uuid => uuid_digits(at(UUID, index)),
+            _ => self.alphabet(),
+        }
     }
 
     #[cold]
     fn foreign(self, character: char, position: usize) -> Error {
-        error!(
-            InvalidId,
-            "`%` at position % is not a % digit; the digits are %",
-            Given(escaped(character)),
-            Number(position as u64),
-            Text(self.name()),
-            Text(self.alphabet())
-        )
+        const OF_UUID: &str = "`%` at position % is not the % of an ID's UUID; it takes %";
+        let digits = self.digits_at(position - 1);
+        let (template, part) = match digits {
+            "-" => (OF_UUID, "hyphen"),
+            "8" => (OF_UUID, "version"),
+            "89ab" => (OF_UUID, "variant"),
+            "0" | "048c" => (OF_UUID, "end"),
+            _ => ("`%` at position % is not a % digit; the digits are %", self.name()),
+        };
+        let values = [
+            Value::Given(escaped(character)),
+            Value::Number(position as u64),
+            Value::Text(part),
+            Value::Text(digits),
+        ];
+        Error::new(ErrorCode::InvalidId, template, &values)
     }
 
     #[cold]
@@ -179,9 +219,9 @@ impl Format {
         )
     }
 
-    fn digit(self, character: char) -> Option<u64> {
+    fn digit(self, digits: &str, character: char) -> Option<u64> {
         let character = match self {
-            Self::Hex | Self::Base36 => character.to_ascii_lowercase(),
+            Self::Hex | Self::Base36 | Self::Uuid => character.to_ascii_lowercase(),
             Self::Base32 => match character.to_ascii_uppercase() {
                 'I' | 'L' => '1',
                 'O' => '0',
@@ -189,7 +229,7 @@ impl Format {
             },
             _ => character,
         };
-        self.alphabet().chars().position(|digit| digit == character).map(|digit| digit as u64)
+        digits.bytes().position(|digit| u32::from(digit) == u32::from(character)).map(|digit| digit as u64)
     }
 }
 
@@ -207,7 +247,7 @@ impl FromStr for Format {
         Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             error!(
                 InvalidOption,
-                "format is `%`; it takes decimal, hex, base32, base36, base58 or base62",
+                "format is `%`; it takes decimal, hex, base32, base36, base58, base62 or uuid",
                 Bytes(name.as_bytes())
             )
         })
@@ -227,7 +267,26 @@ fn escaped(character: char) -> OwnedWord {
     }
 }
 
-const LONGEST: usize = 20;
+/// The characters of an ID's UUID. `x`, `v` and `r` have the bits of the ID, from the highest down (see [`uuid_digits`]), so
+/// that these UUIDs sort as the IDs do. The 58 bits that are left are 0: that is enough to tell them from the UUIDs of others,
+/// few of which end so.
+const UUID: &[u8; LONGEST] = b"xxxxxxxx-xxxx-8xxx-vr00-000000000000";
+
+/// The digits that may be where [`UUID`] has this character, from 0 up. Where there is only one, it has no bit of the ID.
+const fn uuid_digits(place: Option<u8>) -> &'static str {
+    match place {
+        Some(b'-') => "-",
+        Some(b'8') => "8",
+        Some(b'0') => "0",
+        // The two bits of the variant, which are 10, and two of the ID.
+        Some(b'v') => "89ab",
+        // The last two of the ID, and two that are 0.
+        Some(b'r') => "048c",
+        _ => Format::Hex.alphabet(),
+    }
+}
+
+const LONGEST: usize = 36;
 
 /// An ID written by [`Format::write`]: text without an allocation. It derefs to `str`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -266,5 +325,53 @@ impl fmt::Display for Text {
 impl fmt::Debug for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn what_is_no_ids_uuid_is_refused_with_the_reason() {
+        let digits = "is not a uuid digit; the digits are 0123456789abcdef";
+        for (text, why) in [
+            ("", "an empty text is not a uuid ID"),
+            ("1565a11f-6217", "a uuid ID has 36 characters; this text has 13"),
+            (
+                "1565a11f-6217-8a00-8000-0000000000000",
+                "a uuid ID has at most 36 characters; there is another at position 37",
+            ),
+            (
+                "919108f7-52d1-4320-9bac-f847db4148a8",
+                "`4` at position 15 is not the version of an ID's UUID; it takes 8",
+            ),
+            (
+                "017f22e2-79b0-7cc3-98c4-dc0c0c07398f",
+                "`7` at position 15 is not the version of an ID's UUID; it takes 8",
+            ),
+            (
+                "1565a11f-6217-8a00-C000-000000000000",
+                "`C` at position 20 is not the variant of an ID's UUID; it takes 89ab",
+            ),
+            (
+                "1565a11f-6217-8a00-8d00-000000000000",
+                "`d` at position 21 is not the end of an ID's UUID; it takes 048c",
+            ),
+            (
+                "1565a11f-6217-8a00-8000-00000000000B",
+                "`B` at position 36 is not the end of an ID's UUID; it takes 0",
+            ),
+            (
+                "1565a11f62178a008000000000000000",
+                "`6` at position 9 is not the hyphen of an ID's UUID; it takes -",
+            ),
+            ("{1565a11f-6217-8a00-8000-000000000000}", &std::format!("`{{` at position 1 {digits}")),
+        ] {
+            let error = Format::Uuid.read(text).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::InvalidId);
+            assert_eq!(error.to_string(), std::format!("invalid_id: {why}"));
+        }
     }
 }

@@ -15,8 +15,35 @@ pub fn id_text(data: &[u8]) {
     }
 }
 
+/// An ID's UUID, from its numbers.
+fn uuid(id: u64) -> String {
+    let (custom_a, custom_b, custom_c) =
+        (u128::from(id >> 16), u128::from(id >> 4 & 0xfff), u128::from(id & 0xf) << 58);
+    let (version, variant) = (8 << 76, 0b10 << 62);
+    let digits = format!("{:032x}", custom_a << 80 | version | custom_b << 64 | variant | custom_c);
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+}
+
+fn value_of_uuid(text: &str) -> Option<u64> {
+    let number = u128::from_str_radix(&text.replace('-', ""), 16).ok()?;
+    let (custom_a, custom_b, custom_c) = (number >> 80, number >> 64 & 0xfff, number >> 58 & 0xf);
+    let id = u64::try_from(custom_a << 16 | custom_b << 4 | custom_c).ok()?;
+    (uuid(id) == text.to_ascii_lowercase()).then_some(id)
+}
+
+/// Whether a text that can be read may begin so.
+fn begins(format: Format, text: &str) -> bool {
+    match (format, uuid(0).get(text.len()..)) {
+        (Format::Uuid, Some(rest)) => value_of_uuid(&(text.to_owned() + rest)).is_some(),
+        _ => value(format, text).is_some(),
+    }
+}
+
 /// The value of a text's digits, if it fits in 64 bits.
 fn value(format: Format, text: &str) -> Option<u64> {
+    if format == Format::Uuid {
+        return value_of_uuid(text);
+    }
     let base = format.alphabet().len() as u128;
     let digit = |character: char| {
         let character = match (format, character) {
@@ -47,7 +74,7 @@ fn read(format: Format, text: &str) {
             // The position is that of the first character with which the text can no longer be read. (A later
             // character that is not a digit of the format is as good a reason.)
             let ends = text.char_indices().map(|(index, character)| index + character.len_utf8());
-            let wrong = ends.enumerate().find(|(_, end)| value(format, &text[..*end]).is_none());
+            let wrong = ends.enumerate().find(|(_, end)| !begins(format, &text[..*end]));
             if let Some((index, _)) = wrong {
                 let says = format!("position {}", index + 1);
                 let message = error.to_string();

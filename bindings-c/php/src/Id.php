@@ -7,8 +7,9 @@ namespace Polyflake;
 use Polyflake\Internal\Core;
 
 /**
- * IDs as text, in the formats "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet)
- * and "base62" (11 digits). Texts in base32 and base62 sort in the order of the IDs.
+ * IDs as text, in the formats "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet),
+ * "base62" (11 digits) and "uuid" (a UUID of version 8, for columns of that type). Texts in base32, base62 and uuid
+ * sort in the order of the IDs.
  *
  *     Id::format(1541815603606036480, 'base62'); // '1ptWyK4WgZU'
  *     Id::parse('1ptWyK4WgZU', 'base62');        // 1541815603606036480
@@ -33,12 +34,12 @@ final class Id
     }
 
     /**
-     * Reads an ID from text, as written by format() or by other programs. Reads hex, base32 and base36 in upper and
-     * lower case.
+     * Reads an ID from text, as written by format() or by other programs. Reads hex, base32, base36 and uuid in
+     * upper and lower case.
      *
      * @return int|string an int, or a decimal string if the ID's top bit is set
-     * @throws Exception\InvalidIdException for an invalid character or a number of more than 64 bits; the message names
-     *     the position
+     * @throws Exception\InvalidIdException for an invalid character, a number of more than 64 bits, or a UUID that no
+     *     ID is written as; the message names the position
      * @throws Exception\InvalidOptionException if the format is unknown
      * @throws LibraryException if libpolyflake cannot be used
      */

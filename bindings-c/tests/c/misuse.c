@@ -794,15 +794,15 @@ static void capacities(void) {
   polyflake_layout_free(layout);
 
   begin("capacity", "an ID's text and its NUL");
-  static const char decimal[] = "18446744073709551615";
-  CHECK_NUMBER(POLYFLAKE_ID_TEXT_SIZE, sizeof decimal);
-  for (size_t capacity = 0; capacity < sizeof decimal; capacity++) {
+  static const char uuid[] = "ffffffff-ffff-8fff-bc00-000000000000";
+  CHECK_NUMBER(POLYFLAKE_ID_TEXT_SIZE, sizeof uuid);
+  for (size_t capacity = 0; capacity < sizeof uuid; capacity++) {
     fill_with_sentinel(text, sizeof text);
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_write(UINT64_MAX, "decimal", text, capacity, NULL));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_id_write(UINT64_MAX, "uuid", text, capacity, NULL));
     CHECK(is_sentinel(text, sizeof text));
   }
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_id_write(UINT64_MAX, "decimal", text, sizeof decimal, NULL));
-  CHECK_TEXT(decimal, text);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_id_write(UINT64_MAX, "uuid", text, sizeof uuid, NULL));
+  CHECK_TEXT(uuid, text);
 }
 
 static void out_of_range(void) {

@@ -290,7 +290,7 @@ takes<bigint[]>(decoded);
 
 // Texts ---------------------------------------------------------------------------------------------------------
 
-same<Format, "decimal" | "hex" | "base32" | "base36" | "base58" | "base62">(true);
+same<Format, "decimal" | "hex" | "base32" | "base36" | "base58" | "base62" | "uuid">(true);
 same<ReturnType<typeof formatId>, string>(true);
 same<ReturnType<typeof parseId>, bigint>(true);
 formatId(1n);

@@ -39,7 +39,7 @@ __all__ = [
 _Host: TypeAlias = Literal["ordinal", "ip"]
 _Node: TypeAlias = SupportsIndex | Mapping[str, SupportsIndex | _Host] | _Host
 _Time: TypeAlias = datetime | SupportsIndex
-_Format: TypeAlias = Literal["decimal", "hex", "base32", "base36", "base58", "base62"]
+_Format: TypeAlias = Literal["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"]
 
 # Before Python 3.12, type checkers do not know that NumPy's arrays are buffers.
 @type_check_only
