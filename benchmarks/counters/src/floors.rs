@@ -1,9 +1,11 @@
 //! The least work that any such call must do.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::measure::{BATCH, Batches, FLOOR, FLOOR_OF_BATCHES, One, Two};
-use crate::suite::{BATCHES, ONE, Role, Suite, TWO};
+use crate::measure::{BATCH, Batches, FLOOR, FLOOR_OF_BATCHES, FLUSH, One, Two};
+use crate::suite::{BATCHES, ETCD, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite, TWO};
 
 /// On a cache line of its own.
 #[repr(align(128))]
@@ -26,7 +28,22 @@ impl Cursor {
     }
 }
 
-pub fn add(suite: &mut Suite) {
+/// Writes a block of a file of its own to the disk each time.
+fn flush() -> impl FnMut() -> u64 {
+    let folder = tempfile::tempdir_in(std::env::temp_dir()).expect("a folder for a file");
+    let file = File::create(folder.path().join("file")).expect("a file that can be written");
+    let mut times = 0_u64;
+    move || {
+        // The folder goes with it.
+        let _ = &folder;
+        times += 1;
+        let block = [times.to_le_bytes()[0]; 4096];
+        file.write_all_at(&block, 0).and_then(|()| file.sync_data()).expect("the disk takes it");
+        times
+    }
+}
+
+pub fn add(suite: &mut Suite, are_in_memory: bool) {
     const EXCHANGE: &str = "compare_exchange";
     const ADD: &str = "fetch_add";
     const NUMBERS: &str = "1,024 consecutive numbers into a buffer";
@@ -53,4 +70,12 @@ pub fn add(suite: &mut Suite) {
     };
     suite.add(BATCHES, Role::Floor, NUMBERS, "", Batches(numbers, FLOOR_OF_BATCHES));
     suite.floor(BATCHES, NUMBERS);
+    let note = if are_in_memory {
+        "not in the figures of the stores, whose files are in memory"
+    } else {
+        "in the figures of the stores too"
+    };
+    for table in [REDIS, POSTGRES, MARIADB, SQLITE, ETCD] {
+        suite.add(table, Role::Floor, "a flush of this machine's disk", "", One(flush(), FLUSH)).note(note);
+    }
 }

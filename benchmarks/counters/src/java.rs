@@ -71,7 +71,16 @@ struct Jvm {
 impl Jvm {
     fn start(classes: &str, kind: &str, step: u64, redis: u16) -> Result<Self, String> {
         let mut command = Command::new("java");
-        command.args(["-cp", classes, "Bench", kind, &step.to_string(), &redis.to_string()]);
+        // Without a word about the log that nobody asked for.
+        command.args([
+            "-Dslf4j.internal.verbosity=ERROR",
+            "-cp",
+            classes,
+            "Bench",
+            kind,
+            &step.to_string(),
+            &redis.to_string(),
+        ]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|why| format!("java does not start: {why}"))?;
         let input = child.stdin.take();

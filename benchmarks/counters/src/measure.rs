@@ -49,6 +49,7 @@ pub const ASKED: Plan = Plan { calls: 1, checked: 1_000 };
 pub const BATCHES_ASKED: Plan = Plan { calls: 1, checked: 100 * BATCH };
 /// A floor, which makes no numbers that anyone keeps.
 pub const FLOOR: Plan = Plan { calls: 1_000_000, checked: 0 };
+pub const FLUSH: Plan = Plan { calls: 1, checked: 0 };
 pub const FLOOR_OF_BATCHES: Plan = Plan { calls: 10_000, checked: 0 };
 
 /// ns per call.
