@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyflake_coordination::{Counter, CounterOptions};
 
 use crate::STEP;
-use crate::measure::{ASKED, BATCH, BATCHES_IN_HAND, Batches, IN_HAND, Measured, One, Two};
+use crate::measure::{ASKED, BATCH, BATCHES_ASKED, BATCHES_IN_HAND, Batches, IN_HAND, Measured, One, Two};
 use crate::suite::{BATCHES, MARIADB, ONE, Role, Row, Suite, TWO};
 
 const AUTO: &str = "the default: its segments grow to 1,000,000";
@@ -72,9 +72,12 @@ pub fn in_hand(suite: &mut Suite, store: &str) {
 
 /// With `step=1`, which asks the store for each number.
 pub fn asked(suite: &mut Suite, name: &str, table: &'static str, store: &str) {
-    let counter = open(&options("asked", store).step(1));
+    let counter = Arc::new(open(&options("asked", store).step(1)));
+    let ids = Arc::clone(&counter);
     let subject = format!("polyflake Counter step=1, {name}");
-    add(suite, table, &subject, One(move || next_id(&counter), ASKED));
+    add(suite, table, &subject, One(move || next_id(&ids), ASKED));
+    let subject = format!("polyflake Counter fill, step=1, {name}");
+    add(suite, BATCHES, &subject, Batches(move |to: &mut _| fill(&counter, to), BATCHES_ASKED));
 }
 
 /// On the tables of others, whose rows have a step of 1.

@@ -87,6 +87,8 @@ impl Prepared {
                 tokio_postgres::connect(url, NoTls).await.expect("the server takes connections");
             tokio::spawn(connection);
             let made = "CREATE SEQUENCE IF NOT EXISTS one; CREATE SEQUENCE IF NOT EXISTS many; \
+                CREATE TABLE IF NOT EXISTS tickets (id bigint NOT NULL); \
+                INSERT INTO tickets SELECT 0 WHERE NOT EXISTS (SELECT FROM tickets); \
                 CREATE SEQUENCE IF NOT EXISTS cached CACHE 1024; CREATE SEQUENCE IF NOT EXISTS stepped INCREMENT 1024";
             client.batch_execute(made).await.expect("PostgreSQL makes sequences");
             let statement = client.prepare(text).await.expect("the statement is right");
@@ -119,6 +121,9 @@ pub fn postgres(suite: &mut Suite, url: &str) {
             move || prepared.number()
         });
     }
+    let prepared = asks("UPDATE tickets SET id = id + 1 RETURNING id");
+    let (subject, next) = ("PostgreSQL UPDATE RETURNING", move || prepared.number());
+    suite.add(POSTGRES, Role::Peer, subject, &version, One(next, ASKED));
     for (subject, text) in [
         ("PostgreSQL nextval, generate_series", "SELECT nextval('many') FROM generate_series(1, 1024)"),
         (
