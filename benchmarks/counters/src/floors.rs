@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::measure::{BATCH, Batches, FLOOR, FLOOR_OF_BATCHES, FLUSH, One, Two};
 use crate::suite::{BATCHES, ETCD, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite, TWO};
 
+pub const EXCHANGE: &str = "compare_exchange";
+pub const NUMBERS: &str = "1,024 consecutive numbers into a buffer";
+
 /// On a cache line of its own.
 #[repr(align(128))]
 struct Cursor(AtomicU64);
@@ -44,9 +47,7 @@ fn flush() -> impl FnMut() -> u64 {
 }
 
 pub fn add(suite: &mut Suite, are_in_memory: bool) {
-    const EXCHANGE: &str = "compare_exchange";
     const ADD: &str = "fetch_add";
-    const NUMBERS: &str = "1,024 consecutive numbers into a buffer";
     let exchange = || {
         let cursor = Cursor::new();
         move || cursor.take()
@@ -57,10 +58,8 @@ pub fn add(suite: &mut Suite, are_in_memory: bool) {
     };
     suite.add(ONE, Role::Floor, EXCHANGE, "", One(exchange(), FLOOR));
     suite.add(ONE, Role::Floor, ADD, "", One(add(), FLOOR));
-    suite.floor(ONE, EXCHANGE);
     suite.add(TWO, Role::Floor, EXCHANGE, "", Two(exchange(), FLOOR));
     suite.add(TWO, Role::Floor, ADD, "", Two(add(), FLOOR));
-    suite.floor(TWO, EXCHANGE);
     let mut first = 0;
     let numbers = move |buffer: &mut [u64; BATCH]| {
         for (number, n) in buffer.iter_mut().zip(first..) {
@@ -69,7 +68,6 @@ pub fn add(suite: &mut Suite, are_in_memory: bool) {
         first += BATCH as u64;
     };
     suite.add(BATCHES, Role::Floor, NUMBERS, "", Batches(numbers, FLOOR_OF_BATCHES));
-    suite.floor(BATCHES, NUMBERS);
     let note = if are_in_memory {
         "not in the figures of the stores, whose files are in memory"
     } else {

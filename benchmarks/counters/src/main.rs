@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     suite.missing("Leaf", "not on Maven Central: its server's statements for a segment are measured");
 
     // All flush what they acknowledge: a counter whose last writes are lost gives numbers twice.
-    if let Some(redis) = started(&mut suite, "Redis", Redis::new) {
+    if let Some(redis) = started(&mut suite, "Redis", "redis-server", Redis::new) {
         let url = redis.url();
         ours::in_hand(&mut suite, &url);
         ours::asked(&mut suite, "Redis", suite::REDIS, &url);
@@ -55,12 +55,14 @@ fn main() -> ExitCode {
         }
         suite.keep(redis);
     }
-    if let Some(postgres) = started(&mut suite, "PostgreSQL", || Postgres::with(&["-c", "fsync=on"])) {
+    if let Some(postgres) =
+        started(&mut suite, "PostgreSQL", "/usr/lib/postgresql", || Postgres::with(&["-c", "fsync=on"]))
+    {
         ours::asked(&mut suite, "PostgreSQL", suite::POSTGRES, &postgres.url());
         stores::postgres(&mut suite, &postgres.url());
         suite.keep(postgres);
     }
-    if let Some(maria) = started(&mut suite, "MariaDB", MariaDb::new) {
+    if let Some(maria) = started(&mut suite, "MariaDB", "mariadbd", MariaDb::new) {
         let url = maria.url();
         ours::asked(&mut suite, "MariaDB", suite::MARIADB, &url);
         stores::mariadb(&mut suite, &url);
@@ -71,7 +73,7 @@ fn main() -> ExitCode {
     let file = |name: &str| folder.path().join(name).display().to_string();
     ours::asked(&mut suite, "SQLite", suite::SQLITE, &format!("sqlite://{}", file("ours.db")));
     stores::sqlite(&mut suite, &file("theirs.db"));
-    if let Some(etcd) = started(&mut suite, "etcd", Etcd::new) {
+    if let Some(etcd) = started(&mut suite, "etcd", "etcd", Etcd::new) {
         ours::asked(&mut suite, "etcd", suite::ETCD, &etcd.url());
         suite.keep(etcd);
     }
@@ -89,13 +91,19 @@ fn in_memory() -> bool {
 }
 
 /// A server; where it cannot be had, the document says so.
-fn started<T>(suite: &mut Suite, name: &'static str, start: impl FnOnce() -> T) -> Option<T> {
+fn started<T>(suite: &mut Suite, name: &str, file: &str, start: impl FnOnce() -> T) -> Option<T> {
     eprintln!("Counters: starting {name}");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // A whole path is not joined.
+    if !std::env::split_paths(&path).any(|folder| folder.join(file).exists()) {
+        suite.missing(name, &format!("{file} is not installed"));
+        return None;
+    }
     match catch_unwind(AssertUnwindSafe(start)) {
         Ok(server) => Some(server),
         Err(panic) => {
-            let text = panic.downcast_ref::<String>().map_or("it does not start", String::as_str);
-            suite.missing(name, text.lines().next().unwrap_or_default());
+            let text = panic.downcast_ref::<String>().map_or("", String::as_str);
+            suite.missing(name, &format!("does not start: {}", text.lines().next().unwrap_or_default()));
             None
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use polyflake_coordination::{Counter, CounterOptions};
 
 use crate::STEP;
+use crate::floors::{EXCHANGE, NUMBERS};
 use crate::measure::{ASKED, BATCH, BATCHES_ASKED, BATCHES_IN_HAND, Batches, IN_HAND, Measured, One, Two};
 use crate::suite::{BATCHES, MARIADB, ONE, Role, Row, Suite, TWO};
 
@@ -51,15 +52,16 @@ pub fn in_hand(suite: &mut Suite, store: &str) {
         (&auto, "polyflake Counter next_id, step=auto", AUTO),
     ] {
         let ids = Arc::clone(counter);
-        add(suite, ONE, subject, One(move || next_id(&ids), IN_HAND)).note(note).at_most(10.0);
+        add(suite, ONE, subject, One(move || next_id(&ids), IN_HAND)).note(note).over(EXCHANGE).at_most(10.0);
         let ids = Arc::clone(counter);
-        add(suite, TWO, subject, Two(move || next_id(&ids), IN_HAND)).note(note);
+        add(suite, TWO, subject, Two(move || next_id(&ids), IN_HAND)).note(note).over(EXCHANGE);
     }
     // Larger segments: at this speed one of 10,000,000 lasts for 3 ms.
     let large = Arc::new(open(&options("large", store).step(1_000_000_000)));
     let ids = Arc::clone(&large);
     add(suite, BATCHES, "polyflake Counter fill", Batches(move |to: &mut _| fill(&ids, to), BATCHES_IN_HAND))
         .note("segments of 1,000,000,000")
+        .over(NUMBERS)
         .at_most(0.3);
     add(
         suite,
@@ -67,7 +69,8 @@ pub fn in_hand(suite: &mut Suite, store: &str) {
         "polyflake Counter fill, step=auto",
         Batches(move |to: &mut _| fill(&auto, to), BATCHES_IN_HAND),
     )
-    .note(AUTO);
+    .note(AUTO)
+    .over(NUMBERS);
 }
 
 /// With `step=1`, which asks the store for each number.

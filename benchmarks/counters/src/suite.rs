@@ -31,6 +31,7 @@ pub struct Row {
     version: String,
     role: Role,
     note: &'static str,
+    floor: Option<&'static str>,
     targets: Value,
     warm_up: Duration,
     rounds: Vec<f64>,
@@ -41,6 +42,12 @@ pub struct Row {
 impl Row {
     pub fn note(&mut self, note: &'static str) -> &mut Self {
         self.note = note;
+        self
+    }
+
+    /// Sets the floor of one of ours.
+    pub fn over(&mut self, floor: &'static str) -> &mut Self {
+        self.floor = Some(floor);
         self
     }
 
@@ -59,8 +66,6 @@ impl Row {
 #[derive(Default)]
 pub struct Suite {
     rows: Vec<Row>,
-    /// The floor of ours in a table.
-    floors: Vec<(&'static str, &'static str)>,
     missing: Vec<Value>,
     /// Dropped after the rows, which use them.
     kept: Vec<Box<dyn Any>>,
@@ -81,6 +86,7 @@ impl Suite {
             version: version.into(),
             role,
             note: "",
+            floor: None,
             targets: json!([]),
             warm_up: Duration::ZERO,
             rounds: Vec::new(),
@@ -88,10 +94,6 @@ impl Suite {
             measured: Box::new(measured),
         });
         self.rows.last_mut().expect("it was just added")
-    }
-
-    pub fn floor(&mut self, table: &'static str, subject: &'static str) {
-        self.floors.push((table, subject));
     }
 
     pub fn missing(&mut self, subject: &str, why: &str) {
@@ -154,8 +156,7 @@ impl Suite {
             "ahead_ms": null, "reads_clock": true, "note": row.note,
         });
         if row.role == Role::Ours {
-            let floors = self.floors.iter().filter(|(table, _)| *table == row.table);
-            result["floor"] = floors.map(|(_, subject)| *subject).collect();
+            result["floor"] = json!(row.floor.as_slice());
             result["targets"] = row.targets.clone();
         }
         result
