@@ -7,7 +7,7 @@ use polyflake_coordination::{Counter, CounterOptions};
 use crate::STEP;
 use crate::floors::{EXCHANGE, NUMBERS};
 use crate::measure::{ASKED, BATCH, BATCHES_ASKED, BATCHES_IN_HAND, Batches, IN_HAND, Measured, One, Two};
-use crate::suite::{BATCHES, MARIADB, ONE, Role, Row, Suite, TWO};
+use crate::suite::{ASKED_BATCHES, BATCHES, MARIADB, ONE, Role, Row, Suite, TWO};
 
 const AUTO: &str = "the default: its segments grow to 1,000,000";
 
@@ -80,7 +80,7 @@ pub fn asked(suite: &mut Suite, name: &str, table: &'static str, store: &str) {
     let subject = format!("polyflake Counter step=1, {name}");
     add(suite, table, &subject, One(move || next_id(&ids), ASKED));
     let subject = format!("polyflake Counter fill, step=1, {name}");
-    add(suite, BATCHES, &subject, Batches(move |to: &mut _| fill(&counter, to), BATCHES_ASKED));
+    add(suite, ASKED_BATCHES, &subject, Batches(move |to: &mut _| fill(&counter, to), BATCHES_ASKED));
 }
 
 /// On the tables of others, whose rows have a step of 1.

@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::measure::{ASKED, BATCH, BATCHES_ASKED, Batches, One};
-use crate::suite::{BATCHES, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite};
+use crate::suite::{ASKED_BATCHES, BATCHES, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite};
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
@@ -35,6 +35,18 @@ fn singles<F: FnMut() -> u64 + 'static>(
     }
 }
 
+/// A row in each of the tables of batches.
+fn batches<F: FnMut(&mut [u64; BATCH]) + 'static>(
+    suite: &mut Suite,
+    subject: &str,
+    version: &str,
+    fill: impl Fn() -> F,
+) {
+    for table in [BATCHES, ASKED_BATCHES] {
+        suite.add(table, Role::Peer, subject, version, Batches(fill(), BATCHES_ASKED));
+    }
+}
+
 /// The numbers up to the last.
 fn up_to(last: u64, numbers: &mut [u64; BATCH]) {
     for (number, n) in numbers.iter_mut().zip(last + 1 - BATCH as u64..) {
@@ -56,20 +68,22 @@ pub fn redis(suite: &mut Suite, url: &str) {
         let command = redis::cmd("INCR").arg("bench:one").to_owned();
         move || ask(&mut connection, &command)
     });
-    let mut connection = connect();
-    let command = redis::cmd("INCRBY").arg("bench:block").arg(BATCH).to_owned();
-    let block = move |to: &mut [u64; BATCH]| up_to(ask(&mut connection, &command), to);
-    suite.add(BATCHES, Role::Peer, "Redis INCRBY 1024", &version, Batches(block, BATCHES_ASKED));
-    let mut connection = connect();
-    let mut pipeline = redis::pipe();
-    for _ in 0..BATCH {
-        pipeline.cmd("INCR").arg("bench:pipeline");
-    }
-    let pipelined = move |to: &mut [u64; BATCH]| {
-        let numbers: Vec<u64> = pipeline.query(&mut connection).expect("Redis answers with numbers");
-        to.copy_from_slice(&numbers);
-    };
-    suite.add(BATCHES, Role::Peer, "Redis INCR, pipelined", &version, Batches(pipelined, BATCHES_ASKED));
+    batches(suite, "Redis INCRBY 1024", &version, || {
+        let mut connection = connect();
+        let command = redis::cmd("INCRBY").arg("bench:block").arg(BATCH).to_owned();
+        move |to: &mut [u64; BATCH]| up_to(ask(&mut connection, &command), to)
+    });
+    batches(suite, "Redis INCR, pipelined", &version, || {
+        let mut connection = connect();
+        let mut pipeline = redis::pipe();
+        for _ in 0..BATCH {
+            pipeline.cmd("INCR").arg("bench:pipeline");
+        }
+        move |to: &mut [u64; BATCH]| {
+            let numbers: Vec<u64> = pipeline.query(&mut connection).expect("Redis answers with numbers");
+            to.copy_from_slice(&numbers);
+        }
+    });
 }
 
 /// A connection to PostgreSQL, and a statement.
@@ -131,18 +145,19 @@ pub fn postgres(suite: &mut Suite, url: &str) {
             "SELECT nextval('cached') FROM generate_series(1, 1024)",
         ),
     ] {
-        let prepared = asks(text);
-        let many = move |to: &mut [u64; BATCH]| {
-            for (number, each) in to.iter_mut().zip(prepared.numbers()) {
-                *number = each;
+        batches(suite, subject, &version, || {
+            let prepared = asks(text);
+            move |to: &mut [u64; BATCH]| {
+                for (number, each) in to.iter_mut().zip(prepared.numbers()) {
+                    *number = each;
+                }
             }
-        };
-        suite.add(BATCHES, Role::Peer, subject, &version, Batches(many, BATCHES_ASKED));
+        });
     }
-    let prepared = asks("SELECT nextval('stepped') + 1023");
-    let block = move |to: &mut [u64; BATCH]| up_to(prepared.number(), to);
-    let subject = "PostgreSQL nextval, INCREMENT 1024";
-    suite.add(BATCHES, Role::Peer, subject, &version, Batches(block, BATCHES_ASKED));
+    batches(suite, "PostgreSQL nextval, INCREMENT 1024", &version, || {
+        let prepared = asks("SELECT nextval('stepped') + 1023");
+        move |to: &mut [u64; BATCH]| up_to(prepared.number(), to)
+    });
 }
 
 /// A connection to MariaDB.
@@ -208,15 +223,10 @@ pub fn mariadb(suite: &mut Suite, url: &str) {
         singles(suite, MARIADB, subject, &version, || Maria::new(url).ticket(text));
     }
     let text = "UPDATE tickets SET id = LAST_INSERT_ID(id + 1024) WHERE name = 'many'";
-    let mut last = Maria::new(url).ticket(text);
-    let block = move |to: &mut [u64; BATCH]| up_to(last(), to);
-    suite.add(
-        BATCHES,
-        Role::Peer,
-        "MariaDB LAST_INSERT_ID(id + 1024)",
-        &version,
-        Batches(block, BATCHES_ASKED),
-    );
+    batches(suite, "MariaDB LAST_INSERT_ID(id + 1024)", &version, || {
+        let mut last = Maria::new(url).ticket(text);
+        move |to: &mut [u64; BATCH]| up_to(last(), to)
+    });
     let segment = "a segment of 1, as its server takes one";
     suite.add(MARIADB, Role::Peer, "Leaf's statements", &version, One(leaf(url), ASKED)).note(segment);
     suite.add(MARIADB, Role::Peer, "tinyid's statements", &version, One(tinyid(url), ASKED)).note(segment);
