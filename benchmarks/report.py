@@ -284,7 +284,8 @@ def columns(row: Row, rows: Sequence[Row]) -> list[str]:
         beside = ""
     else:
         value = ratio(row, best)
-        beside = "" if value is None else f"{value:.2f}"
+        # What asks a store may take ten thousand times as long as what does not.
+        beside = "" if value is None else f"{value:.2f}" if value < 100 else digits(value)
         if beside and row.role == "peer" and not row.is_fair_peer:
             beside = f"({beside})"
     floor = floor_of(row, rows)

@@ -233,6 +233,43 @@ def php() -> Prepared:
     return ["php", folder / "bench.php"], records
 
 
+def counters() -> Prepared:
+    """Counters are not one language's: their tables have Rust, Java, and what stores give."""
+    need("redis-server", "redis-server")
+    need("mariadbd", "mariadb-server")
+    need("etcd", "etcd-server")
+    need("curl", "curl")  # asks etcd whether it is there
+    need("openssl", "openssl")  # makes MariaDB's certificates
+    if not list(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
+        need("postgres", "postgresql")
+    target = WORK / "counters"
+    command(
+        *("cargo", "build", "--release", "--locked", "--quiet"),
+        folder=SUITE / "counters",
+        CARGO_TARGET_DIR=str(target),
+    )
+    program: Program = [target / "release" / "polyflake-counter-benchmarks"]
+    try:
+        return [*program, "--java", java()], []
+    except CommandFailed as problem:
+        pom = (SUITE / "java" / "pom.xml").read_text()
+        found = re.search(r"<artifactId>cosid-.*\s*<version>(.*)</version>", pom)
+        why = f"does not build: {problem}"
+        return program, [missing("Counters", "CosId", found[1] if found else "", why)]
+
+
+def java() -> str:
+    """Where the classes are."""
+    need("javac", "default-jdk-headless")
+    need("mvn", "maven")
+    work = WORK / "java"
+    command(
+        *("mvn", "-B", "-q", "compile", "dependency:copy-dependencies", f"-Dwork={work}"),
+        folder=SUITE / "java",
+    )
+    return f"{work / 'classes'}:{work / 'lib'}/*"
+
+
 LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
     "rust": ("Rust", rust),
     "c": ("C", c),
@@ -240,6 +277,7 @@ LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
     "node": ("Node", node),
     "go": ("Go", go),
     "php": ("PHP", php),
+    "counters": ("Counters", counters),
 }
 
 
@@ -357,6 +395,7 @@ def tools() -> dict[str, str]:
         "Chromium": ["chromium", "--version"],
         "Go": ["go", "version"],
         "PHP": ["php", "--version"],
+        "Java": ["java", "--version"],
     }
     versions = {}
     for name, program in asked.items():

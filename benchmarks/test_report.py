@@ -173,6 +173,27 @@ def test_the_document(results: report.Results) -> None:
     ]
 
 
+def test_large_ratios_have_three_digits() -> None:
+    slow = [result(str(median), median) for median in (100, 9_990, 12_345, 1_234_567)]
+    rows = read(result("polyflake", 100, "ours"), *slow).rows
+    ratios = [report.columns(row, rows)[report.COLUMNS.index("ratio")] for row in rows]
+    assert ratios == ["1.00", "1.00", "99.90", "123", "12,346"]
+
+
+def test_counters_are_a_section_whose_numbers_have_no_time() -> None:
+    counted = {"language": "Counters", "ahead_ms": None}
+    lines = report.document(
+        read(RUN, result("polyflake", 4, "ours", **counted), result("INCR", 8_000, **counted)), []
+    ).splitlines()
+    start = lines.index("## Counters")
+    assert lines[start + 4 : start + 8] == [
+        "| subject | version | median | quartiles | ratio | repeats |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+        "| **polyflake** | 1.0.0 | 4.00 | 4.00 to 4.00 | 0.00 | 0 of 200,000 |",
+        "| INCR | 1.0.0 | 8,000 | 8,000 to 8,000 | 1.00 | 0 of 200,000 |",
+    ]
+
+
 def test_a_table_of_decoding_has_no_columns_of_repeats(results: report.Results) -> None:
     lines = report.document(results, []).splitlines()
     start = lines.index("### decode, in ns per decoded ID")

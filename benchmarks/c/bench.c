@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* The loops below are inlined into a function for each subject, so that subjects are called directly and not
  * through a pointer. */
@@ -102,6 +103,31 @@ INLINE uint64_t next_id(const polyflake_snowflake *ids) {
 
 INLINE uint64_t twitter_id(void) {
   return next_id(twitter);
+}
+
+/* A counter, whose numbers are in hand in the largest segments that there can be: what stores cost is
+ * measured in benchmarks/counters. */
+static polyflake_counter *counter;
+
+static void open_counter(const char *folder) {
+  char store[256];
+  snprintf(store, sizeof store, "sqlite://%s/counters.db", folder);
+  polyflake_counter_options *options = polyflake_counter_options_new();
+  must(polyflake_counter_options_set(options, "name", "bench", NULL));
+  must(polyflake_counter_options_set(options, "store", store, NULL));
+  must(polyflake_counter_options_set(options, "step", "1000000000", NULL));
+  must(polyflake_counter_open(options, &counter, NULL));
+  polyflake_counter_options_free(options);
+}
+
+INLINE uint64_t counter_id(void) {
+  uint64_t number;
+  must(polyflake_counter_next_id(counter, &number, NULL));
+  return number;
+}
+
+INLINE void counter_fill(uint64_t *ids) {
+  must(polyflake_counter_fill(counter, BATCH, ids, NULL));
 }
 
 INLINE uint64_t wide_id(void) {
@@ -327,6 +353,12 @@ static double singles_of_counter_and_swap(void) {
 static double singles_of_cheapest_call(void) {
   return singles(cheapest_call);
 }
+static double singles_of_counter(void) {
+  return singles(counter_id);
+}
+static double batches_of_counter(void) {
+  return batches(counter_fill, MANY_BATCHES_BURSTS, MANY_BATCHES);
+}
 static double batches_of_polyflake(void) {
   return batches(twitter_fill, FEW_BATCHES_BURSTS, FEW_BATCHES);
 }
@@ -432,6 +464,14 @@ static void take_wide(uint64_t *ids, size_t n) {
     ids[i] = wide_id();
   }
 }
+static void take_counter(uint64_t *ids, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    ids[i] = counter_id();
+  }
+}
+static void take_counter_batch(uint64_t *ids, size_t n) {
+  must(polyflake_counter_fill(counter, n, ids, NULL));
+}
 static void take_textbook(uint64_t *ids, size_t n) {
   for (size_t i = 0; i < n; i++) {
     ids[i] = textbook_id();
@@ -462,6 +502,8 @@ struct row {
 
 #define SINGLES "one ID", "ns per ID"
 #define BATCHES "batch of 1,024", "ns per ID"
+#define COUNTED "one number of a counter", "ns per ID"
+#define COUNTED_BATCHES "batch of 1,024 of a counter", "ns per ID"
 #define LOAD "full load, one thread", "% of capacity"
 #define LOAD_TWO "full load, two threads", "% of capacity"
 #define PROCESSOR_TIME "processor time under full load, one thread", "CPU seconds per second"
@@ -486,7 +528,9 @@ struct row {
 #define OF_WIDE 24, WIDE_EPOCH_MS, 1
 #define OF_WIDER 26, WIDE_EPOCH_MS, 1
 #define NO_ID NULL, 0, 0, 0
+#define OF_COUNTER 0, 0, 1 /* no time in them */
 #define CHEAPEST "the cheapest call into the shared library"
+#define IN_HAND "segments of 1,000,000,000"
 #define LOOPED "no batch call: single calls in a loop"
 
 /* Each is measured once per round. Processor time is that of the row before. */
@@ -535,6 +579,27 @@ static const struct row rows[] = {
      ""},
     {BATCHES, TEXTBOOK, batches_of_textbook, take_textbook, 1, OF_TWITTER, LOOPED},
     {BATCHES, NUMBERS, "floor", "", batches_of_numbers, NO_ID, 0, ""},
+    {COUNTED,
+     "polyflake_counter_next_id",
+     "ours",
+     "\"floor\": [\"compare-and-swap\"], \"targets\": [{\"what\": \"value\", \"at_most\": 10}]",
+     singles_of_counter,
+     take_counter,
+     1,
+     OF_COUNTER,
+     IN_HAND},
+    {COUNTED, "compare-and-swap", "floor", "", singles_of_swap, NO_ID, 0, ""},
+    {COUNTED, "polyflake_version", "floor", "", singles_of_cheapest_call, NO_ID, 0, CHEAPEST},
+    {COUNTED_BATCHES,
+     "polyflake_counter_fill",
+     "ours",
+     "\"floor\": [\"" NUMBERS "\"], \"targets\": [{\"what\": \"value\", \"at_most\": 0.3}]",
+     batches_of_counter,
+     take_counter_batch,
+     1,
+     OF_COUNTER,
+     IN_HAND},
+    {COUNTED_BATCHES, NUMBERS, "floor", "", batches_of_numbers, NO_ID, 0, ""},
     {LOAD, POLYFLAKE, FULL, full_load_of_polyflake, take_polyflake, 1, OF_TWITTER, ""},
     {PROCESSOR_TIME, POLYFLAKE, NONE, processor_time_of_last, take_polyflake, 1, OF_TWITTER, ""},
     {LOAD, TEXTBOOK, full_load_of_textbook, take_textbook, 1, OF_TWITTER, ""},
@@ -563,12 +628,12 @@ static void print_row(int number, int rounds) {
   if (row->take != NULL) {
     struct taken taken = {NULL, 0, 0, row->take, row->time_shift, row->epoch_ms};
     struct check checked = check(&taken, row->threads);
-    printf(
-        "], \"repeated\": %zu, \"ids\": %zu, \"ahead_ms\": %lld",
-        checked.repeated,
-        checked.ids,
-        (long long)checked.ahead_ms
-    );
+    printf("], \"repeated\": %zu, \"ids\": %zu", checked.repeated, checked.ids);
+    if (row->epoch_ms != 0) {
+      printf(", \"ahead_ms\": %lld", (long long)checked.ahead_ms);
+    } else {
+      printf(", \"ahead_ms\": null");
+    }
   } else {
     printf("], \"repeated\": null, \"ids\": null, \"ahead_ms\": null");
   }
@@ -591,6 +656,12 @@ int main(int argc, char **argv) {
   twitter = snowflake("twitter");
   wide = snowflake(WIDE);
   wider = snowflake(WIDER);
+  char folder[] = "/tmp/polyflake-bench-XXXXXX";
+  if (mkdtemp(folder) == NULL) {
+    perror(folder);
+    return EXIT_FAILURE;
+  }
+  open_counter(folder);
   for (int round = 0; round < rounds; round++) {
     fprintf(stderr, "C: round %d of %d\n", round + 1, rounds);
     for (int row = 0; row < ROWS; row++) {
@@ -603,5 +674,11 @@ int main(int argc, char **argv) {
   polyflake_snowflake_free(twitter);
   polyflake_snowflake_free(wide);
   polyflake_snowflake_free(wider);
+  polyflake_counter_close(counter);
+  polyflake_counter_free(counter);
+  char file[sizeof folder + 12];
+  snprintf(file, sizeof file, "%s/counters.db", folder);
+  unlink(file);
+  rmdir(folder);
   return EXIT_SUCCESS;
 }

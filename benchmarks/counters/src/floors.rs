@@ -1,0 +1,79 @@
+//! The least work that any such call must do.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::measure::{BATCH, Batches, FLOOR, FLOOR_OF_BATCHES, FLUSH, One, Two};
+use crate::suite::{BATCHES, ETCD, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite, TWO};
+
+pub const EXCHANGE: &str = "compare_exchange";
+pub const NUMBERS: &str = "1,024 consecutive numbers into a buffer";
+
+/// On a cache line of its own.
+#[repr(align(128))]
+struct Cursor(AtomicU64);
+
+impl Cursor {
+    fn new() -> Box<Self> {
+        Box::new(Self(AtomicU64::new(0)))
+    }
+
+    /// What a counter does to its cursor.
+    fn take(&self) -> u64 {
+        let mut last = self.0.load(Ordering::Acquire);
+        loop {
+            match self.0.compare_exchange_weak(last, last + 1, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(taken) => return taken,
+                Err(other) => last = other,
+            }
+        }
+    }
+}
+
+/// Writes a block of a file of its own to the disk each time.
+fn flush() -> impl FnMut() -> u64 {
+    let folder = tempfile::tempdir_in(std::env::temp_dir()).expect("a folder for a file");
+    let file = File::create(folder.path().join("file")).expect("a file that can be written");
+    let mut times = 0_u64;
+    move || {
+        // The folder goes with it.
+        let _ = &folder;
+        times += 1;
+        let block = [times.to_le_bytes()[0]; 4096];
+        file.write_all_at(&block, 0).and_then(|()| file.sync_data()).expect("the disk takes it");
+        times
+    }
+}
+
+pub fn add(suite: &mut Suite, are_in_memory: bool) {
+    const ADD: &str = "fetch_add";
+    let exchange = || {
+        let cursor = Cursor::new();
+        move || cursor.take()
+    };
+    let add = || {
+        let cursor = Cursor::new();
+        move || cursor.0.fetch_add(1, Ordering::AcqRel)
+    };
+    suite.add(ONE, Role::Floor, EXCHANGE, "", One(exchange(), FLOOR));
+    suite.add(ONE, Role::Floor, ADD, "", One(add(), FLOOR));
+    suite.add(TWO, Role::Floor, EXCHANGE, "", Two(exchange(), FLOOR));
+    suite.add(TWO, Role::Floor, ADD, "", Two(add(), FLOOR));
+    let mut first = 0;
+    let numbers = move |buffer: &mut [u64; BATCH]| {
+        for (number, n) in buffer.iter_mut().zip(first..) {
+            *number = n;
+        }
+        first += BATCH as u64;
+    };
+    suite.add(BATCHES, Role::Floor, NUMBERS, "", Batches(numbers, FLOOR_OF_BATCHES));
+    let note = if are_in_memory {
+        "not in the figures of the stores, whose files are in memory"
+    } else {
+        "in the figures of the stores too"
+    };
+    for table in [REDIS, POSTGRES, MARIADB, SQLITE, ETCD] {
+        suite.add(table, Role::Floor, "a flush of this machine's disk", "", One(flush(), FLUSH)).note(note);
+    }
+}

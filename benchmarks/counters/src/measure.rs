@@ -1,0 +1,157 @@
+//! The loops that measure. Those of numbers in hand are generic and not inlined, so that each is compiled once for every
+//! subject, with a direct call of the subject.
+
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub const BATCH: usize = 1024;
+
+/// A round lasts at least so long, so that segments run out in it as often as they do in a steady program.
+const ROUND: Duration = Duration::from_millis(60);
+
+/// What is measured of a subject. Each dynamic call is a whole round, never a single number.
+pub trait Measured {
+    /// ns per number.
+    fn round(&mut self) -> f64;
+
+    /// How many of some numbers came twice. `None` if it makes none.
+    fn check(&mut self) -> Option<Check>;
+}
+
+#[derive(Clone, Copy)]
+pub struct Check {
+    pub numbers: usize,
+    pub repeated: usize,
+}
+
+impl Check {
+    fn of(mut numbers: Vec<u64>) -> Self {
+        numbers.sort_unstable();
+        let repeated = numbers.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        Self { numbers: numbers.len(), repeated }
+    }
+}
+
+/// How much is done between two looks at the clock, and how many numbers are checked.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    calls: u32,
+    checked: usize,
+}
+
+/// Nanoseconds a call.
+pub const IN_HAND: Plan = Plan { calls: 1_000_000, checked: 1_000_000 };
+pub const BATCHES_IN_HAND: Plan = Plan { calls: 10_000, checked: 1_000_000 };
+/// A round trip a call.
+pub const ASKED: Plan = Plan { calls: 1, checked: 1_000 };
+pub const BATCHES_ASKED: Plan = Plan { calls: 1, checked: 100 * BATCH };
+/// A floor, which makes no numbers that anyone keeps.
+pub const FLOOR: Plan = Plan { calls: 1_000_000, checked: 0 };
+pub const FLUSH: Plan = Plan { calls: 1, checked: 0 };
+pub const FLOOR_OF_BATCHES: Plan = Plan { calls: 10_000, checked: 0 };
+
+/// ns per call.
+fn until_the_round_ends(calls: u32, mut some: impl FnMut()) -> f64 {
+    let (start, mut done) = (Instant::now(), 0.0);
+    loop {
+        some();
+        done += f64::from(calls);
+        let spent = start.elapsed();
+        if spent >= ROUND {
+            return spent.as_secs_f64() * 1e9 / done;
+        }
+    }
+}
+
+/// Numbers one at a time, on one thread.
+pub struct One<F>(pub F, pub Plan);
+
+impl<F: FnMut() -> u64> Measured for One<F> {
+    fn round(&mut self) -> f64 {
+        let Self(next, plan) = self;
+        until_the_round_ends(plan.calls, || some_singles(next, plan.calls))
+    }
+
+    fn check(&mut self) -> Option<Check> {
+        let Self(next, plan) = self;
+        (plan.checked > 0).then(|| Check::of((0..plan.checked).map(|_| next()).collect()))
+    }
+}
+
+#[inline(never)]
+fn some_singles(next: &mut impl FnMut() -> u64, calls: u32) {
+    for _ in 0..calls {
+        black_box(next());
+    }
+}
+
+/// Numbers one at a time, on two threads at once.
+pub struct Two<F>(pub F, pub Plan);
+
+impl<F: Fn() -> u64 + Sync> Measured for Two<F> {
+    /// From the first start to the last end.
+    fn round(&mut self) -> f64 {
+        let Self(next, plan) = self;
+        let calls = 5 * plan.calls;
+        let ready = AtomicU32::new(0);
+        let next = &*next;
+        let work = || {
+            ready.fetch_add(1, Ordering::AcqRel);
+            while ready.load(Ordering::Acquire) < 2 {
+                spin_loop();
+            }
+            let start = Instant::now();
+            some_singles(&mut || next(), calls);
+            (start, Instant::now())
+        };
+        let (own, other) = together(&work);
+        let spent = own.1.max(other.1) - own.0.min(other.0);
+        spent.as_secs_f64() * 1e9 / f64::from(2 * calls)
+    }
+
+    fn check(&mut self) -> Option<Check> {
+        let Self(next, plan) = self;
+        let next = &*next;
+        let work = || (0..plan.checked / 2).map(|_| next()).collect::<Vec<_>>();
+        let (own, other) = together(&work);
+        (plan.checked > 0).then(|| Check::of([own, other].concat()))
+    }
+}
+
+fn together<T: Send>(work: &(impl Fn() -> T + Sync)) -> (T, T) {
+    thread::scope(|scope| {
+        let other = scope.spawn(work);
+        (work(), other.join().expect("the other thread ends"))
+    })
+}
+
+/// Numbers in batches.
+pub struct Batches<F>(pub F, pub Plan);
+
+impl<F: FnMut(&mut [u64; BATCH])> Measured for Batches<F> {
+    fn round(&mut self) -> f64 {
+        let Self(fill, plan) = self;
+        until_the_round_ends(plan.calls, || some_batches(fill, plan.calls)) / BATCH as f64
+    }
+
+    fn check(&mut self) -> Option<Check> {
+        let Self(fill, plan) = self;
+        let (mut batch, mut numbers) = ([0; BATCH], Vec::new());
+        while numbers.len() < plan.checked {
+            fill(&mut batch);
+            numbers.extend(batch);
+        }
+        (plan.checked > 0).then(|| Check::of(numbers))
+    }
+}
+
+#[inline(never)]
+fn some_batches(fill: &mut impl FnMut(&mut [u64; BATCH]), calls: u32) {
+    let mut numbers = [0; BATCH];
+    for _ in 0..calls {
+        fill(&mut numbers);
+        black_box(&mut numbers);
+    }
+}
