@@ -1,13 +1,18 @@
 //! The least work that any such call must do.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::measure::{BATCH, Batches, FLOOR, FLOOR_OF_BATCHES, FLUSH, One, Two};
-use crate::suite::{BATCHES, ETCD, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite, TWO};
+use crate::measure::{BATCH, Batches, FLOOR, FLOOR_OF_BATCHES, FLUSH, KEYS_IN_HAND, One, Random, Two};
+use crate::ours::{FEW, MANY};
+use crate::suite::{BATCHES, ETCD, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite, TWO};
 
 pub const EXCHANGE: &str = "compare_exchange";
+pub const FEW_KEYS: &str = "an entry of a HashMap in a Mutex, 1,000 keys";
+pub const MANY_KEYS: &str = "an entry of a HashMap in a Mutex, 10,000,000 keys";
 pub const NUMBERS: &str = "1,024 consecutive numbers into a buffer";
 
 /// On a cache line of its own.
@@ -73,6 +78,21 @@ pub fn add(suite: &mut Suite, are_in_memory: bool) {
     } else {
         "in the figures of the stores too"
     };
+    for (name, keys) in [(FEW_KEYS, FEW), (MANY_KEYS, MANY)] {
+        let (mut random, map) = (Random::default(), Mutex::new(HashMap::new()));
+        let entry = move || {
+            let mut map = map.lock().expect("no thread has panicked");
+            if map.is_empty() {
+                map.extend((0..keys).map(|key| (key, 0_u64)));
+            }
+            let number = map.entry(random.below(keys)).or_default();
+            *number += 1;
+            *number
+        };
+        suite
+            .add(KEYS, Role::Floor, name, "", One(entry, KEYS_IN_HAND))
+            .note("it is bounded by nothing, and forgets");
+    }
     for table in [REDIS, POSTGRES, MARIADB, SQLITE, ETCD] {
         suite.add(table, Role::Floor, "a flush of this machine's disk", "", One(flush(), FLUSH)).note(note);
     }

@@ -71,6 +71,7 @@ fn main() -> ExitCode {
     }
     let folder = tempfile::tempdir().expect("a folder for SQLite");
     let file = |name: &str| folder.path().join(name).display().to_string();
+    ours::sequences(&mut suite, &format!("sqlite://{}", file("sequences.db")));
     ours::asked(&mut suite, "SQLite", suite::SQLITE, &format!("sqlite://{}", file("ours.db")));
     stores::sqlite(&mut suite, &file("theirs.db"));
     if let Some(etcd) = started(&mut suite, "etcd", "etcd", Etcd::new) {

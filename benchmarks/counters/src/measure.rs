@@ -34,16 +34,37 @@ impl Check {
     }
 }
 
+/// Some number or other, by xorshift: the same ones in each run.
+pub struct Random(u64);
+
+impl Default for Random {
+    fn default() -> Self {
+        Self(0x9E37_79B9_7F4A_7C15)
+    }
+}
+
+impl Random {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (u128::from(self.0) * u128::from(limit) >> 64) as u64
+    }
+}
+
 /// How much is done between two looks at the clock, and how many numbers are checked.
 #[derive(Clone, Copy)]
 pub struct Plan {
     calls: u32,
-    checked: usize,
+    pub checked: usize,
 }
 
 /// Nanoseconds a call.
 pub const IN_HAND: Plan = Plan { calls: 1_000_000, checked: 1_000_000 };
 pub const BATCHES_IN_HAND: Plan = Plan { calls: 10_000, checked: 1_000_000 };
+/// Each key has numbers of its own, so that many are equal.
+pub const KEYS_IN_HAND: Plan = Plan { calls: 100_000, checked: 0 };
+pub const BATCHES_OF_KEYS: Plan = Plan { calls: 100, checked: 0 };
 /// A round trip a call.
 pub const ASKED: Plan = Plan { calls: 1, checked: 1_000 };
 pub const BATCHES_ASKED: Plan = Plan { calls: 1, checked: 100 * BATCH };

@@ -1,13 +1,21 @@
 //! Polyflake's calls.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
-use polyflake_coordination::{Counter, CounterOptions};
+use polyflake_coordination::{Counter, CounterOptions, Sequences, SequencesOptions};
 
 use crate::STEP;
-use crate::floors::{EXCHANGE, NUMBERS};
-use crate::measure::{ASKED, BATCH, BATCHES_ASKED, BATCHES_IN_HAND, Batches, IN_HAND, Measured, One, Two};
-use crate::suite::{ASKED_BATCHES, BATCHES, MARIADB, ONE, Role, Row, Suite, TWO};
+use crate::floors::{EXCHANGE, FEW_KEYS, MANY_KEYS, NUMBERS};
+use crate::measure::{
+    ASKED, BATCH, BATCHES_ASKED, BATCHES_IN_HAND, BATCHES_OF_KEYS, Batches, IN_HAND, KEYS_IN_HAND, Measured,
+    One, Random, Two,
+};
+use crate::suite::{ASKED_BATCHES, BATCHES, KEYS, MARIADB, ONE, Role, Row, Suite, TWO};
+
+/// How many keys are counted: those that a processor's caches have, and those that they have not.
+pub const FEW: u64 = 1_000;
+pub const MANY: u64 = 10_000_000;
 
 const AUTO: &str = "the default: its segments grow to 1,000,000";
 
@@ -43,7 +51,7 @@ fn version() -> &'static str {
     after.and_then(|(_, rest)| rest.split('"').next()).unwrap_or_default()
 }
 
-/// With segments: the store is asked in the background. A row of `Sequences` belongs here too.
+/// With segments: the store is asked in the background.
 pub fn in_hand(suite: &mut Suite, store: &str) {
     let counter = Arc::new(open(&options("in hand", store).step(STEP)));
     let auto = Arc::new(open(&options("auto", store)));
@@ -71,6 +79,45 @@ pub fn in_hand(suite: &mut Suite, store: &str) {
     )
     .note(AUTO)
     .over(NUMBERS);
+}
+
+/// Numbers of one key at a time, chosen at random, and of many in a batch. All keys are in memory.
+pub fn sequences(suite: &mut Suite, store: &str) {
+    let options = SequencesOptions::new("keys").store(store).step(1_000_000).max_keys(20_000_000_u64);
+    let sequences = Arc::new(options.open().expect("the store gives the lease"));
+    for keys in (0..MANY).step_by(10_000) {
+        sequences.next_ids(keys..keys + 10_000).expect("numbers of all keys");
+    }
+    let next = |sequences: &Sequences, key| sequences.next_id(key).expect("a number");
+    for (keys, subject) in [
+        (FEW, "polyflake Sequences next_id, 1,000 keys"),
+        (MANY, "polyflake Sequences next_id, 10,000,000 keys"),
+    ] {
+        let (ids, mut random) = (Arc::clone(&sequences), Random::default());
+        add(suite, KEYS, subject, One(move || next(&ids, random.below(keys)), KEYS_IN_HAND))
+            .over(if keys == FEW { FEW_KEYS } else { MANY_KEYS })
+            .at_most(200.0);
+    }
+    let (ids, mut random) = (Arc::clone(&sequences), Random::default());
+    let batch = move |to: &mut [u64; BATCH]| {
+        let keys = [(); BATCH].map(|()| random.below(MANY));
+        to.copy_from_slice(&ids.next_ids(keys).expect("numbers"));
+    };
+    add(
+        suite,
+        KEYS,
+        "polyflake Sequences next_ids of 1,024, 10,000,000 keys",
+        Batches(batch, BATCHES_OF_KEYS),
+    )
+    .over(MANY_KEYS)
+    .at_most(200.0);
+    let (mut random, mut text) = (Random::default(), String::new());
+    let by_text = move || {
+        text.clear();
+        let _ = write!(text, "user:{}", random.below(FEW));
+        sequences.next_id(&text).expect("a number")
+    };
+    add(suite, KEYS, "polyflake Sequences next_id, 1,000 texts", One(by_text, KEYS_IN_HAND)).over(FEW_KEYS);
 }
 
 /// With `step=1`, which asks the store for each number.

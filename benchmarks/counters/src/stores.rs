@@ -7,8 +7,9 @@ use mysql_async::prelude::Queryable;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, Statement};
 
-use crate::measure::{ASKED, BATCH, BATCHES_ASKED, Batches, One};
-use crate::suite::{ASKED_BATCHES, BATCHES, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite};
+use crate::measure::{ASKED, BATCH, BATCHES_ASKED, Batches, One, Plan, Random};
+use crate::ours::FEW;
+use crate::suite::{ASKED_BATCHES, BATCHES, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite};
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
@@ -68,6 +69,13 @@ pub fn redis(suite: &mut Suite, url: &str) {
         let command = redis::cmd("INCR").arg("bench:one").to_owned();
         move || ask(&mut connection, &command)
     });
+    let (mut connection, mut random) = (connect(), Random::default());
+    let of_a_key = move || {
+        let key = random.below(FEW);
+        ask(&mut connection, redis::cmd("HINCRBY").arg("bench:keys").arg(key).arg(1))
+    };
+    let asked = Plan { checked: 0, ..ASKED };
+    suite.add(KEYS, Role::Peer, "Redis HINCRBY, 1,000 keys", &version, One(of_a_key, asked));
     batches(suite, "Redis INCRBY 1024", &version, || {
         let mut connection = connect();
         let command = redis::cmd("INCRBY").arg("bench:block").arg(BATCH).to_owned();

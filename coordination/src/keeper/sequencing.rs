@@ -132,8 +132,8 @@ impl Task {
 
     /// Whether opening has failed. Another process may give its lease back within `wait`.
     fn is_over(&self, deadline: Instant, trouble: &Trouble) -> bool {
-        let is_anothers = trouble.error.code() == ErrorCode::LeaseUnavailable;
-        (trouble.is_final && !is_anothers) || Instant::now() >= deadline || self.shared.users.are_gone()
+        let is_owned = trouble.error.code() == ErrorCode::LeaseUnavailable;
+        (trouble.is_final && !is_owned) || Instant::now() >= deadline || self.shared.users.are_gone()
     }
 
     /// Until there is something to do.

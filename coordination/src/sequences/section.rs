@@ -254,6 +254,19 @@ mod tests {
     }
 
     #[test]
+    fn a_key_takes_at_most_40_bytes() {
+        let mut section = open(LAST_NUMBER);
+        for keys in 1..40_000_u64 {
+            section.next(keys.wrapping_mul(0x9E37_79B9_7F4A_7C15), 7, usize::MAX);
+            // Ten million are 9,766 in each of 1,024 sections.
+            if keys >= 100 {
+                let size = section.keys.allocation_size() as u64;
+                assert!(size <= 40 * keys, "{keys} keys have {size} bytes");
+            }
+        }
+    }
+
+    #[test]
     fn nothing_is_above_the_last_number() {
         let mut section = open(0);
         section.extend(LAST_NUMBER - 2, LAST_NUMBER - 1);
