@@ -9,7 +9,7 @@ use crate::convert;
 use crate::errors::OrRaise;
 use crate::wait::ReleasesGil;
 
-/// How many keys of a batch get their numbers before other threads get the GIL: some 0.2 ms.
+/// How many keys of a batch get their numbers before other threads get the GIL: less than 1 ms.
 const PART: usize = 4096;
 
 /// A count for each of many keys: 1, 2, 3 and so on for "alice", and for "bob" the same. For the messages of an inbox, or
