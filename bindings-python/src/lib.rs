@@ -10,6 +10,8 @@ mod layout;
 mod lease;
 #[cfg(feature = "coordination")]
 mod log;
+#[cfg_attr(not(feature = "coordination"), path = "no_sequences.rs")]
+mod sequences;
 mod snowflake;
 mod wait;
 
@@ -73,6 +75,8 @@ mod _polyflake {
     use super::layout::{PyDecoded, PyDecodedAll, PyField, PyLayout};
     #[pymodule_export]
     use super::lease::PyLease;
+    #[pymodule_export]
+    use super::sequences::{PySequences, PySequencesStats};
     #[pymodule_export]
     use super::snowflake::{PySnowflake, PyStats, reset_state};
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! What happens to leases and counters, as lines of the logger `polyflake`.
+//! What happens to leases, counters and sequences, as lines of the logger `polyflake`.
 //!
 //! The thread that keeps them must not wait for the GIL. So it only puts an event in line, and sees to it that there is
 //! a thread of Python's that logs what is in line and then ends.
@@ -42,7 +42,7 @@ struct Line {
 /// This process's, or what a child inherited of its parent's: that one is left alone, since its lock may be held for ever.
 static NEWEST: AtomicPtr<Log> = AtomicPtr::new(ptr::null_mut());
 
-/// Logs events from now on. Called before each lease and counter, because nothing is imported before the first.
+/// Logs events from now on. Called before each of them, because nothing is imported before the first.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     // No lock: a fork in the middle of this would leave it locked in the child. To do it twice does no harm.
     static IS_READY: AtomicBool = AtomicBool::new(false);

@@ -36,7 +36,7 @@ def in_child(child: Callable[[], object]) -> object:
 
 PROGRAM = """
 import json, sys, time
-from polyflake import Counter, PolyflakeError, Snowflake
+from polyflake import Counter, PolyflakeError, Sequences, Snowflake
 
 def tell(value):
     print(json.dumps(value), flush=True)

@@ -81,7 +81,7 @@ class SequenceExhaustedError(PolyflakeError, RuntimeError):
 
 
 class ForkedError(PolyflakeError, RuntimeError):
-    """The Snowflake was created by a parent process."""
+    """The Snowflake or Sequences were created by a parent process."""
 
     code = 9
     name = "forked"
@@ -102,7 +102,7 @@ class StateFileError(PolyflakeError, OSError):
 
 
 class LeaseUnavailableError(PolyflakeError, OSError):
-    """No node is free, or the store of leases cannot be reached."""
+    """No node is free, another process has the Sequences, or the store cannot be reached."""
 
     code = 12
     name = "lease_unavailable"
@@ -121,7 +121,7 @@ class LeaseLostError(PolyflakeError, RuntimeError):
 
 
 class ClosedError(PolyflakeError, RuntimeError):
-    """The Snowflake or counter is closed."""
+    """The Snowflake, Counter or Sequences were closed."""
 
     code = 14
     name = "closed"

@@ -1,4 +1,4 @@
-"""What happens to leases and counters, as lines of the logger ``polyflake``."""
+"""What happens to leases, counters and sequences, as lines of the logger ``polyflake``."""
 
 import logging
 import traceback

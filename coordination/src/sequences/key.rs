@@ -1,6 +1,8 @@
 //! What numbers are counted for, and its hash.
 
-use polyflake::{Error, ErrorCode};
+use core::fmt;
+
+use polyflake::{Error, ErrorCode, Number};
 use xxhash_rust::xxh3;
 
 /// Which hash it is, for the record: processes with another would count keys of a section elsewhere.
@@ -76,15 +78,29 @@ impl TryFrom<i128> for SequenceKey<'_> {
         if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&integer) {
             return Ok(Self(Kind::Integer(integer)));
         }
-        Err(Error::from_outside(
-            ErrorCode::InvalidOption,
-            &format!(
-                "key is {integer}; an integer is from {} to {}, and anything else is a text",
-                i64::MIN,
-                u64::MAX
-            ),
-        ))
+        Err(too_wide(&integer))
     }
+}
+
+/// `invalid_option` for one that no 64 bits hold.
+impl TryFrom<Number> for SequenceKey<'_> {
+    type Error = Error;
+
+    fn try_from(number: Number) -> Result<Self, Error> {
+        let key = number.to_u64().map(Self::from).or_else(|| number.to_i64().map(Self::from));
+        key.ok_or_else(|| too_wide(&number))
+    }
+}
+
+fn too_wide(integer: &dyn fmt::Display) -> Error {
+    Error::from_outside(
+        ErrorCode::InvalidOption,
+        &format!(
+            "key is {integer}; an integer is from {} to {}, and anything else is a text",
+            i64::MIN,
+            u64::MAX
+        ),
+    )
 }
 
 #[cfg(test)]
@@ -111,6 +127,15 @@ mod tests {
         for integer in [i128::from(i64::MIN) - 1, i128::from(u64::MAX) + 1] {
             let text = SequenceKey::try_from(integer).unwrap_err().to_string();
             assert!(text.contains(&integer.to_string()), "{text}");
+        }
+        // As bindings have them, which know integers of any size.
+        for integer in [u64::MAX.into(), 5.into(), 0.into(), (-1).into(), i128::from(i64::MIN)] {
+            let number = Number::parse(&integer.to_string());
+            assert_eq!(SequenceKey::try_from(number), SequenceKey::try_from(integer));
+        }
+        for integer in ["18446744073709551616", "-9223372036854775809", "1000000000000000000000"] {
+            let text = SequenceKey::try_from(Number::parse(integer)).unwrap_err().to_string();
+            assert!(text.contains(&format!("key is {integer}; ")), "{text}");
         }
     }
 

@@ -1,0 +1,25 @@
+//! What stands for `Sequences` in a build without the feature `coordination`.
+
+use polyflake::{Error, ErrorCode};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::errors::OrRaise;
+
+/// A count for each of many keys, which this build does not have.
+#[pyclass(frozen, module = "polyflake", name = "Sequences")]
+pub(crate) struct PySequences;
+
+#[pymethods]
+impl PySequences {
+    #[new]
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let message = "this build of Polyflake asks no store over the network: it has no Sequences";
+        Err(Error::from_outside(ErrorCode::InvalidOption, message)).or_raise()
+    }
+}
+
+/// Counters for monitoring, of Sequences.
+#[pyclass(frozen, module = "polyflake", name = "SequencesStats")]
+pub(crate) struct PySequencesStats;
