@@ -1,6 +1,8 @@
 //! What numbers are counted for, and its hash.
 
-use polyflake::{Error, ErrorCode};
+use core::fmt;
+
+use polyflake::{Error, ErrorCode, Number};
 use xxhash_rust::xxh3;
 
 /// Which hash it is, for the record: processes with another would count keys of a section elsewhere.
@@ -76,15 +78,29 @@ impl TryFrom<i128> for SequenceKey<'_> {
         if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&integer) {
             return Ok(Self(Kind::Integer(integer)));
         }
-        Err(Error::from_outside(
-            ErrorCode::InvalidOption,
-            &format!(
-                "key={integer}; an integer is from {} to {}, and anything else is a text",
-                i64::MIN,
-                u64::MAX
-            ),
-        ))
+        Err(no_key(&integer))
     }
+}
+
+/// `invalid_option` for what is no integer, or one that no 64 bits hold.
+impl TryFrom<Number> for SequenceKey<'_> {
+    type Error = Error;
+
+    fn try_from(number: Number) -> Result<Self, Error> {
+        let unsigned = number.to_u64().map(Into::into);
+        unsigned.or_else(|| number.to_i64().map(Into::into)).ok_or_else(|| no_key(&number))
+    }
+}
+
+fn no_key(integer: &impl fmt::Display) -> Error {
+    Error::from_outside(
+        ErrorCode::InvalidOption,
+        &format!(
+            "key={integer}; an integer is from {} to {}, and anything else is a text",
+            i64::MIN,
+            u64::MAX
+        ),
+    )
 }
 
 #[cfg(test)]
@@ -106,11 +122,16 @@ mod tests {
     #[test]
     fn an_integer_has_64_bits() {
         for integer in [i64::MIN.into(), -1, 0, i128::from(u64::MAX)] {
-            assert!(SequenceKey::try_from(integer).is_ok(), "{integer}");
+            let key = SequenceKey::try_from(integer).unwrap();
+            assert_eq!(SequenceKey::try_from(Number::parse(&integer.to_string())), Ok(key), "{integer}");
         }
         for integer in [i128::from(i64::MIN) - 1, i128::from(u64::MAX) + 1] {
             let text = SequenceKey::try_from(integer).unwrap_err().to_string();
             assert!(text.contains(&integer.to_string()), "{text}");
+            assert_eq!(
+                SequenceKey::try_from(Number::parse(&integer.to_string())).unwrap_err().to_string(),
+                text
+            );
         }
     }
 
