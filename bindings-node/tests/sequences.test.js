@@ -7,9 +7,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { inspect, promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { Sequences } from "polyflake";
+import { redis } from "./redis.js";
 import { assertRising, fails, failsLater, isWasm } from "./support.js";
 
 const dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
@@ -19,7 +21,7 @@ const folder = mkdtempSync(join(tmpdir(), "polyflake-sequences-"));
 after(() => rmSync(folder, { recursive: true }));
 
 let stores = 0;
-/** The address of a new SQLite file, and a file's path. */
+/** The address of a new SQLite file. */
 function freshStore() {
   stores += 1;
   return `sqlite://${join(folder, `${stores}.db`)}`;
@@ -334,7 +336,7 @@ describe("sequences in SQLite", { skip: isWasm && "wasm has no sequences" }, () 
     // Its lease runs out.
     const second = await Sequences.open("inbox", { store: `${store}?ttl=3s&wait=1m&label=second` });
     assert.ok((await second.nextIdAsync("alice")) > 1n);
-    while (!messages.some(({ kind }) => kind === "acquired")) await new Promise(setImmediate);
+    while (!messages.some(({ kind }) => kind === "acquired")) await pause(5);
     unsubscribe("polyflake:lease", listen);
     const { node, isWarning, message } = messages.find(({ kind }) => kind === "acquired");
     assert.deepEqual([node, isWarning], [null, false]);
@@ -398,4 +400,53 @@ describe("sequences in SQLite", { skip: isWasm && "wasm has no sequences" }, () 
       assert.equal(await run(program), "open");
     });
   }
+});
+
+describe("a store that goes and comes back", { skip: isWasm && "wasm has no sequences" }, () => {
+  test("numbers are given while the lease holds, then calls reject, and then it goes on by itself", async () => {
+    const { address, stop, start } = await redis();
+    const store = `${address}?ttl=3s&init=yes`;
+    const inbox = await Sequences.open("gone", { store, maxWaitMs: 300 });
+    const patient = await Sequences.open("gone", { store, maxWaitMs: 600_000 });
+    assert.equal(inbox.nextId("a"), 1n);
+    await stop();
+    assert.equal(inbox.nextId("a"), 2n);
+    const given = [2n];
+    let error;
+    while (error === undefined) {
+      await inbox.nextIdAsync("a").then(
+        (number) => given.push(number),
+        (reason) => {
+          error = reason;
+        },
+      );
+      // So few that the store is asked for no later bound.
+      await pause(10);
+    }
+    await failsLater(Promise.reject(error), "LEASE_LOST", "gone");
+    assertRising(given);
+    fails(() => inbox.nextId("a"), "LEASE_LOST");
+    fails(() => inbox.nextIds(["a", "b"]), "LEASE_LOST");
+    assert.equal(inbox.stats.timeLeftMs, 0);
+    const [turns, late] = await turnsWhile(inbox.nextIdsAsync(["a", "b"]));
+    await failsLater(Promise.reject(late), "LEASE_LOST");
+    assert.ok(turns > 10, `${turns}`);
+    assert.ok(!inspect(late).includes("hush"), late.message);
+    const waiting = patient.nextIdsAsync(["a"]);
+    await start();
+    assert.ok((await waiting)[0] > given.at(-1));
+    await Promise.all([inbox.close(), patient.close()]);
+  });
+
+  test("close while calls wait: they reject with CLOSED", async () => {
+    const { address, stop } = await redis();
+    const store = `${address}?ttl=3s&init=yes`;
+    const inbox = await Sequences.open("waiting", { store, sections: 1, step: 1, maxWaitMs: 600_000 });
+    await stop();
+    const waiting = [inbox.nextIdsAsync(["a", "a", "a", "a"]), inbox.nextIdsAsync(["a"])].map((call) =>
+      failsLater(call, "CLOSED"),
+    );
+    await inbox.close();
+    await Promise.all(waiting);
+  });
 });
