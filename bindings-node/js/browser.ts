@@ -21,6 +21,7 @@ export const {
   DecodedAll,
   Layout,
   PolyflakeError,
+  Sequences,
   Snowflake,
   formatId,
   parseId,

@@ -50,11 +50,15 @@ export function text(value: string, what: string, takes = "a string"): string {
   return value;
 }
 
-/** A path. A lone surrogate has no bytes in UTF-8, and U+FFFD in its place would name another file. */
+/** A path. */
 export function path(value: string, what: string): string {
-  const given = text(value, what);
-  if (!/\p{Surrogate}/u.test(given)) return given;
-  throw new TypeError(`${what} is ${JSON.stringify(given)}; it must be a path without lone surrogates`);
+  return wellFormed(text(value, what), what, "a path");
+}
+
+/** A text that UTF-8 can hold. A lone surrogate has no bytes there, and U+FFFD in its place would be another text. */
+export function wellFormed(value: string, what: string, takes: string): string {
+  if (!/\p{Surrogate}/u.test(value)) return value;
+  throw new TypeError(`${what} is ${JSON.stringify(value)}; it must be ${takes} without lone surrogates`);
 }
 
 export function idArray(ids: BigUint64Array, what: string): BigUint64Array {

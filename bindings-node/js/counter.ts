@@ -1,10 +1,10 @@
 import type { BackendCounter, CounterStats, Done } from "../../bindings-wasm/js/backend.js";
 import type { Integer } from "./convert.js";
-import { idArray, integer, text, wrongType } from "./convert.js";
+import { idArray, integer, text } from "./convert.js";
 import { batchSize, core } from "./core.js";
 import { asyncDispose, dispose } from "./dispose.js";
-import { coreError } from "./errors.js";
 import type { IdGenerator } from "./generator.js";
+import { noNetwork, optionTexts, Together } from "./stores.js";
 
 /** The options of a {@link Counter}. */
 export interface CounterOptions {
@@ -28,13 +28,6 @@ export interface CounterOptions {
 
 /** How each option but the store becomes text. The core checks the text. */
 const TEXT_OF = { start: integer, step: integer, maxWaitMs: integer };
-
-/** A call that waits for numbers. */
-interface Waiting {
-  readonly n: number;
-  readonly resolve: (numbers: BigUint64Array) => void;
-  readonly reject: (error: unknown) => void;
-}
 
 /** What {@link Counter.open} gives to the constructor. */
 class Opened {
@@ -76,8 +69,8 @@ let closeOnly: (this: Counter) => void;
 export class Counter implements IterableIterator<bigint, never, undefined>, IdGenerator {
   readonly #inner: BackendCounter;
   readonly #nextId: () => bigint;
-  #waiting: Waiting[] = [];
-  #isFetching = false;
+  /** The calls that wait, by how many numbers each asks for. */
+  readonly #together: Together<number>;
   /** Resolves when what was in hand was given back. */
   #givenBack: Promise<void> | undefined;
 
@@ -85,8 +78,15 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
     if (!(opened instanceof Opened)) {
       throw new TypeError("a constructor waits for no store: use await Counter.open(name, options)");
     }
-    this.#inner = opened.inner;
-    this.#nextId = opened.inner.nextId;
+    const { inner } = opened;
+    this.#inner = inner;
+    this.#nextId = inner.nextId;
+    this.#together = new Together((sizes, done) =>
+      inner.fillLater(
+        sizes.reduce((total, n) => total + n, 0),
+        done,
+      ),
+    );
   }
 
   static {
@@ -115,14 +115,10 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
    * ```
    */
   static async open(name: string, options: CounterOptions): Promise<Counter> {
-    const texts = converted(options);
+    const texts = optionTexts(options, "Counter", storeTexts, TEXT_OF);
     const counterName = text(name, "the counter's name");
     const { openCounter } = core();
-    if (openCounter === undefined) {
-      const why =
-        "a counter's store needs a network, which WebAssembly does not have: use Node's native build";
-      throw coreError(4, "invalid_option", `invalid_option: ${why}`);
-    }
+    if (openCounter === undefined) throw noNetwork("a counter's");
     return open(await openCounter(counterName, texts));
   }
 
@@ -155,7 +151,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
    * waiting does not help: the store refuses, has lost the counter, or the counter has reached 2^63 - 1. Or `CLOSED`.
    */
   async nextIdAsync(): Promise<bigint> {
-    return this.#inner.take() ?? ((await this.#later(1))[0] as bigint);
+    return this.#inner.take() ?? ((await this.#together.later(1, 1))[0] as bigint);
   }
 
   /**
@@ -178,7 +174,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
    * other `n`.
    */
   async nextIdsAsync(n: Integer): Promise<BigUint64Array> {
-    return this.#later(batchSize(n));
+    const size = batchSize(n);
+    return this.#together.later(size, size);
   }
 
   /**
@@ -277,45 +274,6 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   [Symbol.for("nodejs.util.inspect.custom")](): string {
     return `Counter { name: ${JSON.stringify(this.name)} }`;
   }
-
-  /** Numbers for which the store is waited for. Calls that come meanwhile are served together by the next wait. */
-  #later(n: number): Promise<BigUint64Array> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ n, resolve, reject });
-      if (!this.#isFetching) this.#fetch();
-    });
-  }
-
-  #fetch(): void {
-    const group = this.#waiting;
-    this.#isFetching = group.length > 0;
-    if (!this.#isFetching) return;
-    this.#waiting = [];
-    const done: Done<BigUint64Array> = (error, numbers) => {
-      if (error) {
-        this.#isFetching = false;
-        // Those who came meanwhile too, or they would wait one after the other.
-        const all = [...group, ...this.#waiting];
-        this.#waiting = [];
-        for (const { reject } of all) reject(error);
-        return;
-      }
-      let at = 0;
-      for (const { n, resolve } of group) {
-        resolve(group.length === 1 ? numbers : numbers.slice(at, at + n));
-        at += n;
-      }
-      this.#fetch();
-    };
-    try {
-      this.#inner.fillLater(
-        group.reduce((total, { n }) => total + n, 0),
-        done,
-      );
-    } catch (error) {
-      done(error as Error, new BigUint64Array());
-    }
-  }
 }
 
 export interface Counter {
@@ -340,23 +298,7 @@ function promised<T>(call: (done: Done<T>) => void): Promise<T> {
   });
 }
 
-function converted(options: CounterOptions): string[] {
-  if (typeof options !== "object" || options === null) {
-    throw wrongType(options, "Counter's options", 'an object, such as { store: "redis://host/0" }');
-  }
-  const { store } = options;
+function storeTexts({ store }: CounterOptions): string[] {
   const stores = Array.isArray(store) ? store : store === undefined ? [] : [store];
-  const texts = stores.flatMap((address) => [
-    "store",
-    text(address, "store", "a string, or an array of strings"),
-  ]);
-  for (const name of Object.keys(options)) {
-    // The core rejects unknown names, whatever their values.
-    if (name !== "store" && !Object.hasOwn(TEXT_OF, name)) texts.push(name, "");
-  }
-  for (const [name, textOf] of Object.entries(TEXT_OF)) {
-    const value = options[name as keyof typeof TEXT_OF];
-    if (value !== undefined) texts.push(name, textOf(value, name));
-  }
-  return texts;
+  return stores.map((address) => text(address, "store", "a string, or an array of strings"));
 }

@@ -2,6 +2,7 @@
 import type {
   Backend,
   BackendCounter,
+  BackendSequences,
   BackendSnowflake,
   Done,
   MakeError,
@@ -27,20 +28,23 @@ interface FastCalls {
   state: unknown;
 }
 
-interface Calls extends Omit<Backend, "snowflake" | "idText" | "open" | "openCounter"> {
+interface Calls extends Omit<Backend, "snowflake" | "idText" | "open" | "openCounter" | "openSequences"> {
   fastCalls(shared: BigUint64Array): FastCalls;
   snowflake(state: unknown, ...given: Parameters<Backend["snowflake"]>): NativeSnowflake;
-  // The rest where the addon has leases and counters.
+  // The rest where the addon has leases, counters and sequences.
   /** Acquires a lease on a thread. `opened`: for `snowflakeOnLease`. */
   lease?(options: string[], node: NodeTexts | undefined, done: Done<unknown>): void;
   snowflakeOnLease(state: unknown, opened: unknown): NativeSnowflake;
   /** Opens a counter on a thread. `opened`: for `counter`. */
   openCounter?(name: string, options: string[], done: Done<unknown>): void;
   counter(state: unknown, opened: unknown): NativeCounter;
+  /** Opens sequences on a thread. `opened`: for `sequences`. */
+  openSequences?(name: string, options: string[], done: Done<unknown>): void;
+  sequences(opened: unknown): BackendSequences;
   onLeaseEvent(publish: (event: LeaseEvent) => void): void;
 }
 
-/** What happened to a lease or a counter of this process: the messages of the diagnostics channel `polyflake:lease`. */
+/** What happened to a lease, a counter or sequences of this process: the messages of the diagnostics channel `polyflake:lease`. */
 export interface LeaseEvent {
   readonly kind:
     | "acquired"
@@ -50,9 +54,11 @@ export interface LeaseEvent {
     | "store_unreachable"
     | "store_reachable"
     | "clock_differs"
+    | "asynchronous_replicas"
     | "counter_stopped"
+    | "writes_lost"
     | "waiting";
-  /** The node that it is about, if there is one: a counter has none. */
+  /** The node that it is about, if there is one: counters and sequences have none. */
   readonly node: number | null;
   /** The store's address, without secrets. */
   readonly store: string;
@@ -76,7 +82,7 @@ const ID = 0;
 const SNOWFLAKE = 2;
 const FORMAT = 3;
 
-/** `publish` is called with what happens to leases and counters, from the first one on. */
+/** `publish` is called with what happens to leases, counters and sequences, from the first one on. */
 export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void): Backend {
   const all = Object.entries<(...given: never[]) => unknown>(addon);
   const bound = all.map(([name, call]) => [name, call.bind(undefined, coreError as never)]);
@@ -116,7 +122,7 @@ export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void
     };
   }
 
-  const { lease, openCounter, ...others } = calls;
+  const { lease, openCounter, openSequences, ...others } = calls;
   let isListening = false;
   /** What a call on a thread opens. */
   function opening(open: (done: Done<unknown>) => void): Promise<unknown> {
@@ -139,6 +145,10 @@ export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void
         const { number, ...others } = native;
         return { ...others, ...fast(native, number) };
       },
+    }),
+    ...(openSequences && {
+      openSequences: async (...given) =>
+        calls.sequences(await opening((done) => openSequences(...given, done))),
     }),
     idText(id, format) {
       shared[ID] = id;

@@ -16,8 +16,8 @@ use crate::snowflake::copy;
 use crate::thread::{IsGone, on_thread};
 
 /// What JavaScript is called back with: an error, or what was asked for.
-type Done<'a, R> = Function<'a, Outcome<R>, ()>;
-type Outcome<R> = FnArgs<(Either<Unknown<'static>, ()>, Option<R>)>;
+pub(crate) type Done<'a, R> = Function<'a, Outcome<R>, ()>;
+pub(crate) type Outcome<R> = FnArgs<(Either<Unknown<'static>, ()>, Option<R>)>;
 
 #[napi(object, object_from_js = false)]
 pub(crate) struct CounterStats {
@@ -173,7 +173,7 @@ impl NativeCounter {
 }
 
 /// Works on a thread, and then calls `done`.
-fn later<T: Send + 'static, R: ToNapiValue + 'static>(
+pub(crate) fn later<T: Send + 'static, R: ToNapiValue + 'static>(
     thread: &str,
     core_error: Arc<CoreErrorRef>,
     done: &Done<'_, R>,

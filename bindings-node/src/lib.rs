@@ -16,5 +16,7 @@ mod fast;
 mod layout;
 #[cfg(feature = "coordination")]
 mod lease;
+#[cfg(feature = "coordination")]
+mod sequences;
 mod snowflake;
 mod thread;

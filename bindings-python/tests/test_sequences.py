@@ -121,7 +121,7 @@ def test_keys_that_cannot_be(store: str, key: Any) -> None:
 def test_integers_that_64_bits_do_not_hold(store: str, key: int) -> None:
     with Sequences("keys", store=store) as sequences:
         for call in (sequences.next_id, sequences.try_next_id, lambda it: sequences.next_ids([it])):
-            with pytest.raises(InvalidOptionError, match=f"key={str(key)[:20]}.*{2**64 - 1}"):
+            with pytest.raises(InvalidOptionError, match=f"key is {str(key)[:20]}.*{2**64 - 1}"):
                 call(key)
         with pytest.raises(InvalidOptionError, match="an int of 16610 bits"):
             sequences.next_id(10**5000)

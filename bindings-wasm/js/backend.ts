@@ -39,6 +39,8 @@ export interface Backend {
   open?(options: string[], node: NodeTexts | undefined): Promise<BackendSnowflake>;
   /** `options`: each option's name followed by its text. Waits for the store; where the backend has a network. */
   openCounter?(name: string, options: string[]): Promise<BackendCounter>;
+  /** As `openCounter`. */
+  openSequences?(name: string, options: string[]): Promise<BackendSequences>;
 }
 
 export interface BackendSnowflake {
@@ -88,6 +90,22 @@ export interface BackendCounter {
   raise(number: string, done: Done<void>): void;
   remove(done: Done<boolean>): void;
   /** Closes at once. Calls `done` when what was in hand is given back, or cannot be. */
+  close(done: (() => void) | undefined): void;
+}
+
+/** A key is a string, a safe integer or a bigint. */
+export interface BackendSequences {
+  readonly name: string;
+  /** A number at once, or throws. */
+  nextId(key: string | number | bigint): bigint;
+  /** A number at once, or null. Throws if the key cannot be. */
+  take(key: string | number | bigint): bigint | null;
+  /** A number for each key at once, or throws. */
+  nextIds(keys: (string | number | bigint)[]): BigUint64Array;
+  /** Waits for the store on another thread. Throws if a key cannot be. */
+  nextIdsLater(keys: (string | number | bigint)[], done: Done<BigUint64Array>): void;
+  stats(): SequencesStats;
+  /** Closes at once. Calls `done` when the lease is given back, or cannot be. */
   close(done: (() => void) | undefined): void;
 }
 
@@ -163,6 +181,20 @@ export interface CounterStats {
   readonly skipped: number;
   /** How often a call found no number in hand and waited or gave up. */
   readonly waits: number;
+}
+
+/** For monitoring, from {@link Sequences.stats}. Counted by all Sequences of that name in this process together. */
+export interface SequencesStats {
+  /** How many keys are in memory. */
+  readonly keys: number;
+  /** How many keys left memory, for others to have room. */
+  readonly evicted: number;
+  /** How often bounds were moved in the store. */
+  readonly moves: number;
+  /** How often a call waited or gave up. */
+  readonly waits: number;
+  /** For how many ms numbers are given if the lease is not renewed; 0 if another process has it. */
+  readonly timeLeftMs: number;
 }
 
 /** A lease, from {@link Snowflake.lease}. */

@@ -236,6 +236,30 @@ impl Sequences {
         Ok(numbers)
     }
 
+    /// [`next_ids`](Self::next_ids), without waiting for the store.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_ids`](Self::next_ids), at once.
+    pub fn try_next_ids<'a, K: Into<SequenceKey<'a>>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<u64>, Error> {
+        self.check()?;
+        let hashes: Vec<u64> = keys.into_iter().map(|key| key.into().hash()).collect();
+        let mut numbers = vec![0; hashes.len()];
+        for (hashes, numbers) in hashes.chunks(MAX_TOGETHER).zip(numbers.chunks_mut(MAX_TOGETHER)) {
+            if !self.shared.next_together(hashes, numbers) {
+                return Err(self.shared.why(&Lacks::Lease));
+            }
+            if let Some((&hash, _)) = hashes.iter().zip(numbers).find(|(_, number)| **number == 0) {
+                let lacks = self.shared.next(hash).err().unwrap_or(Lacks::Bound);
+                return Err(self.shared.why(&lacks));
+            }
+        }
+        Ok(numbers)
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.shared.name.name

@@ -56,7 +56,7 @@ impl Random {
 #[derive(Clone, Copy)]
 pub struct Plan {
     calls: u32,
-    pub checked: usize,
+    checked: usize,
 }
 
 /// Nanoseconds a call.
@@ -66,6 +66,7 @@ pub const BATCHES_IN_HAND: Plan = Plan { calls: 10_000, checked: 1_000_000 };
 pub const KEYS_IN_HAND: Plan = Plan { calls: 100_000, checked: 0 };
 pub const BATCHES_OF_KEYS: Plan = Plan { calls: 100, checked: 0 };
 /// A round trip a call.
+pub const ASKED_FOR_KEYS: Plan = Plan { calls: 1, checked: 0 };
 pub const ASKED: Plan = Plan { calls: 1, checked: 1_000 };
 pub const BATCHES_ASKED: Plan = Plan { calls: 1, checked: 100 * BATCH };
 /// A floor, which makes no numbers that anyone keeps.

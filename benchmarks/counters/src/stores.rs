@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, Statement};
 
-use crate::measure::{ASKED, BATCH, BATCHES_ASKED, Batches, One, Plan, Random};
+use crate::measure::{ASKED, ASKED_FOR_KEYS, BATCH, BATCHES_ASKED, Batches, One, Random};
 use crate::ours::FEW;
 use crate::suite::{ASKED_BATCHES, BATCHES, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite};
 
@@ -74,8 +74,7 @@ pub fn redis(suite: &mut Suite, url: &str) {
         let key = random.below(FEW);
         ask(&mut connection, redis::cmd("HINCRBY").arg("bench:keys").arg(key).arg(1))
     };
-    let asked = Plan { checked: 0, ..ASKED };
-    suite.add(KEYS, Role::Peer, "Redis HINCRBY, 1,000 keys", &version, One(of_a_key, asked));
+    suite.add(KEYS, Role::Peer, "Redis HINCRBY, 1,000 keys", &version, One(of_a_key, ASKED_FOR_KEYS));
     batches(suite, "Redis INCRBY 1024", &version, || {
         let mut connection = connect();
         let command = redis::cmd("INCRBY").arg("bench:block").arg(BATCH).to_owned();

@@ -18,6 +18,10 @@ import {
   PolyflakeError,
   type PolyflakeErrorCode,
   parseId,
+  type SequenceKey,
+  Sequences,
+  type SequencesOptions,
+  type SequencesStats,
   Snowflake,
   type SnowflakeOptions,
   type Stats,
@@ -184,6 +188,47 @@ for await (const number of counter) {
   same<typeof number, bigint>(true);
   break;
 }
+
+// Sequences -----------------------------------------------------------------------------------------------------
+
+const inbox = await Sequences.open("inbox", { store: "postgres://host/chat" });
+same<typeof inbox, Sequences>(true);
+Sequences.open("inbox", { store: "redis://host/0", sections: 16, step: 5n, maxKeys: "100", maxWaitMs: 0 });
+takes<SequencesOptions>({
+  store: "redis://host/0",
+  sections: undefined,
+  step: undefined,
+  maxKeys: undefined,
+});
+// @ts-expect-error a store is required
+Sequences.open("inbox", {});
+// @ts-expect-error sequences have one store
+Sequences.open("inbox", { store: ["redis://one/0", "redis://two/0"] });
+// @ts-expect-error no such option
+Sequences.open("inbox", { store: "redis://host/0", start: 5 });
+// @ts-expect-error they are opened
+new Sequences("inbox", { store: "redis://host/0" });
+same<SequenceKey, string | number | bigint>(true);
+same<Parameters<typeof inbox.nextId>, [key: SequenceKey]>(true);
+same<ReturnType<typeof inbox.nextId>, bigint>(true);
+same<ReturnType<typeof inbox.tryNextId>, bigint>(true);
+same<ReturnType<typeof inbox.nextIdAsync>, Promise<bigint>>(true);
+takes<BigUint64Array>(inbox.nextIds(["alice", 5, 5n]));
+takes<BigUint64Array>(inbox.nextIds(new Set([5n])));
+takes<BigUint64Array>(inbox.nextIds(BigUint64Array.of(5n)));
+takes<Promise<BigUint64Array>>(inbox.nextIdsAsync(["alice"] as const));
+// @ts-expect-error a key is needed
+inbox.nextId();
+// @ts-expect-error not a key
+inbox.nextId(true);
+// @ts-expect-error not keys
+inbox.nextIds([null]);
+// @ts-expect-error a generator gives IDs without a key
+takes<IdGenerator>(inbox);
+same<typeof inbox.name, string>(true);
+same<typeof inbox.stats, SequencesStats>(true);
+same<typeof inbox.stats.timeLeftMs, number>(true);
+same<ReturnType<typeof inbox.close>, Promise<void>>(true);
 
 // Generators ----------------------------------------------------------------------------------------------------
 

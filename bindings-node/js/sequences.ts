@@ -1,0 +1,262 @@
+import type { BackendSequences, SequencesStats } from "../../bindings-wasm/js/backend.js";
+import type { Integer } from "./convert.js";
+import { integer, text, wellFormed, wrongType } from "./convert.js";
+import { core } from "./core.js";
+import { asyncDispose, dispose } from "./dispose.js";
+import { noNetwork, optionTexts, Together } from "./stores.js";
+
+/**
+ * What {@link Sequences} count for: a text, or an integer from -2^63 to 2^64 - 1, as a bigint or a Number that is a safe
+ * integer. `5` and `5n` are one key, and `"5"` is another.
+ */
+export type SequenceKey = string | number | bigint;
+
+/** The options of {@link Sequences}. */
+export interface SequencesOptions {
+  /**
+   * The address of the store that keeps how far the keys have counted, such as `"postgres://host/chat"` or
+   * `"redis://host/0"`. Its `label` (`"postgres://host/chat?label=10.0.0.7:8080"`) is what other processes are told
+   * while this one has the lease. Required.
+   */
+  store: string;
+  /** How many bounds the store has: 1 to 16384. It cannot be changed later. Default: 1024. */
+  sections?: Integer | undefined;
+  /**
+   * By how many numbers a bound is moved ahead: 1 to 1000000000. A process that ends without {@link Sequences.close}
+   * skips at most two of them. Default: 10000.
+   */
+  step?: Integer | undefined;
+  /** How many keys stay in memory, of at most 40 bytes each: 1 to 1000000000. Default: 1000000. */
+  maxKeys?: Integer | undefined;
+  /** The longest that a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
+  maxWaitMs?: Integer | undefined;
+}
+
+/** How each option but the store becomes text. The core checks the text. */
+const TEXT_OF = { sections: integer, step: integer, maxKeys: integer, maxWaitMs: integer };
+
+/** What {@link Sequences.open} gives to the constructor. */
+class Opened {
+  readonly inner: BackendSequences;
+
+  constructor(inner: BackendSequences) {
+    this.inner = inner;
+  }
+}
+
+let open: (inner: BackendSequences) => Sequences;
+/** The method `Symbol.dispose`, which some runtimes do not name. */
+let closeOnly: (this: Sequences) => void;
+
+/**
+ * A count for each of many keys: 1, 2, 3 and so on for `"alice"`, and for `"bob"` the same. For the messages of an inbox,
+ * or the versions of a document.
+ *
+ * - The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write
+ *   that it acknowledged.
+ * - Numbers are skipped: by a key that left memory and came back, by a new key where others left, and by all keys of a
+ *   section, at most two steps, when a process ended without {@link Sequences.close}.
+ * - One process at a time gives numbers: whoever has the lease. The others get `LEASE_UNAVAILABLE`, whose message has
+ *   that process's label between backquotes.
+ *
+ * All Sequences of a process with the same store and name are one, also in worker threads. `cluster` and PM2 workers are
+ * processes: one of them has the lease. Only in Node's native build.
+ *
+ * No call blocks the event loop: {@link Sequences.nextId} and {@link Sequences.nextIds} give numbers at once, or throw;
+ * the others wait for the store, and return promises.
+ *
+ * @example
+ * ```js
+ * import { Sequences } from "polyflake";
+ *
+ * await using inbox = await Sequences.open("inbox", { store: "sqlite:///var/lib/app/chat.db" });
+ * console.log(await inbox.nextIdAsync("alice")); // 1n
+ * console.log(await inbox.nextIdsAsync(["alice", "bob"])); // BigUint64Array(2) [ 2n, 1n ]
+ * ```
+ */
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: its Symbol.dispose is defined below the class.
+export class Sequences {
+  readonly #inner: BackendSequences;
+  readonly #together: Together<SequenceKey[]>;
+  /** Resolves when the lease was given back. */
+  #givenBack: Promise<void> | undefined;
+
+  private constructor(opened: Opened) {
+    if (!(opened instanceof Opened)) {
+      throw new TypeError("a constructor waits for no store: use await Sequences.open(name, options)");
+    }
+    const { inner } = opened;
+    this.#inner = inner;
+    this.#together = new Together((lists, done) =>
+      inner.nextIdsLater(lists.length === 1 ? (lists[0] as SequenceKey[]) : lists.flat(), done),
+    );
+  }
+
+  static {
+    open = (inner) => new Sequences(new Opened(inner));
+    closeOnly = function (this: Sequences): void {
+      this.#inner.close(undefined);
+    };
+  }
+
+  /**
+   * The sequences of that name (1 to 100 characters). Makes them where the store has none, and waits for the lease, at
+   * most the address's `wait` (by default its `ttl` and 5 seconds), without blocking the event loop. What happens to it
+   * is told on the channel `polyflake:lease` of `node:diagnostics_channel`, as a {@link LeaseEvent} without a node.
+   *
+   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, also where the sequences began with another number
+   * of sections, if this process uses them with other options, and outside Node's native build; `LEASE_UNAVAILABLE` if
+   * another process has the lease, which the message names, or the store cannot be reached.
+   *
+   * @example
+   * ```js
+   * import { Sequences } from "polyflake";
+   *
+   * const versions = await Sequences.open("versions", { store: "sqlite:///var/lib/app/docs.db", maxKeys: 20_000_000 });
+   * console.log(await versions.nextIdAsync(4711)); // 1n
+   * await versions.close();
+   * ```
+   */
+  static async open(name: string, options: SequencesOptions): Promise<Sequences> {
+    const texts = optionTexts(options, "Sequences", storeTexts, TEXT_OF);
+    const sequencesName = text(name, "the sequences' name");
+    const { openSequences } = core();
+    if (openSequences === undefined) throw noNetwork("the sequences'");
+    return open(await openSequences(sequencesName, texts));
+  }
+
+  /**
+   * The key's next number. It never waits for the store, for a wait would block the event loop for as long as the store
+   * takes; {@link Sequences.nextIdAsync} waits.
+   *
+   * @throws {PolyflakeError} `LEASE_UNAVAILABLE` if another process gives the numbers by now, which the message names;
+   * `LEASE_LOST` if the lease could not be renewed; `COUNTER_UNAVAILABLE` if the key's section has come to its bound,
+   * and the store has not moved it yet; `INVALID_OPTION` for an integer that no 64 bits hold; `CLOSED`.
+   */
+  nextId(key: SequenceKey): bigint {
+    return this.#inner.nextId(keyOf(key));
+  }
+
+  /**
+   * The same as {@link Sequences.nextId}, as a Snowflake has it.
+   *
+   * @throws {PolyflakeError} as {@link Sequences.nextId} does.
+   */
+  tryNextId(key: SequenceKey): bigint {
+    return this.nextId(key);
+  }
+
+  /**
+   * The key's next number. Where there is none at once, waits for the store without blocking the event loop, for at most
+   * `maxWaitMs` (behind another call that waits already, at most twice that).
+   *
+   * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextId} does, if the store gives none by then; at
+   * once where waiting does not help.
+   */
+  async nextIdAsync(key: SequenceKey): Promise<bigint> {
+    const given = keyOf(key);
+    return this.#inner.take(given) ?? ((await this.#together.later([given], 1))[0] as bigint);
+  }
+
+  /**
+   * A number for each of the keys, in their order; a key that is there twice has two. It never waits for the store.
+   *
+   * @throws {PolyflakeError} as {@link Sequences.nextId} does: then all keys may skip numbers, which are not given
+   * again.
+   */
+  nextIds(keys: Iterable<SequenceKey>): BigUint64Array {
+    return this.#inner.nextIds(keysOf(keys));
+  }
+
+  /**
+   * A number for each of the keys, in their order, without blocking the event loop. It may wait for `maxWaitMs` for each
+   * key whose section has come to its bound.
+   *
+   * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextIdAsync} does: then all keys may skip
+   * numbers, which are not given again.
+   */
+  async nextIdsAsync(keys: Iterable<SequenceKey>): Promise<BigUint64Array> {
+    const given = keysOf(keys);
+    // The calls that wait together would all fail with such a key. The core has the error.
+    for (const key of given) if (!fits(key)) this.#inner.nextId(key);
+    return this.#together.later(given, given.length);
+  }
+
+  /** Its name. */
+  get name(): string {
+    return this.#inner.name;
+  }
+
+  /**
+   * How many keys there are and how often the store was asked, for monitoring.
+   *
+   * @throws {PolyflakeError} `CLOSED`.
+   */
+  get stats(): SequencesStats {
+    return Object.freeze(this.#inner.stats());
+  }
+
+  /**
+   * Closes these Sequences: from now on their calls throw `CLOSED`, also those that wait. The last ones of a name in this
+   * process write how far the keys counted and give the lease back; the promise resolves when that is done, or after a
+   * few seconds if the store does not answer. An `await using` declaration does the same, and `using` does not wait for
+   * it.
+   */
+  async close(): Promise<void> {
+    this.#givenBack ??= new Promise((resolve) => this.#inner.close(resolve));
+    await this.#givenBack;
+  }
+
+  /** @internal */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return `Sequences { name: ${JSON.stringify(this.name)} }`;
+  }
+}
+
+export interface Sequences {
+  /** As {@link Sequences.close}, at the end of the block of a `using` declaration, without waiting. */
+  [Symbol.dispose](): void;
+  /** {@link Sequences.close}, at the end of the block of an `await using` declaration. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+const methods = [
+  [dispose, closeOnly],
+  [asyncDispose, Sequences.prototype.close],
+] as const;
+for (const [symbol, value] of methods) {
+  Object.defineProperty(Sequences.prototype, symbol, { configurable: true, writable: true, value });
+}
+
+function storeTexts({ store }: SequencesOptions): string[] {
+  return store === undefined ? [] : [text(store, "store")];
+}
+
+function keyOf(key: SequenceKey): SequenceKey {
+  switch (typeof key) {
+    case "string":
+      return wellFormed(key, "a key", "a string");
+    case "number":
+      if (!Number.isSafeInteger(key)) integer(key, "a key");
+      return key;
+    case "bigint": {
+      // A Number crosses to the core faster.
+      const number = Number(key);
+      return Number.isSafeInteger(number) ? number : key;
+    }
+    default:
+      throw wrongType(key, "a key", "a string, a safe integer Number or a bigint");
+  }
+}
+
+function keysOf(keys: Iterable<SequenceKey>): SequenceKey[] {
+  if (typeof keys !== "object" || keys === null || !(Symbol.iterator in keys)) {
+    throw wrongType(keys, "the argument", "an array of keys, or another iterable object of them");
+  }
+  return Array.from(keys, keyOf);
+}
+
+/** Whether a key has 64 bits, with a sign or without. */
+function fits(key: SequenceKey): boolean {
+  return typeof key !== "bigint" || BigInt.asIntN(64, key) === key || BigInt.asUintN(64, key) === key;
+}

@@ -1,0 +1,167 @@
+//! Sequences, as counters are (see `counter.rs`): objects of closures, and what waits for a store does so on a thread.
+
+use std::sync::Arc;
+
+use napi::bindgen_prelude::*;
+use napi::{JsValue, ValueType};
+use napi_derive::napi;
+use polyflake::Number;
+use polyflake_coordination::{SequenceKey, Sequences, SequencesGiveBack, SequencesOptions};
+
+use crate::counter::{Done, later};
+use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, catch, js_error, number};
+use crate::layout::pairs;
+use crate::lease::ThreadsWait;
+use crate::thread::{IsGone, on_thread};
+
+#[napi(object, object_from_js = false)]
+pub(crate) struct SequencesStats {
+    pub keys: f64,
+    pub evicted: f64,
+    pub moves: f64,
+    pub waits: f64,
+    pub time_left_ms: f64,
+}
+
+/// Sequences that were opened, for `sequences`.
+pub(crate) struct OpenedSequences(Arc<Sequences>);
+
+/// Opens sequences on a thread, and then calls `done` with an error, or with what `sequences` takes.
+#[napi]
+pub(crate) fn open_sequences(
+    core_error: CoreError<'_>,
+    name: String,
+    options: Vec<String>,
+    done: Done<'_, External<OpenedSequences>>,
+) -> Result<()> {
+    let core_error = core_error.create_ref()?;
+    let open = move |wait: &mut ThreadsWait<'_>| {
+        let options = pairs(&options)
+            .fold(SequencesOptions::new(&name), |options, (name, value)| options.set_camel_case(name, value));
+        options.open_with(wait)
+    };
+    let opened = |sequences| External::new(OpenedSequences(Arc::new(sequences)));
+    later("polyflake-open", Arc::new(core_error), &done, open, opened)
+}
+
+/// The functions of sequences that were opened.
+#[napi]
+pub(crate) fn sequences<'env>(
+    env: &'env Env,
+    core_error: CoreError<'_>,
+    opened: &External<OpenedSequences>,
+) -> Result<Object<'env>> {
+    let core_error = Arc::new(core_error.create_ref()?);
+    let this = Arc::new(NativeSequences { sequences: Arc::clone(&opened.0), core_error });
+    let mut object = Object::new(env)?;
+    object.set("name", this.sequences.name())?;
+    this.method(env, &mut object, "nextId", |this, call| {
+        let key = this.key(call, 0)?;
+        this.run(call.env, || this.sequences.try_next_id(&key))
+    })?;
+    this.method(env, &mut object, "take", |this, call| {
+        Ok(this.sequences.try_next_id(&this.key(call, 0)?).ok())
+    })?;
+    this.method(env, &mut object, "nextIds", |this, call| {
+        let keys = this.keys(call, 0)?;
+        this.run(call.env, || this.sequences.try_next_ids(&keys)).map(BigUint64Array::new)
+    })?;
+    this.method(env, &mut object, "nextIdsLater", NativeSequences::next_ids_later)?;
+    this.method(env, &mut object, "stats", |this, call| this.stats(call.env))?;
+    this.method(env, &mut object, "close", NativeSequences::close)?;
+    Ok(object)
+}
+
+/// A key, out of JavaScript's memory.
+enum Key {
+    Text(String),
+    Integer(SequenceKey<'static>),
+}
+
+impl<'a> From<&'a Key> for SequenceKey<'a> {
+    fn from(key: &'a Key) -> Self {
+        match key {
+            Key::Text(text) => text.into(),
+            Key::Integer(integer) => *integer,
+        }
+    }
+}
+
+/// What the functions of sequences share.
+struct NativeSequences {
+    sequences: Arc<Sequences>,
+    core_error: Arc<CoreErrorRef>,
+}
+
+impl NativeSequences {
+    fn method<R: ToNapiValue>(
+        self: &Arc<Self>,
+        env: &Env,
+        object: &mut Object<'_>,
+        name: &str,
+        body: impl Fn(&Self, &FunctionCallContext<'_>) -> Result<R> + 'static,
+    ) -> Result<()> {
+        let this = Arc::clone(self);
+        let function = env.create_function_from_closure::<(), R, _>(name, move |call| body(&this, &call))?;
+        object.set(name, function)
+    }
+
+    fn key(&self, call: &FunctionCallContext<'_>, at: usize) -> Result<Key> {
+        self.key_of(call.env, &call.get::<Unknown<'_>>(at)?)
+    }
+
+    fn keys(&self, call: &FunctionCallContext<'_>, at: usize) -> Result<Vec<Key>> {
+        call.get::<Vec<Unknown<'_>>>(at)?.iter().map(|key| self.key_of(call.env, key)).collect()
+    }
+
+    /// A string, a safe integer or a bigint: `js/sequences.ts` lets no other through.
+    fn key_of(&self, env: &Env, key: &Unknown<'_>) -> Result<Key> {
+        match key.get_type()? {
+            ValueType::Number => Ok(Key::Integer(key.coerce_to_number()?.get_int64()?.into())),
+            ValueType::BigInt => {
+                let digits = key.coerce_to_string()?.into_utf8()?.into_owned()?;
+                let integer = self.run(env, || SequenceKey::try_from(Number::parse(&digits)))?;
+                Ok(Key::Integer(integer))
+            }
+            _ => Ok(Key::Text(key.coerce_to_string()?.into_utf8()?.into_owned()?)),
+        }
+    }
+
+    /// A number for each key, after a wait if need be. The last argument is called with them.
+    fn next_ids_later(&self, call: &FunctionCallContext<'_>) -> Result<()> {
+        let keys = self.keys(call, 0)?;
+        let done = call.get::<Done<'_, BigUint64Array>>(1)?;
+        let sequences = Arc::clone(&self.sequences);
+        let next = move |wait: &mut ThreadsWait<'_>| sequences.next_ids_with(&keys, wait);
+        later("polyflake-sequences", Arc::clone(&self.core_error), &done, next, BigUint64Array::new)
+    }
+
+    fn stats(&self, env: &Env) -> Result<SequencesStats> {
+        let stats = self.run(env, || self.sequences.stats())?;
+        Ok(SequencesStats {
+            keys: number(stats.keys),
+            evicted: number(stats.evicted),
+            moves: number(stats.moves),
+            waits: number(stats.waits),
+            time_left_ms: number(stats.time_left_ms),
+        })
+    }
+
+    /// Closes at once, and calls back when the lease is given back, or cannot be. Without a function it is given back all the
+    /// same, and the process does not live on for that.
+    fn close(&self, call: &FunctionCallContext<'_>) -> Result<()> {
+        let give_back = self.sequences.close_later();
+        let Some(done) = call.get::<Option<Function<'_, (), ()>>>(0)? else { return Ok(()) };
+        let wait = move |_: IsGone<'_>| give_back.into_iter().for_each(SequencesGiveBack::run);
+        on_thread("polyflake-close", &done, wait, |_, ()| Ok(()))
+    }
+
+    #[inline]
+    fn run<T>(&self, env: &Env, body: impl FnOnce() -> CoreResult<T>) -> Result<T> {
+        catch(body).map_err(|failure| self.error(env, failure))
+    }
+
+    fn error(&self, env: &Env, failure: Failure) -> Error {
+        js_error(&self.core_error, env, failure)
+    }
+}
