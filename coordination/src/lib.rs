@@ -1,5 +1,6 @@
 //! What several machines must agree on: which process has which node, and which numbers of a counter are handed out.
 
+mod admin;
 mod counter;
 mod event;
 mod keeper;
@@ -10,6 +11,7 @@ mod store;
 pub mod stores;
 mod url;
 
+pub use admin::Admin;
 pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};
 pub use event::{Event, Kind, set_listener};
 pub use keeper::{Leased, lease, open};

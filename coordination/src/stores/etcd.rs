@@ -5,6 +5,7 @@
 //! replies' `Date` says, so that a holder whose lease ran out reads like in every other store. A counter is a key of its own.
 
 mod counters;
+mod names;
 
 use core::fmt;
 use core::time::Duration;
@@ -31,9 +32,10 @@ use tokio_rustls::TlsConnector;
 use super::{record, tls};
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, SpaceRecord,
-    Store, StoreError,
+    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
+    SpaceRecord, Store, StoreError,
 };
+use crate::stores::lists;
 use crate::url::Address;
 
 /// Of all keys of ours in any namespace.
@@ -550,6 +552,16 @@ impl Store for EtcdStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.remove(counter).await
+    }
+
+    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
+        let keys = self.rests(namespace, "").await?;
+        // `SPACE/space`: the text of a space has a slash too.
+        Ok(lists::spaces(namespace, keys.iter().filter_map(|key| key.strip_suffix("/space"))))
+    }
+
+    async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {
+        self.rests(namespace, "counters/").await
     }
 
     fn disconnect(&mut self) {

@@ -5,6 +5,7 @@
 //! A counter is a hash of its own.
 
 mod counters;
+mod names;
 
 use core::fmt;
 use core::time::Duration;
@@ -25,9 +26,10 @@ use redis::{
 use super::record;
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
+    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
     SpaceRecord, Store, StoreError,
 };
+use crate::stores::lists;
 use crate::url::{Address, Scheme};
 
 /// Before each script. Numbers stay texts: Lua's are exact to 2^53 only.
@@ -586,6 +588,14 @@ impl Store for RedisStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.remove(counter).await
+    }
+
+    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
+        Ok(lists::spaces(namespace, self.names(namespace, "", "}:space").await?))
+    }
+
+    async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {
+        Ok(self.names(namespace, "counter:", "}").await?.into_iter().collect())
     }
 
     fn disconnect(&mut self) {

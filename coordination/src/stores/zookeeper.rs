@@ -13,6 +13,7 @@
 mod client;
 mod counters;
 mod jute;
+mod names;
 #[cfg(test)]
 mod tests;
 
@@ -24,9 +25,10 @@ use self::jute::{Answer, Op};
 use super::record;
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, SpaceRecord,
-    Store, StoreError,
+    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
+    SpaceRecord, Store, StoreError,
 };
+use crate::stores::lists;
 use crate::url::Address;
 
 /// It loses nothing that it acknowledged, so there is one life of it.
@@ -292,6 +294,14 @@ impl Store for ZookeeperStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.remove(counter).await
+    }
+
+    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
+        Ok(lists::spaces(namespace, self.names(namespace, "").await?))
+    }
+
+    async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {
+        self.names(namespace, "/counters").await
     }
 
     fn disconnect(&mut self) {
