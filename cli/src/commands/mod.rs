@@ -61,3 +61,18 @@ impl LayoutArg {
         Ok(self.layout.as_deref().map_or_else(|| Ok(Layout::default()), Layout::parse)?)
     }
 }
+
+/// Which store.
+#[derive(Debug, Args)]
+pub(crate) struct StoreArg {
+    /// The store's address, such as `redis://host/0`, `postgres://host/shop` or `sqlite:///var/lib/app/leases.db`. One with a
+    /// password is better in the environment, where other users do not see it
+    #[arg(value_name = "URL", env = "POLYFLAKE_STORE", hide_env_values = true)]
+    url: String,
+}
+
+impl StoreArg {
+    pub(crate) fn open(&self) -> Result<polyflake_coordination::Admin, Failure> {
+        Ok(polyflake_coordination::Admin::open(&self.url)?)
+    }
+}
