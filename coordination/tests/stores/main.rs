@@ -1,5 +1,6 @@
 //! Each store against the histories of `suite.rs` and `counters.rs`, and what is particular to it.
 
+mod admin;
 mod counters;
 #[path = "../servers/mod.rs"]
 mod servers;
