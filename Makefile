@@ -89,7 +89,7 @@ test-leases: store-servers # processes that lease nodes, or take numbers, from t
 
 .PHONY: test-cli
 test-cli: tools-ready # the command `polyflake`, and what docs/command.md says that it prints
-	@tools/need redis-server redis-server redis-cli redis-tools
+	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils
 	cargo test --locked -p polyflake-cli
 
 .PHONY: man

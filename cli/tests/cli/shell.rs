@@ -48,6 +48,59 @@ fn a_man_page_for_each_command() {
     has(&fails(&["man", "/dev/null/x"], 1), &["polyflake: io: /dev/null/x"]);
 }
 
+/// Runs it at a terminal, on which this is typed: the exit code and what the terminal shows.
+#[cfg(target_os = "linux")]
+fn at_a_terminal(command: &str, typed: &str) -> (Option<i32>, String) {
+    let program = assert_cmd::cargo::cargo_bin!("polyflake").display().to_string();
+    let output = assert_cmd::Command::new("script")
+        .args(["-qec", &format!("{program} {command}"), "/dev/null"])
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .env("TERM", "xterm-256color")
+        .write_stdin(typed)
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_has_colour_and_answers() {
+    let (code, shown) = at_a_terminal(&format!("decode {}", super::ID), "");
+    assert!(code == Some(0) && shown.contains('\u{1b}'), "{shown}");
+    let (_, shown) = at_a_terminal(&format!("decode {} --color never", super::ID), "");
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let init = format!("leases sqlite://{}/leases.db --init", folder.path().display());
+    for (typed, code, part) in
+        [("n\n", 3, "[y/N]"), ("\n", 3, "[y/N]"), ("y\n", 0, "Done"), ("yes\n", 0, "already")]
+    {
+        let (found, shown) = at_a_terminal(&init, typed);
+        assert_eq!(found, Some(code), "{shown}");
+        has(&shown, &["is that so?", part]);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_file_has_a_bar() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.txt");
+    let mut text = format!("{}\n", super::ID);
+    while text.len() < 40 << 20 {
+        text.push_str(&" ".repeat(1 << 20));
+        text.push('\n');
+    }
+    std::fs::write(&path, text).unwrap();
+    let decode = format!("decode --input {0} > {0}.out", path.display());
+    let (code, shown) = at_a_terminal(&decode, "");
+    assert!(code == Some(0) && shown.contains('%') && shown.contains("MiB"), "{shown}");
+    let quiet = format!("decode --input {0} 2> {0}.err > {0}.out", path.display());
+    assert_eq!(at_a_terminal(&quiet, ""), (Some(0), String::new()));
+    assert_eq!(std::fs::read_to_string(path.with_extension("txt.err")).unwrap(), "");
+}
+
 #[test]
 fn a_wrong_command_line_is_2() {
     for arguments in [&[][..], &["nxt"], &["decode", "--what"], &["--color", "blue", "layouts"]] {

@@ -14,7 +14,7 @@ use crate::reading::{bare, shortened};
 /// The longest line or row. An ID has 36 characters at most, JSON and CSV much beside it.
 const LONGEST: u64 = 16 * 1024 * 1024;
 /// From this size on, a file is worth a progress bar.
-const LONG_FILE: u64 = 8 * 1024 * 1024;
+const LONG_FILE: u64 = 32 * 1024 * 1024;
 const BUFFER: usize = 256 * 1024;
 
 /// Standard input or a file.
