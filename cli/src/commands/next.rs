@@ -9,7 +9,7 @@ use clap::Args;
 use polyflake::{Format, Number, Options, Snowflake};
 
 use super::LayoutArg;
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::output::Lines;
 
 /// Make IDs: one, or a stream of them, a line each
@@ -69,9 +69,14 @@ impl Next {
             Some(Number::parse(&self.number).in_range("number", 0, u64::MAX)?)
         };
         let options = self.options()?;
-        let is_leased = self.lease.is_some();
-        let is_interrupted = if is_leased { interrupted()? } else { Arc::default() };
-        let ids = if is_leased { polyflake_coordination::open(&options)? } else { options.build()? };
+        let (ids, is_interrupted) = if self.lease.is_some() {
+            tell_of_leases();
+            let ids = polyflake_coordination::open(&options)?;
+            // Until here, Ctrl-C ends it at once.
+            (ids, interrupted()?)
+        } else {
+            (options.build()?, Arc::default())
+        };
         let done = print(&ids, left, format, &is_interrupted);
         // A leased node is free at once then.
         ids.close();
@@ -98,6 +103,18 @@ impl Next {
         }
         Ok(options)
     }
+}
+
+/// Why it waits, on standard error.
+fn tell_of_leases() {
+    use polyflake_coordination::{Event, Kind, set_listener};
+
+    let listener = |event: &Event| {
+        if event.kind.is_warning() && event.kind != Kind::AsynchronousReplicas {
+            complain(event.kind.name(), &event.message);
+        }
+    };
+    set_listener(Some(Box::new(listener)));
 }
 
 fn print(

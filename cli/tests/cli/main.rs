@@ -4,6 +4,7 @@ mod decode;
 mod inspect;
 mod layouts;
 mod next;
+#[cfg(unix)]
 mod page;
 mod range;
 #[cfg(unix)]

@@ -26,7 +26,8 @@ fn all(url: &str) {
     assert_eq!(found["presets"], serde_json::json!(["twitter", "leaf"]));
     let held: Vec<_> = found["nodes"].as_array().unwrap().iter().filter(|it| it["state"] == "held").collect();
     assert_eq!((held.len(), &held[0]["label"]), (1, &"holder".into()));
-    let node = held[0]["node"].to_string();
+    let number = held[0]["node"].clone();
+    let node = number.to_string();
     has(&prints(&["leases", shop]), &["as twitter, leaf", "1 of ", &format!("node {node}"), "by holder"]);
 
     // Changes ask, and without a terminal there is nobody to ask.
@@ -43,7 +44,7 @@ fn all(url: &str) {
     holder.interrupt();
     let mine = |found: &serde_json::Value| {
         let nodes = found["nodes"].as_array().unwrap();
-        nodes.iter().find(|it| it["node"].to_string() == node).unwrap().clone()
+        nodes.iter().find(|it| it["node"] == number).unwrap().clone()
     };
     assert_eq!(mine(&leases(shop))["state"], "free");
     let fields = format!("datacenter={},worker={}", 1, 2);
@@ -53,7 +54,8 @@ fn all(url: &str) {
     assert_eq!(leases(shop)["is_fenced"], true);
     has(&prints(&["leases", shop]), &["fenced: new leases begin at"]);
     let waits = with("&wait=1s");
-    has(&fails(&["next", "--lease", &waits], 22), &["polyflake: lease_unavailable:"]);
+    let said = fails(&["next", "--lease", &waits], 22);
+    has(&said, &["polyflake: waiting: ", "polyflake: lease_unavailable:"]);
 
     // Counters.
     has(&prints(&["counters", shop]), &["There is no counter in namespace shop"]);
