@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use polyflake::{Format, Layout};
 
-use super::LayoutArg;
+use super::{LayoutArg, TextArg};
 use crate::failure::Failure;
 use crate::output::{self, Lines};
 use crate::picture;
@@ -34,9 +34,8 @@ pub(crate) struct Decode {
     ids: Vec<String>,
     #[command(flatten)]
     layout: LayoutArg,
-    /// How IDs are written: decimal, hex, base32, base36, base58, base62
-    #[arg(long, short, value_name = "FORMAT", default_value = "decimal")]
-    text: String,
+    #[command(flatten)]
+    text: TextArg,
     /// Print JSON, a line for each ID
     #[arg(long, conflicts_with = "lines")]
     json: bool,
@@ -63,7 +62,7 @@ pub(crate) struct Decode {
 impl Decode {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let layout = self.layout.layout()?;
-        let format: Format = self.text.parse()?;
+        let format = self.text.format()?;
         if self.ids.is_empty() || self.ids == ["-"] {
             return self.stream(&layout, format);
         }

@@ -11,7 +11,7 @@ mod next;
 mod range;
 
 use clap::{Args, Subcommand};
-use polyflake::Layout;
+use polyflake::{Format, Layout};
 
 use crate::failure::Failure;
 
@@ -60,6 +60,23 @@ impl LayoutArg {
     pub(crate) fn layout(&self) -> Result<Layout, Failure> {
         Ok(self.layout.as_deref().map_or_else(|| Ok(Layout::default()), Layout::parse)?)
     }
+}
+
+/// How IDs are written.
+#[derive(Debug, Args)]
+pub(crate) struct TextArg {
+    #[arg(long, short, value_name = "FORMAT", default_value = Format::default().name(), help = formats())]
+    text: String,
+}
+
+impl TextArg {
+    pub(crate) fn format(&self) -> Result<Format, Failure> {
+        Ok(self.text.parse()?)
+    }
+}
+
+fn formats() -> String {
+    format!("How IDs are written: {}", Format::ALL.map(Format::name).join(", "))
 }
 
 /// Which store.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use polyflake::{Format, Number, Options, Snowflake};
 
-use super::LayoutArg;
+use super::{LayoutArg, TextArg};
 use crate::failure::{Failure, complain};
 use crate::output::Lines;
 
@@ -37,9 +37,8 @@ pub(crate) struct Next {
     /// A file through which all processes of this host share the node
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// How IDs are written: decimal, hex, base32, base36, base58, base62
-    #[arg(long, short, value_name = "FORMAT", default_value = "decimal")]
-    text: String,
+    #[command(flatten)]
+    text: TextArg,
     /// How far IDs may run ahead of the clock to serve a burst
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     max_ahead_ms: Option<String>,
@@ -62,7 +61,7 @@ const MOST_AT_ONCE: u64 = 8192;
 
 impl Next {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let format: Format = self.text.parse()?;
+        let format = self.text.format()?;
         let left = if self.forever {
             None
         } else {

@@ -227,6 +227,29 @@ fn a_closed_pipe_ends_it_quietly() {
     assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), ""));
 }
 
+/// As in `tail -f ids.txt | polyflake decode`.
+#[test]
+fn a_line_is_answered_before_the_next_is_there() {
+    use std::io::{BufRead as _, BufReader};
+
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"))
+        .arg("decode")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    for _ in 0..3 {
+        writeln!(input, "{ID}").unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, LINE);
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
 /// Of what it reads, it keeps a line.
 #[cfg(target_os = "linux")]
 #[test]

@@ -52,6 +52,11 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Writes what is there.
+    pub(super) fn flush(&mut self) -> Result<(), Failure> {
+        self.lines.flush()
+    }
+
     /// Writes what is left. It failed where anything was no ID.
     pub(super) fn end(mut self) -> Result<(), Failure> {
         self.lines.flush()?;

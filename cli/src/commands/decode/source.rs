@@ -40,20 +40,19 @@ impl Source {
 
     /// An ID a line. Empty lines are passed over.
     pub(super) fn lines(self, writer: &mut Writer<'_>) -> Result<(), Failure> {
-        self.each_line(|number, line, line_text| {
-            let Some(text) = line_text else {
-                writer.refuse("line", number, "it is not UTF-8");
-                return Ok(());
-            };
-            debug_assert!(text.len() <= line.len());
-            writer.write(bare(text), "line", number)
+        self.each_line(writer, |writer, number, line| {
+            if let Ok(text) = std::str::from_utf8(line) {
+                return writer.write(bare(text), "line", number);
+            }
+            writer.refuse("line", number, "it is not UTF-8");
+            Ok(())
         })
     }
 
     /// A key of an object a line.
     pub(super) fn json(self, key: &str, writer: &mut Writer<'_>) -> Result<(), Failure> {
         let path: Vec<&str> = key.split('.').collect();
-        self.each_line(|number, line, _| {
+        self.each_line(writer, |writer, number, line| {
             let mut from = serde_json::Deserializer::from_slice(line);
             let found = Key(&path).deserialize(&mut from).and_then(|found| from.end().map(|()| found));
             match found {
@@ -114,10 +113,11 @@ impl Source {
         Ok(())
     }
 
-    /// Calls with each line that is not empty: its number, its bytes, and its text where it is one.
-    fn each_line(
+    /// Calls with the number of each line that is not empty, and its bytes.
+    fn each_line<'a>(
         self,
-        mut each: impl FnMut(u64, &[u8], Option<&str>) -> Result<(), Failure>,
+        writer: &mut Writer<'a>,
+        mut each: impl FnMut(&mut Writer<'a>, u64, &[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut from = BufReader::with_capacity(BUFFER, self.from);
         let mut line = Vec::new();
@@ -133,7 +133,11 @@ impl Source {
             }
             let trimmed = line.trim_ascii();
             if !trimmed.is_empty() {
-                each(number, trimmed, std::str::from_utf8(trimmed).ok())?;
+                each(writer, number, trimmed)?;
+            }
+            if from.buffer().is_empty() {
+                // The next line may take its time, as in `tail -f ids.txt | polyflake decode | grep worker=7`.
+                writer.flush()?;
             }
         }
         self.bar.finish_and_clear();
