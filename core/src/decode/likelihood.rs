@@ -40,7 +40,7 @@ impl Decoded {
     /// let now_ms = 1_767_225_600_000; // 2026-01-01
     /// let at = |layout| Layout::parse(layout)?.decode(175928847299117063_u64).map(|it| it.likelihood(now_ms));
     /// assert_eq!(at("discord")?, Likelihood::Plausible);
-    /// assert_eq!(at("mastodon")?, Likelihood::TooOld);
+    /// assert_eq!(at("mastodon")?, Likelihood::Future);
     /// # Ok::<(), polyflake::Error>(())
     /// ```
     pub const fn likelihood(&self, now_ms: u64) -> Likelihood {
