@@ -26,7 +26,7 @@ demo: $(VENV)/installed ## stores a million orders, with IDs from four threads, 
 # Two at a time, since half of them use only one processor; the long ones first. Each part's output is printed as one
 # block when the part has ended.
 TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-instructions \
-  test-fuzz test-stores test-leases test-platforms test-msrv test-reference test-docs
+  test-fuzz test-stores test-leases test-cli test-platforms test-msrv test-reference test-docs
 
 .PHONY: test
 test: ## builds and tests everything, and prints how long each part took
@@ -86,6 +86,15 @@ test-stores: store-servers # the stores of leases, against the real servers
 test-leases: store-servers # processes that lease nodes, or take numbers, from the real servers; these mostly wait
 	@tools/need /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketimeMT.so.1 libfaketime
 	cargo test --locked -p polyflake-coordination --test leases --test counters -- --test-threads=12
+
+.PHONY: test-cli
+test-cli: tools-ready # the command `polyflake`, and what docs/command.md says that it prints
+	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils
+	cargo test --locked -p polyflake-cli
+
+.PHONY: man
+man: tools-ready ## the man pages of the command, in target/man
+	cargo run -q --locked -p polyflake-cli -- man $(CARGO_TARGET_DIR)/man
 
 .PHONY: test-fuzz
 test-fuzz: tools-ready # the fuzz targets on their corpora

@@ -262,15 +262,7 @@ fn terms(address: &Address, wanted: &LeaseTerms) -> Terms {
     let layout = &wanted.layout;
     let (fixed_mask, fixed_value) = wanted.fixed;
     Terms {
-        space: Space {
-            namespace: address.namespace.clone(),
-            epoch_ms: layout.epoch_ms(),
-            tick_ms: layout.tick_ms(),
-            timestamp_bits: layout.timestamp_bits(),
-            timestamp_shift: layout.timestamp_shift(),
-            sequence_bits: layout.sequence_bits(),
-            sequence_shift: layout.sequence_shift(),
-        },
+        space: Space::of(&address.namespace, layout),
         nodes: Nodes { bits: layout.node_bits(), fixed_mask, fixed_value, range: address.nodes.clone() },
         ttl_ms: address.ttl_ms,
         lead_ms: address.ttl_ms.saturating_add(wanted.max_ahead_ms.into()),

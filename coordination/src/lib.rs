@@ -1,6 +1,7 @@
 //! What several machines must agree on: which process has which node, and which numbers of a counter or of a key are handed
 //! out.
 
+mod admin;
 mod counter;
 mod event;
 mod keeper;
@@ -12,6 +13,7 @@ mod store;
 pub mod stores;
 mod url;
 
+pub use admin::Admin;
 pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};
 pub use event::{Event, Kind, set_listener};
 pub use keeper::{Leased, lease, open};

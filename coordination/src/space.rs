@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use polyflake::Layout;
+
 /// A namespace and what shapes the bits of an ID. Snowflakes of one space that have the same node make equal IDs, so a store
 /// hands out each node of a space once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -23,6 +25,45 @@ pub struct Space {
 }
 
 impl Space {
+    /// The space of a layout.
+    #[must_use]
+    pub fn of(namespace: &str, layout: &Layout) -> Self {
+        Self {
+            namespace: namespace.into(),
+            epoch_ms: layout.epoch_ms(),
+            tick_ms: layout.tick_ms(),
+            timestamp_bits: layout.timestamp_bits(),
+            timestamp_shift: layout.timestamp_shift(),
+            sequence_bits: layout.sequence_bits(),
+            sequence_shift: layout.sequence_shift(),
+        }
+    }
+
+    /// Reads what `Display` writes.
+    #[must_use]
+    pub fn parse(namespace: &str, text: &str) -> Option<Self> {
+        let (fields, rest) = text.split_once('@')?;
+        let (timestamp, sequence) = fields.split_once('|')?;
+        let (epoch, tick) = rest.split_once('/')?;
+        let place = |field: &str, name: &str| {
+            let (bits, shift) = field.strip_prefix(name)?.split_once("<<")?;
+            bits.parse().ok().zip(shift.parse().ok())
+        };
+        let (timestamp_bits, timestamp_shift) = place(timestamp, "timestamp:")?;
+        let (sequence_bits, sequence_shift) = place(sequence, "sequence:")?;
+        let space = Self {
+            namespace: namespace.into(),
+            epoch_ms: epoch.parse().ok()?,
+            tick_ms: tick.strip_suffix("ms")?.parse().ok().filter(|&ms| ms > 0)?,
+            timestamp_bits,
+            timestamp_shift,
+            sequence_bits,
+            sequence_shift,
+        };
+        // Numbers can be written in several ways; stores have one.
+        (space.to_string() == text).then_some(space)
+    }
+
     /// The tick of an instant; 0 before the epoch.
     #[must_use]
     pub const fn tick_of(&self, unix_ms: u64) -> u64 {
@@ -53,5 +94,28 @@ impl fmt::Display for Space {
             "timestamp:{timestamp_bits}<<{timestamp_shift}|sequence:{sequence_bits}<<{sequence_shift}\
              @{epoch_ms}/{tick_ms}ms"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_space_is_read_as_it_is_written() {
+        for preset in &polyflake::PRESETS {
+            let space = Space::of("shop", &preset.layout);
+            assert_eq!(Space::parse("shop", &space.to_string()), Some(space));
+        }
+        for text in [
+            "",
+            "counters",
+            "timestamp:41<<22|sequence:12<<0@1288834974657/0ms",
+            "timestamp:41<<22|sequence:12<<0@+1288834974657/1ms",
+            "timestamp:41<<22|sequence:012<<0@1288834974657/1ms",
+            "timestamp:41<<22|sequence:12<<0@1288834974657/1ms/nodes",
+        ] {
+            assert_eq!(Space::parse("shop", text), None, "{text}");
+        }
     }
 }

@@ -42,6 +42,12 @@ pub struct NodeRecord {
 }
 
 impl NodeRecord {
+    /// Whether its lease has not expired: then nobody else gets the node.
+    #[must_use]
+    pub fn is_held(&self, now_ms: u64, clock_difference_ms: u64) -> bool {
+        !self.token.is_empty() && now_ms <= self.expires_ms.saturating_add(clock_difference_ms)
+    }
+
     /// What a change of this record must find.
     #[must_use]
     pub fn claim(&self) -> Claim {
@@ -107,6 +113,12 @@ pub struct CounterName {
 impl CounterName {
     /// The longest name of a counter, in characters.
     pub const MAX_NAME: usize = 100;
+
+    /// Whether a counter can have this name.
+    #[must_use]
+    pub fn is_name(name: &str) -> bool {
+        (1..=Self::MAX_NAME).contains(&name.chars().count()) && !name.chars().any(char::is_control)
+    }
 }
 
 /// Whose table a counter is in.
@@ -300,6 +312,19 @@ pub trait Store: Send + fmt::Debug {
         Err(no_counters())
     }
 
+    /// The spaces of a namespace, in any order. Writes nothing, and makes no tables.
+    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
+        let _ = namespace;
+        Err(no_lists())
+    }
+
+    /// The names of a namespace's counters, in any order: those for which [`counter`](Self::counter) has a record. Writes nothing,
+    /// and makes no tables.
+    async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {
+        let _ = (namespace, schema);
+        Err(no_lists())
+    }
+
     /// How many replicas may lack changes that the store has acknowledged, as far as this user may see them.
     async fn asynchronous_replicas(&mut self) -> Result<u64, StoreError> {
         Ok(0)
@@ -312,6 +337,10 @@ pub trait Store: Send + fmt::Debug {
     fn granularity_ms(&self) -> u64 {
         1
     }
+}
+
+fn no_lists() -> StoreError {
+    StoreError::Refused("this store does not say what it has".into())
 }
 
 fn no_counters() -> StoreError {

@@ -4,6 +4,7 @@ mod counter_record;
 mod etcd;
 #[cfg(unix)]
 mod forks;
+mod lists;
 mod mysql;
 mod postgres;
 mod record;

@@ -8,8 +8,10 @@ use crate::node::Node;
 use crate::number::Number;
 
 mod all;
+mod likelihood;
 
 pub use all::DecodedAll;
+pub use likelihood::Likelihood;
 
 /// An instant: whole Unix milliseconds, and whether a part of a millisecond follows.
 ///

@@ -4,6 +4,7 @@ use core::fmt;
 
 use crate::word::{OwnedWord, display, write_u64};
 
+mod facts;
 mod key;
 mod parse;
 mod presets;
@@ -13,6 +14,7 @@ mod serde;
 pub(crate) use key::Key;
 pub(crate) use parse::split;
 
+pub use facts::Warning;
 pub use presets::{PRESETS, Preset};
 
 /// The most node fields a layout may have.

@@ -88,11 +88,11 @@ mod wait;
 mod word;
 
 pub use clock::{BuiltinClock, Clock, ClockError, ClockName, SteadyClock, SystemClock, TimeSource};
-pub use decode::{Decoded, DecodedAll, UnixTime};
+pub use decode::{Decoded, DecodedAll, Likelihood, UnixTime};
 pub use error::{CamelCase, Error, ErrorCode};
 #[cfg(feature = "std")]
 pub use generator::IdGenerator;
-pub use layout::{Field, Layout, MAX_NODE_FIELDS, PRESETS, Preset};
+pub use layout::{Field, Layout, MAX_NODE_FIELDS, PRESETS, Preset, Warning};
 #[cfg(feature = "std")]
 #[doc(hidden)]
 pub use lease::{GiveBack, Lease, LeaseKeeper, ThisProcess};

@@ -6,6 +6,7 @@
 //! each.
 
 mod counters;
+mod names;
 mod sequences;
 
 use core::fmt;
@@ -33,9 +34,10 @@ use tokio_rustls::TlsConnector;
 use super::{record, tls};
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, SequencesName,
-    SequencesRecord, SpaceRecord, Store, StoreError,
+    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
+    SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
+use crate::stores::lists;
 use crate::url::Address;
 
 /// Of all keys of ours in any namespace.
@@ -565,6 +567,16 @@ impl Store for EtcdStore {
         new: &SequencesRecord,
     ) -> Result<bool, StoreError> {
         self.write_sequences(name, expected, new).await
+    }
+
+    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
+        let keys = self.rests(namespace, "").await?;
+        // `SPACE/space`: the text of a space has a slash too.
+        Ok(lists::spaces(namespace, keys.iter().filter_map(|key| key.strip_suffix("/space"))))
+    }
+
+    async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {
+        self.rests(namespace, "counters/").await
     }
 
     fn disconnect(&mut self) {

@@ -1,5 +1,7 @@
 //! MySQL 8, and MariaDB 10.5 and later.
 
+mod names;
+
 use core::fmt;
 use std::path::PathBuf;
 
@@ -16,9 +18,10 @@ use super::sql::{self, bigint, check_format, no_nodes, not_written, other_format
 use super::tls::{self, Check, Files};
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
+    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
     SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
+use crate::stores::lists;
 
 /// Changes of this level can be logged as statements, too. Times are UTC: in
 /// others an hour comes twice. What does not fit is an error and not cut.
@@ -700,6 +703,15 @@ impl Store for MysqlStore {
             Ok(all.unwrap_or_default().saturating_sub(synchronous.map_or(0, |(_, clients)| clients)))
         })
         .await
+    }
+
+    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
+        Ok(lists::spaces(namespace, self.texts(lists::SPACES, namespace).await?))
+    }
+
+    async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {
+        let rows = self.texts(lists::counters(schema), namespace).await?;
+        Ok(lists::names(schema, namespace, rows))
     }
 
     fn disconnect(&mut self) {

@@ -2,6 +2,8 @@
 //!
 //! Statements are unnamed and whole in one message, and nothing is set for a session.
 
+mod names;
+
 use core::fmt;
 use std::error::Error as _;
 use std::pin::{Pin, pin};
@@ -20,9 +22,10 @@ use super::sql::{self, bigint, check_format, no_nodes, not_written, other_format
 use super::tls::{self, Check, Files};
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
+    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
     SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
+use crate::stores::lists;
 
 /// Which life of which server; NULL on a standby. `pg_control_checkpoint()` would name the old timeline until the first
 /// checkpoint after a promotion.
@@ -670,6 +673,15 @@ impl Store for PostgresStore {
             Ok(whole(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default())?)
         })
         .await
+    }
+
+    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
+        Ok(lists::spaces(namespace, self.texts(lists::SPACES, namespace).await?))
+    }
+
+    async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {
+        let rows = self.texts(lists::counters(schema), namespace).await?;
+        Ok(lists::names(schema, namespace, rows))
     }
 
     fn disconnect(&mut self) {

@@ -5,6 +5,7 @@
 //! A counter is a hash of its own, and so are sequences.
 
 mod counters;
+mod names;
 mod sequences;
 
 use core::fmt;
@@ -26,9 +27,10 @@ use redis::{
 use super::record;
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
+    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
     SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
+use crate::stores::lists;
 use crate::url::{Address, Scheme};
 
 /// Before each script. Numbers stay texts: Lua's are exact to 2^53 only.
@@ -600,6 +602,14 @@ impl Store for RedisStore {
         new: &SequencesRecord,
     ) -> Result<bool, StoreError> {
         self.write_sequences(name, expected, new).await
+    }
+
+    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
+        Ok(lists::spaces(namespace, self.names(namespace, "", "}:space").await?))
+    }
+
+    async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {
+        Ok(self.names(namespace, "counter:", "}").await?.into_iter().collect())
     }
 
     fn disconnect(&mut self) {

@@ -1,5 +1,7 @@
 //! SQLite: for processes on one host.
 
+mod names;
+
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -16,9 +18,10 @@ use super::sql::sequences;
 use super::sql::{bigint, check_format, no_nodes, other_format, whole};
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved,
+    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
     SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
+use crate::stores::lists;
 
 /// The keeper tries again, and no other call may wait behind this one for long.
 const BUSY: Duration = Duration::from_millis(100);
@@ -534,6 +537,15 @@ impl Store for SqliteStore {
             sequences::write(&mut transaction, name, expected, new).await
         })
         .await
+    }
+
+    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
+        Ok(lists::spaces(namespace, self.texts(lists::SPACES, namespace).await?))
+    }
+
+    async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {
+        let rows = self.texts(lists::counters(schema), namespace).await?;
+        Ok(lists::names(schema, namespace, rows))
     }
 
     fn disconnect(&mut self) {

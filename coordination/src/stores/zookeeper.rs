@@ -13,6 +13,7 @@
 mod client;
 mod counters;
 mod jute;
+mod names;
 mod sequences;
 #[cfg(test)]
 mod tests;
@@ -25,9 +26,10 @@ use self::jute::{Answer, Op};
 use super::record;
 use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, SequencesName,
-    SequencesRecord, SpaceRecord, Store, StoreError,
+    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
+    SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
+use crate::stores::lists;
 use crate::url::Address;
 
 /// It loses nothing that it acknowledged, so there is one life of it.
@@ -306,6 +308,14 @@ impl Store for ZookeeperStore {
         new: &SequencesRecord,
     ) -> Result<bool, StoreError> {
         self.write_sequences(name, expected, new).await
+    }
+
+    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
+        Ok(lists::spaces(namespace, self.names(namespace, "").await?))
+    }
+
+    async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {
+        self.names(namespace, "/counters").await
     }
 
     fn disconnect(&mut self) {

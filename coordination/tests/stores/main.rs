@@ -1,5 +1,6 @@
 //! Each store against the histories of `suite.rs` and `counters.rs` and `sequences.rs`, and what is particular to it.
 
+mod admin;
 mod counters;
 mod sequences;
 #[path = "../servers/mod.rs"]

@@ -1,0 +1,154 @@
+//! `polyflake counters`: how far counters are.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use polyflake::Number;
+use polyflake_coordination::{Admin, CounterRecord, LAST_NUMBER, Place};
+use serde::Serialize;
+
+use super::StoreArg;
+use crate::failure::Failure;
+use crate::output;
+use crate::picture::{BOLD, DIM};
+use crate::question::Yes;
+use crate::words;
+
+/// Show how far the counters of a store are, or change that by hand
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The namespace is that of the address (`?namespace=shop`), or `default`. With `?schema=leaf`, `tinyid` or `cosid` it shows \
+the tables of those. Each change comes after a question.")]
+pub(crate) struct Counters {
+    #[command(flatten)]
+    store: StoreArg,
+    #[command(flatten)]
+    change: Change,
+    /// With --raise of a counter that is gone and had several stores: which of them this is, such as 1/2
+    #[arg(long, value_name = "INDEX/COUNT", requires = "raise")]
+    place: Option<String>,
+    #[command(flatten)]
+    yes: Yes,
+    /// Print JSON, a line for each counter
+    #[arg(long, conflicts_with_all = ["raise", "remove"])]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct Change {
+    /// Let no number up to N be handed out any more; a counter that the store has lost is made again
+    #[arg(long, num_args = 2, value_names = ["NAME", "N"], allow_negative_numbers = true)]
+    raise: Option<Vec<String>>,
+    /// Delete a counter
+    #[arg(long, value_name = "NAME")]
+    remove: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    last: String,
+    place_index: u64,
+    place_count: u64,
+}
+
+impl Counters {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let mut store = self.store.open()?;
+        match (&self.change.raise, &self.change.remove) {
+            (Some(raise), _) => match raise.as_slice() {
+                [name, number] => self.raise(&mut store, name, number),
+                _ => Err(Failure::Usage("--raise takes a name and a number".into())),
+            },
+            (None, Some(name)) => self.remove(&mut store, name),
+            (None, None) => self.show(&mut store),
+        }
+    }
+
+    fn raise(&self, store: &mut Admin, name: &str, number: &str) -> Result<(), Failure> {
+        let number = Number::parse(number).in_range("number", 1, LAST_NUMBER)?;
+        let place = self.place()?;
+        let at = match store.counter(name)? {
+            Some(found) if found.last >= number => {
+                return output::print(&format!("It stands at {} already.\n", found.last));
+            }
+            Some(found) => format!("It stands at {}.", found.last),
+            None => "The store has no such counter: it is made.".into(),
+        };
+        let address = store.address();
+        self.yes.confirm(&format!(
+            "Raise counter {name:?} of namespace {} of {address} to {number}? {at} No number up to that is handed out any more.",
+            address.namespace
+        ))?;
+        let is_raised = store.raise(name, number, place)?;
+        output::print(&if is_raised {
+            format!("Done: the next number is above {number}.\n")
+        } else {
+            "It is further by now.\n".into()
+        })
+    }
+
+    /// Which of the numbers are this store's.
+    fn place(&self) -> Result<Place, Failure> {
+        let Some(text) = &self.place else { return Ok(Place::ONLY) };
+        let number = |text: &str| Number::parse(text).to_u64();
+        text.split_once('/')
+            .and_then(|(index, count)| Some(Place { index: number(index)?, count: number(count)? }))
+            .filter(|place| place.index < place.count && place.count <= Place::MAX_COUNT)
+            .ok_or_else(|| {
+                let most = Place::MAX_COUNT;
+                Failure::option(format!(
+                    "place is an index from 0 and a count of at most {most}, such as 1/2"
+                ))
+            })
+    }
+
+    fn remove(&self, store: &mut Admin, name: &str) -> Result<(), Failure> {
+        let Some(found) = store.counter(name)? else {
+            return output::print("There is no such counter.\n");
+        };
+        let address = store.address();
+        self.yes.confirm(&format!(
+            "Remove counter {name:?} of namespace {} of {address}, which stands at {}? Whoever opens it later begins again, \
+             and numbers repeat.",
+            address.namespace, found.last
+        ))?;
+        let was_there = store.remove(name)?;
+        output::print(if was_there { "Done.\n" } else { "It is gone already.\n" })
+    }
+
+    fn show(&self, store: &mut Admin) -> Result<(), Failure> {
+        let all = store.counters()?;
+        let namespace = &store.address().namespace;
+        if self.json {
+            return all.iter().try_for_each(|(name, record)| output::json(&json(namespace, name, record)));
+        }
+        if all.is_empty() {
+            return output::print(&format!("There is no counter in namespace {namespace}.\n"));
+        }
+        let width = all.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let mut text = String::new();
+        for (name, record) in &all {
+            let Place { index, count } = record.place;
+            let place = if count > 1 { format!(", store {} of {count}", index + 1) } else { String::new() };
+            let _ = writeln!(
+                text,
+                "{BOLD}{name:width$}{BOLD:#}  {:>25}  {DIM}handed out up to here{place}{DIM:#}",
+                words::count(record.last)
+            );
+        }
+        output::print(&text)
+    }
+}
+
+fn json<'a>(namespace: &'a str, name: &'a str, record: &CounterRecord) -> Json<'a> {
+    Json {
+        namespace,
+        name,
+        last: record.last.to_string(),
+        place_index: record.place.index,
+        place_count: record.place.count,
+    }
+}

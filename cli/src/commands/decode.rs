@@ -1,0 +1,100 @@
+//! `polyflake decode`: IDs taken apart, a few or a file of them.
+
+mod lines;
+mod source;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use polyflake::{Format, Layout};
+
+use super::{LayoutArg, TextArg};
+use crate::failure::Failure;
+use crate::output::{self, Lines};
+use crate::picture;
+use crate::reading::{bare, read_id};
+use crate::when;
+use lines::Writer;
+use source::Source;
+
+/// Take IDs apart: their time, node and sequence
+#[derive(Debug, Args)]
+#[command(after_help = "\
+IDs that are given are drawn, bit by bit. Without any, or with `-`, they are read from standard input, one a line, and a \
+line is printed for each: the ID, its time, its node fields and its sequence. What is no ID is named on standard error, and \
+the rest goes on; the exit code is then 15. In JSON, IDs are texts, since JavaScript rounds them.
+
+  polyflake decode 1541815603606036480
+  polyflake decode --layout discord --json < ids.txt
+  polyflake decode --column id --input orders.csv
+  polyflake decode --key user.id < events.jsonl")]
+pub(crate) struct Decode {
+    /// The IDs
+    #[arg(value_name = "ID", allow_negative_numbers = true)]
+    ids: Vec<String>,
+    #[command(flatten)]
+    layout: LayoutArg,
+    #[command(flatten)]
+    text: TextArg,
+    /// Print JSON, a line for each ID
+    #[arg(long, conflicts_with = "lines")]
+    json: bool,
+    /// Print a line for each ID, also for those that are given
+    #[arg(long)]
+    lines: bool,
+    /// Read IDs from a file, not from standard input
+    #[arg(long, short, value_name = "FILE", conflicts_with = "ids")]
+    input: Option<PathBuf>,
+    /// Read IDs from a column of CSV: its name in the first line, or its number from 1
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["ids", "key"])]
+    column: Option<String>,
+    /// The first line of the CSV has no names
+    #[arg(long, requires = "column")]
+    no_header: bool,
+    /// What is between the columns of the CSV
+    #[arg(long, value_name = "CHARACTER", default_value = ",", requires = "column")]
+    delimiter: String,
+    /// Read IDs from a key of JSON lines: a name, or names joined by dots
+    #[arg(long, value_name = "KEY", conflicts_with = "ids")]
+    key: Option<String>,
+}
+
+impl Decode {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let layout = self.layout.layout()?;
+        let format = self.text.format()?;
+        if self.ids.is_empty() || self.ids == ["-"] {
+            return self.stream(&layout, format);
+        }
+        if self.json || self.lines {
+            let mut writer = Writer::new(Lines::new(), &layout, format, self.json);
+            for (n, id) in (1..).zip(&self.ids) {
+                writer.write(bare(id), "ID", n)?;
+            }
+            return writer.end();
+        }
+        let now_ms = when::now_ms();
+        for (n, id) in self.ids.iter().enumerate() {
+            let decoded = layout.decode(read_id(bare(id), format)?)?;
+            let space = if n == 0 { "" } else { "\n" };
+            output::print(&format!("{space}{}", picture::of(&decoded, now_ms)))?;
+        }
+        Ok(())
+    }
+
+    fn stream(&self, layout: &Layout, format: Format) -> Result<(), Failure> {
+        let mut writer = Writer::new(Lines::new(), layout, format, self.json);
+        let source = Source::open(self.input.as_deref())?;
+        if let Some(column) = &self.column {
+            let &[delimiter] = self.delimiter.as_bytes() else {
+                return Err(Failure::option("delimiter is one character of ASCII, such as `;` or a tab"));
+            };
+            source.csv(column, !self.no_header, delimiter, &mut writer)?;
+        } else if let Some(key) = &self.key {
+            source.json(key, &mut writer)?;
+        } else {
+            source.lines(&mut writer)?;
+        }
+        writer.end()
+    }
+}

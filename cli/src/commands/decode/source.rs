@@ -1,0 +1,303 @@
+//! Where many IDs come from: lines, a column of CSV, a key of JSON lines. Memory is bounded, whatever comes.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read};
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use super::lines::Writer;
+use crate::failure::Failure;
+use crate::reading::{bare, shortened};
+
+/// The longest line or row. An ID has 36 characters at most, JSON and CSV much beside it.
+const LONGEST: u64 = 16 * 1024 * 1024;
+/// From this size on, a file is worth a progress bar.
+const LONG_FILE: u64 = 32 * 1024 * 1024;
+const BUFFER: usize = 256 * 1024;
+
+/// Standard input or a file.
+pub(super) struct Source {
+    from: Box<dyn Read>,
+    name: String,
+    bar: ProgressBar,
+}
+
+impl Source {
+    pub(super) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+        let (from, name, length) = if let Some(path) = path {
+            let name = path.display().to_string();
+            let file = File::open(path).map_err(|error| Failure::io(&name, &error))?;
+            let length = length_of(&file);
+            (Box::new(file) as Box<dyn Read>, name, length)
+        } else {
+            (Box::new(io::stdin()) as Box<dyn Read>, "standard input".into(), length_of_stdin())
+        };
+        let bar = bar(length);
+        Ok(Self { from: Box::new(bar.wrap_read(from)), name, bar })
+    }
+
+    /// An ID a line. Empty lines are passed over.
+    pub(super) fn lines(self, writer: &mut Writer<'_>) -> Result<(), Failure> {
+        self.each_line(writer, |writer, number, line| {
+            if let Ok(text) = std::str::from_utf8(line) {
+                return writer.write(bare(text), "line", number);
+            }
+            writer.refuse("line", number, "it is not UTF-8");
+            Ok(())
+        })
+    }
+
+    /// A key of an object a line.
+    pub(super) fn json(self, key: &str, writer: &mut Writer<'_>) -> Result<(), Failure> {
+        let path: Vec<&str> = key.split('.').collect();
+        self.each_line(writer, |writer, number, line| {
+            let mut from = serde_json::Deserializer::from_slice(line);
+            let found = Key(&path).deserialize(&mut from).and_then(|found| from.end().map(|()| found));
+            match found {
+                Ok(Some(text)) => writer.write(bare(&text), "line", number)?,
+                Ok(None) => writer.refuse("line", number, &format!("it has no key `{}`", shortened(key))),
+                Err(error) => {
+                    // Its own position is always in line 1.
+                    let text = error.to_string();
+                    let text = text.split(" at line 1 ").next().unwrap_or_default();
+                    writer.refuse("line", number, &format!("{text}, at character {}", error.column()));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// A column of CSV.
+    pub(super) fn csv(
+        self,
+        column: &str,
+        has_header: bool,
+        delimiter: u8,
+        writer: &mut Writer<'_>,
+    ) -> Result<(), Failure> {
+        let limited = Limited { from: self.from, left: LONGEST };
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(has_header)
+            .flexible(true)
+            .delimiter(delimiter)
+            .buffer_capacity(BUFFER)
+            .from_reader(limited);
+        let failed = |error: &csv::Error| Failure::Io(format!("{}: {error}", self.name));
+        let index = if has_header {
+            let header = reader.byte_headers().map_err(|error| failed(&error))?;
+            index_of(column, header)?
+        } else {
+            number_of(column).ok_or_else(|| {
+                Failure::option(format!(
+                    "column is `{}`; without names in the first line it takes a number from 1",
+                    shortened(column)
+                ))
+            })?
+        };
+        let mut row = csv::ByteRecord::new();
+        loop {
+            reader.get_mut().left = LONGEST;
+            if !reader.read_byte_record(&mut row).map_err(|error| failed(&error))? {
+                break;
+            }
+            let line = row.position().map_or(0, csv::Position::line);
+            match row.get(index).map(std::str::from_utf8) {
+                Some(Ok(text)) => writer.write(bare(text), "line", line)?,
+                Some(Err(_)) => writer.refuse("line", line, "it is not UTF-8"),
+                None => writer.refuse("line", line, &format!("it has {} columns", row.len())),
+            }
+        }
+        self.bar.finish_and_clear();
+        Ok(())
+    }
+
+    /// Calls with the number of each line that is not empty, and its bytes.
+    fn each_line<'a>(
+        self,
+        writer: &mut Writer<'a>,
+        mut each: impl FnMut(&mut Writer<'a>, u64, &[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut from = BufReader::with_capacity(BUFFER, self.from);
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            let read = (&mut from).take(LONGEST).read_until(b'\n', &mut line);
+            let read = read.map_err(|error| Failure::io(&self.name, &error))?;
+            if read == 0 {
+                break;
+            }
+            if line.last() != Some(&b'\n') && line.len() as u64 >= LONGEST {
+                return Err(too_long(&self.name, &format!("line {number}")));
+            }
+            let trimmed = line.trim_ascii();
+            if !trimmed.is_empty() {
+                each(writer, number, trimmed)?;
+            }
+            if from.buffer().is_empty() {
+                // The next line may take its time, as in `tail -f ids.txt | polyflake decode | grep worker=7`.
+                writer.flush()?;
+            }
+        }
+        self.bar.finish_and_clear();
+        Ok(())
+    }
+}
+
+fn too_long(name: &str, what: &str) -> Failure {
+    Failure::Io(format!("{name}: {what} has more than {} MiB", LONGEST >> 20))
+}
+
+fn length_of(file: &File) -> Option<u64> {
+    file.metadata().ok().filter(std::fs::Metadata::is_file).map(|it| it.len())
+}
+
+#[cfg(unix)]
+fn length_of_stdin() -> Option<u64> {
+    use std::os::fd::AsFd as _;
+    // A second handle to the same file, so that closing it does not close standard input.
+    let handle = io::stdin().as_fd().try_clone_to_owned().ok()?;
+    length_of(&File::from(handle))
+}
+
+#[cfg(not(unix))]
+fn length_of_stdin() -> Option<u64> {
+    None
+}
+
+/// For a long file whose lines do not go to the screen; hidden else.
+fn bar(length: Option<u64>) -> ProgressBar {
+    let is_shown = io::stderr().is_terminal() && !io::stdout().is_terminal();
+    let Some(length) = length.filter(|&length| is_shown && length >= LONG_FILE) else {
+        return ProgressBar::hidden();
+    };
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+    let style = "{percent:>3}% {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    match ProgressStyle::with_template(style) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+fn number_of(column: &str) -> Option<usize> {
+    column.parse::<usize>().ok().and_then(|number| number.checked_sub(1))
+}
+
+/// The column of that name, else of that number.
+fn index_of(column: &str, header: &csv::ByteRecord) -> Result<usize, Failure> {
+    let bare =
+        |name: &[u8]| name.trim_ascii().strip_prefix(b"\xef\xbb\xbf").unwrap_or(name.trim_ascii()).to_vec();
+    header
+        .iter()
+        .position(|name| bare(name) == column.as_bytes())
+        .or_else(|| number_of(column).filter(|&index| index < header.len()))
+        .ok_or_else(|| {
+            let names: Vec<_> =
+                header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+            Failure::option(format!(
+                "column is `{}`; the first line has {}",
+                shortened(column),
+                shortened(&names.join(", "))
+            ))
+        })
+}
+
+/// Fails where one row takes all that it may.
+struct Limited {
+    from: Box<dyn Read>,
+    left: u64,
+}
+
+impl Read for Limited {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::Error::other(format!("a row has more than {} MiB", LONGEST >> 20)));
+        }
+        let read = self.from.read(buffer)?;
+        self.left = self.left.saturating_sub(read as u64);
+        Ok(read)
+    }
+}
+
+/// Finds the value at a path of keys, and keeps nothing else: a text as it is, a number as its digits.
+struct Key<'a>(&'a [&'a str]);
+
+impl<'de> DeserializeSeed<'de> for Key<'_> {
+    type Value = Option<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        if self.0.is_empty() { from.deserialize_any(Value) } else { from.deserialize_map(self) }
+    }
+}
+
+impl<'de> Visitor<'de> for Key<'_> {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        let Some((first, rest)) = self.0.split_first() else { return Ok(None) };
+        while let Some(is_it) = map.next_key_seed(Name(first))? {
+            if is_it {
+                found = map.next_value_seed(Key(rest))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a key is this one.
+struct Name<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<bool, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<bool, E> {
+        Ok(name == self.0)
+    }
+}
+
+/// An ID.
+struct Value;
+
+impl Visitor<'_> for Value {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an ID as a text or a whole number")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(text.to_owned()))
+    }
+
+    fn visit_u64<E>(self, id: u64) -> Result<Self::Value, E> {
+        Ok(Some(id.to_string()))
+    }
+
+    fn visit_i64<E>(self, id: i64) -> Result<Self::Value, E> {
+        Ok(Some(id.to_string()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Self::Value, E> {
+        Err(E::custom("the number has a fraction, or more than 64 bits: it is no ID"))
+    }
+}

@@ -1,0 +1,264 @@
+//! `polyflake leases`: who holds which node.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use polyflake::{Layout, Node, PRESETS, UnixTime};
+use polyflake_coordination::{Admin, Listing, NodeRecord, Space};
+use serde::Serialize;
+
+use super::{LayoutArg, StoreArg};
+use crate::failure::Failure;
+use crate::output;
+use crate::picture::{BOLD, DIM, WARN};
+use crate::question::Yes;
+use crate::when;
+use crate::words;
+
+/// Show who holds which node in a store, or change that by hand
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The namespace is that of the address (`?namespace=shop`), or `default`. Changes are of the nodes of one layout, each after a \
+question.")]
+pub(crate) struct Leases {
+    #[command(flatten)]
+    store: StoreArg,
+    #[command(flatten)]
+    change: Change,
+    #[command(flatten)]
+    layout: LayoutArg,
+    /// With --init and --fence: how far IDs of this fleet may run ahead of the clock
+    #[arg(long, value_name = "MS", default_value = "0")]
+    max_ahead_ms: u32,
+    /// With --reset: also a node whose lease has not expired
+    #[arg(long, requires = "reset")]
+    force: bool,
+    #[command(flatten)]
+    yes: Yes,
+    /// Print JSON, a line for each space
+    #[arg(long, conflicts_with_all = ["init", "fence", "reset"])]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct Change {
+    /// Vouch that nobody has leased a node in this store before, so that nobody waits
+    #[arg(long)]
+    init: bool,
+    /// After a restore of the store: new leases begin only after all that holders may still issue
+    #[arg(long)]
+    fence: bool,
+    /// Free a node whose bound a wrong clock has moved far ahead: a number, or fields such as `datacenter=1,worker=7`
+    #[arg(long, value_name = "NODE")]
+    reset: Option<String>,
+}
+
+impl Leases {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let layout = self.layout.layout()?;
+        let mut store = self.store.open()?;
+        if self.change.init {
+            self.init(&mut store, &layout)
+        } else if self.change.fence {
+            self.fence(&mut store, &layout)
+        } else if let Some(node) = &self.change.reset {
+            self.reset(&mut store, &layout, node)
+        } else {
+            self.show(&mut store)
+        }
+    }
+
+    fn init(&self, store: &mut Admin, layout: &Layout) -> Result<(), Failure> {
+        let at = place(store, layout);
+        self.yes.confirm(&format!(
+            "Nobody has ever leased a node of {at}, or those that did have ended: is that so? IDs repeat if it is not."
+        ))?;
+        let is_new = store.init(layout, self.max_ahead_ms)?;
+        output::print(if is_new { "Done: nobody waits.\n" } else { "Nobody waits already.\n" })
+    }
+
+    fn fence(&self, store: &mut Admin, layout: &Layout) -> Result<(), Failure> {
+        let at = place(store, layout);
+        self.yes.confirm(&format!(
+            "Set a fence for {at}? Nobody can lease a node before it has passed; those that have one go on."
+        ))?;
+        let until_ms = store.fence(layout, self.max_ahead_ms)?;
+        let from_now = words::from_now(until_ms, when::now_ms());
+        output::print(&format!("Done: new leases begin at {}, {from_now}.\n", when::shown(until_ms)))
+    }
+
+    fn reset(&self, store: &mut Admin, layout: &Layout, node: &str) -> Result<(), Failure> {
+        // The core reads nodes where it composes IDs.
+        let any = layout.compose(UnixTime::from_ms(layout.epoch_ms()), Node::parse(node), 0)?;
+        let node = layout.decode(any)?.node();
+        let at = place(store, layout);
+        let risk =
+            if self.force { " Whoever holds it must have ended: IDs repeat if it has not." } else { "" };
+        self.yes.confirm(&format!("Reset node {node} of {at}?{risk}"))?;
+        let from_ms = store.reset(layout, node, self.force)?;
+        let from_now = words::from_now(from_ms, when::now_ms());
+        output::print(&format!("Done: node {node} can issue from {}, {from_now}.\n", when::shown(from_ms)))
+    }
+
+    fn show(&self, store: &mut Admin) -> Result<(), Failure> {
+        let difference_ms = store.address().clock_difference_ms;
+        let all = store.leases()?;
+        if self.json {
+            return all
+                .iter()
+                .try_for_each(|(space, listing)| output::json(&Json::of(space, listing, difference_ms)));
+        }
+        let namespace = &store.address().namespace;
+        if all.is_empty() {
+            return output::print(&format!("No node was ever leased in namespace {namespace}.\n"));
+        }
+        let texts: Vec<_> =
+            all.iter().map(|(space, listing)| text_of(space, listing, difference_ms)).collect();
+        output::print(&texts.join("\n"))
+    }
+}
+
+/// For questions.
+fn place(store: &Admin, layout: &Layout) -> String {
+    let address = store.address();
+    format!("layout {} in namespace {} of {address}", crate::picture::name_of(layout), address.namespace)
+}
+
+/// The presets whose nodes these are.
+fn presets(space: &Space) -> Vec<&'static str> {
+    PRESETS
+        .iter()
+        .filter(|preset| Space::of(&space.namespace, &preset.layout) == *space)
+        .map(|preset| preset.name)
+        .collect()
+}
+
+fn text_of(space: &Space, listing: &Listing, difference_ms: u64) -> String {
+    let now_ms = listing.now_ms;
+    let mut text = format!("{BOLD}{space}{BOLD:#}");
+    let names = presets(space);
+    if !names.is_empty() {
+        let _ = write!(text, "  {DIM}as {}{DIM:#}", names.join(", "));
+    }
+    text.push('\n');
+    let is_other_life = |incarnation: &str| incarnation != listing.incarnation;
+    match &listing.space {
+        Some(record) if is_other_life(&record.incarnation) => {
+            let _ = writeln!(
+                text,
+                "  {WARN}the store may have lost writes since: the next lease sets a fence{WARN:#}"
+            );
+        }
+        Some(record) if space.start_ms(record.fence) > now_ms && record.fence > 0 => {
+            let until_ms = space.start_ms(record.fence);
+            let _ = writeln!(
+                text,
+                "  {WARN}fenced: new leases begin at {}, {}{WARN:#}",
+                when::shown(until_ms),
+                words::from_now(until_ms, now_ms)
+            );
+        }
+        _ => {}
+    }
+    let mut nodes: Vec<_> = listing.nodes.iter().collect();
+    nodes.sort_by_key(|node| node.node);
+    if nodes.is_empty() {
+        text.push_str("  no node was leased\n");
+        return text;
+    }
+    let held = nodes.iter().filter(|node| node.is_held(now_ms, difference_ms)).count();
+    let _ = writeln!(text, "  {DIM}{held} of {} that were ever leased are held{DIM:#}", nodes.len());
+    for node in nodes {
+        let state = match state(node, now_ms, difference_ms) {
+            "held" => {
+                let since = words::from_now(node.since_ms, now_ms);
+                let until = words::from_now(node.expires_ms, now_ms);
+                format!("by {}  {DIM}since {since}, expires {until} unless renewed{DIM:#}", node.label)
+            }
+            "expired" => {
+                format!(
+                    "{DIM}free: the lease of {} expired {}{DIM:#}",
+                    node.label,
+                    words::from_now(node.expires_ms, now_ms)
+                )
+            }
+            _ => format!("{DIM}free: given back by {}{DIM:#}", node.label),
+        };
+        let bound_ms = space.start_ms(node.reserved_until);
+        // A bound that lies far ahead is what --reset is for.
+        let bound = if bound_ms > now_ms && !node.is_held(now_ms, difference_ms) {
+            format!("  {WARN}can issue from {}{WARN:#}", when::shown(bound_ms))
+        } else {
+            String::new()
+        };
+        let _ = writeln!(text, "  node {BOLD}{:<6}{BOLD:#} {state}{bound}", node.node);
+    }
+    text
+}
+
+fn state(node: &NodeRecord, now_ms: u64, difference_ms: u64) -> &'static str {
+    if node.is_held(now_ms, difference_ms) {
+        "held"
+    } else if node.token.is_empty() {
+        "free"
+    } else {
+        "expired"
+    }
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    namespace: &'a str,
+    space: String,
+    presets: Vec<&'static str>,
+    store_time_ms: u64,
+    incarnation: &'a str,
+    lead_ms: Option<u64>,
+    fence_ms: Option<u64>,
+    is_fenced: bool,
+    lost_writes: bool,
+    nodes: Vec<JsonNode<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonNode<'a> {
+    node: u64,
+    state: &'static str,
+    label: &'a str,
+    since_ms: u64,
+    expires_ms: u64,
+    bound_ms: u64,
+}
+
+impl<'a> Json<'a> {
+    fn of(space: &'a Space, listing: &'a Listing, difference_ms: u64) -> Self {
+        let record = listing.space.as_ref();
+        let fence_ms = record.map(|record| if record.fence == 0 { 0 } else { space.start_ms(record.fence) });
+        let mut nodes: Vec<_> = listing
+            .nodes
+            .iter()
+            .map(|node| JsonNode {
+                node: node.node,
+                state: state(node, listing.now_ms, difference_ms),
+                label: &node.label,
+                since_ms: node.since_ms,
+                expires_ms: node.expires_ms,
+                bound_ms: space.start_ms(node.reserved_until),
+            })
+            .collect();
+        nodes.sort_by_key(|node| node.node);
+        Self {
+            namespace: &space.namespace,
+            space: space.to_string(),
+            presets: presets(space),
+            store_time_ms: listing.now_ms,
+            incarnation: &listing.incarnation,
+            lead_ms: record.map(|record| record.lead_ms),
+            fence_ms,
+            is_fenced: fence_ms.is_some_and(|fence_ms| fence_ms > listing.now_ms),
+            lost_writes: record.is_some_and(|record| record.incarnation != listing.incarnation),
+            nodes,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The subcommands, a file each.
+
+mod completions;
+mod counters;
+mod decode;
+mod inspect;
+mod layouts;
+mod leases;
+mod man;
+mod next;
+mod range;
+
+use clap::{Args, Subcommand};
+use polyflake::{Format, Layout};
+
+use crate::failure::Failure;
+
+/// What the command can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Next(next::Next),
+    Decode(decode::Decode),
+    Inspect(inspect::Inspect),
+    Range(range::Range),
+    Layouts(layouts::Layouts),
+    Layout(layouts::One),
+    Leases(leases::Leases),
+    Counters(counters::Counters),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Next(it) => it.run(),
+            Self::Decode(it) => it.run(),
+            Self::Inspect(it) => it.run(),
+            Self::Range(it) => it.run(),
+            Self::Layouts(it) => it.run(),
+            Self::Layout(it) => it.run(),
+            Self::Leases(it) => it.run(),
+            Self::Counters(it) => it.run(),
+            Self::Completions(it) => it.run(),
+            Self::Man(it) => it.run(),
+        }
+    }
+}
+
+/// Which layout IDs have.
+#[derive(Debug, Args)]
+pub(crate) struct LayoutArg {
+    /// The layout: a preset's name (see `polyflake layouts`) or a text such as
+    /// `timestamp:41|worker:10|sequence:12@1288834974657/1ms` [default: twitter]
+    #[arg(long, short, value_name = "LAYOUT", env = "POLYFLAKE_LAYOUT", hide_env_values = true)]
+    layout: Option<String>,
+}
+
+impl LayoutArg {
+    pub(crate) fn layout(&self) -> Result<Layout, Failure> {
+        Ok(self.layout.as_deref().map_or_else(|| Ok(Layout::default()), Layout::parse)?)
+    }
+}
+
+/// How IDs are written.
+#[derive(Debug, Args)]
+pub(crate) struct TextArg {
+    #[arg(long, short, value_name = "FORMAT", default_value = Format::default().name(), help = formats())]
+    text: String,
+}
+
+impl TextArg {
+    pub(crate) fn format(&self) -> Result<Format, Failure> {
+        Ok(self.text.parse()?)
+    }
+}
+
+fn formats() -> String {
+    format!("How IDs are written: {}", Format::ALL.map(Format::name).join(", "))
+}
+
+/// Which store.
+#[derive(Debug, Args)]
+pub(crate) struct StoreArg {
+    /// The store's address, such as `redis://host/0`, `postgres://host/shop` or `sqlite:///var/lib/app/leases.db`. One with a
+    /// password is better in the environment, where other users do not see it
+    #[arg(value_name = "URL", env = "POLYFLAKE_STORE", hide_env_values = true)]
+    url: String,
+}
+
+impl StoreArg {
+    pub(crate) fn open(&self) -> Result<polyflake_coordination::Admin, Failure> {
+        Ok(polyflake_coordination::Admin::open(&self.url)?)
+    }
+}

@@ -1,0 +1,90 @@
+//! `polyflake range`: the IDs of a span of time, for queries.
+
+use clap::Args;
+use polyflake::{Decoded, Layout};
+use serde::Serialize;
+
+use super::LayoutArg;
+use crate::failure::Failure;
+use crate::output;
+use crate::picture::{BOLD, DIM};
+use crate::when::{self, End};
+
+/// The first and the last ID of a span of time, and the SQL that selects it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Times: 2026-01-31 (a whole day: --from its first instant, --to its last), 2026-01-31T12:30:00Z, `2026-01-31 12:30`, today, \
+yesterday, tomorrow, now, `2 hours ago`, `in 3 days`, 1767225600000 (Unix ms), @1767225600 (Unix seconds). Those without a \
+zone are in UTC, or in that of --tz.")]
+pub(crate) struct Range {
+    #[command(flatten)]
+    layout: LayoutArg,
+    /// When the span begins
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    from: String,
+    /// When it ends; the instant itself is in it
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "now")]
+    to: String,
+    /// The zone of times without one, such as Europe/Berlin, or `local` [default: UTC]
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+    /// The column of the SQL
+    #[arg(long, value_name = "NAME", default_value = "id")]
+    column: String,
+    /// Print the SQL only
+    #[arg(long, conflicts_with = "json")]
+    sql: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    layout: String,
+    first: Edge,
+    last: Edge,
+    sql: &'a str,
+}
+
+#[derive(Serialize)]
+struct Edge {
+    id: String,
+    timestamp_ms: u64,
+    time: Option<String>,
+}
+
+impl Edge {
+    fn of(decoded: &Decoded) -> Self {
+        let timestamp_ms = decoded.timestamp_ms();
+        Self { id: decoded.id().to_string(), timestamp_ms, time: when::utc(timestamp_ms) }
+    }
+}
+
+impl Range {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let layout: Layout = self.layout.layout()?;
+        let zone = when::zone(self.tz.as_deref())?;
+        let first = layout.min_id(when::parse("from", &self.from, End::First, &zone)?)?;
+        let last = layout.max_id(when::parse("to", &self.to, End::Last, &zone)?)?;
+        if first > last {
+            return Err(Failure::option(
+                "from is after to, or no tick begins between them: there are no such IDs",
+            ));
+        }
+        let sql = format!("{} BETWEEN {first} AND {last}", self.column);
+        let (first, last) = (layout.decode(first)?, layout.decode(last)?);
+        if self.json {
+            let layout = layout.to_string();
+            return output::json(&Json { layout, first: Edge::of(&first), last: Edge::of(&last), sql: &sql });
+        }
+        if self.sql {
+            return output::print(&format!("{sql}\n"));
+        }
+        let line = |name: &str, end: &Decoded| {
+            let time = when::shown(end.timestamp_ms());
+            format!("{DIM}{name:5}{DIM:#}  {BOLD}{:<20}{BOLD:#}  {DIM}{time}{DIM:#}\n", end.id())
+        };
+        output::print(&format!("{}{}{DIM}sql  {DIM:#}  {sql}\n", line("first", &first), line("last", &last)))
+    }
+}

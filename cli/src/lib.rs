@@ -1,0 +1,124 @@
+//! The command `polyflake`: makes 64-bit unique IDs, takes them apart, and looks after leases and counters.
+//!
+//! It parses and prints; the core decides. Each subcommand is a file in `commands`.
+
+mod commands;
+mod failure;
+mod output;
+mod picture;
+mod question;
+mod reading;
+mod when;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser};
+
+use commands::Command;
+
+/// The exit codes, as `--help` and the man page show them.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done; also where the reader of a pipe has had enough
+  1    a file or a stream cannot be read or written
+  2    the command line is wrong, or a question cannot be asked
+  3    the answer to a question was no
+  10+n the error with number n: 11 invalid_layout, 12 unknown_layout, 13 invalid_node, 14 invalid_option, 15 invalid_id, \
+16 time_out_of_range, 17 clock_moved_backwards, 18 sequence_exhausted, 21 state_file, 22 lease_unavailable, \
+23 lease_lost, 25 counter_unavailable
+  130  interrupted";
+
+/// 64-bit unique IDs: makes them, takes them apart, and looks after the leases and counters behind them
+#[derive(Debug, Parser)]
+#[command(name = "polyflake", version, propagate_version = true, after_help = EXIT_CODES, max_term_width = 100)]
+struct Cli {
+    /// When to colour what is printed: auto heeds `NO_COLOR`, `CLICOLOR_FORCE` and what the terminal can
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: ColorChoice,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    // Help is printed while the line is parsed: its colour is known only from what is there.
+    let colour = colour_of(std::env::args_os());
+    match colour {
+        ColorChoice::Always => anstream::ColorChoice::Always,
+        ColorChoice::Never => anstream::ColorChoice::Never,
+        ColorChoice::Auto => anstream::ColorChoice::Auto,
+    }
+    .write_global();
+    let parsed = command().color(colour).try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help too comes as an error; whether it can be printed does not matter.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(failure::USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    match cli.command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// The whole command, for completions and man pages.
+fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// What `--color` says, wherever it stands; what cannot be read is left to clap's complaint.
+fn colour_of(arguments: impl Iterator<Item = std::ffi::OsString>) -> ColorChoice {
+    use clap::ValueEnum as _;
+
+    let mut colour = ColorChoice::Auto;
+    let mut is_next = false;
+    for argument in arguments.skip(1) {
+        let Some(text) = argument.to_str() else { continue };
+        if text == "--" {
+            break;
+        }
+        let value = if is_next { Some(text) } else { text.strip_prefix("--color=") };
+        is_next = text == "--color";
+        if let Some(value) = value {
+            colour = ColorChoice::from_str(value, false).unwrap_or(colour);
+        }
+    }
+    colour
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_exit_code_of_an_error_is_listed() {
+        use polyflake::ErrorCode;
+        for code in [
+            ErrorCode::InvalidLayout,
+            ErrorCode::UnknownLayout,
+            ErrorCode::InvalidNode,
+            ErrorCode::InvalidOption,
+            ErrorCode::InvalidId,
+            ErrorCode::TimeOutOfRange,
+            ErrorCode::ClockMovedBackwards,
+            ErrorCode::SequenceExhausted,
+            ErrorCode::StateFile,
+            ErrorCode::LeaseUnavailable,
+            ErrorCode::LeaseLost,
+            ErrorCode::CounterUnavailable,
+        ] {
+            let listed = format!("{} {}", failure::exit_code(code), code.name());
+            assert!(EXIT_CODES.contains(&listed), "{listed}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Asking before something is changed.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use clap::Args;
+
+use crate::failure::Failure;
+
+/// Whether to ask.
+#[derive(Debug, Args)]
+pub(crate) struct Yes {
+    /// Do it without asking
+    #[arg(long, short = 'y')]
+    yes: bool,
+}
+
+impl Yes {
+    /// Goes on only where the answer is yes.
+    pub(crate) fn confirm(&self, question: &str) -> Result<(), Failure> {
+        if self.yes {
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() {
+            return Err(Failure::Usage(format!("{question} There is no terminal to ask on: add --yes")));
+        }
+        let mut to = anstream::stderr();
+        let mut answer = String::new();
+        write!(to, "{question} [y/N] ")
+            .and_then(|()| to.flush())
+            .and_then(|()| io::stdin().lock().read_line(&mut answer).map(drop))
+            .map_err(|error| Failure::io("the terminal", &error))?;
+        match answer.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => Ok(()),
+            _ => Err(Failure::Declined),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use polyflake::{Format, Layout, UnixTime};
+
+use super::{ID, TIME, fails, has, json, polyflake, prints, prints_of, stderr, stdout};
+
+const LINE: &str = "1541815603606036480 2022-06-28T16:07:40.105Z datacenter=11 worker=26 sequence=0\n";
+
+#[test]
+fn an_id_is_drawn() {
+    let text = prints(&["decode", ID]);
+    let bits = "0 00101010110010110100001000111110110001000 01011 11010 000000000000";
+    has(&text, &[ID, "as twitter", bits, "timestamp", "bits 62-22  41", "367597485448", TIME, "ago"]);
+    has(&text, &["datacenter", "21-17", "11", "worker", "16-12", "26", "sequence", "11-0", "node", "378"]);
+    // The bits are the ID.
+    let bits: String = bits.chars().filter(|c| *c != ' ').collect();
+    assert_eq!(u64::from_str_radix(&bits, 2).unwrap().to_string(), ID);
+    let two = prints(&["decode", ID, "\"175928847299117063\",", "--layout", "discord"]);
+    has(&two, &[ID, "as discord", "175928847299117063", "2016-04-30T11:18:25.796Z"]);
+}
+
+#[test]
+fn colour_is_where_it_is_wanted() {
+    let is_coloured = |arguments: &[&str], environment: &[(&str, &str)]| {
+        let output = polyflake(arguments).envs(environment.iter().copied()).output().unwrap();
+        assert!(output.status.success());
+        stdout(&output).contains('\u{1b}')
+    };
+    // A pipe is no terminal.
+    assert!(!is_coloured(&["decode", ID], &[]));
+    assert!(is_coloured(&["decode", ID, "--color", "always"], &[]));
+    assert!(is_coloured(&["--color=always", "decode", ID], &[("NO_COLOR", "1")]));
+    assert!(is_coloured(&["decode", ID], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!is_coloured(&["decode", ID], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    assert!(!is_coloured(&["decode", ID, "--color", "never"], &[("CLICOLOR_FORCE", "1")]));
+    // What programs read has none.
+    assert!(!is_coloured(&["decode", ID, "--json", "--color", "always"], &[]));
+    assert!(!is_coloured(&["decode", ID, "--lines", "--color", "always"], &[]));
+}
+
+#[test]
+fn lines_and_json() {
+    assert_eq!(prints(&["decode", "--lines", ID]), LINE);
+    let line = prints(&["decode", "--json", ID]);
+    assert_eq!(
+        line,
+        "{\"id\":\"1541815603606036480\",\"time\":\"2022-06-28T16:07:40.105Z\",\"timestamp_ms\":1656432460105,\
+         \"ticks\":367597485448,\"node\":378,\"fields\":{\"datacenter\":11,\"worker\":26},\"sequence\":0}\n"
+    );
+    // After the year 9999 there is no such text.
+    let late = "timestamp:48|worker:4|sequence:12@0/1s";
+    let id = Layout::parse(late).unwrap().compose(UnixTime::from_ms(253_402_300_800_000_i64), 5, 6).unwrap();
+    let line = prints(&["decode", "--json", "--layout", late, &id.to_string()]);
+    let found = json(&line);
+    assert_eq!((found["time"].is_null(), found["timestamp_ms"].as_u64()), (true, Some(253_402_300_800_000)));
+    has(&prints(&["decode", "-l", late, &id.to_string()]), &["Unix ms 253402300800000"]);
+    let lines = prints(&["decode", "--lines", "-l", late, &id.to_string()]);
+    assert_eq!(lines, format!("{id} 253402300800000 worker=5 sequence=6\n"));
+    // Without node fields, and a second apart.
+    assert!(prints(&["decode", "--json", "-l", "mastodon", "65536000"]).contains("\"fields\":{},"));
+}
+
+/// What is printed fast is what the core says.
+#[test]
+fn lines_are_what_the_core_says() {
+    for preset in &polyflake::PRESETS {
+        let layout = &preset.layout;
+        let mut input = String::new();
+        let mut expected = Vec::new();
+        for n in 0..500_u64 {
+            // Over seconds, within one, and back.
+            let ms = layout.epoch_ms() + 7_777_777 + (n * 997) % 4_999 + (n / 100) * 86_399_999;
+            let id =
+                layout.compose(UnixTime::from_ms(ms), n % layout.nodes(), n % layout.ids_per_tick()).unwrap();
+            let _ = writeln!(input, "{}", Format::Base62.write(id));
+            expected.push(layout.decode(id).unwrap());
+        }
+        let lines = prints_of(&["decode", "--json", "--text", "base62", "--layout", preset.name], &input);
+        assert_eq!(lines.lines().count(), expected.len());
+        for (line, decoded) in lines.lines().zip(expected) {
+            let found = json(line);
+            assert_eq!(found["id"], decoded.id().to_string());
+            assert_eq!(found["timestamp_ms"], decoded.timestamp_ms());
+            let time: jiff::Timestamp = found["time"].as_str().unwrap().parse().unwrap();
+            assert_eq!(u64::try_from(time.as_millisecond()).unwrap(), decoded.timestamp_ms(), "{line}");
+            assert_eq!(found["ticks"], decoded.ticks());
+            assert_eq!(found["node"], decoded.node());
+            assert_eq!(found["sequence"], decoded.sequence());
+            for (name, value) in decoded.fields() {
+                assert_eq!(found["fields"][name], value);
+            }
+        }
+    }
+}
+
+#[test]
+fn standard_input_line_by_line() {
+    assert_eq!(prints_of(&["decode"], &format!("{ID}\r\n\n  \"{ID}\",\n{ID}n")), LINE.repeat(3));
+    assert_eq!(prints_of(&["decode", "-"], ID), LINE);
+    assert_eq!(prints_of(&["decode"], ""), "");
+    for format in Format::ALL {
+        let text = format.write(ID.parse().unwrap());
+        assert_eq!(prints_of(&["decode", "--text", format.name()], &text), LINE);
+    }
+}
+
+#[test]
+fn what_is_no_id_is_named_and_the_rest_goes_on() {
+    let input = format!("id\n{ID}\n-1\n18446744073709551616\n9223372036854775808\n\u{1b}[2J\n{ID}\n");
+    let output = polyflake(&["decode"]).write_stdin(input).output().unwrap();
+    assert_eq!(output.status.code(), Some(15));
+    assert_eq!(stdout(&output), LINE.repeat(2));
+    let errors = stderr(&output);
+    has(
+        &errors,
+        &[
+            "polyflake: invalid_id: line 1: `i` at position 1",
+            "invalid_id: line 3: `-` at position 1",
+            "invalid_id: line 4: the decimal ID passes 64 bits",
+            "invalid_id: line 5: ID 9223372036854775808 does not fit 63 bits",
+            "invalid_id: line 6:",
+        ],
+    );
+    assert!(!errors.contains('\u{1b}'), "{errors}");
+    // A file of something else does not fill the screen.
+    let output = polyflake(&["decode"]).write_stdin("x\n".repeat(1000)).output().unwrap();
+    let errors = stderr(&output);
+    assert_eq!(errors.lines().count(), 11, "{errors}");
+    has(&errors, &["invalid_id: 990 more"]);
+    let output = polyflake(&["decode"]).write_stdin(b"\xff\xfe\n".to_vec()).output().unwrap();
+    has(&stderr(&output), &["invalid_id: line 1: it is not UTF-8"]);
+
+    for (arguments, parts) in [
+        (&["decode", "x"][..], &["polyflake: invalid_id: `x` at position 1"][..]),
+        (&["decode", "-1"], &["polyflake: invalid_id:"]),
+        (&["decode", "1", "9223372036854775808", "--layout", "leaf", "--json"], &["invalid_id: ID 2: ID 92"]),
+    ] {
+        let output = polyflake(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(15), "{arguments:?}");
+        has(&stderr(&output), parts);
+    }
+}
+
+#[test]
+fn a_column_of_csv() {
+    let csv = format!("\u{feff}name,order id\n\"a, \"\"b\"\"\n\",{ID}\nx,\"{ID}\"\n");
+    for column in ["order id", "2"] {
+        assert_eq!(prints_of(&["decode", "--column", column], &csv), LINE.repeat(2));
+    }
+    assert_eq!(prints_of(&["decode", "--column", "1", "--no-header"], &format!("{ID},x\n")), LINE);
+    let semicolons = format!("a;id\nx;{ID}\n");
+    assert_eq!(prints_of(&["decode", "--column", "id", "--delimiter", ";"], &semicolons), LINE);
+    let first_name = format!("\u{feff}id,x\n{ID},1\n");
+    assert_eq!(prints_of(&["decode", "--column", "id"], &first_name), LINE);
+
+    let output =
+        polyflake(&["decode", "--column", "2"]).write_stdin(format!("a,b\n1\n1,x\n1,{ID}\n")).output();
+    let output = output.unwrap();
+    assert_eq!((output.status.code(), &*stdout(&output)), (Some(15), LINE));
+    has(&stderr(&output), &["line 2: it has 1 columns", "line 3: `x` at position 1"]);
+    for (arguments, part) in [
+        (&["decode", "--column", "id"][..], "column is `id`; the first line has "),
+        (&["decode", "--column", "0"], "column is `0`"),
+        (&["decode", "--column", "id", "--no-header"], "takes a number from 1"),
+        (&["decode", "--column", "1", "--delimiter", "::"], "delimiter"),
+    ] {
+        has(&fails(arguments, 14), &["polyflake: invalid_option: ", part]);
+    }
+}
+
+#[test]
+fn a_key_of_json_lines() {
+    let lines = format!(
+        "{{\"a\":[1,{{\"id\":2}}],\"id\":\"{ID}\"}}\n\n{{\"id\":{ID},\"id2\":null}}\n{{\"\\u0069d\":\"{ID}\"}}\n"
+    );
+    assert_eq!(prints_of(&["decode", "--key", "id"], &lines), LINE.repeat(3));
+    let deep = format!("{{\"user\":{{\"name\":\"x\",\"id\":{ID}}}}}");
+    assert_eq!(prints_of(&["decode", "--key", "user.id"], &deep), LINE);
+    let wrong = format!(
+        "{{\"x\":1}}\n[1]\n{{\"id\":1.5}}\n{{\"id\":null}}\n{{\"id\":{ID}\n{{\"id\":\"x\"}}\n{{\"id\":1e30}}\n{{\"id\":{ID}}}\n"
+    );
+    let output = polyflake(&["decode", "--key", "id"]).write_stdin(wrong).output().unwrap();
+    assert_eq!((output.status.code(), &*stdout(&output)), (Some(15), LINE));
+    has(
+        &stderr(&output),
+        &[
+            "line 1: it has no key `id`",
+            "line 2: invalid type: sequence, expected an object",
+            "line 3: the number has a fraction",
+            "line 4: invalid type: null, expected an ID",
+            "line 5: EOF while parsing",
+            "line 6: `x` at position 1",
+            "line 7: the number has a fraction",
+        ],
+    );
+}
+
+#[test]
+fn a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ids.txt");
+    std::fs::write(&path, format!("{ID}\n")).unwrap();
+    assert_eq!(prints(&["decode", "--input", path.to_str().unwrap()]), LINE);
+    has(&fails(&["decode", "--input", "/no/such/file"], 1), &["polyflake: io: /no/such/file: "]);
+    has(&fails(&["decode", "--input", "/tmp"], 1), &["polyflake: io: /tmp: "]);
+    has(&fails(&["decode", ID, "--input", "x"], 2), &["cannot be used with"]);
+    has(&fails(&["decode", "--key", "x", "--column", "y"], 2), &["cannot be used with"]);
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"))
+        .args(["decode", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut input = child.stdin.take().unwrap();
+    // It may have ended before all is written.
+    let _ = input.write_all(format!("{ID}\n").repeat(100_000).as_bytes());
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), ""));
+}
+
+/// As in `tail -f ids.txt | polyflake decode`.
+#[test]
+fn a_line_is_answered_before_the_next_is_there() {
+    use std::io::{BufRead as _, BufReader};
+
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"))
+        .arg("decode")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    for _ in 0..3 {
+        writeln!(input, "{ID}").unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, LINE);
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+/// Of what it reads, it keeps a line.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_bounded() {
+    use std::io::Read as _;
+
+    const LINES: usize = 1_000_000;
+    for (arguments, line) in [
+        (&["decode"][..], format!("{ID}\n")),
+        (&["decode", "--column", "1", "--no-header"], format!("{ID},x\n")),
+        (&["decode", "--key", "id"], format!("{{\"id\":{ID}}}\n")),
+    ] {
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"))
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut output = child.stdout.take().unwrap();
+        let reader = std::thread::spawn(move || {
+            let (mut piece, mut read) = (vec![0; 1 << 16], 0);
+            loop {
+                match output.read(&mut piece).unwrap() {
+                    0 => return read,
+                    more => read += more,
+                }
+            }
+        });
+        let block = line.repeat(1000);
+        for _ in 0..LINES / 1000 {
+            input.write_all(block.as_bytes()).unwrap();
+        }
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let most: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+        drop(input);
+        assert!(child.wait().unwrap().success());
+        assert_eq!(reader.join().unwrap(), LINES * LINE.len());
+        assert!(most < 64 * 1024, "{arguments:?}: {most} KB");
+    }
+}
+
+/// A line without an end is refused, not kept.
+#[test]
+fn a_line_has_a_longest() {
+    let endless = "1".repeat(17 << 20);
+    for (arguments, input) in [
+        (&["decode"][..], endless.clone()),
+        (&["decode", "--key", "id"], format!("{{\"x\":\"{endless}")),
+        (&["decode", "--column", "1"], format!("id\n\"{endless}")),
+    ] {
+        let output = polyflake(arguments).write_stdin(input).output().unwrap();
+        assert_eq!((output.status.code(), &*stdout(&output)), (Some(1), ""), "{arguments:?}");
+        has(&stderr(&output), &["polyflake: io: standard input", "has more than 16 MiB"]);
+    }
+}

@@ -1,0 +1,71 @@
+use polyflake::PRESETS;
+
+use super::{ID, TIME, fails, has, json, prints};
+
+#[test]
+fn every_layout_that_fits_the_likeliest_first() {
+    let text = prints(&["inspect", ID]);
+    has(&text, &[ID, "as decimal it fits", &format!("of {} layouts", PRESETS.len()), "twitter", TIME]);
+    has(
+        &text,
+        &["datacenter 11, worker 26, sequence 0", "years ago, 11.6 years after its epoch", "unlikely"],
+    );
+    let found = json(&prints(&["inspect", "--json", ID]));
+    let fits = found["readings"][0]["fits"].as_array().unwrap();
+    let rank =
+        |name: &str| ["plausible", "early", "future", "too_old"].iter().position(|it| *it == name).unwrap();
+    let ranks: Vec<_> = fits.iter().map(|fit| rank(fit["likelihood"].as_str().unwrap())).collect();
+    assert!(ranks.is_sorted() && ranks.contains(&2), "{ranks:?}");
+    assert_eq!(found["readings"][0]["id"], ID);
+    assert_eq!((&fits[0]["layout"], &fits[0]["time"]), (&"twitter".into(), &TIME.into()));
+    assert_eq!(found["others"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn formats_are_tried_the_likeliest_first() {
+    let first = |text: &str| {
+        let found = json(&prints(&["inspect", "--json", text]));
+        let reading = &found["readings"][0];
+        let fit = reading["fits"][0]["layout"].as_str().unwrap_or("none").to_owned();
+        (reading["format"].as_str().unwrap().to_owned(), reading["id"].as_str().unwrap().to_owned(), fit)
+    };
+    let tsid = ("base32".to_owned(), "38358284406638839".to_owned(), "tsid".to_owned());
+    assert_eq!(first("01226N0640J7Q"), tsid);
+    assert_eq!(first("0x1565a11f622f5000").0, "hex");
+    assert_eq!(first("\"1541815603606036480n\",").1, ID);
+    // A layout of one's own is among them.
+    let own = "timestamp:29|worker:21|sequence:13@1474300800000/1s";
+    let found = json(&prints(&["inspect", "--json", "--layout", own, "180363646902239241"]));
+    let fits = found["readings"][0]["fits"].as_array().unwrap();
+    let fit = fits.iter().find(|fit| fit["layout"] == own).unwrap();
+    assert_eq!((&fit["time"], &fit["fields"]["worker"]), (&"2017-01-19T04:15:46.000Z".into(), &4.into()));
+}
+
+#[test]
+fn what_is_no_snowflake_says_what_it_holds() {
+    for (text, kind, time) in [
+        ("919108f7-52d1-4320-9bac-f847db4148a8", "UUID version 4", None),
+        ("017F22E2-79B0-7CC3-98C4-DC0C0C07398F", "UUID version 7", Some("2022-02-22T19:22:22.000Z")),
+        ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "ULID", Some("2016-07-30T23:54:10.259Z")),
+        ("507f1f77bcf86cd799439011", "ObjectId of MongoDB", Some("2012-10-17T21:13:27.000Z")),
+        ("0ujtsYcgvSTl8PAuAdqWYSMnLOv", "KSUID", Some("2017-10-10T04:00:47.000Z")),
+    ] {
+        let found = json(&prints(&["inspect", "--json", text]));
+        let other = &found["others"][0];
+        assert_eq!((other["kind"].as_str(), other["time"].as_str()), (Some(kind), time), "{text}");
+        has(&prints(&["inspect", text]), &[text, kind, time.unwrap_or("random bits")]);
+    }
+    // Several at once.
+    assert_eq!(prints(&["inspect", "--json", ID, "01ARZ3NDEKTSV4RRFFQ69G5FAV"]).lines().count(), 2);
+}
+
+#[test]
+fn what_is_nothing_is_an_error() {
+    let errors = fails(&["inspect", "no id!"], 15);
+    has(&errors, &["polyflake: invalid_id: `no id!` is no ID that is known here", "decimal", "base62"]);
+    let output = super::polyflake(&["inspect", "no id!", "--json", ID]).output().unwrap();
+    assert_eq!(output.status.code(), Some(15));
+    assert!(super::stdout(&output).contains(ID));
+    has(&fails(&["inspect"], 2), &["<ID>"]);
+    has(&fails(&["inspect", "1", "--layout", "nope"], 12), &["unknown_layout"]);
+}

@@ -1,0 +1,82 @@
+//! The command, as people run it.
+
+mod decode;
+mod inspect;
+mod layouts;
+mod next;
+#[cfg(unix)]
+mod page;
+mod range;
+#[cfg(unix)]
+#[path = "../../../coordination/tests/servers/mod.rs"]
+mod servers;
+mod shell;
+#[cfg(unix)]
+mod stores;
+
+use std::process::Output;
+use std::time::Duration;
+
+use assert_cmd::Command;
+
+/// An ID that Twitter published, and what is in it.
+const ID: &str = "1541815603606036480";
+const TIME: &str = "2022-06-28T16:07:40.105Z";
+/// A layout that gives as many IDs a second as anybody can print.
+const ROOM: &str = "timestamp:40|worker:4|sequence:20@1735689600000/1ms";
+
+/// The command, without what the environment of the tests may say.
+fn polyflake(arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"));
+    for name in
+        ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "POLYFLAKE_LAYOUT", "POLYFLAKE_LEASE", "POLYFLAKE_STORE"]
+    {
+        command.env_remove(name);
+    }
+    command.args(arguments).timeout(Duration::from_secs(120));
+    command
+}
+
+/// What it printed.
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// What it prints where it succeeds and complains of nothing.
+fn prints(arguments: &[&str]) -> String {
+    prints_of(arguments, "")
+}
+
+/// As [`prints`], with standard input.
+fn prints_of(arguments: &[&str], input: &str) -> String {
+    let output = polyflake(arguments).write_stdin(input).output().unwrap();
+    let errors = stderr(&output);
+    assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {} {errors}", output.status);
+    stdout(&output)
+}
+
+/// What it complains of where it fails with this exit code.
+fn fails(arguments: &[&str], code: i32) -> String {
+    let output = polyflake(arguments).write_stdin("").output().unwrap();
+    let errors = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {errors}");
+    assert_eq!(stdout(&output), "", "{arguments:?}");
+    errors
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Texts in a text, in this order.
+fn has(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else { panic!("no {part:?} there: {text}") };
+        rest = after;
+    }
+}

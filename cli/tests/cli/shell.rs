@@ -1,0 +1,110 @@
+//! Help, completions, man pages, and what is wrong with a command line.
+
+use super::{fails, has, polyflake, prints};
+
+const COMMANDS: [&str; 9] =
+    ["next", "decode", "inspect", "range", "layouts", "layout", "leases", "counters", "completions"];
+
+#[test]
+fn help_says_what_there_is() {
+    let help = prints(&["--help"]);
+    has(&help, &COMMANDS);
+    has(&help, &["Exit codes:", "invalid_layout", "130"]);
+    assert!(!help.contains('\u{1b}'));
+    for command in COMMANDS {
+        has(&prints(&[command, "--help"]), &["Usage: polyflake", command]);
+    }
+    has(&prints(&["--version"]), &["polyflake 0."]);
+    let coloured = prints(&["--color", "always", "--help"]);
+    assert!(coloured.contains('\u{1b}'));
+}
+
+#[test]
+fn completions_for_each_shell() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        has(&prints(&["completions", shell]), &["polyflake"]);
+    }
+    has(&fails(&["completions", "tcsh"], 2), &["tcsh", "bash"]);
+    // A shell takes it.
+    if let Ok(bash) = std::process::Command::new("bash").arg("--version").output() {
+        assert!(bash.status.success());
+        let script = format!("{}\ncomplete -p polyflake", prints(&["completions", "bash"]));
+        let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+        assert!(output.status.success(), "{}", super::stderr(&output));
+    }
+}
+
+#[test]
+fn a_man_page_for_each_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    prints(&["man", pages.to_str().unwrap()]);
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
+    has(&page("polyflake.1"), &[".TH polyflake 1", "Exit codes", "invalid_layout"]);
+    for command in COMMANDS {
+        has(&page(&format!("polyflake-{command}.1")), &[".TH"]);
+    }
+    assert!(!pages.join("polyflake-man.1").exists());
+    has(&fails(&["man", "/dev/null/x"], 1), &["polyflake: io: /dev/null/x"]);
+}
+
+/// Runs it at a terminal, on which this is typed: the exit code and what the terminal shows.
+#[cfg(target_os = "linux")]
+fn at_a_terminal(command: &str, typed: &str) -> (Option<i32>, String) {
+    let program = assert_cmd::cargo::cargo_bin!("polyflake").display().to_string();
+    let output = assert_cmd::Command::new("script")
+        .args(["-qec", &format!("{program} {command}"), "/dev/null"])
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .env("TERM", "xterm-256color")
+        .write_stdin(typed)
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_has_colour_and_answers() {
+    let (code, shown) = at_a_terminal(&format!("decode {}", super::ID), "");
+    assert!(code == Some(0) && shown.contains('\u{1b}'), "{shown}");
+    let (_, shown) = at_a_terminal(&format!("decode {} --color never", super::ID), "");
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let init = format!("leases sqlite://{}/leases.db --init", folder.path().display());
+    for (typed, code, part) in
+        [("n\n", 3, "[y/N]"), ("\n", 3, "[y/N]"), ("y\n", 0, "Done"), ("yes\n", 0, "already")]
+    {
+        let (found, shown) = at_a_terminal(&init, typed);
+        assert_eq!(found, Some(code), "{shown}");
+        has(&shown, &["is that so?", part]);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_file_has_a_bar() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.txt");
+    let mut text = format!("{}\n", super::ID);
+    while text.len() < 40 << 20 {
+        text.push_str(&" ".repeat(1 << 20));
+        text.push('\n');
+    }
+    std::fs::write(&path, text).unwrap();
+    let decode = format!("decode --input {0} > {0}.out", path.display());
+    let (code, shown) = at_a_terminal(&decode, "");
+    assert!(code == Some(0) && shown.contains('%') && shown.contains("MiB"), "{shown}");
+    let quiet = format!("decode --input {0} 2> {0}.err > {0}.out", path.display());
+    assert_eq!(at_a_terminal(&quiet, ""), (Some(0), String::new()));
+    assert_eq!(std::fs::read_to_string(path.with_extension("txt.err")).unwrap(), "");
+}
+
+#[test]
+fn a_wrong_command_line_is_2() {
+    for arguments in [&[][..], &["nxt"], &["decode", "--what"], &["--color", "blue", "layouts"]] {
+        let output = polyflake(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+}
