@@ -414,11 +414,11 @@ mod without {
             match *self {}
         }
 
-        pub(super) const fn next_id(&self, _: SequenceKey<'_>) -> Result<u64, Error> {
+        pub(super) fn next_id<'a>(&self, _: impl Into<SequenceKey<'a>>) -> Result<u64, Error> {
             match *self {}
         }
 
-        pub(super) const fn try_next_id(&self, _: SequenceKey<'_>) -> Result<u64, Error> {
+        pub(super) fn try_next_id<'a>(&self, _: impl Into<SequenceKey<'a>>) -> Result<u64, Error> {
             match *self {}
         }
 
