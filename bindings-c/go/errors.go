@@ -35,23 +35,23 @@ const (
 	ErrClockMovedBackwards Code = C.POLYFLAKE_CLOCK_MOVED_BACKWARDS
 	// ErrSequenceExhausted means that no ID became available within the time that the call may wait.
 	ErrSequenceExhausted Code = C.POLYFLAKE_SEQUENCE_EXHAUSTED
-	// ErrForked means that the Snowflake was created by a parent process.
+	// ErrForked means that the Snowflake, or the Sequences, were made by a parent process.
 	ErrForked Code = C.POLYFLAKE_FORKED
 	// ErrClockFailed means that the caller's clock returned an error, which [errors.Is] and [errors.As] find too.
 	ErrClockFailed Code = C.POLYFLAKE_CLOCK_FAILED
 	// ErrStateFile means that a state file cannot be opened, created or synced, is damaged, belongs to another layout or
 	// node, was renamed, deleted or replaced, or is far ahead of the clock; see [State].
 	ErrStateFile Code = C.POLYFLAKE_STATE_FILE
-	// ErrLeaseUnavailable means that no node is free to be leased, or that the store cannot be reached. The message says
-	// which of the two.
+	// ErrLeaseUnavailable means that no node is free to be leased, that another process has the [Sequences], or that the
+	// store cannot be reached. The message says which of them.
 	ErrLeaseUnavailable Code = C.POLYFLAKE_LEASE_UNAVAILABLE
 	// ErrLeaseLost means that the lease has expired and the store has not renewed it in the time that the call may wait.
-	// The Snowflake recovers by itself once the store has, or has given another node.
+	// The Snowflake recovers by itself once the store has, or has given another node, and so do [Sequences].
 	ErrLeaseLost Code = C.POLYFLAKE_LEASE_LOST
-	// ErrClosed means that the Snowflake or counter was closed, before the call or while it waited.
+	// ErrClosed means that the Snowflake, Counter or Sequences was closed, before the call or while it waited.
 	ErrClosed Code = C.POLYFLAKE_CLOSED
-	// ErrCounterUnavailable means that a counter has no number left: its store gave none in the time that the call may
-	// wait, or the counter has reached its end.
+	// ErrCounterUnavailable means that a counter, or a section of [Sequences], has no number left: its store gave none in
+	// the time that the call may wait, or it has reached its end.
 	ErrCounterUnavailable Code = C.POLYFLAKE_COUNTER_UNAVAILABLE
 	// ErrInternal means a bug in Polyflake; it is never the caller's fault.
 	ErrInternal Code = C.POLYFLAKE_INTERNAL

@@ -147,6 +147,24 @@ func ExampleOpenCounter() {
 	}
 }
 
+// Without output, since it needs a store.
+func ExampleOpenSequences() {
+	inbox, err := polyflake.OpenSequences[string]("inbox", polyflake.SequencesStore("postgres://host/chat"))
+	if err != nil {
+		log.Fatal(err) // ErrLeaseUnavailable: another process has them, which the message names
+	}
+	defer inbox.Close()
+	number, err := inbox.NextID("alice") // 1, 2, 3 and so on, for each key
+	if err != nil {
+		log.Fatal(err)
+	}
+	numbers, err := inbox.NextIDs([]string{"bob", "carol", "bob"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(number, numbers)
+}
+
 func ExampleError() {
 	_, err := polyflake.New(polyflake.Node(1024))
 	var e *polyflake.Error

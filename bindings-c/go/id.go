@@ -16,8 +16,8 @@ import (
 	"strconv"
 )
 
-// ID is the ID of a Snowflake, or the number of a Counter. It is a string of decimal digits in text and JSON, since
-// JavaScript rounds such large numbers, and a BIGINT in a database.
+// ID is the ID of a Snowflake, or the number of a Counter or of Sequences. It is a string of decimal digits in text and
+// JSON, since JavaScript rounds such large numbers, and a BIGINT in a database.
 type ID uint64
 
 // IDGenerator gives unique IDs: a [Snowflake], a [Counter], or a generator of your own. What takes an ID from any of them

@@ -68,9 +68,9 @@ var (
 	listenOnce   sync.Once
 )
 
-// LogLeases sets where what happens to leases and counters is logged: a lease was acquired, lost or given back, a store does
-// not answer, a clock differs, a counter has stopped. The levels are info and warn; each record has the attributes kind,
-// store and, if it is about one, node. The default is [slog.Default]. With nil, nothing is logged.
+// LogLeases sets where what happens to leases, counters and sequences is logged: a lease was acquired, lost or given
+// back, a store does not answer, a clock differs, a counter has stopped. The levels are info and warn; each record has
+// the attributes kind, store and, if it is about one, node. The default is [slog.Default]. With nil, nothing is logged.
 func LogLeases(logger *slog.Logger) {
 	if logger == nil {
 		logger = silentLogger

@@ -107,6 +107,54 @@ polyflake_go_id polyflake_go_counter_try_next_id(uintptr_t counter) {
   return result;
 }
 
+static polyflake_key key_of(int kind, uint64_t value, const char *text) {
+  polyflake_key key = {kind, value, NULL, 0};
+  if (kind == POLYFLAKE_KEY_TEXT) {
+    /* Go may have NULL for the text of no bytes. */
+    key.text = text == NULL ? "" : text;
+    key.length = (size_t)value;
+  }
+  return key;
+}
+
+polyflake_go_id polyflake_go_sequences_next_id(uintptr_t sequences, int kind, uint64_t value, const char *text) {
+  polyflake_detail detail;
+  begin(&detail);
+  polyflake_go_id result = {0, NULL};
+  const polyflake_key key = key_of(kind, value, text);
+  result.failure =
+      end(polyflake_sequences_next_id((const polyflake_sequences *)sequences, &key, &result.id, &detail), &detail);
+  return result;
+}
+
+polyflake_go_id polyflake_go_sequences_try_next_id(uintptr_t sequences, int kind, uint64_t value, const char *text) {
+  polyflake_detail detail;
+  begin(&detail);
+  polyflake_go_id result = {0, NULL};
+  const polyflake_key key = key_of(kind, value, text);
+  result.failure =
+      end(polyflake_sequences_try_next_id((const polyflake_sequences *)sequences, &key, &result.id, &detail), &detail);
+  return result;
+}
+
+polyflake_go_failure *polyflake_go_sequences_next_ids(
+    uintptr_t sequences, int kind, size_t n, const uint64_t *values, const char *texts, uint64_t *numbers) {
+  polyflake_detail detail;
+  begin(&detail);
+  polyflake_key *keys = calloc(n > 0 ? n : 1, sizeof *keys);
+  if (keys == NULL) {
+    abort(); /* as Go does when memory runs out */
+  }
+  for (size_t i = 0, at = 0; i < n; i++) {
+    keys[i] = key_of(kind, values[i], texts == NULL ? NULL : texts + at);
+    at += keys[i].length;
+  }
+  polyflake_status status =
+      polyflake_sequences_next_ids((const polyflake_sequences *)sequences, keys, n, numbers, &detail);
+  free(keys);
+  return end(status, &detail);
+}
+
 static void tell_go(void *user, const polyflake_lease_event *event) {
   (void)user;
   polyflakeLeaseEvent((polyflake_lease_event *)event);

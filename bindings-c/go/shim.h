@@ -44,7 +44,14 @@ void polyflake_go_close(uintptr_t snowflake); /* waits for the store of a lease 
 polyflake_go_id polyflake_go_counter_next_id(uintptr_t counter);
 polyflake_go_id polyflake_go_counter_try_next_id(uintptr_t counter);
 
-/* Has polyflakeLeaseEvent called with what happens to leases and counters. */
+/* Sequences, by address too. A key's value is the integer, or the length of the text. */
+polyflake_go_id polyflake_go_sequences_next_id(uintptr_t sequences, int kind, uint64_t value, const char *text);
+polyflake_go_id polyflake_go_sequences_try_next_id(uintptr_t sequences, int kind, uint64_t value, const char *text);
+/* Keys of one kind, whose texts are one after the other. Returns NULL on success. */
+polyflake_go_failure *polyflake_go_sequences_next_ids(
+    uintptr_t sequences, int kind, size_t n, const uint64_t *values, const char *texts, uint64_t *numbers);
+
+/* Has polyflakeLeaseEvent called with what happens to leases, counters and sequences. */
 void polyflake_go_listen(void);
 
 /* Sets the Go clock behind a cgo.Handle as the clock of the options. */

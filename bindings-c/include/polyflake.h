@@ -1,4 +1,5 @@
-/* Polyflake: 64-bit, time-ordered, unique IDs (Snowflakes), and numbers that count up (counters).
+/* Polyflake: 64-bit, time-ordered, unique IDs (Snowflakes), and numbers that count up (counters, and sequences with a
+ * count for each of many keys).
  *
  *   polyflake_options *o = polyflake_options_new();
  *   polyflake_options_set(o, "node", "7", NULL);
@@ -14,8 +15,8 @@
  *
  * Strings are UTF-8 and NUL-terminated. They are read during the call and never kept. The caller owns what a _new, _open
  * or _parse function returns, and passes it to the matching _free function once. A polyflake_snowflake, a
- * polyflake_counter and a polyflake_layout may be used from many threads at once, a polyflake_options from only one at a
- * time. There is no thread-local state, and no error outlives its call.
+ * polyflake_counter, a polyflake_sequences and a polyflake_layout may be used from many threads at once, a
+ * polyflake_options from only one at a time. There is no thread-local state, and no error outlives its call.
  *
  * Times are Unix milliseconds: since 1970-01-01T00:00Z, without leap seconds.
  *
@@ -94,6 +95,21 @@
 #define POLYFLAKE_STORE_SIZE 256
 
 /**
+ * A key is a text: text and length.
+ */
+#define POLYFLAKE_KEY_TEXT 0
+
+/**
+ * A key is a signed integer: integer, which is converted from int64_t.
+ */
+#define POLYFLAKE_KEY_INT 1
+
+/**
+ * A key is an unsigned integer: integer.
+ */
+#define POLYFLAKE_KEY_UINT 2
+
+/**
  * The largest batch of bindings that allocate the array themselves; see polyflake_check_batch.
  */
 #define POLYFLAKE_MAX_BATCH 16777216
@@ -123,6 +139,24 @@ typedef struct polyflake_layout polyflake_layout;
  * The options of a Snowflake. Only one thread may use it at a time.
  */
 typedef struct polyflake_options polyflake_options;
+
+/**
+ * A count for each of many keys: 1, 2, 3 and so on for "alice", and for "bob" the same. For the messages of an inbox,
+ * or the versions of a document. Any number of threads may use it at once.
+ *
+ * The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write
+ * that it acknowledged. Numbers are skipped: by a key that left memory and came back, by a new key where others left,
+ * and by all keys of a section, at most two steps, when a process ended without polyflake_sequences_close.
+ *
+ * One process at a time gives numbers: whoever has the lease. The others get POLYFLAKE_LEASE_UNAVAILABLE, with the
+ * label of the process that has it between backquotes in the message.
+ */
+typedef struct polyflake_sequences polyflake_sequences;
+
+/**
+ * The options of sequences. Only one thread may use it at a time.
+ */
+typedef struct polyflake_sequences_options polyflake_sequences_options;
 
 /**
  * Issues unique, time-ordered 64-bit IDs. Any number of threads may use it at once.
@@ -429,6 +463,62 @@ typedef struct polyflake_lease_record {
 typedef int (*polyflake_clock)(void *user, int64_t *unix_ms);
 
 /**
+ * What is counted for: a text, or an integer from -2^63 to 2^64-1. The integer 5 and the text "5" are two keys; the
+ * signed and the unsigned integer 5 are one.
+ *
+ *   polyflake_key alice = {POLYFLAKE_KEY_TEXT, 0, "alice", 5};
+ *   polyflake_key seven = {POLYFLAKE_KEY_UINT, 7, NULL, 0};
+ */
+typedef struct polyflake_key {
+  /**
+   * POLYFLAKE_KEY_TEXT, POLYFLAKE_KEY_INT or POLYFLAKE_KEY_UINT.
+   */
+  int kind;
+  /**
+   * The integer, for POLYFLAKE_KEY_INT as (uint64_t)value.
+   */
+  uint64_t integer;
+  /**
+   * The text in UTF-8, which may contain NULs and need not end with one. Read only for POLYFLAKE_KEY_TEXT.
+   */
+  const char *text;
+  /**
+   * How many bytes the text has. Any number: a key takes the same memory however long it is.
+   */
+  size_t length;
+} polyflake_key;
+
+/**
+ * Counters for monitoring, counted since the first sequences of that name were opened, by all of this process.
+ */
+typedef struct polyflake_sequences_counts {
+  /**
+   * sizeof(polyflake_sequences_counts), set by the caller.
+   */
+  size_t size;
+  /**
+   * How many keys are in memory.
+   */
+  uint64_t keys;
+  /**
+   * How many keys left memory, for others to have room.
+   */
+  uint64_t evicted;
+  /**
+   * How often bounds were moved in the store.
+   */
+  uint64_t moves;
+  /**
+   * How often a call waited or gave up.
+   */
+  uint64_t waits;
+  /**
+   * For how long numbers may be given if the lease is not renewed, in ms; 0 where another process has it.
+   */
+  uint64_t time_left_ms;
+} polyflake_sequences_counts;
+
+/**
  * What a program needs to take an ID by itself, without a call of this library, where that ID is the next one of the
  * tick that the last ID was in. It is for languages to which a call is expensive, and filled in by
  * polyflake_snowflake_words.
@@ -570,7 +660,7 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_SEQUENCE_EXHAUSTED 8
 
 /**
- * The Snowflake was created by a parent process.
+ * The Snowflake, or the sequences, were made by a parent process.
  */
 #define POLYFLAKE_FORKED 9
 
@@ -585,22 +675,22 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_STATE_FILE 11
 
 /**
- * No worker is free, or the store cannot be reached.
+ * No worker is free, another process has the sequences, or the store cannot be reached.
  */
 #define POLYFLAKE_LEASE_UNAVAILABLE 12
 
 /**
- * The lease has expired; no more IDs are issued on it.
+ * The lease has expired; no more IDs or numbers are issued on it.
  */
 #define POLYFLAKE_LEASE_LOST 13
 
 /**
- * The Snowflake or counter is closed.
+ * The Snowflake, the counter or the sequences are closed.
  */
 #define POLYFLAKE_CLOSED 14
 
 /**
- * The counter has no number left: its store gave none in time, or it has reached its end.
+ * The counter, or a section of the sequences, has no number left: its store gave none in time, or it is at its end.
  */
 #define POLYFLAKE_COUNTER_UNAVAILABLE 15
 
@@ -1031,6 +1121,133 @@ polyflake_status polyflake_options_compose(const struct polyflake_options *optio
 polyflake_status polyflake_reset_state(const char *path,
                                        size_t length,
                                        struct polyflake_detail *detail);
+
+/**
+ * Returns new options of sequences; name and store have no default. Never NULL. Free them with
+ * polyflake_sequences_options_free.
+ */
+struct polyflake_sequences_options *polyflake_sequences_options_new(void);
+
+/**
+ * Frees options of sequences. Sequences opened with them are not affected. Does nothing for NULL.
+ */
+void polyflake_sequences_options_free(struct polyflake_sequences_options *options);
+
+/**
+ * Sets an option by name, from text. A later value replaces an earlier one, but for store.
+ *
+ * name         the sequences' name in the store: 1 to 100 characters; required
+ * store        the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080"; required, and only one. Its
+ *              label is what other processes are told while this one has the lease
+ * sections     how many bounds the store has: 1 to 16384; "1024" by default. Keys are spread over them. It cannot be
+ *              changed later
+ * step         by how many numbers a bound is moved ahead: 1 to 1000000000; "10000" by default
+ * max_keys     how many keys stay in memory, of at most 40 bytes each: 1 to 1000000000; "1000000" by default
+ * max_wait_ms  the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
+ *
+ * Returns POLYFLAKE_INVALID_OPTION for a text that is not UTF-8. Values are checked when the sequences are opened.
+ */
+polyflake_status polyflake_sequences_options_set(struct polyflake_sequences_options *options,
+                                                 const char *name,
+                                                 const char *value,
+                                                 struct polyflake_detail *detail);
+
+/**
+ * Like polyflake_sequences_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A
+ * NUL in the value is an error and does not end it.
+ */
+polyflake_status polyflake_sequences_options_set_bytes(struct polyflake_sequences_options *options,
+                                                       const char *name,
+                                                       const char *value,
+                                                       size_t length,
+                                                       struct polyflake_detail *detail);
+
+/**
+ * Opens sequences with options, which are copied: makes them where the store has none, and waits for the lease, for at
+ * most the address's wait (its ttl + 5 s, so 35 s by default). Free them with polyflake_sequences_free.
+ *
+ * All sequences of one process with the same store and name are one. A thread of the library renews the lease and moves
+ * bounds, until the last of them is closed, or was freed a ttl ago. It takes no signals. What happens is told to
+ * polyflake_set_lease_listener's function.
+ *
+ * Returns POLYFLAKE_INVALID_OPTION for an option that is missing or cannot be, where the sequences began with another
+ * number of sections, where this process uses them with other options, and from a library that was built without
+ * stores; or POLYFLAKE_LEASE_UNAVAILABLE if another process has the lease, which the message names, or the store cannot
+ * be reached.
+ */
+polyflake_status polyflake_sequences_open(const struct polyflake_sequences_options *options,
+                                          struct polyflake_sequences **sequences,
+                                          struct polyflake_detail *detail);
+
+/**
+ * Closes sequences. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads. The
+ * last ones of a name in this process write how far the keys counted, so that nothing is skipped, and give the lease
+ * back: this waits for the store, for no longer than two attempts take, which is at most 10 s. Closing again does
+ * nothing, and so does NULL. It frees nothing: call polyflake_sequences_free once no thread is in a call.
+ */
+void polyflake_sequences_close(const struct polyflake_sequences *sequences);
+
+/**
+ * Frees sequences that no thread uses any more, closed or not. If they were not closed, their lease is kept for a ttl,
+ * so that the next sequences of that name in this process go on with it. Does nothing for NULL.
+ */
+void polyflake_sequences_free(struct polyflake_sequences *sequences);
+
+/**
+ * Gets the key's next number, from memory in most calls. Where the key's section has come to its bound, or the lease
+ * has expired, waits for the store, for at most max_wait_ms.
+ *
+ * Returns POLYFLAKE_LEASE_UNAVAILABLE if another process has the lease by now, which the message names;
+ * POLYFLAKE_LEASE_LOST if the lease could not be renewed and did not come back in that time;
+ * POLYFLAKE_COUNTER_UNAVAILABLE if the store did not move the bound in that time, and at once where waiting does not
+ * help: the store refuses, has lost writes, or the section has reached 2^63-1; POLYFLAKE_INVALID_OPTION for a key that
+ * is none; POLYFLAKE_CLOSED; or POLYFLAKE_FORKED in a child of the process that opened the sequences.
+ */
+polyflake_status polyflake_sequences_next_id(const struct polyflake_sequences *sequences,
+                                             const struct polyflake_key *key,
+                                             uint64_t *number,
+                                             struct polyflake_detail *detail);
+
+/**
+ * Gets the key's next number without waiting for the store.
+ *
+ * Returns what polyflake_sequences_next_id returns, at once: the store is asked meanwhile.
+ */
+polyflake_status polyflake_sequences_try_next_id(const struct polyflake_sequences *sequences,
+                                                 const struct polyflake_key *key,
+                                                 uint64_t *number,
+                                                 struct polyflake_detail *detail);
+
+/**
+ * Fills the array at numbers with a number for each of the n keys, in their order: much faster per number than single
+ * calls. A key that is there twice has two, which increase. n may be 0, and keys and numbers may then be NULL. Waits
+ * for the store for at most max_wait_ms, each time that it must. If it fails, nothing is written; numbers may be lost
+ * but are never repeated.
+ *
+ * Returns what polyflake_sequences_next_id returns, and for a key that is none before any number is taken; or
+ * POLYFLAKE_INVALID_OPTION for arrays of more than SIZE_MAX / 2 bytes.
+ */
+polyflake_status polyflake_sequences_next_ids(const struct polyflake_sequences *sequences,
+                                              const struct polyflake_key *keys,
+                                              size_t n,
+                                              uint64_t *numbers,
+                                              struct polyflake_detail *detail);
+
+/**
+ * Returns the sequences' name, which belongs to them: do not free it, nor use it after they are freed. Works on closed
+ * ones too. Returns NULL for NULL.
+ */
+const char *polyflake_sequences_name(const struct polyflake_sequences *sequences);
+
+/**
+ * Gets counters for monitoring. Set counts->size first.
+ *
+ * Returns POLYFLAKE_CLOSED after polyflake_sequences_close, or POLYFLAKE_FORKED in a child of the process that opened
+ * the sequences.
+ */
+polyflake_status polyflake_sequences_stats(const struct polyflake_sequences *sequences,
+                                           struct polyflake_sequences_counts *counts,
+                                           struct polyflake_detail *detail);
 
 /**
  * Creates a Snowflake from options, which are copied. Free it with polyflake_snowflake_free.

@@ -1,9 +1,9 @@
 //! Counters: numbers from a store.
 
 use core::ffi::{CStr, c_char, c_int};
-use core::fmt;
 use std::ffi::CString;
 
+use crate::named::Named;
 use crate::snowflake::room;
 use crate::status::{
     Failure, given, given_bytes, given_counted, guard, length_with, output, polyflake_detail,
@@ -17,18 +17,8 @@ use polyflake_coordination::{Counter, CounterOptions, CounterStats};
 use without::{Counter, CounterOptions, CounterStats};
 
 /// The options of a counter. Only one thread may use it at a time.
-pub struct polyflake_counter_options {
-    name: String,
-    /// Names and values, in the order in which they were set.
-    others: Vec<(String, String)>,
-}
-
-/// Without the values: an address may hold a password.
-impl fmt::Debug for polyflake_counter_options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("polyflake_counter_options").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+#[derive(Debug, Default)]
+pub struct polyflake_counter_options(Named);
 
 /// Numbers that count up, each given once: 1, 2, 3 and so on. A store hands them out in segments, so that a number costs
 /// no round trip. Any number of threads may use it at once.
@@ -64,7 +54,7 @@ const OPTIONS: &str = "options is NULL";
 /// polyflake_counter_options_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_counter_options_new() -> *mut polyflake_counter_options {
-    Box::into_raw(Box::new(polyflake_counter_options { name: String::new(), others: Vec::new() }))
+    Box::into_raw(Box::default())
 }
 
 /// Frees options of a counter. Counters opened with them are not affected. Does nothing for NULL.
@@ -98,7 +88,7 @@ pub unsafe extern "C" fn polyflake_counter_options_set(
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header requires.
-        unsafe { set(options, name, || given_bytes(value, "value is NULL")) }
+        unsafe { Named::set(named(options), name, || given_bytes(value, "value is NULL")) }
     })
 }
 
@@ -114,30 +104,8 @@ pub unsafe extern "C" fn polyflake_counter_options_set_bytes(
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header requires.
-        unsafe { set(options, name, || given_counted(value, length, "value is NULL")) }
+        unsafe { Named::set(named(options), name, || given_counted(value, length, "value is NULL")) }
     })
-}
-
-/// # Safety
-/// As the header requires of `polyflake_counter_options_set`.
-unsafe fn set<'a>(
-    options: *mut polyflake_counter_options,
-    name: *const c_char,
-    value: impl FnOnce() -> Result<&'a [u8], Failure>,
-) -> Result<(), Failure> {
-    // SAFETY: the pointer is NULL or to options that no other thread uses.
-    let options = unsafe { options.as_mut() }.ok_or(Failure::Misuse(OPTIONS))?;
-    // SAFETY: as the caller promises.
-    let name = unsafe { given_bytes(name, "name is NULL")? };
-    let text = |bytes, what| core::str::from_utf8(bytes).map(String::from).map_err(|_| Failure::Misuse(what));
-    let name = text(name, "the option's name is not UTF-8")?;
-    let value = text(value()?, "the option's value is not UTF-8")?;
-    if name == "name" {
-        options.name = value;
-    } else {
-        options.others.push((name, value));
-    }
-    Ok(())
 }
 
 /// Opens a counter with options, which are copied: makes it where the store has none, and waits until it can give a
@@ -163,11 +131,7 @@ pub unsafe extern "C" fn polyflake_counter_open(
     guard(detail, || {
         // SAFETY: as the header requires.
         let (from, counter) = unsafe { (given(options, OPTIONS)?, output(counter, COUNTER)?) };
-        let options = from
-            .others
-            .iter()
-            .fold(CounterOptions::new(&from.name), |options, (name, value)| options.set(name, value));
-        let opened = options.open()?;
+        let opened = from.0.build(CounterOptions::new, CounterOptions::set).open()?;
         // The name of an open counter has no NUL.
         let name = CString::new(opened.name()).unwrap_or_default();
         counter.write(Box::into_raw(Box::new(polyflake_counter { counter: opened, name })));
@@ -362,6 +326,13 @@ pub unsafe extern "C" fn polyflake_counter_stats(
         // SAFETY: as the header requires.
         unsafe { write_sized(counts, length_with!(polyflake_counter_counts, waits: u64), &value) }
     })
+}
+
+/// # Safety
+/// The pointer is NULL, or to options that no other thread uses.
+unsafe fn named<'a>(options: *mut polyflake_counter_options) -> Option<&'a mut Named> {
+    // SAFETY: as the caller promises.
+    unsafe { options.as_mut() }.map(|options| &mut options.0)
 }
 
 /// # Safety

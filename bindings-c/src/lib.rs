@@ -8,7 +8,9 @@
 mod counter;
 mod layout;
 mod lease;
+mod named;
 mod options;
+mod sequences;
 mod snowflake;
 mod status;
 mod text;
@@ -19,6 +21,7 @@ pub use counter::*;
 pub use layout::*;
 pub use lease::*;
 pub use options::*;
+pub use sequences::*;
 pub use snowflake::*;
 pub use status::*;
 pub use text::*;

@@ -26,19 +26,19 @@ pub const POLYFLAKE_TIME_OUT_OF_RANGE: polyflake_status = 6;
 pub const POLYFLAKE_CLOCK_MOVED_BACKWARDS: polyflake_status = 7;
 /// No ID became available within the time that the call may wait.
 pub const POLYFLAKE_SEQUENCE_EXHAUSTED: polyflake_status = 8;
-/// The Snowflake was created by a parent process.
+/// The Snowflake, or the sequences, were made by a parent process.
 pub const POLYFLAKE_FORKED: polyflake_status = 9;
 /// The caller's clock returned something other than 0.
 pub const POLYFLAKE_CLOCK_FAILED: polyflake_status = 10;
 /// The state file cannot be used, or belongs to another layout or node.
 pub const POLYFLAKE_STATE_FILE: polyflake_status = 11;
-/// No worker is free, or the store cannot be reached.
+/// No worker is free, another process has the sequences, or the store cannot be reached.
 pub const POLYFLAKE_LEASE_UNAVAILABLE: polyflake_status = 12;
-/// The lease has expired; no more IDs are issued on it.
+/// The lease has expired; no more IDs or numbers are issued on it.
 pub const POLYFLAKE_LEASE_LOST: polyflake_status = 13;
-/// The Snowflake or counter is closed.
+/// The Snowflake, the counter or the sequences are closed.
 pub const POLYFLAKE_CLOSED: polyflake_status = 14;
-/// The counter has no number left: its store gave none in time, or it has reached its end.
+/// The counter, or a section of the sequences, has no number left: its store gave none in time, or it is at its end.
 pub const POLYFLAKE_COUNTER_UNAVAILABLE: polyflake_status = 15;
 /// A panic was caught: a bug in Polyflake.
 pub const POLYFLAKE_INTERNAL: polyflake_status = 99;

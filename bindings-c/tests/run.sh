@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # PREFIX=... bindings-c/tests/run.sh: everything that C programs do with the library installed in PREFIX:
-# vectors, threads, misuse, leases, counters, reloading, the header, sanitizers, valgrind, the examples.
+# vectors, threads, misuse, leases, counters, sequences, reloading, the header, sanitizers, valgrind, the examples.
 set -uo pipefail
 : "${PREFIX:?set it to where libpolyflake is installed}"
 here=$(cd "$(dirname "$0")" && pwd)
@@ -71,7 +71,7 @@ build() {
 libraries() { # what a test program is linked with: reload loads the library itself
   case $1 in
   vectors) printf '%s\n' "${flags[@]}" -lcjson ;;
-  threads | lease | counter) printf '%s\n' "${flags[@]}" -pthread ;;
+  threads | lease | counter | sequences) printf '%s\n' "${flags[@]}" -pthread ;;
   reload) printf '%s\n' "${compile_only[@]}" -ldl ;;
   *) printf '%s\n' "${flags[@]}" ;;
   esac
@@ -79,7 +79,7 @@ libraries() { # what a test program is linked with: reload loads the library its
 vectors=$root/tests/vectors.json
 sanitize=(-O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all)
 memcheck=(valgrind -q --leak-check=full --errors-for-leak-kinds=definite,indirect,possible --error-exitcode=1)
-for program in vectors threads misuse lease counter reload; do
+for program in vectors threads misuse lease counter sequences reload; do
   mapfile -t linked < <(libraries $program)
   build "$program-sanitized" $program "${sanitize[@]}" "${linked[@]}"
   build $program $program -O1 "${linked[@]}"
@@ -91,12 +91,14 @@ count "misuse, sanitized" "$work/misuse-sanitized"
 # A lease stays in memory until the process ends, with nothing that points to it: that is no leak to be found here.
 count "leases, sanitized" env ASAN_OPTIONS=detect_leaks=0 "$work/lease-sanitized"
 count "counters, sanitized" env ASAN_OPTIONS=detect_leaks=0 "$work/counter-sanitized"
+count "sequences, sanitized" env ASAN_OPTIONS=detect_leaks=0 "$work/sequences-sanitized"
 count "reload, sanitized" "$work/reload-sanitized" libpolyflake.so.0
 check "vectors under valgrind" "${memcheck[@]}" "$work/vectors" "$vectors"
 check "threads under valgrind" "${memcheck[@]}" "$work/threads" 10000
 check "misuse under valgrind" "${memcheck[@]}" "$work/misuse"
 check "leases under valgrind" "${memcheck[@]}" --leak-check=no "$work/lease"
 check "counters under valgrind" "${memcheck[@]}" --leak-check=no "$work/counter"
+check "sequences under valgrind" "${memcheck[@]}" --leak-check=no "$work/sequences"
 check "reload under valgrind" "${memcheck[@]}" "$work/reload" libpolyflake.so.0
 build vectors-archive vectors -O1 "-L$work/archive" "${static_flags[@]}" -lcjson
 check "vectors with the static library" env -u LD_LIBRARY_PATH "$work/vectors-archive" "$vectors"

@@ -303,6 +303,50 @@ static void null_counters(void) {
   polyflake_counter_options_free(options);
 }
 
+static void null_sequences(void) {
+  polyflake_sequences_options *options = polyflake_sequences_options_new();
+  polyflake_sequences *none = NULL;
+  polyflake_sequences_counts counts;
+  const polyflake_key key = {POLYFLAKE_KEY_TEXT, 0, "alice", 5};
+  uint64_t number = SENTINEL_ID;
+  fill_with_sentinel(&counts, sizeof counts);
+  counts.size = sizeof counts;
+
+  CHECK_NULL("options", polyflake_sequences_options_set(NULL, "name", "inbox", &detail));
+  CHECK_NULL("name", polyflake_sequences_options_set(options, NULL, "inbox", &detail));
+  CHECK_NULL("value", polyflake_sequences_options_set(options, "name", NULL, &detail));
+  CHECK_NULL("options", polyflake_sequences_options_set_bytes(NULL, "name", "inbox", 5, &detail));
+  CHECK_NULL("name", polyflake_sequences_options_set_bytes(options, NULL, "inbox", 5, &detail));
+  CHECK_NULL("value", polyflake_sequences_options_set_bytes(options, "name", NULL, 0, &detail));
+  CHECK_NULL("options", polyflake_sequences_open(NULL, &none, &detail));
+  CHECK_NULL("sequences", polyflake_sequences_open(options, NULL, &detail));
+  CHECK_NULL("sequences", polyflake_sequences_next_id(NULL, &key, &number, &detail));
+  CHECK_NULL("sequences", polyflake_sequences_try_next_id(NULL, &key, &number, &detail));
+  CHECK_NULL("sequences", polyflake_sequences_next_ids(NULL, &key, 1, &number, &detail));
+  CHECK_NULL("sequences", polyflake_sequences_next_ids(NULL, NULL, 0, NULL, &detail));
+  CHECK_NULL("sequences", polyflake_sequences_stats(NULL, &counts, &detail));
+
+  CHECK_NULL_BARE(polyflake_sequences_options_set(NULL, NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_sequences_options_set_bytes(NULL, NULL, NULL, 0, NULL));
+  CHECK_NULL_BARE(polyflake_sequences_open(NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_sequences_next_id(NULL, NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_sequences_try_next_id(NULL, NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_sequences_next_ids(NULL, NULL, 1, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_sequences_stats(NULL, NULL, NULL));
+
+  begin("NULL", "no call of sequences wrote an output");
+  CHECK(none == NULL);
+  CHECK_NUMBER(SENTINEL_ID, number);
+  CHECK(is_sentinel((char *)&counts + sizeof counts.size, sizeof counts - sizeof counts.size));
+  CHECK(polyflake_sequences_name(NULL) == NULL);
+
+  begin("sequences", "that cannot be are no output");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_sequences_options_set(options, "name", "inbox", NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_sequences_open(options, &none, NULL));
+  CHECK(none == NULL);
+  polyflake_sequences_options_free(options);
+}
+
 static void null_texts(void) {
   char text[POLYFLAKE_ID_TEXT_SIZE];
   uint64_t id = SENTINEL_ID;
@@ -337,6 +381,9 @@ static void null_frees(void) {
   polyflake_counter_close(NULL);
   polyflake_counter_free(NULL);
   polyflake_counter_options_free(NULL);
+  polyflake_sequences_close(NULL);
+  polyflake_sequences_free(NULL);
+  polyflake_sequences_options_free(NULL);
 }
 
 /* ---- structs that begin with their size ---- */
@@ -1175,6 +1222,7 @@ int main(void) {
   null_options();
   null_snowflakes();
   null_counters();
+  null_sequences();
   null_texts();
   null_frees();
   sized_structs();
@@ -1196,5 +1244,5 @@ int main(void) {
   no_lease();
   statuses();
   versions();
-  return finish(168);
+  return finish(190);
 }

@@ -1,0 +1,295 @@
+package polyflake
+
+// #cgo noescape polyflake_sequences_options_set_bytes
+// #cgo nocallback polyflake_sequences_options_set_bytes
+// #cgo noescape polyflake_sequences_open
+// #cgo nocallback polyflake_sequences_open
+// #cgo noescape polyflake_go_sequences_next_id
+// #cgo nocallback polyflake_go_sequences_next_id
+// #cgo noescape polyflake_go_sequences_try_next_id
+// #cgo nocallback polyflake_go_sequences_try_next_id
+// #cgo noescape polyflake_go_sequences_next_ids
+// #cgo nocallback polyflake_go_sequences_next_ids
+// #cgo noescape polyflake_sequences_stats
+// #cgo nocallback polyflake_sequences_stats
+// #include "shim.h"
+import "C"
+
+import (
+	"reflect"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// SequenceKey is what [Sequences] count for: a text, in UTF-8, or an integer. The integer 5 and the text "5" are two
+// keys; an int of 5 and a uint64 of 5 are one.
+type SequenceKey interface {
+	~string | ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+// Sequences count for each of many keys: 1, 2, 3 and so on for "alice", and for "bob" the same. For the messages of an
+// inbox, or the versions of a document. Get one from [OpenSequences]. Any number of goroutines may use it at once.
+//
+// The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write that
+// it acknowledged. Numbers are skipped: by a key that left memory and came back, by a new key where others left, and by
+// all keys of a section, at most two steps, when a process ended without [Sequences.Close].
+//
+// One process at a time gives numbers: whoever has the lease. The others get [ErrLeaseUnavailable], with the label of
+// the process that has it between backquotes in the message: it is the label in that process's [SequencesStore].
+//
+// The zero Sequences is closed. A Sequences must not be copied.
+type Sequences[K SequenceKey] struct {
+	// nil once closed. A call holds the cSequences that it found here until it returns.
+	open atomic.Pointer[cSequences]
+	name string
+}
+
+// cSequences owns the C object, as cSnowflake does.
+type cSequences struct {
+	pointer *C.polyflake_sequences
+	address C.uintptr_t // the same: see shim.h
+	// Keeps a Go pointer in the struct: see cSnowflake.
+	name string
+}
+
+// SequencesOption is an option of [OpenSequences]. A later value replaces an earlier one, but for [SequencesStore].
+type SequencesOption func(*C.polyflake_sequences_options) error
+
+// OpenSequences opens the sequences of a name, of 1 to 100 characters: it makes them where the store has none, and waits
+// for the lease, for at most the wait in the store's address (its ttl + 5 s, so 35 s by default).
+//
+//	inbox, err := polyflake.OpenSequences[string]("inbox", polyflake.SequencesStore("postgres://host/chat"))
+//	number, err := inbox.NextID("alice")
+//
+// All Sequences of one process with the same store and name are one, also those with another type of key. What happens
+// is logged: see [LogLeases].
+//
+// It returns [ErrInvalidOption] for an option that cannot be, without a store, where the sequences began with another
+// number of sections, and where this process uses them with other options; and [ErrLeaseUnavailable] if another process
+// has the lease, which the message names, or the store cannot be reached.
+func OpenSequences[K SequenceKey](name string, options ...SequencesOption) (*Sequences[K], error) {
+	owner, err := openSequences(name, options)
+	if err != nil {
+		return nil, err
+	}
+	made := &Sequences[K]{name: name}
+	made.open.Store(owner)
+	return made, nil
+}
+
+func openSequences(name string, options []SequencesOption) (*cSequences, error) {
+	c := C.polyflake_sequences_options_new()
+	defer C.polyflake_sequences_options_free(c)
+	listen()
+	for _, option := range append([]SequencesOption{SequencesSet("name", name)}, options...) {
+		if err := option(c); err != nil {
+			return nil, err
+		}
+	}
+	detail := newDetail()
+	var opened *C.polyflake_sequences
+	if err := check(C.polyflake_sequences_open(c, &opened, &detail), &detail); err != nil {
+		return nil, err
+	}
+	owner := &cSequences{opened, C.uintptr_t(uintptr(unsafe.Pointer(opened))), name}
+	runtime.AddCleanup(owner, func(c *C.polyflake_sequences) { C.polyflake_sequences_free(c) }, opened)
+	return owner, nil
+}
+
+// SequencesSet sets an option by name, from text, for values that come from a configuration. Names and texts are the
+// same in every language. The names are store, sections, step, max_keys and max_wait_ms. [OpenSequences] returns
+// [ErrInvalidOption] for any other name.
+func SequencesSet(name, value string) SequencesOption {
+	return func(c *C.polyflake_sequences_options) error {
+		detail := newDetail()
+		text, length := cBytes(value)
+		return check(C.polyflake_sequences_options_set_bytes(c, cText(name), text, length, &detail), &detail)
+	}
+}
+
+// SequencesStore sets the address of the store, such as "postgres://host/chat?label=10.0.0.7:8080"; there must be one,
+// and only one. Its label is what other processes are told while this one has the lease; by default, it names the host
+// and the process.
+func SequencesStore(address string) SequencesOption {
+	return SequencesSet("store", address)
+}
+
+// SequencesSections sets how many bounds the store has, over which keys are spread: 1 to 16,384. The default is 1,024.
+// It cannot be changed later.
+func SequencesSections(sections uint64) SequencesOption {
+	return SequencesSet("sections", strconv.FormatUint(sections, 10))
+}
+
+// SequencesStep sets by how many numbers a bound is moved ahead: 1 to 1,000,000,000. The default is 10,000. With a
+// larger step, the store is asked less often, and more numbers are skipped when a process ends without
+// [Sequences.Close].
+func SequencesStep(numbers uint64) SequencesOption {
+	return SequencesSet("step", strconv.FormatUint(numbers, 10))
+}
+
+// SequencesMaxKeys (max_keys) sets how many keys stay in memory, of at most 40 bytes each, however long they are: 1 to
+// 1,000,000,000. The default is 1,000,000. Where there are more, those that are used least leave.
+func SequencesMaxKeys(keys uint64) SequencesOption {
+	return SequencesSet("max_keys", strconv.FormatUint(keys, 10))
+}
+
+// SequencesMaxWait (max_wait_ms) sets the longest that a call waits for the store. Whole milliseconds; the default is
+// 10 s.
+func SequencesMaxWait(d time.Duration) SequencesOption {
+	return SequencesSet("max_wait_ms", milliseconds(d))
+}
+
+// NextID returns the key's next number, from memory in most calls. Where the key's section has come to its bound, or the
+// lease has expired, it waits for the store, for at most [SequencesMaxWait].
+//
+// It returns [ErrLeaseUnavailable] if another process has the lease by now, which the message names; [ErrLeaseLost] if
+// the lease could not be renewed and did not come back in that time; [ErrCounterUnavailable] if the store did not move
+// the bound in that time, and at once where waiting does not help: the store refuses, has lost writes, or the section
+// has reached 2^63-1; [ErrInvalidOption] for a text that is not UTF-8; and [ErrClosed] after [Sequences.Close].
+func (s *Sequences[K]) NextID(key K) (ID, error) {
+	open := s.open.Load()
+	if open == nil {
+		return 0, errClosed()
+	}
+	return open.next(keyOf(key))
+}
+
+// TryNextID returns the key's next number without waiting for the store. It returns the errors of [Sequences.NextID] at
+// once: the store is asked meanwhile.
+func (s *Sequences[K]) TryNextID(key K) (ID, error) {
+	open := s.open.Load()
+	if open == nil {
+		return 0, errClosed()
+	}
+	return open.tryNext(keyOf(key))
+}
+
+// NextIDs returns a number for each of the keys, in their order: much faster than as many calls of [Sequences.NextID]. A
+// key that is there twice has two, which increase. After an error, the numbers that were already taken are lost, never
+// repeated.
+//
+// It returns the errors of NextID. For a text that is not UTF-8, no number is taken.
+func (s *Sequences[K]) NextIDs(keys []K) ([]ID, error) {
+	open := s.open.Load()
+	if open == nil {
+		return nil, errClosed()
+	}
+	// Texts one after the other, since C may not be given an array of Go's pointers.
+	var kind C.int
+	var texts []byte
+	values := make([]C.uint64_t, len(keys))
+	for n, key := range keys {
+		key := keyOf(key)
+		kind, values[n] = key.kind, key.value
+		texts = append(texts, key.text...)
+	}
+	return open.nextAll(kind, values, texts)
+}
+
+// Name returns the name of the sequences.
+func (s *Sequences[K]) Name() string {
+	return s.name
+}
+
+// SequencesStats holds counters for monitoring, since the first Sequences of that name was opened, of all of this
+// process. Get them from [Sequences.Stats].
+type SequencesStats struct {
+	// Keys is how many keys are in memory.
+	Keys uint64
+	// Evicted is how many keys left memory, for others to have room.
+	Evicted uint64
+	// Moves is how often bounds were moved in the store.
+	Moves uint64
+	// Waits is how often a call waited or gave up.
+	Waits uint64
+	// TimeLeft is for how long numbers may be given if the lease is not renewed; 0 where another process has it.
+	TimeLeft time.Duration
+}
+
+// Stats reads the counters for monitoring. It returns [ErrClosed] after [Sequences.Close].
+func (s *Sequences[K]) Stats() (SequencesStats, error) {
+	open := s.open.Load()
+	if open == nil {
+		return SequencesStats{}, errClosed()
+	}
+	return open.stats()
+}
+
+// Close closes the Sequences. From then on, calls return [ErrClosed], and so do calls that are waiting. The last
+// Sequences of a name in this process write how far the keys counted, so that nothing is skipped, and give the lease
+// back: this waits for the store, for at most 10 s. The garbage collector frees the memory, also that of a Sequences
+// that is never closed. Close never fails. Closing again does nothing.
+func (s *Sequences[K]) Close() error {
+	if open := s.open.Swap(nil); open != nil {
+		C.polyflake_sequences_close(open.pointer)
+		runtime.KeepAlive(open)
+	}
+	return nil
+}
+
+// sequenceKey is a key as C has it.
+type sequenceKey struct {
+	kind C.int
+	// The integer, or the length of the text.
+	value C.uint64_t
+	text  string
+}
+
+func keyOf[K SequenceKey](key K) sequenceKey {
+	switch value := reflect.ValueOf(key); {
+	case value.CanInt():
+		return sequenceKey{kind: C.POLYFLAKE_KEY_INT, value: C.uint64_t(value.Int())}
+	case value.CanUint():
+		return sequenceKey{kind: C.POLYFLAKE_KEY_UINT, value: C.uint64_t(value.Uint())}
+	default:
+		return sequenceKey{kind: C.POLYFLAKE_KEY_TEXT, value: C.uint64_t(value.Len()), text: value.String()}
+	}
+}
+
+func (c *cSequences) next(key sequenceKey) (ID, error) {
+	text := (*C.char)(unsafe.Pointer(unsafe.StringData(key.text)))
+	result := C.polyflake_go_sequences_next_id(c.address, key.kind, key.value, text)
+	runtime.KeepAlive(c)
+	if result.failure != nil {
+		return 0, failed(result.failure)
+	}
+	return ID(result.id), nil
+}
+
+func (c *cSequences) tryNext(key sequenceKey) (ID, error) {
+	text := (*C.char)(unsafe.Pointer(unsafe.StringData(key.text)))
+	result := C.polyflake_go_sequences_try_next_id(c.address, key.kind, key.value, text)
+	runtime.KeepAlive(c)
+	if result.failure != nil {
+		return 0, failed(result.failure)
+	}
+	return ID(result.id), nil
+}
+
+func (c *cSequences) nextAll(kind C.int, values []C.uint64_t, texts []byte) ([]ID, error) {
+	numbers := make([]ID, len(values))
+	failure := C.polyflake_go_sequences_next_ids(
+		c.address, kind, C.size_t(len(values)), unsafe.SliceData(values),
+		(*C.char)(unsafe.Pointer(unsafe.SliceData(texts))),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(numbers))),
+	)
+	runtime.KeepAlive(c)
+	if failure != nil {
+		return nil, failed(failure)
+	}
+	return numbers, nil
+}
+
+func (c *cSequences) stats() (SequencesStats, error) {
+	read := C.polyflake_sequences_counts{size: C.sizeof_polyflake_sequences_counts}
+	detail := newDetail()
+	err := check(C.polyflake_sequences_stats(c.pointer, &read, &detail), &detail)
+	runtime.KeepAlive(c)
+	return SequencesStats{
+		Keys: uint64(read.keys), Evicted: uint64(read.evicted), Moves: uint64(read.moves), Waits: uint64(read.waits),
+		TimeLeft: duration(uint64(read.time_left_ms)),
+	}, err
+}
