@@ -57,9 +57,10 @@ test-models: tools-ready # every interleaving of threads on a cursor; and mutant
 	tools/models
 
 .PHONY: test-leases-longer
-test-leases-longer: store-servers ## 1,000 hours of simulated leases, the larger models of their protocol, a minute of killed processes
+test-leases-longer: store-servers ## 1,000 hours of simulated leases, the larger models of their protocol, a minute of killed processes and two of outage
 	cargo test --locked --release -p polyflake-coordination --lib lease:: -- --include-ignored --nocapture
 	cargo test --locked -p polyflake-coordination --test counters killed_for_a_minute -- --ignored --nocapture --test-threads=1
+	cargo test --locked -p polyflake-coordination --test counters two_minutes -- --ignored --nocapture --test-threads=12
 
 .PHONY: test-instructions
 test-instructions: tools-ready # the core takes no more instructions than core/benches/instructions.txt says

@@ -342,6 +342,20 @@ def processor(results: Results) -> str:
     return machine.get("CPU") or machine.get("Architecture") or "unknown"
 
 
+def is_of_counters(results: Results) -> bool:
+    """Counters are no language's: a run of them has a document of its own."""
+    return results.languages == ["Counters"]
+
+
+def stem(results: Results) -> str:
+    """Of the document and the folder of its charts."""
+    return file_name(processor(results)) + ("-counters" if is_of_counters(results) else "")
+
+
+def title(results: Results) -> str:
+    return plain(processor(results)) + (": counters" if is_of_counters(results) else "")
+
+
 def instruction_counts() -> list[list[str]]:
     """The core's paths and their instructions per call."""
     lines = (
@@ -367,7 +381,7 @@ the processor.
 
 def document(results: Results, charts: Iterable[str]) -> str:
     charts = set(charts)
-    lines = [INTRODUCTION.format(plain(processor(results))), "## Machine", ""]
+    lines = [INTRODUCTION.format(title(results)), "## Machine", ""]
     facts = {"Date": results.run.get("date", "")}
     facts |= results.run.get("machine", {}) | results.run.get("tools", {})
     lines += markdown_table(["", ""], *([name, plain(value)] for name, value in facts.items()))
@@ -386,7 +400,9 @@ def document(results: Results, charts: Iterable[str]) -> str:
             for v in judged
         ),
     )
-    lines += [INSTRUCTIONS, *markdown_table(["path", "instructions"], *instruction_counts())]
+    if not is_of_counters(results):
+        counts = markdown_table(["path", "instructions"], *instruction_counts())
+        lines += [INSTRUCTIONS, *counts]
     for language in results.languages:
         lines += language_section(results, language, charts)
     return "\n".join(lines).rstrip() + "\n"
@@ -532,12 +548,12 @@ def chart(results: Results, language: str) -> str | None:
 
 
 def chart_name(results: Results, language: str) -> str:
-    return f"{file_name(processor(results))}/{file_name(language)}.svg"
+    return f"{stem(results)}/{file_name(language)}.svg"
 
 
 def write_report(results: Results, folder: Path) -> Path:
     """Writes the processor's document and charts, and lists it; returns the document."""
-    written = folder / f"{file_name(processor(results))}.md"
+    written = folder / f"{stem(results)}.md"
     own = written.with_suffix("")
     own.mkdir(parents=True, exist_ok=True)
     for old in own.glob("*.svg"):

@@ -318,3 +318,16 @@ def test_names_in_a_chart_are_escaped() -> None:
 
 def test_a_language_without_peers_has_no_chart() -> None:
     assert report.chart(read(result("polyflake", 1, "ours")), "Rust") is None
+
+
+def test_counters_have_a_document_of_their_own(tmp_path: Path) -> None:
+    records = [
+        RUN,
+        result("polyflake next_id", 7, "ours", targets=[], floor=[], language="Counters"),
+    ]
+    results = report.read_results(map(json.dumps, records))
+    written = report.write_report(results, tmp_path)
+    assert written.name == "intel-xeon-counters.md"
+    text = written.read_text()
+    assert text.startswith("# Benchmarks on Intel(R) Xeon(R) CPU @ 2.60GHz: counters\n")
+    assert "## Instructions" not in text

@@ -109,7 +109,6 @@ pub fn sequences(suite: &mut Suite, store: &str) {
         "polyflake Sequences next_ids of 1,024, 10,000,000 keys",
         Batches(batch, BATCHES_OF_KEYS),
     )
-    .over(MANY_KEYS)
     .at_most(200.0);
     let (mut random, mut text) = (Random::default(), String::new());
     let by_text = move || {

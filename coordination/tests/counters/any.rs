@@ -226,6 +226,40 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
     Judge::of(&journals).unique(6_000).increasing();
 }
 
+/// At a hundred numbers a second. The default step grows until what is in hand lasts longer than the outage.
+pub(crate) fn two_minutes_without_the_store<B: Backend>() {
+    const PAUSE: Duration = Duration::from_millis(10);
+    let mut store = B::begin();
+    let counter = options(&settings("steady", &[&store.url()], &["max_wait_ms=0"])).open().unwrap();
+    let (mut last, mut count) = (0, 0_u64);
+    let mut steadily_for = |time: Duration| {
+        let (end, mut waits) = (Instant::now() + time, 0);
+        while Instant::now() < end {
+            // The first segments last for a second: a store that is slow then is no outage.
+            match counter.next_id() {
+                Ok(number) => {
+                    assert!(number > last);
+                    (last, count) = (number, count + 1);
+                }
+                Err(_) => waits += 1,
+            }
+            sleep(PAUSE);
+        }
+        waits
+    };
+    steadily_for(Duration::from_secs(150));
+    store.pause();
+    let waits = steadily_for(Duration::from_secs(120));
+    store.resume();
+    assert_eq!(waits, 0, "calls without a number, while the store was away");
+    // It is asked again before what is in hand ends.
+    steadily_for(Duration::from_secs(10));
+    let stats = counter.stats().unwrap();
+    println!("{}: {count} numbers, {stats:?}", store.url().split(':').next().unwrap());
+    assert!(stats.segments < 20, "{stats:?}");
+    counter.close();
+}
+
 pub(crate) fn a_store_that_forgets<B: Forgets>() {
     let store = B::begin();
     let journals = Journals::new();

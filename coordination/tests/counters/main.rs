@@ -90,6 +90,12 @@ macro_rules! stores {
             }
 
             #[test]
+            #[ignore = "it takes five minutes"]
+            fn two_minutes_without_the_store() {
+                crate::any::two_minutes_without_the_store::<Store>();
+            }
+
+            #[test]
             fn a_quiet_counter_has_no_gap() {
                 crate::any::a_quiet_counter_has_no_gap::<Store>();
             }
