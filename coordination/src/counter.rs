@@ -7,7 +7,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use polyflake::{Error, ErrorCode, IdGenerator, Number, ThisProcess, ThreadWait, Wait, batch_size};
 use tokio::sync::Notify;
@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use crate::keeper::{LOOK_EVERY, Users, lock};
 use crate::store::{CounterName, CounterRecord, LAST_NUMBER, Place, Reserve};
 use crate::url::Address;
+use crate::watched::Watched;
 
 mod options;
 pub(crate) mod segments;
@@ -66,8 +67,7 @@ pub(crate) struct Shared {
     /// Of several stores, whose turn it is.
     turn: AtomicUsize,
     pub(crate) users: Users,
-    state: Mutex<State>,
-    changed: Condvar,
+    state: Watched<State>,
     pub(crate) counts: Counts,
 }
 
@@ -83,8 +83,6 @@ pub(crate) struct Line {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Counts what follows: a segment, an answer, a failure.
-    changes: u64,
     lines: Box<[LineState]>,
     failed: Option<Error>,
 }
@@ -513,23 +511,10 @@ impl Counter {
         mut look: impl FnMut(&Shared) -> Option<Result<T, Error>>,
     ) -> Result<T, W::Error> {
         let shared = &self.shared;
-        let begun = wait.elapsed();
         let longest = Duration::from_millis(self.options.longest_wait_ms().into());
-        loop {
-            let changes = lock(&shared.state).changes;
-            if let Some(result) = look(shared) {
-                return result.map_err(Into::into);
-            }
-            if self.is_closed.load(Ordering::Relaxed) {
-                return Err(closed().into());
-            }
-            let waited = wait.elapsed().saturating_sub(begun);
-            let Some(left) = longest.checked_sub(waited).filter(|left| !left.is_zero()) else {
-                return Err(shared.too_late().into());
-            };
-            wait.block_on(&mut || shared.wait_for_change(changes, left.min(LOOK_EVERY)));
-            wait.pause(Duration::ZERO)?;
-        }
+        let is_closed = || self.is_closed.load(Ordering::Relaxed);
+        let look = || look(shared).or_else(|| is_closed().then(|| Err(closed())));
+        shared.state.wait_for(wait, longest, look, || shared.too_late())
     }
 
     /// This one, or what stands for it in a child.
@@ -678,12 +663,11 @@ impl Shared {
             process: ThisProcess::now(),
             turn: AtomicUsize::new(0),
             users: Users::new(Duration::from_millis(keep)),
-            state: Mutex::new(State {
+            state: Watched::new(State {
                 lines: lines.iter().map(|_| LineState::default()).collect(),
                 ..State::default()
             }),
             lines,
-            changed: Condvar::new(),
             counts: Counts::default(),
         };
         shared.counts.step.store(shared.step.map_or(1, Step::present), Ordering::Relaxed);
@@ -730,7 +714,7 @@ impl Shared {
 
     fn ask(&self, at: usize, what: What) -> Asked {
         let answer = Arc::new(Mutex::new(None));
-        let mut state = lock(&self.state);
+        let mut state = self.state.get();
         if let Some(line) = state.lines.get_mut(at) {
             line.asks.push_back(Ask { what, answer: Arc::clone(&answer) });
         }
@@ -743,7 +727,7 @@ impl Shared {
 
     /// For the task of a store: what a call asks next. Calls that gave up are passed over.
     pub(crate) fn next_ask(&self, at: usize) -> Option<Ask> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.get();
         let asks = &mut state.lines.get_mut(at)?.asks;
         while let Some(ask) = asks.pop_front() {
             if Arc::strong_count(&ask.answer) > 1 {
@@ -755,18 +739,18 @@ impl Shared {
 
     /// For the task of a store: whether a call asks something.
     pub(crate) fn has_ask(&self, at: usize) -> bool {
-        lock(&self.state).lines.get(at).is_some_and(|line| !line.asks.is_empty())
+        self.state.get().lines.get(at).is_some_and(|line| !line.asks.is_empty())
     }
 
     /// For the task of a store.
     pub(crate) fn answer(&self, ask: &Ask, answer: Result<Answer, Trouble>) {
         *lock(&ask.answer) = Some(answer);
-        self.change(|_| {});
+        self.state.change(|_| {});
     }
 
     /// For the task of a store: it was looked at, and has nothing of another kind.
     pub(crate) fn saw(&self, at: usize) {
-        self.change(|state| {
+        self.state.change(|state| {
             if let Some(line) = state.lines.get_mut(at) {
                 line.is_seen = true;
             }
@@ -775,16 +759,16 @@ impl Shared {
     }
 
     pub(crate) fn is_seen(&self, at: usize) -> bool {
-        lock(&self.state).lines.get(at).is_some_and(|line| line.is_seen)
+        self.state.get().lines.get(at).is_some_and(|line| line.is_seen)
     }
 
     pub(crate) fn are_all_seen(&self) -> bool {
-        lock(&self.state).lines.iter().all(|line| line.is_seen)
+        self.state.get().lines.iter().all(|line| line.is_seen)
     }
 
     /// For the task of a store: it gave numbers, or why not.
     pub(crate) fn gave(&self, at: usize, given: Result<(), Trouble>) {
-        self.change(|state| {
+        self.state.change(|state| {
             if let Some(line) = state.lines.get_mut(at) {
                 line.is_open |= given.is_ok();
                 line.trouble = given.err();
@@ -794,42 +778,27 @@ impl Shared {
 
     /// For the task of a store: it has ended. The last one's end is the counter's.
     pub(crate) fn end(&self, at: usize) {
-        self.change(|state| {
+        self.state.change(|state| {
             if let Some(line) = state.lines.get_mut(at) {
                 line.is_over = true;
             }
         });
-        if lock(&self.state).lines.iter().all(|line| line.is_over) {
+        if self.state.get().lines.iter().all(|line| line.is_over) {
             self.users.end();
         }
     }
 
     pub(crate) fn fail(&self, error: Error) {
-        self.change(|state| state.failed = Some(error));
+        self.state.change(|state| state.failed = Some(error));
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        lock(&self.state).failed.is_some()
-    }
-
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut state = lock(&self.state);
-        change(&mut state);
-        state.changes += 1;
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    fn wait_for_change(&self, changes: u64, longest: Duration) {
-        let state = lock(&self.state);
-        if state.changes == changes {
-            drop(self.changed.wait_timeout(state, longest).unwrap_or_else(PoisonError::into_inner));
-        }
+        self.state.get().failed.is_some()
     }
 
     /// Whether a store has given numbers, or one will not.
     fn opened(&self) -> Option<Result<(), Error>> {
-        let state = lock(&self.state);
+        let state = self.state.get();
         if let Some(error) = state.failed {
             return Some(Err(error));
         }
@@ -842,7 +811,7 @@ impl Shared {
 
     /// Why there are no numbers, where that is so for all stores.
     fn trouble(&self, is_final: bool) -> Option<Error> {
-        let state = lock(&self.state);
+        let state = self.state.get();
         if state.failed.is_some() {
             return state.failed;
         }
@@ -854,7 +823,7 @@ impl Shared {
 
     /// Why a counter of several stores has not begun.
     fn unseen(&self) -> Option<Error> {
-        let state = lock(&self.state);
+        let state = self.state.get();
         if state.lines.iter().any(|line| line.is_open) {
             return None;
         }

@@ -12,6 +12,7 @@ mod space;
 mod store;
 pub mod stores;
 mod url;
+mod watched;
 
 pub use admin::Admin;
 pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};

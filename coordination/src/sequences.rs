@@ -6,16 +6,18 @@
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use polyflake::{Error, ErrorCode, ThisProcess, ThreadWait, Wait};
 use tokio::sync::Notify;
 
+use crate::counter::Trouble;
 use crate::keeper::{LOOK_EVERY, Users, lock};
 use crate::lease::Time as _;
 use crate::local::{Clocks, random};
 use crate::store::{LAST_NUMBER, SequencesName, SequencesRecord};
 use crate::url::Address;
+use crate::watched::Watched;
 
 pub(crate) mod key;
 mod options;
@@ -81,15 +83,12 @@ pub(crate) struct Shared {
     pub(crate) wake: Notify,
     /// Until when it may give numbers, by [`Clocks::elapsed_ms`].
     until_ms: AtomicU64,
-    state: Mutex<State>,
-    changed: Condvar,
+    state: Watched<State>,
     counts: Counts,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Counts what follows: a bound, a renewal, a failure.
-    changes: u64,
     /// Why there is no lease, and why no later bound, when the store was last asked.
     lease: Option<Trouble>,
     bounds: Option<Trouble>,
@@ -101,14 +100,6 @@ impl State {
     fn trouble(&self, lacks: &Lacks) -> Option<Trouble> {
         if matches!(lacks, Lacks::Lease) { self.lease.or(self.bounds) } else { self.bounds }
     }
-}
-
-/// Why there are no numbers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Trouble {
-    pub(crate) error: Error,
-    /// Whether waiting does not help.
-    pub(crate) is_final: bool,
 }
 
 #[derive(Debug, Default)]
@@ -326,22 +317,9 @@ impl Sequences {
         mut look: impl FnMut(&Shared) -> Option<Result<T, Error>>,
     ) -> Result<T, W::Error> {
         let shared = &self.shared;
-        let begun = wait.elapsed();
-        loop {
-            let changes = lock(&shared.state).changes;
-            if let Some(result) = look(shared) {
-                return result.map_err(Into::into);
-            }
-            if self.is_closed.load(Ordering::Relaxed) {
-                return Err(closed().into());
-            }
-            let waited = wait.elapsed().saturating_sub(begun);
-            let Some(left) = longest.checked_sub(waited).filter(|left| !left.is_zero()) else {
-                return Err(shared.why(&shared.lacks()).into());
-            };
-            wait.block_on(&mut || shared.wait_for_change(changes, left.min(LOOK_EVERY)));
-            wait.pause(Duration::ZERO)?;
-        }
+        let is_closed = || self.is_closed.load(Ordering::Relaxed);
+        let look = || look(shared).or_else(|| is_closed().then(|| Err(closed())));
+        shared.state.wait_for(wait, longest, look, || shared.why(&shared.lacks()))
     }
 }
 
@@ -407,8 +385,7 @@ impl Shared {
             users: Users::new(Duration::from_millis(address.ttl_ms)),
             wake: Notify::new(),
             until_ms: AtomicU64::new(0),
-            state: Mutex::default(),
-            changed: Condvar::new(),
+            state: Watched::default(),
             counts: Counts::default(),
         }
     }
@@ -523,7 +500,7 @@ impl Shared {
             Lacks::Bound => {}
             Lacks::End => return Some(self.why(lacks)),
         }
-        let state = lock(&self.state);
+        let state = self.state.get();
         state.failed.or(state.trouble(lacks).filter(|trouble| trouble.is_final).map(|trouble| trouble.error))
     }
 
@@ -533,7 +510,7 @@ impl Shared {
             let why = format!("the section of this key has reached its end, {LAST_NUMBER}");
             return self.error(ErrorCode::CounterUnavailable, &why);
         }
-        let state = lock(&self.state);
+        let state = self.state.get();
         if let Some(error) = state.failed.or(state.trouble(lacks).map(|trouble| trouble.error)) {
             return error;
         }
@@ -558,7 +535,7 @@ impl Shared {
 
     /// Whether it has been opened, or cannot be.
     fn opened(&self) -> Option<Result<(), Error>> {
-        let state = lock(&self.state);
+        let state = self.state.get();
         match state.failed {
             Some(error) => Some(Err(error)),
             None => state.has_opened.then_some(Ok(())),
@@ -568,7 +545,7 @@ impl Shared {
     /// For the task: it may give numbers until then; 0: not any more.
     pub(crate) fn hold_until(&self, elapsed_ms: u64) {
         self.until_ms.store(elapsed_ms, Ordering::Release);
-        self.change(|state| {
+        self.state.change(|state| {
             if elapsed_ms > 0 {
                 state.has_opened = true;
                 state.lease = None;
@@ -578,16 +555,16 @@ impl Shared {
 
     /// For the task: why there is no lease, or will be none.
     pub(crate) fn has_no_lease(&self, trouble: Trouble) {
-        self.change(|state| state.lease = Some(trouble));
+        self.state.change(|state| state.lease = Some(trouble));
     }
 
     /// For the task: why there are no later bounds.
     pub(crate) fn has_no_bounds(&self, trouble: Trouble) {
-        self.change(|state| state.bounds = Some(trouble));
+        self.state.change(|state| state.bounds = Some(trouble));
     }
 
     pub(crate) fn fail(&self, error: Error) {
-        self.change(|state| state.failed = Some(error));
+        self.state.change(|state| state.failed = Some(error));
     }
 
     pub(crate) fn section_count(&self) -> usize {
@@ -622,7 +599,7 @@ impl Shared {
             }
         }
         self.counts.moves.fetch_add(1, Ordering::Relaxed);
-        self.change(|state| state.bounds = None);
+        self.state.change(|state| state.bounds = None);
     }
 
     /// For the task: no more numbers; how far each section counted.
@@ -632,21 +609,6 @@ impl Shared {
             lock(shard).iter_mut().map(Section::end).collect()
         };
         self.shards.iter().flat_map(of_shard).collect()
-    }
-
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut state = lock(&self.state);
-        change(&mut state);
-        state.changes += 1;
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    fn wait_for_change(&self, changes: u64, longest: Duration) {
-        let state = lock(&self.state);
-        if state.changes == changes {
-            drop(self.changed.wait_timeout(state, longest).unwrap_or_else(PoisonError::into_inner));
-        }
     }
 }
 

@@ -8,11 +8,12 @@ use polyflake::ErrorCode;
 use tokio::time::timeout;
 
 use super::{Keeper, stores};
+use crate::counter::Trouble;
 use crate::event::{Event, Kind, tell};
 use crate::lease::{Acquisition, Held, Nodes, Refusal, Renewed, Terms, Time as _, acquire, release, renew};
 use crate::local::{Clocks, random};
+use crate::sequences::Shared;
 use crate::sequences::key::{self, SequenceKey};
-use crate::sequences::{Shared, Trouble};
 use crate::space::Space;
 use crate::store::{SequencesRecord, StoreError};
 use crate::url::Address;
