@@ -8,6 +8,12 @@ use crate::lease::Time;
 /// Where no clock tells how long the machine has been on.
 static START: OnceLock<Instant> = OnceLock::new();
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const COUNTS_SLEEP: nix::time::ClockId = nix::time::ClockId::CLOCK_BOOTTIME;
+/// There it does.
+#[cfg(target_vendor = "apple")]
+const COUNTS_SLEEP: nix::time::ClockId = nix::time::ClockId::CLOCK_MONOTONIC;
+
 /// The machine's clocks.
 #[derive(Debug)]
 pub(crate) struct Clocks;
@@ -22,8 +28,9 @@ impl Time for Clocks {
     }
 
     fn elapsed_ms(&self) -> u64 {
-        #[cfg(target_os = "linux")]
-        if let Ok(since) = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME) {
+        // What Rust has for an `Instant` there stands still while the machine sleeps.
+        #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+        if let Ok(since) = nix::time::clock_gettime(COUNTS_SLEEP) {
             let since: std::time::Duration = since.into();
             return u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         }
