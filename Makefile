@@ -33,8 +33,8 @@ test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
 .PHONY: test-release
-test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases
-	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync soak test-fuzz-longer test-miri test-python-longer
+test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases, the command installed
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync soak test-fuzz-longer test-miri test-python-longer test-cli-packages
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is what it makes
@@ -92,6 +92,11 @@ test-leases: store-servers # processes that lease nodes, or take numbers, from t
 test-cli: tools-ready # the command `polyflake`, and what docs/command.md says that it prints
 	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils
 	cargo test --locked -p polyflake-cli
+
+.PHONY: test-cli-packages
+test-cli-packages: $(VENV)/ready tools-ready # the command as pip, npm and cargo install it
+	@tools/need node nodejs npm npm
+	cli/tests/packages.sh
 
 .PHONY: man
 man: tools-ready ## the man pages of the command, in target/man
@@ -256,6 +261,7 @@ packages: ## builds what users install, in dist/
 	tar -C $(CARGO_TARGET_DIR)/c-package -czf dist/polyflake-c-$(shell tools/metadata version)-$(shell uname -m)-linux.tar.gz usr
 	$(MAKE) --no-print-directory node-package
 	cd bindings-node && npm pack --silent --pack-destination ../dist . ./npm/linux-x64-gnu
+	cli/build.sh dist
 	@ls -l dist
 
 PREFIX ?= /usr/local

@@ -101,6 +101,10 @@ impl Task {
         while self.open(line).await.is_err() && !self.is_over() {
             self.pause(line, true).await;
         }
+        if !self.is_over() {
+            let lacks = "numbers that were given: a process that runs notices, and a new one repeats them";
+            stores::tell_of_replicas(&line.address, &self.store, lacks).await;
+        }
         while !self.is_over() {
             let wants_more = self.step.is_some() && line.segments.wants_more();
             if Instant::now() < self.next {

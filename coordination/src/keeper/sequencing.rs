@@ -118,6 +118,8 @@ impl Task {
             self.keeper.forget_sequences(&self.shared, true);
             self.shared.fail(error);
         } else {
+            let lacks = "numbers that were given: the process that has the lease puts them back, and a new one repeats them";
+            stores::tell_of_replicas(&self.shared.address, &self.store, lacks).await;
             while !(self.shared.users.are_gone() && self.keeper.forget_sequences(&self.shared, false)) {
                 self.pause(None).await;
                 // Timers do not count the time that the machine slept.

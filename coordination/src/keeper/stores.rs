@@ -6,6 +6,7 @@ use std::rc::{Rc, Weak};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use crate::event::{Event, Kind, tell};
 use crate::store::{Store, StoreError};
 use crate::stores;
 use crate::url::Address;
@@ -56,6 +57,22 @@ pub(super) async fn limited<T, E: Failure>(
         }
     }
     result
+}
+
+/// Once, for whoever chose the store: what one that takes over may lack. Where the store does not say, there is nothing to tell.
+pub(super) async fn tell_of_replicas(address: &Address, store: &Shared, lacks: &str) {
+    let count = async { store.lock().await.asynchronous_replicas().await };
+    if let Some(count) = limited(address, store, count).await.ok().filter(|&count| count > 0) {
+        let message =
+            format!("{address} has asynchronous replicas ({count}): one that takes over may lack {lacks}");
+        tell(&Event { kind: Kind::AsynchronousReplicas, node: None, store: address.to_string(), message });
+    }
+}
+
+impl Failure for StoreError {
+    fn is_the_stores(&self) -> bool {
+        true
+    }
 }
 
 /// For people. The stores name themselves.

@@ -75,7 +75,8 @@ impl Task {
             return;
         }
         self.shared.enter(Stage::Open);
-        self.look_at_replicas().await;
+        let lacks = "leases, which is noticed, and nobody can lease a node for a while then";
+        stores::tell_of_replicas(&self.shared.address, &self.store, lacks).await;
         while !(self.shared.users.are_gone() && self.keeper.forget(&self.shared, false)) {
             self.pause().await;
             self.tend().await;
@@ -104,23 +105,6 @@ impl Task {
                 });
             }
             sleep(self.until_next().min(deadline - now)).await;
-        }
-    }
-
-    /// Once, for whoever chose the store. Where it does not say, there is nothing to tell.
-    async fn look_at_replicas(&self) {
-        let attempt = async { self.store.lock().await.asynchronous_replicas().await.map_err(Refusal::Store) };
-        let found = stores::limited(&self.shared.address, &self.store, attempt).await;
-        if let Some(count) = found.ok().filter(|&count| count > 0) {
-            let name = &self.shared.name;
-            self.tell(
-                Kind::AsynchronousReplicas,
-                None,
-                format!(
-                    "{name} has asynchronous replicas ({count}): one that takes over may lack leases, which is noticed, and \
-                     nobody can lease a node for a while then"
-                ),
-            );
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use polyflake::Snowflake;
 use polyflake_coordination::stores::PostgresStore;
 use polyflake_coordination::{
-    CounterName, Kind as EventKind, Outcome, Schema, Store, StoreError, set_listener,
+    Counter, CounterName, Kind as EventKind, Outcome, Schema, Sequences, Store, StoreError, set_listener,
 };
 use tokio_postgres::SimpleQueryMessage;
 
@@ -170,19 +170,32 @@ fn counters_that_cannot_work_are_refused() {
 }
 
 /// In a line of the log.
-fn a_lease_tells_of_replicas(url: &str) {
+fn whoever_opens_it_is_told_of_replicas(url: &str) {
     let (sender, told) = mpsc::channel();
     set_listener(Some(Box::new(move |event| {
         if event.kind == EventKind::AsynchronousReplicas {
             let _ = sender.send(event.message.clone());
         }
     })));
-    let lease = format!("{url}?namespace=replicas&init=yes");
-    let ids = polyflake_coordination::open(&Snowflake::builder().lease(lease.as_str())).unwrap();
-    let text = told.recv().unwrap();
-    assert!(text.contains("has asynchronous replicas (1)") && !text.contains("secret"), "{text}");
+    let is_told = |of: &str| {
+        let text = told.recv().unwrap();
+        assert!(
+            text.contains(&format!("has asynchronous replicas (1): one that takes over may lack {of}")),
+            "{text}"
+        );
+        assert!(!text.contains("secret"), "{text}");
+    };
+    let store = format!("{url}?namespace=replicas&init=yes");
+    let ids = polyflake_coordination::open(&Snowflake::builder().lease(store.as_str())).unwrap();
+    is_told("leases");
+    let counter = Counter::open("orders", &store).unwrap();
+    is_told("numbers that were given: a process that runs notices");
+    let sequences = Sequences::open("inbox", &store).unwrap();
+    is_told("numbers that were given: the process that has the lease");
     set_listener(None);
     ids.close();
+    counter.close();
+    sequences.close();
 }
 
 #[test]
@@ -198,7 +211,7 @@ fn a_promoted_standby_is_another_incarnation() {
         while store.asynchronous_replicas().await != Ok(1) {
             thread::sleep(Duration::from_millis(20));
         }
-        a_lease_tells_of_replicas(&primary.url());
+        whoever_opens_it_is_told_of_replicas(&primary.url());
         let mut store = open(&standby.url());
         let (space, record) = (&prepared.space, &prepared.record);
         for refused in [
