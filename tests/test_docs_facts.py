@@ -206,8 +206,8 @@ def test_files_and_commands_exist() -> None:
     assert sorted(commands - targets) == []
 
 
-def test_files_of_the_core_exist() -> None:
-    """Where a page says that files are those in core/src."""
+def test_files_of_the_crates_exist() -> None:
+    """Where a page says that files are those in core/src, or in coordination/src."""
     names = {
         name
         for on in (page("docs/design.md"), page("CONTRIBUTING.md"))
@@ -217,7 +217,9 @@ def test_files_of_the_core_exist() -> None:
     others = ("core/", "coordination/", "bindings-", "fuzz/")
     names = {name for name in names if not name.startswith(others)}
     assert {"rule.rs", "cursor.rs", "system/state_file.rs"} <= names
-    assert [name for name in sorted(names) if not (ROOT / "core/src" / name).exists()] == []
+    folders = [ROOT / crate / "src" for crate in ("core", "coordination")]
+    missing = [name for name in names if not any((folder / name).exists() for folder in folders)]
+    assert sorted(missing) == []
 
 
 def test_how_often_random_nodes_collide() -> None:
