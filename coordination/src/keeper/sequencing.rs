@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use polyflake::ErrorCode;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{Keeper, stores};
 use crate::counter::Trouble;
@@ -15,7 +15,7 @@ use crate::local::{Clocks, random};
 use crate::sequences::Shared;
 use crate::sequences::key::{self, SequenceKey};
 use crate::space::Space;
-use crate::store::{SequencesRecord, StoreError};
+use crate::store::{SequencesRecord, Store, StoreError};
 use crate::url::Address;
 
 /// The shortest pause after an attempt that failed, and the longest.
@@ -432,23 +432,45 @@ impl Task {
         if let Some(known) = self.known.as_ref().filter(|_| self.is_loaded) {
             let new =
                 SequencesRecord { version: (random() >> 1).max(1), hash: known.hash.clone(), bounds: given };
-            let attempt = async {
-                let mut store = self.store.lock().await;
-                let name = &self.shared.name;
-                store.put_sequences(name, Some(known.version), &new).await.map_err(Fault::Store)
-            };
-            let _ = stores::limited(&self.shared.address, &self.store, attempt).await;
+            let _ = self
+                .until_answered(async |store| {
+                    store
+                        .put_sequences(&self.shared.name, Some(known.version), &new)
+                        .await
+                        .map_err(Refusal::Store)
+                })
+                .await;
         }
-        let attempt = async {
-            let mut store = self.store.lock().await;
-            release(&mut **store, &self.terms, &held, held.start, &Clocks).await
-        };
-        let released = stores::limited(&self.shared.address, &self.store, attempt).await;
+        let released = self
+            .until_answered(async |store| release(store, &self.terms, &held, held.start, &Clocks).await)
+            .await;
         let (kind, what) = match released {
             Ok(()) => (Kind::Released, "its lease is given back"),
             Err(_) => (Kind::StoreUnreachable, "its lease is not given back, and is free when it ends"),
         };
         self.tell(kind, what);
+    }
+
+    /// A connection may have been cut since it was last used, and a file be in use: again, for as long as one attempt may take.
+    async fn until_answered<T>(
+        &self,
+        ask: impl AsyncFn(&mut dyn Store) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let address = &self.shared.address;
+        let deadline = Instant::now() + address.attempt();
+        let mut pause = SHORTEST / 4;
+        loop {
+            let attempt = async { ask(&mut **self.store.lock().await).await };
+            match stores::limited(address, &self.store, attempt).await {
+                Err(Refusal::Store(StoreError::Unreachable(_)) | Refusal::Contended)
+                    if Instant::now() + pause < deadline =>
+                {
+                    sleep(pause).await;
+                    pause *= 2;
+                }
+                answered => return answered,
+            }
+        }
     }
 }
 
