@@ -1,0 +1,123 @@
+//! Sequences: a count for each of many keys. One server at a time gives them, and the others stand by.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyflake::ErrorCode;
+use polyflake_coordination::{Sequences, SequencesOptions};
+
+use super::{Generator, Ids, Made, Options};
+use crate::serve::error::Error;
+
+struct Keys {
+    options: SequencesOptions,
+    state: Mutex<State>,
+}
+
+/// Calls in between get the same answer: asking the store may take long.
+const TRY_EVERY: Duration = Duration::from_secs(2);
+
+enum State {
+    /// Another process has the lease, or the store does not answer: a later call tries again.
+    Waiting(Option<(Instant, Error)>),
+    Open(Arc<Sequences>),
+    Closed,
+}
+
+pub(super) fn make(options: &Options) -> Result<Made, Error> {
+    let mut builder = SequencesOptions::new(options.name());
+    builder.check()?;
+    let mut has_store = false;
+    for (name, values) in options.all() {
+        let [value] = values else { return Err(Error::option(name, "it takes one value")) };
+        has_store |= name == "store";
+        builder = builder.set(name, value);
+        builder.check().map_err(|error| Error::from(error).about_option(name))?;
+    }
+    if !has_store {
+        builder = builder.store(&options.store()?);
+    }
+    Ok(Made::new(move || {
+        let keys = Keys { options: builder, state: Mutex::new(State::Waiting(None)) };
+        match keys.open() {
+            // It stands by, so that one of two servers can be ended at any time.
+            Err(error) if error.code() != ErrorCode::LeaseUnavailable => return Err(error),
+            Err(error) => tracing::warn!(kind = "standing_by", "{error}"),
+            Ok(_) => {}
+        }
+        Ok(Box::new(keys))
+    }))
+}
+
+impl Keys {
+    /// The sequences if they are open, without waiting for whoever opens them.
+    fn present(&self) -> Option<Arc<Sequences>> {
+        match self.state.try_lock().as_deref() {
+            Ok(State::Open(open)) => Some(Arc::clone(open)),
+            _ => None,
+        }
+    }
+
+    fn open(&self) -> Result<Arc<Sequences>, Error> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            State::Open(open) => Ok(Arc::clone(open)),
+            State::Closed => Err(Error::of(ErrorCode::Closed, "the server ends")),
+            State::Waiting(Some((at, error))) if at.elapsed() < TRY_EVERY => Err(error.clone()),
+            State::Waiting(_) => match self.options.open() {
+                Ok(open) => {
+                    let open = Arc::new(open);
+                    *state = State::Open(Arc::clone(&open));
+                    Ok(open)
+                }
+                Err(error) => {
+                    let error = Error::from(error);
+                    *state = State::Waiting(Some((Instant::now(), error.clone())));
+                    Err(error)
+                }
+            },
+        }
+    }
+}
+
+impl Generator for Keys {
+    fn ids(&self, _: usize) -> Result<Ids, Error> {
+        Err(Error::invalid("it counts for each key: name one, as `?key=alice` or `PF.SEQ name alice`"))
+    }
+
+    fn block(&self, n: usize) -> Result<u64, Error> {
+        self.ids(n).map(|_| 0)
+    }
+
+    fn of_key(&self, key: &str) -> Result<u64, Error> {
+        Ok(self.open()?.next_id(key)?)
+    }
+
+    fn try_of_key(&self, key: &str) -> Result<Option<u64>, Error> {
+        let Some(open) = self.present() else { return Ok(None) };
+        match open.try_next_id(key) {
+            Ok(number) => Ok(Some(number)),
+            Err(error) if error.code() == ErrorCode::Closed => Err(error.into()),
+            Err(_) => Ok(None),
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "for graphs")]
+    fn facts(&self) -> Vec<(&'static str, f64)> {
+        let Some(stats) = self.present().and_then(|open| open.stats().ok()) else { return Vec::new() };
+        vec![
+            ("keys", stats.keys as f64),
+            ("evicted", stats.evicted as f64),
+            ("moves", stats.moves as f64),
+            ("waits", stats.waits as f64),
+            ("lease_left_seconds", stats.time_left_ms as f64 / 1e3),
+        ]
+    }
+
+    fn close(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let State::Open(open) = std::mem::replace(&mut *state, State::Closed) {
+            open.close();
+        }
+    }
+}
