@@ -281,6 +281,9 @@ fn check(
             Err(error) => Err(at(&places, &whole, &error)),
         }
     };
+    let mut wanted: Vec<_> = wanted.into_iter().collect();
+    // A store in which there is nothing yet makes nobody wait, so nodes are leased before counters begin.
+    wanted.sort_by_key(|(_, wanted)| wanted.kind != SNOWFLAKE);
     wanted.into_iter().map(check).collect()
 }
 

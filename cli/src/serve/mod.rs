@@ -69,7 +69,10 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let opened = tokio::task::spawn_blocking(move || Config::open(opening));
     let generators = tokio::select! {
         opened = opened => opened.map_err(|error| Failure::Io(error.to_string()))??,
-        () = signals.next() => return Err(Failure::Interrupted),
+        () = signals.next() => {
+            tracing::info!("ended before it began");
+            return Ok(());
+        }
     };
     let service = Arc::new(Service::new(generators, config.limits, auth::Token::new(config.token.take())));
     let (end, ending) = Ending::new();
