@@ -44,18 +44,20 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> 
 pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, protocol: P) {
     let mut ending = door.ending.clone();
     loop {
-        // Connections beyond wait in the system's queue.
-        let place = tokio::select! {
-            place = Arc::clone(&door.places).acquire_owned() => place,
-            () = ending.begins() => return,
-        };
-        let Ok(place) = place else { return };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = ending.begins() => return,
         };
         match accepted {
-            Ok((stream, _)) => drop(tokio::spawn(one(stream, door.clone(), protocol.clone(), place))),
+            Ok((stream, _)) => {
+                // It waits for one of the others to end; those behind it wait in the system's queue.
+                let place = tokio::select! {
+                    place = Arc::clone(&door.places).acquire_owned() => place,
+                    () = ending.begins() => return,
+                };
+                let Ok(place) = place else { return };
+                drop(tokio::spawn(one(stream, door.clone(), protocol.clone(), place)));
+            }
             Err(error) => {
                 // The process has no file left, or the client went: others may come.
                 tracing::warn!(protocol = P::NAME, "a connection was not accepted: {error}");

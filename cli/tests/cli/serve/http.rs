@@ -54,7 +54,8 @@ fn ids_in_each_form() {
     }
     let objects = ids(&server.ok("/v1/ids/object?n=2"));
     has(&super::super::prints(&["inspect", &objects[0]]), &["ObjectId"]);
-    assert_eq!(server.ok("/v1/ids/object?format=bytes").len(), 12);
+    let mut bytes = http().get(server.url("/v1/ids/object?n=3&format=bytes")).call().unwrap();
+    assert_eq!(bytes.body_mut().read_to_vec().unwrap().len(), 36);
 }
 
 #[test]
@@ -111,8 +112,7 @@ fn what_cannot_be() {
         assert_eq!(found, status, "{path}: {body}");
         let said = json(&body);
         assert_eq!(said["error"], error, "{path}");
-        let part = part.replace("\\\"", "\\\\\\\"");
-        assert!(said["message"].as_str().unwrap().contains(&part), "{path}: {body}");
+        assert!(said["message"].as_str().unwrap().contains(part), "{path}: {body}");
     }
     let posted = http().post(server.url("/v1/ids/orders")).send("n=3").unwrap();
     assert_eq!(posted.status(), 413);

@@ -5,6 +5,7 @@ mod config;
 mod http;
 mod many;
 mod own;
+mod page;
 mod resp;
 mod server;
 mod tls;

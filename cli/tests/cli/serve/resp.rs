@@ -26,7 +26,7 @@ fn as_a_server_of_redis() {
             for word in rest {
                 command.arg(*word);
             }
-            client.req_command(&command)
+            client.req_command(&command).and_then(Value::extract_error)
         };
         let number = |value: Result<Value, RedisError>| match value.unwrap() {
             Value::Int(number) => number,
