@@ -36,6 +36,19 @@ pub(crate) trait Protocol: Clone + Send + Sync + 'static {
     fn serve(&self, stream: Stream, ending: Ending) -> impl Future<Output = ()> + Send;
 }
 
+/// Every connection is a file, of which shells let a program have few: from now on as many as the system lets it.
+#[cfg(unix)]
+pub(crate) fn allow_many() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Where it may not, it has fewer.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+#[cfg(not(unix))]
+pub(crate) fn allow_many() {}
+
 pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| Failure::io(address, &error))
 }

@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 use crate::failure::Failure;
 use config::Config;
-use listen::{Door, accept, listen};
+use listen::{Door, accept, allow_many, listen};
 use service::Service;
 use shutdown::{Ending, Signals};
 
@@ -54,6 +54,7 @@ pub(crate) fn run(config: Config) -> Result<(), Failure> {
 
 async fn serve(mut config: Config) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
+    allow_many();
     let acceptor = config.tls.as_ref().map(|(cert, key)| tls::acceptor(cert, key)).transpose()?;
     // Before a node is leased: another server may have the port.
     let mut listeners = Vec::new();

@@ -6,7 +6,7 @@ mod reply;
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
+use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout_at};
 
@@ -95,7 +95,7 @@ impl Session {
                     return After::Close;
                 }
             }
-            let _ = input.split_to(used);
+            input.advance(used);
             if output.len() >= FULL {
                 if stream.write_all(output).await.is_err() {
                     return After::Close;

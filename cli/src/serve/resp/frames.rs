@@ -95,21 +95,47 @@ mod tests {
         Ok(used.map(|used| (words.iter().map(text).collect(), used)))
     }
 
-    fn is(words: &[&str], used: usize) -> Option<(Vec<String>, usize)> {
-        Some((words.iter().map(ToString::to_string).collect(), used))
+    fn of(words: &[&str], used: usize) -> (Vec<String>, usize) {
+        (words.iter().map(ToString::to_string).collect(), used)
     }
 
     #[test]
     fn commands_and_parts_of_them() {
         let whole = b"*2\r\n$4\r\nINCR\r\n$3\r\na\rb\r\n*1";
-        assert_eq!(read(whole).unwrap(), is(&["INCR", "a\rb"], 23));
+        assert_eq!(read(whole).unwrap(), Some(of(&["INCR", "a\rb"], 23)));
         for end in 0..23 {
             assert_eq!(read(&whole[..end]).unwrap(), None, "{end}");
         }
-        assert_eq!(read(b"  incr  orders\r\nrest").unwrap(), is(&["incr", "orders"], 16));
-        assert_eq!(read(b"\r\n").unwrap(), is(&[], 2));
-        assert_eq!(read(b"*0\r\nx").unwrap(), is(&[], 4));
-        assert_eq!(read(b"*-1\r\n").unwrap(), is(&[], 5));
+        assert_eq!(read(b"  incr  orders\r\nrest").unwrap(), Some(of(&["incr", "orders"], 16)));
+        assert_eq!(read(b"\r\n").unwrap(), Some(of(&[], 2)));
+        assert_eq!(read(b"*0\r\nx").unwrap(), Some(of(&[], 4)));
+        assert_eq!(read(b"*-1\r\n").unwrap(), Some(of(&[], 5)));
+    }
+
+    /// Bytes that look like commands, of which few are.
+    #[test]
+    fn anything_at_all() {
+        const PIECES: [&[u8]; 14] = [
+            b"*1\r\n", b"*2\r\n", b"$1\r\n", b"$3\r\n", b"*", b"$", b"-", b"1", b"9", b"\r\n", b"\n", b"a",
+            b" ", b"\xff",
+        ];
+        let mut random = 1_u64;
+        let mut commands = 0;
+        for _ in 0..50_000 {
+            let mut input = Vec::new();
+            for _ in 0..12 {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                input.extend_from_slice(PIECES[usize::try_from(random >> 33).unwrap() % PIECES.len()]);
+            }
+            let mut words = Vec::new();
+            if let Ok(Some(used)) = command(&input, 1024, &mut words) {
+                commands += words.len();
+                assert!(used > 0 && used <= input.len());
+                assert!(words.iter().all(|word| word.start <= word.end && word.end <= used));
+            }
+        }
+        assert!(commands > 1_000, "{commands}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn what_is_no_command_ends_only_its_connection() {
     let resp = server.resp.unwrap();
     let nested = b"*1\r\n".repeat(10_000);
     let endless = vec![b'x'; 100_000];
-    let large = [&b"*2\r\n$4\r\nECHO\r\n$70000\r\n"[..], &[b'x'; 70_000], b"\r\n"].concat();
+    let large = [&b"*2\r\n$4\r\nECHO\r\n$70000\r\n"[..], &vec![b'x'; 70_000], b"\r\n"].concat();
     for (bytes, part) in [
         (&b"*x\r\n"[..], "invalid multibulk length"),
         (b"*1000000000\r\n", "at most 64 words"),
@@ -43,7 +43,7 @@ fn what_is_no_command_ends_only_its_connection() {
         b"GET /v1/ids/orders HTTP/9.9\r\n\r\n",
         b"GET /v1/ids/orders HTTP/1.1\r\nContent-Length: x\r\n\r\n",
         b"\x16\x03\x01\x02\x00",
-        &[b"GET /v1/ids/orders?n=".repeat(1), vec![b'9'; 200_000], b" HTTP/1.1\r\n\r\n".to_vec()].concat(),
+        &[b"GET /v1/ids/orders?n=".to_vec(), vec![b'9'; 200_000], b" HTTP/1.1\r\n\r\n".to_vec()].concat(),
     ] {
         let mut stream = TcpStream::connect(server.http.unwrap()).unwrap();
         let _ = stream.write_all(bytes);

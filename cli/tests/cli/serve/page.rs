@@ -33,7 +33,8 @@ fn the_files_to_deploy_are_on_the_page() {
     for flag in page.split(['`', ' ', '[', ']', ',']).filter(|word| word.starts_with("--")) {
         let flag = flag.split('=').next().unwrap();
         assert!(
-            help.contains(flag) || ["--release", "--locked", "--no-install-recommends"].contains(&flag),
+            help.contains(flag)
+                || ["--json", "--release", "--locked", "--no-install-recommends"].contains(&flag),
             "{flag}"
         );
     }
