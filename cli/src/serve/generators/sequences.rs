@@ -1,6 +1,6 @@
 //! Sequences: a count for each of many keys. One server at a time gives them, and the others stand by.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use polyflake::ErrorCode;
@@ -11,15 +11,24 @@ use crate::serve::error::Error;
 
 struct Keys {
     options: SequencesOptions,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     state: Mutex<State>,
+    changed: Condvar,
 }
 
 /// Calls in between get the same answer: asking the store may take long.
-const TRY_EVERY: Duration = Duration::from_secs(2);
+const TRY_EVERY: Duration = Duration::from_secs(1);
+/// How long a call waits for the lease, for which a thread may wait much longer.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 enum State {
     /// Another process has the lease, or the store does not answer: a later call tries again.
     Waiting(Option<(Instant, Error)>),
+    /// A thread waits for the lease.
+    Opening,
     Open(Arc<Sequences>),
     Closed,
 }
@@ -38,7 +47,8 @@ pub(super) fn make(options: &Options) -> Result<Made, Error> {
         builder = builder.store(&options.store()?);
     }
     Ok(Made::new(move || {
-        let keys = Keys { options: builder, state: Mutex::new(State::Waiting(None)) };
+        let state = Mutex::new(State::Waiting(None));
+        let keys = Keys { options: builder, shared: Arc::new(Shared { state, changed: Condvar::new() }) };
         match keys.open() {
             // It stands by, so that one of two servers can be ended at any time.
             Err(error) if error.code() != ErrorCode::LeaseUnavailable => return Err(error),
@@ -49,33 +59,62 @@ pub(super) fn make(options: &Options) -> Result<Made, Error> {
     }))
 }
 
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a thread does: it waits for the lease.
+    fn open(&self, options: &SequencesOptions) {
+        let opened = options.open();
+        let mut state = self.state();
+        match (&*state, opened) {
+            (State::Closed, Ok(opened)) => {
+                drop(state);
+                opened.close();
+            }
+            (State::Closed, Err(_)) => {}
+            (_, Ok(opened)) => *state = State::Open(Arc::new(opened)),
+            (_, Err(error)) => *state = State::Waiting(Some((Instant::now(), error.into()))),
+        }
+        self.changed.notify_all();
+    }
+}
+
 impl Keys {
-    /// The sequences if they are open, without waiting for whoever opens them.
+    /// The sequences if they are open. No lock is held for long.
     fn present(&self) -> Option<Arc<Sequences>> {
-        match self.state.try_lock().as_deref() {
-            Ok(State::Open(open)) => Some(Arc::clone(open)),
+        match &*self.shared.state() {
+            State::Open(open) => Some(Arc::clone(open)),
             _ => None,
         }
     }
 
     fn open(&self) -> Result<Arc<Sequences>, Error> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*state {
-            State::Open(open) => Ok(Arc::clone(open)),
-            State::Closed => Err(Error::of(ErrorCode::Closed, "the server ends")),
-            State::Waiting(Some((at, error))) if at.elapsed() < TRY_EVERY => Err(error.clone()),
-            State::Waiting(_) => match self.options.open() {
-                Ok(open) => {
-                    let open = Arc::new(open);
-                    *state = State::Open(Arc::clone(&open));
-                    Ok(open)
+        let until = Instant::now() + LONGEST_WAIT;
+        let mut state = self.shared.state();
+        loop {
+            match &*state {
+                State::Open(open) => return Ok(Arc::clone(open)),
+                State::Closed => return Err(Error::of(ErrorCode::Closed, "the server ends")),
+                State::Waiting(Some((at, error))) if at.elapsed() < TRY_EVERY => return Err(error.clone()),
+                State::Waiting(_) => {
+                    let (options, shared) = (self.options.clone(), Arc::clone(&self.shared));
+                    let thread = std::thread::Builder::new().name("polyflake-lease".into());
+                    let spawned = thread.spawn(move || shared.open(&options));
+                    spawned.map_err(|error| Error::of(ErrorCode::LeaseUnavailable, error.to_string()))?;
+                    *state = State::Opening;
                 }
-                Err(error) => {
-                    let error = Error::from(error);
-                    *state = State::Waiting(Some((Instant::now(), error.clone())));
-                    Err(error)
+                State::Opening => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        let why = "this server waits for the lease: another one has it, or the store does not answer";
+                        return Err(Error::of(ErrorCode::LeaseUnavailable, why));
+                    }
+                    let waited = self.shared.changed.wait_timeout(state, left);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
-            },
+            }
         }
     }
 }
@@ -115,8 +154,8 @@ impl Generator for Keys {
     }
 
     fn close(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Open(open) = std::mem::replace(&mut *state, State::Closed) {
+        let state = std::mem::replace(&mut *self.shared.state(), State::Closed);
+        if let State::Open(open) = state {
             open.close();
         }
     }

@@ -1,11 +1,11 @@
 //! Several servers, and what becomes of leases.
 
 use std::collections::HashSet;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::thread;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::servers::redis::Redis;
 use super::super::{json, prints};
@@ -99,6 +99,44 @@ fn the_end_serves_what_came_and_gives_the_lease_back() {
     // Numbers in hand were given back.
     let next = Server::in_folder(folder.path(), &["--counter", "orders"]);
     assert_eq!(next.ids("/v1/ids/orders?format=text"), [4]);
+}
+
+#[test]
+fn one_of_two_servers_gives_sequences_and_the_other_stands_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = || Server::in_folder(folder.path(), &["--sequences", "inbox"]);
+    let first = begin();
+    assert_eq!(first.ids("/v1/ids/inbox?key=alice&format=text"), [1]);
+    let second = begin();
+    let (status, body) = second.get("/v1/ids/inbox?key=alice");
+    assert_eq!((status, json(&body)["error"].as_str()), (503, Some("lease_unavailable")));
+    // What needs no such lease it gives, and it is ready.
+    assert_eq!((second.get("/v1/ids/snowflake").0, second.get("/readyz").0), (200, 200));
+    assert!(first.terminate().0.success());
+    let number = loop {
+        let (status, body) = second.get("/v1/ids/inbox?key=alice&format=text");
+        if status == 200 {
+            break body.trim().parse::<u64>().unwrap();
+        }
+    };
+    assert!(number > 1);
+}
+
+#[test]
+fn a_signal_ends_it_while_it_waits_for_a_store() {
+    let mut child = super::server::command()
+        .args(["--http", "127.0.0.1:0", "--lease", "redis://127.0.0.1:1/0?ttl=1h"])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("store_unreachable") {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0);
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

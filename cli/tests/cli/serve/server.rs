@@ -26,7 +26,8 @@ impl Server {
 
     /// With a store in this folder.
     pub(super) fn in_folder(folder: &Path, arguments: &[&str]) -> Self {
-        let lease = format!("sqlite://{}/leases.db", folder.display());
+        // Nobody was there before, so nobody waits.
+        let lease = format!("sqlite://{}/leases.db?init=yes", folder.display());
         Self::new(&[&["--lease", &*lease], arguments].concat())
     }
 
