@@ -70,6 +70,13 @@ impl Session {
     pub(super) async fn run(&mut self, words: &[&[u8]]) -> (Reply, After) {
         self.service.metrics.resp().request();
         let [command, arguments @ ..] = words else { return (Reply::Null, After::GoOn) };
+        if let ([name], true) = (arguments, self.is_admitted && command.eq_ignore_ascii_case(b"incr")) {
+            // What nearly all clients ask, without a text for each word.
+            if let Ok(name) = std::str::from_utf8(name) {
+                let done = self.block(name, Number::from(1_u64)).await;
+                return (done.unwrap_or_else(|error| error), After::GoOn);
+            }
+        }
         let command = String::from_utf8_lossy(command).to_ascii_lowercase();
         if command == "quit" {
             return (Reply::ok(), After::Close);
