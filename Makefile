@@ -89,8 +89,8 @@ test-leases: store-servers # processes that lease nodes, or take numbers, from t
 	cargo test --locked -p polyflake-coordination --test leases --test counters -- --test-threads=12
 
 .PHONY: test-cli
-test-cli: tools-ready # the command `polyflake`, and what docs/command.md says that it prints
-	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils
+test-cli: tools-ready # the command `polyflake`, and what docs/command.md and docs/service.md say that it prints
+	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils curl curl openssl openssl
 	cargo test --locked -p polyflake-cli
 
 .PHONY: test-cli-packages

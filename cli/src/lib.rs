@@ -1,6 +1,6 @@
 //! The command `polyflake`: makes 64-bit unique IDs, takes them apart, and looks after leases and counters.
 //!
-//! It parses and prints; the core decides. Each subcommand is a file in `commands`.
+//! It parses and prints; the core decides. Each subcommand is a file in `commands`, and the server is in `serve`.
 
 mod commands;
 mod failure;
@@ -8,6 +8,7 @@ mod output;
 mod picture;
 mod question;
 mod reading;
+pub mod serve;
 mod when;
 mod words;
 
@@ -43,6 +44,13 @@ struct Cli {
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
+    main_with(serve::Registry::default())
+}
+
+/// As [`main`], where `polyflake serve` has kinds of generators of your own.
+#[must_use]
+#[allow(clippy::needless_pass_by_value, reason = "as main, it is called once")]
+pub fn main_with(registry: serve::Registry) -> ExitCode {
     // Help is printed while the line is parsed: its colour is known only from what is there.
     let colour = colour_of(std::env::args_os());
     match colour {
@@ -60,7 +68,7 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(failure::USAGE) } else { ExitCode::SUCCESS };
         }
     };
-    match cli.command.run() {
+    match cli.command.run(&registry) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

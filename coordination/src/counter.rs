@@ -291,15 +291,24 @@ impl Counter {
                 invalid("a block is one run of numbers, which several stores together do not give").into()
             );
         };
-        if let Some((run, skipped)) = line.segments.take_run(wanted) {
-            shared.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
-            line.wake.notify_one();
-            return Ok(run.first);
+        if let Some(first) = shared.take_block(line, wanted) {
+            return Ok(first);
         }
         shared.counts.waits.fetch_add(1, Ordering::Relaxed);
         match self.here()?.ask(What::Run(wanted), wait)? {
             Answer::Run(run) => Ok(run.first),
             Answer::Record(_) | Answer::Done(_) => Err(other_answer().into()),
+        }
+    }
+
+    /// [`next_block`](Self::next_block), if so many that follow each other are in hand: it neither waits for the store nor asks it.
+    #[doc(hidden)]
+    pub fn try_next_block(&self, n: impl Into<Number>) -> Result<Option<u64>, Error> {
+        let wanted = batch_size(n)? as u64;
+        let shared = &self.here()?.shared;
+        match &*shared.lines {
+            [line] => Ok(shared.take_block(line, wanted)),
+            _ => Ok(None),
         }
     }
 
@@ -696,6 +705,14 @@ impl Shared {
         let turn = self.next_turn();
         let (before, after) = lines.split_at_checked(turn)?;
         after.iter().chain(before).find_map(|line| line.take(wanted))
+    }
+
+    /// The first of so many numbers that follow each other, if they are in hand.
+    fn take_block(&self, line: &Line, wanted: u64) -> Option<u64> {
+        let (run, skipped) = line.segments.take_run(wanted)?;
+        self.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
+        line.wake.notify_one();
+        Some(run.first)
     }
 
     fn next_turn(&self) -> usize {

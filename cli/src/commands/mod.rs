@@ -14,6 +14,7 @@ use clap::{Args, Subcommand};
 use polyflake::{Format, Layout};
 
 use crate::failure::Failure;
+use crate::serve::{Registry, Serve};
 
 /// What the command can do.
 #[derive(Debug, Subcommand)]
@@ -26,12 +27,13 @@ pub(crate) enum Command {
     Layout(layouts::One),
     Leases(leases::Leases),
     Counters(counters::Counters),
+    Serve(Serve),
     Completions(completions::Completions),
     Man(man::Man),
 }
 
 impl Command {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, registry: &Registry) -> Result<(), Failure> {
         match self {
             Self::Next(it) => it.run(),
             Self::Decode(it) => it.run(),
@@ -41,6 +43,7 @@ impl Command {
             Self::Layout(it) => it.run(),
             Self::Leases(it) => it.run(),
             Self::Counters(it) => it.run(),
+            Self::Serve(it) => it.run(registry),
             Self::Completions(it) => it.run(),
             Self::Man(it) => it.run(),
         }

@@ -8,6 +8,8 @@ mod next;
 mod page;
 mod range;
 #[cfg(unix)]
+mod serve;
+#[cfg(unix)]
 #[path = "../../../coordination/tests/servers/mod.rs"]
 mod servers;
 mod shell;

@@ -5,11 +5,16 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 fn page() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/command.md")).unwrap()
+    read("../docs/command.md")
+}
+
+/// A file, from the folder of this crate.
+pub(super) fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
 /// The commands of a block of `console`, each with the lines that it prints.
-fn examples(page: &str) -> Vec<(String, String)> {
+pub(super) fn examples(page: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut is_block = false;
     for line in page.lines() {
@@ -28,7 +33,7 @@ fn examples(page: &str) -> Vec<(String, String)> {
     found
 }
 
-fn run(command: &str, folder: &Path) -> Output {
+pub(super) fn run(command: &str, folder: &Path) -> Output {
     let program = Path::new(assert_cmd::cargo::cargo_bin!("polyflake")).parent().unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let paths = [program.to_owned()].into_iter().chain(std::env::split_paths(&path));
@@ -57,7 +62,7 @@ fn is_like(printed: &str, said: &str) -> bool {
 }
 
 /// A line of `...` stands for the rest.
-fn are_like(printed: &str, said: &str) -> bool {
+pub(super) fn are_like(printed: &str, said: &str) -> bool {
     let mut printed = printed.lines();
     for said in said.lines() {
         if said == "..." {
@@ -89,9 +94,18 @@ fn the_examples_print_what_the_page_says() {
 #[test]
 fn every_command_and_exit_code_is_on_the_page() {
     let page = page();
-    for command in
-        ["next", "decode", "inspect", "range", "layouts", "layout", "leases", "counters", "completions"]
-    {
+    for command in [
+        "next",
+        "decode",
+        "inspect",
+        "range",
+        "layouts",
+        "layout",
+        "leases",
+        "counters",
+        "serve",
+        "completions",
+    ] {
         assert!(page.contains(&format!("`polyflake {command}")), "{command}");
     }
     let help = super::prints(&["--help"]);

@@ -117,6 +117,12 @@ impl CounterOptions {
         self.set_one(name, value, "max_wait_ms")
     }
 
+    /// The first thing that was wrong with what was set so far.
+    #[doc(hidden)]
+    pub fn check(&self) -> Result<(), Error> {
+        self.error.map_or(Ok(()), Err)
+    }
+
     /// [`set`](Self::set) with the option's name in camelCase: `maxWaitMs`.
     #[doc(hidden)]
     pub fn set_camel_case(self, name: &str, value: &str) -> Self {

@@ -69,8 +69,12 @@ macro_rules! stores {
             mod sequences {
                 use super::{Store, shared};
 
-                stores!(tests sequences: owners_come_and_go each_key_counts_for_itself a_key_has_its_last_number
-                    a_child_has_none);
+                stores!(tests sequences: each_key_counts_for_itself a_key_has_its_last_number a_child_has_none);
+
+                #[test]
+                fn owners_come_and_go() {
+                    crate::sequences::owners_come_and_go::<Store>();
+                }
 
                 #[test]
                 fn a_store_that_stops_and_one_that_dies() {

@@ -1,0 +1,353 @@
+//! What a server is to do, from flags and a file of TOML. Flags come first.
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use polyflake::{MAX_BATCH, Number};
+
+use super::error::Error;
+use super::generators::{CommonStore, Generator, Made, Options, Registry, SNOWFLAKE};
+use super::logs::Style;
+use crate::failure::Failure;
+use file::{File, Place};
+
+/// Serve IDs to programs in any language, over HTTP and over the protocol of Redis
+///
+/// Without anything else it leases its node from a file in your state folder and gives Snowflakes, to this host only.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A generator without a store of its own uses the one of --lease.
+
+  polyflake serve
+  polyflake serve --lease redis://host/0 --counter orders=postgres://host/shop --http 0.0.0.0:8080 --token-file token
+  curl 'http://127.0.0.1:8080/v1/ids/snowflake?n=3'
+  redis-cli -p 6380 incr snowflake")]
+pub(crate) struct Serve {
+    /// A file of TOML with the same options, and those of each generator
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The address of the store that leases the node, such as `redis://host/0`: the generator `snowflake`. An address with a
+    /// password is better in the environment or the file, where other users do not see it
+    #[arg(long, value_name = "URL", env = "POLYFLAKE_LEASE", hide_env_values = true)]
+    lease: Option<String>,
+    /// The layout of the Snowflakes [default: twitter]
+    #[arg(long, short, value_name = "LAYOUT", env = "POLYFLAKE_LAYOUT", hide_env_values = true)]
+    layout: Option<String>,
+    /// A counter, and the address of its store; again with the same name for one of several stores
+    #[arg(long, value_name = "NAME[=URL]")]
+    counter: Vec<String>,
+    /// Sequences: a count for each of many keys
+    #[arg(long, value_name = "NAME[=URL]")]
+    sequences: Vec<String>,
+    /// UUIDs of version 4 or 7
+    #[arg(long, value_name = "NAME=4|7")]
+    uuid: Vec<String>,
+    /// `ObjectId`s of `MongoDB`
+    #[arg(long, value_name = "NAME")]
+    object_id: Vec<String>,
+    /// Where to listen for HTTP, or `none` [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    http: Option<String>,
+    /// Where to listen for clients of Redis, or `none` [default: 127.0.0.1:6380]
+    #[arg(long, value_name = "ADDR")]
+    resp: Option<String>,
+    /// No other server gives these IDs: listen also for other hosts with a store in a file of this one
+    #[arg(long)]
+    only_instance: bool,
+    /// A file with the token that clients must have (or the variable `POLYFLAKE_TOKEN`)
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The certificates for TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key for TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// The most IDs of one request [default: 10000]
+    #[arg(long, value_name = "N")]
+    max_n: Option<u64>,
+    /// The most connections at a time; more wait [default: 10000]
+    #[arg(long, value_name = "N")]
+    max_connections: Option<u64>,
+    /// The longest command of a client of Redis, and the longest head of a request of HTTP, in bytes [default: 65536]
+    #[arg(long, value_name = "BYTES")]
+    max_frame: Option<u64>,
+    /// How long a connection may do nothing, in seconds [default: 300]
+    #[arg(long, value_name = "SECONDS")]
+    idle: Option<u64>,
+    /// How the log on standard error is written
+    #[arg(long, value_name = "STYLE")]
+    log: Option<Style>,
+}
+
+/// What was said, checked.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) http: Vec<SocketAddr>,
+    pub(crate) resp: Vec<SocketAddr>,
+    pub(crate) token: Option<Vec<u8>>,
+    /// Certificates and key.
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    pub(crate) limits: Limits,
+    pub(crate) log: Style,
+    generators: Vec<Checked>,
+}
+
+/// What no client may take more of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) n: u64,
+    pub(crate) connections: usize,
+    pub(crate) frame: usize,
+    pub(crate) idle_s: u64,
+}
+
+/// A generator whose options are sound.
+#[derive(Debug)]
+struct Checked {
+    name: String,
+    made: Made,
+    places: BTreeMap<String, Place>,
+    whole: Place,
+}
+
+/// Before it is checked.
+struct Wanted {
+    kind: String,
+    values: BTreeMap<String, Vec<String>>,
+    places: BTreeMap<String, Place>,
+    whole: Place,
+}
+
+impl Serve {
+    pub(crate) fn run(self, registry: &Registry) -> Result<(), Failure> {
+        super::run(self.config(registry)?)
+    }
+
+    fn config(self, registry: &Registry) -> Result<Config, Failure> {
+        let file = self.config.as_deref().map(File::read).transpose()?.unwrap_or_default();
+        let mut wanted = self.wanted(&file)?;
+        let lease = match (&self.lease, &file.lease) {
+            (Some(lease), _) => Some((lease.clone(), Place::flag("--lease"))),
+            (None, Some(lease)) => Some((lease.get_ref().clone(), file.place("lease", lease))),
+            (None, None) => None,
+        };
+        // Where nothing is said, what the name says.
+        if lease.is_some() || wanted.is_empty() {
+            let place = lease.as_ref().map_or_else(|| Place::flag("--lease"), |(_, place)| place.clone());
+            let snowflake =
+                wanted.entry(SNOWFLAKE.into()).or_insert_with(|| Wanted::of(SNOWFLAKE, place.clone()));
+            if let Some((lease, _)) = &lease {
+                snowflake.set("lease", lease.clone(), place);
+            }
+        }
+        if let Some(layout) = &self.layout {
+            if let Some(snowflake) = wanted.get_mut(SNOWFLAKE) {
+                snowflake.set("layout", layout.clone(), Place::flag("--layout"));
+            }
+        }
+        let store = Arc::new(CommonStore::new(lease.map(|(lease, _)| lease)));
+        let generators = check(wanted, registry, &store)?;
+        let (http, resp) = self.addresses(&file)?;
+        if store.is_file_used() && !(self.only_instance || file.only_instance.unwrap_or_default()) {
+            if let Some(open) = http.iter().chain(&resp).find(|address| !address.ip().is_loopback()) {
+                return Err(Failure::option(format!(
+                    "{open} is for other hosts, and the store is a file of this one: two servers with a file each would give \
+                     the same IDs. Name a store that they share with --lease, or vouch with --only-instance that there is no \
+                     second server"
+                )));
+            }
+        }
+        Ok(Config {
+            http,
+            resp,
+            token: self.token(&file)?,
+            tls: self.tls_cert.zip(self.tls_key).or_else(|| file.tls.map(|tls| (tls.cert, tls.key))),
+            limits: limits(
+                [self.max_n, self.max_connections, self.max_frame, self.idle],
+                &file.limits.unwrap_or_default(),
+            )?,
+            log: self.log.or(file.log).unwrap_or_default(),
+            generators,
+        })
+    }
+
+    /// The generators of the file and of the flags.
+    fn wanted(&self, file: &File) -> Result<BTreeMap<String, Wanted>, Failure> {
+        let mut all = file.generators()?;
+        let of_store = |kind| (kind, "store");
+        let flags = [
+            ("--counter", of_store("counter"), &self.counter),
+            ("--sequences", of_store("sequences"), &self.sequences),
+            ("--uuid", ("uuid", "version"), &self.uuid),
+            ("--object-id", ("object-id", ""), &self.object_id),
+        ];
+        for (flag, (kind, option), values) in flags {
+            let mut of_flag: BTreeMap<&str, Wanted> = BTreeMap::new();
+            for value in values {
+                let (name, value) = match value.split_once('=') {
+                    Some((name, value)) if !option.is_empty() => (name, Some(value)),
+                    _ => (value.as_str(), None),
+                };
+                let it = of_flag.entry(name).or_insert_with(|| Wanted::of(kind, Place::flag(flag)));
+                it.places.insert(option.into(), Place::flag(flag));
+                if let Some(value) = value {
+                    it.values.entry(option.into()).or_default().push(value.into());
+                }
+            }
+            for (name, it) in of_flag {
+                if all.insert(name.into(), it).is_some() {
+                    return Err(Failure::option(format!("{flag}: there are two generators called {name:?}")));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Where nothing is said, both on the loopback; else only what is named.
+    fn addresses(&self, file: &File) -> Result<(Vec<SocketAddr>, Vec<SocketAddr>), Failure> {
+        let of = |name: &str, flag: &Option<String>, key: &Option<file::Text>| match (flag, key) {
+            (Some(text), _) => Some((text.clone(), Place::flag(&format!("--{name}")))),
+            (None, Some(text)) => Some((text.get_ref().clone(), file.place(name, text))),
+            (None, None) => None,
+        };
+        let (http, resp) = (of("http", &self.http, &file.http), of("resp", &self.resp, &file.resp));
+        let is_default = http.is_none() && resp.is_none();
+        let resolve = |said: Option<(String, Place)>, default: &str| match said {
+            None if is_default => resolve(default).map_err(Failure::option),
+            None => Ok(Vec::new()),
+            Some((text, _)) if text == "none" => Ok(Vec::new()),
+            Some((text, place)) => resolve(&text).map_err(|why| place.failure(&Error::invalid(why))),
+        };
+        let both = (resolve(http, "127.0.0.1:8080")?, resolve(resp, "127.0.0.1:6380")?);
+        if both.0.is_empty() && both.1.is_empty() {
+            return Err(Failure::option("there is nothing to listen on: give --http or --resp an address"));
+        }
+        Ok(both)
+    }
+
+    fn token(&self, file: &File) -> Result<Option<Vec<u8>>, Failure> {
+        let path = self.token_file.as_ref().or(file.token_file.as_ref());
+        let text = match (path, std::env::var("POLYFLAKE_TOKEN")) {
+            (Some(path), _) => {
+                std::fs::read_to_string(path).map_err(|error| Failure::io(path.display(), &error))?
+            }
+            (None, Ok(token)) => token,
+            (None, Err(std::env::VarError::NotPresent)) => return Ok(None),
+            (None, Err(_)) => return Err(Failure::option("POLYFLAKE_TOKEN is not UTF-8")),
+        };
+        let token = text.trim();
+        // Else everybody would have it.
+        if token.is_empty() {
+            return Err(Failure::option("the token is empty"));
+        }
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Failure::option("the token has other characters than those of ASCII without spaces"));
+        }
+        Ok(Some(token.into()))
+    }
+}
+
+impl Wanted {
+    fn of(kind: &str, whole: Place) -> Self {
+        Self { kind: kind.into(), values: BTreeMap::new(), places: BTreeMap::new(), whole }
+    }
+
+    fn set(&mut self, option: &str, value: String, place: Place) {
+        self.values.insert(option.into(), vec![value]);
+        self.places.insert(option.into(), place);
+    }
+}
+
+/// Checks the options of each.
+fn check(
+    wanted: BTreeMap<String, Wanted>,
+    registry: &Registry,
+    store: &Arc<CommonStore>,
+) -> Result<Vec<Checked>, Failure> {
+    let check = |(name, Wanted { kind, values, places, whole }): (String, Wanted)| {
+        let options = Options { name: name.clone(), values, store: Arc::clone(store) };
+        let made = registry.make(&kind, &options).unwrap_or_else(|| {
+            let kinds = registry.kinds().join(", ");
+            Err(Error::option("kind", format!("no kind of generators is called {kind:?}; there are {kinds}")))
+        });
+        match made {
+            Ok(made) => Ok(Checked { name, made, places, whole }),
+            Err(error) => Err(at(&places, &whole, &error)),
+        }
+    };
+    let mut wanted: Vec<_> = wanted.into_iter().collect();
+    // A store in which there is nothing yet makes nobody wait, so nodes are leased before counters begin.
+    wanted.sort_by_key(|(_, wanted)| wanted.kind != SNOWFLAKE);
+    wanted.into_iter().map(check).collect()
+}
+
+fn at(places: &BTreeMap<String, Place>, whole: &Place, error: &Error) -> Failure {
+    error.about().and_then(|option| places.get(option)).unwrap_or(whole).failure(error)
+}
+
+impl Config {
+    /// Opens the generators, one after the other. It may wait for their stores.
+    pub(crate) fn open(generators: Vec<Opening>) -> Result<Vec<Named>, Failure> {
+        let open = |Opening(Checked { name, made, places, whole })| match made.open() {
+            Ok(generator) => Ok((name, generator)),
+            Err(error) => Err(at(&places, &whole, &error)),
+        };
+        generators.into_iter().map(open).collect()
+    }
+
+    /// What is to be opened.
+    pub(crate) fn take_generators(&mut self) -> Vec<Opening> {
+        std::mem::take(&mut self.generators).into_iter().map(Opening).collect()
+    }
+}
+
+/// A generator, and what it is called.
+pub(crate) type Named = (String, Box<dyn Generator>);
+
+/// A generator that is to be opened.
+#[derive(Debug)]
+pub(crate) struct Opening(Checked);
+
+fn resolve(text: &str) -> Result<Vec<SocketAddr>, String> {
+    let found: Vec<_> = text.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+    // A name may have several addresses; one that is there twice could not be listened on twice.
+    let mut once: Vec<SocketAddr> = Vec::new();
+    for address in found {
+        if !once.contains(&address) {
+            once.push(address);
+        }
+    }
+    if once.is_empty() {
+        return Err(format!(
+            "{text:?} is no address to listen on: it takes a host and a port, such as 127.0.0.1:8080 or [::]:8080, or `none`"
+        ));
+    }
+    Ok(once)
+}
+
+fn limits(flags: [Option<u64>; 4], file: &file::Limits) -> Result<Limits, Failure> {
+    let [n, connections, frame, idle_s] = flags;
+    let within = |name: &str, flag: Option<u64>, key: Option<u64>, default: u64, min: u64, max: u64| {
+        Number::from(flag.or(key).unwrap_or(default)).in_range(name, min, max)
+    };
+    let size = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+    Ok(Limits {
+        n: within("max_n", n, file.max_n, 10_000, 1, MAX_BATCH)?,
+        connections: size(within(
+            "max_connections",
+            connections,
+            file.max_connections,
+            10_000,
+            1,
+            1_000_000,
+        )?),
+        frame: size(within("max_frame", frame, file.max_frame, 65_536, 8_192, 16_777_216)?),
+        idle_s: within("idle", idle_s, file.idle, 300, 1, 86_400)?,
+    })
+}

@@ -1,0 +1,85 @@
+//! Why a generator gave no IDs, or a request got none.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use polyflake::ErrorCode;
+
+use crate::failure::message_of;
+
+/// Why there are no IDs: a name, and a message for whoever asked. It holds no secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    name: Cow<'static, str>,
+    message: String,
+    option: Option<String>,
+    code: ErrorCode,
+}
+
+/// What a request asked for is not there.
+pub(crate) const UNKNOWN_GENERATOR: &str = "unknown_generator";
+
+impl Error {
+    /// An error of a generator of one's own, such as `Error::new("quota_used_up", "..")`. Clients may try again later: HTTP has
+    /// the status 503 for it.
+    pub fn new(name: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { name: name.into(), message: message.into(), option: None, code: ErrorCode::CounterUnavailable }
+    }
+
+    /// An option of a generator that is missing or has a value which it does not take. The message says what it takes.
+    pub fn option(option: &str, message: impl Into<String>) -> Self {
+        Self { option: Some(option.into()), ..Self::invalid(message) }
+    }
+
+    /// A request that cannot be.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::of(ErrorCode::InvalidOption, message)
+    }
+
+    pub(crate) fn of(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { name: code.name().into(), message: message.into(), option: None, code }
+    }
+
+    pub(crate) fn unknown_generator(message: impl Into<String>) -> Self {
+        Self { name: UNKNOWN_GENERATOR.into(), ..Self::invalid(message) }
+    }
+
+    /// The error, which came from this option.
+    pub(crate) fn about_option(self, option: &str) -> Self {
+        Self { option: Some(option.into()), ..self }
+    }
+
+    /// Its name, such as `lease_lost`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is wrong, and what would fit.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Which option of the generator it is about.
+    pub(crate) fn about(&self) -> Option<&str> {
+        self.option.as_deref()
+    }
+
+    /// For the exit code.
+    pub(crate) const fn code(&self) -> ErrorCode {
+        self.code
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<polyflake::Error> for Error {
+    fn from(error: polyflake::Error) -> Self {
+        Self::of(error.code(), message_of(&error))
+    }
+}

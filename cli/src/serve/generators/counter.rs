@@ -1,0 +1,87 @@
+//! Counters.
+
+use polyflake::ErrorCode;
+use polyflake_coordination::{Counter, CounterOptions};
+
+use super::{Generator, Ids, Made, Options};
+use crate::serve::error::Error;
+
+struct Numbers(Counter);
+
+pub(super) fn make(options: &Options) -> Result<Made, Error> {
+    let mut builder = CounterOptions::new(options.name());
+    builder.check()?;
+    let mut has_store = false;
+    for (name, values) in options.all() {
+        has_store |= name == "store";
+        for value in values {
+            builder = builder.set(name, value);
+        }
+        builder.check().map_err(|error| Error::from(error).about_option(name))?;
+    }
+    if !has_store {
+        builder = builder.store(&options.store()?);
+    }
+    Ok(Made::new(move || Ok(Box::new(Numbers(builder.open()?)))))
+}
+
+/// `None` where waiting may help: whoever waits gets the error, if there is one.
+fn without_waiting<T>(result: Result<T, polyflake::Error>) -> Result<Option<T>, Error> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.code() == ErrorCode::CounterUnavailable => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Generator for Numbers {
+    fn ids(&self, n: usize) -> Result<Ids, Error> {
+        let mut ids = vec![0; n];
+        self.0.fill(&mut ids)?;
+        Ok(Ids::Numbers(ids))
+    }
+
+    fn try_ids(&self, n: usize) -> Result<Ids, Error> {
+        let mut ids = vec![0; n];
+        let filled = if let [id] = &mut *ids {
+            without_waiting(self.0.try_next_id())?.map(|number| *id = number)
+        } else {
+            without_waiting(self.0.try_fill(&mut ids))?
+        };
+        Ok(Ids::Numbers(if filled.is_some() { ids } else { Vec::new() }))
+    }
+
+    fn block(&self, n: usize) -> Result<u64, Error> {
+        if n == 1 {
+            return Ok(self.0.next_id()?);
+        }
+        Ok(last(self.0.next_block(n as u64)?, n))
+    }
+
+    fn try_block(&self, n: usize) -> Result<Option<u64>, Error> {
+        if n == 1 {
+            return without_waiting(self.0.try_next_id());
+        }
+        Ok(self.0.try_next_block(n as u64)?.map(|first| last(first, n)))
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "for graphs")]
+    fn facts(&self) -> Vec<(&'static str, f64)> {
+        let Ok(stats) = self.0.stats() else { return Vec::new() };
+        vec![
+            ("in_hand", stats.in_hand as f64),
+            ("step", stats.step as f64),
+            ("segments", stats.segments as f64),
+            ("skipped", stats.skipped as f64),
+            ("waits", stats.waits as f64),
+        ]
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+}
+
+const fn last(first: u64, n: usize) -> u64 {
+    first.saturating_add(n as u64).saturating_sub(1)
+}

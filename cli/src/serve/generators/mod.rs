@@ -1,0 +1,151 @@
+//! What gives the IDs: a trait, and a file for each kind.
+
+mod counter;
+mod object_id;
+mod registry;
+mod sequences;
+mod snowflake;
+mod uuid;
+
+pub(crate) use registry::{CommonStore, SNOWFLAKE};
+pub use registry::{Made, Options, Registry};
+
+use polyflake::Layout;
+
+use super::error::Error;
+
+/// Gives IDs to the clients of `polyflake serve`, under a name of its own. Implement it for a kind of your own, and add that to a
+/// [`Registry`].
+///
+/// Calls come from many threads at once. Those that begin with `try_` come from threads that serve connections, and must not wait
+/// for anything; the others may.
+pub trait Generator: Send + Sync + 'static {
+    /// `n` IDs, at least one. It may wait.
+    ///
+    /// # Errors
+    ///
+    /// The generator's.
+    fn ids(&self, n: usize) -> Result<Ids, Error>;
+
+    /// As many of `n` IDs as it has without waiting: for the rest, [`ids`](Self::ids) is called. By default none.
+    ///
+    /// # Errors
+    ///
+    /// The generator's, where waiting does not help.
+    fn try_ids(&self, n: usize) -> Result<Ids, Error> {
+        let _ = n;
+        Ok(Ids::Numbers(Vec::new()))
+    }
+
+    /// The last of `n` numbers that follow each other. It may wait.
+    ///
+    /// # Errors
+    ///
+    /// By default `invalid_option`, but for one.
+    fn block(&self, n: usize) -> Result<u64, Error> {
+        match (n, self.ids(1)?) {
+            (1, Ids::Numbers(numbers)) if numbers.len() == 1 => {
+                Ok(numbers.first().copied().unwrap_or_default())
+            }
+            (_, Ids::Texts(_)) => Err(Error::invalid("its IDs are no numbers: PF.NEXT gives them")),
+            _ => Err(Error::invalid("its IDs do not follow each other: PF.NEXT gives several")),
+        }
+    }
+
+    /// [`block`](Self::block) without waiting, where that can be. By default it cannot.
+    ///
+    /// # Errors
+    ///
+    /// The generator's, where waiting does not help.
+    fn try_block(&self, n: usize) -> Result<Option<u64>, Error> {
+        let _ = n;
+        Ok(None)
+    }
+
+    /// The next number of a key, for generators that count for each. It may wait.
+    ///
+    /// # Errors
+    ///
+    /// By default `invalid_option`.
+    fn of_key(&self, key: &str) -> Result<u64, Error> {
+        let _ = key;
+        Err(Error::invalid("it has no keys"))
+    }
+
+    /// [`of_key`](Self::of_key) without waiting, where that can be. By default it cannot.
+    ///
+    /// # Errors
+    ///
+    /// The generator's, where waiting does not help.
+    fn try_of_key(&self, key: &str) -> Result<Option<u64>, Error> {
+        let _ = key;
+        Ok(None)
+    }
+
+    /// The layout of its IDs, if they are Snowflakes.
+    fn layout(&self) -> Option<Layout> {
+        None
+    }
+
+    /// Why it gives none now, for readiness. It must not wait.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
+    /// What an operator may want to graph: names such as `in_hand`, and values. It must not wait.
+    fn facts(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
+    /// Nobody asks any more: it gives back what it holds. It may wait.
+    fn close(&self) {}
+}
+
+/// IDs in the order in which they were made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ids {
+    /// Numbers of 64 bits.
+    Numbers(Vec<u64>),
+    /// IDs that are none, such as UUIDs.
+    Texts(Vec<TextId>),
+}
+
+/// An ID that is no number of 64 bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextId {
+    /// How it is written.
+    pub text: String,
+    /// How it is sent as bytes: as many for each ID of a generator.
+    pub bytes: Vec<u8>,
+}
+
+impl Ids {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Texts(texts) => texts.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// These, and then those.
+    pub(crate) fn followed_by(self, more: Self) -> Self {
+        match (self, more) {
+            (Self::Numbers(mut all), Self::Numbers(more)) => {
+                all.extend(more);
+                Self::Numbers(all)
+            }
+            (Self::Texts(mut all), Self::Texts(more)) => {
+                all.extend(more);
+                Self::Texts(all)
+            }
+            // Those that were made first are lost, and not given again.
+            (_, more) => more,
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! HTTP: IDs as JSON, text or bytes, and what operators and browsers ask for.
+
+mod inspector;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody as _};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::header::{
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use polyflake::{Decoded, ErrorCode, Format, Layout, Number};
+use serde::{Deserialize, Serialize};
+
+use super::error::{Error, UNKNOWN_GENERATOR};
+use super::generators::{Ids, SNOWFLAKE};
+use super::listen::{Protocol, Stream};
+use super::metrics;
+use super::service::Service;
+use super::shutdown::Ending;
+use crate::reading::{read_id, shortened};
+use crate::when;
+
+type Shared = State<Arc<Service>>;
+
+/// Serves connections of HTTP.
+#[derive(Clone)]
+pub(crate) struct Http {
+    service: Arc<Service>,
+    router: Router,
+}
+
+impl Http {
+    pub(crate) fn new(service: Arc<Service>) -> Self {
+        let guarded = Router::new()
+            .route("/v1/ids/{generator}", get(ids))
+            .route("/v1/decode/{id}", get(decode))
+            .route("/api/snowflake/get/{key}", get(leaf_snowflake))
+            .route("/api/segment/get/{key}", get(leaf_segment))
+            .route("/metrics", get(metrics_text))
+            .layer(from_fn_with_state(Arc::clone(&service), guard));
+        let router = Router::new()
+            .route("/healthz", get(|| async { "ok\n" }))
+            .route("/readyz", get(ready))
+            .route("/", get(|| async { inspector::file("") }))
+            .route("/{file}", get(|Path(file): Path<String>| async move { inspector::file(&file) }))
+            .merge(guarded)
+            .fallback(|| async { Answer::NotFound.into_response() })
+            .layer(from_fn_with_state(Arc::clone(&service), bounds))
+            .with_state(Arc::clone(&service));
+        Self { service, router }
+    }
+}
+
+impl Protocol for Http {
+    const NAME: &'static str = "http";
+
+    async fn serve(&self, stream: Stream, mut ending: Ending) {
+        let _open = self.service.metrics.http().begin();
+        let idle = stream.idle();
+        let served = http1::Builder::new()
+            .timer(TokioTimer::new())
+            // Also between two requests.
+            .header_read_timeout(idle)
+            .max_buf_size(self.service.limits.frame)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router.clone()));
+        let mut served = std::pin::pin!(served);
+        // What a client does wrong is its own affair: the connection ends.
+        tokio::select! {
+            _ = served.as_mut() => return,
+            () = ending.begins() => served.as_mut().graceful_shutdown(),
+        }
+        let _ = served.await;
+    }
+}
+
+/// An answer that is no ID.
+enum Answer {
+    NotFound,
+    Unauthorized,
+    HasBody,
+    Error(Error),
+}
+
+#[derive(Serialize)]
+struct Complaint<'a> {
+    error: &'a str,
+    message: &'a str,
+}
+
+impl Answer {
+    fn into_response(self) -> Response {
+        let error = match self {
+            Self::NotFound => return complain(StatusCode::NOT_FOUND, "not_found", "there is no such page"),
+            Self::Unauthorized => {
+                let why = "a token is needed: Authorization: Bearer TOKEN";
+                let mut response = complain(StatusCode::UNAUTHORIZED, "unauthorized", why);
+                response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                return response;
+            }
+            Self::HasBody => {
+                let mut response = complain(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "payload_too_large",
+                    "requests have no body here",
+                );
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                return response;
+            }
+            Self::Error(error) => error,
+        };
+        let status = match error.code() {
+            _ if error.name() == UNKNOWN_GENERATOR => StatusCode::NOT_FOUND,
+            ErrorCode::InvalidOption
+            | ErrorCode::InvalidId
+            | ErrorCode::InvalidLayout
+            | ErrorCode::UnknownLayout => StatusCode::BAD_REQUEST,
+            ErrorCode::Internal | ErrorCode::TimeOutOfRange | ErrorCode::Forked => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let mut response = complain(status, error.name(), error.message());
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<Error> for Answer {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<polyflake::Error> for Answer {
+    fn from(error: polyflake::Error) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+fn complain(status: StatusCode, error: &str, message: &str) -> Response {
+    let body = json(&Complaint { error, message });
+    (status, [(CONTENT_TYPE, JSON)], body).into_response()
+}
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+const BYTES: &str = "application/octet-stream";
+
+/// With the line's end that terminals like.
+fn json(value: &impl Serialize) -> String {
+    // Texts and numbers can always be written.
+    serde_json::to_string(value).unwrap_or_default() + "\n"
+}
+
+async fn guard(State(service): Shared, request: Request, next: Next) -> Response {
+    let header = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
+    if service.token.admits_header(header) {
+        return next.run(request).await;
+    }
+    service.metrics.refuse();
+    Answer::Unauthorized.into_response()
+}
+
+/// For all requests: counts them, refuses bodies, and keeps answers out of caches.
+async fn bounds(State(service): Shared, request: Request, next: Next) -> Response {
+    service.metrics.http().request();
+    let mut response = if request.body().is_end_stream() {
+        next.run(request).await
+    } else {
+        Answer::HasBody.into_response()
+    };
+    response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// How IDs are asked for.
+#[derive(Deserialize)]
+struct Wanted {
+    n: Option<String>,
+    format: Option<String>,
+    key: Option<String>,
+}
+
+async fn ids(
+    State(service): Shared,
+    Path(generator): Path<String>,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+) -> Response {
+    give(&service, &generator, &wanted, &headers).await.unwrap_or_else(Answer::into_response)
+}
+
+async fn give(
+    service: &Service,
+    generator: &str,
+    wanted: &Wanted,
+    headers: &HeaderMap,
+) -> Result<Response, Answer> {
+    let form = Form::of(wanted.format.as_deref(), headers)?;
+    let given = match &wanted.key {
+        Some(_) if wanted.n.is_some() => {
+            return Err(Error::invalid("a key has one number at a time, without n").into());
+        }
+        Some(key) => Ids::Numbers(vec![service.of_key(generator, key).await?]),
+        None => service.ids(generator, Number::parse(wanted.n.as_deref().unwrap_or("1"))).await?,
+    };
+    Ok(form.write(&given))
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy)]
+enum Form {
+    Json,
+    Text,
+    Bytes,
+}
+
+impl Form {
+    /// The parameter comes before the header.
+    fn of(format: Option<&str>, headers: &HeaderMap) -> Result<Self, Error> {
+        match format {
+            Some("json") => return Ok(Self::Json),
+            Some("text") => return Ok(Self::Text),
+            Some("bytes") => return Ok(Self::Bytes),
+            Some(other) => {
+                let other = shortened(other);
+                return Err(Error::invalid(format!("format is `{other}`; it takes json, text or bytes")));
+            }
+            None => {}
+        }
+        let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+        let kind = |part: &str| part.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let known = accepted.split(',').find_map(|part| match kind(part).as_str() {
+            "application/json" => Some(Self::Json),
+            "text/plain" => Some(Self::Text),
+            "application/octet-stream" => Some(Self::Bytes),
+            _ => None,
+        });
+        Ok(known.unwrap_or(Self::Json))
+    }
+
+    fn write(self, ids: &Ids) -> Response {
+        let (kind, body) = match self {
+            Self::Json => (JSON, as_json(ids)),
+            Self::Text => (TEXT, as_text(ids)),
+            Self::Bytes => (BYTES, as_bytes(ids)),
+        };
+        ([(CONTENT_TYPE, kind)], Bytes::from(body)).into_response()
+    }
+}
+
+/// As texts: JavaScript would round numbers.
+fn as_json(ids: &Ids) -> Vec<u8> {
+    let mut body = b"{\"ids\":[".to_vec();
+    each(ids, |n, id| {
+        body.extend_from_slice(if n == 0 { b"\"" } else { b",\"" });
+        // Those of a program's own may have any characters.
+        match serde_json::to_string(id) {
+            Ok(quoted) if quoted.len() != id.len() + 2 => {
+                body.extend_from_slice(quoted.as_bytes().get(1..quoted.len() - 1).unwrap_or_default());
+            }
+            _ => body.extend_from_slice(id.as_bytes()),
+        }
+        body.push(b'"');
+    });
+    body.extend_from_slice(b"]}\n");
+    body
+}
+
+fn as_text(ids: &Ids) -> Vec<u8> {
+    let mut body = Vec::with_capacity(21 * ids.len());
+    each(ids, |_, id| {
+        body.extend_from_slice(id.as_bytes());
+        body.push(b'\n');
+    });
+    body
+}
+
+fn as_bytes(ids: &Ids) -> Vec<u8> {
+    match ids {
+        Ids::Numbers(numbers) => numbers.iter().flat_map(|number| number.to_be_bytes()).collect(),
+        Ids::Texts(texts) => texts.iter().flat_map(|id| id.bytes.iter().copied()).collect(),
+    }
+}
+
+fn each(ids: &Ids, mut of: impl FnMut(usize, &str)) {
+    match ids {
+        Ids::Numbers(numbers) => {
+            let mut decimal = itoa::Buffer::new();
+            for (n, &number) in numbers.iter().enumerate() {
+                of(n, decimal.format(number));
+            }
+        }
+        Ids::Texts(texts) => texts.iter().enumerate().for_each(|(n, id)| of(n, &id.text)),
+    }
+}
+
+#[derive(Deserialize)]
+struct OfDecode {
+    layout: Option<String>,
+    text: Option<String>,
+}
+
+/// What `polyflake decode --json` prints.
+#[derive(Serialize)]
+struct Parts {
+    id: String,
+    time: Option<String>,
+    timestamp_ms: u64,
+    ticks: u64,
+    node: u64,
+    fields: serde_json::Map<String, serde_json::Value>,
+    sequence: u64,
+}
+
+async fn decode(State(service): Shared, Path(id): Path<String>, Query(wanted): Query<OfDecode>) -> Response {
+    let parts = || {
+        let layout = wanted.layout.as_deref().map_or(Ok(service.layout), Layout::parse)?;
+        let format: Format = wanted.text.as_deref().map_or(Ok(Format::Decimal), str::parse)?;
+        Ok::<_, polyflake::Error>(parts(&layout.decode(read_id(&id, format)?)?))
+    };
+    match parts() {
+        Ok(parts) => ([(CONTENT_TYPE, JSON)], json(&parts)).into_response(),
+        Err(error) => Answer::from(error).into_response(),
+    }
+}
+
+fn parts(decoded: &Decoded) -> Parts {
+    Parts {
+        id: decoded.id().to_string(),
+        time: when::utc(decoded.timestamp_ms()),
+        timestamp_ms: decoded.timestamp_ms(),
+        ticks: decoded.ticks(),
+        node: decoded.node(),
+        fields: decoded.fields().map(|(name, value)| (name.to_owned(), value.into())).collect(),
+        sequence: decoded.sequence(),
+    }
+}
+
+/// Leaf's servers have one generator of Snowflakes, whatever the key.
+async fn leaf_snowflake(State(service): Shared, Path(key): Path<String>) -> Response {
+    leaf(&service, if service.has_snowflakes(&key) { &key } else { SNOWFLAKE }).await
+}
+
+async fn leaf_segment(State(service): Shared, Path(key): Path<String>) -> Response {
+    leaf(&service, &key).await
+}
+
+/// The number, and nothing else.
+async fn leaf(service: &Service, generator: &str) -> Response {
+    match service.block(generator, Number::from(1_u64)).await {
+        Ok(id) => ([(CONTENT_TYPE, TEXT)], id.to_string()).into_response(),
+        Err(error) => Answer::from(error).into_response(),
+    }
+}
+
+async fn ready(State(service): Shared) -> Response {
+    match service.trouble() {
+        None => "ready\n".into_response(),
+        Some(trouble) => {
+            let mut response = complain(StatusCode::SERVICE_UNAVAILABLE, "not_ready", &trouble);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            response
+        }
+    }
+}
+
+async fn metrics_text(State(service): Shared) -> Response {
+    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], Body::from(service.metrics_text())).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::generators::TextId;
+
+    #[test]
+    fn each_form() {
+        let numbers = Ids::Numbers(vec![1, u64::MAX]);
+        assert_eq!(as_json(&numbers), b"{\"ids\":[\"1\",\"18446744073709551615\"]}\n");
+        assert_eq!(as_text(&numbers), b"1\n18446744073709551615\n");
+        assert_eq!(as_bytes(&numbers), [0, 0, 0, 0, 0, 0, 0, 1, 255, 255, 255, 255, 255, 255, 255, 255]);
+        let texts = Ids::Texts(vec![TextId { text: "a\"b\n".into(), bytes: vec![1, 2] }]);
+        assert_eq!(as_json(&texts), b"{\"ids\":[\"a\\\"b\\n\"]}\n");
+        assert_eq!(as_bytes(&texts), [1, 2]);
+    }
+
+    #[test]
+    fn the_header_says_which() {
+        let with = |accept: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            match Form::of(None, &headers) {
+                Ok(Form::Json) => 'j',
+                Ok(Form::Text) => 't',
+                Ok(Form::Bytes) => 'b',
+                Err(error) => panic!("{error}"),
+            }
+        };
+        for (accept, form) in [
+            ("*/*", 'j'),
+            ("text/plain", 't'),
+            ("Text/Plain;q=0.9, application/json", 't'),
+            ("text/html, application/octet-stream", 'b'),
+            ("image/png", 'j'),
+        ] {
+            assert_eq!(with(accept), form, "{accept}");
+        }
+        assert!(Form::of(Some("xml"), &HeaderMap::new()).is_err());
+    }
+}

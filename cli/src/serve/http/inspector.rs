@@ -1,0 +1,30 @@
+//! The inspector: the page of `inspector/`, if it was built when this was.
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+
+include!(concat!(env!("OUT_DIR"), "/inspector.rs"));
+
+/// Where it was not.
+const WITHOUT: &str = "\
+<!doctype html><html lang=en><meta charset=utf-8><title>Polyflake</title>\
+<h1>Polyflake</h1><p>This program was built without the inspector.\
+<ul><li><a href=healthz>healthz</a><li><a href=readyz>readyz</a></ul></html>\n";
+
+/// A file of the page, by its name; the page itself has none.
+pub(super) fn file(name: &str) -> Response {
+    let name = if name.is_empty() { "index.html" } else { name };
+    let found = FILES.iter().find(|(of, _)| *of == name).map(|(_, bytes)| *bytes);
+    let Some(bytes) = found.or_else(|| (name == "index.html").then_some(WITHOUT.as_bytes())) else {
+        return super::complain(StatusCode::NOT_FOUND, "not_found", "there is no such page");
+    };
+    let kind = match name.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        _ => "application/octet-stream",
+    };
+    let cache = HeaderValue::from_static("no-cache");
+    ([(CONTENT_TYPE, HeaderValue::from_static(kind)), (CACHE_CONTROL, cache)], bytes).into_response()
+}

@@ -1,0 +1,114 @@
+//! `polyflake serve`: a server that gives IDs over HTTP and RESP.
+//!
+//! A request's path: `listen` → `http` or `resp` → `service` → a [`Generator`]. A generator of your own is added to a [`Registry`],
+//! with which a program calls [`main_with`](crate::main_with).
+
+mod auth;
+mod config;
+mod error;
+mod generators;
+mod http;
+mod listen;
+mod logs;
+mod metrics;
+mod resp;
+mod service;
+mod shutdown;
+mod state;
+mod tls;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::failure::Failure;
+use config::Config;
+use listen::{Door, accept, allow_many, listen};
+use service::Service;
+use shutdown::{Ending, Signals};
+
+pub(crate) use config::Serve;
+pub use error::Error;
+pub use generators::{Generator, Ids, Made, Options, Registry, TextId};
+
+/// How long requests that run may take once the server ends.
+const DRAIN: Duration = Duration::from_secs(10);
+/// How long giving leases back may take.
+const GIVE_BACK: Duration = Duration::from_secs(15);
+
+/// Serves until a signal ends it.
+pub(crate) fn run(config: Config) -> Result<(), Failure> {
+    logs::begin(config.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::io("threads", &error))?;
+    let done = runtime.block_on(serve(config));
+    // What still waits for a store must not hold the process.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve(mut config: Config) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    allow_many();
+    let acceptor = config.tls.as_ref().map(|(cert, key)| tls::acceptor(cert, key)).transpose()?;
+    // Before a node is leased: another server may have the port.
+    let mut listeners = Vec::new();
+    for (protocol, addresses) in [(true, &config.http), (false, &config.resp)] {
+        for &address in addresses {
+            if !address.ip().is_loopback() && config.token.is_none() {
+                tracing::warn!(%address, "whoever reaches this address gets IDs: there is no token");
+            }
+            listeners.push((protocol, listen(address).await?));
+        }
+    }
+    let opening = config.take_generators();
+    let opened = tokio::task::spawn_blocking(move || Config::open(opening));
+    let generators = tokio::select! {
+        opened = opened => opened.map_err(|error| Failure::Io(error.to_string()))??,
+        () = signals.next() => {
+            tracing::info!("ended before it began");
+            return Ok(());
+        }
+    };
+    let service = Arc::new(Service::new(generators, config.limits, auth::Token::new(config.token.take())));
+    let (end, ending) = Ending::new();
+    let places = Arc::new(Semaphore::new(config.limits.connections));
+    let idle = Duration::from_secs(config.limits.idle_s);
+    let door = Door { tls: acceptor, places: Arc::clone(&places), idle, ending };
+    let mut accepting = JoinSet::new();
+    for (is_http, listener) in listeners {
+        let address = listener.local_addr().map_err(|error| Failure::io("the listener", &error))?;
+        let protocol = if is_http { "http" } else { "resp" };
+        tracing::info!(protocol, %address, tls = door.tls.is_some(), "listening");
+        if is_http {
+            accepting.spawn(accept(listener, door.clone(), http::Http::new(Arc::clone(&service))));
+        } else {
+            accepting.spawn(accept(listener, door.clone(), resp::Resp::new(Arc::clone(&service))));
+        }
+    }
+    let names: Vec<_> = service.names().collect();
+    tracing::info!(generators = names.join(","), "ready");
+
+    signals.next().await;
+    tracing::info!("ending");
+    service.end();
+    let _ = end.send(true);
+    let rest = async {
+        while accepting.join_next().await.is_some() {}
+        let all = u32::try_from(config.limits.connections).unwrap_or(u32::MAX);
+        // Each connection holds one.
+        let _ = timeout(DRAIN, places.acquire_many(all)).await;
+        let closing = Arc::clone(&service);
+        let _ = timeout(GIVE_BACK, tokio::task::spawn_blocking(move || closing.close())).await;
+    };
+    tokio::select! {
+        () = rest => tracing::info!("ended"),
+        () = signals.next() => tracing::warn!("ended at once, by a second signal"),
+    }
+    Ok(())
+}

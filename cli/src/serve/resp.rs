@@ -1,0 +1,107 @@
+//! RESP, the protocol of Redis: every client of it is one of this server.
+
+mod commands;
+mod frames;
+mod reply;
+
+use std::sync::Arc;
+
+use bytes::{Buf as _, BytesMut};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::{Instant, timeout_at};
+
+use super::listen::{Protocol, Stream};
+use super::service::Service;
+use super::shutdown::Ending;
+use commands::{After, Session};
+use reply::Reply;
+
+/// Replies are sent when there are so many bytes of them.
+const FULL: usize = 64 * 1024;
+
+/// Serves connections of RESP.
+#[derive(Clone)]
+pub(crate) struct Resp(Arc<Service>);
+
+impl Resp {
+    pub(crate) const fn new(service: Arc<Service>) -> Self {
+        Self(service)
+    }
+}
+
+impl Protocol for Resp {
+    const NAME: &'static str = "resp";
+
+    async fn serve(&self, mut stream: Stream, mut ending: Ending) {
+        let _open = self.0.metrics.resp().begin();
+        let mut session = Session::new(Arc::clone(&self.0));
+        let (mut input, mut output) = (BytesMut::with_capacity(4096), BytesMut::new());
+        let limit = self.0.limits.frame;
+        let mut deadline = Instant::now() + stream.idle();
+        loop {
+            let after = session.run_all(&mut input, &mut output, &mut stream).await;
+            if !output.is_empty() && stream.write_all(&output).await.is_err() {
+                return;
+            }
+            output.clear();
+            if output.capacity() > 2 * FULL {
+                output = BytesMut::new();
+            }
+            if after == After::Close {
+                let _ = stream.shutdown().await;
+                return;
+            }
+            if input.is_empty() {
+                // A command must be whole by then, however slowly it comes.
+                deadline = Instant::now() + stream.idle();
+                if input.capacity() > 2 * FULL {
+                    input = BytesMut::with_capacity(4096);
+                }
+            }
+            let room = limit.saturating_sub(input.len()).max(1);
+            input.reserve(room.min(16 * 1024));
+            let mut limited = (&mut stream).take(room as u64);
+            let read = tokio::select! {
+                read = timeout_at(deadline, limited.read_buf(&mut input)) => read,
+                () = ending.begins() => return,
+            };
+            match read {
+                Ok(Ok(1..)) => {}
+                _ => return,
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Runs all commands that are whole, and puts their replies together.
+    async fn run_all(&mut self, input: &mut BytesMut, output: &mut BytesMut, stream: &mut Stream) -> After {
+        let mut args = Vec::new();
+        loop {
+            let used = match frames::command(input, self.limit(), &mut args) {
+                Ok(Some(used)) => used,
+                Ok(None) => return After::GoOn,
+                Err(why) => {
+                    Reply::error("ERR", &format!("Protocol error: {why}")).write(self.version(), output);
+                    return After::Close;
+                }
+            };
+            if !args.is_empty() {
+                let words: Vec<&[u8]> =
+                    args.iter().map(|range| input.get(range.clone()).unwrap_or_default()).collect();
+                let (reply, after) = self.run(&words).await;
+                reply.write(self.version(), output);
+                if after == After::Close {
+                    return After::Close;
+                }
+            }
+            input.advance(used);
+            if output.len() >= FULL {
+                if stream.write_all(output).await.is_err() {
+                    return After::Close;
+                }
+                output.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Replies, as both versions of the protocol have them.
+
+use bytes::BytesMut;
+use redis_protocol::{resp2, resp3};
+
+/// Which version a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    Two,
+    Three,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reply {
+    Simple(&'static str),
+    Error(String),
+    Number(u64),
+    Text(String),
+    Null,
+    List(Vec<Reply>),
+    Map(Vec<(&'static str, Reply)>),
+}
+
+impl Reply {
+    /// The first word says which, as for Redis.
+    pub(super) fn error(kind: &str, message: &str) -> Self {
+        let message: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Self::Error(format!("{kind} {message}"))
+    }
+
+    pub(super) const fn ok() -> Self {
+        Self::Simple("OK")
+    }
+
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub(super) fn write(&self, version: Version, out: &mut BytesMut) {
+        match self {
+            Self::List(items) => {
+                head('*', items.len(), out);
+                for item in items {
+                    item.write(version, out);
+                }
+            }
+            Self::Map(pairs) => {
+                match version {
+                    Version::Two => head('*', 2 * pairs.len(), out),
+                    Version::Three => head('%', pairs.len(), out),
+                }
+                for (name, value) in pairs {
+                    Self::text(*name).write(version, out);
+                    value.write(version, out);
+                }
+            }
+            _ => match version {
+                Version::Two => self.write_2(out),
+                Version::Three => self.write_3(out),
+            },
+        }
+    }
+
+    fn write_2(&self, out: &mut BytesMut) {
+        use resp2::types::BorrowedFrame as Frame;
+
+        let digits = self.digits();
+        let frame = match self {
+            Self::Simple(text) => Frame::SimpleString(text.as_bytes()),
+            Self::Error(text) => Frame::Error(text),
+            Self::Number(number) => match i64::try_from(*number) {
+                Ok(number) => Frame::Integer(number),
+                // Clients read integers of 63 bits.
+                Err(_) => Frame::BulkString(digits.as_bytes()),
+            },
+            Self::Text(text) => Frame::BulkString(text.as_bytes()),
+            Self::Null | Self::List(_) | Self::Map(_) => Frame::Null,
+        };
+        // It makes the room that it needs.
+        let _ = resp2::encode::extend_encode_borrowed(out, &frame, false);
+    }
+
+    fn write_3(&self, out: &mut BytesMut) {
+        use resp3::types::BorrowedFrame as Frame;
+
+        let (digits, attributes) = (self.digits(), None);
+        let frame = match self {
+            Self::Simple(text) => Frame::SimpleString { data: text.as_bytes(), attributes },
+            Self::Error(text) => Frame::SimpleError { data: text, attributes },
+            Self::Number(number) => match i64::try_from(*number) {
+                Ok(data) => Frame::Number { data, attributes },
+                Err(_) => Frame::BigNumber { data: digits.as_bytes(), attributes },
+            },
+            Self::Text(text) => Frame::BlobString { data: text.as_bytes(), attributes },
+            Self::Null | Self::List(_) | Self::Map(_) => Frame::Null,
+        };
+        let _ = resp3::encode::complete::extend_encode_borrowed(out, &frame, false);
+    }
+
+    /// Of a number that no signed integer holds.
+    fn digits(&self) -> String {
+        match self {
+            Self::Number(number) if i64::try_from(*number).is_err() => number.to_string(),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Of a list or a map.
+fn head(kind: char, count: usize, out: &mut BytesMut) {
+    out.extend_from_slice(format!("{kind}{count}\r\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(reply: &Reply, version: Version) -> String {
+        let mut out = BytesMut::new();
+        reply.write(version, &mut out);
+        String::from_utf8(out.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn both_versions() {
+        let big = Reply::Number(u64::MAX);
+        let map = Reply::Map(vec![("a", Reply::Number(1)), ("b", Reply::List(vec![Reply::Null]))]);
+        for (reply, two, three) in [
+            (Reply::ok(), "+OK\r\n", "+OK\r\n"),
+            (Reply::error("ERR", "a\r\nb"), "-ERR a  b\r\n", "-ERR a  b\r\n"),
+            (Reply::Number(7), ":7\r\n", ":7\r\n"),
+            (Reply::text("é"), "$2\r\né\r\n", "$2\r\né\r\n"),
+            (Reply::Null, "$-1\r\n", "_\r\n"),
+            (big, "$20\r\n18446744073709551615\r\n", "(18446744073709551615\r\n"),
+            (
+                map,
+                "*4\r\n$1\r\na\r\n:1\r\n$1\r\nb\r\n*1\r\n$-1\r\n",
+                "%2\r\n$1\r\na\r\n:1\r\n$1\r\nb\r\n*1\r\n_\r\n",
+            ),
+        ] {
+            assert_eq!(written(&reply, Version::Two), two);
+            assert_eq!(written(&reply, Version::Three), three);
+        }
+    }
+}

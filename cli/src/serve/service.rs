@@ -1,0 +1,189 @@
+//! What both protocols do: IDs of a generator, without blocking the threads that serve connections.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use polyflake::{ErrorCode, Layout, Number};
+use prometheus_client::metrics::counter::Counter;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::auth::Token;
+use super::config::{Limits, Named};
+use super::error::Error;
+use super::generators::{Generator, Ids, SNOWFLAKE};
+use super::metrics::Metrics;
+
+/// How many calls to one generator may wait for its store at a time: each takes a thread.
+const WAITING: usize = 16;
+/// How long one more waits for its turn.
+const LONGEST_TURN: Duration = Duration::from_secs(10);
+
+/// All that connections share.
+pub(crate) struct Service {
+    generators: BTreeMap<String, Entry>,
+    pub(crate) limits: Limits,
+    pub(crate) token: Token,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Of IDs to decode.
+    pub(crate) layout: Layout,
+    is_ending: AtomicBool,
+}
+
+struct Entry {
+    generator: Arc<dyn Generator>,
+    turns: Arc<Semaphore>,
+    issued: Counter,
+}
+
+impl Service {
+    pub(crate) fn new(generators: Vec<Named>, limits: Limits, token: Token) -> Self {
+        let metrics = Metrics::new();
+        let generators: BTreeMap<_, _> = generators
+            .into_iter()
+            .map(|(name, generator)| {
+                let issued = metrics.issued(&name);
+                let turns = Arc::new(Semaphore::new(WAITING));
+                (name, Entry { generator: Arc::from(generator), turns, issued })
+            })
+            .collect();
+        let mut in_order = generators.get(SNOWFLAKE).into_iter().chain(generators.values());
+        let layout = in_order.find_map(|entry| entry.generator.layout()).unwrap_or_default();
+        Self { generators, limits, token, metrics, layout, is_ending: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.generators.keys().map(String::as_str)
+    }
+
+    /// Whether it is there, and gives Snowflakes.
+    pub(crate) fn has_snowflakes(&self, name: &str) -> bool {
+        self.generators.get(name).is_some_and(|entry| entry.generator.layout().is_some())
+    }
+
+    /// `n` IDs, where `n` is as the client gave it.
+    pub(crate) async fn ids(&self, name: &str, n: Number) -> Result<Ids, Error> {
+        let entry = self.entry(name)?;
+        let result = match self.count(n) {
+            Ok(n) => entry.ids(n).await,
+            Err(error) => Err(error),
+        };
+        self.counted(entry, name, result, Ids::len)
+    }
+
+    /// The last of `n` numbers that follow each other.
+    pub(crate) async fn block(&self, name: &str, n: Number) -> Result<u64, Error> {
+        let entry = self.entry(name)?;
+        let n = match self.count(n) {
+            Ok(n) => n,
+            Err(error) => return self.counted(entry, name, Err(error), |_| 0),
+        };
+        let result = match entry.generator.try_block(n) {
+            Ok(Some(last)) => Ok(last),
+            Ok(None) => entry.wait(move |generator| generator.block(n)).await,
+            Err(error) => Err(error),
+        };
+        self.counted(entry, name, result, |_| n)
+    }
+
+    /// The next number of a key.
+    pub(crate) async fn of_key(&self, name: &str, key: &str) -> Result<u64, Error> {
+        let entry = self.entry(name)?;
+        let result = match entry.generator.try_of_key(key) {
+            Ok(Some(number)) => Ok(number),
+            Ok(None) => {
+                let key = key.to_owned();
+                entry.wait(move |generator| generator.of_key(&key)).await
+            }
+            Err(error) => Err(error),
+        };
+        self.counted(entry, name, result, |_| 1)
+    }
+
+    /// Why it is not ready.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        if self.is_ending.load(Ordering::Relaxed) {
+            return Some("the server ends".into());
+        }
+        let trouble = |(name, entry): (&String, &Entry)| {
+            entry.generator.trouble().map(|trouble| format!("{name}: {trouble}"))
+        };
+        self.generators.iter().find_map(trouble)
+    }
+
+    pub(crate) fn metrics_text(&self) -> String {
+        let all = self.generators.iter().map(|(name, entry)| (name.as_str(), &*entry.generator));
+        self.metrics.text(all, self.trouble().is_none())
+    }
+
+    /// Nobody is to come any more.
+    pub(crate) fn end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives back what the generators hold. It waits for their stores.
+    pub(crate) fn close(&self) {
+        self.generators.values().for_each(|entry| entry.generator.close());
+    }
+
+    fn entry(&self, name: &str) -> Result<&Entry, Error> {
+        self.generators.get(name).ok_or_else(|| {
+            // Not counted by its name, which is the client's: there would be no end of them.
+            self.metrics.failed("", super::error::UNKNOWN_GENERATOR);
+            let names: Vec<_> = self.names().collect();
+            let name = crate::reading::shortened(name);
+            Error::unknown_generator(format!(
+                "no generator is called `{name}`; there are {}",
+                names.join(", ")
+            ))
+        })
+    }
+
+    fn count(&self, n: Number) -> Result<usize, Error> {
+        let n = n.in_range("n", 1, self.limits.n)?;
+        Ok(usize::try_from(n).unwrap_or(usize::MAX))
+    }
+
+    fn counted<T>(
+        &self,
+        entry: &Entry,
+        name: &str,
+        result: Result<T, Error>,
+        count: impl FnOnce(&T) -> usize,
+    ) -> Result<T, Error> {
+        match &result {
+            Ok(given) => drop(entry.issued.inc_by(count(given) as u64)),
+            Err(error) => self.metrics.failed(name, error.name()),
+        }
+        result
+    }
+}
+
+impl Entry {
+    async fn ids(&self, n: usize) -> Result<Ids, Error> {
+        let first = self.generator.try_ids(n)?;
+        let Some(more) = n.checked_sub(first.len()).filter(|&more| more > 0) else { return Ok(first) };
+        let more = self.wait(move |generator| generator.ids(more)).await?;
+        Ok(first.followed_by(more))
+    }
+
+    /// What may wait, on a thread that may.
+    async fn wait<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&dyn Generator) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let busy =
+            || Error::of(ErrorCode::CounterUnavailable, "too many requests wait for the store already");
+        let turn = timeout(LONGEST_TURN, Arc::clone(&self.turns).acquire_owned()).await;
+        let turn = turn.ok().and_then(Result::ok).ok_or_else(busy)?;
+        let generator = Arc::clone(&self.generator);
+        let called = tokio::task::spawn_blocking(move || {
+            let result = call(&*generator);
+            drop(turn);
+            result
+        });
+        called.await.unwrap_or_else(|_| Err(Error::of(ErrorCode::Internal, "the generator panicked")))
+    }
+}

@@ -1,0 +1,172 @@
+//! Clients that mean no good, or cannot do better.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use super::super::{has, json};
+use super::{Server, http, redis};
+
+#[test]
+fn what_is_no_command_ends_only_its_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &["--counter", "orders"]);
+    let resp = server.resp.unwrap();
+    let nested = b"*1\r\n".repeat(10_000);
+    let endless = vec![b'x'; 100_000];
+    let large = [&b"*2\r\n$4\r\nECHO\r\n$70000\r\n"[..], &vec![b'x'; 70_000], b"\r\n"].concat();
+    for (bytes, part) in [
+        (&b"*x\r\n"[..], "invalid multibulk length"),
+        (b"*1000000000\r\n", "at most 64 words"),
+        (b"*1\r\n$-5\r\n", "invalid bulk length"),
+        (b"*1\r\n$9999999999999999999999\r\n", "invalid bulk length"),
+        (b"*1\r\n:1\r\n", "expected '$'"),
+        (b"*1\r\n\x00\r\n", "expected '$', got '\\x00'"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nINCR orders\r\n", "no server of HTTP"),
+        (b"POST / HTTP/1.1\r\n\r\nINCR orders\r\n", "no server of HTTP"),
+        (&nested, "expected '$'"),
+        (&endless, "at most 65536 bytes"),
+        (&large, "at most 65536 bytes"),
+    ] {
+        let answer = String::from_utf8(Server::raw(resp, bytes)).unwrap();
+        // Where it had not read all, the system may have thrown the answer away.
+        assert!(answer.contains(part) || (answer.is_empty() && bytes.len() > 50_000), "{part}: {answer}");
+    }
+    // What is odd but right.
+    let typed = Server::raw(resp, b"\r\n  PING  \r\n*0\r\n*1\r\n$4\r\nPING\r\nQUIT\r\nPING\r\n");
+    assert_eq!(String::from_utf8(typed).unwrap(), "+PONG\r\n+PONG\r\n+OK\r\n");
+    let not_utf8 = Server::raw(resp, b"*2\r\n$4\r\nINCR\r\n$2\r\n\xff\xfe\r\nQUIT\r\n");
+    has(&String::from_utf8(not_utf8).unwrap(), &["-ERR", "UTF-8", "+OK"]);
+
+    for bytes in [
+        &b"\r\n\r\n\r\n"[..],
+        b"GET /v1/ids/orders\r\n\r\n",
+        b"GET /v1/ids/orders HTTP/9.9\r\n\r\n",
+        b"GET /v1/ids/orders HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"\x16\x03\x01\x02\x00",
+        &[b"GET /v1/ids/orders?n=".to_vec(), vec![b'9'; 200_000], b" HTTP/1.1\r\n\r\n".to_vec()].concat(),
+    ] {
+        let mut stream = TcpStream::connect(server.http.unwrap()).unwrap();
+        let _ = stream.write_all(bytes);
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(!answer.contains(" 200 "), "{answer}");
+    }
+    assert_eq!(server.ids("/v1/ids/orders?format=text"), [1]);
+}
+
+#[test]
+fn nobody_without_the_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "hunter2\n").unwrap();
+    let server =
+        Server::in_folder(folder.path(), &["--counter", "orders", "--token-file", token.to_str().unwrap()]);
+    let get = |path: &str, header: Option<&str>| {
+        let request = http().get(server.url(path));
+        let request = match header {
+            Some(header) => request.header("Authorization", header),
+            None => request,
+        };
+        request.call().unwrap()
+    };
+    for path in [
+        "/v1/ids/orders",
+        "/v1/ids/other",
+        "/v1/decode/1",
+        "/api/segment/get/orders",
+        "/api/snowflake/get/x",
+        "/metrics",
+    ] {
+        for header in
+            [None, Some("Bearer"), Some("Bearer hunter"), Some("Bearer hunter22"), Some("Basic hunter2")]
+        {
+            let mut response = get(path, header);
+            assert_eq!(response.status(), 401, "{path} {header:?}");
+            assert_eq!(response.headers()["www-authenticate"], "Bearer");
+            let body = response.body_mut().read_to_string().unwrap();
+            assert_eq!(json(&body)["error"], "unauthorized");
+        }
+    }
+    for path in ["/healthz", "/readyz", "/"] {
+        assert_eq!(get(path, None).status(), 200, "{path}");
+    }
+    let resp = server.resp.unwrap();
+    for commands in [
+        "INCR orders",
+        "AUTH hunter\r\nINCR orders",
+        "AUTH user hunter22\r\nINCR orders",
+        "HELLO 3\r\nPF.NEXT orders",
+        "HELLO 3 AUTH default wrong\r\nPF.NEXT orders",
+        "AUTH hunter2\r\nAUTH wrong\r\nINCR orders",
+        "AUTH hunter2\r\nRESET\r\nINCR orders",
+        "INFO\r\nCLIENT GETNAME\r\nCOMMAND",
+    ] {
+        let answer = Server::raw(resp, format!("{commands}\r\nQUIT\r\n").as_bytes());
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.contains("-NOAUTH ") && !answer.contains(':'), "{commands}: {answer}");
+    }
+    // Who has it.
+    let mut given = get("/v1/ids/orders?format=text", Some("Bearer hunter2"));
+    assert_eq!(given.body_mut().read_to_string().unwrap(), "1\n");
+    let client = ::redis::Client::open(format!("redis://:hunter2@{resp}/?protocol=resp3")).unwrap();
+    let second: u64 =
+        ::redis::cmd("INCR").arg("orders").query(&mut client.get_connection().unwrap()).unwrap();
+    assert_eq!(second, 2);
+    let third = Server::raw(resp, b"HELLO 2 AUTH default hunter2 SETNAME x\r\nINCR orders\r\nQUIT\r\n");
+    assert!(String::from_utf8(third).unwrap().ends_with(":3\r\n+OK\r\n"));
+    let (_, log) = server.terminate();
+    assert!(!log.contains("hunter"), "{log}");
+}
+
+#[test]
+fn more_connections_than_may_be_wait_for_one_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &["--max-connections", "2"]);
+    let address = server.resp.unwrap();
+    let ping = |stream: &mut TcpStream| {
+        stream.write_all(b"PING\r\n").unwrap();
+        let mut answer = [0; 7];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"+PONG\r\n");
+    };
+    let mut first = TcpStream::connect(address).unwrap();
+    let mut second = TcpStream::connect(address).unwrap();
+    ping(&mut first);
+    ping(&mut second);
+    let mut third = TcpStream::connect(address).unwrap();
+    third.write_all(b"PING\r\n").unwrap();
+    third.set_nonblocking(true).unwrap();
+    assert!(third.read(&mut [0; 7]).is_err());
+    drop(first);
+    third.set_nonblocking(false).unwrap();
+    let mut answer = [0; 7];
+    third.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"+PONG\r\n");
+    ping(&mut second);
+}
+
+#[test]
+fn connections_that_do_nothing_are_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &["--idle", "1"]);
+    // It returns once the server closes.
+    let (http, resp) = (server.http.unwrap(), server.resp.unwrap());
+    for (address, bytes) in [
+        (resp, &b""[..]),
+        (resp, b"*2\r\n$4\r\nINCR\r\n"),
+        (http, b""),
+        (http, b"GET /healthz HTTP/1.1\r\n"),
+        (http, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"),
+    ] {
+        Server::raw(address, bytes);
+    }
+    // A command that never becomes whole, however often some of it comes.
+    let mut slow = TcpStream::connect(resp).unwrap();
+    slow.write_all(b"*2\r\n$4\r\nINCR\r\n$50000\r\n").unwrap();
+    while slow.write_all(b"x").is_ok() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let _: u64 = ::redis::cmd("INCR").arg("snowflake").query(&mut redis(&server, "")).unwrap();
+}

@@ -1,0 +1,123 @@
+//! Requests of HTTP.
+
+use super::super::{has, json};
+use super::{Server, http};
+
+fn ids(text: &str) -> Vec<String> {
+    let found = json(text);
+    found["ids"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn ids_in_each_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = ["--counter", "orders", "--uuid", "random=4", "--uuid", "sorted=7", "--object-id", "object"];
+    let server = Server::in_folder(folder.path(), &[&all[..], &["--sequences", "inbox"]].concat());
+
+    // Snowflakes, which wait for the clock where one tick has too few.
+    let first = ids(&server.ok("/v1/ids/snowflake"));
+    let more = server.ids("/v1/ids/snowflake?n=10000&format=text");
+    assert_eq!((first.len(), more.len()), (1, 10_000));
+    assert!(more.is_sorted_by(|a, b| a < b) && first[0].parse::<u64>().unwrap() < more[0]);
+    let decoded = json(&server.ok(&format!("/v1/decode/{}", first[0])));
+    let printed = super::super::prints(&["decode", "--json", &first[0]]);
+    assert_eq!(decoded, json(&printed));
+    let with_layout = json(&server.ok("/v1/decode/175928847299117063?layout=discord"));
+    assert_eq!(with_layout["time"], "2016-04-30T11:18:25.796Z");
+
+    // Counters, in every form.
+    assert_eq!(ids(&server.ok("/v1/ids/orders?n=3")), ["1", "2", "3"]);
+    let accept = |accept: &str| {
+        let mut response =
+            http().get(server.url("/v1/ids/orders?n=2")).header("Accept", accept).call().unwrap();
+        let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+        let (kind, cache) = (header("content-type"), header("cache-control"));
+        assert_eq!(cache, "no-store");
+        (kind, response.body_mut().read_to_vec().unwrap())
+    };
+    assert_eq!(accept("text/plain"), ("text/plain; charset=utf-8".into(), b"4\n5\n".to_vec()));
+    let bytes = [0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 7].to_vec();
+    assert_eq!(accept("application/octet-stream"), ("application/octet-stream".into(), bytes));
+    assert_eq!(accept("application/json, */*").1, b"{\"ids\":[\"8\",\"9\"]}\n");
+
+    // Keys.
+    for (key, number) in [("alice", "1"), ("alice", "2"), ("bob", "1"), ("%C3%BC%20%26", "1")] {
+        assert_eq!(ids(&server.ok(&format!("/v1/ids/inbox?key={key}"))), [number], "{key}");
+    }
+
+    // What is no number.
+    for (name, version) in [("random", '4'), ("sorted", '7')] {
+        let found = ids(&server.ok(&format!("/v1/ids/{name}?n=100")));
+        let are_new = |(a, b): (&String, &String)| a != b && (version == '4' || a < b);
+        assert!(found.iter().zip(&found[1..]).all(are_new), "{found:?}");
+        assert!(found.iter().all(|id| id.len() == 36 && id.chars().nth(14) == Some(version)), "{found:?}");
+    }
+    let objects = ids(&server.ok("/v1/ids/object?n=2"));
+    has(&super::super::prints(&["inspect", &objects[0]]), &["ObjectId"]);
+    let mut bytes = http().get(server.url("/v1/ids/object?n=3&format=bytes")).call().unwrap();
+    assert_eq!(bytes.body_mut().read_to_vec().unwrap().len(), 36);
+}
+
+#[test]
+fn what_operators_browsers_and_clients_of_leaf_ask() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &["--counter", "leaf-segment-test"]);
+    assert_eq!(server.ok("/healthz"), "ok\n");
+    assert_eq!(server.ok("/readyz"), "ready\n");
+    assert!(server.ok("/").starts_with("<!"));
+    assert_eq!(server.ok("/api/segment/get/leaf-segment-test"), "1");
+    let ids: Vec<u64> = (0..2).map(|_| server.ok("/api/snowflake/get/any").parse().unwrap()).collect();
+    assert!(ids[0] < ids[1]);
+    let metrics = server.ok("/metrics");
+    for line in [
+        "polyflake_ids_total{name=\"snowflake\"} 2",
+        "polyflake_ids_total{name=\"leaf-segment-test\"} 1",
+        "polyflake_generator{name=\"snowflake\",fact=\"lease_held\"} 1.0",
+        "polyflake_generator{name=\"leaf-segment-test\",fact=\"in_hand\"}",
+        "polyflake_ready 1",
+        "# EOF",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+}
+
+#[test]
+fn what_cannot_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = ["--counter", "orders", "--sequences", "inbox", "--uuid", "ids=4"];
+    let server = Server::in_folder(folder.path(), &all);
+    for (path, status, error, part) in [
+        ("/v1/ids/orders?n=0", 400, "invalid_option", "n is 0"),
+        ("/v1/ids/orders?n=-1", 400, "invalid_option", "n is -1"),
+        ("/v1/ids/orders?n=1152921504606846976", 400, "invalid_option", "n is 1152921504606846976"),
+        ("/v1/ids/orders?n=10001", 400, "invalid_option", "from 1 to 10000"),
+        ("/v1/ids/ids?n=10001", 400, "invalid_option", "from 1 to 10000"),
+        ("/v1/ids/orders?n=", 400, "invalid_option", "n is"),
+        ("/v1/ids/orders?n=1e3", 400, "invalid_option", "1e3"),
+        ("/v1/ids/orders?format=xml", 400, "invalid_option", "format is `xml`"),
+        ("/v1/ids/orders?key=alice", 400, "invalid_option", "no keys"),
+        ("/v1/ids/inbox", 400, "invalid_option", "key"),
+        ("/v1/ids/inbox?key=a&n=2", 400, "invalid_option", "without n"),
+        ("/v1/ids/other", 404, "unknown_generator", "inbox, orders, snowflake"),
+        ("/v1/ids/a%22b", 404, "unknown_generator", "`a\\\"b`"),
+        ("/api/segment/get/other", 404, "unknown_generator", "other"),
+        ("/v1/decode/x", 400, "invalid_id", "position 1"),
+        ("/v1/decode/99999999999999999999", 400, "invalid_id", ""),
+        ("/v1/decode/1?layout=none", 400, "unknown_layout", ""),
+        ("/other", 404, "not_found", ""),
+        ("/v1/ids", 404, "not_found", ""),
+        ("/../../etc/passwd", 404, "not_found", ""),
+    ] {
+        let (found, body) = server.get(path);
+        assert_eq!(found, status, "{path}: {body}");
+        let said = json(&body);
+        assert_eq!(said["error"], error, "{path}");
+        assert!(said["message"].as_str().unwrap().contains(part), "{path}: {body}");
+    }
+    let posted = http().post(server.url("/v1/ids/orders")).send("n=3").unwrap();
+    assert_eq!(posted.status(), 413);
+    let posted = http().post(server.url("/v1/ids/orders")).send_empty().unwrap();
+    assert_eq!(posted.status(), 405);
+    // None of these took a number.
+    assert_eq!(server.ids("/v1/ids/orders?format=text"), [1]);
+}

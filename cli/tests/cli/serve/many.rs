@@ -1,0 +1,161 @@
+//! Several servers, and what becomes of leases.
+
+use std::collections::HashSet;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::super::servers::redis::Redis;
+use super::super::{json, prints};
+use super::{Server, redis};
+
+#[test]
+fn two_servers_give_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    two(&format!("sqlite://{}/shared.db", folder.path().display()));
+}
+
+#[test]
+fn two_servers_on_a_redis_give_nothing_twice() {
+    let store = Redis::new();
+    two(&format!("{}?init=yes", store.url()));
+}
+
+/// Two servers, clients of both at once, and one that is killed and begins again.
+fn two(lease: &str) {
+    let begin = || Server::new(&["--lease", lease, "--counter", "orders"]);
+    let servers = [begin(), begin()];
+    let mut all = clients(&servers);
+    let [first, second] = servers;
+    first.signal(Signal::KILL);
+    drop(first.ended());
+    let servers = [begin(), second];
+    for (kind, more) in all.iter_mut().zip(clients(&servers)) {
+        kind.extend(more);
+    }
+    for numbers in all {
+        let count = numbers.len();
+        assert_eq!(numbers.into_iter().collect::<HashSet<_>>().len(), count);
+    }
+}
+
+/// What ten clients get: Snowflakes and numbers.
+fn clients(servers: &[Server; 2]) -> [Vec<u64>; 2] {
+    let client = |n: usize| {
+        let server = &servers[n % 2];
+        let mut got = [Vec::new(), Vec::new()];
+        let mut connection = redis(server, "");
+        for (numbers, name) in got.iter_mut().zip(["snowflake", "orders"]) {
+            numbers.extend(server.ids(&format!("/v1/ids/{name}?n=500&format=text")));
+            for _ in 0..50 {
+                numbers.push(redis::cmd("INCR").arg(name).query::<u64>(&mut connection).unwrap());
+            }
+        }
+        // A block is one run, which nobody else has any of.
+        let last: u64 = redis::cmd("INCRBY").arg("orders").arg(20).query(&mut connection).unwrap();
+        got[1].extend(last - 19..=last);
+        got
+    };
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..10).map(|n| scope.spawn(move || client(n))).collect();
+        let mut all = [Vec::new(), Vec::new()];
+        for of_client in clients {
+            for (kind, numbers) in all.iter_mut().zip(of_client.join().unwrap()) {
+                kind.extend(numbers);
+            }
+        }
+        all
+    })
+}
+
+#[test]
+fn the_end_serves_what_came_and_gives_the_lease_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &["--counter", "orders", "--sequences", "inbox"]);
+    let held = |url: &str| {
+        let text = prints(&["leases", url, "--json"]);
+        let nodes = json(text.lines().next().unwrap())["nodes"].clone();
+        nodes.as_array().unwrap().iter().filter(|node| node["state"] == "held").count()
+    };
+    let url = format!("sqlite://{}/leases.db", folder.path().display());
+    assert_eq!(server.ids("/v1/ids/orders?n=3&format=text"), [1, 2, 3]);
+    assert_eq!(held(&url), 1);
+    // Connections that are open do not hold it up.
+    let mut idle =
+        [server.http.unwrap(), server.resp.unwrap()].map(|address| TcpStream::connect(address).unwrap());
+    idle[1].write_all(b"PING\r\n").unwrap();
+    idle[1].read_exact(&mut [0; 7]).unwrap();
+    let (status, log) = server.terminate();
+    assert!(status.success(), "{log}");
+    assert!(log.contains("ended"), "{log}");
+    for stream in &mut idle {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        assert!(rest.is_empty());
+    }
+    assert_eq!(held(&url), 0);
+    // Numbers in hand were given back.
+    let next = Server::in_folder(folder.path(), &["--counter", "orders"]);
+    assert_eq!(next.ids("/v1/ids/orders?format=text"), [4]);
+}
+
+#[test]
+fn one_of_two_servers_gives_sequences_and_the_other_stands_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = || Server::in_folder(folder.path(), &["--sequences", "inbox"]);
+    let first = begin();
+    assert_eq!(first.ids("/v1/ids/inbox?key=alice&format=text"), [1]);
+    let second = begin();
+    let (status, body) = second.get("/v1/ids/inbox?key=alice");
+    assert_eq!((status, json(&body)["error"].as_str()), (503, Some("lease_unavailable")));
+    // What needs no such lease it gives, and it is ready.
+    assert_eq!((second.get("/v1/ids/snowflake").0, second.get("/readyz").0), (200, 200));
+    assert!(first.terminate().0.success());
+    let number = loop {
+        let (status, body) = second.get("/v1/ids/inbox?key=alice&format=text");
+        if status == 200 {
+            break body.trim().parse::<u64>().unwrap();
+        }
+    };
+    assert!(number > 1);
+}
+
+#[test]
+fn a_signal_ends_it_while_it_waits_for_a_store() {
+    let mut child = super::server::command()
+        .args(["--http", "127.0.0.1:0", "--lease", "redis://127.0.0.1:1/0?ttl=1h"])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("store_unreachable") {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0);
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn it_is_not_ready_while_its_lease_is_lost() {
+    let mut store = Redis::new();
+    let lease = format!("{}?init=yes&ttl=3s", store.url());
+    let server = Server::new(&["--lease", &lease]);
+    assert_eq!(server.get("/readyz").0, 200);
+    store.server.kill();
+    // It goes on up to the bound.
+    let mut answer = server.get("/readyz");
+    while answer.0 == 200 {
+        thread::sleep(std::time::Duration::from_millis(100));
+        answer = server.get("/readyz");
+    }
+    assert_eq!((answer.0, json(&answer.1)["error"].as_str()), (503, Some("not_ready")));
+    let (status, body) = server.get("/v1/ids/snowflake");
+    assert_eq!((status, json(&body)["error"].as_str()), (503, Some("lease_lost")));
+    assert_eq!(server.get("/healthz").0, 200);
+    // Others go on where the store is not needed.
+    assert_eq!(server.get("/v1/decode/1541815603606036480").0, 200);
+}

@@ -1,0 +1,40 @@
+//! A program with a kind of generators of its own: `examples/custom-generator`.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::super::has;
+use super::Server;
+use super::server::of;
+
+/// Where cargo has put it.
+fn program() -> PathBuf {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "-q", "--locked", "-p", "polyflake-cli", "--example", "custom-generator"])
+        .status()
+        .unwrap();
+    assert!(built.success());
+    let folder = PathBuf::from(assert_cmd::cargo::cargo_bin!("polyflake"));
+    folder.parent().unwrap().join("examples/custom-generator")
+}
+
+#[test]
+fn a_kind_of_ones_own() {
+    let (program, folder) = (program(), tempfile::tempdir().unwrap());
+    let config = folder.path().join("config.toml");
+    let write = |prefix: &str| {
+        let text = format!("[generators.orders]\nkind = \"prefixed\"\nprefix = \"{prefix}\"\n");
+        std::fs::write(&config, text).unwrap();
+    };
+    write("DE-");
+    let mut command = of(&program);
+    command.args(["--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--config"]).arg(&config);
+    let server = Server::start(&mut command);
+    assert_eq!(server.ok("/v1/ids/orders?n=2&format=text"), "DE-17\nDE-24\n");
+    let answer = Server::raw(server.resp.unwrap(), b"PF.NEXT orders\r\nINCR orders\r\nQUIT\r\n");
+    has(&String::from_utf8(answer).unwrap(), &["$5\r\nDE-31\r\n", "-ERR", "no numbers", "+OK"]);
+    write("much too long");
+    let output = of(&program).arg("--config").arg(&config).output().unwrap();
+    assert_eq!(output.status.code(), Some(14));
+    has(&super::super::stderr(&output), &["line 3: generators.orders.prefix: it takes at most 8"]);
+}

@@ -1,0 +1,41 @@
+//! docs/service.md: its examples print what it says, and it shows the files of `deploy/`.
+
+use super::super::page::{are_like, examples, read, run};
+use super::super::{fails, prints};
+use super::Server;
+
+#[test]
+fn the_examples_print_what_the_page_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &["--counter", "orders", "--sequences", "inbox"]);
+    let http = format!("//{}/", server.http.unwrap());
+    let resp = format!("-p {} ", server.resp.unwrap().port());
+    let examples = examples(&read("../docs/service.md"));
+    assert!(examples.len() > 10);
+    for (command, said) in examples {
+        let here = command.replace("//127.0.0.1:8080/", &http).replace("-p 6380 ", &resp);
+        assert_ne!(here, command);
+        let output = run(&here, folder.path());
+        let printed = super::super::stdout(&output) + &super::super::stderr(&output);
+        assert!(are_like(&printed, &said), "$ {command}\n{printed}\nand the page says\n{said}");
+    }
+}
+
+#[test]
+fn the_files_to_deploy_are_on_the_page() {
+    let page = read("../docs/service.md");
+    for file in ["polyflake.toml", "polyflake.service", "Dockerfile", "kubernetes.yaml"] {
+        let text = read(&format!("deploy/{file}"));
+        assert!(page.contains(&format!("\n{}\n```\n", text.trim_end())), "{file}");
+    }
+    // Every flag of the page is one, and the file has every key right: what it names is not here.
+    let help = prints(&["serve", "--help"]);
+    let (text, _) = page.split_once("## systemd").unwrap();
+    for flag in text.split(['`', ' ', '[', ']', ',']).filter(|word| word.starts_with("--")) {
+        let flag = flag.split('=').next().unwrap();
+        assert!(help.contains(flag) || flag == "--json", "{flag}");
+    }
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/polyflake.toml");
+    let said = fails(&["serve", "--config", config], 1);
+    assert!(said.contains("io: /etc/polyflake/token"), "{said}");
+}

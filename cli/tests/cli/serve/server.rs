@@ -1,0 +1,137 @@
+//! A server on free ports, and clients for it.
+
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A server that has begun, and ends with the test.
+pub(super) struct Server {
+    child: Child,
+    pub(super) http: Option<SocketAddr>,
+    pub(super) resp: Option<SocketAddr>,
+    log: Option<JoinHandle<String>>,
+}
+
+impl Server {
+    /// With HTTP and RESP.
+    pub(super) fn new(arguments: &[&str]) -> Self {
+        let both = ["--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"];
+        Self::start(command().args(both).args(arguments))
+    }
+
+    /// With a store in this folder.
+    pub(super) fn in_folder(folder: &Path, arguments: &[&str]) -> Self {
+        // Nobody was there before, so nobody waits.
+        let lease = format!("sqlite://{}/leases.db?init=yes", folder.display());
+        Self::new(&[&["--lease", &*lease], arguments].concat())
+    }
+
+    pub(super) fn start(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let mut server = Self { child, http: None, resp: None, log: None };
+        let mut log = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "it does not begin: {log}");
+            log.push_str(&line);
+            let Ok(said) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
+            let address = || said["address"].as_str().unwrap().parse().ok();
+            match (said["message"].as_str(), said["protocol"].as_str()) {
+                (Some("listening"), Some("http")) => server.http = address(),
+                (Some("listening"), Some("resp")) => server.resp = address(),
+                (Some("ready"), _) => break,
+                _ => {}
+            }
+        }
+        server.log = Some(std::thread::spawn(move || {
+            let _ = lines.read_to_string(&mut log);
+            log
+        }));
+        server
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.http.unwrap())
+    }
+
+    /// The status and the body.
+    pub(super) fn get(&self, path: &str) -> (u16, String) {
+        let mut response = http().get(self.url(path)).call().unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+    }
+
+    /// The body of an answer that is one.
+    pub(super) fn ok(&self, path: &str) -> String {
+        let (status, body) = self.get(path);
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    /// IDs as numbers.
+    pub(super) fn ids(&self, path: &str) -> Vec<u64> {
+        self.ok(path).lines().map(|line| line.parse().unwrap()).collect()
+    }
+
+    /// What it answers to these bytes, until it closes the connection.
+    pub(super) fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = TcpStream::connect(address).unwrap();
+        // It may close before it has read all.
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end, and returns its log.
+    pub(super) fn ended(mut self) -> (ExitStatus, String) {
+        let status = self.child.wait().unwrap();
+        (status, self.log.take().unwrap().join().unwrap())
+    }
+
+    pub(super) fn terminate(self) -> (ExitStatus, String) {
+        self.signal(Signal::TERM);
+        self.ended()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The command, without what the environment of the tests may say.
+pub(super) fn command() -> Command {
+    of(assert_cmd::cargo::cargo_bin!("polyflake"))
+}
+
+pub(super) fn of(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for name in ["POLYFLAKE_LAYOUT", "POLYFLAKE_LEASE", "POLYFLAKE_TOKEN", "STATE_DIRECTORY"] {
+        command.env_remove(name);
+    }
+    command.args(["serve", "--log", "json"]);
+    command
+}
+
+/// A client whose errors are answers too.
+pub(super) fn http() -> ureq::Agent {
+    ureq::Agent::config_builder().http_status_as_error(false).build().new_agent()
+}
+
+/// A client of Redis.
+pub(super) fn redis(server: &Server, rest: &str) -> redis::Connection {
+    let client = redis::Client::open(format!("redis://{}/{rest}", server.resp.unwrap())).unwrap();
+    client.get_connection().unwrap()
+}
