@@ -164,7 +164,10 @@ describe("sequences in SQLite", { skip: isWasm && "wasm has no sequences" }, () 
       await assert.rejects(inbox.nextIdsAsync(keys), TypeError);
     }
     for (const key of [2n ** 64n, -(2n ** 63n) - 1n, 2n ** 80n, -(2n ** 130n)]) {
-      const says = [`key is ${String(key).slice(0, 20)}`, "from -9223372036854775808 to 18446744073709551615"];
+      const says = [
+        `key is ${String(key).slice(0, 20)}`,
+        "from -9223372036854775808 to 18446744073709551615",
+      ];
       const error = fails(() => inbox.nextId(key), "INVALID_OPTION", ...says);
       assert.equal(error.number, 4);
       fails(() => inbox.nextIds(["alice", key]), "INVALID_OPTION", ...says);
