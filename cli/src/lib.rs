@@ -5,6 +5,7 @@
 mod commands;
 mod failure;
 mod output;
+mod parts;
 mod picture;
 mod question;
 mod reading;

@@ -17,7 +17,7 @@ use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use polyflake::{Decoded, ErrorCode, Format, Layout, Number};
+use polyflake::{ErrorCode, Format, Layout, Number};
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, UNKNOWN_GENERATOR};
@@ -26,8 +26,8 @@ use super::listen::{Protocol, Stream};
 use super::metrics;
 use super::service::Service;
 use super::shutdown::Ending;
+use crate::parts::Printer;
 use crate::reading::{read_id, shortened};
-use crate::when;
 
 type Shared = State<Arc<Service>>;
 
@@ -313,38 +313,19 @@ struct OfDecode {
 }
 
 /// What `polyflake decode --json` prints.
-#[derive(Serialize)]
-struct Parts {
-    id: String,
-    time: Option<String>,
-    timestamp_ms: u64,
-    ticks: u64,
-    node: u64,
-    fields: serde_json::Map<String, serde_json::Value>,
-    sequence: u64,
-}
-
 async fn decode(State(service): Shared, Path(id): Path<String>, Query(wanted): Query<OfDecode>) -> Response {
-    let parts = || {
+    let decoded = || {
         let layout = wanted.layout.as_deref().map_or(Ok(service.layout), Layout::parse)?;
         let format: Format = wanted.text.as_deref().map_or(Ok(Format::Decimal), str::parse)?;
-        Ok::<_, polyflake::Error>(parts(&layout.decode(read_id(&id, format)?)?))
+        layout.decode(read_id(&id, format)?)
     };
-    match parts() {
-        Ok(parts) => ([(CONTENT_TYPE, JSON)], json(&parts)).into_response(),
+    match decoded() {
+        Ok(decoded) => {
+            let mut body = Vec::new();
+            Printer::default().json(&decoded, &mut body);
+            ([(CONTENT_TYPE, JSON)], body).into_response()
+        }
         Err(error) => Answer::from(error).into_response(),
-    }
-}
-
-fn parts(decoded: &Decoded) -> Parts {
-    Parts {
-        id: decoded.id().to_string(),
-        time: when::utc(decoded.timestamp_ms()),
-        timestamp_ms: decoded.timestamp_ms(),
-        ticks: decoded.ticks(),
-        node: decoded.node(),
-        fields: decoded.fields().map(|(name, value)| (name.to_owned(), value.into())).collect(),
-        sequence: decoded.sequence(),
     }
 }
 

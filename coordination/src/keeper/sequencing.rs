@@ -22,6 +22,9 @@ use crate::url::Address;
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// Until the store is asked for bounds again.
+const BOUNDS_AGAIN: Duration = Duration::from_millis(250);
+
 /// All node bits there are. (A database has no unsigned integers.)
 const NODE_BITS: u32 = 63;
 
@@ -141,15 +144,15 @@ impl Task {
 
     /// Until there is something to do.
     async fn pause(&self, deadline: Option<Instant>) {
-        let next = if self.is_loaded && self.shared.wants_more() {
-            self.next_lease.min(self.next_bounds)
-        } else {
-            self.next_lease
-        };
+        let next = if self.wants_bounds() { self.next_lease.min(self.next_bounds) } else { self.next_lease };
         let next = deadline.map_or(next, |deadline| next.min(deadline));
         let until = next.saturating_duration_since(Instant::now());
         let pause = self.shared.users.kept_for().map_or(until, |kept| kept.min(until));
         let _ = timeout(pause.max(Duration::from_millis(1)), self.shared.wake.notified()).await;
+    }
+
+    fn wants_bounds(&self) -> bool {
+        self.held.is_some() && (!self.is_loaded || self.shared.wants_more())
     }
 
     /// Does what is due. Returns why there is no lease or no record, if that was found.
@@ -160,10 +163,7 @@ impl Task {
             }
             self.failures = 0;
         }
-        if self.held.is_none()
-            || (self.is_loaded && !self.shared.wants_more())
-            || Instant::now() < self.next_bounds
-        {
+        if !self.wants_bounds() || Instant::now() < self.next_bounds {
             return None;
         }
         match self.move_bounds().await {
@@ -265,9 +265,7 @@ impl Task {
                     }
                 }
                 let bounds = self.shared.wanted(&before.bounds);
-                // Unlike any that was there. No record has 0.
-                let new =
-                    SequencesRecord { version: (random() >> 1).max(1), bounds, hash: before.hash.clone() };
+                let new = SequencesRecord { version: new_version(), bounds, hash: before.hash.clone() };
                 let expected = Some(before.version).filter(|&version| version > 0);
                 if store.put_sequences(name, expected, &new).await? {
                     return Ok((before, new));
@@ -367,10 +365,7 @@ impl Task {
 
     /// Why there is no later bound, for calls and the log.
     fn faulty(&mut self, fault: &Fault) -> Trouble {
-        self.next_bounds = Instant::now() + SHORTEST + Duration::from_millis(random() % 50);
-        if self.held.is_some() {
-            self.next_lease = self.next_lease.min(self.next_bounds.max(Instant::now() + SHORTEST));
-        }
+        self.next_bounds = Instant::now() + BOUNDS_AGAIN + Duration::from_millis(random() % 50);
         let address = &self.shared.address;
         let unavailable = ErrorCode::CounterUnavailable;
         match fault {
@@ -430,8 +425,7 @@ impl Task {
         let given = self.shared.end();
         let Some(held) = self.held.take() else { return };
         if let Some(known) = self.known.as_ref().filter(|_| self.is_loaded) {
-            let new =
-                SequencesRecord { version: (random() >> 1).max(1), hash: known.hash.clone(), bounds: given };
+            let new = SequencesRecord { version: new_version(), bounds: given, hash: known.hash.clone() };
             let _ = self
                 .until_answered(async |store| {
                     store
@@ -472,6 +466,11 @@ impl Task {
             }
         }
     }
+}
+
+/// Unlike any that was there. No record has 0, and databases have no unsigned integers.
+fn new_version() -> u64 {
+    (random() >> 1).max(1)
 }
 
 fn is_below(found: &SequencesRecord, known: &SequencesRecord) -> bool {
