@@ -39,6 +39,20 @@ impl Space {
         }
     }
 
+    /// The space in which the owners of a namespace's sequences have a node each: the hash of the name. It has no IDs.
+    #[must_use]
+    pub fn of_sequences(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            epoch_ms: 0,
+            tick_ms: 1,
+            timestamp_bits: 63,
+            timestamp_shift: 0,
+            sequence_bits: 0,
+            sequence_shift: 0,
+        }
+    }
+
     /// Reads what `Display` writes.
     #[must_use]
     pub fn parse(namespace: &str, text: &str) -> Option<Self> {

@@ -136,7 +136,13 @@ fn presets(space: &Space) -> Vec<&'static str> {
 
 fn text_of(space: &Space, listing: &Listing, difference_ms: u64) -> String {
     let now_ms = listing.now_ms;
-    let mut text = format!("{BOLD}{space}{BOLD:#}");
+    let is_of_sequences = *space == Space::of_sequences(&space.namespace);
+    let (title, of_one) = if is_of_sequences {
+        ("sequences, by the hashes of their names".into(), "name")
+    } else {
+        (space.to_string(), "node")
+    };
+    let mut text = format!("{BOLD}{title}{BOLD:#}");
     let names = presets(space);
     if !names.is_empty() {
         let _ = write!(text, "  {DIM}as {}{DIM:#}", names.join(", "));
@@ -164,7 +170,7 @@ fn text_of(space: &Space, listing: &Listing, difference_ms: u64) -> String {
     let mut nodes: Vec<_> = listing.nodes.iter().collect();
     nodes.sort_by_key(|node| node.node);
     if nodes.is_empty() {
-        text.push_str("  no node was leased\n");
+        let _ = writeln!(text, "  no {of_one} was leased");
         return text;
     }
     let held = nodes.iter().filter(|node| node.is_held(now_ms, difference_ms)).count();
@@ -187,12 +193,12 @@ fn text_of(space: &Space, listing: &Listing, difference_ms: u64) -> String {
         };
         let bound_ms = space.start_ms(node.reserved_until);
         // A bound that lies far ahead is what --reset is for.
-        let bound = if bound_ms > now_ms && !node.is_held(now_ms, difference_ms) {
+        let bound = if !is_of_sequences && bound_ms > now_ms && !node.is_held(now_ms, difference_ms) {
             format!("  {WARN}can issue from {}{WARN:#}", when::shown(bound_ms))
         } else {
             String::new()
         };
-        let _ = writeln!(text, "  node {BOLD}{:<6}{BOLD:#} {state}{bound}", node.node);
+        let _ = writeln!(text, "  {of_one} {BOLD}{:<6}{BOLD:#} {state}{bound}", node.node);
     }
     text
 }

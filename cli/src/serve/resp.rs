@@ -4,6 +4,7 @@ mod commands;
 mod frames;
 mod reply;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Buf as _, BytesMut};
@@ -86,9 +87,10 @@ impl Session {
                     return After::Close;
                 }
             };
-            if !args.is_empty() {
-                let words: Vec<&[u8]> =
-                    args.iter().map(|range| input.get(range.clone()).unwrap_or_default()).collect();
+            if let Some(reply) = self.incr(input, &args) {
+                reply.write(self.version(), output);
+            } else if !args.is_empty() {
+                let words: Vec<&[u8]> = args.iter().map(|range| word(input, range)).collect();
                 let (reply, after) = self.run(&words).await;
                 reply.write(self.version(), output);
                 if after == After::Close {
@@ -104,4 +106,17 @@ impl Session {
             }
         }
     }
+
+    /// Nearly all that clients ask, if it can be given at once: `INCR name`.
+    fn incr(&self, input: &[u8], args: &[Range<usize>]) -> Option<Reply> {
+        let [command, name] = args else { return None };
+        if !word(input, command).eq_ignore_ascii_case(b"incr") {
+            return None;
+        }
+        std::str::from_utf8(word(input, name)).ok().and_then(|name| self.next_at_once(name))
+    }
+}
+
+fn word<'a>(input: &'a [u8], range: &Range<usize>) -> &'a [u8] {
+    input.get(range.clone()).unwrap_or_default()
 }

@@ -73,6 +73,14 @@ impl Service {
         self.counted(entry, name, result, Ids::len)
     }
 
+    /// The next ID, if nothing has to be waited for and nothing is wrong: else [`block`](Self::block) says what.
+    pub(crate) fn next_at_once(&self, name: &str) -> Option<u64> {
+        let entry = self.generators.get(name)?;
+        let id = entry.generator.try_block(1).ok()??;
+        entry.issued.inc();
+        Some(id)
+    }
+
     /// The last of `n` numbers that follow each other.
     pub(crate) async fn block(&self, name: &str, n: Number) -> Result<u64, Error> {
         let entry = self.entry(name)?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use polyflake_coordination::Counter;
+use polyflake_coordination::{Counter, Sequences};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::servers::redis::Redis;
@@ -79,6 +79,16 @@ fn all(url: &str) {
     has(&fails(&["counters", shop, "--remove", "über"], 2), &["usage: Remove counter", "numbers repeat"]);
     has(&prints(&["counters", shop, "--remove", "über", "--yes"]), &["Done"]);
     has(&prints(&["counters", shop, "--remove", "über", "--yes"]), &["no such counter"]);
+
+    // Sequences have an owner. Theirs is the only space of this namespace.
+    let inboxes = format!("{url}?namespace=inboxes&label=owner&init=yes");
+    let inbox = Sequences::open("inbox", &inboxes).unwrap();
+    assert_eq!(inbox.next_id("alice").unwrap(), 1);
+    let said = prints(&["leases", &inboxes]);
+    has(&said, &["sequences, by the hashes of their names", "1 of 1", "name ", "by owner"]);
+    assert!(!said.contains("node"), "{said}");
+    inbox.close();
+
     for (change, part) in [
         (&["--raise", "orders", "0"][..], "number is 0"),
         (&["--raise", "orders", "-5"], "number is -5"),

@@ -64,15 +64,7 @@ enum Fault {
 fn terms(address: &Address, name: &str) -> Terms {
     let node = SequenceKey::from(name).hash() & node_mask();
     Terms {
-        space: Space {
-            namespace: address.namespace.clone(),
-            epoch_ms: 0,
-            tick_ms: 1,
-            timestamp_bits: 63,
-            timestamp_shift: 0,
-            sequence_bits: 0,
-            sequence_shift: 0,
-        },
+        space: Space::of_sequences(&address.namespace),
         nodes: Nodes { bits: NODE_BITS, fixed_mask: node_mask(), fixed_value: node, range: None },
         ttl_ms: address.ttl_ms,
         lead_ms: address.ttl_ms,

@@ -66,17 +66,17 @@ impl Session {
         self.service.limits.frame
     }
 
+    /// The next ID of a generator, for a client that may have it, where nothing has to be waited for.
+    pub(super) fn next_at_once(&self, name: &str) -> Option<Reply> {
+        let id = self.is_admitted.then(|| self.service.next_at_once(name))??;
+        self.service.metrics.resp().request();
+        Some(Reply::Number(id))
+    }
+
     /// Runs a command of at least one word.
     pub(super) async fn run(&mut self, words: &[&[u8]]) -> (Reply, After) {
         self.service.metrics.resp().request();
         let [command, arguments @ ..] = words else { return (Reply::Null, After::GoOn) };
-        if let ([name], true) = (arguments, self.is_admitted && command.eq_ignore_ascii_case(b"incr")) {
-            // What nearly all clients ask, without a text for each word.
-            if let Ok(name) = std::str::from_utf8(name) {
-                let done = self.block(name, Number::from(1_u64)).await;
-                return (done.unwrap_or_else(|error| error), After::GoOn);
-            }
-        }
         let command = String::from_utf8_lossy(command).to_ascii_lowercase();
         if command == "quit" {
             return (Reply::ok(), After::Close);

@@ -38,16 +38,18 @@ impl Reply {
 
     pub(super) fn write(&self, version: Version, out: &mut BytesMut) {
         match self {
+            // The same in both, and most replies.
+            Self::Number(number) if i64::try_from(*number).is_ok() => head(b':', *number, out),
             Self::List(items) => {
-                head('*', items.len(), out);
+                head(b'*', items.len() as u64, out);
                 for item in items {
                     item.write(version, out);
                 }
             }
             Self::Map(pairs) => {
                 match version {
-                    Version::Two => head('*', 2 * pairs.len(), out),
-                    Version::Three => head('%', pairs.len(), out),
+                    Version::Two => head(b'*', 2 * pairs.len() as u64, out),
+                    Version::Three => head(b'%', pairs.len() as u64, out),
                 }
                 for (name, value) in pairs {
                     Self::text(*name).write(version, out);
@@ -68,11 +70,8 @@ impl Reply {
         let frame = match self {
             Self::Simple(text) => Frame::SimpleString(text.as_bytes()),
             Self::Error(text) => Frame::Error(text),
-            Self::Number(number) => match i64::try_from(*number) {
-                Ok(number) => Frame::Integer(number),
-                // Clients read integers of 63 bits.
-                Err(_) => Frame::BulkString(digits.as_bytes()),
-            },
+            // Clients read integers of 63 bits.
+            Self::Number(_) => Frame::BulkString(digits.as_bytes()),
             Self::Text(text) => Frame::BulkString(text.as_bytes()),
             Self::Null | Self::List(_) | Self::Map(_) => Frame::Null,
         };
@@ -87,10 +86,7 @@ impl Reply {
         let frame = match self {
             Self::Simple(text) => Frame::SimpleString { data: text.as_bytes(), attributes },
             Self::Error(text) => Frame::SimpleError { data: text, attributes },
-            Self::Number(number) => match i64::try_from(*number) {
-                Ok(data) => Frame::Number { data, attributes },
-                Err(_) => Frame::BigNumber { data: digits.as_bytes(), attributes },
-            },
+            Self::Number(_) => Frame::BigNumber { data: digits.as_bytes(), attributes },
             Self::Text(text) => Frame::BlobString { data: text.as_bytes(), attributes },
             Self::Null | Self::List(_) | Self::Map(_) => Frame::Null,
         };
@@ -100,15 +96,17 @@ impl Reply {
     /// Of a number that no signed integer holds.
     fn digits(&self) -> String {
         match self {
-            Self::Number(number) if i64::try_from(*number).is_err() => number.to_string(),
+            Self::Number(number) => number.to_string(),
             _ => String::new(),
         }
     }
 }
 
-/// Of a list or a map.
-fn head(kind: char, count: usize, out: &mut BytesMut) {
-    out.extend_from_slice(format!("{kind}{count}\r\n").as_bytes());
+/// A number, or how many a list or a map has.
+fn head(kind: u8, number: u64, out: &mut BytesMut) {
+    out.extend_from_slice(&[kind]);
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    out.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]
