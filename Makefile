@@ -33,8 +33,8 @@ test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
 .PHONY: test-release
-test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases, the command installed
-	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync soak test-fuzz-longer test-miri test-python-longer test-cli-packages
+test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases, the command installed, the site
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync soak test-fuzz-longer test-miri test-python-longer test-cli-packages test-site
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is what it makes
@@ -180,6 +180,24 @@ test-browser: node-package inspector # the packed packages as users install them
 inspector: node-package ## the inspector page, to be served from any static host, in target/inspector/site
 	node inspector/build.mjs
 
+TYPEDOC := tools/site/node_modules/.package-lock.json
+
+$(TYPEDOC): tools/site/package-lock.json
+	@tools/need node nodejs npm npm
+	npm install --prefix tools/site --no-save --no-audit --no-fund
+	touch $@
+
+.PHONY: docs
+docs: $(VENV)/installed inspector $(TYPEDOC) ## the site, to be served from any static host, in target/site: guide, inspector, API pages
+	$(PYTHON) tools/site/build.py target/site \
+	  "$$(tools/cargo-tool mdbook 0.5.4 mdbook --no-default-features --features search)"
+
+.PHONY: test-site
+test-site: docs # every link and anchor of the site, and its pages in Chromium
+	@tools/need chromium chromium
+	HYPERLINK="$$(tools/cargo-tool hyperlink 0.3.2 hyperlink)" \
+	  node --test --test-reporter=./bindings-node/tests/reporter.js tools/site/test.mjs
+
 .PHONY: wasm-report
 wasm-report: node-package ## what the WebAssembly module is made of, and its size
 	bindings-wasm/report.sh
@@ -288,7 +306,7 @@ lock: ## pins the newest Python packages that tests/requirements.in allows
 
 .PHONY: clean
 clean: ## removes everything that was built
-	rm -rf target dist $(VENV) bindings-node/dist bindings-node/index.d.*ts bindings-node/node_modules benchmarks/node/node_modules
+	rm -rf target dist $(VENV) bindings-node/dist bindings-node/index.d.*ts bindings-node/node_modules benchmarks/node/node_modules tools/site/node_modules
 
 .PHONY: tools-ready
 tools-ready:

@@ -12,13 +12,14 @@ use crate::wait::ReleasesGil;
 
 /// Numbers that count up, each given once: 1, 2, 3 and so on. It is an iterator, and safe to share between threads.
 ///
-/// name: what the numbers are for: 1 to 100 characters.
-/// store: the address of a store that hands the numbers out in segments, such as "postgres://host/shop". Or a list of
-///     addresses, which share the numbers out: unique, but not ordered.
-/// start: the first number, where the store has no such counter yet: 1 to 2**63-1. Default: 1.
-/// step: how many numbers a segment has, 1 to 1000000000, or "auto" (the default): what lasts ten minutes, from 100 up
-///     to 1000000. With 1 the store is asked for each number, and numbers increase over all processes.
-/// max_wait_ms: the longest a call waits for the store. Default: 10000.
+/// Args:
+///     name: what the numbers are for: 1 to 100 characters.
+///     store: the address of a store that hands the numbers out in segments, such as "postgres://host/shop". Or a
+///         list of addresses, which share the numbers out: unique, but not ordered.
+///     start: the first number, where the store has no such counter yet: 1 to 2**63-1. Default: 1.
+///     step: how many numbers a segment has, 1 to 1000000000, or "auto" (the default): what lasts ten minutes, from
+///         100 up to 1000000. With 1 the store is asked for each number, and numbers increase over all processes.
+///     max_wait_ms: the longest a call waits for the store. Default: 10000.
 ///
 /// No number is given twice, by whichever process, as long as the store loses no write that it acknowledged. Each number
 /// is greater than every number that this process got before the call began (with one store). A process that ends without

@@ -96,8 +96,9 @@ impl PyLayout {
 
     /// Build an ID from a time, a node and a sequence number.
     ///
-    /// time: a datetime with a time zone, or an int of Unix ms; rounded down to its tick.
-    /// node: an int, a mapping of field to int, or None if the layout has no node field.
+    /// Args:
+    ///     time: a datetime with a time zone, or an int of Unix ms; rounded down to its tick.
+    ///     node: an int, a mapping of field to int, or None if the layout has no node field.
     ///
     /// Nothing prevents it from repeating an ID that was issued.
     ///

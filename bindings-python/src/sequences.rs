@@ -15,14 +15,15 @@ const PART: usize = 4096;
 /// A count for each of many keys: 1, 2, 3 and so on for "alice", and for "bob" the same. For the messages of an inbox, or
 /// the versions of a document. It is safe to share between threads.
 ///
-/// name: what the keys are: 1 to 100 characters.
-/// store: the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080". Others are told the label while this
-///     process gives the numbers.
-/// sections: how many bounds the store has, 1 to 16384. Each is shared by the keys of a section, and it cannot be
-///     changed later. Default: 1024.
-/// step: by how many numbers a bound is moved ahead: 1 to 1000000000. Default: 10000.
-/// max_keys: how many keys stay in memory, of at most 40 bytes each: 1 to 1000000000. Default: 1000000.
-/// max_wait_ms: the longest a call waits for the store: 0 to 4294967295. Default: 10000.
+/// Args:
+///     name: what the keys are: 1 to 100 characters.
+///     store: the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080". Others are told the label
+///         while this process gives the numbers.
+///     sections: how many bounds the store has, 1 to 16384. Each is shared by the keys of a section, and it cannot
+///         be changed later. Default: 1024.
+///     step: by how many numbers a bound is moved ahead: 1 to 1000000000. Default: 10000.
+///     max_keys: how many keys stay in memory, of at most 40 bytes each: 1 to 1000000000. Default: 1000000.
+///     max_wait_ms: the longest a call waits for the store: 0 to 4294967295. Default: 10000.
 ///
 /// A key is a str, or an int from -2**63 to 2**64-1: 5 and "5" are two keys. Its numbers increase, and none is given twice,
 /// by whichever process, as long as the store loses no write that it acknowledged. Numbers are skipped: by a key that left

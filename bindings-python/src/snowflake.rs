@@ -14,20 +14,21 @@ use crate::wait::ReleasesGil;
 
 /// Issues unique, time-ordered 64-bit IDs. It is an iterator, and safe to share between threads.
 ///
-/// layout: the name of a preset, the text of a layout, or a Layout. Default: "twitter".
-/// node: an int for all node bits, or a mapping of field to int. Required, unless the layout has no node
-///     field. No other process may use the same node at the same time, unless they share a state file.
-/// max_backward_ms: how far the clock may step back while IDs are still issued. Default: 1000.
-/// max_ahead_ms: how far IDs may run ahead of the clock to serve a burst. Default: 0.
-/// max_wait_ms: the longest that next_id waits, and a batch between two of its runs. Default: a tick + 1000.
-/// sequence_start: "spread" (the default) or "zero": the first sequence number of a fresh tick.
-/// clock: "system" (the default), "steady", or a callable that returns an int of Unix ms.
-/// state: the path of a file through which all processes of this host share the node. It is created if it does
-///     not exist. A Snowflake created before a fork then also works in the child.
-/// lease: the address of a store that leases the node, such as "redis://host/0": redis, postgres, mysql, etcd,
-///     zookeeper or sqlite.
-///     No two processes have one node then. The constructor waits for a free one without the GIL, for at most the
-///     address's wait. node narrows the choice: some of the fields, or all. It takes neither state nor a callable clock.
+/// Args:
+///     layout: the name of a preset, the text of a layout, or a Layout. Default: "twitter".
+///     node: an int for all node bits, or a mapping of field to int. Required, unless the layout has no node field.
+///         No other process may use the same node at the same time, unless they share a state file.
+///     max_backward_ms: how far the clock may step back while IDs are still issued. Default: 1000.
+///     max_ahead_ms: how far IDs may run ahead of the clock to serve a burst. Default: 0.
+///     max_wait_ms: the longest that next_id waits, and a batch between two of its runs. Default: a tick + 1000.
+///     sequence_start: "spread" (the default) or "zero": the first sequence number of a fresh tick.
+///     clock: "system" (the default), "steady", or a callable that returns an int of Unix ms.
+///     state: the path of a file through which all processes of this host share the node. It is created if it does
+///         not exist. A Snowflake created before a fork then also works in the child.
+///     lease: the address of a store that leases the node, such as "redis://host/0": redis, postgres, mysql, etcd,
+///         zookeeper or sqlite. No two processes have one node then. The constructor waits for a free one without the
+///         GIL, for at most the address's wait. node narrows the choice: some of the fields, or all. It takes neither
+///         state nor a callable clock.
 ///
 /// With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
 /// the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits. Layouts

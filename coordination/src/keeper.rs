@@ -43,7 +43,7 @@ pub fn open(options: &Options) -> Result<Snowflake, Error> {
     options.build_on_lease(leased.lease(), StdTime, |clock| clock)
 }
 
-/// The lease for such options, for callers that have clocks or ways to wait of their own: then [`Options::build_on_lease`].
+/// The lease for such options, for callers that have clocks or ways to wait of their own: then `Options::build_on_lease`.
 ///
 /// # Errors
 ///

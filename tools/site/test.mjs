@@ -1,0 +1,275 @@
+// The site as a visitor finds it: its links, and its pages in a real browser. HYPERLINK is the link checker, SITE the
+// folder to serve, SITE_SCREENSHOTS the folder for screenshots, and CHROMIUM the browser.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { readFile, stat } from "node:fs/promises";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { extname, join, resolve } from "node:path";
+import { after, before, describe, test } from "node:test";
+
+const repository = resolve(import.meta.dirname, "../..");
+const site = resolve(process.env.SITE ?? join(repository, "target/site"));
+const screenshots = resolve(process.env.SITE_SCREENSHOTS ?? join(repository, "target/site-screenshots"));
+
+// The development dependencies of the npm package are used here too.
+const require = createRequire(join(repository, "bindings-node/package.json"));
+const { chromium } = require("playwright-core");
+
+const TYPES = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css",
+  ".js": "text/javascript",
+  ".svg": "image/svg+xml",
+  ".woff2": "font/woff2",
+};
+
+/** Each page that is looked at, and a text that it must show. */
+const PAGES = {
+  landing: ["", "First ID"],
+  code: ["getting-started/python.html", "from polyflake import"],
+  tables: ["errors.html", "sequence_exhausted"],
+  presets: ["layouts.html", "shardingsphere"],
+  benchmark: ["benchmarks/amd-epyc.html", "Ratio"],
+  c: ["api/c.html", "polyflake_next_id"],
+  api: ["api/index.html", "TypeScript"],
+  rust: ["api/rust/polyflake/struct.Snowflake.html", "next_id"],
+  coordination: ["api/rust/polyflake_coordination/index.html", "polyflake_coordination"],
+  // The types come from the stub.
+  python: ["api/python/polyflake.html", "SupportsIndex"],
+  node: ["api/node/classes/Snowflake.html", "nextId"],
+  inspector: ["inspector/index.html#inspect?id=1541815603606036480", "2022-06-28 16:07:40.105"],
+};
+
+/** Serves below a folder, as a project's page of a static host does. */
+const BASE = "/polyflake/";
+
+async function serve() {
+  const server = createServer(async (request, response) => {
+    const path = decodeURIComponent(new URL(request.url, "http://site").pathname);
+    try {
+      assert.ok(path.startsWith(BASE) && !path.includes(".."));
+      let file = join(site, path.slice(BASE.length));
+      if ((await stat(file)).isDirectory()) file = join(file, "index.html");
+      const body = await readFile(file);
+      response
+        .writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" })
+        .end(body);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+  return { server, address: `http://127.0.0.1:${server.address().port}${BASE}` };
+}
+
+/** Runs the link checker, and returns what it says. */
+function hyperlink(folder) {
+  return new Promise((done) => {
+    execFile(
+      process.env.HYPERLINK ?? join(repository, "target/tools/bin/hyperlink"),
+      [folder, "--check-anchors"],
+      { maxBuffer: 2 ** 28 },
+      (error, stdout, stderr) => done({ code: error?.code ?? 0, text: stdout + stderr }),
+    );
+  });
+}
+
+/** What the link checker cannot know: scripts make these work. */
+async function works(link) {
+  const [path, anchor] = link.split("#");
+  const file = join(site, path, extname(path) ? "" : "index.html");
+  const page = await readFile(file, "utf8");
+  const has = (text, id) =>
+    text.includes(` id="${id}"`) || text.includes(` id=${id} `) || text.includes(` id=${id}>`);
+  // rustdoc marks several lines of a source file.
+  const lines = /^(\d+)-(\d+)$/.exec(anchor);
+  if (path.startsWith("/api/rust/src/") && lines) return has(page, lines[1]) && has(page, lines[2]);
+  // rustdoc's page of an item that moved, which takes the anchor along.
+  const moved = /location\.replace\("([^"]+)" \+ location\.search \+ location\.hash\)/.exec(page);
+  if (moved) return has(await readFile(resolve(file, "..", moved[1]), "utf8"), anchor);
+  // The inspector's views.
+  return path === "/inspector" && page.includes(`id="view-${anchor}"`);
+}
+
+async function broken(folder) {
+  const { code, text } = await hyperlink(folder);
+  const found = [...text.matchAll(/^ {2}error: bad link (.*)$/gm)].map(([, link]) => link);
+  assert.match(text, /^Checking \d+ links/m);
+  assert.equal(found.length > 0, code !== 0, text);
+  const bad = [];
+  for (const link of found) {
+    if (!(link.includes("#") && (await works(link).catch(() => false)))) bad.push(link);
+  }
+  return [...new Set(bad)];
+}
+
+describe("links", { timeout: 300_000 }, () => {
+  test("every link and anchor leads somewhere", async () => {
+    assert.deepEqual(await broken(site), []);
+  });
+
+  test("a broken one is noticed", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "site-"));
+    try {
+      writeFileSync(
+        join(folder, "index.html"),
+        '<p id="here"><a href="#here">1</a><a href="#gone">2</a><a href="gone.html">3</a><img src="gone.svg"></p>',
+      );
+      assert.deepEqual((await broken(folder)).sort(), ["/#gone", "/gone.html", "/gone.svg"]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe("pages", { timeout: 900_000 }, () => {
+  let served;
+  let browser;
+
+  before(async () => {
+    mkdirSync(screenshots, { recursive: true });
+    served = await serve();
+    browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+    });
+  });
+  after(async () => {
+    await browser?.close();
+    served?.server.closeAllConnections();
+    served?.server.close();
+  });
+
+  /** Runs with a page of its own. Errors of scripts, and requests to other hosts, fail the test. */
+  async function visit(options, run) {
+    const context = await browser.newContext(options);
+    const page = await context.newPage();
+    const complaints = [];
+    page.on("console", (message) => {
+      if (message.type() === "error") complaints.push(`${page.url()}: ${message.text()}`);
+    });
+    page.on("pageerror", (error) => complaints.push(`${page.url()}: ${error}`));
+    page.on("request", (request) => {
+      if (!/^(data:|blob:)/.test(request.url()) && !request.url().startsWith(served.address))
+        complaints.push(`${page.url()} loads ${request.url()}`);
+    });
+    try {
+      await run(page);
+      assert.deepEqual(complaints, []);
+    } finally {
+      await context.close();
+    }
+  }
+
+  /** How light the page's background is, from 0 to 255. */
+  const lightness = (page) =>
+    page.evaluate(() => {
+      const colors = [document.body, document.documentElement].map(
+        (e) => getComputedStyle(e).backgroundColor,
+      );
+      const color = colors.find((each) => each !== "rgba(0, 0, 0, 0)") ?? "rgb(255, 255, 255)";
+      const [red, green, blue] = color.match(/[\d.]+/g).map(Number);
+      return (red + green + blue) / 3;
+    });
+
+  for (const colorScheme of ["light", "dark"]) {
+    for (const width of [1280, 360]) {
+      for (const [name, [path, text]] of Object.entries(PAGES)) {
+        test(`${name}, ${colorScheme}, ${width} wide`, () =>
+          visit({ colorScheme, viewport: { width, height: 800 } }, async (page) => {
+            await page.goto(served.address + path);
+            await page.getByText(text).filter({ visible: true }).first().waitFor();
+            await page.screenshot({ path: join(screenshots, `${name}-${width}-${colorScheme}.png`) });
+            const over = await page.evaluate(
+              () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+            );
+            assert.ok(over <= 0, `${over} px wider than the window`);
+            const light = await lightness(page);
+            assert.equal(light > 128, colorScheme === "light", `its background's lightness is ${light}`);
+          }));
+      }
+    }
+  }
+
+  test("a wide table scrolls in itself, code too", () =>
+    visit({ viewport: { width: 360, height: 800 } }, async (page) => {
+      for (const [path, selector] of [
+        ["errors.html", ".table-wrapper"],
+        ["layouts.html", "pre code"],
+      ]) {
+        await page.goto(served.address + path);
+        const wide = await page
+          .locator(selector)
+          .evaluateAll((all) =>
+            all
+              .filter((each) => each.scrollWidth > each.clientWidth)
+              .map((each) => getComputedStyle(each).overflowX),
+          );
+        assert.ok(wide.length > 0 && wide.every((overflow) => overflow === "auto"), `${path}: ${wide}`);
+      }
+    }));
+
+  for (const [words, path] of [
+    ["step back", "clocks.html"],
+    ["even ID trap", "sharding.html"],
+    ["polyflake_counter_next_block", "api/c.html"],
+  ]) {
+    test(`a search for "${words}" finds ${path}`, () =>
+      visit({ viewport: { width: 360, height: 800 } }, async (page) => {
+        await page.goto(`${served.address}benchmarks/index.html`);
+        await page.keyboard.press("/");
+        await page.locator("#mdbook-searchbar").pressSequentially(words);
+        const found = page.locator("#mdbook-searchresults a");
+        await found.first().waitFor();
+        await page.screenshot({ path: join(screenshots, `search-${path.replace(/\W/g, "-")}.png`) });
+        const links = await found.evaluateAll((all) => all.map((a) => new URL(a.href).pathname));
+        assert.ok(links.slice(0, 3).includes(BASE + path), links.join("\n"));
+        await page.locator(`#mdbook-searchresults a[href*="${path}"]`).first().click();
+        await page.waitForURL(`**/${path}**`);
+      }));
+  }
+
+  test("the menu leads to every part, on a phone too, and each part leads back", () =>
+    visit({ viewport: { width: 360, height: 800 } }, async (page) => {
+      for (const name of ["Guide", "Inspector", "Benchmarks", "Rust", "Python", "TypeScript", "C"]) {
+        await page.goto(`${served.address}getting-started/c.html`);
+        await page.locator(".site-menu").getByRole("link", { name, exact: true }).click();
+        await page.waitForURL((url) => !url.pathname.endsWith("/getting-started/c.html"));
+        await page.locator("h1, h2").filter({ visible: true }).first().waitFor();
+        if ((await page.locator(".site-menu").count()) > 0) continue;
+        await page.getByRole("link", { name: /^Polyflake( guide)?$/ }).click();
+        await page.getByRole("heading", { name: "The first ID" }).waitFor();
+      }
+    }));
+
+  test("the inspector reads an ID, and generates some", () =>
+    visit({ viewport: { width: 1280, height: 800 } }, async (page) => {
+      await page.goto(`${served.address}inspector/`);
+      await page.getByLabel("Snowflake ID", { exact: true }).fill("175928847299117063");
+      await page.getByText("2016-04-30 11:18:25.796").first().waitFor();
+      for (const view of ["Layout", "Generate", "Inspect"]) {
+        await page.getByRole("link", { name: view, exact: true }).click();
+        await page.waitForURL(`**/inspector/**#${view.toLowerCase()}**`);
+      }
+      await page.getByRole("link", { name: "Generate", exact: true }).click();
+      await page.getByRole("button", { name: "Generate", exact: true }).click();
+      await page.getByRole("heading", { name: "10 IDs" }).waitFor();
+    }));
+
+  test("each chart is shown", () =>
+    visit({ viewport: { width: 360, height: 800 } }, async (page) => {
+      await page.goto(`${served.address}benchmarks/amd-epyc.html`);
+      const images = page.locator("main img").filter({ visible: true });
+      assert.ok((await images.count()) >= 5);
+      for (const image of await images.all()) {
+        await image.scrollIntoViewIfNeeded();
+        assert.ok(await image.evaluate((img) => img.decode().then(() => img.naturalWidth > 0)));
+        assert.ok((await image.boundingBox()).width <= 360);
+      }
+      await images.first().scrollIntoViewIfNeeded();
+      await page.screenshot({ path: join(screenshots, "chart-360.png") });
+    }));
+});
