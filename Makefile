@@ -33,8 +33,9 @@ test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
 .PHONY: test-release
-test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases, the command installed
-	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync soak test-fuzz-longer test-miri test-python-longer test-cli-packages
+test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases, the command installed, the service's minute
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync soak test-fuzz-longer test-miri test-python-longer \
+	  test-cli-packages test-service-longer
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is what it makes
@@ -92,6 +93,11 @@ test-leases: store-servers # processes that lease nodes, or take numbers, from t
 test-cli: tools-ready # the command `polyflake`, and what docs/command.md and docs/service.md say that it prints
 	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils curl curl openssl openssl
 	cargo test --locked -p polyflake-cli
+
+.PHONY: test-service-longer
+test-service-longer: tools-ready # `polyflake serve`: a minute of killed servers, 10,000 connections, clients that are slow
+	@tools/need redis-server redis-server redis-cli redis-tools
+	cargo test --locked -p polyflake-cli --test cli serve:: -- --ignored --nocapture --test-threads=1
 
 .PHONY: test-cli-packages
 test-cli-packages: $(VENV)/ready tools-ready # the command as pip, npm and cargo install it
