@@ -32,9 +32,12 @@ TESTS := test-browser test-rust test-models test-python test-probes test-node te
 test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
+RELEASE_TESTS := test-cli-packages test-clients test-recipes test-site soak test-fuzz-longer test-miri test-python-longer \
+  test-service-longer
+
 .PHONY: test-release
-test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases, the command installed, the site
-	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync soak test-fuzz-longer test-miri test-python-longer test-cli-packages test-site
+test-release: ## the long tests before a release: soak, fuzzing, Miri, the command installed and served, recipes, the site
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(RELEASE_TESTS)
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is what it makes
@@ -92,6 +95,11 @@ test-leases: store-servers # processes that lease nodes, or take numbers, from t
 test-cli: tools-ready # the command `polyflake`, and what docs/command.md and docs/service.md say that it prints
 	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils curl curl openssl openssl
 	cargo test --locked -p polyflake-cli
+
+.PHONY: test-service-longer
+test-service-longer: tools-ready # `polyflake serve`: a minute of killed servers, 10,000 connections, clients that are slow
+	@tools/need redis-server redis-server redis-cli redis-tools
+	cargo test --locked -p polyflake-cli --test cli serve:: -- --ignored --nocapture --test-threads=1
 
 .PHONY: test-cli-packages
 test-cli-packages: $(VENV)/ready tools-ready # the command as pip, npm and cargo install it
@@ -224,6 +232,7 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	cargo fmt --check --manifest-path benchmarks/rust/Cargo.toml
 	cargo fmt --check --manifest-path benchmarks/counters/Cargo.toml
+	cargo fmt --check --manifest-path benchmarks/service/Cargo.toml
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz cargo clippy -q --locked --all-targets --manifest-path fuzz/Cargo.toml -- -D warnings
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake -p polyflake-coordination
@@ -251,6 +260,7 @@ fmt: $(VENV)/ready node-package ## formats everything
 	cargo fmt --manifest-path fuzz/Cargo.toml
 	cargo fmt --manifest-path benchmarks/rust/Cargo.toml
 	cargo fmt --manifest-path benchmarks/counters/Cargo.toml
+	cargo fmt --manifest-path benchmarks/service/Cargo.toml
 	$(VENV)/bin/ruff check --fix-only -q --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	@tools/need clang-format clang-format

@@ -22,9 +22,12 @@ from typing import Any
 Record = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parent.parent
-HIGHER_IS_BETTER = "% of capacity"
+CAPACITY = "% of capacity"
+SERVED, SERVED_PER_CPU = "requests per second", "requests per CPU second"
+HIGHER_IS_BETTER = (CAPACITY, SERVED, SERVED_PER_CPU)
 MADE, DECODED = "ns per ID", "ns per decoded ID"
-UNITS = (MADE, DECODED, HIGHER_IS_BETTER, "CPU seconds per second", "ms", "ns per call")
+UNITS = (MADE, DECODED, *HIGHER_IS_BETTER, "CPU seconds per second", "ms", "ns per call")
+PERCENTILES = ("p50", "p99", "p99.9")
 ROLES = ("ours", "peer", "floor")
 TARGETS = ("ratio", "ratio to", "value", "over floor")
 
@@ -55,6 +58,7 @@ class Row:
     note: str = ""
     floor: list[str] = field(default_factory=list)
     targets: list[Record] = field(default_factory=list)
+    percentiles_us: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def median(self) -> float:
@@ -70,10 +74,10 @@ class Row:
     @property
     def is_fair_peer(self) -> bool:
         """Whether ours is compared with it: one that makes IDs reads a clock and repeats none."""
-        if self.unit == DECODED:
+        if self.unit in (DECODED, SERVED, SERVED_PER_CPU):
             return self.role == "peer" and self.comparable
         # More IDs than fit in the ticks that pass must come from ticks ahead of the clock.
-        runs_ahead = self.unit == HIGHER_IS_BETTER and self.median > 101
+        runs_ahead = self.unit == CAPACITY and self.median > 101
         fair = self.comparable and self.reads_clock and self.repeated == 0 and not runs_ahead
         return self.role == "peer" and fair
 
@@ -99,7 +103,7 @@ class Results:
             if row.language == language:
                 tables.setdefault((row.table, row.unit), []).append(row)
         for (_, unit), rows in tables.items():
-            sign = -1 if unit == HIGHER_IS_BETTER else 1
+            sign = -1 if unit in HIGHER_IS_BETTER else 1
             rows.sort(
                 key=lambda row: (ROLES.index(row.role), sign * row.median * (row.role == "peer"))
             )
@@ -114,10 +118,11 @@ KINDS: dict[str, dict[str, type]] = {
     "result": {
         **dict.fromkeys(("language", "table", "subject", "version", "role", "unit", "note"), str),
         **dict.fromkeys(("rounds", "floor", "targets"), list),
+        "percentiles_us": dict,
         **dict.fromkeys(("reads_clock", "comparable"), bool),
     },
 }
-DEFAULTS: Record = {"comparable": True, "floor": [], "targets": []}
+DEFAULTS: Record = {"comparable": True, "floor": [], "targets": [], "percentiles_us": {}}
 
 
 def is_number(value: object) -> bool:
@@ -146,6 +151,10 @@ def check_record(record: Any) -> Record:
         need(value is None or is_number(value), f"{name} is neither a number nor null")
     rounds = record["rounds"]
     need(bool(rounds) and all(map(is_number, rounds)), "rounds has no number, or other items")
+    for name, values in record.get("percentiles_us", {}).items():
+        need(name in PERCENTILES, f"percentiles_us has {name!r}, not {', '.join(PERCENTILES)}")
+        right = isinstance(values, list) and bool(values) and all(map(is_number, values))
+        need(right, f"percentiles_us: {name} has no number, or other items")
     floor, targets = record.get("floor", []), record.get("targets", [])
     need(all(isinstance(name, str) for name in floor), "floor has an item that is not a str")
     need(not floor + targets or record["role"] == "ours", "only ours has a floor and targets")
@@ -186,7 +195,7 @@ def best_peer(rows: Sequence[Row]) -> Row | None:
     peers = [row for row in rows if row.is_fair_peer]
     if not peers:
         return None
-    choose = max if peers[0].unit == HIGHER_IS_BETTER else min
+    choose = max if peers[0].unit in HIGHER_IS_BETTER else min
     return choose(peers, key=lambda row: row.median)
 
 
@@ -254,7 +263,7 @@ def verdicts(results: Results) -> list[Verdict]:
 
 def digits(value: float, unit: str = "") -> str:
     """Three significant digits, or all before the point; percentages have two after it."""
-    if unit == HIGHER_IS_BETTER:
+    if unit == CAPACITY:
         return f"{value:,.2f}"
     if abs(value) >= 1000:
         return f"{value:,.0f}"
@@ -274,6 +283,7 @@ def plain(text: str) -> str:
 
 
 COLUMNS = ["median", "quartiles", "ratio", "over floor", "repeats", "ahead ms"]
+COLUMNS += [f"{name} µs" for name in PERCENTILES]
 
 
 def columns(row: Row, rows: Sequence[Row]) -> list[str]:
@@ -304,6 +314,10 @@ def columns(row: Row, rows: Sequence[Row]) -> list[str]:
         "" if floor is None else digits(row.median - floor),
         repeats,
         ahead,
+        *(
+            digits(statistics.median(values)) if (values := row.percentiles_us.get(name)) else ""
+            for name in PERCENTILES
+        ),
     ]
 
 
@@ -342,18 +356,23 @@ def processor(results: Results) -> str:
     return machine.get("CPU") or machine.get("Architecture") or "unknown"
 
 
-def is_of_counters(results: Results) -> bool:
-    """Counters are no language's: a run of them has a document of its own."""
-    return results.languages == ["Counters"]
+# These are no language's: a run of one has a document of its own.
+OWN_DOCUMENTS = ("Counters", "Service")
+
+
+def own_name(results: Results) -> str:
+    """What its document is of, if not of languages."""
+    named = results.languages
+    return named[0].lower() if len(named) == 1 and named[0] in OWN_DOCUMENTS else ""
 
 
 def stem(results: Results) -> str:
     """Of the document and the folder of its charts."""
-    return file_name(processor(results)) + ("-counters" if is_of_counters(results) else "")
+    return "-".join(filter(None, [file_name(processor(results)), own_name(results)]))
 
 
 def title(results: Results) -> str:
-    return plain(processor(results)) + (": counters" if is_of_counters(results) else "")
+    return ": ".join(filter(None, [plain(processor(results)), own_name(results)]))
 
 
 def instruction_counts() -> list[list[str]]:
@@ -379,6 +398,17 @@ the processor.
 """
 
 
+# What a table of it needs to be understood, and no other document does.
+REMARKS = {
+    "Service": """\
+Server and client share the processors of this machine, so a faster client, or a network, would give
+other figures: compare what is in one table. redis-server keeps nothing on a disk here. The time of
+a request is what redis-benchmark and wrk measure, and in a pipeline that of all its commands; the
+columns have the medians of the rounds.
+"""
+}
+
+
 def document(results: Results, charts: Iterable[str]) -> str:
     charts = set(charts)
     lines = [INTRODUCTION.format(title(results)), "## Machine", ""]
@@ -400,7 +430,7 @@ def document(results: Results, charts: Iterable[str]) -> str:
             for v in judged
         ),
     )
-    if not is_of_counters(results):
+    if not own_name(results):
         counts = markdown_table(["path", "instructions"], *instruction_counts())
         lines += [INSTRUCTIONS, *counts]
     for language in results.languages:
@@ -410,6 +440,8 @@ def document(results: Results, charts: Iterable[str]) -> str:
 
 def language_section(results: Results, language: str, charts: set[str]) -> list[str]:
     lines = [f"## {language}", ""]
+    if language in REMARKS:
+        lines += [REMARKS[language]]
     for record in (*results.failed, *results.skipped):
         if record["language"] == language:
             how = "The program failed" if record["kind"] == "failed" else "Not measured"
@@ -478,7 +510,7 @@ def terminal(results: Results) -> str:
 
 # Charts ------------------------------------------------------------------------------------------
 
-CHARTED = (MADE, DECODED)
+CHARTED = (MADE, DECODED, SERVED)
 MOST_PEERS = 6
 WIDTH, MARGIN, LINE, BAR = 400, 12, 30, 9
 
@@ -515,7 +547,10 @@ def chart(results: Results, language: str) -> str | None:
     if not panels:
         return None
     y = MARGIN + 12
-    parts = [f'<text x="{MARGIN}" y="{y}">{escape(language)}, {MADE}: less is better</text>']
+    # No language has both kinds.
+    is_served = any(row.unit == SERVED for rows in panels.values() for row in rows)
+    heading = f"{SERVED}: more is better" if is_served else f"{MADE}: less is better"
+    parts = [f'<text x="{MARGIN}" y="{y}">{escape(language)}, {heading}</text>']
     for table, rows in panels.items():
         y += 2 * MARGIN
         parts.append(f'<text class="title" x="{MARGIN}" y="{y}">{escape(table)}</text>')

@@ -270,6 +270,21 @@ def java() -> str:
     return f"{work / 'classes'}:{work / 'lib'}/*"
 
 
+def service() -> Prepared:
+    """Nor is the service: it is measured by the clients of others."""
+    need("redis-server", "redis-server")
+    need("redis-benchmark", "redis-tools")
+    need("wrk", "wrk")
+    cargo = ("cargo", "build", "--locked", "--quiet")
+    # In the folder of all builds, since it is what users get.
+    command(*cargo, "--profile", "command", "-p", "polyflake-cli", CARGO_TARGET_DIR=str(TARGET))
+    target = WORK / "service"
+    command(*cargo, "--release", folder=SUITE / "service", CARGO_TARGET_DIR=str(target))
+    constant = target / "release" / "polyflake-service-benchmarks"
+    program = TARGET / "command" / "polyflake"
+    return [sys.executable, SUITE / "service" / "bench.py", program, constant], []
+
+
 LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
     "rust": ("Rust", rust),
     "c": ("C", c),
@@ -278,7 +293,10 @@ LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
     "go": ("Go", go),
     "php": ("PHP", php),
     "counters": ("Counters", counters),
+    "service": ("Service", service),
 }
+# Each has a document of its own.
+APART = ("counters", "service")
 
 
 # Running -----------------------------------------------------------------------------------------
@@ -396,6 +414,9 @@ def tools() -> dict[str, str]:
         "Go": ["go", "version"],
         "PHP": ["php", "--version"],
         "Java": ["java", "--version"],
+        "redis-benchmark": ["redis-benchmark", "--version"],
+        # Its own --version is a failure.
+        "wrk": ["dpkg-query", "--show", "wrk"],
     }
     versions = {}
     for name, program in asked.items():
@@ -428,22 +449,25 @@ def main() -> int:
 
     WORK.mkdir(parents=True, exist_ok=True)
     whole = ROOT / "docs" / "benchmarks"
-    if given.languages in ([], ["counters"]):
-        # A document of counters, and one of everything else.
-        runs = [[key for key in LANGUAGES if key != "counters"]] if not given.languages else []
-        failed = [run(keys, given.rounds, whole) for keys in [*runs, ["counters"]]]
+    if not given.languages:
+        runs = [[key for key in LANGUAGES if key not in APART], *([key] for key in APART)]
+        failed = [run(keys, given.rounds, whole) for keys in runs]
         return 1 if any(failed) else 0
+    if given.languages in ([key] for key in APART):
+        return 1 if run(given.languages, given.rounds, whole) else 0
     return 1 if run(given.languages, given.rounds, WORK / "partial") else 0
 
 
 def run(keys: Sequence[str], rounds: int | None, folder: Path) -> bool:
     """Measures, and writes a document; returns whether something failed."""
+    load = f"{os.getloadavg()[0]:.2f} in the minute before"
     records: list[Record] = []
     for key in keys:
         records += measure(*LANGUAGES[key], rounds)
     # After measuring: by now, everything that can be installed is.
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
-    records.insert(0, {"kind": "run", "date": date, "machine": machine(), "tools": tools()})
+    facts = machine() | {"Load": load}
+    records.insert(0, {"kind": "run", "date": date, "machine": facts, "tools": tools()})
 
     results = WORK / "results.jsonl"
     results.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")

@@ -1,9 +1,13 @@
-"""report.py, on invented results."""
+"""report.py, on invented results, and what the service's benchmark reads."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
+import tomllib
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
@@ -279,6 +283,9 @@ def test_the_terminal_shows_what_is_missing_and_not_reached(results: report.Resu
         ({"role": "ours", "targets": [{"what": "over floor", "at_most": 1}]}, "has no floor"),
         ({"role": "ours", "targets": [{"what": "value"}]}, "needs either at_most or at_least"),
         ({"role": "ours", "targets": [{"what": "ratio to", "at_most": 1}]}, "has no subject"),
+        ({"percentiles_us": [1]}, "percentiles_us is not a dict"),
+        ({"percentiles_us": {"p95": [1]}}, "percentiles_us has 'p95', not p50, p99, p99.9"),
+        ({"percentiles_us": {"p50": []}}, "percentiles_us: p50 has no number, or other items"),
     ],
 )
 def test_wrong_records_are_errors(change: dict[str, Any], problem: str) -> None:
@@ -331,3 +338,175 @@ def test_counters_have_a_document_of_their_own(tmp_path: Path) -> None:
     text = written.read_text()
     assert text.startswith("# Benchmarks on Intel(R) Xeon(R) CPU @ 2.60GHz: counters\n")
     assert "## Instructions" not in text
+
+
+# The service -------------------------------------------------------------------------------------
+
+
+def served(subject: str, median: float, role: str = "peer", **more: Any) -> dict[str, Any]:
+    percentiles = {"p50": [20.5, 30.5, 25.5], "p99": [150, 90, 110], "p99.9": [2000, 900, 1234]}
+    record = {
+        "language": "Service",
+        "table": "RESP, 1 connection",
+        "unit": report.SERVED,
+        **dict.fromkeys(("repeated", "ids", "ahead_ms")),
+        "percentiles_us": percentiles,
+    }
+    return result(subject, median, role, **record | more)
+
+
+AS_MANY = [{"what": "ratio to", "subject": "INCR", "at_least": 1}]
+PER_CPU = {"table": "of a CPU", "unit": report.SERVED_PER_CPU, "percentiles_us": {}}
+SERVED = [
+    RUN,
+    served("slower", 30_000),
+    served("INCR", 40_000),
+    served("polyflake", 50_000, "ours", targets=AS_MANY),
+    served("polyflake counter", 39_000, "ours", targets=AS_MANY),
+    served("polyflake", 19_000, "ours", targets=[{"what": "value", "at_least": 20_000}], **PER_CPU),
+    served("INCR", 60_000, comparable=False, **PER_CPU),
+]
+
+
+def test_of_requests_the_most_are_the_best() -> None:
+    results = read(*SERVED)
+    (one, _) = results.tables("Service").values()
+    best = report.best_peer(one)
+    assert best is not None
+    assert best.subject == "INCR"
+    assert [row.subject for row in one[2:]] == ["INCR", "slower"]
+    assert [(v.seen, v.reached, v.target) for v in report.verdicts(results)] == [
+        ("1.25", True, "at least 1 of INCR"),
+        ("0.97", False, "at least 1 of INCR"),
+        ("19,000", False, "at least 20000 requests per CPU second"),
+    ]
+
+
+def test_the_service_has_a_document_of_its_own_with_percentiles(tmp_path: Path) -> None:
+    written = report.write_report(read(*SERVED), tmp_path)
+    assert written.name == "intel-xeon-service.md"
+    lines = written.read_text().splitlines()
+    assert lines[0] == "# Benchmarks on Intel(R) Xeon(R) CPU @ 2.60GHz: service"
+    start = lines.index("### RESP, 1 connection, in requests per second")
+    assert lines[start + 2 : start + 6] == [
+        "| subject | version | median | quartiles | ratio | p50 µs | p99 µs | p99.9 µs |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| **polyflake** | 1.0.0 | 50,000 | 50,000 to 50,000 | 1.25 | 25.5 | 110 | 1,234 |",
+        "| **polyflake counter** | 1.0.0 | 39,000 | 39,000 to 39,000 | 0.97 | 25.5 | 110 | 1,234 |",
+    ]
+    # The rows of the last table are not compared with each other.
+    assert lines[-2] == "| **polyflake** | 1.0.0 | 19,000 | 19,000 to 19,000 |"
+    chart = (tmp_path / "intel-xeon-service" / "service.svg").read_text()
+    assert "Service, requests per second: more is better" in chart
+    assert ">of a CPU<" not in chart
+    assert "share" in written.read_text()
+
+
+@pytest.fixture(scope="module")
+def bench() -> ModuleType:
+    path = Path(report.__file__).parent / "service" / "bench.py"
+    spec = importlib.util.spec_from_file_location("service_bench", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+REDIS_BENCHMARK = """\
+INCR orders: rps=0.0 (overall: nan) avg_msec=nan (overall: nan)\r\r====== INCR orders ======
+  50000 requests completed in 0.08 seconds
+  50 parallel clients
+
+Latency by percentile distribution:
+0.000% <= 0.159 milliseconds (cumulative count 16)
+50.000% <= 0.751 milliseconds (cumulative count 25600)
+99.902% <= 7.671 milliseconds (cumulative count 49952)
+100.000% <= 7.703 milliseconds (cumulative count 50000)
+
+Cumulative distribution of latencies:
+0.096% <= 0.207 milliseconds (cumulative count 48)
+
+Summary:
+  throughput summary: 609756.06 requests per second
+  latency summary (msec):
+          avg       min       p50       p95       p99       max
+        1.011     0.152     0.751     2.087     7.367     7.703
+"""
+
+
+def test_what_redis_benchmark_prints(bench: ModuleType) -> None:
+    percentiles = {"p50": 751, "p99": 7367, "p99.9": 7671}
+    assert bench.of_redis_benchmark(REDIS_BENCHMARK) == (50_000, 609_756.06, percentiles)
+    with pytest.raises(bench.Failed, match="does not print"):
+        bench.of_redis_benchmark("Error from server: ERR unknown_generator")
+
+
+def test_what_wrk_prints(bench: ModuleType) -> None:
+    said = {
+        "requests": 3000,
+        "duration_us": 1_500_000,
+        "percentiles_us": {"p50": 10, "p99": 20, "p99.9": 30},
+        "errors": {"connect": 0, "status": 0},
+    }
+    run = bench.of_wrk("Running 2s test\n" + json.dumps(said) + "\n")
+    assert run == (3000, 2000, said["percentiles_us"])
+    with pytest.raises(bench.Failed, match="'status': 1"):
+        bench.of_wrk(json.dumps(said | {"errors": {"connect": 0, "status": 1}}))
+
+
+def test_a_subject_of_the_service_is_what_a_report_reads(bench: ModuleType) -> None:
+    class Server:
+        spent = 0.0
+
+        def cpu_s(self) -> float:
+            return self.spent
+
+    server = Server()
+
+    def run() -> Any:
+        server.spent += 0.5
+        return bench.Run(30_000, 25_000.0, {"p50": 10, "p99": 20, "p99.9": 30})
+
+    ours = bench.Subject("RESP", "polyflake", "1.0.0", "ours", server, run, "INCR")
+    many = bench.Subject("HTTP", "polyflake", "1.0.0", "ours", server, run, is_one_id=False)
+    for subject in (ours, ours, many):
+        subject.measure()
+    rate, per_cpu, of_many = (*ours.records(), *many.records())
+    assert rate["rounds"] == [25_000, 25_000]
+    assert rate["percentiles_us"]["p99"] == [20, 20]
+    assert per_cpu["rounds"] == [60_000, 60_000]
+    results = read(RUN, rate, per_cpu, of_many)
+    assert [row.unit for row in results.rows] == [
+        report.SERVED,
+        report.SERVED_PER_CPU,
+        report.SERVED,
+    ]
+    assert [(v.seen, v.reached) for v in report.verdicts(results)] == [
+        ("INCR is missing", False),
+        ("60,000", True),
+    ]
+
+
+def test_the_constant_is_built_as_the_service_is() -> None:
+    def read_toml(*path: str) -> dict[str, Any]:
+        return tomllib.loads(report.ROOT.joinpath(*path).read_text())
+
+    def crates(*path: str) -> set[tuple[str, str]]:
+        return {(package["name"], package["version"]) for package in read_toml(*path)["package"]}
+
+    folder = ("benchmarks", "service")
+    own = ("polyflake-service-benchmarks", "0.0.0")
+    theirs = crates(*folder, "Cargo.lock")
+    assert theirs - crates("Cargo.lock") == {own}
+    ours = read_toml("Cargo.toml")["profile"]
+    constant = read_toml(*folder, "Cargo.toml")["profile"]["release"]
+    assert ours["command"]["inherits"] == "release"
+    for name in ("lto", "codegen-units"):
+        assert constant[name] == ours["release"][name]
+    standard = {"opt-level": 3, "codegen-units": constant["codegen-units"]}
+    for name, _ in theirs:
+        packages = [ours[profile]["package"].get(name, {}) for profile in ("release", "command")]
+        how = standard | packages[0] | packages[1]
+        assert standard | constant["package"].get(name, {}) == {key: how[key] for key in standard}

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -49,8 +49,22 @@ pub(crate) fn allow_many() {
 #[cfg(not(unix))]
 pub(crate) fn allow_many() {}
 
-pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| Failure::io(address, &error))
+/// Takes the address, where clients are refused as yet: those of several servers go to another one.
+pub(crate) fn bind(address: SocketAddr) -> Result<TcpSocket, Failure> {
+    let bound = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // Else connections of the server before it would hold the port. Windows means something else by it.
+        #[cfg(unix)]
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(socket)
+    };
+    bound().map_err(|error: io::Error| Failure::io(address, &error))
+}
+
+/// From now on clients can connect.
+pub(crate) fn listen(socket: TcpSocket) -> Result<TcpListener, Failure> {
+    socket.listen(1024).map_err(|error| Failure::io("the listener", &error))
 }
 
 /// Accepts connections until the server ends.

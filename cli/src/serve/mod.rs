@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 use crate::failure::Failure;
 use config::Config;
-use listen::{Door, accept, allow_many, listen};
+use listen::{Door, accept, allow_many, bind, listen};
 use service::Service;
 use shutdown::{Ending, Signals};
 
@@ -57,13 +57,13 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     allow_many();
     let acceptor = config.tls.as_ref().map(|(cert, key)| tls::acceptor(cert, key)).transpose()?;
     // Before a node is leased: another server may have the port.
-    let mut listeners = Vec::new();
+    let mut sockets = Vec::new();
     for (protocol, addresses) in [(true, &config.http), (false, &config.resp)] {
         for &address in addresses {
             if !address.ip().is_loopback() && config.token.is_none() {
                 tracing::warn!(%address, "whoever reaches this address gets IDs: there is no token");
             }
-            listeners.push((protocol, listen(address).await?));
+            sockets.push((protocol, bind(address)?));
         }
     }
     let opening = config.take_generators();
@@ -81,7 +81,8 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let idle = Duration::from_secs(config.limits.idle_s);
     let door = Door { tls: acceptor, places: Arc::clone(&places), idle, ending };
     let mut accepting = JoinSet::new();
-    for (is_http, listener) in listeners {
+    for (is_http, socket) in sockets {
+        let listener = listen(socket)?;
         let address = listener.local_addr().map_err(|error| Failure::io("the listener", &error))?;
         let protocol = if is_http { "http" } else { "resp" };
         tracing::info!(protocol, %address, tls = door.tls.is_some(), "listening");

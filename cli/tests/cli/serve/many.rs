@@ -1,14 +1,15 @@
 //! Several servers, and what becomes of leases.
 
 use std::collections::HashSet;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::super::servers::free_port;
 use super::super::servers::redis::Redis;
-use super::super::{json, prints};
+use super::super::{has, json, prints, stderr};
 use super::{Server, redis};
 
 #[test]
@@ -124,8 +125,9 @@ fn one_of_two_servers_gives_sequences_and_the_other_stands_by() {
 
 #[test]
 fn a_signal_ends_it_while_it_waits_for_a_store() {
+    let address = format!("127.0.0.1:{}", free_port());
     let mut child = super::server::command()
-        .args(["--http", "127.0.0.1:0", "--lease", "redis://127.0.0.1:1/0?ttl=1h"])
+        .args(["--http", &address, "--lease", "redis://127.0.0.1:1/0?ttl=1h"])
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -135,8 +137,21 @@ fn a_signal_ends_it_while_it_waits_for_a_store() {
         line.clear();
         assert!(lines.read_line(&mut line).unwrap() > 0);
     }
+    // Clients need not wait with it: they try another one.
+    assert_eq!(TcpStream::connect(&address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_port_that_somebody_has_is_an_error_before_any_store_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &[]);
+    let address = server.resp.unwrap().to_string();
+    let lease = ["--lease", "redis://127.0.0.1:1/0?ttl=1h"];
+    let output = super::server::command().args(["--resp", &address]).args(lease).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    has(&stderr(&output), &[&*address, "in use"]);
 }
 
 #[test]

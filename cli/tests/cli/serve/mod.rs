@@ -2,8 +2,11 @@
 
 mod bounds;
 mod config;
+#[cfg(target_os = "linux")]
+mod crowd;
 mod http;
 mod many;
+mod minute;
 mod own;
 mod page;
 mod resp;

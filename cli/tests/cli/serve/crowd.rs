@@ -1,0 +1,228 @@
+//! Very many clients, and slow ones: what the server holds for them is bounded.
+
+use std::collections::HashSet;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::{Server, redis};
+
+const IDLE: usize = 10_000;
+/// MiB that the server may ever have, which is about twice what it was seen to have.
+const MOST: u64 = 250;
+const GET: &[u8] = b"GET /v1/ids/orders?format=text HTTP/1.1\r\nHost: x\r\n\r\n";
+const INCR: &[u8] = b"INCR orders\r\n";
+
+/// MiB of the server that are in memory, and the most that ever were.
+fn memory(server: &Server) -> (u64, u64) {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+    let mib = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim_matches([':', ' ', '\t', 'k', 'B']).parse::<u64>().unwrap() >> 10
+    };
+    (mib("VmRSS"), mib("VmHWM"))
+}
+
+/// Lets this process, and those that it starts, open so many files.
+fn allow_files(wanted: u64) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= wanted);
+    if enough(current) {
+        return;
+    }
+    let maximum = if enough(maximum) { maximum } else { Some(wanted) };
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
+    raised.unwrap_or_else(|error| panic!("this test opens {wanted} files: raise `ulimit -Hn`: {error}"));
+}
+
+/// The number in an answer, which comes whole.
+fn number(stream: &mut TcpStream) -> u64 {
+    let (mut answer, mut part) = (Vec::new(), [0; 1024]);
+    loop {
+        let count = stream.read(&mut part).unwrap();
+        assert!(count > 0, "closed after {:?}", answer.escape_ascii().to_string());
+        answer.extend_from_slice(&part[..count]);
+        let text = std::str::from_utf8(&answer).unwrap();
+        let number = match text.split_once("\r\n\r\n") {
+            Some((head, body)) => {
+                assert!(head.starts_with("HTTP/1.1 200 "), "{text}");
+                body
+            }
+            None => text.strip_prefix(':').unwrap_or_default(),
+        };
+        if number.ends_with('\n') {
+            return number.trim().parse().unwrap();
+        }
+    }
+}
+
+/// Waits until it has no more connections than this one asks with.
+fn wait_until_alone(server: &Server) {
+    let start = Instant::now();
+    loop {
+        let text = server.ok("/metrics");
+        let open = |protocol: &str| {
+            let name = format!("polyflake_{protocol}_connections ");
+            let line = text.lines().find_map(|line| line.strip_prefix(&*name));
+            line.unwrap().parse::<u64>().unwrap()
+        };
+        if open("http") <= 1 && open("resp") == 0 {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(120), "{text}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+#[ignore = "it opens 10,000 connections"]
+fn ten_thousand_idle_connections() {
+    allow_files(IDLE as u64 + 1_000);
+    let folder = tempfile::tempdir().unwrap();
+    let most = (IDLE + 100).to_string();
+    let server = Server::in_folder(folder.path(), &["--counter", "orders", "--max-connections", &most]);
+    let kinds = [(server.http.unwrap(), GET), (server.resp.unwrap(), INCR)];
+    let (before, _) = memory(&server);
+    let mut given = HashSet::new();
+    let mut ask = |stream: &mut TcpStream, request: &[u8]| {
+        stream.write_all(request).unwrap();
+        assert!(given.insert(number(stream)));
+    };
+    // Each has been served once, so that the server has all that it holds for one.
+    let mut idle: Vec<_> = kinds
+        .iter()
+        .cycle()
+        .take(IDLE)
+        .map(|&(address, request)| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            ask(&mut stream, request);
+            (stream, request)
+        })
+        .collect();
+    let (with_all, _) = memory(&server);
+    for (address, request) in kinds.iter().cycle().take(50) {
+        ask(&mut TcpStream::connect(address).unwrap(), request);
+    }
+    // And those that did nothing still can.
+    for (stream, request) in &mut idle {
+        ask(stream, request);
+    }
+    drop(idle);
+    wait_until_alone(&server);
+    let (after, peak) = memory(&server);
+    let each = (with_all - before) * 1024 / IDLE as u64;
+    println!(
+        "{IDLE} idle connections: {before} MiB without them, {with_all} MiB with them ({each} KiB each), at most {peak} MiB, \
+         {after} MiB once they are gone"
+    );
+    assert!(peak < MOST, "{peak} MiB");
+}
+
+#[test]
+#[ignore = "it takes half a minute"]
+fn clients_that_never_read() {
+    const EACH: usize = 100;
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &["--counter", "orders", "--idle", "10"]);
+    let (before, _) = memory(&server);
+    // Replies of about 200 KB, and as many of them as it would take requests for.
+    let get = b"GET /v1/ids/snowflake?n=10000 HTTP/1.1\r\nHost: x\r\n\r\n".repeat(1_000);
+    let next = b"PF.NEXT snowflake 10000\r\n".repeat(1_000);
+    let kinds = [(server.http.unwrap(), get), (server.resp.unwrap(), next)];
+    let mut clients = Vec::new();
+    for (address, requests) in &kinds {
+        for _ in 0..EACH {
+            let stream = TcpStream::connect(address).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            clients.push((stream, requests, 0));
+        }
+    }
+    // Until nobody gets rid of anything any more. None of it is ever read.
+    let mut quiet = 0;
+    while quiet < 40 {
+        quiet += 1;
+        for (stream, requests, sent) in &mut clients {
+            // Where it waited for too long it is closed.
+            while let Ok(more) = stream.write(&requests[*sent % requests.len()..]) {
+                *sent += more;
+                quiet = 0;
+                // A server that put replies off would have 200 GB of them by then.
+                assert!(*sent < 32 << 20, "it reads without end");
+            }
+        }
+        // Others are served.
+        redis::cmd("INCR").arg("orders").query::<u64>(&mut redis(&server, "")).unwrap();
+        server.ids("/v1/ids/orders?format=text");
+        thread::sleep(Duration::from_millis(25));
+    }
+    let (with_all, _) = memory(&server);
+    // It gives them up, though they are still there.
+    wait_until_alone(&server);
+    let (after, peak) = memory(&server);
+    let sent = clients.iter().map(|(.., sent)| sent).max().unwrap() >> 10;
+    println!(
+        "{} clients that never read: {before} MiB without them, {with_all} MiB with them, at most {peak} MiB, {after} MiB once \
+         it has given them up; one got rid of at most {sent} KiB of requests, mostly into the system's buffers",
+        clients.len()
+    );
+    assert!(peak < MOST, "{peak} MiB");
+}
+
+#[test]
+#[ignore = "it takes half a minute"]
+fn clients_that_write_a_byte_at_a_time() {
+    const EACH: usize = 250;
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &["--counter", "orders"]);
+    let (before, _) = memory(&server);
+    // Nearly the longest command and the longest head of which the server has all but the end, and commands from the start.
+    let long_get =
+        [&GET[..GET.len() - 2], b"X: ", "x".repeat(60_000).as_bytes(), b"\r\nY: yyyyyyyyyyyyyyyy\r\n\r\n"]
+            .concat();
+    let long_incr = [b" ".repeat(65_000), INCR.to_vec()].concat();
+    let (http, resp) = (server.http.unwrap(), server.resp.unwrap());
+    let kinds = [(http, GET), (resp, INCR), (http, &long_get), (resp, &long_incr)];
+    let mut clients = Vec::new();
+    for (address, request) in kinds {
+        for _ in 0..EACH {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_nodelay(true).unwrap();
+            let at = request.len().saturating_sub(50);
+            stream.write_all(&request[..at]).unwrap();
+            clients.push((stream, &request[at..]));
+        }
+    }
+    let mut with_all = 0;
+    let longest = clients.iter().map(|(_, rest)| rest.len()).max().unwrap();
+    for n in 0..longest {
+        // The last byte later.
+        for (stream, rest) in &mut clients {
+            if n + 1 < rest.len() {
+                stream.write_all(&rest[n..=n]).unwrap();
+            }
+        }
+        server.ids("/v1/ids/orders?format=text");
+        with_all = memory(&server).0;
+    }
+    let mut given = HashSet::new();
+    for (stream, rest) in &mut clients {
+        stream.set_nonblocking(true).unwrap();
+        let early = stream.read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(early, Err(ErrorKind::WouldBlock));
+        stream.set_nonblocking(false).unwrap();
+        stream.write_all(&rest[rest.len() - 1..]).unwrap();
+        assert!(given.insert(number(stream)));
+    }
+    let count = clients.len();
+    drop(clients);
+    wait_until_alone(&server);
+    let (after, peak) = memory(&server);
+    println!(
+        "{count} clients that write a byte at a time: {before} MiB without them, {with_all} MiB with them, at most {peak} MiB, \
+         {after} MiB once they are gone"
+    );
+    assert!(peak < MOST, "{peak} MiB");
+}
