@@ -270,21 +270,18 @@ fn command_reply(arguments: &[&str]) -> Reply {
     }
 }
 
-/// Its name, how many words it has, flags, and that it has no keys.
+/// Its name, how many words it has, flags, that it has no keys, and nothing of what Redis 7 says besides.
 fn about((name, words): &(&'static str, i64)) -> Reply {
-    let words = match u64::try_from(*words) {
-        Ok(words) => Reply::Number(words),
-        Err(_) => {
-            Reply::Simple(NEGATIVE.get(usize::try_from(-words).unwrap_or_default()).copied().unwrap_or("-1"))
-        }
-    };
     Reply::List(vec![
         Reply::text(*name),
-        words,
+        Reply::Signed(*words),
         Reply::List(vec![Reply::Simple("fast")]),
         Reply::Number(0),
         Reply::Number(0),
         Reply::Number(0),
+        Reply::List(Vec::new()),
+        Reply::List(Vec::new()),
+        Reply::List(Vec::new()),
+        Reply::List(Vec::new()),
     ])
 }
-const NEGATIVE: [&str; 3] = ["0", "-1", "-2"];

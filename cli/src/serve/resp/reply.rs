@@ -15,6 +15,7 @@ pub(super) enum Reply {
     Simple(&'static str),
     Error(String),
     Number(u64),
+    Signed(i64),
     Text(String),
     Null,
     List(Vec<Reply>),
@@ -73,6 +74,7 @@ impl Reply {
                 // Clients read integers of 63 bits.
                 Err(_) => Frame::BulkString(digits.as_bytes()),
             },
+            Self::Signed(number) => Frame::Integer(*number),
             Self::Text(text) => Frame::BulkString(text.as_bytes()),
             Self::Null | Self::List(_) | Self::Map(_) => Frame::Null,
         };
@@ -89,8 +91,10 @@ impl Reply {
             Self::Error(text) => Frame::SimpleError { data: text, attributes },
             Self::Number(number) => match i64::try_from(*number) {
                 Ok(data) => Frame::Number { data, attributes },
-                Err(_) => Frame::BigNumber { data: digits.as_bytes(), attributes },
+                // There are big numbers, but redis-cli ends at one, and to other clients each is another type.
+                Err(_) => Frame::BlobString { data: digits.as_bytes(), attributes },
             },
+            Self::Signed(number) => Frame::Number { data: *number, attributes },
             Self::Text(text) => Frame::BlobString { data: text.as_bytes(), attributes },
             Self::Null | Self::List(_) | Self::Map(_) => Frame::Null,
         };
@@ -129,9 +133,10 @@ mod tests {
             (Reply::ok(), "+OK\r\n", "+OK\r\n"),
             (Reply::error("ERR", "a\r\nb"), "-ERR a  b\r\n", "-ERR a  b\r\n"),
             (Reply::Number(7), ":7\r\n", ":7\r\n"),
+            (Reply::Signed(-2), ":-2\r\n", ":-2\r\n"),
             (Reply::text("é"), "$2\r\né\r\n", "$2\r\né\r\n"),
             (Reply::Null, "$-1\r\n", "_\r\n"),
-            (big, "$20\r\n18446744073709551615\r\n", "(18446744073709551615\r\n"),
+            (big, "$20\r\n18446744073709551615\r\n", "$20\r\n18446744073709551615\r\n"),
             (
                 map,
                 "*4\r\n$1\r\na\r\n:1\r\n$1\r\nb\r\n*1\r\n$-1\r\n",
