@@ -48,7 +48,7 @@ says "$number${line}ERR unknown_generator.*proto.*PONG" lines
 # At a terminal it asks for the commands first (COMMAND DOCS), and throws away what was typed before.
 typed() {
   { for keys in 'incr orders' 'incr other' quit; do sleep 1 && printf '%s\r' "$keys"; done; } |
-    timeout 20 script -qec "redis-cli -h ${OPEN%:*} -p ${OPEN##*:}" /dev/null | tr '\r' ' '
+    timeout 20 script -qec "stty cols 80; redis-cli -h ${OPEN%:*} -p ${OPEN##*:}" /dev/null | tr '\r' ' '
 }
 says ".*\(integer\) [1-9].*\(error\) ERR unknown_generator.*" typed
 many() { for _ in {1..2000}; do printf '*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n'; done | with --pipe; }

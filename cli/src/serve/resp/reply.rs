@@ -17,6 +17,7 @@ pub(super) enum Reply {
     Number(u64),
     Signed(i64),
     Text(String),
+    Bytes(Vec<u8>),
     Null,
     List(Vec<Reply>),
     Map(Vec<(&'static str, Reply)>),
@@ -76,6 +77,7 @@ impl Reply {
             },
             Self::Signed(number) => Frame::Integer(*number),
             Self::Text(text) => Frame::BulkString(text.as_bytes()),
+            Self::Bytes(bytes) => Frame::BulkString(bytes),
             Self::Null | Self::List(_) | Self::Map(_) => Frame::Null,
         };
         // It makes the room that it needs.
@@ -96,6 +98,7 @@ impl Reply {
             },
             Self::Signed(number) => Frame::Number { data: *number, attributes },
             Self::Text(text) => Frame::BlobString { data: text.as_bytes(), attributes },
+            Self::Bytes(data) => Frame::BlobString { data, attributes },
             Self::Null | Self::List(_) | Self::Map(_) => Frame::Null,
         };
         let _ = resp3::encode::complete::extend_encode_borrowed(out, &frame, false);
