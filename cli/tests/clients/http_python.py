@@ -37,16 +37,18 @@ def refused(status: int, error: str, address: str, path: str, token: str | None)
     try:
         given = get(address, path, token)
     except HTTPError as refusal:
-        assert refusal.code == status, refusal
-        assert json.load(refusal)["error"] == error
+        said = refusal.code, json.load(refusal)["error"]
     else:
         raise AssertionError(given)
+    assert said == (status, error)
 
 
 def ids(address: str, token: str | None) -> None:
     found = json.loads(get(address, "/v1/ids/snowflake?n=1000", token))["ids"]
     numbers = [int(text) for text in found]
-    assert len(numbers) == 1000 and numbers == sorted(set(numbers)) and numbers[0] > 2**53
+    assert len(numbers) == 1000
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] > 2**53
     parts = json.loads(get(address, f"/v1/decode/{numbers[-1]}", token))
     assert parts["id"] == found[-1]
     eight = get(address, "/v1/ids/large?n=2&format=bytes", token)

@@ -77,7 +77,12 @@ for (const protocol of [2, 3]) {
           assert.ok(areRising(numbers));
         }
         assert.ok(areRising(replies.filter((_, n) => n % 3 === 2).flatMap(([, pair]) => pair)));
-        const [before, error, then] = await client.pipeline().incr("orders").incr("other").incr("orders").exec();
+        const [before, error, then] = await client
+          .pipeline()
+          .incr("orders")
+          .incr("other")
+          .incr("orders")
+          .exec();
         assert.match(error[0].message, /unknown_generator/);
         assert.ok(areRising([before[1], then[1]]));
       });
@@ -126,7 +131,10 @@ for (const protocol of [2, 3]) {
           const errors = [];
           nobody.on("error", (error) => errors.push(error.message));
           await assert.rejects(nobody.incr("orders"));
-          assert.ok(errors.some((error) => message.test(error)), errors);
+          assert.ok(
+            errors.some((error) => message.test(error)),
+            errors,
+          );
           nobody.disconnect();
         }
         const somebody = new Redis({ ...options, username: "anybody" });

@@ -4,8 +4,9 @@
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 root=$(cd ../../.. && pwd)
-built=${CARGO_TARGET_DIR:-$root/target}
-polyflake=${POLYFLAKE:-$built/debug/polyflake}
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
+made=$CARGO_TARGET_DIR/clients
+mkdir -p "$made"
 
 work=$(mktemp -d)
 pids=()
@@ -15,6 +16,19 @@ end() {
   rm -rf "$work"
 }
 trap end EXIT
+
+## The service, with the inspector in it, and the clients.
+prepare() { "$@" >"$work/out" 2>&1 || { cat "$work/out"; echo "FAILED: $*"; exit 1; }; }
+prepare env POLYFLAKE_INSPECTOR="$CARGO_TARGET_DIR/inspector/site" cargo build -q --locked \
+  --manifest-path "$root/Cargo.toml" -p polyflake-cli
+# Another build may replace it.
+polyflake=$work/polyflake
+cp "$CARGO_TARGET_DIR/debug/polyflake" "$polyflake"
+prepare python3 -m venv "$made/python"
+prepare "$made/python/bin/pip" install -q --disable-pip-version-check -r requirements.txt
+prepare "$made/python/bin/pip" install -q --disable-pip-version-check --upgrade --target "$made/hiredis" \
+  -r requirements-hiredis.txt
+prepare npm ci --silent --no-audit --no-fund
 
 # server NAME ARGUMENTS...: starts one, and sets NAME to its address for clients of Redis, and NAME_HTTP.
 server() {
@@ -81,16 +95,27 @@ clients() {
   passed=$((passed + good)) failed=$((failed + bad))
 }
 wanted=("$@")
-reporter=$root/bindings-node/tests/reporter.js
-python=$built/clients/python/bin/python
+python=$made/python/bin/python
+node=(node --test --test-reporter="$root/bindings-node/tests/reporter.js")
+
+# With its own parser, and with the faster one that it uses where it is installed.
 clients redis_py "$python" redis_py.py
-clients redis_py_hiredis env PYTHONPATH="$built/clients/hiredis" "$python" redis_py.py
-clients ioredis node --test --test-reporter="$reporter" ioredis.mjs
-clients goredis "$built/clients/goredis"
+clients redis_py_hiredis env PYTHONPATH="$made/hiredis" "$python" redis_py.py
+clients ioredis "${node[@]}" ioredis.mjs
+# An older Go must not fetch a newer one.
+export GOTOOLCHAIN=local GOFLAGS=-mod=readonly
+if (cd goredis && go list -m) >/dev/null 2>&1; then
+  rm -f "$made/goredis"
+  (cd goredis && test -z "$(gofmt -l .)" && go vet . && go build -o "$made/goredis" .)
+  clients goredis "$made/goredis"
+else
+  echo "skipped: go-redis: there is no Go, or one that is older than goredis/go.mod says"
+fi
 clients phpredis php phpredis.php
 clients shell ./shell.sh
-clients http_python python3 http_python.py
-clients http_node node --test --test-reporter="$reporter" http_node.mjs
+clients http_python "$python" http_python.py
+clients http_node "${node[@]}" http_node.mjs
+clients inspector "${node[@]}" inspector.mjs
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
