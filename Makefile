@@ -12,7 +12,7 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest --timeout 600
-PYTHON_FILES := tests tools demo benchmarks bindings-python
+PYTHON_FILES := tests tools demo benchmarks bindings-python cli/tests/clients
 C_FILES := $(wildcard bindings-node/tests/*.c bindings-c/tests/c/*.[ch] bindings-c/examples/*.c benchmarks/c/*.c tests/probes/adapters/c/*.c)
 
 .PHONY: help
@@ -105,6 +105,12 @@ test-service-longer: tools-ready # `polyflake serve`: a minute of killed servers
 test-cli-packages: $(VENV)/ready tools-ready # the command as pip, npm and cargo install it
 	@tools/need node nodejs npm npm
 	cli/tests/packages.sh
+
+.PHONY: test-clients
+test-clients: $(VENV)/ready inspector # the service, by clients of Redis and HTTP in five languages and by a browser
+	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils curl curl php php-cli \
+	  $(firstword $(wildcard /usr/lib/php/*/redis.so) /usr/lib/php/redis.so) php-redis node nodejs npm npm chromium chromium
+	cli/tests/clients/run.sh
 
 .PHONY: man
 man: tools-ready ## the man pages of the command, in target/man
@@ -266,7 +272,7 @@ fmt: $(VENV)/ready node-package ## formats everything
 	@tools/need clang-format clang-format
 	clang-format -i $(C_FILES)
 	cd bindings-node && npm run --silent format
-	command -v gofmt >/dev/null && gofmt -w bindings-c/go benchmarks/go || true
+	command -v gofmt >/dev/null && gofmt -w bindings-c/go benchmarks/go cli/tests/clients || true
 
 SDIST := $(CARGO_TARGET_DIR)/sdist
 

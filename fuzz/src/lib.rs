@@ -1,10 +1,12 @@
 //! The fuzz targets: each takes any bytes and panics if Polyflake breaks a promise.
 
+mod frames;
 mod id_text;
 mod layout;
 mod options;
 mod state_file;
 
+pub use frames::frames;
 pub use id_text::id_text;
 pub use layout::layout;
 pub use options::options;
@@ -37,6 +39,11 @@ mod tests {
             println!("{}", file.display());
             target(&std::fs::read(file).unwrap());
         }
+    }
+
+    #[test]
+    fn frames_of_the_corpus() {
+        run("frames", frames);
     }
 
     #[test]

@@ -15,7 +15,9 @@ pub(super) enum Reply {
     Simple(&'static str),
     Error(String),
     Number(u64),
+    Signed(i64),
     Text(String),
+    Bytes(Vec<u8>),
     Null,
     List(Vec<Reply>),
     Map(Vec<(&'static str, Reply)>),
@@ -40,6 +42,9 @@ impl Reply {
         match self {
             // The same in both, and most replies.
             Self::Number(number) if i64::try_from(*number).is_ok() => head(b':', *number, out),
+            // Clients read integers of 63 bits. Version 3 has big numbers, but redis-cli ends at one, and to other clients each is
+            // another type.
+            Self::Number(number) => Self::text(number.to_string()).write(version, out),
             Self::List(items) => {
                 head(b'*', items.len() as u64, out);
                 for item in items {
@@ -66,14 +71,13 @@ impl Reply {
     fn write_2(&self, out: &mut BytesMut) {
         use resp2::types::BorrowedFrame as Frame;
 
-        let digits = self.digits();
         let frame = match self {
             Self::Simple(text) => Frame::SimpleString(text.as_bytes()),
             Self::Error(text) => Frame::Error(text),
-            // Clients read integers of 63 bits.
-            Self::Number(_) => Frame::BulkString(digits.as_bytes()),
+            Self::Signed(number) => Frame::Integer(*number),
             Self::Text(text) => Frame::BulkString(text.as_bytes()),
-            Self::Null | Self::List(_) | Self::Map(_) => Frame::Null,
+            Self::Bytes(bytes) => Frame::BulkString(bytes),
+            Self::Null | Self::Number(_) | Self::List(_) | Self::Map(_) => Frame::Null,
         };
         // It makes the room that it needs.
         let _ = resp2::encode::extend_encode_borrowed(out, &frame, false);
@@ -82,23 +86,16 @@ impl Reply {
     fn write_3(&self, out: &mut BytesMut) {
         use resp3::types::BorrowedFrame as Frame;
 
-        let (digits, attributes) = (self.digits(), None);
+        let attributes = None;
         let frame = match self {
             Self::Simple(text) => Frame::SimpleString { data: text.as_bytes(), attributes },
             Self::Error(text) => Frame::SimpleError { data: text, attributes },
-            Self::Number(_) => Frame::BigNumber { data: digits.as_bytes(), attributes },
+            Self::Signed(number) => Frame::Number { data: *number, attributes },
             Self::Text(text) => Frame::BlobString { data: text.as_bytes(), attributes },
-            Self::Null | Self::List(_) | Self::Map(_) => Frame::Null,
+            Self::Bytes(data) => Frame::BlobString { data, attributes },
+            Self::Null | Self::Number(_) | Self::List(_) | Self::Map(_) => Frame::Null,
         };
         let _ = resp3::encode::complete::extend_encode_borrowed(out, &frame, false);
-    }
-
-    /// Of a number that no signed integer holds.
-    fn digits(&self) -> String {
-        match self {
-            Self::Number(number) => number.to_string(),
-            _ => String::new(),
-        }
     }
 }
 
@@ -127,9 +124,10 @@ mod tests {
             (Reply::ok(), "+OK\r\n", "+OK\r\n"),
             (Reply::error("ERR", "a\r\nb"), "-ERR a  b\r\n", "-ERR a  b\r\n"),
             (Reply::Number(7), ":7\r\n", ":7\r\n"),
+            (Reply::Signed(-2), ":-2\r\n", ":-2\r\n"),
             (Reply::text("é"), "$2\r\né\r\n", "$2\r\né\r\n"),
             (Reply::Null, "$-1\r\n", "_\r\n"),
-            (big, "$20\r\n18446744073709551615\r\n", "(18446744073709551615\r\n"),
+            (big, "$20\r\n18446744073709551615\r\n", "$20\r\n18446744073709551615\r\n"),
             (
                 map,
                 "*4\r\n$1\r\na\r\n:1\r\n$1\r\nb\r\n*1\r\n$-1\r\n",

@@ -34,6 +34,8 @@ fn what_is_no_command_ends_only_its_connection() {
     // What is odd but right.
     let typed = Server::raw(resp, b"\r\n  PING  \r\n*0\r\n*1\r\n$4\r\nPING\r\nQUIT\r\nPING\r\n");
     assert_eq!(String::from_utf8(typed).unwrap(), "+PONG\r\n+PONG\r\n+OK\r\n");
+    let echoed = Server::raw(resp, b"*2\r\n$4\r\nECHO\r\n$2\r\n\xff\xfe\r\nQUIT\r\n");
+    assert_eq!(echoed, b"$2\r\n\xff\xfe\r\n+OK\r\n");
     let not_utf8 = Server::raw(resp, b"*2\r\n$4\r\nINCR\r\n$2\r\n\xff\xfe\r\nQUIT\r\n");
     has(&String::from_utf8(not_utf8).unwrap(), &["-ERR", "UTF-8", "+OK"]);
 

@@ -59,6 +59,12 @@ fn as_a_server_of_redis() {
         }
         assert_eq!(text(run(&["CLIENT", "GETNAME"])), "me");
         assert!(number(run(&["COMMAND", "COUNT"])) > 10);
+        // As Redis 7 has them, with ten parts each: clients read the seventh.
+        let Value::Array(commands) = run(&["COMMAND"]).unwrap() else { panic!() };
+        for about in commands {
+            let Value::Array(about) = about else { panic!("{about:?}") };
+            assert!(about.len() == 10 && matches!(about[1], Value::Int(_)), "{about:?}");
+        }
         for (words, part) in [
             (&["INCR", "other"][..], "unknown_generator"),
             (&["INCR", "ids"], "no numbers"),
@@ -66,6 +72,9 @@ fn as_a_server_of_redis() {
             (&["INCRBY", "orders", "0"], "n is 0"),
             (&["INCRBY", "orders", "-1"], "n is -1"),
             (&["INCRBY", "orders", "1152921504606846976"], "n is 1152921504606846976"),
+            (&["PF.NEXT", "orders", "0"], "n is 0"),
+            (&["PF.NEXT", "snowflake", "-1"], "n is -1"),
+            (&["PF.NEXT", "ids", "1152921504606846976"], "n is 1152921504606846976"),
             (&["PF.NEXT", "orders", "10001"], "from 1 to 10000"),
             (&["INCR", "inbox"], "key"),
             (&["PF.SEQ", "orders", "x"], "no keys"),
