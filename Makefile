@@ -12,7 +12,7 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest --timeout 600
-PYTHON_FILES := tests tools demo benchmarks bindings-python
+PYTHON_FILES := tests tools demo benchmarks bindings-python recipes
 C_FILES := $(wildcard bindings-node/tests/*.c bindings-c/tests/c/*.[ch] bindings-c/examples/*.c benchmarks/c/*.c tests/probes/adapters/c/*.c)
 
 .PHONY: help
@@ -33,8 +33,8 @@ test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
 .PHONY: test-release
-test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases, the command installed
-	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync soak test-fuzz-longer test-miri test-python-longer test-cli-packages
+test-release: ## the long tests before a release: Miri, the soak test, fuzzing, more random cases, the command installed, the recipes
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync soak test-fuzz-longer test-miri test-python-longer test-cli-packages test-recipes
 
 .PHONY: test-reference
 test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is what it makes
@@ -195,6 +195,10 @@ test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links 
 	@tools/need redis-server redis-server
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py
 
+.PHONY: test-recipes
+test-recipes: $(VENV)/installed store-servers # recipes/ in their frameworks, on real databases
+	recipes/test.sh
+
 .PHONY: bench
 bench: $(VENV)/installed c-prefix node-package ## measures Polyflake and other packages in one run, into docs/benchmarks
 	$(C_ENVIRONMENT) $(PYTHON) benchmarks/run.py --rounds 15
@@ -285,6 +289,9 @@ lock: ## pins the newest Python packages that tests/requirements.in allows
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install -q -r tests/requirements.in
 	$(VENV)/bin/pip freeze > tests/requirements.txt
+	python3 -m venv $(CARGO_TARGET_DIR)/lock-recipes
+	$(CARGO_TARGET_DIR)/lock-recipes/bin/pip install -q -r recipes/requirements.in
+	$(CARGO_TARGET_DIR)/lock-recipes/bin/pip freeze > recipes/requirements.txt
 
 .PHONY: clean
 clean: ## removes everything that was built
