@@ -196,8 +196,8 @@ test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links 
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py
 
 .PHONY: test-recipes
-test-recipes: $(VENV)/installed store-servers # recipes/ in their frameworks, on real databases
-	recipes/test.sh
+test-recipes: $(VENV)/installed c-prefix node-package store-servers # recipes/ in their frameworks, on real databases
+	$(C_ENVIRONMENT) recipes/test.sh
 
 .PHONY: bench
 bench: $(VENV)/installed c-prefix node-package ## measures Polyflake and other packages in one run, into docs/benchmarks
@@ -242,7 +242,7 @@ fmt: $(VENV)/ready node-package ## formats everything
 	@tools/need clang-format clang-format
 	clang-format -i $(C_FILES)
 	cd bindings-node && npm run --silent format
-	command -v gofmt >/dev/null && gofmt -w bindings-c/go benchmarks/go || true
+	command -v gofmt >/dev/null && gofmt -w bindings-c/go benchmarks/go recipes/go || true
 
 SDIST := $(CARGO_TARGET_DIR)/sdist
 

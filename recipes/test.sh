@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# recipes/test.sh [PART...]: runs the tests of the recipes (python, sql; all, if none is named) with
+# recipes/test.sh [PART...]: runs the tests of the recipes (python, sql, node, go, rust, php; all, if none is named) with
 # the packages as they are installed, and with databases that it starts, and that end with it. What a part says ends
 # with "N passed, M failed".
 set -uo pipefail
@@ -9,7 +9,7 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
 # What is installed for the tests.
 made=$CARGO_TARGET_DIR/recipes
 mkdir -p "$made"
-[ $# -gt 0 ] || set -- python sql
+[ $# -gt 0 ] || set -- python sql node go rust php
 
 inputs=()
 processes=()
@@ -43,14 +43,43 @@ venv() {
   "$made/venv/bin/pip" install -q --disable-pip-version-check --no-deps --force-reinstall "$wheel"
 }
 
-python() { venv && PYTHONPATH=recipes/python "$made/venv/bin/python" -m pytest -q --timeout 300 -c recipes/pytest.ini recipes/python; }
-sql() { venv && "$made/venv/bin/python" -m pytest -q --timeout 300 -c recipes/pytest.ini recipes/sql; }
+pytest() { "$made/venv/bin/python" -m pytest -q --timeout 300 -c recipes/pytest.ini "$@"; }
+test_python() { venv && PYTHONPATH=recipes/python pytest recipes/python; }
+test_sql() { venv && pytest recipes/sql; }
+
+# A project of a user's: the packages as npm packs them, and what the lock file pins.
+test_node() {
+  local project=$made/node
+  mkdir -p "$project"
+  rm -rf "$project"/*.ts "$project"/*.tgz "$project/out"
+  cp recipes/node/*.ts recipes/node/*.json "$project"
+  npm pack --silent --ignore-scripts --pack-destination "$project" ./bindings-node ./bindings-node/npm/linux-x64-gnu || return
+  # Not `npm ci`: see bindings-node/build.sh.
+  (cd "$project" && npm install --no-save --no-audit --no-fund --loglevel=error ./*.tgz && npx --no-install tsc) || return
+  node --test --test-reporter=./bindings-node/tests/reporter.js "$project"/out/*.test.js
+}
+
+test_go() {
+  local log=$made/go.log status=0 bad
+  if ! command -v go >/dev/null; then
+    echo "skipped: there is no Go (1.24 or later is needed)"
+    return
+  fi
+  (cd recipes/go && export GOTOOLCHAIN=local && go vet ./... && go test -count=1 -v ./...) >"$log" 2>&1 || status=1
+  [ $status -eq 0 ] || cat "$log"
+  # What did not build, or crashed, has no line of its own.
+  bad=$(grep -cE '^ *--- FAIL' "$log") || bad=$status
+  echo "$(grep -cE '^ *--- PASS' "$log") passed, $bad failed"
+  return $status
+}
+
+test_rust() { cargo test -q --locked --manifest-path recipes/rust/Cargo.toml; }
 
 status=0
 start postgres
 start mariadb
 for part in "$@"; do
   echo "recipes: $part"
-  "$part" || status=1
+  "test_$part" || status=1
 done
 exit $status
