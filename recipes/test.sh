@@ -75,6 +75,22 @@ test_go() {
 
 test_rust() { cargo test -q --locked --manifest-path recipes/rust/Cargo.toml; }
 
+test_php() {
+  local log=$made/php.xml
+  tools/need php php-cli phpunit phpunit /usr/share/php/Doctrine/ORM/autoload.php php-doctrine-orm \
+    /usr/share/php/Doctrine/DBAL/autoload.php php-doctrine-dbal || return
+  php -m | grep -q pdo_mysql || tools/need pdo_mysql php-mysql || return
+  rm -f "$log"
+  phpunit --do-not-cache-result --fail-on-warning --fail-on-risky --bootstrap recipes/php/tests/bootstrap.php --log-junit "$log" \
+    recipes/php/tests
+  php -r '
+    $suite = @simplexml_load_file($argv[1])->testsuite ?? exit("0 passed, 1 failed\n");
+    $bad = $suite["errors"] + $suite["failures"] + $suite["warnings"];
+    echo $suite["tests"] - $bad, " passed, $bad failed\n";
+    exit((int) ($bad > 0));
+  ' "$log"
+}
+
 status=0
 start postgres
 start mariadb
