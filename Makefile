@@ -210,7 +210,9 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	cargo fmt --check --manifest-path benchmarks/rust/Cargo.toml
 	cargo fmt --check --manifest-path benchmarks/counters/Cargo.toml
+	cargo fmt --check --manifest-path recipes/rust/Cargo.toml
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz cargo clippy -q --locked --all-targets --manifest-path fuzz/Cargo.toml -- -D warnings
+	cargo clippy -q --locked --all-targets --manifest-path recipes/rust/Cargo.toml -- -D warnings
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake -p polyflake-coordination
 	tools/built-once
@@ -237,6 +239,7 @@ fmt: $(VENV)/ready node-package ## formats everything
 	cargo fmt --manifest-path fuzz/Cargo.toml
 	cargo fmt --manifest-path benchmarks/rust/Cargo.toml
 	cargo fmt --manifest-path benchmarks/counters/Cargo.toml
+	cargo fmt --manifest-path recipes/rust/Cargo.toml
 	$(VENV)/bin/ruff check --fix-only -q --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	@tools/need clang-format clang-format
