@@ -44,7 +44,11 @@ venv() {
 }
 
 pytest() { "$made/venv/bin/python" -m pytest -q --timeout 300 -c recipes/pytest.ini "$@"; }
-test_python() { venv && PYTHONPATH=recipes/python pytest recipes/python; }
+test_python() {
+  venv || return
+  (cd recipes/python && "$made/venv/bin/python" -m mypy --strict --cache-dir "$made/mypy" polyflake_*.py) || return
+  PYTHONPATH=recipes/python pytest recipes/python
+}
 test_sql() { venv && pytest recipes/sql; }
 
 # A project of a user's: the packages as npm packs them, and what the lock file pins.

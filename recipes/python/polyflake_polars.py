@@ -20,7 +20,7 @@ class Snowflakes:
         self._ids = ids.cast(pl.UInt64)
 
     def _bits(self, shift: int, bits: int) -> pl.Expr:
-        return (self._ids // 2**shift % 2**bits).cast(pl.Int64)
+        return (self._ids // (1 << shift) % (1 << bits)).cast(pl.Int64)
 
     def time(self, layout: Layout) -> pl.Expr:
         """When each was made: the start of its tick, in UTC."""
