@@ -193,6 +193,7 @@ test-probes: $(VENV)/installed c-prefix node-package # duplicates across threads
 .PHONY: test-docs
 test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links of README.md and docs/
 	@tools/need redis-server redis-server
+	$(PYTHON) tests/make_recipes.py --check
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py
 
 .PHONY: test-recipes
@@ -285,6 +286,10 @@ header: ## regenerates bindings-c/include/polyflake.h
 .PHONY: vectors
 vectors: ## regenerates tests/vectors.json
 	python3 tests/make_vectors.py
+
+.PHONY: recipes-page
+recipes-page: $(VENV)/ready ## makes docs/recipes.md of recipes/
+	$(PYTHON) tests/make_recipes.py
 
 .PHONY: lock
 lock: ## pins the newest Python packages that tests/requirements.in allows

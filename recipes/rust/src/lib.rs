@@ -28,6 +28,10 @@ pub struct Id(#[serde(with = "polyflake::serde_id")] pub u64);
 
 impl Id {
     /// The next ID of a Snowflake, a Counter or a generator of your own.
+    ///
+    /// # Errors
+    ///
+    /// The generator's.
     pub fn next<G: IdGenerator>(ids: &G) -> Result<Self, G::Error> {
         ids.next_id().map(Self)
     }

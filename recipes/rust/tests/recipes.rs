@@ -64,7 +64,7 @@ async fn of_a_lease() {
 async fn of_a_counter() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = format!("sqlite://{}/store.db", folder.path().display());
-    let ids = Counter::open("orders", store).expect("a counter");
+    let ids = Counter::open("orders", &store).expect("a counter");
     rows_take_the_next_ids(&ids).await;
     ids.close();
 }
