@@ -72,7 +72,7 @@ async fn of_a_counter() {
 #[tokio::test]
 async fn an_id_comes_back_as_it_went() {
     let pool = table().await;
-    for number in [1, (1 << 53) + 1, 1541815603606036481, (1 << 63) - 1] {
+    for number in [1, (1 << 53) + 1, 1_541_815_603_606_036_481, (1 << 63) - 1] {
         let row = insert(&pool, Id(number), Some(Id(number))).await.expect("a row");
         assert_eq!(row, Order { id: Id(number), parent: Some(Id(number)) });
     }
@@ -87,7 +87,7 @@ async fn an_id_comes_back_as_it_went() {
 
 #[test]
 fn json_has_strings() {
-    for number in [1, (1 << 53) + 1, 1541815603606036481, u64::MAX] {
+    for number in [1, (1 << 53) + 1, 1_541_815_603_606_036_481, u64::MAX] {
         let order = Order { id: Id(number), parent: None };
         let text = serde_json::to_string(&order).expect("JSON");
         assert_eq!(text, format!(r#"{{"id":"{number}","parent":null}}"#));
