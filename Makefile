@@ -12,7 +12,7 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest --timeout 600
-PYTHON_FILES := tests tools demo benchmarks bindings-python cli/tests/clients
+PYTHON_FILES := tests tools demo benchmarks bindings-python cli/tests/clients recipes
 C_FILES := $(wildcard bindings-node/tests/*.c bindings-c/tests/c/*.[ch] bindings-c/examples/*.c benchmarks/c/*.c tests/probes/adapters/c/*.c)
 
 .PHONY: help
@@ -225,7 +225,12 @@ test-probes: $(VENV)/installed c-prefix node-package # duplicates across threads
 .PHONY: test-docs
 test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links of README.md and docs/
 	@tools/need redis-server redis-server
+	$(PYTHON) tests/make_recipes.py --check
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py
+
+.PHONY: test-recipes
+test-recipes: $(VENV)/installed c-prefix node-package store-servers # recipes/ in their frameworks, on real databases
+	$(C_ENVIRONMENT) recipes/test.sh
 
 .PHONY: bench
 bench: $(VENV)/installed c-prefix node-package ## measures Polyflake and other packages in one run, into docs/benchmarks
@@ -239,7 +244,9 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	cargo fmt --check --manifest-path benchmarks/rust/Cargo.toml
 	cargo fmt --check --manifest-path benchmarks/counters/Cargo.toml
 	cargo fmt --check --manifest-path benchmarks/service/Cargo.toml
+	cargo fmt --check --manifest-path recipes/rust/Cargo.toml
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz cargo clippy -q --locked --all-targets --manifest-path fuzz/Cargo.toml -- -D warnings
+	cargo clippy -q --locked --all-targets --manifest-path recipes/rust/Cargo.toml -- -D warnings
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake -p polyflake-coordination
 	tools/built-once
@@ -267,12 +274,13 @@ fmt: $(VENV)/ready node-package ## formats everything
 	cargo fmt --manifest-path benchmarks/rust/Cargo.toml
 	cargo fmt --manifest-path benchmarks/counters/Cargo.toml
 	cargo fmt --manifest-path benchmarks/service/Cargo.toml
+	cargo fmt --manifest-path recipes/rust/Cargo.toml
 	$(VENV)/bin/ruff check --fix-only -q --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	@tools/need clang-format clang-format
 	clang-format -i $(C_FILES)
 	cd bindings-node && npm run --silent format
-	command -v gofmt >/dev/null && gofmt -w bindings-c/go benchmarks/go cli/tests/clients || true
+	command -v gofmt >/dev/null && gofmt -w bindings-c/go benchmarks/go cli/tests/clients recipes/go || true
 
 SDIST := $(CARGO_TARGET_DIR)/sdist
 
@@ -313,12 +321,19 @@ header: ## regenerates bindings-c/include/polyflake.h
 vectors: ## regenerates tests/vectors.json
 	python3 tests/make_vectors.py
 
+.PHONY: recipes-page
+recipes-page: $(VENV)/ready ## makes docs/recipes.md of recipes/
+	$(PYTHON) tests/make_recipes.py
+
 .PHONY: lock
 lock: ## pins the newest Python packages that tests/requirements.in allows
 	rm -rf $(VENV)
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install -q -r tests/requirements.in
 	$(VENV)/bin/pip freeze > tests/requirements.txt
+	python3 -m venv $(CARGO_TARGET_DIR)/lock-recipes
+	$(CARGO_TARGET_DIR)/lock-recipes/bin/pip install -q -r recipes/requirements.in
+	$(CARGO_TARGET_DIR)/lock-recipes/bin/pip freeze > recipes/requirements.txt
 
 .PHONY: clean
 clean: ## removes everything that was built

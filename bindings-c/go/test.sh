@@ -66,7 +66,7 @@ tests() {
 
 unformatted() {
   local files
-  files=$(gofmt -l . ../../benchmarks/go) && [ -z "$files" ] || { echo "not as gofmt writes it: $files"; return 1; }
+  files=$(gofmt -l . ../../benchmarks/go ../../recipes/go) && [ -z "$files" ] || { echo "not as gofmt writes it: $files"; return 1; }
 }
 
 check "gofmt" unformatted

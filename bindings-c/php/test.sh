@@ -52,7 +52,7 @@ else
   else
     skip "PHPUnit's tests: there is no phpunit here"
   fi
-  if command -v phpcs >/dev/null; then step 'PHP_CodeSniffer, PSR-12' phpcs -q . ../../benchmarks/php; else skip 'PHP_CodeSniffer'; fi
+  if command -v phpcs >/dev/null; then step 'PHP_CodeSniffer, PSR-12' phpcs -q . ../../benchmarks/php ../../recipes/php; else skip 'PHP_CodeSniffer'; fi
   if command -v composer >/dev/null; then
     step 'composer.json is valid' env COMPOSER_ALLOW_SUPERUSER=1 composer validate --strict --no-interaction
   else

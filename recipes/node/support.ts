@@ -1,0 +1,27 @@
+// Generators for the tests, and the server that ../test.sh has started.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+import { Counter, Snowflake } from "polyflake";
+
+export const postgres = process.env.RECIPES_POSTGRES ?? "";
+
+/** What a recipe must take: a Snowflake with a node, one with a lease, a Counter. */
+export async function generators(): Promise<Record<string, Snowflake | Counter>> {
+  const folder = mkdtempSync(join(tmpdir(), "polyflake-recipes-"));
+  const store = `sqlite://${folder}/store.db`;
+  const made = {
+    node: new Snowflake({ node: 7 }),
+    lease: await Snowflake.open({ lease: store }),
+    counter: await Counter.open("orders", { store }),
+  };
+  after(async () => {
+    for (const ids of Object.values(made)) await ids.close();
+    rmSync(folder, { recursive: true });
+  });
+  return made;
+}
+
+/** IDs that a Number, or one step of a conversion too many, would change. */
+export const EXACT = [1n, 2n ** 53n + 1n, 1541815603606036481n, 2n ** 63n - 1n];

@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace App\Doctrine;
+
+use Doctrine\ORM\EntityManagerInterface;
+use Doctrine\ORM\Id\AbstractIdGenerator;
+use LogicException;
+use Polyflake\IdGenerator;
+
+/**
+ * Doctrine: new entities take the program's next ID when they are persisted.
+ *
+ *     SnowflakeGenerator::use(new Snowflake(node: 7)); // once, where the program starts
+ *
+ *     #[Id, Column(type: SnowflakeType::NAME), GeneratedValue('CUSTOM')]
+ *     #[CustomIdGenerator(SnowflakeGenerator::class)]
+ *     public ?int $id = null;
+ *
+ * Doctrine makes one of these for each entity and keeps it in its cache of metadata, so it does not hold the generator.
+ */
+final class SnowflakeGenerator extends AbstractIdGenerator
+{
+    private static ?IdGenerator $ids = null;
+
+    public static function use(IdGenerator $ids): void
+    {
+        self::$ids = $ids;
+    }
+
+    public function generateId(EntityManagerInterface $em, $entity): int
+    {
+        $ids = self::$ids ?? throw new LogicException('call SnowflakeGenerator::use first');
+
+        return $ids->nextId();
+    }
+}

@@ -1,0 +1,41 @@
+"""FastAPI: one generator while the application runs, for the handlers that ask for it.
+
+app = FastAPI(lifespan=generator(lambda: Snowflake(lease="redis://redis.internal/0")))
+
+@app.post("/orders")
+def add(ids: Ids) -> Order:  # not async, as an ID may have to be waited for
+    return Order(id=ids.next_id())
+
+`Order.id` is the SnowflakeID of polyflake_pydantic.py, which also suits a path's parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import Depends, FastAPI, Request
+from polyflake import Counter, IdGenerator, Snowflake
+
+
+def generator(
+    make: Callable[[], Snowflake | Counter],
+) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
+    """A lifespan: makes the generator when the application starts, closes it when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+        # In a thread: a lease or a counter asks its store.
+        with await run_sync(make) as ids:
+            yield {"ids": ids}
+
+    return lifespan
+
+
+def _ids(request: Request) -> IdGenerator:
+    return request.state.ids  # type: ignore[no-any-return]
+
+
+Ids = Annotated[IdGenerator, Depends(_ids)]

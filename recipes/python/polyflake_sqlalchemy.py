@@ -1,0 +1,46 @@
+"""SQLAlchemy: a type for columns of IDs, and a primary key that a generator fills in.
+
+class Order(Base):
+    __tablename__ = "orders"
+    id: Mapped[int] = snowflake_key(ids)
+    parent: Mapped[int | None] = mapped_column(SnowflakeID)
+
+session.scalars(select(Order).where(made_between(Order.id, start, end)))
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from operator import index
+
+from polyflake import IdGenerator, Layout, parse_id
+from sqlalchemy import BigInteger, ColumnElement, Dialect, SQLColumnExpression, and_
+from sqlalchemy.orm import MappedColumn, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+
+class SnowflakeID(TypeDecorator[int]):
+    """A BIGINT. Takes an int, or the decimal text that came in JSON or in a URL."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: int | str | None, dialect: Dialect) -> int | None:
+        if value is None:
+            return None
+        return parse_id(value, "decimal") if isinstance(value, str) else index(value)
+
+
+def snowflake_key(ids: IdGenerator) -> MappedColumn[int]:
+    """A primary key: each new row takes the generator's next ID."""
+    return mapped_column(SnowflakeID, primary_key=True, autoincrement=False, default=ids.next_id)
+
+
+def made_between(
+    column: SQLColumnExpression[int],
+    start: datetime,
+    end: datetime,
+    layout: Layout = Layout("twitter"),  # noqa: B008 (it never changes)
+) -> ColumnElement[bool]:
+    """Rows made from `start` on and before `end`, found by the primary key's index."""
+    return and_(column >= layout.min_id(start), column < layout.min_id(end))

@@ -1,0 +1,128 @@
+"""The recipe for Django, on PostgreSQL and SQLite."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+from types import ModuleType
+
+import django
+import pytest
+from conftest import Generator, server
+from django.conf import settings
+
+postgres = server("postgres")
+shop = sys.modules["shop"] = ModuleType("shop")
+settings.configure(
+    DATABASES={
+        "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": f"{mkdtemp()}/orders.db"},
+        "postgres": {
+            "ENGINE": "django.db.backends.postgresql",
+            "HOST": postgres.hostname,
+            "PORT": postgres.port,
+            "USER": postgres.username,
+            "PASSWORD": postgres.password,
+            "NAME": postgres.path.strip("/"),
+        },
+    },
+    POLYFLAKE_IDS="shop.ids",
+    USE_TZ=True,
+)
+django.setup()
+
+from django.core import checks  # noqa: E402
+from django.db import connections, models  # noqa: E402
+from django.db.migrations.writer import MigrationWriter  # noqa: E402
+from polyflake_django import SnowflakeField  # noqa: E402
+
+
+class Order(models.Model):
+    id = SnowflakeField(primary_key=True)
+    parent = models.ForeignKey("self", models.CASCADE, null=True)
+
+    class Meta:
+        app_label = "shop"
+
+
+@pytest.fixture(params=["default", "postgres"])
+def table(request: pytest.FixtureRequest) -> Iterator[str]:
+    connection = connections[request.param]
+    with connection.schema_editor() as editor:
+        editor.create_model(Order)
+    yield request.param
+    with connection.schema_editor() as editor:
+        editor.delete_model(Order)
+    connection.close()
+
+
+def test_new_rows_take_the_next_ids(
+    ids: Generator, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shop, "ids", ids, raising=False)
+    before = ids.next_id()
+    rows = Order.objects.using(table)
+    first = rows.create()
+    rows.bulk_create([Order(parent=first) for _ in range(300)])
+    found = [row.id for row in rows.order_by("id")]
+    after = ids.next_id()
+    assert found[0] == first.id
+    assert len(set(found)) == 301
+    assert before < found[0] < found[-1] < after
+    assert rows.filter(parent_id=str(first.id)).count() == 300
+
+
+def test_an_id_comes_back_as_it_went(table: str) -> None:
+    rows = Order.objects.using(table)
+    for number in (1, 2**53 + 1, 1541815603606036481, 2**63 - 1):
+        rows.create(id=number)
+        assert rows.get(id=str(number)).id == number
+    for wrong in (1.5, True, "12x", "-1"):
+        with pytest.raises((ValueError, TypeError)):
+            rows.filter(id=wrong).count()
+
+
+def test_a_new_row_is_one_insert(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Django does not look for a row of that ID first."""
+    monkeypatch.setattr(shop, "ids", Given(), raising=False)
+    connection = connections[table]
+    connection.force_debug_cursor = True
+    connection.queries_log.clear()
+    Order().save(using=table)
+    connection.force_debug_cursor = False
+    statements = [query["sql"].split()[0] for query in connection.queries]
+    assert statements == ["INSERT"]
+
+
+class Given:
+    """A generator of the test's own."""
+
+    def next_id(self) -> int:
+        return 42
+
+
+def test_migrations_hold_no_generator() -> None:
+    field = Order._meta.get_field("id")
+    text, imports = MigrationWriter.serialize(field)
+    assert text.startswith("polyflake_django.SnowflakeField(")
+    assert imports == {"import polyflake_django"}
+    again = eval(text, {"polyflake_django": sys.modules["polyflake_django"]})
+    assert again.deconstruct()[1:] == field.deconstruct()[1:]
+    assert checks.run_checks() == []
+
+
+def test_it_is_a_bigint() -> None:
+    field = Order._meta.get_field("id")
+    parent = Order._meta.get_field("parent")
+    for name in ("default", "postgres"):
+        assert field.db_type(connections[name]) == "bigint"
+        assert parent.db_type(connections[name]) == "bigint"
+
+
+def test_the_settings_are_read(tmp_path: Path) -> None:
+    """A generator that is not there is an error that names it."""
+    if hasattr(shop, "ids"):
+        del shop.ids
+    with pytest.raises(ImportError, match="ids"):
+        Order()

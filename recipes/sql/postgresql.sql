@@ -1,0 +1,28 @@
+-- PostgreSQL: what an ID says, and the IDs of a day.
+--
+--   SELECT o.*, made, node FROM orders o, snowflake(o.id);
+--   SELECT * FROM orders WHERE id BETWEEN first_id('2026-11-22') AND last_id('2026-11-22');
+--
+-- These are the numbers of the layout `twitter`, the default. `polyflake layout NAME` prints those of another one:
+-- its epoch (1288834974657), the bits below the timestamp (22: 4194304 is 2^22), and the shift and bits of node (12, 10)
+-- and sequence (0, 12). A tick that is not 1 ms becomes a factor of the time.
+
+CREATE FUNCTION snowflake(id bigint, OUT made timestamptz, OUT node integer, OUT sequence integer)
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT
+        (timestamp '1970-01-01' + ((id >> 22) + 1288834974657) * interval '1 ms') AT TIME ZONE 'UTC',
+        (id >> 12 & 1023)::integer,
+        (id & 4095)::integer
+$$;
+
+-- Days are those of UTC. A day that the epoch or the layout's end cuts has the IDs that there are; one before the epoch
+-- has none, and one after the end is an error (bigint out of range).
+CREATE FUNCTION first_id(day date) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT greatest((day - date '1970-01-01')::bigint * 86400000 - 1288834974657, 0) * 4194304
+$$;
+
+CREATE FUNCTION last_id(day date) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT least((day - date '1970-01-01')::bigint * 86400000 + 86399999 - 1288834974657, 2199023255551) * 4194304 + 4194303
+$$;

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# recipes/test.sh [PART...]: runs the tests of the recipes (python, sql, node, go, rust, php; all, if none is named) with
+# the packages as they are installed, and with databases that it starts, and that end with it. What a part says ends
+# with "N passed, M failed".
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+root=$PWD
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
+# What is installed for the tests.
+made=$CARGO_TARGET_DIR/recipes
+mkdir -p "$made"
+[ $# -gt 0 ] || set -- python sql node go rust php
+
+inputs=()
+processes=()
+stop() { # a database ends when its input does
+  for input in "${inputs[@]}"; do exec {input}>&-; done
+  for process in "${processes[@]}"; do wait "$process"; done
+}
+trap stop EXIT
+start() { # KIND: its address in the environment's RECIPES_KIND
+  local input address=$made/$1.address
+  : >"$address"
+  exec {input}> >(exec "$CARGO_TARGET_DIR/debug/examples/store_server" "$1" >"$address")
+  processes+=($!)
+  inputs+=("$input")
+  until [ -s "$address" ]; do
+    kill -0 "${processes[-1]}" 2>/dev/null || { echo "$1 has not started"; exit 1; }
+    sleep 0.1
+  done
+  export "RECIPES_${1^^}=$(head -n 1 "$address")"
+}
+
+# The wheel as it is installed, and what the requirements pin.
+venv() {
+  local packages=recipes/requirements.txt
+  if [ ! "$made/venv/ready" -nt $packages ]; then
+    rm -rf "$made/venv"
+    .venv/bin/python -m venv "$made/venv"
+    "$made/venv/bin/pip" install -q --disable-pip-version-check -r $packages || return
+    touch "$made/venv/ready"
+  fi
+  "$made/venv/bin/pip" install -q --disable-pip-version-check --force-reinstall --no-deps --no-index --find-links dist polyflake
+}
+
+pytest() { "$made/venv/bin/python" -m pytest -q --timeout 300 -c recipes/pytest.ini "$@"; }
+test_python() {
+  venv || return
+  (cd recipes/python && "$made/venv/bin/python" -m mypy --strict --cache-dir "$made/mypy" polyflake_*.py) || return
+  PYTHONPATH=recipes/python pytest recipes/python
+}
+test_sql() { venv && pytest recipes/sql; }
+
+# A project of a user's: the packages as npm packs them, and what the lock file pins.
+test_node() {
+  local project=$made/node
+  mkdir -p "$project"
+  rm -rf "$project"/*.ts "$project"/*.tgz "$project/out"
+  cp recipes/node/*.ts recipes/node/*.json "$project"
+  npm pack --silent --ignore-scripts --pack-destination "$project" ./bindings-node ./bindings-node/npm/linux-x64-gnu || return
+  # Not `npm ci`: see bindings-node/build.sh.
+  (cd "$project" && npm install --no-save --no-audit --no-fund --loglevel=error ./*.tgz && npx --no-install tsc) || return
+  node --test --test-reporter=./bindings-node/tests/reporter.js "$project"/out/*.test.js
+}
+
+test_go() {
+  local log=$made/go.log status=0 bad
+  # An older Go must not fetch a newer one.
+  export GOTOOLCHAIN=local
+  if ! (cd recipes/go && go list -m) >"$log" 2>&1; then
+    cat "$log"
+    echo "skipped: Go 1.24 or later is needed"
+    return
+  fi
+  (cd recipes/go && go vet ./... && go test -count=1 -v ./...) >"$log" 2>&1 || status=1
+  [ $status -eq 0 ] || cat "$log"
+  # What did not build, or crashed, has no line of its own.
+  bad=$(grep -cE '^ *--- FAIL' "$log") || bad=$status
+  echo "$(grep -cE '^ *--- PASS' "$log") passed, $bad failed"
+  return $status
+}
+
+test_rust() { cargo test -q --locked --manifest-path recipes/rust/Cargo.toml; }
+
+test_php() {
+  local log=$made/php.xml
+  tools/need php php-cli phpunit phpunit /usr/share/php/Doctrine/ORM/autoload.php php-doctrine-orm \
+    /usr/share/php/Doctrine/DBAL/autoload.php php-doctrine-dbal || return
+  php -m | grep -q pdo_mysql || tools/need pdo_mysql php-mysql || return
+  rm -f "$log"
+  phpunit --do-not-cache-result --fail-on-warning --fail-on-risky --bootstrap recipes/php/tests/bootstrap.php --log-junit "$log" \
+    recipes/php/tests
+  php -r '
+    $suite = @simplexml_load_file($argv[1])->testsuite ?? exit("0 passed, 1 failed\n");
+    $bad = $suite["errors"] + $suite["failures"] + $suite["warnings"];
+    echo $suite["tests"] - $bad, " passed, $bad failed\n";
+    exit((int) ($bad > 0));
+  ' "$log"
+}
+
+status=0
+start postgres
+start mariadb
+for part in "$@"; do
+  echo "recipes: $part"
+  "test_$part" || status=1
+done
+exit $status
