@@ -45,12 +45,20 @@ says "$number" cli -3 --user anybody --pass "$SECRET" --no-auth-warning incr ord
 # Line by line, as in a terminal, and all at once.
 lines() { printf 'incr orders\nincr other\nhello 3\nping\n' | with; }
 says "$number${line}ERR unknown_generator.*proto.*PONG" lines
-# At a terminal it asks for the commands first (COMMAND DOCS), and throws away what was typed before.
+# At a terminal it asks for the commands first (COMMAND DOCS), and throws away what was typed before a prompt: so all is typed
+# until it was heard.
 typed() {
-  { for keys in 'incr orders' 'incr other' quit; do sleep 1 && printf '%s\r' "$keys"; done; } |
-    timeout 20 script -qec "stty cols 80; redis-cli -h ${OPEN%:*} -p ${OPEN##*:}" /dev/null | tr '\r' ' '
+  local log
+  log=$(mktemp)
+  {
+    until grep -q '(integer)' "$log" && grep -q unknown_generator "$log"; do
+      for keys in 'incr orders' 'incr other'; do printf '%s\r' "$keys" && sleep 0.2; done
+    done
+    while printf 'quit\r'; do sleep 0.2; done
+  } | timeout 60 script -qefc "stty cols 80; redis-cli -h ${OPEN%:*} -p ${OPEN##*:}" "$log" | tr '\r' ' '
+  rm -f "$log"
 }
-says ".*\(integer\) [1-9].*\(error\) ERR unknown_generator.*" typed
+says ".*(\(integer\) [1-9].*ERR unknown_generator|ERR unknown_generator.*\(integer\) [1-9]).*" typed
 many() { for _ in {1..2000}; do printf '*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n'; done | with --pipe; }
 says ".*errors: 0, replies: 2000" many
 
