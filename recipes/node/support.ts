@@ -17,7 +17,8 @@ export async function generators(): Promise<Record<string, Snowflake | Counter>>
     counter: await Counter.open("orders", { store }),
   };
   after(async () => {
-    for (const ids of Object.values(made)) await ids.close();
+    // Unlike `close` of a Snowflake, this waits until its lease was given back to the folder's store.
+    for (const ids of Object.values(made)) await ids[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true });
   });
   return made;
