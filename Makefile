@@ -284,7 +284,8 @@ packages-all: $(RELEASE)/ready tools-ready ## builds what users install on every
 
 .PHONY: test-packages-all
 test-packages-all: $(RELEASE)/ready $(VENV)/ready ## checks dist/ as packages-all has built it, and runs it: also under qemu and Wine
-	@tools/need qemu-aarch64 qemu-user wine wine64 /usr/bin/wine wine composer composer php php-cli pkg-config pkg-config
+	@tools/need qemu-aarch64 qemu-user wine wine64 /usr/bin/wine wine composer composer php php-cli pkg-config pkg-config \
+	  $(firstword $(wildcard /etc/php/*/mods-available/zip.ini) zip.ini) php-zip
 	packages/sysroot arm64 $(CARGO_TARGET_DIR)/packages/arm64 python3 nodejs
 	PATH=$(RELEASE)/bin:$$PATH packages/test.py $(PLATFORMS)
 

@@ -196,7 +196,7 @@ def binary(name, platform, path, exports=(), static=False):
 def wheel_tag(platform):
     machine = {"x64": "x86_64", "arm64": "aarch64"}[platform["npm"]["cpu"]]
     return {
-        "glibc": f"manylinux_2_17_{machine}.manylinux2014_{machine}",
+        "glibc": f"manylinux2014_{machine}.manylinux_2_17_{machine}",
         "musl": f"musllinux_1_2_{machine}",
         "darwin": "macosx_1*_" + ("arm64" if machine == "aarch64" else machine),
         "win32": "win_amd64",
@@ -294,7 +294,7 @@ def pythons():
     """Every Python from 3.11 on that is here."""
     found = {}
     for folder in [
-        *os.environ["PATH"].split(":"),
+        *(folder for folder in os.environ["PATH"].split(":") if not folder.endswith("shims")),
         *map(str, Path.home().glob(".pyenv/versions/*/bin")),
     ]:
         for program in Path(folder).glob("python3.[0-9]*"):
@@ -307,7 +307,7 @@ def python(name, platform):
     wheel = only(f"polyflake-{VERSION}-cp311-abi3-{wheel_tag(platform)}.whl")
     if not wheel:
         return
-    library = next(unpacked(wheel).glob("polyflake/_polyflake*"))
+    library = next(file for file in unpacked(wheel).glob("polyflake/*") if file.suffix in (".so", ".pyd"))
     binary(name, platform, library, ["PyInit__polyflake"])
     if name == "linux-x64-gnu":
         for minor, program in pythons().items():
