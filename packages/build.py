@@ -171,7 +171,8 @@ def c_library(name, platform, libraries, built):
     shutil.copy(ROOT / "LICENSE", stage / "share/doc/polyflake")
     shutil.copy(ROOT / "bindings-c/include/polyflake.h", stage / "include")
     shutil.copy(built / "libpolyflake.a", stage / "lib")
-    strip_archive(stage / "lib/libpolyflake.a")
+    if system != "win32":  # objcopy does not know the import libraries in it
+        strip_archive(stage / "lib/libpolyflake.a")
     full, *links = SHARED[system]
     shared = stage / ("bin" if system == "win32" else "lib") / full
     shared.parent.mkdir(exist_ok=True)
@@ -182,6 +183,8 @@ def c_library(name, platform, libraries, built):
         shutil.copy(built / "libpolyflake.dll.a", stage / "lib")
     # As tools/install-c: without the unwinder, which the compiler adds.
     private = re.sub(r"-lgcc_s\s*", "", libraries)
+    # The crate windows-sys names a library of its own, for which Windows' libraries do as well.
+    private = re.sub(r"-lwindows\.[\d.]+", "-lcrypt32", private)
     (stage / "lib/pkgconfig/polyflake.pc").write_text(
         "prefix=${pcfiledir}/../..\n"
         "includedir=${prefix}/include\n"

@@ -217,7 +217,7 @@ def runner(name):
     return None
 
 
-WINE = {"WINEPREFIX": str(WORK / "wine"), "WINEDEBUG": "-all", "MVK_CONFIG_LOG_LEVEL": "0"}
+WINE = {"WINEPREFIX": str(WORK / "wine"), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
 
 
 def c_library(name, platform):
