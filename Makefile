@@ -13,7 +13,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest --timeout 600
 PYTHON_FILES := tests tools demo benchmarks bindings-python packages
-C_FILES := $(wildcard bindings-node/tests/*.c bindings-c/tests/c/*.[ch] bindings-c/examples/*.c benchmarks/c/*.c tests/probes/adapters/c/*.c)
+C_FILES := $(wildcard bindings-node/tests/*.c bindings-c/tests/c/*.[ch] bindings-c/examples/*.c packages/*.c benchmarks/c/*.c tests/probes/adapters/c/*.c)
 
 .PHONY: help
 help: ## prints this list

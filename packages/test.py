@@ -44,6 +44,8 @@ NEEDED = {
         "/usr/lib/libSystem.B.dylib",
         "/usr/lib/libiconv.2.dylib",
         "/usr/lib/libobjc.A.dylib",
+        "/usr/lib/libcharset.1.dylib",
+        "/System/Library/Frameworks/SystemConfiguration.framework/Versions/A/SystemConfiguration",
         "/System/Library/Frameworks/Security.framework/Versions/A/Security",
         "/System/Library/Frameworks/CoreFoundation.framework/Versions/A/CoreFoundation",
     },
@@ -220,6 +222,17 @@ def runner(name):
 WINE = {"WINEPREFIX": str(WORK / "wine"), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
 
 
+def wine_part():
+    """A part of Windows that older versions of Wine lack, beside the programs."""
+    if not (WORK / "bcryptprimitives.dll").exists():
+        source = ROOT / "packages/wine-bcryptprimitives.c"
+        runs(
+            "a part of Windows that Wine lacks",
+            *(sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu", "-shared"),
+            *("-o", WORK / "bcryptprimitives.dll", source, "-ladvapi32"),
+        )
+
+
 def c_library(name, platform):
     archive = only(f"polyflake-c-{VERSION}-{name}.tar.gz")
     if not archive:
@@ -274,8 +287,9 @@ def c_library(name, platform):
             *flags,
             cwd=WORK,
         )
-        if linked == "shared" and system == "win32":
+        if system == "win32":
             shutil.copy(shared, WORK)
+            wine_part()
         runs(
             f"{name}: that C program, {linked}",
             *run,
