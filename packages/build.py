@@ -81,6 +81,8 @@ def settings(platform, static=False):
         flags += ["-L", f"framework={ROOT / 'packages/macos'}"]
         more["MACOSX_DEPLOYMENT_TARGET"] = platform["macos"]
     return more | {
+        # The date in wheels and in their bill of materials.
+        "SOURCE_DATE_EPOCH": str(EPOCH),
         "CARGO_TARGET_DIR": str(TARGET),
         f"CARGO_PROFILE_{PROFILE.upper()}_DEBUG": "false",
         f"CARGO_PROFILE_{PROFILE.upper()}_STRIP": "symbols",
@@ -279,7 +281,8 @@ def command(platform):
         "cargo",
         "build",
         "--locked",
-        "--profile", PROFILE,
+        "--profile",
+        PROFILE,
         "--target",
         target,
         "-p",
@@ -304,7 +307,8 @@ def command(platform):
         "-m",
         "cli/Cargo.toml",
         "--locked",
-        "--profile", PROFILE,
+        "--profile",
+        PROFILE,
         "--target",
         target,
         *compatibility(kind["wheel"]),
@@ -427,7 +431,9 @@ def go_module():
             'import "C"\n'
         )
     those = " || ".join(f"({PLATFORMS[name]['go']})" for name in names)
-    replaced(stage / "link.go", "^package", f"//go:build polyflake_pkgconfig || !({those})\n\npackage")
+    replaced(
+        stage / "link.go", "^package", f"//go:build polyflake_pkgconfig || !({those})\n\npackage"
+    )
     replaced(
         stage / "link.go",
         r"// Where the library.*?\n\n",
@@ -473,6 +479,18 @@ def composer_archive():
     write_zip(DIST / f"polyflake-php-{VERSION}.zip", stage, "")
 
 
+def bill_of_materials():
+    """What maturin has put into each wheel (CycloneDX), for those who do not open wheels."""
+    for wheel in DIST.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as opened:
+            for name in opened.namelist():
+                if name.endswith(".cyclonedx.json"):
+                    listed = (
+                        opened.read(name).decode().replace(f"file://{ROOT}", "file:///polyflake")
+                    )
+                    (DIST / f"{wheel.stem}.cdx.json").write_text(listed)
+
+
 def checksums():
     files = sorted(file for file in DIST.rglob("*") if file.is_file() and file.name != "SHA256SUMS")
     lines = [
@@ -489,6 +507,7 @@ def common():
     crates()
     go_module()
     composer_archive()
+    bill_of_materials()
     checksums()
 
 

@@ -219,7 +219,11 @@ def runner(name):
     return None
 
 
-WINE = {"WINEPREFIX": str(WORK / "wine"), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
+WINE = {
+    "WINEPREFIX": str(WORK / "wine"),
+    "WINEDEBUG": "-all",
+    "WINEDLLOVERRIDES": "mscoree,mshtml=",
+}
 
 
 def wine_part():
@@ -271,8 +275,13 @@ def c_library(name, platform):
                 str(top / "lib/libpolyflake.a") if flag == "-lpolyflake" else flag for flag in flags
             ]
             flags += ["-lunwind"] + (["-static"] if "musl" in name else [])
+        elif system == "win32":  # of the two, zig would take the static one
+            flags = [
+                str(top / "lib/libpolyflake.dll.a") if flag == "-lpolyflake" else flag
+                for flag in flags
+            ]
         program = WORK / f"quickstart-{name}-{linked}{'.exe' if system == 'win32' else ''}"
-        zig = re.sub(r"-unknown|-pc", "", platform["zig"]).replace("-gnu.", "-gnu.")
+        zig = re.sub(r"-unknown|-pc", "", platform["zig"])
         runs(
             f"{name}: a C program is linked with the {linked} library",
             sys.executable,
@@ -321,7 +330,9 @@ def python(name, platform):
     wheel = only(f"polyflake-{VERSION}-cp311-abi3-{wheel_tag(platform)}.whl")
     if not wheel:
         return
-    library = next(file for file in unpacked(wheel).glob("polyflake/*") if file.suffix in (".so", ".pyd"))
+    library = next(
+        file for file in unpacked(wheel).glob("polyflake/*") if file.suffix in (".so", ".pyd")
+    )
     binary(name, platform, library, ["PyInit__polyflake"])
     if name == "linux-x64-gnu":
         for minor, program in pythons().items():
@@ -560,24 +571,28 @@ def go(names):
             "CC": f"{sys.executable} -m ziglang cc -target {zig}",
         }
         if (
-            runs(
-                f"{name}: Go's quick start is built",
-                "go",
-                "build",
-                *(["-tags", "musl"] if musl else []),
-                *(
-                    ["-ldflags", "-linkmode external -extldflags '-static -lunwind'"]
-                    if musl
-                    else ["-ldflags", "-linkmode external -extldflags -lunwind"]
-                ),
-                "-o",
-                f"{name}{suffix}",
-                ".",
-                cwd=project,
-                env=environment | target,
+            (
+                runs(
+                    f"{name}: Go's quick start is built",
+                    "go",
+                    "build",
+                    *(["-tags", "musl"] if musl else []),
+                    *(
+                        ["-ldflags", "-linkmode external -extldflags '-static -lunwind'"]
+                        if musl
+                        else ["-ldflags", "-linkmode external -extldflags -lunwind"]
+                    ),
+                    "-o",
+                    f"{name}{suffix}",
+                    ".",
+                    cwd=project,
+                    env=environment | target,
+                )
+                is not None
             )
-            is not None
-        ) and (run := runner(name)) is not None and (project / f"{name}{suffix}").exists():
+            and (run := runner(name)) is not None
+            and (project / f"{name}{suffix}").exists()
+        ):
             runs(
                 f"{name}: Go's quick start",
                 *run,
