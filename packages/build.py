@@ -202,6 +202,14 @@ def c_library(name, platform, libraries, built):
     write_tar(DIST / f"{top}.tar.gz", stage, top)
 
 
+def install_name(platform, file):
+    """The name in a library for macOS, which else is the path it was built at. Programs find it by
+    its own rpath."""
+    if platform["npm"]["os"] != "darwin":
+        return []
+    return ["-C", f"link-arg=-Wl,-install_name,@rpath/{file}"]
+
+
 def bindings(name, platform):
     target, zig = platform["target"], platform["zig"]
     built = TARGET / target / BUILT_IN
@@ -213,33 +221,27 @@ def bindings(name, platform):
     # The same build names the system libraries that a static library needs.
     notes = TARGET / "native-static-libs" / target
     notes.parent.mkdir(parents=True, exist_ok=True)
-    named = []
-    if platform["npm"]["os"] == "darwin":
-        # A program finds it by its own rpath.
-        named = ["-C", f"link-arg=-Wl,-install_name,@rpath/{SHARED['darwin'][1]}"]
     run(
         *with_zig,
-        "cargo",
-        "rustc",
-        *cargo,
-        "-p",
-        "polyflake-c",
-        "--",
-        "--print",
-        f"native-static-libs={notes}",
-        *named,
+        *("cargo", "rustc", *cargo, "-p", "polyflake-c", "--"),
+        *("--print", f"native-static-libs={notes}", *install_name(platform, SHARED["darwin"][1])),
         env=env,
     )
     c_library(name, platform, notes.read_text().strip(), built)
 
-    run(*with_zig, "cargo", "build", *cargo, "-p", "polyflake-node", env=env)
+    addon = f"polyflake.{name}.node"
+    run(
+        *with_zig,
+        *("cargo", "rustc", *cargo, "-p", "polyflake-node", "--", *install_name(platform, addon)),
+        env=env,
+    )
     npm_platform(
         "bindings-node/npm/linux-x64-gnu",
         f"@polyflake/{name}",
         "`polyflake`",
         f"The native half of polyflake for {platform['describe']}",
         platform["npm"],
-        [(f"polyflake.{name}.node", built / BUILT[platform["npm"]["os"]][1])],
+        [(addon, built / BUILT[platform["npm"]["os"]][1])],
     )
 
     run(

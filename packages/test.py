@@ -168,6 +168,12 @@ def binary(name, platform, path, exports=(), static=False):
         needed = {library.name for library in parsed.libraries} - {
             getattr(parsed.get(lief.MachO.LoadCommand.TYPE.ID_DYLIB), "name", None)
         }
+        if parsed.has_build_version:
+            oldest = ".".join(map(str, parsed.build_version.minos[:2]))
+            check(f"{what} runs on macOS {platform['macos']}", oldest == platform["macos"], oldest)
+        else:
+            oldest = ".".join(map(str, parsed.version_min.version[:2]))
+            check(f"{what} runs on macOS {platform['macos']}", oldest == platform["macos"], oldest)
         check(
             f"{what} is signed",
             not arm or parsed.has_code_signature,
