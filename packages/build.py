@@ -504,7 +504,7 @@ def checksums():
 
 def common():
     for project in ("bindings-python", "cli"):
-        run("maturin", "sdist", "-q", "-m", f"{project}/Cargo.toml", "--out", DIST)
+        run("maturin", "sdist", "-m", f"{project}/Cargo.toml", "--out", DIST)
     npm_main()
     crates()
     go_module()
