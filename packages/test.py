@@ -225,8 +225,10 @@ def runner(name):
     return None
 
 
+# Its parts are looked for in WINEPATH as well.
 WINE = {
     "WINEPREFIX": str(WORK / "wine"),
+    "WINEPATH": str(WORK),
     "WINEDEBUG": "-all",
     "WINEDLLOVERRIDES": "mscoree,mshtml=",
 }
@@ -471,6 +473,8 @@ def command(name, platform):
         program.read_bytes() == (unpacked(npm) / "package" / program.name).read_bytes(),
     )
     if (run := runner(name)) is not None:
+        if windows:
+            wine_part()
         runs(
             f"{name}: the command says its version",
             *run,
@@ -496,7 +500,7 @@ def command(name, platform):
             "next",
             "--node",
             "7",
-            expect=r"^\d{15}",
+            expect=r"(?m)^\d{15}",
             env=WINE,
         )
     if name == "linux-x64-musl":
@@ -548,7 +552,15 @@ def go(names):
         return
     runs("go get", "go", "get", f"{GO_MODULE}@v{VERSION}", cwd=project, env=environment)
     if "linux-x64-gnu" in names:
-        runs("Go's quick start", "go", "run", ".", cwd=project, env=environment, expect=r"^\d{15}")
+        runs(
+            "Go's quick start",
+            "go",
+            "run",
+            ".",
+            cwd=project,
+            env=environment,
+            expect=r"(?m)^\d{15}",
+        )
         runs(
             "Go's quick start, vendored",
             "bash",
@@ -556,7 +568,7 @@ def go(names):
             "go mod vendor && go run -mod=vendor .",
             cwd=project,
             env=environment | {"GOFLAGS": ""},
-            expect=r"^\d{15}",
+            expect=r"(?m)^\d{15}",
         )
         shutil.rmtree(project / "vendor", ignore_errors=True)
     crossed = {
@@ -571,6 +583,8 @@ def go(names):
         platform = PLATFORMS[name]
         zig = re.sub(r"-unknown|-pc", "", platform["zig"])
         musl = "musl" in name
+        if suffix and runner(name):
+            wine_part()
         target = {
             "GOOS": "windows" if suffix else "linux",
             "GOARCH": "arm64" if "arm64" in name else "amd64",
@@ -603,7 +617,7 @@ def go(names):
                 f"{name}: Go's quick start",
                 *run,
                 project / f"{name}{suffix}",
-                expect=r"^\d{15}",
+                expect=r"(?m)^\d{15}",
                 env=WINE,
             )
 
