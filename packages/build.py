@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 TARGET = ROOT / "target" / "packages"
 STAGE = TARGET / "stage"
-# PROFILE=dev builds in a third of the time what is as good for a test of the packages.
+# PROFILE=dev builds without optimisation, which is faster, to try the packages.
 PROFILE = os.environ.get("PROFILE") or "release"
 BUILT_IN = "debug" if PROFILE == "dev" else PROFILE
 PLATFORMS = tomllib.loads((ROOT / "packages" / "platforms.toml").read_text())
