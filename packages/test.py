@@ -382,7 +382,6 @@ def python(name, platform):
             *arm,
             "-m",
             "pytest",
-            "-q",
             "-p",
             "no:cacheprovider",
             ROOT / "bindings-python/tests/test_vectors.py",
