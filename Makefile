@@ -12,8 +12,8 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest --timeout 600
-PYTHON_FILES := tests tools demo benchmarks bindings-python cli/tests/clients recipes
-C_FILES := $(wildcard bindings-node/tests/*.c bindings-c/tests/c/*.[ch] bindings-c/examples/*.c benchmarks/c/*.c tests/probes/adapters/c/*.c)
+PYTHON_FILES := tests tools demo benchmarks bindings-python cli/tests/clients recipes packages
+C_FILES := $(wildcard bindings-node/tests/*.c bindings-c/tests/c/*.[ch] bindings-c/examples/*.c packages/*.c benchmarks/c/*.c tests/probes/adapters/c/*.c)
 
 .PHONY: help
 help: ## prints this list
@@ -256,6 +256,7 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	$(VENV)/bin/ruff format --check --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/typos
 	$(PYTHON) tools/imports.py
+	$(PYTHON) tools/versions
 	tools/cargo-for wasm32-unknown-unknown std,panic_abort clippy --locked -p polyflake-wasm -- -D warnings
 	cd bindings-node && npm run --silent lint
 	cd bindings-node && npm run --silent check-package
@@ -305,6 +306,30 @@ packages: ## builds what users install, in dist/
 	cd bindings-node && npm pack --silent --pack-destination ../dist . ./npm/linux-x64-gnu
 	cli/build.sh dist
 	@ls -l dist
+
+# What builds a release: zig as compiler and linker, in an environment of its own. PLATFORMS="linux-x64-gnu win32-x64-gnu"
+# builds only those; all are in packages/platforms.toml.
+RELEASE := $(CARGO_TARGET_DIR)/packages/venv
+PLATFORMS ?=
+
+$(RELEASE)/ready: packages/requirements.txt tools/venv
+	tools/venv $(RELEASE) packages/requirements.txt
+	touch $@
+
+.PHONY: packages-all
+packages-all: $(RELEASE)/ready tools-ready ## builds what users install on every platform, in dist/: see RELEASING.md
+	@tools/need node nodejs npm npm
+	rm -rf dist
+	PATH=$(RELEASE)/bin:$$PATH packages/build.py platform $(PLATFORMS)
+	PATH=$(RELEASE)/bin:$$PATH packages/build.py command $(PLATFORMS)
+	PATH=$(RELEASE)/bin:$$PATH packages/build.py common
+
+.PHONY: test-packages-all
+test-packages-all: $(RELEASE)/ready $(VENV)/ready ## checks dist/ as packages-all has built it, and runs it: also under qemu and Wine
+	@tools/need qemu-aarch64 qemu-user wine wine64 /usr/bin/wine wine composer composer php php-cli pkg-config pkg-config \
+	  $(firstword $(wildcard /etc/php/*/mods-available/zip.ini) zip.ini) php-zip
+	packages/sysroot arm64 $(CARGO_TARGET_DIR)/packages/arm64 python3 nodejs
+	PATH=$(RELEASE)/bin:$$PATH packages/test.py $(PLATFORMS)
 
 PREFIX ?= /usr/local
 DESTDIR ?=

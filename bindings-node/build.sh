@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the npm packages: the native addon in npm/, the WebAssembly module and the bundles in dist/, and the types in
-# index.d.ts. `npm pack` in both folders then packs what users install.
+# index.d.ts. `npm pack` in both folders then packs what users install. With the argument `wasm`, all but the addon.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=$PWD/target
@@ -18,7 +18,9 @@ fi
 
 # The native addon. It is replaced rather than overwritten, because a running process may have the old one open.
 platform=$(node -p '`${process.platform}-${process.arch}`')
-if [ "$platform" = linux-x64 ]; then
+if [ "${1:-}" = wasm ]; then
+  :
+elif [ "$platform" = linux-x64 ]; then
   addon=$here/npm/linux-x64-gnu/polyflake.linux-x64-gnu.node
   cargo build -q --locked --release -p polyflake-node
   if newer "$CARGO_TARGET_DIR/release/libpolyflake_node.so" $addon; then

@@ -9,7 +9,6 @@
 // Times are Unix times, without leap seconds.
 package polyflake
 
-// #cgo pkg-config: polyflake
 // #cgo noescape polyflake_snowflake_node
 // #cgo nocallback polyflake_snowflake_node
 // #cgo noescape polyflake_check_batch

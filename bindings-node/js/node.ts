@@ -16,7 +16,7 @@ export * from "./api.js";
 const leases = channel("polyflake:lease");
 
 /** How the platform packages' names end, by napi-rs's convention. */
-const ABIS: Partial<Record<NodeJS.Platform, string[]>> = { linux: ["-gnu", "-musl"], win32: ["-msvc"] };
+const ABIS: Partial<Record<NodeJS.Platform, string[]>> = { linux: ["-gnu", "-musl"], win32: ["-gnu"] };
 
 connect(() => {
   if (process.env.POLYFLAKE_BACKEND === "wasm") return fallback("POLYFLAKE_BACKEND is set to wasm");

@@ -12,7 +12,7 @@ python3 -m venv "$work/pip"
 "$work/pip/bin/pip" install -q --disable-pip-version-check --no-index "$work"/packages/*.whl
 # The platform's package is an optional dependency, which no registry has: installed by hand beside it.
 npm install --silent --no-audit --no-fund --omit=optional --prefix "$work/npm" \
-  "$work/packages/polyflake-cli-$version.tgz" "$work/packages/polyflake-cli-linux-x64-gnu-$version.tgz"
+  "$work/packages/polyflake-cli-$version.tgz" "$work/packages/polyflake-cli-linux-x64-$version.tgz"
 cargo install -q --locked --profile command --path cli --root "$work/cargo" --no-track
 programs=("$work/pip/bin/polyflake" "$work/npm/node_modules/.bin/polyflake" "$work/cargo/bin/polyflake")
 

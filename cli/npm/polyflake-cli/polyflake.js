@@ -6,9 +6,9 @@ const { spawnSync } = require("node:child_process");
 const { constants } = require("node:os");
 
 function program() {
-  const name = `@polyflake/cli-${process.platform}-${process.arch}-gnu`;
+  const name = `@polyflake/cli-${process.platform}-${process.arch}`;
   try {
-    return require.resolve(`${name}/polyflake`);
+    return require.resolve(`${name}/polyflake${process.platform === "win32" ? ".exe" : ""}`);
   } catch {
     console.error(
       `polyflake: there is no program for ${process.platform} on ${process.arch}: ${name} is not installed. ` +

@@ -114,11 +114,41 @@ final class Library
             'Windows' => 'polyflake.dll',
             default => 'libpolyflake.so.0',
         };
-        return [
-            dirname(__DIR__, 2) . "/lib/$file" => 'beside the package; the environment variable ' . self::VARIABLE
-                . ' is not set',
+        $lib = dirname(__DIR__, 2) . '/lib';
+        $candidates = [
+            "$lib/$file" => 'beside the package; the environment variable ' . self::VARIABLE . ' is not set',
+        ];
+        foreach (self::platforms() as $platform) {
+            if (is_dir("$lib/$platform")) {
+                $candidates["$lib/$platform/$file"] = 'comes with the package';
+            }
+        }
+        return $candidates + [
             $file => "the system's libraries",
         ];
+    }
+
+    /**
+     * The folders in which a released package has libraries for this system. On Linux first the one for the C library
+     * that the system has; the other does not load.
+     *
+     * @return list<string>
+     */
+    private static function platforms(): array
+    {
+        $machine = match (strtolower(php_uname('m'))) {
+            'x86_64', 'amd64' => 'x64',
+            'aarch64', 'arm64' => 'arm64',
+            default => php_uname('m'),
+        };
+        return match (PHP_OS_FAMILY) {
+            'Darwin' => ["darwin-$machine"],
+            'Windows' => ["win32-$machine-gnu"],
+            'Linux' => (glob('/lib/ld-musl-*') ?: []) === []
+                ? ["linux-$machine-gnu", "linux-$machine-musl"]
+                : ["linux-$machine-musl", "linux-$machine-gnu"],
+            default => [],
+        };
     }
 
     private static function load(string $path): FFI

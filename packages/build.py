@@ -1,0 +1,536 @@
+#!/usr/bin/env python3
+"""Builds what users install, for every platform of platforms.toml, in dist/.
+
+    packages/build.py platform [NAME...]    the wheel, npm's package and the C library of these
+                                            platforms, or of all
+    packages/build.py command [NAME...]     the command for them
+    packages/build.py common                what is the same everywhere, and what is made of the
+                                            platforms' parts
+
+Cross-built with zig: see with-zig. `make packages-all` runs all three.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import tomllib
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DIST = ROOT / "dist"
+TARGET = ROOT / "target" / "packages"
+STAGE = TARGET / "stage"
+# PROFILE=dev builds without optimisation, which is faster, to try the packages.
+PROFILE = os.environ.get("PROFILE") or "release"
+BUILT_IN = "debug" if PROFILE == "dev" else PROFILE
+# The command has a profile of its own.
+COMMAND_PROFILE = "dev" if PROFILE == "dev" else "command"
+COMMAND_BUILT_IN = "debug" if PROFILE == "dev" else COMMAND_PROFILE
+PLATFORMS = tomllib.loads((ROOT / "packages" / "platforms.toml").read_text())
+CARGO = tomllib.loads((ROOT / "Cargo.toml").read_text())
+VERSION = CARGO["workspace"]["package"]["version"]
+# In archives everything has one date, so that they come out the same whenever they are built.
+DATE = (1980, 1, 1, 0, 0, 0)
+EPOCH = 315532800
+GO_MODULE = "github.com/polyflake/polyflake/bindings-c/go"
+CRATES = ["polyflake", "polyflake-coordination", "polyflake-cli"]
+# The file names of the C library; the first has its full name, the others are links to it.
+SHARED = {
+    "linux": [f"libpolyflake.so.{VERSION}", "libpolyflake.so.0", "libpolyflake.so"],
+    "darwin": [f"libpolyflake.{VERSION}.dylib", "libpolyflake.0.dylib", "libpolyflake.dylib"],
+    "win32": ["polyflake.dll"],
+}
+BUILT = {
+    "linux": ("libpolyflake.so", "libpolyflake_node.so"),
+    "darwin": ("libpolyflake.dylib", "libpolyflake_node.dylib"),
+    "win32": ("polyflake.dll", "polyflake_node.dll"),
+}
+
+
+def run(*command, cwd=ROOT, env=None, capture=False):
+    print("+", shlex.join(str(part) for part in command), flush=True)
+    result = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=os.environ | (env or {}),
+        check=False,
+        text=True,
+        stdout=subprocess.PIPE if capture else None,
+    )
+    if result.returncode != 0:
+        raise SystemExit(f"it ended with {result.returncode}: {command[0]}")
+    return result.stdout
+
+
+def settings(platform, static=False):
+    """The environment of every build. No path of this machine gets into what is built."""
+    flags = [
+        f"--remap-path-prefix={os.environ.get('CARGO_HOME', Path.home() / '.cargo')}=/cargo",
+        f"--remap-path-prefix={ROOT}=/polyflake",
+    ]
+    if "musl" in platform["target"]:
+        flags += ["-C", f"target-feature={'+' if static else '-'}crt-static"]
+    more = {}
+    if platform["npm"]["os"] == "darwin":
+        flags += ["-L", f"framework={ROOT / 'packages/macos'}"]
+        more["MACOSX_DEPLOYMENT_TARGET"] = platform["macos"]
+    return more | {
+        # The date in wheels and in their bill of materials.
+        "SOURCE_DATE_EPOCH": str(EPOCH),
+        "CARGO_TARGET_DIR": str(TARGET),
+        **{
+            f"CARGO_PROFILE_{profile.upper()}_{name}": value
+            for profile in {PROFILE, COMMAND_PROFILE}
+            for name, value in (("DEBUG", "false"), ("STRIP", "symbols"))
+        },
+        "RUSTFLAGS": " ".join(flags),
+    }
+
+
+def strip_archive(path):
+    """Takes debug information out of a static library, with rustc's own tool for it."""
+    sysroot = Path(run("rustc", "--print", "sysroot", capture=True).strip())
+    objcopy = next(sysroot.glob("lib/rustlib/*/bin/rust-objcopy"))
+    run(objcopy, "--strip-debug", path, env={"LD_LIBRARY_PATH": str(sysroot / "lib")})
+
+
+def write_tar(path, folder, top):
+    """A .tar.gz of a folder, the same whenever and wherever it is written."""
+    with (
+        path.open("wb") as raw,
+        gzip.GzipFile("", "wb", 9, raw, EPOCH) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for file in sorted(folder.rglob("*")):
+            info = archive.gettarinfo(file, f"{top}/{file.relative_to(folder)}")
+            info.mtime, info.uid, info.gid, info.uname, info.gname = EPOCH, 0, 0, "", ""
+            if info.isfile():
+                info.mode = 0o755 if info.mode & 0o100 else 0o644
+                with file.open("rb") as content:
+                    archive.addfile(info, content)
+            else:
+                info.mode = 0o755
+                archive.addfile(info)
+
+
+def write_zip(path, folder, top):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+            info = zipfile.ZipInfo(f"{top}{file.relative_to(folder)}", DATE)
+            info.external_attr = 0o644 << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, file.read_bytes())
+
+
+def text(name):
+    return (ROOT / "packages" / name).read_text().strip()
+
+
+def fresh(path):
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    return path
+
+
+def npm_pack(folder):
+    run("npm", "pack", "--silent", "--pack-destination", DIST, folder)
+
+
+def npm_platform(template, name, where, description, npm, files):
+    """Packs a platform's package of npm, after the package.json of the one for Linux."""
+    package = json.loads((ROOT / template / "package.json").read_text())
+    package |= {"name": name, "version": VERSION, "description": description}
+    package["os"], package["cpu"] = [npm["os"]], [npm["cpu"]]
+    package.pop("libc", None)
+    if "libc" in npm:
+        package["libc"] = [npm["libc"]]
+    package["files"] = [file for file, _ in files]
+    if "main" in package:
+        package["main"] = files[0][0]
+    package["repository"]["directory"] = template
+    stage = fresh(STAGE / "npm" / name.replace("/", "-"))
+    (stage / "package.json").write_text(json.dumps(package, indent=2) + "\n")
+    (stage / "README.md").write_text(
+        f"# {name}\n\n{description}. It is installed with {where}; there is no need to\n"
+        "install it yourself.\n"
+    )
+    shutil.copy(ROOT / "LICENSE", stage)
+    for file, source in files:
+        shutil.copy(source, stage / file)
+        (stage / file).chmod(0o755)
+    npm_pack(stage)
+
+
+def c_library(name, platform, libraries, built):
+    """The C library as a folder to unpack anywhere: polyflake.pc finds the rest from its place."""
+    system = platform["npm"]["os"]
+    stage = fresh(STAGE / "c" / name)
+    for folder in ("include", "lib/pkgconfig", "share/doc/polyflake"):
+        (stage / folder).mkdir(parents=True)
+    shutil.copy(ROOT / "LICENSE", stage / "share/doc/polyflake")
+    shutil.copy(ROOT / "bindings-c/include/polyflake.h", stage / "include")
+    shutil.copy(built / "libpolyflake.a", stage / "lib")
+    if system != "win32":  # objcopy does not know the import libraries in it
+        strip_archive(stage / "lib/libpolyflake.a")
+    full, *links = SHARED[system]
+    shared = stage / ("bin" if system == "win32" else "lib") / full
+    shared.parent.mkdir(exist_ok=True)
+    shutil.copy(built / BUILT[system][0], shared)
+    for link in links:
+        (stage / "lib" / link).symlink_to(full)
+    if system == "win32":
+        shutil.copy(built / "libpolyflake.dll.a", stage / "lib")
+    # As tools/install-c: without the unwinder, which the compiler adds.
+    private = re.sub(r"-lgcc_s\s*", "", libraries)
+    # The crate windows-sys names a library of its own, for which Windows' libraries do as well.
+    private = re.sub(r"-lwindows\.[\d.]+", "-lcrypt32", private)
+    (stage / "lib/pkgconfig/polyflake.pc").write_text(
+        "prefix=${pcfiledir}/../..\n"
+        "includedir=${prefix}/include\n"
+        "libdir=${prefix}/lib\n\n"
+        "Name: polyflake\n"
+        "Description: 64-bit, time-ordered, unique IDs (Snowflakes)\n"
+        f"Version: {VERSION}\n"
+        "Cflags: -I${includedir}\n"
+        "Libs: -L${libdir} -lpolyflake\n"
+        f"Libs.private: {private}\n"
+    )
+    top = f"polyflake-c-{VERSION}-{name}"
+    write_tar(DIST / f"{top}.tar.gz", stage, top)
+
+
+def install_name(platform, file):
+    """The name in a library for macOS, which else is the path it was built at. Programs find it by
+    its own rpath."""
+    if platform["npm"]["os"] != "darwin":
+        return []
+    return ["-C", f"link-arg=-Wl,-install_name,@rpath/{file}"]
+
+
+def bindings(name, platform):
+    target, zig = platform["target"], platform["zig"]
+    built = TARGET / target / BUILT_IN
+    env = settings(platform)
+    if platform["npm"]["os"] == "win32":
+        env["LIBNODE_PATH"] = str(libnode())
+    with_zig = [ROOT / "packages/with-zig", zig]
+    cargo = ["--locked", "--profile", PROFILE, "--target", target]
+    # The same build names the system libraries that a static library needs.
+    notes = TARGET / "native-static-libs" / target
+    notes.parent.mkdir(parents=True, exist_ok=True)
+    run(
+        *with_zig,
+        *("cargo", "rustc", *cargo, "-p", "polyflake-c", "--"),
+        *("--print", f"native-static-libs={notes}", *install_name(platform, SHARED["darwin"][1])),
+        env=env,
+    )
+    c_library(name, platform, notes.read_text().strip(), built)
+
+    addon = f"polyflake.{name}.node"
+    run(
+        *with_zig,
+        *("cargo", "rustc", *cargo, "-p", "polyflake-node", "--", *install_name(platform, addon)),
+        env=env,
+    )
+    npm_platform(
+        "bindings-node/npm/linux-x64-gnu",
+        f"@polyflake/{name}",
+        "`polyflake`",
+        f"The native half of polyflake for {platform['describe']}",
+        platform["npm"],
+        [(addon, built / BUILT[platform["npm"]["os"]][1])],
+    )
+
+    run(
+        *with_zig,
+        "maturin",
+        "build",
+        "-q",
+        "-m",
+        "bindings-python/Cargo.toml",
+        *cargo,
+        *compatibility(platform["wheel"]),
+        "--out",
+        DIST,
+        env=env,
+    )
+
+
+def compatibility(tags):
+    return [argument for tag in tags for argument in ("--compatibility", tag)]
+
+
+def libnode():
+    """napi-build wants node's import library for Windows, and uses nothing of it: the addon looks
+    its symbols up when it is loaded."""
+    folder = TARGET / "libnode"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "libnode.dll").touch()
+    (folder / "libnode.a").write_bytes(b"!<arch>\n")
+    return folder
+
+
+def command(platform):
+    kind, target = platform["command"], platform["target"]
+    program = "polyflake.exe" if platform["npm"]["os"] == "win32" else "polyflake"
+    env = settings(platform, static=True)
+    with_zig = [ROOT / "packages/with-zig", platform["zig"]]
+    run(
+        *with_zig,
+        "cargo",
+        "build",
+        "--locked",
+        "--profile",
+        COMMAND_PROFILE,
+        "--target",
+        target,
+        "-p",
+        "polyflake-cli",
+        env=env,
+    )
+    built = TARGET / target / COMMAND_BUILT_IN / program
+    npm = {key: platform["npm"][key] for key in ("os", "cpu")}
+    npm_platform(
+        "cli/npm/linux-x64",
+        f"@polyflake/cli-{kind['name']}",
+        "`polyflake-cli`",
+        f"The program of polyflake-cli for {kind['describe']}",
+        npm,
+        [(program, built)],
+    )
+    run(
+        *with_zig,
+        "maturin",
+        "build",
+        "-q",
+        "-m",
+        "cli/Cargo.toml",
+        "--locked",
+        "--profile",
+        COMMAND_PROFILE,
+        "--target",
+        target,
+        *compatibility(kind["wheel"]),
+        "--out",
+        DIST,
+        env=env,
+    )
+    top = f"polyflake-{VERSION}-{kind['name']}"
+    stage = fresh(STAGE / "command" / kind["name"])
+    for source in (built, ROOT / "LICENSE", ROOT / "cli/README.md"):
+        shutil.copy(source, stage)
+    if program.endswith(".exe"):
+        write_zip(DIST / f"{top}.zip", stage, f"{top}/")
+    else:
+        write_tar(DIST / f"{top}.tar.gz", stage, top)
+
+
+def timed(what, build, *arguments):
+    started = time.monotonic()
+    build(*arguments)
+    print(f"built {what} in {time.monotonic() - started:.0f} s", flush=True)
+
+
+def platforms(names):
+    for name in names or PLATFORMS:
+        run("rustup", "target", "add", PLATFORMS[name]["target"])
+        timed(name, bindings, name, PLATFORMS[name])
+
+
+def commands(names):
+    for name in names or PLATFORMS:
+        if "command" in PLATFORMS[name]:
+            timed(f"the command for {name}", command, PLATFORMS[name])
+
+
+def npm_main():
+    """The packages that users name, which ask for the platforms' packages."""
+    run(ROOT / "bindings-node/build.sh", "wasm")
+    shutil.copy(ROOT / "cli/README.md", ROOT / "cli/npm/polyflake-cli")
+    shutil.copy(ROOT / "LICENSE", ROOT / "cli/npm/polyflake-cli")
+    commands = [platform["command"] for platform in PLATFORMS.values() if "command" in platform]
+    for folder, names in (
+        ("bindings-node", [f"@polyflake/{name}" for name in PLATFORMS]),
+        ("cli/npm/polyflake-cli", [f"@polyflake/cli-{kind['name']}" for kind in commands]),
+    ):
+        stage = fresh(STAGE / "npm" / Path(folder).name)
+        packed = run(
+            "npm", "pack", "--silent", "--pack-destination", stage, cwd=ROOT / folder, capture=True
+        )
+        run("tar", "-xzf", stage / packed.split()[-1], "-C", stage)
+        manifest = stage / "package/package.json"
+        package = json.loads(manifest.read_text())
+        for only_here in ("workspaces", "devDependencies", "scripts"):
+            package.pop(only_here, None)
+        package["optionalDependencies"] = dict.fromkeys(sorted(names), VERSION)
+        manifest.write_text(json.dumps(package, indent=2) + "\n")
+        npm_pack(stage / "package")
+
+
+def crates():
+    packages = [argument for crate in CRATES for argument in ("-p", crate)]
+    env = {"CARGO_TARGET_DIR": str(TARGET)}
+    # Not built once more: that takes as long as a platform.
+    run("cargo", "package", "--locked", "--allow-dirty", "--no-verify", *packages, env=env)
+    for crate in CRATES:
+        shutil.copy(TARGET / "package" / f"{crate}-{VERSION}.crate", DIST)
+
+
+def tracked(folder):
+    """The files of a folder that are in git."""
+    names = run("git", "ls-files", "-z", folder, capture=True)
+    return [ROOT / name for name in names.split("\0") if name]
+
+
+def copy_tracked(folder, stage, left_out):
+    for file in tracked(folder):
+        relative = file.relative_to(ROOT / folder)
+        if not left_out(str(relative)):
+            (stage / relative).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, stage / relative)
+
+
+def replaced(path, pattern, by):
+    changed, count = re.subn(pattern, lambda _: by, path.read_text(), count=1, flags=re.DOTALL)
+    if count != 1:
+        raise SystemExit(f"{path} has nothing like {pattern}")
+    path.write_text(changed)
+
+
+def built_platforms():
+    """Those whose C library has been built. A release has all of them."""
+    names = [name for name in PLATFORMS if (STAGE / "c" / name).is_dir()]
+    if missing := sorted(set(PLATFORMS) - set(names)):
+        print("not built, and so in neither the Go module nor the Composer archive:", *missing)
+    return names
+
+
+def go_module():
+    """The Go module with static libraries, as files of a module proxy. That in git has none."""
+    stage = fresh(STAGE / "go")
+    tests = ("testdata/", "test.sh")
+    copy_tracked(
+        "bindings-c/go", stage, lambda name: name.startswith(tests) or name.endswith("_test.go")
+    )
+    shutil.copy(ROOT / "LICENSE", stage)
+    shutil.copy(ROOT / "bindings-c/include/polyflake.h", stage)
+    # All in the folder of the package: `go mod vendor` takes only folders with Go files.
+    for name in (names := built_platforms()):
+        platform = PLATFORMS[name]
+        c_stage = STAGE / "c" / name
+        shutil.copy(c_stage / "lib/libpolyflake.a", stage / f"libpolyflake_{name}.a")
+        private = re.search(
+            r"^Libs.private: (.*)$", (c_stage / "lib/pkgconfig/polyflake.pc").read_text(), re.M
+        )
+        (stage / f"link_{name.replace('-', '_')}.go").write_text(
+            f"//go:build !polyflake_pkgconfig && {platform['go']}\n\n"
+            "package polyflake\n\n"
+            "// #cgo CFLAGS: -I${SRCDIR}\n"
+            f"// #cgo LDFLAGS: ${{SRCDIR}}/libpolyflake_{name}.a {private[1]}\n"
+            'import "C"\n'
+        )
+    those = " || ".join(f"({PLATFORMS[name]['go']})" for name in names)
+    replaced(
+        stage / "link.go", "^package", f"//go:build polyflake_pkgconfig || !({those})\n\npackage"
+    )
+    replaced(
+        stage / "link.go",
+        r"// Where the library.*?\n\n",
+        "// With the build tag polyflake_pkgconfig, and where the module has no library.\n\n",
+    )
+    replaced(stage / "README.md", r"You need Go 1\.24.*?says why\.", text("go-install.md"))
+    proxy = fresh(DIST / "go") / GO_MODULE / "@v"
+    proxy.mkdir(parents=True)
+    (proxy / "list").write_text(f"v{VERSION}\n")
+    (proxy / f"v{VERSION}.info").write_text(
+        json.dumps(
+            {
+                "Version": f"v{VERSION}",
+                "Time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(EPOCH)),
+            }
+        )
+        + "\n"
+    )
+    shutil.copy(stage / "go.mod", proxy / f"v{VERSION}.mod")
+    write_zip(proxy / f"v{VERSION}.zip", stage, f"{GO_MODULE}@v{VERSION}/")
+
+
+def composer_archive():
+    """The PHP package with the shared library of each platform, as a repository of Composer's type
+    `artifact` takes it."""
+    stage = fresh(STAGE / "composer")
+    tests = ("tests/", "test.sh", "phpunit.xml", "phpstan.neon", "phpcs.xml")
+    copy_tracked("bindings-c/php", stage, lambda name: name.startswith(tests))
+    for name in built_platforms():
+        system = PLATFORMS[name]["npm"]["os"]
+        full, *links = SHARED[system]
+        folder = "bin" if system == "win32" else "lib"
+        (stage / "lib" / name).mkdir(parents=True)
+        shutil.copy(
+            STAGE / "c" / name / folder / full, stage / "lib" / name / (links[0] if links else full)
+        )
+    manifest = stage / "composer.json"
+    package = json.loads(manifest.read_text())
+    manifest.write_text(
+        json.dumps({"name": package.pop("name"), "version": VERSION} | package, indent=4) + "\n"
+    )
+    replaced(stage / "README.md", r"```sh\nmake install.*?found, a", text("php-install.md"))
+    write_zip(DIST / f"polyflake-php-{VERSION}.zip", stage, "")
+
+
+def bill_of_materials():
+    """What maturin has put into each wheel (CycloneDX), for those who do not open wheels."""
+    for wheel in DIST.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as opened:
+            for name in opened.namelist():
+                if name.endswith(".cyclonedx.json"):
+                    listed = (
+                        opened.read(name).decode().replace(f"file://{ROOT}", "file:///polyflake")
+                    )
+                    (DIST / f"{wheel.stem}.cdx.json").write_text(listed)
+
+
+def checksums():
+    files = sorted(file for file in DIST.rglob("*") if file.is_file() and file.name != "SHA256SUMS")
+    lines = [
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(DIST)}\n"
+        for file in files
+    ]
+    (DIST / "SHA256SUMS").write_text("".join(lines))
+
+
+def common():
+    for project in ("bindings-python", "cli"):
+        run("maturin", "sdist", "-m", f"{project}/Cargo.toml", "--out", DIST)
+    npm_main()
+    crates()
+    go_module()
+    composer_archive()
+    bill_of_materials()
+    checksums()
+
+
+def main():
+    DIST.mkdir(exist_ok=True)
+    match sys.argv[1:]:
+        case ["platform", *names]:
+            platforms(names)
+        case ["command", *names]:
+            commands(names)
+        case ["common"]:
+            common()
+        case _:
+            raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

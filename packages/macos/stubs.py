@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Writes the stubs of macOS's frameworks beside it, for a linker without Apple's SDK.
+
+A stub (.tbd) says which symbols a framework has. These have what the pinned crates declare of each;
+the linker looks up only what is used. Run it again when a link for macOS lacks a symbol.
+"""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+CRATES = {
+    "CoreFoundation": ["core-foundation-sys", "objc2-core-foundation"],
+    "Security": ["security-framework-sys"],
+    "SystemConfiguration": ["objc2-system-configuration"],
+}
+PREFIX = r"(?:k?(?:Sec|SSL|CF|SC|CMS|Authorization)|errAuthorization|__CF)[A-Z_a-z]\w*"
+STUB = """--- !tapi-tbd
+tbd-version: 4
+targets: [ x86_64-macos, arm64-macos ]
+install-name: '/System/Library/Frameworks/{0}.framework/Versions/A/{0}'
+exports:
+- targets: [ x86_64-macos, arm64-macos ]
+  symbols: [
+    {1} ]
+...
+"""
+
+
+def main() -> None:
+    metadata = json.loads(
+        subprocess.run(
+            ["cargo", "metadata", "--format-version", "1", "--locked"],
+            check=True,
+            stdout=subprocess.PIPE,
+        ).stdout
+    )
+    folders = {each["name"]: Path(each["manifest_path"]).parent for each in metadata["packages"]}
+    for framework, crates in CRATES.items():
+        symbols: set[str] = set()
+        for file in (file for crate in crates for file in folders[crate].rglob("src/**/*.rs")):
+            source = file.read_text()
+            symbols |= set(re.findall(rf"\b(?:fn|static)\s+({PREFIX})", source))
+            # Constants that a macro declares.
+            symbols |= set(re.findall(r"\b(kSecKeyAlgorithm\w+)", source))
+        folder = Path(__file__).parent / f"{framework}.framework"
+        folder.mkdir(exist_ok=True)
+        listed = ",\n    ".join(f"_{symbol}" for symbol in sorted(symbols))
+        (folder / f"{framework}.tbd").write_text(STUB.format(framework, listed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,736 @@
+#!/usr/bin/env python3
+"""Checks what packages/build.py has made in dist/, and runs what this machine can run.
+
+    packages/test.py [NAME...]    only these platforms
+
+Every platform: the packages are there, for the right system and processor, need only what the
+system has, and name no path of the machine that built them. Run are glibc and musl on this
+processor, AArch64 under qemu, and Windows under Wine. Nothing here runs macOS. The last line is
+"N passed, N failed".
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+import lief
+from build import CRATES, DIST, GO_MODULE, PLATFORMS, ROOT, SHARED, TARGET, VERSION
+
+WORK = Path(tempfile.mkdtemp(prefix="polyflake-packages-"))
+SYSROOT = TARGET / "arm64"
+# What every system of the kind has.
+NEEDED = {
+    "glibc": {
+        "libc.so.6",
+        "libm.so.6",
+        "libpthread.so.0",
+        "libdl.so.2",
+        "librt.so.1",
+        "libutil.so.1",
+        "ld-linux-x86-64.so.2",
+        "ld-linux-aarch64.so.1",
+        "libgcc_s.so.1",
+    },
+    "musl": {"libc.so"},
+    "darwin": {
+        "/usr/lib/libSystem.B.dylib",
+        "/usr/lib/libiconv.2.dylib",
+        "/usr/lib/libobjc.A.dylib",
+        "/usr/lib/libcharset.1.dylib",
+        "/System/Library/Frameworks/SystemConfiguration.framework/Versions/A/SystemConfiguration",
+        "/System/Library/Frameworks/Security.framework/Versions/A/Security",
+        "/System/Library/Frameworks/CoreFoundation.framework/Versions/A/CoreFoundation",
+    },
+    "win32": {
+        "kernel32.dll",
+        "ntdll.dll",
+        "advapi32.dll",
+        "bcrypt.dll",
+        "bcryptprimitives.dll",
+        "crypt32.dll",
+        "ws2_32.dll",
+        "userenv.dll",
+        "msvcrt.dll",
+        "ole32.dll",
+        "shell32.dll",
+        "secur32.dll",
+        "ncrypt.dll",
+        "python3.dll",
+    },
+}
+GLIBC = (2, 17)
+passed = failed = 0
+
+
+def check(what, holds, said=""):
+    global passed, failed
+    if holds:
+        passed += 1
+    else:
+        failed += 1
+        print(f"FAILED: {what}: {said}", flush=True)
+
+
+def runs(what, *command, expect="", **options):
+    """A program that ends well, and prints what is expected."""
+    options = {
+        "text": True,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "timeout": 500,
+        "cwd": WORK,
+    } | options
+    options["env"] = os.environ | options.get("env", {})
+    try:
+        result = subprocess.run([str(part) for part in command], check=False, **options)
+        output, good = (
+            result.stdout,
+            result.returncode == 0 and re.search(expect, result.stdout) is not None,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        output, good = str(error), False
+    check(what, good, output[-2000:])
+    if good:
+        print(f"ran: {what}", flush=True)
+    return output if good else ""
+
+
+def kind(platform):
+    return platform["npm"].get("libc", platform["npm"]["os"])
+
+
+def unpacked(archive):
+    to = WORK / "unpacked" / archive.name
+    if not to.exists():
+        to.mkdir(parents=True)
+        if archive.suffix in (".whl", ".zip"):
+            with zipfile.ZipFile(archive) as opened:
+                opened.extractall(to)
+        else:
+            with tarfile.open(archive) as opened:
+                opened.extractall(to, filter="data")
+    return to
+
+
+def only(pattern):
+    found = sorted(DIST.glob(pattern))
+    check(f"there is one {pattern}", len(found) == 1, [file.name for file in found])
+    return found[0] if len(found) == 1 else None
+
+
+def binary(name, platform, path, exports=(), static=False):
+    """One shared library or program: what it is for, what it needs, and what it has."""
+    what = f"{name}: {path.name}"
+    parsed = lief.parse(str(path))
+    arm = platform["npm"]["cpu"] == "arm64"
+    needed = {str(library) for library in getattr(parsed, "libraries", [])}
+    if isinstance(parsed, lief.ELF.Binary):
+        check(
+            f"{what} is for its processor",
+            parsed.header.machine_type == (lief.ELF.ARCH.AARCH64 if arm else lief.ELF.ARCH.X86_64),
+        )
+        versions = {
+            auxiliary.name
+            for version in parsed.symbols_version_requirement
+            for auxiliary in version.get_auxiliary_symbols()
+        }
+        glibc = [
+            tuple(map(int, found[1].split(".")))
+            for found in (re.fullmatch(r"GLIBC_([\d.]+)", version) for version in versions)
+            if found
+        ]
+        if kind(platform) == "glibc":
+            newest = max(glibc, default=(0,))
+            check(f"{what} runs with glibc {GLIBC}", newest <= GLIBC, newest)
+        else:
+            check(f"{what} needs no glibc", not glibc and not versions, versions)
+        check(
+            f"{what} is stripped",
+            not list(parsed.symtab_symbols),
+            "it has symbols besides the dynamic ones",
+        )
+        if static:
+            check(f"{what} is static", not needed and not parsed.has_interpreter, needed)
+    elif isinstance(parsed, lief.MachO.Binary):
+        cpu = lief.MachO.Header.CPU_TYPE
+        check(
+            f"{what} is for its processor",
+            parsed.header.cpu_type == (cpu.ARM64 if arm else cpu.X86_64),
+        )
+        needed = {library.name for library in parsed.libraries} - {
+            getattr(parsed.get(lief.MachO.LoadCommand.TYPE.ID_DYLIB), "name", None)
+        }
+        if parsed.has_build_version:
+            oldest = ".".join(map(str, parsed.build_version.minos[:2]))
+            check(f"{what} runs on macOS {platform['macos']}", oldest == platform["macos"], oldest)
+        else:
+            oldest = ".".join(map(str, parsed.version_min.version[:2]))
+            check(f"{what} runs on macOS {platform['macos']}", oldest == platform["macos"], oldest)
+        check(
+            f"{what} is signed",
+            not arm or parsed.has_code_signature,
+            "Apple silicon runs nothing unsigned",
+        )
+    else:
+        machine = lief.PE.Header.MACHINE_TYPES
+        check(f"{what} is for its processor", parsed.header.machine == machine.AMD64)
+        needed = {library.name.lower() for library in parsed.imports}
+    allowed = NEEDED[kind(platform)]
+    extra = {one for one in needed if one not in allowed and not one.startswith("api-ms-win-")}
+    check(f"{what} needs only what every system has", not extra, extra)
+    exported = {
+        symbol.name.removeprefix("_") if kind(platform) == "darwin" else symbol.name
+        for symbol in parsed.exported_functions
+    }
+    missing = [
+        symbol
+        for symbol in exports
+        if symbol not in exported and symbol not in {name.removeprefix("_") for name in exported}
+    ]
+    check(f"{what} has what is called", not missing, missing)
+    text = path.read_bytes()
+    for secret in (str(ROOT).encode(), str(Path.home() / ".cargo").encode()):
+        check(f"{what} names no path of this machine", secret not in text, secret)
+
+
+def wheel_tag(platform):
+    machine = {"x64": "x86_64", "arm64": "aarch64"}[platform["npm"]["cpu"]]
+    return {
+        "glibc": f"manylinux2014_{machine}.manylinux_2_17_{machine}",
+        "musl": f"musllinux_1_2_{machine}",
+        "darwin": "macosx_1*_" + ("arm64" if machine == "aarch64" else machine),
+        "win32": "win_amd64",
+    }[kind(platform)]
+
+
+def runner(name):
+    """What runs a program of the platform here, or nothing."""
+    match name:
+        case "linux-x64-gnu" | "linux-x64-musl":
+            return []
+        case "linux-arm64-gnu":
+            return ["qemu-aarch64", "-L", SYSROOT]
+        case "linux-arm64-musl":
+            return ["qemu-aarch64"]
+        case "win32-x64-gnu" if shutil.which("wine"):
+            return ["wine"]
+    return None
+
+
+# Its parts are looked for in WINEPATH as well.
+WINE = {
+    "WINEPREFIX": str(WORK / "wine"),
+    "WINEPATH": str(WORK),
+    "WINEDEBUG": "-all",
+    "WINEDLLOVERRIDES": "mscoree,mshtml=",
+}
+
+
+def wine_part():
+    """A part of Windows that older versions of Wine lack, beside the programs."""
+    if not (WORK / "bcryptprimitives.dll").exists():
+        source = ROOT / "packages/wine-bcryptprimitives.c"
+        runs(
+            "a part of Windows that Wine lacks",
+            *(sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu", "-shared"),
+            *("-o", WORK / "bcryptprimitives.dll", source, "-ladvapi32"),
+        )
+
+
+def c_library(name, platform):
+    archive = only(f"polyflake-c-{VERSION}-{name}.tar.gz")
+    if not archive:
+        return
+    top = unpacked(archive) / f"polyflake-c-{VERSION}-{name}"
+    header = re.sub(
+        r"/\*.*?\*/|^#.*?$", "", (top / "include/polyflake.h").read_text(), flags=re.S | re.M
+    )
+    functions = sorted(set(re.findall(r"\b(polyflake_\w+)\([^;{}]*\);", header)))
+    check(f"{name}: the header has functions", len(functions) > 50, functions)
+    system = platform["npm"]["os"]
+    shared = top / ("bin" if system == "win32" else "lib") / SHARED[system][0]
+    binary(name, platform, shared, functions)
+    run = runner(name)
+    if run is None:
+        return
+    environment = {"PKG_CONFIG_PATH": str(top / "lib/pkgconfig")}
+    example = ROOT / "bindings-c/examples/quickstart.c"
+    # Of a system with musl there is nothing here, so only the static library can run.
+    for linked in ("static",) if "musl" in name else ("static", "shared"):
+        flags = subprocess.run(
+            [
+                "pkg-config",
+                "--cflags",
+                "--libs",
+                *(["--static"] if linked == "static" else []),
+                "polyflake",
+            ],
+            env=os.environ | environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout.split()
+        if linked == "static":
+            flags = [
+                str(top / "lib/libpolyflake.a") if flag == "-lpolyflake" else flag for flag in flags
+            ]
+            flags += ["-lunwind"] + (["-static"] if "musl" in name else [])
+        elif system == "win32":  # of the two, zig would take the static one
+            flags = [
+                str(top / "lib/libpolyflake.dll.a") if flag == "-lpolyflake" else flag
+                for flag in flags
+            ]
+        program = WORK / f"quickstart-{name}-{linked}{'.exe' if system == 'win32' else ''}"
+        zig = re.sub(r"-unknown|-pc", "", platform["zig"])
+        runs(
+            f"{name}: a C program is linked with the {linked} library",
+            sys.executable,
+            "-m",
+            "ziglang",
+            "cc",
+            "-target",
+            zig,
+            "-o",
+            program,
+            example,
+            *flags,
+            cwd=WORK,
+        )
+        if system == "win32":
+            shutil.copy(shared, WORK)
+            wine_part()
+        runs(
+            f"{name}: that C program, {linked}",
+            *run,
+            program,
+            expect=r"\d{10,}",
+            env={"LD_LIBRARY_PATH": str(top / "lib")} | WINE,
+        )
+
+
+def python_programs():
+    readme = (ROOT / "bindings-python/README.md").read_text()
+    return re.findall(r"^```python\n(.*?)^```$", readme, re.S | re.M)
+
+
+def pythons():
+    """Every Python from 3.11 on that is here."""
+    found = {}
+    for folder in [
+        *(folder for folder in os.environ["PATH"].split(":") if not folder.endswith("shims")),
+        *map(str, Path.home().glob(".pyenv/versions/*/bin")),
+    ]:
+        for program in Path(folder).glob("python3.[0-9]*"):
+            if (version := re.fullmatch(r"python3\.(\d+)", program.name)) and int(version[1]) >= 11:
+                found.setdefault(int(version[1]), program)
+    return dict(sorted(found.items()))
+
+
+def python(name, platform):
+    wheel = only(f"polyflake-{VERSION}-cp311-abi3-{wheel_tag(platform)}.whl")
+    if not wheel:
+        return
+    library = next(
+        file for file in unpacked(wheel).glob("polyflake/*") if file.suffix in (".so", ".pyd")
+    )
+    binary(name, platform, library, ["PyInit__polyflake"])
+    if name == "linux-x64-gnu":
+        for minor, program in pythons().items():
+            venv = WORK / f"python-{minor}"
+            if not runs(
+                f"{name}: the wheel installs in Python 3.{minor}",
+                "bash",
+                "-c",
+                '"$1" -m venv "$2" && "$2/bin/pip" install -q --no-index "$3" && echo done',
+                "-",
+                program,
+                venv,
+                wheel,
+                expect="done",
+            ):
+                continue
+            for number, source in enumerate(python_programs(), 1):
+                runs(
+                    f"{name}: program {number} of the README, Python 3.{minor}",
+                    venv / "bin/python",
+                    "-c",
+                    source,
+                    cwd=tempfile.mkdtemp(dir=WORK),
+                )
+    if name == "linux-arm64-gnu":
+        arm = [*runner(name), SYSROOT / "usr/bin/python3"]
+        for number, source in enumerate(python_programs(), 1):
+            runs(
+                f"{name}: program {number} of the README, under qemu",
+                *arm,
+                "-c",
+                source,
+                cwd=tempfile.mkdtemp(dir=WORK),
+                env={"PYTHONPATH": str(unpacked(wheel))},
+            )
+        site = next((ROOT / ".venv/lib").glob("python3*/site-packages"))
+        runs(
+            f"{name}: the vectors in Python, under qemu",
+            *arm,
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            ROOT / "bindings-python/tests/test_vectors.py",
+            expect=r"\d+ passed",
+            env={
+                "PYTHONPATH": f"{unpacked(wheel)}:{site}",
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # some are for this processor
+            },
+        )
+
+
+def node(name, platform):
+    package = only(f"polyflake-{name}-{VERSION}.tgz")
+    if not package:
+        return
+    folder = unpacked(package) / "package"
+    manifest = json.loads((folder / "package.json").read_text())
+    check(
+        f"{name}: npm's package is for its platform",
+        {key: [manifest.get(key, [None])[0]] for key in platform["npm"]}
+        == {key: [value] for key, value in platform["npm"].items()}
+        and manifest["version"] == VERSION,
+        manifest,
+    )
+    binary(name, platform, folder / manifest["main"], ["napi_register_module_v1"])
+    program = {
+        "linux-x64-gnu": ["node"],
+        "linux-arm64-gnu": [*(runner(name) or []), SYSROOT / "usr/bin/node"],
+    }.get(name)
+    if not program:
+        return
+    # As npm lays it out, with the vectors' runner where it expects to be.
+    project = WORK / f"node-{name}"
+    tests = project / "bindings-node/tests"
+    tests.mkdir(parents=True)
+    (project / "tests").mkdir()
+    (project / "package.json").write_text('{"type": "module", "private": true}')
+    main = only(f"polyflake-{VERSION}.tgz")
+    if not main:
+        return
+    shutil.copytree(unpacked(main) / "package", project / "node_modules/polyflake")
+    shutil.copytree(folder, project / "node_modules" / manifest["name"])
+    for file in ("vectors.js", "vectors.test.js"):
+        shutil.copy(ROOT / "bindings-node/tests" / file, tests)
+    shutil.copy(ROOT / "tests/vectors.json", project / "tests")
+    # A warning says that the addon was not loaded.
+    (project / "native.js").write_text(
+        'process.on("warning", (warning) => { console.error(warning); process.exit(1); });\n'
+        'const { Snowflake } = await import("polyflake");\n'
+        "console.log(String(new Snowflake({ node: 7 }).nextId()));\n"
+        "await new Promise((done) => setTimeout(done, 100));\n"
+    )
+    runs(
+        f"{name}: an ID from the addon in Node",
+        *program,
+        project / "native.js",
+        expect=r"\d{15}",
+        cwd=project,
+    )
+    runs(
+        f"{name}: the vectors in Node",
+        *program,
+        "--test-reporter=tap",
+        tests / "vectors.test.js",
+        expect=r"# fail 0",
+        cwd=project,
+    )
+
+
+def command(name, platform):
+    kind_of = platform["command"]
+    windows = platform["npm"]["os"] == "win32"
+    archive = only(f"polyflake-{VERSION}-{kind_of['name']}.{'zip' if windows else 'tar.gz'}")
+    npm = only(f"polyflake-cli-{kind_of['name']}-{VERSION}.tgz")
+    tag = {
+        "linux-x64-musl": "manylinux*x86_64*musllinux*",
+        "linux-arm64-musl": "manylinux*aarch64*musllinux*",
+    }
+    wheel = only(f"polyflake_cli-{VERSION}-py3-none-{tag.get(name, wheel_tag(platform))}.whl")
+    if not (archive and npm and wheel):
+        return
+    program = (
+        unpacked(archive)
+        / f"polyflake-{VERSION}-{kind_of['name']}"
+        / f"polyflake{'.exe' if windows else ''}"
+    )
+    program.chmod(0o755)
+    binary(name, platform, program, static=platform["npm"]["os"] == "linux")
+    check(
+        f"{name}: npm's package has the same program",
+        program.read_bytes() == (unpacked(npm) / "package" / program.name).read_bytes(),
+    )
+    if (run := runner(name)) is not None:
+        if windows:
+            wine_part()
+        runs(
+            f"{name}: the command says its version",
+            *run,
+            program,
+            "--version",
+            expect=VERSION,
+            env=WINE,
+        )
+        runs(
+            f"{name}: the command takes an ID apart",
+            *run,
+            program,
+            "decode",
+            "--json",
+            "1541815603606036480",
+            expect='"1541815603606036480"',
+            env=WINE,
+        )
+        runs(
+            f"{name}: the command makes an ID",
+            *run,
+            program,
+            "next",
+            "--node",
+            "7",
+            expect=r"(?m)^\d{15}",
+            env=WINE,
+        )
+    if name == "linux-x64-musl":
+        venv = WORK / "python-cli"
+        runs(
+            "the command's wheel installs",
+            "bash",
+            "-c",
+            'python3 -m venv "$1" && "$1/bin/pip" install -q --no-index "$2" '
+            '&& "$1/bin/polyflake" --version',
+            "-",
+            venv,
+            wheel,
+            expect=VERSION,
+        )
+        runs(
+            "the command from npm",
+            "bash",
+            "-c",
+            'npm install --silent --no-audit --no-fund --omit=optional --prefix "$1" "$2" "$3" '
+            '&& "$1/node_modules/.bin/polyflake" --version',
+            "-",
+            WORK / "npm-cli",
+            DIST / f"polyflake-cli-{VERSION}.tgz",
+            npm,
+            expect=VERSION,
+        )
+
+
+def go(names):
+    """The quick start of the README, in an empty folder, with nothing but the module."""
+    project = WORK / "go"
+    project.mkdir()
+    readme = (ROOT / "bindings-c/go/README.md").read_text()
+    (project / "main.go").write_text(re.search(r"^```go\n(.*?)^```$", readme, re.S | re.M)[1])
+    (project / "go.mod").write_text("module example\n\ngo 1.24\n")
+    environment = {
+        "GOPROXY": f"file://{DIST / 'go'}",
+        "GONOSUMDB": "*",
+        "GONOSUMCHECK": "1",
+        "GOFLAGS": "-mod=mod -modcacherw",
+        "GOMODCACHE": str(WORK / "gomodcache"),
+        "GOTOOLCHAIN": "local",
+        "CGO_ENABLED": "1",
+        "PKG_CONFIG": "/bin/false",
+    }
+    if not shutil.which("go"):
+        print("skipped: the Go module: there is no Go")
+        return
+    runs("go get", "go", "get", f"{GO_MODULE}@v{VERSION}", cwd=project, env=environment)
+    if "linux-x64-gnu" in names:
+        runs(
+            "Go's quick start",
+            "go",
+            "run",
+            ".",
+            cwd=project,
+            env=environment,
+            expect=r"(?m)^\d{15}",
+        )
+        runs(
+            "Go's quick start, vendored",
+            "bash",
+            "-c",
+            "go mod vendor && go run -mod=vendor .",
+            cwd=project,
+            env=environment | {"GOFLAGS": ""},
+            expect=r"(?m)^\d{15}",
+        )
+        shutil.rmtree(project / "vendor", ignore_errors=True)
+    crossed = {
+        "linux-x64-musl": "",
+        "linux-arm64-gnu": "",
+        "linux-arm64-musl": "",
+        "win32-x64-gnu": ".exe",
+    }
+    for name, suffix in crossed.items():
+        if name not in names:
+            continue
+        platform = PLATFORMS[name]
+        zig = re.sub(r"-unknown|-pc", "", platform["zig"])
+        musl = "musl" in name
+        if suffix and runner(name):
+            wine_part()
+        target = {
+            "GOOS": "windows" if suffix else "linux",
+            "GOARCH": "arm64" if "arm64" in name else "amd64",
+            "CC": f"{sys.executable} -m ziglang cc -target {zig}",
+        }
+        if (
+            (
+                runs(
+                    f"{name}: Go's quick start is built",
+                    "go",
+                    "build",
+                    *(["-tags", "musl"] if musl else []),
+                    *(
+                        ["-ldflags", "-linkmode external -extldflags '-static -lunwind'"]
+                        if musl
+                        else ["-ldflags", "-linkmode external -extldflags -lunwind"]
+                    ),
+                    "-o",
+                    f"{name}{suffix}",
+                    ".",
+                    cwd=project,
+                    env=environment | target,
+                )
+                is not None
+            )
+            and (run := runner(name)) is not None
+            and (project / f"{name}{suffix}").exists()
+        ):
+            runs(
+                f"{name}: Go's quick start",
+                *run,
+                project / f"{name}{suffix}",
+                expect=r"(?m)^\d{15}",
+                env=WINE,
+            )
+
+
+def php(names):
+    archive = only(f"polyflake-php-{VERSION}.zip")
+    if not archive or not shutil.which("composer"):
+        print("skipped: the Composer archive: there is no composer")
+        return
+    project = WORK / "php"
+    (project / "artifacts").mkdir(parents=True)
+    shutil.copy(archive, project / "artifacts")
+    (project / "composer.json").write_text(
+        json.dumps(
+            {
+                "repositories": [
+                    {"type": "artifact", "url": "artifacts"},
+                    {"packagist.org": False},
+                ],
+                "require": {"polyflake/polyflake": VERSION},
+            }
+        )
+    )
+    readme = (ROOT / "bindings-c/php/README.md").read_text()
+    (project / "quick-start.php").write_text(
+        "<?php require 'vendor/autoload.php';\n"
+        + re.search(r"^```php\n(.*?)^```$", readme, re.S | re.M)[1]
+        + 'echo $id, " ", implode(preg_grep("/libpolyflake/", file("/proc/self/maps")));\n'
+    )
+    runs(
+        "composer installs the archive",
+        "composer",
+        "install",
+        "--no-interaction",
+        "-q",
+        cwd=project,
+        env={"COMPOSER_ALLOW_SUPERUSER": "1", "COMPOSER_HOME": str(WORK / "composer")},
+    )
+    if "linux-x64-gnu" in names:
+        runs(
+            "PHP's quick start",
+            "php",
+            "quick-start.php",
+            cwd=project,
+            expect=r"\d{15} [^~]*/lib/linux-x64-gnu/libpolyflake",
+        )
+
+
+def common():
+    for crate in CRATES:
+        only(f"{crate}-{VERSION}.crate")
+    sdist = only(f"polyflake-{VERSION}.tar.gz")
+    only(f"polyflake_cli-{VERSION}.tar.gz")
+    check(
+        "the source distribution has the lock file",
+        sdist and any(unpacked(sdist).glob("*/Cargo.lock")),
+    )
+    for package, prefix in (
+        (f"polyflake-{VERSION}.tgz", "@polyflake/"),
+        (f"polyflake-cli-{VERSION}.tgz", "@polyflake/cli-"),
+    ):
+        if found := only(package):
+            manifest = json.loads((unpacked(found) / "package/package.json").read_text())
+            expected = (
+                {f"{prefix}{name}" for name in PLATFORMS}
+                if prefix == "@polyflake/"
+                else {
+                    f"{prefix}{platform['command']['name']}"
+                    for platform in PLATFORMS.values()
+                    if "command" in platform
+                }
+            )
+            check(
+                f"{package} asks for every platform's package, in this version",
+                manifest["optionalDependencies"] == dict.fromkeys(sorted(expected), VERSION),
+                manifest,
+            )
+    sums = dict(
+        reversed(line.split("  ")) for line in (DIST / "SHA256SUMS").read_text().splitlines()
+    )
+    files = {str(file.relative_to(DIST)) for file in DIST.rglob("*") if file.is_file()} - {
+        "SHA256SUMS"
+    }
+    check("SHA256SUMS names every file", set(sums) == files, set(sums) ^ files)
+    wrong = [
+        name
+        for name in files & set(sums)
+        if hashlib.sha256((DIST / name).read_bytes()).hexdigest() != sums[name]
+    ]
+    check("the checksums are right", not wrong, wrong)
+
+
+def main():
+    names = sys.argv[1:] or list(PLATFORMS)
+    for name in names:
+        platform = PLATFORMS[name]
+        c_library(name, platform)
+        python(name, platform)
+        node(name, platform)
+        if "command" in platform:
+            command(name, platform)
+    common()
+    go(names)
+    php(names)
+    print()
+    for file in sorted(file for file in DIST.rglob("*") if file.is_file()):
+        print(f"{file.stat().st_size:12,} {file.relative_to(DIST)}")
+    print(f"\n{passed} passed, {failed} failed")
+    shutil.rmtree(WORK, ignore_errors=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
