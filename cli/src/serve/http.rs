@@ -262,28 +262,48 @@ impl Form {
 
 /// As texts: JavaScript would round numbers.
 fn as_json(ids: &Ids) -> Vec<u8> {
-    let mut body = b"{\"ids\":[".to_vec();
-    each(ids, |n, id| {
-        body.extend_from_slice(if n == 0 { b"\"" } else { b",\"" });
-        // Those of a program's own may have any characters.
-        match serde_json::to_string(id) {
-            Ok(quoted) if quoted.len() != id.len() + 2 => {
-                body.extend_from_slice(quoted.as_bytes().get(1..quoted.len() - 1).unwrap_or_default());
+    // As much as numbers need.
+    let mut body = Vec::with_capacity(16 + 23 * ids.len());
+    body.extend_from_slice(b"{\"ids\":[");
+    match ids {
+        Ids::Numbers(numbers) => {
+            let mut decimal = itoa::Buffer::new();
+            for &number in numbers {
+                body.push(b'"');
+                body.extend_from_slice(decimal.format(number).as_bytes());
+                body.extend_from_slice(b"\",");
             }
-            _ => body.extend_from_slice(id.as_bytes()),
         }
-        body.push(b'"');
-    });
+        // Those of a program's own may have any characters.
+        Ids::Texts(texts) => {
+            for id in texts {
+                body.extend_from_slice(serde_json::to_string(&id.text).unwrap_or_default().as_bytes());
+                body.push(b',');
+            }
+        }
+    }
+    if !ids.is_empty() {
+        body.pop();
+    }
     body.extend_from_slice(b"]}\n");
     body
 }
 
 fn as_text(ids: &Ids) -> Vec<u8> {
     let mut body = Vec::with_capacity(21 * ids.len());
-    each(ids, |_, id| {
+    let mut line = |id: &str| {
         body.extend_from_slice(id.as_bytes());
         body.push(b'\n');
-    });
+    };
+    match ids {
+        Ids::Numbers(numbers) => {
+            let mut decimal = itoa::Buffer::new();
+            for &number in numbers {
+                line(decimal.format(number));
+            }
+        }
+        Ids::Texts(texts) => texts.iter().for_each(|id| line(&id.text)),
+    }
     body
 }
 
@@ -291,18 +311,6 @@ fn as_bytes(ids: &Ids) -> Vec<u8> {
     match ids {
         Ids::Numbers(numbers) => numbers.iter().flat_map(|number| number.to_be_bytes()).collect(),
         Ids::Texts(texts) => texts.iter().flat_map(|id| id.bytes.iter().copied()).collect(),
-    }
-}
-
-fn each(ids: &Ids, mut of: impl FnMut(usize, &str)) {
-    match ids {
-        Ids::Numbers(numbers) => {
-            let mut decimal = itoa::Buffer::new();
-            for (n, &number) in numbers.iter().enumerate() {
-                of(n, decimal.format(number));
-            }
-        }
-        Ids::Texts(texts) => texts.iter().enumerate().for_each(|(n, id)| of(n, &id.text)),
     }
 }
 
@@ -374,7 +382,9 @@ mod tests {
         assert_eq!(as_bytes(&numbers), [0, 0, 0, 0, 0, 0, 0, 1, 255, 255, 255, 255, 255, 255, 255, 255]);
         let texts = Ids::Texts(vec![TextId { text: "a\"b\n".into(), bytes: vec![1, 2] }]);
         assert_eq!(as_json(&texts), b"{\"ids\":[\"a\\\"b\\n\"]}\n");
+        assert_eq!(as_text(&texts), b"a\"b\n\n");
         assert_eq!(as_bytes(&texts), [1, 2]);
+        assert_eq!(as_json(&Ids::Numbers(Vec::new())), b"{\"ids\":[]}\n");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod frames;
 mod reply;
 
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::{Buf as _, BytesMut};
@@ -38,7 +39,10 @@ impl Protocol for Resp {
         let mut session = Session::new(Arc::clone(&self.0));
         let (mut input, mut output) = (BytesMut::with_capacity(4096), BytesMut::new());
         let limit = self.0.limits.frame;
-        let mut deadline = Instant::now() + stream.idle();
+        // Of a command that has begun. While none has, the stream's own bound holds.
+        let mut deadline = None;
+        // Made once: each would enter a list that all connections share, and leave it.
+        let mut ends = pin!(ending.begins());
         loop {
             let after = session.run_all(&mut input, &mut output, &mut stream).await;
             if !output.is_empty() && stream.write_all(&output).await.is_err() {
@@ -53,22 +57,30 @@ impl Protocol for Resp {
                 return;
             }
             if input.is_empty() {
-                // A command must be whole by then, however slowly it comes.
-                deadline = Instant::now() + stream.idle();
+                deadline = None;
                 if input.capacity() > 2 * FULL {
                     input = BytesMut::with_capacity(4096);
                 }
+            } else {
+                deadline = deadline.or_else(|| Some(Instant::now() + stream.idle()));
             }
             let room = limit.saturating_sub(input.len()).max(1);
             input.reserve(room.min(16 * 1024));
             let mut limited = (&mut stream).take(room as u64);
-            let read = tokio::select! {
-                read = timeout_at(deadline, limited.read_buf(&mut input)) => read,
-                () = ending.begins() => return,
+            let read = async {
+                let read = limited.read_buf(&mut input);
+                match deadline {
+                    None => read.await.ok(),
+                    // It must be whole by then, however slowly it comes.
+                    Some(deadline) => timeout_at(deadline, read).await.ok()?.ok(),
+                }
             };
-            match read {
-                Ok(Ok(1..)) => {}
-                _ => return,
+            tokio::select! {
+                read = read => match read {
+                    Some(1..) => {}
+                    _ => return,
+                },
+                () = &mut ends => return,
             }
         }
     }
