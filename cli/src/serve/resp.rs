@@ -44,6 +44,7 @@ impl Protocol for Resp {
         // Made once: each would enter a list that all connections share, and leave it.
         let mut ends = pin!(ending.begins());
         loop {
+            let had = input.len();
             let after = session.run_all(&mut input, &mut output, &mut stream).await;
             if !output.is_empty() && stream.write_all(&output).await.is_err() {
                 return;
@@ -61,8 +62,8 @@ impl Protocol for Resp {
                 if input.capacity() > 2 * FULL {
                     input = BytesMut::with_capacity(4096);
                 }
-            } else {
-                deadline = deadline.or_else(|| Some(Instant::now() + stream.idle()));
+            } else if deadline.is_none() || input.len() < had {
+                deadline = Some(Instant::now() + stream.idle());
             }
             let room = limit.saturating_sub(input.len()).max(1);
             input.reserve(room.min(16 * 1024));

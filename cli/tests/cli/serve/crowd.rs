@@ -226,3 +226,22 @@ fn clients_that_write_a_byte_at_a_time() {
     );
     assert!(peak < MOST, "{peak} MiB");
 }
+
+/// Each piece that it sends has the end of a command and the beginning of the next, so that the server never has none.
+#[test]
+#[ignore = "it takes a quarter of a minute"]
+fn a_client_that_is_always_amid_a_command_is_not_idle() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &["--counter", "orders", "--idle", "4"]);
+    let mut stream = TcpStream::connect(server.resp.unwrap()).unwrap();
+    stream.write_all(b"INCR or").unwrap();
+    let start = Instant::now();
+    let mut last = 0;
+    while start.elapsed() < Duration::from_secs(14) {
+        stream.write_all(b"ders\r\nINCR or").unwrap();
+        let given = number(&mut stream);
+        assert!(given > last);
+        last = given;
+        thread::sleep(Duration::from_millis(50));
+    }
+}
