@@ -11,6 +11,7 @@ endif
 export CARGO_TARGET_DIR := $(CURDIR)/target
 VENV := .venv
 PYTHON := $(VENV)/bin/python
+INSPECTOR := $(CARGO_TARGET_DIR)/inspector/site
 PYTEST := $(PYTHON) -m pytest --timeout 600
 PYTHON_FILES := tests tools demo benchmarks bindings-python cli/tests/clients recipes packages
 C_FILES := $(wildcard bindings-node/tests/*.c bindings-c/tests/c/*.[ch] bindings-c/examples/*.c packages/*.c benchmarks/c/*.c tests/probes/adapters/c/*.c)
@@ -102,9 +103,9 @@ test-service-longer: tools-ready # `polyflake serve`: a minute of killed servers
 	cargo test --locked -p polyflake-cli --test cli serve:: -- --ignored --nocapture --test-threads=1
 
 .PHONY: test-cli-packages
-test-cli-packages: $(VENV)/ready tools-ready # the command as pip, npm and cargo install it
+test-cli-packages: $(VENV)/ready inspector # the command as pip, npm and cargo install it
 	@tools/need node nodejs npm npm
-	cli/tests/packages.sh
+	POLYFLAKE_INSPECTOR=$(INSPECTOR) cli/tests/packages.sh
 
 .PHONY: test-clients
 test-clients: $(VENV)/ready inspector # the service, by clients of Redis and HTTP in five languages and by a browser
@@ -302,9 +303,9 @@ packages: ## builds what users install, in dist/
 	$(MAKE) --no-print-directory python-package
 	$(MAKE) --no-print-directory install PREFIX=/usr/local DESTDIR=$(CARGO_TARGET_DIR)/c-package
 	tar -C $(CARGO_TARGET_DIR)/c-package -czf dist/polyflake-c-$(shell tools/metadata version)-$(shell uname -m)-linux.tar.gz usr
-	$(MAKE) --no-print-directory node-package
+	$(MAKE) --no-print-directory inspector
 	cd bindings-node && npm pack --silent --pack-destination ../dist . ./npm/linux-x64-gnu
-	cli/build.sh dist
+	POLYFLAKE_INSPECTOR=$(INSPECTOR) cli/build.sh dist
 	@ls -l dist
 
 # What builds a release: zig as compiler and linker, in an environment of its own. PLATFORMS="linux-x64-gnu win32-x64-gnu"
@@ -317,11 +318,11 @@ $(RELEASE)/ready: packages/requirements.txt tools/venv
 	touch $@
 
 .PHONY: packages-all
-packages-all: $(RELEASE)/ready tools-ready ## builds what users install on every platform, in dist/: see RELEASING.md
+packages-all: $(RELEASE)/ready inspector ## builds what users install on every platform, in dist/: see RELEASING.md
 	@tools/need node nodejs npm npm
 	rm -rf dist
 	PATH=$(RELEASE)/bin:$$PATH packages/build.py platform $(PLATFORMS)
-	PATH=$(RELEASE)/bin:$$PATH packages/build.py command $(PLATFORMS)
+	PATH=$(RELEASE)/bin:$$PATH POLYFLAKE_INSPECTOR=$(INSPECTOR) packages/build.py command $(PLATFORMS)
 	PATH=$(RELEASE)/bin:$$PATH packages/build.py common
 
 .PHONY: test-packages-all

@@ -41,6 +41,14 @@ check 0 inspect --json 017F22E2-79B0-7CC3-98C4-DC0C0C07398F
 check 0 layouts
 check 15 decode x
 check 2 decode --nothing
+# The page that `polyflake serve` has at / is in it: this is its policy for scripts.
+page=$(grep -o '<meta http-equiv="Content-Security-Policy"[^>]*>' "$POLYFLAKE_INSPECTOR/index.html")
+for program in "$work/pip/bin/polyflake" "$work/npm/node_modules/@polyflake/cli-linux-x64/polyflake" "$work/cargo/bin/polyflake"; do
+  if grep -qaF "$page" "$program"; then passed=$((passed + 1)); else
+    echo "FAILED: the inspector is not in $program"
+    failed=$((failed + 1))
+  fi
+done
 # A signal ends all of it, and the code says so.
 for program in "${programs[@]}"; do
   code=0
