@@ -33,7 +33,7 @@ TESTS := test-browser test-rust test-models test-python test-probes test-node te
 test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
-RELEASE_TESTS := test-cli-packages test-clients test-recipes test-site soak test-fuzz-longer test-miri test-python-longer \
+RELEASE_TESTS := test-cli-packages test-clients test-recipes test-site test-runtimes soak test-fuzz-longer test-miri test-python-longer \
   test-service-longer
 
 .PHONY: test-release
@@ -184,6 +184,10 @@ test-node: node-package # every test on the native addon, then again on the WebA
 	cd bindings-node && npm run --silent test
 	cd bindings-node && npm run --silent test-wasm
 	cd bindings-node && npm run --silent test-types
+
+.PHONY: test-runtimes
+test-runtimes: node-package # the npm package in Bun and Deno
+	bindings-node/tests/runtimes/run.sh
 
 .PHONY: test-browser
 test-browser: node-package inspector # the packed packages as users install them: Node, TypeScript, Vite, Chromium, workerd
