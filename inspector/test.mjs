@@ -522,6 +522,8 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     await idInput().fill(TSID);
     await readings().getByRole("link", { name: "base36" }).click();
     await fits().getByRole("link", { name: "seata" }).click();
+    // The address is there before the view is.
+    await answer().getByText("As seata").waitFor();
     const addresses = [await address()];
     const views = [await shown()];
     const keep = async () => {
@@ -543,10 +545,11 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     await keep();
     for (const [index, shared] of addresses.entries()) {
       await page.goto("about:blank");
-      await page.goto(shared);
-      assert.deepEqual(await shown(), views[index], shared);
-      await page.reload();
-      assert.deepEqual(await shown(), views[index], shared);
+      for (const load of [() => page.goto(shared), () => page.reload()]) {
+        await load();
+        await page.waitForFunction(() => document.title.includes("·"));
+        assert.deepEqual(await shown(), views[index], shared);
+      }
     }
   });
 
