@@ -127,6 +127,11 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     )
       .replace(/\s+/g, " ")
       .trim();
+  // The address changes before the view does.
+  const choose = async (layout) => {
+    await fits().getByRole("link", { name: layout }).click();
+    await answer().getByText(`As ${layout}`).waitFor();
+  };
   // page.url() may lag behind what a script sets.
   const address = () => page.evaluate(() => location.href);
   const clipboard = () => page.evaluate(() => navigator.clipboard.readText());
@@ -202,7 +207,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
 
     test("Discord's published one, chosen from the list, and Back to the start", async () => {
       await idInput().fill(DISCORD);
-      await fits().getByRole("link", { name: "discord" }).click();
+      await choose("discord");
       assert.match(await fact(answer(), "UTC"), /^2016-04-30 11:18:25\.796 UTC/);
       assert.deepEqual(await values(), {
         timestamp: "41944705796",
@@ -295,7 +300,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
         await answer().locator("details code").last().innerText(),
         String(layout.maxId(timestampMs)),
       );
-      await fits().getByRole("link", { name: "seata" }).click();
+      await choose("seata");
       assert.equal(
         await answer().locator("details .error").innerText(),
         message(() => new Layout("seata").minId(timestampMs)),
@@ -521,9 +526,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
       ]);
     await idInput().fill(TSID);
     await readings().getByRole("link", { name: "base36" }).click();
-    await fits().getByRole("link", { name: "seata" }).click();
-    // The address is there before the view is.
-    await answer().getByText("As seata").waitFor();
+    await choose("seata");
     const addresses = [await address()];
     const views = [await shown()];
     const keep = async () => {
