@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -116,12 +117,17 @@ class Redis:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
+        self.store = f"redis://127.0.0.1:{self.port}/0"
         self.folder = folder
         self.process: subprocess.Popen[bytes] | None = None
         self.start()
 
     def address(self, parameters: str) -> str:
-        return f"redis://127.0.0.1:{self.port}/0?init=yes&{parameters}"
+        return f"{self.store}?init=yes&{parameters}"
+
+    def logged(self, caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+        """What was logged of this store: objects of earlier tests may still be ending."""
+        return [it for it in caplog.records if it.__dict__.get("store") == self.store]
 
     def start(self) -> None:
         options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]

@@ -120,14 +120,17 @@ final class LeaseTest extends TestCase
     public function testEventsAreLogged(): void
     {
         $lines = [];
-        $log = static function (string $level, string $message, array $context) use (&$lines): void {
+        $log = function (string $level, string $message, array $context) use (&$lines): void {
+            if (!str_contains($context['store'], $this->folder->path)) {
+                return; // Of an earlier test.
+            }
             $lines[] = [$level, $context['kind'], $context['node'] ?? null];
             self::assertStringStartsWith('sqlite:///', $context['store']);
             self::assertStringContainsString('node 745 is ', $message);
         };
         Snowflake::logLeaseEvents(static fn () => null);
         (new Snowflake(lease: "$this->store&nodes=745-745"))->close();
-        self::assertSame(2, Snowflake::logLeaseEvents($log));
+        Snowflake::logLeaseEvents($log);
         self::assertSame([['info', 'acquired', 745], ['info', 'released', 745]], $lines);
         self::assertSame(0, Snowflake::logLeaseEvents($log));
     }
