@@ -208,21 +208,46 @@ def c_library(name, platform, libraries, built):
     write_tar(DIST / f"{top}.tar.gz", stage, top)
 
 
-def install_name(platform, file):
-    """The name in a library for macOS, which else is the path it was built at. Programs find it by
-    its own rpath."""
-    if platform["npm"]["os"] != "darwin":
-        return []
-    return ["-C", f"link-arg=-Wl,-install_name,@rpath/{file}"]
+def linking(platform, file, exports):
+    """What the linker is told for a shared library. For macOS, its name, which else is the path it
+    was built at: programs find it by their own rpath. For Windows, what it exports, which else is
+    every function in it: cargo-zigbuild leaves out the list that rustc makes."""
+    system = platform["npm"]["os"]
+    if system == "darwin":
+        return ["-C", f"link-arg=-Wl,-install_name,@rpath/{file}"]
+    if system == "win32":
+        definition = TARGET / f"{file}.def"
+        definition.write_text("".join(f"{line}\n" for line in ("EXPORTS", *exports)))
+        return ["-C", f"link-arg={definition}"]
+    return []
+
+
+def c_functions():
+    header = (ROOT / "bindings-c/include/polyflake.h").read_text()
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    return sorted(set(re.findall(r"\b(polyflake_\w+)\(", code)))
+
+
+def wheel(with_zig, manifest, *arguments, env):
+    out = fresh(STAGE / "maturin")
+    run(*with_zig, "maturin", "build", "-q", "-m", manifest, "--out", out, *arguments, env=env)
+    (built,) = out.iterdir()
+    # Its bill of materials names the folder it was built in.
+    stage = fresh(STAGE / "wheel")
+    run("wheel", "unpack", "-d", stage, built)
+    (unpacked,) = stage.iterdir()
+    for bill in unpacked.glob("*.dist-info/sboms/*.json"):
+        bill.write_text(bill.read_text().replace(f"file://{ROOT}", "file:///polyflake"))
+    run("wheel", "pack", "-d", DIST, unpacked, env=env)
 
 
 def bindings(name, platform):
-    target, zig = platform["target"], platform["zig"]
+    target, system = platform["target"], platform["npm"]["os"]
     built = TARGET / target / BUILT_IN
     env = settings(platform)
-    if platform["npm"]["os"] == "win32":
+    if system == "win32":
         env["LIBNODE_PATH"] = str(libnode())
-    with_zig = [ROOT / "packages/with-zig", zig]
+    with_zig = [ROOT / "packages/with-zig", platform["zig"]]
     cargo = ["--locked", "--profile", PROFILE, "--target", target]
     # The same build names the system libraries that a static library needs.
     notes = TARGET / "native-static-libs" / target
@@ -230,7 +255,8 @@ def bindings(name, platform):
     run(
         *with_zig,
         *("cargo", "rustc", *cargo, "-p", "polyflake-c", "--"),
-        *("--print", f"native-static-libs={notes}", *install_name(platform, SHARED["darwin"][1])),
+        *("--print", f"native-static-libs={notes}"),
+        *linking(platform, SHARED[system][:2][-1], c_functions()),
         env=env,
     )
     c_library(name, platform, notes.read_text().strip(), built)
@@ -238,7 +264,8 @@ def bindings(name, platform):
     addon = f"polyflake.{name}.node"
     run(
         *with_zig,
-        *("cargo", "rustc", *cargo, "-p", "polyflake-node", "--", *install_name(platform, addon)),
+        *("cargo", "rustc", *cargo, "-p", "polyflake-node", "--"),
+        *linking(platform, addon, ["napi_register_module_v1"]),
         env=env,
     )
     npm_platform(
@@ -247,20 +274,13 @@ def bindings(name, platform):
         "`polyflake`",
         f"The native half of polyflake for {platform['describe']}",
         platform["npm"],
-        [(addon, built / BUILT[platform["npm"]["os"]][1])],
+        [(addon, built / BUILT[system][1])],
     )
 
-    run(
-        *with_zig,
-        "maturin",
-        "build",
-        "-q",
-        "-m",
-        "bindings-python/Cargo.toml",
-        *cargo,
-        *compatibility(platform["wheel"]),
-        "--out",
-        DIST,
+    wheel(
+        with_zig,
+        *("bindings-python/Cargo.toml", *cargo, *compatibility(platform["wheel"])),
+        *("--", *linking(platform, "_polyflake.abi3.so", ["PyInit__polyflake"])),
         env=env,
     )
 
@@ -307,21 +327,11 @@ def command(platform):
         npm,
         [(program, built)],
     )
-    run(
-        *with_zig,
-        "maturin",
-        "build",
-        "-q",
-        "-m",
+    wheel(
+        with_zig,
         "cli/Cargo.toml",
-        "--locked",
-        "--profile",
-        COMMAND_PROFILE,
-        "--target",
-        target,
+        *("--locked", "--profile", COMMAND_PROFILE, "--target", target),
         *compatibility(kind["wheel"]),
-        "--out",
-        DIST,
         env=env,
     )
     top = f"polyflake-{VERSION}-{kind['name']}"
@@ -489,14 +499,11 @@ def composer_archive():
 
 def bill_of_materials():
     """What maturin has put into each wheel (CycloneDX), for those who do not open wheels."""
-    for wheel in DIST.glob("*.whl"):
-        with zipfile.ZipFile(wheel) as opened:
+    for built in DIST.glob("*.whl"):
+        with zipfile.ZipFile(built) as opened:
             for name in opened.namelist():
                 if name.endswith(".cyclonedx.json"):
-                    listed = (
-                        opened.read(name).decode().replace(f"file://{ROOT}", "file:///polyflake")
-                    )
-                    (DIST / f"{wheel.stem}.cdx.json").write_text(listed)
+                    (DIST / f"{built.stem}.cdx.json").write_bytes(opened.read(name))
 
 
 def checksums():

@@ -67,6 +67,9 @@ NEEDED = {
     },
 }
 GLIBC = (2, 17)
+ARCHIVES = {".whl", ".zip", ".tgz", ".gz", ".crate"}
+# What nothing in a package names: the folders of the machine it was built on.
+HERE = (str(ROOT).encode(), str(Path.home() / ".cargo").encode())
 passed = failed = 0
 
 
@@ -126,8 +129,9 @@ def only(pattern):
     return found[0] if len(found) == 1 else None
 
 
-def binary(name, platform, path, exports=(), static=False):
-    """One shared library or program: what it is for, what it needs, and what it has."""
+def binary(name, platform, path, exports=None, static=False):
+    """One shared library or program: what it is for, what it needs, and what it has. A program
+    exports what it likes."""
     what = f"{name}: {path.name}"
     parsed = lief.parse(str(path))
     arm = platform["npm"]["cpu"] == "arm64"
@@ -186,19 +190,14 @@ def binary(name, platform, path, exports=(), static=False):
     allowed = NEEDED[kind(platform)]
     extra = {one for one in needed if one not in allowed and not one.startswith("api-ms-win-")}
     check(f"{what} needs only what every system has", not extra, extra)
-    exported = {
-        symbol.name.removeprefix("_") if kind(platform) == "darwin" else symbol.name
-        for symbol in parsed.exported_functions
-    }
-    missing = [
-        symbol
-        for symbol in exports
-        if symbol not in exported and symbol not in {name.removeprefix("_") for name in exported}
-    ]
-    check(f"{what} has what is called", not missing, missing)
-    text = path.read_bytes()
-    for secret in (str(ROOT).encode(), str(Path.home() / ".cargo").encode()):
-        check(f"{what} names no path of this machine", secret not in text, secret)
+    if exports is not None:
+        c_prefix = "_" if kind(platform) == "darwin" else ""
+        exported = {symbol.name.removeprefix(c_prefix) for symbol in parsed.exported_functions}
+        check(
+            f"{what} has what is called, and nothing else",
+            exported == set(exports),
+            sorted(exported ^ set(exports))[:20],
+        )
 
 
 def wheel_tag(platform):
@@ -697,6 +696,12 @@ def common():
                 manifest["optionalDependencies"] == dict.fromkeys(sorted(expected), VERSION),
                 manifest,
             )
+    archives = [file for file in DIST.iterdir() if file.suffix in ARCHIVES]
+    check("there are archives", len(archives) > 10, archives)
+    for archive in archives:
+        files = (file for file in unpacked(archive).rglob("*") if file.is_file())
+        naming = [file for file in files if any(path in file.read_bytes() for path in HERE)]
+        check(f"{archive.name} names no path of this machine", not naming, naming)
     sums = dict(
         reversed(line.split("  ")) for line in (DIST / "SHA256SUMS").read_text().splitlines()
     )
