@@ -332,8 +332,9 @@ packages-all: $(RELEASE)/ready inspector ## builds what users install on every p
 .PHONY: test-packages-all
 test-packages-all: $(RELEASE)/ready $(VENV)/ready ## checks dist/ as packages-all has built it, and runs it: also under qemu and Wine
 	@tools/need qemu-aarch64 qemu-user wine wine64 /usr/bin/wine wine composer composer php php-cli pkg-config pkg-config \
+	  /lib/ld-musl-x86_64.so.1 musl \
 	  $(firstword $(wildcard /etc/php/*/mods-available/zip.ini) zip.ini) php-zip
-	packages/sysroot arm64 $(CARGO_TARGET_DIR)/packages/arm64 python3 nodejs
+	packages/sysroot arm64 $(CARGO_TARGET_DIR)/packages/arm64 python3 nodejs musl
 	PATH=$(RELEASE)/bin:$$PATH packages/test.py $(PLATFORMS)
 
 PREFIX ?= /usr/local
