@@ -34,7 +34,6 @@ PROFILE = os.environ.get("PROFILE") or "release"
 BUILT_IN = "debug" if PROFILE == "dev" else PROFILE
 # The command has a profile of its own.
 COMMAND_PROFILE = "dev" if PROFILE == "dev" else "command"
-COMMAND_BUILT_IN = "debug" if PROFILE == "dev" else COMMAND_PROFILE
 PLATFORMS = tomllib.loads((ROOT / "packages" / "platforms.toml").read_text())
 CARGO = tomllib.loads((ROOT / "Cargo.toml").read_text())
 VERSION = CARGO["workspace"]["package"]["version"]
@@ -83,6 +82,11 @@ def settings(platform, static=False):
     if platform["npm"]["os"] == "darwin":
         flags += ["-L", f"framework={ROOT / 'packages/macos'}"]
         more["MACOSX_DEPLOYMENT_TARGET"] = platform["macos"]
+    if platform["npm"]["os"] == "win32":
+        # The same for C, whose debug information stays in the static library.
+        more["CFLAGS"] = " ".join(
+            flag.replace("--remap-path-prefix", "-ffile-prefix-map") for flag in flags
+        )
     return more | {
         # The date in wheels and in their bill of materials.
         "SOURCE_DATE_EPOCH": str(EPOCH),
@@ -229,6 +233,7 @@ def c_functions():
 
 
 def wheel(with_zig, manifest, *arguments, env):
+    """Makes a wheel, and returns the folder that it was packed from."""
     out = fresh(STAGE / "maturin")
     run(*with_zig, "maturin", "build", "-q", "-m", manifest, "--out", out, *arguments, env=env)
     (built,) = out.iterdir()
@@ -239,6 +244,7 @@ def wheel(with_zig, manifest, *arguments, env):
     for bill in unpacked.glob("*.dist-info/sboms/*.json"):
         bill.write_text(bill.read_text().replace(f"file://{ROOT}", "file:///polyflake"))
     run("wheel", "pack", "-d", DIST, unpacked, env=env)
+    return unpacked
 
 
 def bindings(name, platform):
@@ -304,20 +310,15 @@ def command(platform):
     program = "polyflake.exe" if platform["npm"]["os"] == "win32" else "polyflake"
     env = settings(platform, static=True)
     with_zig = [ROOT / "packages/with-zig", platform["zig"]]
-    run(
-        *with_zig,
-        "cargo",
-        "build",
-        "--locked",
-        "--profile",
-        COMMAND_PROFILE,
-        "--target",
-        target,
-        "-p",
-        "polyflake-cli",
+    packed = wheel(
+        with_zig,
+        "cli/Cargo.toml",
+        *("--locked", "--profile", COMMAND_PROFILE, "--target", target),
+        *compatibility(kind["wheel"]),
         env=env,
     )
-    built = TARGET / target / COMMAND_BUILT_IN / program
+    # All three ways of installing it have the same program.
+    (built,) = packed.glob(f"*.data/scripts/{program}")
     npm = {key: platform["npm"][key] for key in ("os", "cpu")}
     npm_platform(
         "cli/npm/linux-x64",
@@ -326,13 +327,6 @@ def command(platform):
         f"The program of polyflake-cli for {kind['describe']}",
         npm,
         [(program, built)],
-    )
-    wheel(
-        with_zig,
-        "cli/Cargo.toml",
-        *("--locked", "--profile", COMMAND_PROFILE, "--target", target),
-        *compatibility(kind["wheel"]),
-        env=env,
     )
     top = f"polyflake-{VERSION}-{kind['name']}"
     stage = fresh(STAGE / "command" / kind["name"])
