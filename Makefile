@@ -337,6 +337,10 @@ test-packages-all: $(RELEASE)/ready $(VENV)/ready ## checks dist/ as packages-al
 	packages/sysroot arm64 $(CARGO_TARGET_DIR)/packages/arm64 python3 nodejs musl
 	PATH=$(RELEASE)/bin:$$PATH packages/test.py $(PLATFORMS)
 
+.PHONY: publish
+publish: $(RELEASE)/ready ## uploads dist/ to PyPI, npm and crates.io: see RELEASING.md
+	PATH=$(RELEASE)/bin:$$PATH packages/publish pypi npm crates
+
 PREFIX ?= /usr/local
 DESTDIR ?=
 

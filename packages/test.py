@@ -14,15 +14,18 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import lief
-from build import CRATES, DIST, GO_MODULE, PLATFORMS, ROOT, SHARED, TARGET, VERSION
+from build import CRATES, DIST, GO_MODULE, PLATFORMS, ROOT, SHARED, TARGET, VERSION, fresh
 
 WORK = Path(tempfile.mkdtemp(prefix="polyflake-packages-"))
 SYSROOT = TARGET / "arm64"
@@ -387,6 +390,10 @@ def python(name, platform):
         )
 
 
+# A warning says that the addon was not loaded.
+NATIVE = 'process.on("warning", (warning) => { console.error(warning); process.exit(1); });\n'
+
+
 def node_for_windows():
     """The last line of Node that starts under Debian's Wine, from npm, or nothing."""
     if not (run := runner("win32-x64-gnu")):
@@ -438,10 +445,8 @@ def node(name, platform):
     for file in ("vectors.js", "vectors.test.js"):
         shutil.copy(ROOT / "bindings-node/tests" / file, tests)
     shutil.copy(ROOT / "tests/vectors.json", project / "tests")
-    # A warning says that the addon was not loaded.
     (project / "native.js").write_text(
-        'process.on("warning", (warning) => { console.error(warning); process.exit(1); });\n'
-        'const { Snowflake } = await import("polyflake");\n'
+        NATIVE + 'const { Snowflake } = await import("polyflake");\n'
         "console.log(String(new Snowflake({ node: 7 }).nextId()));\n"
         "await new Promise((done) => setTimeout(done, 100));\n"
     )
@@ -683,6 +688,109 @@ def php(names):
         )
 
 
+@contextmanager
+def serving(*command, **options):
+    """A server on a free port of loopback, PORT in its command, until the end of the block."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = WORK / f"server-{port}.log"
+    with log.open("w") as written:
+        server = subprocess.Popen(
+            [str(part).replace("PORT", str(port)) for part in command],
+            stdout=written,
+            stderr=subprocess.STDOUT,
+            **options,
+        )
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                if server.poll() is not None:
+                    raise SystemExit(f"{command[0]} has ended: {log.read_text()}") from None
+                time.sleep(0.1)
+        yield port
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def registries():
+    """Everything is published to registries on loopback, and installed from them by its name."""
+    publish = ROOT / "packages/publish"
+    stored = WORK / "pypi"
+    stored.mkdir()
+    with serving(
+        *("pypi-server", "run", "-i", "127.0.0.1", "-p", "PORT", "-P", ".", "-a", ".", stored)
+    ) as port:
+        settings = {
+            "TWINE_REPOSITORY_URL": f"http://127.0.0.1:{port}/",
+            "TWINE_USERNAME": "nobody",
+            "TWINE_PASSWORD": "nothing",
+        }
+        runs("PyPI's packages are published", publish, "pypi", env=settings)
+        wheels = {file.name for file in DIST.glob("*.whl")}
+        found = {file.name for file in stored.iterdir()}
+        check("PyPI has every wheel", wheels < found and len(found) == len(wheels) + 2, found)
+        venv = WORK / "from-pypi"
+        runs(
+            "pip installs polyflake and polyflake-cli by their names",
+            *(
+                "bash",
+                "-c",
+                'python3 -m venv "$1" && "$1/bin/pip" install -q -i "$2" "${@:3}"',
+                "-",
+            ),
+            *(venv, f"http://127.0.0.1:{port}/simple/", "polyflake", "polyflake-cli"),
+        )
+    first = python_programs()[0]
+    runs("the first program of Python's README", venv / "bin/python", "-c", first)
+    runs("the command from PyPI", venv / "bin/polyflake", "--version", expect=VERSION)
+
+    verdaccio = fresh(WORK / "npm")
+    shutil.copy(ROOT / "packages/registry/package.json", verdaccio)
+    shutil.copy(ROOT / "packages/registry/package-lock.json", verdaccio)
+    install = ["npm", "install", "--no-audit", "--no-fund", "--prefix", "."]
+    if not runs("verdaccio is installed", *install, cwd=verdaccio, expect="added"):
+        return
+    (verdaccio / "config.yaml").write_text(
+        "storage: ./storage\n"
+        "max_body_size: 200mb\n"
+        "uplinks: {}\n"
+        'packages: { "**": { access: $all, publish: $all } }\n'
+        "log: { type: stdout, format: pretty, level: warn }\n"
+    )
+    with serving(
+        *("node", "node_modules/verdaccio/bin/verdaccio", "-c", "config.yaml"),
+        *("-l", "127.0.0.1:PORT"),
+        cwd=verdaccio,
+    ) as port:
+        npmrc = verdaccio / "npmrc"
+        npmrc.write_text(
+            f"registry=http://127.0.0.1:{port}/\n//127.0.0.1:{port}/:_authToken=nothing\n"
+        )
+        environment = {"NPM_CONFIG_USERCONFIG": str(npmrc)}
+        runs("npm's packages are published", publish, "npm", env=environment)
+        project = fresh(WORK / "from-npm")
+        (project / "package.json").write_text('{"type": "module", "private": true}')
+        runs(
+            "npm installs polyflake and polyflake-cli by their names",
+            *(*install, "polyflake", "polyflake-cli"),
+            cwd=project,
+            env=environment,
+            expect="added 4 packages",
+        )
+    readme = (ROOT / "bindings-node/README.md").read_text()
+    (project / "first.js").write_text(
+        NATIVE + re.search(r"^```js\n(.*?)^```$", readme, re.S | re.M)[1] + "console.log(text);\n"
+    )
+    runs("the first program of Node's README", "node", "first.js", cwd=project, expect=r"\d{15}")
+    command = project / "node_modules/.bin/polyflake"
+    runs("the command from npm, by its name", command, "--version", expect=VERSION)
+
+
 def common():
     for crate in CRATES:
         only(f"{crate}-{VERSION}.crate")
@@ -745,6 +853,8 @@ def main():
     common()
     go(names)
     php(names)
+    if {"linux-x64-gnu", "linux-x64-musl"} <= set(names):
+        registries()
     print()
     for file in sorted(file for file in DIST.rglob("*") if file.is_file()):
         print(f"{file.stat().st_size:12,} {file.relative_to(DIST)}")
