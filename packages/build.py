@@ -83,10 +83,9 @@ def settings(platform, static=False):
         flags += ["-L", f"framework={ROOT / 'packages/macos'}"]
         more["MACOSX_DEPLOYMENT_TARGET"] = platform["macos"]
     if platform["npm"]["os"] == "win32":
-        # The same for C, whose debug information stays in the static library.
-        more["CFLAGS"] = " ".join(
-            flag.replace("--remap-path-prefix", "-ffile-prefix-map") for flag in flags
-        )
+        # The same for C, whose debug information, in CodeView's form, stays in the static library.
+        maps = [flag.replace("--remap-path-prefix", "-ffile-prefix-map") for flag in flags]
+        more["CFLAGS"] = " ".join([*maps, "-gno-codeview-command-line"])
     return more | {
         # The date in wheels and in their bill of materials.
         "SOURCE_DATE_EPOCH": str(EPOCH),
