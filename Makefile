@@ -24,14 +24,14 @@ help: ## prints this list
 demo: $(VENV)/installed ## stores a million orders, with IDs from four threads, in 16 SQLite shards
 	$(PYTHON) demo/demo.py
 
-# Three at a time on two processors, since half of them use only one, or wait; the long ones first. Each part's output is
-# printed as one block when the part has ended.
+# Two at a time, since half of them use only one processor; the long ones first. Each part's output is printed as one
+# block when the part has ended.
 TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-instructions \
   test-fuzz test-stores test-leases test-cli test-platforms test-msrv test-reference test-docs
 
 .PHONY: test
 test: ## builds and tests everything, and prints how long each part took
-	+@tools/timed $(MAKE) --no-print-directory --jobs=3 --output-sync $(TESTS)
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
 RELEASE_TESTS := test-cli-packages test-clients test-recipes test-site test-runtimes soak test-fuzz-longer test-miri test-python-longer \
   test-service-longer

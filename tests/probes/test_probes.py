@@ -138,19 +138,19 @@ def missing(language: str, situation: str) -> str | None:
     return None
 
 
-# Of the start: pytest changes its own for every test, while threads start programs with it.
+# That of the start, for programs that other threads start: pytest changes its own for every test.
 ENVIRONMENT = dict(os.environ)
 Outcomes = dict[str, dict[str, Any]]
 Running = dict[str, Future[Outcomes]]
 
 
-def outcomes_of(*arguments: str) -> Outcomes:
+def outcomes_of(*arguments: str, environment: dict[str, str] | None = None) -> Outcomes:
     """The JSON of run.py, by situation."""
     answer = subprocess.run(
         [sys.executable, HERE / "run.py", "--json", "--timeout", "300", *arguments],
         capture_output=True,
         text=True,
-        env=ENVIRONMENT,
+        env=environment,
     )
     assert answer.stdout, answer.stderr
     (outcomes,) = json.loads(answer.stdout).values()
@@ -219,7 +219,8 @@ def all_ours(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
         def start(name: str, options: list[str]) -> Future[Outcomes]:
             given = [option.replace("{language}", name) for option in options]
-            return pool.submit(outcomes_of, "--language", name, *scale, *given)
+            arguments = ["--language", name, *scale, *given]
+            return pool.submit(outcomes_of, *arguments, environment=ENVIRONMENT)
 
         yield {
             kind: {name: start(name, given) for name in languages}
