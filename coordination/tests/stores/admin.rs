@@ -29,6 +29,9 @@ fn all(url: &str) {
     counters(url);
 }
 
+/// A process leases a node once, from whatever store: the tests of the others wait.
+static NODE_77: Mutex<()> = Mutex::new(());
+
 fn leases(url: &str) {
     let mut store = admin(url, "shop");
     let twitter = layout("twitter");
@@ -47,8 +50,7 @@ fn leases(url: &str) {
     let found: Vec<_> = store.leases().unwrap().into_iter().map(|(space, _)| space).collect();
     assert_eq!(found, spaces);
 
-    // Nobody waits, and the holder is shown. A process leases a node once, from whatever store: the others' tests wait.
-    static NODE_77: Mutex<()> = Mutex::new(());
+    // Nobody waits, and the holder is shown.
     let alone = NODE_77.lock().unwrap_or_else(PoisonError::into_inner);
     let ids = polyflake_coordination::open(&Snowflake::builder().lease(&of(url, "shop")).node(77)).unwrap();
     let id = ids.next_id().unwrap();
