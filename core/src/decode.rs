@@ -287,7 +287,8 @@ mod tests {
         let later = UnixTime::from_us(1_700_000_000_000_001);
         assert_eq!(layout.min_id(later).unwrap(), ms);
         assert_eq!(layout.max_id(later).unwrap(), ms - 1);
-        let later = UNIX_EPOCH + Duration::new(1_700_000_000, 1);
+        // The least that the clock of Windows tells apart.
+        let later = UNIX_EPOCH + Duration::new(1_700_000_000, 100);
         assert_eq!(layout.min_id(later).unwrap(), ms);
         assert_eq!(layout.max_id(later).unwrap(), ms - 1);
     }

@@ -425,7 +425,11 @@ mod tests {
         };
         assert_eq!(now.get() - start_ms, super::AHEAD_MS + 1, "every ID below the bound is issued");
         assert_eq!(error.code(), ErrorCode::StateFile);
-        assert!(error.to_string().contains("could not be synced to disk (Input/output error"), "{error}");
+        let cause = std::io::Error::from_raw_os_error(libc::EIO);
+        assert!(
+            error.to_string().contains(&std::format!("could not be synced to disk ({cause})")),
+            "{error}"
+        );
         assert_eq!(ids.try_next_id(), Err(error));
         assert_eq!(ids.next_ids(5), Err(error));
         // An event loop's way to wait.
