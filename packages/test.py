@@ -394,6 +394,26 @@ def python(name, platform):
 NATIVE = 'process.on("warning", (warning) => { console.error(warning); process.exit(1); });\n'
 
 
+def rust(name, platform):
+    """The core's own tests, built for the platform."""
+    if name not in ("linux-x64-musl", "win32-x64-gnu") or (run := runner(name)) is None:
+        return
+    environment = WINE | {"CARGO_TARGET_DIR": str(TARGET)}
+    target = platform["target"]
+    if run:
+        wine_part()
+        environment[f"CARGO_TARGET_{target.upper().replace('-', '_')}_RUNNER"] = " ".join(run)
+    runs(
+        f"{name}: the core's tests",
+        *(ROOT / "packages/with-zig", platform["zig"], "cargo", "test", "-q", "--locked"),
+        *("-p", "polyflake", "--target", target, "--lib", "--tests"),
+        expect="test result: ok",
+        cwd=ROOT,
+        env=environment,
+        timeout=900,
+    )
+
+
 def node_for_windows():
     """The last line of Node that starts under Debian's Wine, from npm, or nothing."""
     if not (run := runner("win32-x64-gnu")):
@@ -845,6 +865,7 @@ def main():
     names = sys.argv[1:] or list(PLATFORMS)
     for name in names:
         platform = PLATFORMS[name]
+        rust(name, platform)
         c_library(name, platform)
         python(name, platform)
         node(name, platform)
