@@ -63,7 +63,7 @@ pub(crate) struct Shared {
     pub(crate) step: Option<Step>,
     process: ThisProcess,
     /// One for each store.
-    pub(crate) lines: Box<[Line]>,
+    pub(crate) sources: Box<[Source]>,
     /// Of several stores, whose turn it is.
     turn: AtomicUsize,
     pub(crate) users: Users,
@@ -73,7 +73,7 @@ pub(crate) struct Shared {
 
 /// A store of a counter, and what is in hand of its numbers.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct Source {
     pub(crate) address: Address,
     pub(crate) counter: CounterName,
     pub(crate) place: Place,
@@ -83,13 +83,13 @@ pub(crate) struct Line {
 
 #[derive(Debug, Default)]
 struct State {
-    lines: Box<[LineState]>,
+    sources: Box<[SourceState]>,
     failed: Option<Error>,
 }
 
 #[derive(Debug, Default)]
-struct LineState {
-    asks: VecDeque<Ask>,
+struct SourceState {
+    requests: VecDeque<Request>,
     /// Why the store gave nothing when it was last asked.
     trouble: Option<Trouble>,
     /// Whether it was looked at, and has nothing of another kind.
@@ -110,12 +110,12 @@ pub(crate) struct Trouble {
 
 /// Something that a call wants of the store itself.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct Request {
     pub(crate) what: What,
     answer: Arc<Mutex<Option<Result<Answer, Trouble>>>>,
 }
 
-/// See [`Ask`].
+/// See [`Request`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum What {
     /// Numbers that follow each other.
@@ -125,7 +125,7 @@ pub(crate) enum What {
     Remove,
 }
 
-/// See [`Ask`].
+/// See [`Request`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
     Run(Run),
@@ -286,12 +286,12 @@ impl Counter {
     pub fn next_block_with<W: Wait>(&self, n: impl Into<Number>, wait: &mut W) -> Result<u64, W::Error> {
         let wanted = batch_size(n)? as u64;
         let shared = &self.here()?.shared;
-        let [line] = &*shared.lines else {
+        let [source] = &*shared.sources else {
             return Err(
                 invalid("a block is one run of numbers, which several stores together do not give").into()
             );
         };
-        if let Some(first) = shared.take_block(line, wanted) {
+        if let Some(first) = shared.take_block(source, wanted) {
             return Ok(first);
         }
         shared.counts.waits.fetch_add(1, Ordering::Relaxed);
@@ -306,8 +306,8 @@ impl Counter {
     pub fn try_next_block(&self, n: impl Into<Number>) -> Result<Option<u64>, Error> {
         let wanted = batch_size(n)? as u64;
         let shared = &self.here()?.shared;
-        match &*shared.lines {
-            [line] => Ok(shared.take_block(line, wanted)),
+        match &*shared.sources {
+            [source] => Ok(shared.take_block(source, wanted)),
             _ => Ok(None),
         }
     }
@@ -448,9 +448,9 @@ impl Counter {
     /// Up to `wanted` numbers that follow each other, of what is in hand.
     #[inline]
     fn take(&self, wanted: u64) -> Option<Run> {
-        match &*self.shared.lines {
-            [line] => line.take(wanted),
-            lines => self.shared.take_in_turn(lines, wanted),
+        match &*self.shared.sources {
+            [source] => source.take(wanted),
+            sources => self.shared.take_in_turn(sources, wanted),
         }
     }
 
@@ -477,19 +477,19 @@ impl Counter {
     fn ask<W: Wait>(&self, what: What, wait: &mut W) -> Result<Answer, W::Error> {
         let shared = &self.shared;
         let mut at = shared.next_turn();
-        let mut asked: Option<Asked> = None;
+        let mut pending: Option<Pending> = None;
         self.wait_for(wait, |shared| {
-            if let Some(answer) = asked.as_ref().and_then(Asked::answer) {
+            if let Some(answer) = pending.as_ref().and_then(Pending::answer) {
                 match answer {
                     Ok(answer) => return Some(Ok(answer)),
                     Err(trouble) if trouble.is_final => return Some(Err(trouble.error)),
                     Err(_) => {
-                        at = (at + 1) % shared.lines.len();
-                        asked = None;
+                        at = (at + 1) % shared.sources.len();
+                        pending = None;
                     }
                 }
             }
-            asked.get_or_insert_with(|| shared.ask(at, what));
+            pending.get_or_insert_with(|| shared.ask(at, what));
             None
         })
     }
@@ -497,16 +497,16 @@ impl Counter {
     /// What each of the stores answers.
     fn ask_all<W: Wait>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
         let mut answers = Vec::new();
-        for at in 0..self.shared.lines.len() {
-            let mut asked: Option<Asked> = None;
+        for at in 0..self.shared.sources.len() {
+            let mut pending: Option<Pending> = None;
             answers.push(self.wait_for(wait, |shared| {
-                match asked.as_ref().and_then(Asked::answer) {
+                match pending.as_ref().and_then(Pending::answer) {
                     Some(Ok(answer)) => return Some(Ok(answer)),
                     Some(Err(trouble)) if trouble.is_final => return Some(Err(trouble.error)),
-                    Some(Err(_)) => asked = None,
+                    Some(Err(_)) => pending = None,
                     None => {}
                 }
-                asked.get_or_insert_with(|| shared.ask(at, what));
+                pending.get_or_insert_with(|| shared.ask(at, what));
                 None
             })?);
         }
@@ -595,7 +595,7 @@ pub struct CounterGiveBack(Arc<Shared>);
 impl CounterGiveBack {
     /// Waits until the store has what was in hand, but no longer than one attempt takes.
     pub fn run(self) {
-        let attempts = self.0.lines.iter().map(|line| line.address.attempt());
+        let attempts = self.0.sources.iter().map(|source| source.address.attempt());
         self.0.users.wait_until_over(attempts.max().unwrap_or_default() + LOOK_EVERY);
     }
 }
@@ -633,7 +633,7 @@ impl<'a> IntoIterator for &'a Counter {
     }
 }
 
-impl Line {
+impl Source {
     #[inline]
     fn take(&self, wanted: u64) -> Option<Run> {
         let (run, is_time_to_ask) = self.segments.take(wanted)?;
@@ -649,9 +649,9 @@ impl Shared {
     fn new(options: &CounterOptions) -> Result<Self, Error> {
         let addresses = options.addresses()?;
         let count = addresses.len() as u64;
-        let lines: Box<[Line]> = (0..)
+        let sources: Box<[Source]> = (0..)
             .zip(addresses)
-            .map(|(index, address)| Line {
+            .map(|(index, address)| Source {
                 counter: CounterName {
                     namespace: address.namespace.clone(),
                     name: options.name().into(),
@@ -663,8 +663,8 @@ impl Shared {
                 wake: Notify::new(),
             })
             .collect();
-        let keys: Vec<_> = lines.iter().map(Line::key).collect();
-        let keep = lines.iter().map(|line| line.address.ttl_ms).max().unwrap_or_default();
+        let keys: Vec<_> = sources.iter().map(Source::key).collect();
+        let keep = sources.iter().map(|source| source.address.ttl_ms).max().unwrap_or_default();
         let shared = Self {
             key: keys.join(" "),
             start: options.start_number(),
@@ -673,10 +673,10 @@ impl Shared {
             turn: AtomicUsize::new(0),
             users: Users::new(Duration::from_millis(keep)),
             state: Watched::new(State {
-                lines: lines.iter().map(|_| LineState::default()).collect(),
+                sources: sources.iter().map(|_| SourceState::default()).collect(),
                 ..State::default()
             }),
-            lines,
+            sources,
             counts: Counts::default(),
         };
         shared.counts.step.store(shared.step.map_or(1, Step::present), Ordering::Relaxed);
@@ -701,22 +701,22 @@ impl Shared {
     }
 
     #[inline(never)]
-    fn take_in_turn(&self, lines: &[Line], wanted: u64) -> Option<Run> {
+    fn take_in_turn(&self, sources: &[Source], wanted: u64) -> Option<Run> {
         let turn = self.next_turn();
-        let (before, after) = lines.split_at_checked(turn)?;
-        after.iter().chain(before).find_map(|line| line.take(wanted))
+        let (before, after) = sources.split_at_checked(turn)?;
+        after.iter().chain(before).find_map(|source| source.take(wanted))
     }
 
     /// The first of so many numbers that follow each other, if they are in hand.
-    fn take_block(&self, line: &Line, wanted: u64) -> Option<u64> {
-        let (run, skipped) = line.segments.take_run(wanted)?;
+    fn take_block(&self, source: &Source, wanted: u64) -> Option<u64> {
+        let (run, skipped) = source.segments.take_run(wanted)?;
         self.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
-        line.wake.notify_one();
+        source.wake.notify_one();
         Some(run.first)
     }
 
     fn next_turn(&self) -> usize {
-        self.turn.fetch_add(1, Ordering::Relaxed) % self.lines.len().max(1)
+        self.turn.fetch_add(1, Ordering::Relaxed) % self.sources.len().max(1)
     }
 
     fn left(&self, is_closed: bool) {
@@ -726,69 +726,69 @@ impl Shared {
     }
 
     fn wake(&self) {
-        self.lines.iter().for_each(|line| line.wake.notify_one());
+        self.sources.iter().for_each(|source| source.wake.notify_one());
     }
 
-    fn ask(&self, at: usize, what: What) -> Asked {
+    fn ask(&self, at: usize, what: What) -> Pending {
         let answer = Arc::new(Mutex::new(None));
         let mut state = self.state.get();
-        if let Some(line) = state.lines.get_mut(at) {
-            line.asks.push_back(Ask { what, answer: Arc::clone(&answer) });
+        if let Some(source) = state.sources.get_mut(at) {
+            source.requests.push_back(Request { what, answer: Arc::clone(&answer) });
         }
         drop(state);
-        if let Some(line) = self.lines.get(at) {
-            line.wake.notify_one();
+        if let Some(source) = self.sources.get(at) {
+            source.wake.notify_one();
         }
-        Asked(answer)
+        Pending(answer)
     }
 
     /// For the task of a store: what a call asks next. Calls that gave up are passed over.
-    pub(crate) fn next_ask(&self, at: usize) -> Option<Ask> {
+    pub(crate) fn next_request(&self, at: usize) -> Option<Request> {
         let mut state = self.state.get();
-        let asks = &mut state.lines.get_mut(at)?.asks;
-        while let Some(ask) = asks.pop_front() {
-            if Arc::strong_count(&ask.answer) > 1 {
-                return Some(ask);
+        let requests = &mut state.sources.get_mut(at)?.requests;
+        while let Some(request) = requests.pop_front() {
+            if Arc::strong_count(&request.answer) > 1 {
+                return Some(request);
             }
         }
         None
     }
 
     /// For the task of a store: whether a call asks something.
-    pub(crate) fn has_ask(&self, at: usize) -> bool {
-        self.state.get().lines.get(at).is_some_and(|line| !line.asks.is_empty())
+    pub(crate) fn has_request(&self, at: usize) -> bool {
+        self.state.get().sources.get(at).is_some_and(|source| !source.requests.is_empty())
     }
 
     /// For the task of a store.
-    pub(crate) fn answer(&self, ask: &Ask, answer: Result<Answer, Trouble>) {
-        *lock(&ask.answer) = Some(answer);
+    pub(crate) fn answer(&self, request: &Request, answer: Result<Answer, Trouble>) {
+        *lock(&request.answer) = Some(answer);
         self.state.change(|_| {});
     }
 
     /// For the task of a store: it was looked at, and has nothing of another kind.
     pub(crate) fn saw(&self, at: usize) {
         self.state.change(|state| {
-            if let Some(line) = state.lines.get_mut(at) {
-                line.is_seen = true;
+            if let Some(source) = state.sources.get_mut(at) {
+                source.is_seen = true;
             }
         });
         self.wake();
     }
 
     pub(crate) fn is_seen(&self, at: usize) -> bool {
-        self.state.get().lines.get(at).is_some_and(|line| line.is_seen)
+        self.state.get().sources.get(at).is_some_and(|source| source.is_seen)
     }
 
     pub(crate) fn are_all_seen(&self) -> bool {
-        self.state.get().lines.iter().all(|line| line.is_seen)
+        self.state.get().sources.iter().all(|source| source.is_seen)
     }
 
     /// For the task of a store: it gave numbers, or why not.
     pub(crate) fn gave(&self, at: usize, given: Result<(), Trouble>) {
         self.state.change(|state| {
-            if let Some(line) = state.lines.get_mut(at) {
-                line.is_open |= given.is_ok();
-                line.trouble = given.err();
+            if let Some(source) = state.sources.get_mut(at) {
+                source.is_open |= given.is_ok();
+                source.trouble = given.err();
             }
         });
     }
@@ -796,11 +796,11 @@ impl Shared {
     /// For the task of a store: it has ended. The last one's end is the counter's.
     pub(crate) fn end(&self, at: usize) {
         self.state.change(|state| {
-            if let Some(line) = state.lines.get_mut(at) {
-                line.is_over = true;
+            if let Some(source) = state.sources.get_mut(at) {
+                source.is_over = true;
             }
         });
-        if self.state.get().lines.iter().all(|line| line.is_over) {
+        if self.state.get().sources.iter().all(|source| source.is_over) {
             self.users.end();
         }
     }
@@ -819,10 +819,11 @@ impl Shared {
         if let Some(error) = state.failed {
             return Some(Err(error));
         }
-        let of_final = state.lines.iter().filter_map(|line| line.trouble).find(|trouble| trouble.is_final);
+        let of_final =
+            state.sources.iter().filter_map(|source| source.trouble).find(|trouble| trouble.is_final);
         match of_final {
             Some(trouble) => Some(Err(trouble.error)),
-            None => state.lines.iter().any(|line| line.is_open).then_some(Ok(())),
+            None => state.sources.iter().any(|source| source.is_open).then_some(Ok(())),
         }
     }
 
@@ -832,7 +833,7 @@ impl Shared {
         if state.failed.is_some() {
             return state.failed;
         }
-        let mut troubles = state.lines.iter().map(|line| line.trouble);
+        let mut troubles = state.sources.iter().map(|source| source.trouble);
         let first = troubles.next()??;
         let is_so = |trouble: Option<Trouble>| trouble.is_some_and(|it| it.is_final || !is_final);
         (is_so(Some(first)) && troubles.all(is_so)).then_some(first.error)
@@ -841,10 +842,10 @@ impl Shared {
     /// Why a counter of several stores has not begun.
     fn unseen(&self) -> Option<Error> {
         let state = self.state.get();
-        if state.lines.iter().any(|line| line.is_open) {
+        if state.sources.iter().any(|source| source.is_open) {
             return None;
         }
-        let trouble = state.lines.iter().find_map(|line| line.trouble.filter(|_| !line.is_seen))?;
+        let trouble = state.sources.iter().find_map(|source| source.trouble.filter(|_| !source.is_seen))?;
         let why = trouble.error.to_string();
         Some(unavailable(&format!(
             "none of its stores has it yet, and it is made once all of them answer: {why}"
@@ -852,7 +853,7 @@ impl Shared {
     }
 
     fn in_hand(&self) -> u64 {
-        self.lines.iter().map(|line| line.segments.left()).sum()
+        self.sources.iter().map(|source| source.segments.left()).sum()
     }
 
     fn too_few_in_hand(&self) -> Error {
@@ -877,7 +878,7 @@ impl Shared {
     }
 }
 
-impl Line {
+impl Source {
     /// Equal for the same counter.
     fn key(&self) -> String {
         let CounterName { namespace, name, schema } = &self.counter;
@@ -888,9 +889,9 @@ impl Line {
 
 /// An answer to come.
 #[derive(Debug)]
-struct Asked(Arc<Mutex<Option<Result<Answer, Trouble>>>>);
+struct Pending(Arc<Mutex<Option<Result<Answer, Trouble>>>>);
 
-impl Asked {
+impl Pending {
     fn answer(&self) -> Option<Result<Answer, Trouble>> {
         *lock(&self.0)
     }

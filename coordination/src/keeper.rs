@@ -322,7 +322,8 @@ impl New {
                 tokio::task::spawn_local(task.run());
             }
             Self::Counter(shared) => {
-                let stores: Result<Vec<_>, _> = shared.lines.iter().map(|line| get(&line.address)).collect();
+                let stores: Result<Vec<_>, _> =
+                    shared.sources.iter().map(|source| get(&source.address)).collect();
                 for (at, store) in stores?.into_iter().enumerate() {
                     let task = counting::Task::new(keeper, Arc::clone(shared), at, store);
                     tokio::task::spawn_local(task.run());

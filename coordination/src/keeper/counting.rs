@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::{Keeper, stores};
 use crate::counter::segments::{Rest, Run};
 use crate::counter::step::Step;
-use crate::counter::{Answer, Ask, Line, Shared, Trouble, What};
+use crate::counter::{Answer, Request, Shared, Source, Trouble, What};
 use crate::event::{Event, Kind, tell};
 use crate::local::random;
 use crate::store::{
@@ -93,32 +93,32 @@ impl Task {
 
     pub(super) async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
-        let Some(line) = shared.lines.get(self.at) else { return };
-        if !self.may_begin(line).await {
+        let Some(source) = shared.sources.get(self.at) else { return };
+        if !self.may_begin(source).await {
             return shared.end(self.at);
         }
         // With a step of 1 too, so that what is wrong with the store is found when it is opened.
-        while self.open(line).await.is_err() && !self.is_over() {
-            self.pause(line, true).await;
+        while self.open(source).await.is_err() && !self.is_over() {
+            self.pause(source, true).await;
         }
         if !self.is_over() {
             let lacks = "numbers that were given: a process that runs notices, and a new one repeats them";
-            stores::tell_of_replicas(&line.address, &self.store, lacks).await;
+            stores::tell_of_replicas(&source.address, &self.store, lacks).await;
         }
         while !self.is_over() {
-            let wants_more = self.step.is_some() && line.segments.wants_more();
+            let wants_more = self.step.is_some() && source.segments.wants_more();
             if Instant::now() < self.next {
                 // A call that is told why not asks again at once.
-                self.pause(line, wants_more || shared.has_ask(self.at)).await;
-            } else if let Some(ask) = shared.next_ask(self.at) {
-                self.answer(line, &ask).await;
+                self.pause(source, wants_more || shared.has_request(self.at)).await;
+            } else if let Some(request) = shared.next_request(self.at) {
+                self.answer(source, &request).await;
             } else if wants_more {
-                let _ = self.fetch(line).await;
+                let _ = self.fetch(source).await;
             } else {
-                self.pause(line, false).await;
+                self.pause(source, false).await;
             }
         }
-        self.give_back(line).await;
+        self.give_back(source).await;
         shared.end(self.at);
     }
 
@@ -129,21 +129,21 @@ impl Task {
     }
 
     /// Until a call asks, the store is asked again, or the counter is given back.
-    async fn pause(&self, line: &Line, wants_more: bool) {
+    async fn pause(&self, source: &Source, wants_more: bool) {
         let next = if wants_more { self.next.saturating_duration_since(Instant::now()) } else { IDLE };
         let pause = self.shared.users.kept_for().map_or(next, |kept| kept.min(next));
-        let _ = timeout(pause.max(Duration::from_millis(1)), line.wake.notified()).await;
+        let _ = timeout(pause.max(Duration::from_millis(1)), source.wake.notified()).await;
     }
 
     /// Of several stores, none gets a record before all were looked at: where their number was changed, the numbers of a new one
     /// may have been given by the others. Waits for that; `false` where it is over before.
-    async fn may_begin(&mut self, line: &Line) -> bool {
-        let mut is_there = line.place.count == 1;
+    async fn may_begin(&mut self, source: &Source) -> bool {
+        let mut is_there = source.place.count == 1;
         while !is_there && !self.shared.is_seen(self.at) {
-            match self.look(line).await {
+            match self.look(source).await {
                 Ok(found) => is_there = found,
                 Err(()) if self.is_over() => return false,
-                Err(()) => self.pause(line, true).await,
+                Err(()) => self.pause(source, true).await,
             }
         }
         // Each of the others wakes it, once it was looked at.
@@ -151,99 +151,100 @@ impl Task {
             if self.is_over() {
                 return false;
             }
-            self.pause(line, false).await;
+            self.pause(source, false).await;
         }
         true
     }
 
     /// Whether the store has the counter.
-    async fn look(&mut self, line: &Line) -> Result<bool, ()> {
+    async fn look(&mut self, source: &Source) -> Result<bool, ()> {
         if Instant::now() < self.next {
             return Err(());
         }
-        let found = self.limited(line, async |store| {
-            let found = store.counter(&line.counter).await?;
-            found.map_or(Ok(false), |found| check(line, &found, 0).map(|()| true))
+        let found = self.limited(source, async |store| {
+            let found = store.counter(&source.counter).await?;
+            found.map_or(Ok(false), |found| check(source, &found, 0).map(|()| true))
         });
         match found.await {
             Ok(is_there) => {
                 self.shared.saw(self.at);
                 Ok(is_there)
             }
-            Err(refusal) => self.gave(line, Err(refusal)).map(|()| false),
+            Err(refusal) => self.gave(source, Err(refusal)).map(|()| false),
         }
     }
 
     /// The first segment of the counter, which is made where the store has none.
-    async fn open(&mut self, line: &Line) -> Result<(), ()> {
+    async fn open(&mut self, source: &Source) -> Result<(), ()> {
         if Instant::now() < self.next {
             return Err(());
         }
         if self.step.is_some() {
-            return self.fetch(line).await;
+            return self.fetch(source).await;
         }
         let start = self.shared.start;
-        let opened = self.limited(line, async |store| ensure(store, line, start).await).await;
-        self.gave(line, opened.map(drop))
+        let opened = self.limited(source, async |store| ensure(store, source, start).await).await;
+        self.gave(source, opened.map(drop))
     }
 
     /// Puts one more segment in hand.
-    async fn fetch(&mut self, line: &Line) -> Result<(), ()> {
+    async fn fetch(&mut self, source: &Source) -> Result<(), ()> {
         let Some(step) = self.step else { return Ok(()) };
-        let used = self.installed - line.segments.left();
+        let used = self.installed - source.segments.left();
         let step =
             if self.installed > 0 { step.after(used - self.used_before, self.since.elapsed()) } else { step };
-        let reserved = self.reserve(line, step.present(), true).await;
+        let reserved = self.reserve(source, step.present(), true).await;
         let given = reserved.map(|numbers| {
             (self.since, self.used_before, self.step) = (Instant::now(), used, Some(step));
             self.shared.counts.step.store(step.present(), Ordering::Relaxed);
-            self.install(line, run_of(&numbers));
+            self.install(source, run_of(&numbers));
         });
-        self.gave(line, given)
+        self.gave(source, given)
     }
 
-    fn install(&mut self, line: &Line, segment: Run) {
+    fn install(&mut self, source: &Source, segment: Run) {
         self.installed += segment.count;
-        line.segments.install(segment);
+        source.segments.install(segment);
     }
 
     /// Numbers that are this process's; where fewer are left before the counter's end, those if it `may_be_less`.
-    async fn reserve(&mut self, line: &Line, count: u64, may_be_less: bool) -> Result<Numbers, Refusal> {
+    async fn reserve(&mut self, source: &Source, count: u64, may_be_less: bool) -> Result<Numbers, Refusal> {
         let (seen, start) = (self.seen, self.shared.start);
         let attempt =
-            async |store: &mut dyn Store| reserve(store, line, start, seen, count, may_be_less).await;
-        let numbers = self.limited(line, attempt).await?;
+            async |store: &mut dyn Store| reserve(store, source, start, seen, count, may_be_less).await;
+        let numbers = self.limited(source, attempt).await?;
         self.shared.counts.segments.fetch_add(1, Ordering::Relaxed);
         self.seen = self.seen.max(run_of(&numbers).last());
         self.newest = Some(numbers);
         Ok(numbers)
     }
 
-    async fn answer(&mut self, line: &Line, ask: &Ask) {
-        if let What::Run(wanted) = ask.what {
+    async fn answer(&mut self, source: &Source, request: &Request) {
+        if let What::Run(wanted) = request.what {
             // A segment may have come since the call found too few.
-            if let Some((run, skipped)) = line.segments.take_run(wanted) {
+            if let Some((run, skipped)) = source.segments.take_run(wanted) {
                 self.shared.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
-                return self.shared.answer(ask, Ok(Answer::Run(run)));
+                return self.shared.answer(request, Ok(Answer::Run(run)));
             }
         }
-        let answer = match ask.what {
-            What::Run(wanted) => self.run_of(line, wanted).await.map(Answer::Run),
+        let answer = match request.what {
+            What::Run(wanted) => self.run_of(source, wanted).await.map(Answer::Run),
             What::Peek => {
-                let record = self.limited(line, async |store| Ok(store.counter(&line.counter).await?)).await;
+                let record =
+                    self.limited(source, async |store| Ok(store.counter(&source.counter).await?)).await;
                 record.map(Answer::Record)
             }
             What::Raise(number) => {
-                let raised = self.limited(line, async |store| raise(store, line, number).await).await;
+                let raised = self.limited(source, async |store| raise(store, source, number).await).await;
                 // A reply may be lost, but not what it was for.
-                self.skip(line);
+                self.skip(source);
                 raised.map(Answer::Done)
             }
             What::Remove => {
                 let removed =
-                    self.limited(line, async |store| Ok(store.remove_counter(&line.counter).await?));
+                    self.limited(source, async |store| Ok(store.remove_counter(&source.counter).await?));
                 let removed = removed.await;
-                self.skip(line);
+                self.skip(source);
                 // From now on the record is missed, and not made again.
                 self.seen = self.seen.max(1);
                 removed.map(Answer::Done)
@@ -251,41 +252,41 @@ impl Task {
         };
         // There may be too few for a block, and some for the next segment.
         if self.step.is_none() || !matches!(answer, Err(Refusal::End)) {
-            let _ = self.gave(line, answer.as_ref().map(drop).map_err(Refusal::clone));
+            let _ = self.gave(source, answer.as_ref().map(drop).map_err(Refusal::clone));
         }
-        self.shared.answer(ask, answer.map_err(|refusal| trouble(line, &refusal)));
+        self.shared.answer(request, answer.map_err(|refusal| trouble(source, &refusal)));
     }
 
     /// Numbers that follow each other, above all that were given before: what is in hand is passed over.
-    async fn run_of(&mut self, line: &Line, wanted: u64) -> Result<Run, Refusal> {
+    async fn run_of(&mut self, source: &Source, wanted: u64) -> Result<Run, Refusal> {
         let count = self.step.map_or(wanted, |step| step.present().max(wanted));
-        let all = run_of(&self.reserve(line, count, false).await?);
+        let all = run_of(&self.reserve(source, count, false).await?);
         let run = Run { count: wanted, ..all };
-        self.skip(line);
+        self.skip(source);
         if self.step.is_some() && all.count > wanted {
-            self.install(line, Run { first: run.last() + all.stride, count: all.count - wanted, ..all });
+            self.install(source, Run { first: run.last() + all.stride, count: all.count - wanted, ..all });
         }
         Ok(run)
     }
 
     /// Gives up what is in hand.
-    fn skip(&mut self, line: &Line) {
-        let Rest { left, .. } = line.segments.end();
+    fn skip(&mut self, source: &Source) {
+        let Rest { left, .. } = source.segments.end();
         self.shared.counts.skipped.fetch_add(left, Ordering::Relaxed);
     }
 
     /// Gives back what is left of the last segment. A table that has no versions is told once, since it could not tell a second
     /// time from a first.
-    async fn give_back(&mut self, line: &Line) {
+    async fn give_back(&mut self, source: &Source) {
         let Some(numbers) = self.newest else { return };
-        let Some((expected, new)) = given_back(&line.segments.end(), &numbers) else { return };
-        let deadline = Instant::now() + line.address.attempt();
+        let Some((expected, new)) = given_back(&source.segments.end(), &numbers) else { return };
+        let deadline = Instant::now() + source.address.attempt();
         let mut pause = SHORTEST / 4;
         loop {
             let attempt = async |store: &mut dyn Store| -> Result<bool, Refusal> {
-                Ok(store.put_counter(&line.counter, Some(&expected), &new).await?)
+                Ok(store.put_counter(&source.counter, Some(&expected), &new).await?)
             };
-            match self.limited(line, attempt).await {
+            match self.limited(source, attempt).await {
                 Err(Refusal::Store(StoreError::Unreachable(_)))
                     if expected.version.is_some() && Instant::now() + pause < deadline =>
                 {
@@ -300,25 +301,25 @@ impl Task {
     /// One go at the store, within its time.
     async fn limited<T>(
         &self,
-        line: &Line,
+        source: &Source,
         attempt: impl AsyncFnOnce(&mut dyn Store) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let attempt = async {
             let mut store = self.store.lock().await;
             attempt(&mut **store).await
         };
-        stores::limited(&line.address, &self.store, attempt).await
+        stores::limited(&source.address, &self.store, attempt).await
     }
 
     /// Tells those who wait, and the log.
-    fn gave(&mut self, line: &Line, given: Result<(), Refusal>) -> Result<(), ()> {
+    fn gave(&mut self, source: &Source, given: Result<(), Refusal>) -> Result<(), ()> {
         match given {
             Ok(()) => {
                 if self.last_warning.take().is_some() {
                     tell_of(
-                        line,
+                        source,
                         Kind::StoreReachable,
-                        format!("counter {}: {} answers again", self.name(), line.address),
+                        format!("counter {}: {} answers again", self.name(), source.address),
                     );
                 }
                 self.failures = 0;
@@ -331,9 +332,9 @@ impl Task {
                     Refusal::Store(StoreError::Unreachable(_)) | Refusal::Contended => Kind::StoreUnreachable,
                     _ => Kind::CounterStopped,
                 };
-                let trouble = trouble(line, &refusal);
+                let trouble = trouble(source, &refusal);
                 if self.last_warning.replace(kind) != Some(kind) {
-                    tell_of(line, kind, trouble.error.to_string());
+                    tell_of(source, kind, trouble.error.to_string());
                 }
                 self.failures = self.failures.saturating_add(1);
                 let pause = SHORTEST.saturating_mul(1 << self.failures.min(5)).min(LONGEST);
@@ -345,16 +346,16 @@ impl Task {
     }
 
     fn name(&self) -> &str {
-        self.shared.lines.first().map_or("", |line| &line.counter.name)
+        self.shared.sources.first().map_or("", |source| &source.counter.name)
     }
 }
 
-fn tell_of(line: &Line, kind: Kind, message: String) {
-    tell(&Event { kind, node: None, store: line.address.to_string(), message });
+fn tell_of(source: &Source, kind: Kind, message: String) {
+    tell(&Event { kind, node: None, store: source.address.to_string(), message });
 }
 
-fn trouble(line: &Line, refusal: &Refusal) -> Trouble {
-    let (name, address) = (&line.counter.name, &line.address);
+fn trouble(source: &Source, refusal: &Refusal) -> Trouble {
+    let (name, address) = (&source.counter.name, &source.address);
     let (code, why) = match refusal {
         Refusal::Store(error) => (ErrorCode::CounterUnavailable, stores::text_of(error)),
         Refusal::NoRow => (
@@ -382,8 +383,8 @@ fn trouble(line: &Line, refusal: &Refusal) -> Trouble {
                  stores in the same order, and their number cannot be changed",
                 found.index + 1,
                 found.count,
-                line.place.index + 1,
-                line.place.count
+                source.place.index + 1,
+                source.place.count
             ),
         ),
         Refusal::End => (ErrorCode::CounterUnavailable, format!("it has reached its end, {LAST_NUMBER}")),
@@ -398,19 +399,19 @@ fn trouble(line: &Line, refusal: &Refusal) -> Trouble {
 /// One go at numbers. It may be dropped at any time: numbers whose reply is lost are lost.
 async fn reserve(
     store: &mut dyn Store,
-    line: &Line,
+    source: &Source,
     start: u64,
     seen: u64,
     mut count: u64,
     may_be_less: bool,
 ) -> Result<Numbers, Refusal> {
-    let Line { counter, place, .. } = line;
+    let Source { counter, place, .. } = source;
     for _ in 0..MAX_REQUESTS {
         match store.reserve(counter, &Reserve { count, place: *place, seen }).await? {
             Reserved::Numbers(numbers) => return Ok(numbers),
-            Reserved::Found(None) => create(store, line, start, seen).await?,
+            Reserved::Found(None) => create(store, source, start, seen).await?,
             Reserved::Found(Some(found)) => {
-                check(line, &found, seen)?;
+                check(source, &found, seen)?;
                 let left = left_above(found.last, found.place);
                 if left == 0 || (left < count && !may_be_less) {
                     return Err(Refusal::End);
@@ -423,19 +424,19 @@ async fn reserve(
 }
 
 /// Makes the counter where there is none, and looks at it where there is one.
-async fn ensure(store: &mut dyn Store, line: &Line, start: u64) -> Result<CounterRecord, Refusal> {
+async fn ensure(store: &mut dyn Store, source: &Source, start: u64) -> Result<CounterRecord, Refusal> {
     for _ in 0..MAX_REQUESTS {
-        match store.counter(&line.counter).await? {
-            Some(found) => return check(line, &found, 0).map(|()| found),
-            None => create(store, line, start, 0).await?,
+        match store.counter(&source.counter).await? {
+            Some(found) => return check(source, &found, 0).map(|()| found),
+            None => create(store, source, start, 0).await?,
         }
     }
     Err(Refusal::Contended)
 }
 
 /// A process that has had numbers of a counter never takes it for a new one.
-async fn create(store: &mut dyn Store, line: &Line, start: u64, seen: u64) -> Result<(), Refusal> {
-    if line.counter.schema != Schema::Polyflake {
+async fn create(store: &mut dyn Store, source: &Source, start: u64, seen: u64) -> Result<(), Refusal> {
+    if source.counter.schema != Schema::Polyflake {
         return Err(Refusal::NoRow);
     }
     if seen > 0 {
@@ -444,13 +445,13 @@ async fn create(store: &mut dyn Store, line: &Line, start: u64, seen: u64) -> Re
     // Unlike that of a counter of this name which was removed. It leaves room to count up.
     let version = Some(random() >> 12);
     store
-        .put_counter(&line.counter, None, &CounterRecord { last: start - 1, version, place: line.place })
+        .put_counter(&source.counter, None, &CounterRecord { last: start - 1, version, place: source.place })
         .await?;
     Ok(())
 }
 
-fn check(line: &Line, found: &CounterRecord, seen: u64) -> Result<(), Refusal> {
-    if line.counter.schema == Schema::Polyflake && found.place != line.place {
+fn check(source: &Source, found: &CounterRecord, seen: u64) -> Result<(), Refusal> {
+    if source.counter.schema == Schema::Polyflake && found.place != source.place {
         return Err(Refusal::OtherPlace { found: found.place });
     }
     if found.last < seen {
@@ -460,23 +461,23 @@ fn check(line: &Line, found: &CounterRecord, seen: u64) -> Result<(), Refusal> {
 }
 
 /// Returns whether it was lower, or absent.
-async fn raise(store: &mut dyn Store, line: &Line, number: u64) -> Result<bool, Refusal> {
+async fn raise(store: &mut dyn Store, source: &Source, number: u64) -> Result<bool, Refusal> {
     for _ in 0..MAX_REQUESTS {
-        let found = store.counter(&line.counter).await?;
+        let found = store.counter(&source.counter).await?;
         let version = match &found {
             Some(found) => {
-                check(line, found, 0)?;
+                check(source, found, 0)?;
                 if found.last >= number {
                     return Ok(false);
                 }
                 found.version.map(|version| version + 1)
             }
-            None if line.counter.schema != Schema::Polyflake => return Err(Refusal::NoRow),
+            None if source.counter.schema != Schema::Polyflake => return Err(Refusal::NoRow),
             None => Some(random() >> 12),
         };
-        let place = found.map_or(line.place, |found| found.place);
+        let place = found.map_or(source.place, |found| found.place);
         let new = CounterRecord { last: number, version, place };
-        if store.put_counter(&line.counter, found.as_ref(), &new).await? {
+        if store.put_counter(&source.counter, found.as_ref(), &new).await? {
             return Ok(true);
         }
     }
