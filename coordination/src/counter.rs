@@ -747,11 +747,28 @@ impl Shared {
         let mut state = self.state.get();
         let requests = &mut state.sources.get_mut(at)?.requests;
         while let Some(request) = requests.pop_front() {
-            if Arc::strong_count(&request.answer) > 1 {
+            if request.is_waited_for() {
                 return Some(request);
             }
         }
         None
+    }
+
+    /// For the task of a store: the numbers that the next call wants, if it wants no more than so many and nothing else.
+    pub(crate) fn next_run_of(&self, at: usize, most: u64) -> Option<(Request, u64)> {
+        let mut state = self.state.get();
+        let requests = &mut state.sources.get_mut(at)?.requests;
+        loop {
+            let request = requests.front()?;
+            let What::Run(wanted) = request.what else { return None };
+            if wanted > most {
+                return None;
+            }
+            let request = requests.pop_front()?;
+            if request.is_waited_for() {
+                return Some((request, wanted));
+            }
+        }
     }
 
     /// For the task of a store: whether a call asks something.
@@ -760,8 +777,10 @@ impl Shared {
     }
 
     /// For the task of a store.
-    pub(crate) fn answer(&self, request: &Request, answer: Result<Answer, Trouble>) {
-        *lock(&request.answer) = Some(answer);
+    pub(crate) fn answer(&self, answers: impl IntoIterator<Item = (Request, Result<Answer, Trouble>)>) {
+        for (request, answer) in answers {
+            *lock(&request.answer) = Some(answer);
+        }
         self.state.change(|_| {});
     }
 
@@ -884,6 +903,13 @@ impl Source {
         let CounterName { namespace, name, schema } = &self.counter;
         let Place { index, count } = self.place;
         format!("{} {namespace} {schema:?} {index}/{count} {name}", self.address.key())
+    }
+}
+
+impl Request {
+    /// Whether the call has not given up.
+    fn is_waited_for(&self) -> bool {
+        Arc::strong_count(&self.answer) > 1
     }
 }
 

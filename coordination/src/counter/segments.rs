@@ -56,6 +56,14 @@ impl Run {
         self.first + (self.count - 1) * self.stride
     }
 
+    /// The first so many, which it has; the others are left.
+    pub(crate) const fn split_off(&mut self, count: u64) -> Self {
+        let run = Self { count, ..*self };
+        self.first += count * self.stride;
+        self.count -= count;
+        run
+    }
+
     /// Writes them, as many as fit.
     #[inline]
     pub(crate) fn write(&self, to: &mut [u64]) {

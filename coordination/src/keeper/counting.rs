@@ -111,7 +111,7 @@ impl Task {
                 // A call that is told why not asks again at once.
                 self.pause(source, wants_more || shared.has_request(self.at)).await;
             } else if let Some(request) = shared.next_request(self.at) {
-                self.answer(source, &request).await;
+                self.answer(source, request).await;
             } else if wants_more {
                 let _ = self.fetch(source).await;
             } else {
@@ -219,12 +219,44 @@ impl Task {
         Ok(numbers)
     }
 
-    async fn answer(&mut self, source: &Source, request: &Request) {
+    async fn answer(&mut self, source: &Source, request: Request) {
+        match request.what {
+            What::Run(wanted) if self.step.is_none() => self.answer_together(source, request, wanted).await,
+            _ => self.answer_one(source, request).await,
+        }
+    }
+
+    /// Where the store is asked for each number, it is asked once for all calls that wait: of many threads none waits for the
+    /// round trips of the others.
+    async fn answer_together(&mut self, source: &Source, request: Request, wanted: u64) {
+        let (mut requests, mut count) = (vec![(request, wanted)], wanted);
+        while let Some((request, wanted)) = self.shared.next_run_of(self.at, Reserve::MAX_COUNT - count) {
+            requests.push((request, wanted));
+            count += wanted;
+        }
+        let reserved = self.reserve(source, count, false).await;
+        if requests.len() > 1 && matches!(reserved, Err(Refusal::End)) {
+            // There may be enough for some of them.
+            for (request, _) in requests {
+                self.answer_one(source, request).await;
+            }
+            return;
+        }
+        let _ = self.gave(source, reserved.as_ref().map(drop).map_err(Refusal::clone));
+        let mut reserved =
+            reserved.map(|numbers| run_of(&numbers)).map_err(|refusal| trouble(source, &refusal));
+        self.shared.answer(requests.into_iter().map(|(request, wanted)| {
+            let answer = reserved.as_mut().map(|left| Answer::Run(left.split_off(wanted)));
+            (request, answer.map_err(|trouble| *trouble))
+        }));
+    }
+
+    async fn answer_one(&mut self, source: &Source, request: Request) {
         if let What::Run(wanted) = request.what {
             // A segment may have come since the call found too few.
             if let Some((run, skipped)) = source.segments.take_run(wanted) {
                 self.shared.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
-                return self.shared.answer(request, Ok(Answer::Run(run)));
+                return self.shared.answer([(request, Ok(Answer::Run(run)))]);
             }
         }
         let answer = match request.what {
@@ -254,17 +286,17 @@ impl Task {
         if self.step.is_none() || !matches!(answer, Err(Refusal::End)) {
             let _ = self.gave(source, answer.as_ref().map(drop).map_err(Refusal::clone));
         }
-        self.shared.answer(request, answer.map_err(|refusal| trouble(source, &refusal)));
+        self.shared.answer([(request, answer.map_err(|refusal| trouble(source, &refusal)))]);
     }
 
     /// Numbers that follow each other, above all that were given before: what is in hand is passed over.
     async fn run_of(&mut self, source: &Source, wanted: u64) -> Result<Run, Refusal> {
         let count = self.step.map_or(wanted, |step| step.present().max(wanted));
-        let all = run_of(&self.reserve(source, count, false).await?);
-        let run = Run { count: wanted, ..all };
+        let mut left = run_of(&self.reserve(source, count, false).await?);
+        let run = left.split_off(wanted);
         self.skip(source);
-        if self.step.is_some() && all.count > wanted {
-            self.install(source, Run { first: run.last() + all.stride, count: all.count - wanted, ..all });
+        if self.step.is_some() && left.count > 0 {
+            self.install(source, left);
         }
         Ok(run)
     }

@@ -64,7 +64,8 @@ macro_rules! stores {
 
             stores!(tests any: blocks_beside_numbers give_back_raced_by_others
                 two_by_turns_with_a_step_of_1 processes_are_killed_for_ten_seconds);
-            stores!(tests process: forked_processes_take_their_own the_end_of_all_numbers);
+            stores!(tests process: forked_processes_take_their_own the_end_of_all_numbers
+                threads_share_questions_with_a_step_of_1);
 
             mod sequences {
                 use super::{Store, shared};

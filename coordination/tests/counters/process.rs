@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ use crate::backend::Backend;
 use crate::holder::{Journal, Journals};
 use crate::judge::Judge;
 use crate::taker::{options, settings, start, stream};
+
+const LAST: u64 = i64::MAX as u64;
 
 /// Waits for what another process does.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
@@ -178,8 +181,67 @@ fn closes() {
     }
 }
 
+/// The store is asked once for all that wait, and no number is lost by it.
+pub(crate) fn threads_share_questions_with_a_step_of_1(store: &impl Backend) {
+    const THREADS: u64 = 8;
+    let counter =
+        options(&settings("shared", &[&store.url()], &["step=1", "max_wait_ms=60000"])).open().unwrap();
+    let (all, highest, calls) = (Mutex::new(Vec::new()), AtomicU64::new(0), AtomicU64::new(0));
+    let take = |thread: u64| {
+        for call in 0..6 {
+            let before = highest.load(Ordering::SeqCst);
+            let taken = match (thread + call) % 3 {
+                0 => vec![counter.next_id().unwrap()],
+                1 => counter.next_ids(3_u64).unwrap(),
+                _ => counter.next_block(5_u64).map(|first| (first..first + 5).collect()).unwrap(),
+            };
+            assert!(taken[0] > before && taken.is_sorted_by(|a, b| a < b), "{taken:?} after {before}");
+            highest.fetch_max(*taken.last().unwrap(), Ordering::SeqCst);
+            calls.fetch_add(1, Ordering::Relaxed);
+            all.lock().unwrap().extend(taken);
+        }
+    };
+    // How many wait at a time is chance: some rounds may have none that do.
+    for round in 0.. {
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let take = &take;
+                scope.spawn(move || take(thread));
+            }
+        });
+        if counter.stats().unwrap().segments < calls.load(Ordering::Relaxed) {
+            break;
+        }
+        assert!(round < 1_000, "{:?}", counter.stats());
+    }
+    let mut all = all.into_inner().unwrap();
+    all.sort_unstable();
+    assert!(all.iter().copied().eq(1..=all.len() as u64), "{all:?}");
+
+    // Where fewer are left than all that wait want, some of them have those.
+    let first = LAST - 20;
+    let start = format!("start={first}");
+    let counter = options(&settings("shared-end", &[&store.url()], &["step=1", &start])).open().unwrap();
+    let take = || {
+        let mut taken = Vec::new();
+        let error = loop {
+            match counter.next_id() {
+                Ok(number) => taken.push(number),
+                Err(error) => break error,
+            }
+        };
+        assert!(error.to_string().contains("it has reached its end"), "{error}");
+        taken
+    };
+    let mut all: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(take)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    all.sort_unstable();
+    assert!(all.iter().copied().eq(first..=LAST), "{all:?}");
+}
+
 pub(crate) fn the_end_of_all_numbers(store: &impl Backend) {
-    const LAST: u64 = i64::MAX as u64;
     let first = LAST - 24;
     for step in ["auto", "10", "1"] {
         let (name, start) = (format!("end-{step}"), format!("start={first}"));
