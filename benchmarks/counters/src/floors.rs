@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::measure::{BATCH, Batches, FLOOR, FLOOR_OF_BATCHES, FLUSH, KEYS_IN_HAND, One, Random, Two};
+use crate::measure::{BATCH, Batches, FLOOR, FLOOR_OF_BATCHES, FLUSH, KEYS_IN_HAND, One, Random, Threads};
 use crate::ours::{FEW, MANY};
 use crate::suite::{BATCHES, ETCD, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite, TWO};
 
@@ -63,8 +63,8 @@ pub fn add(suite: &mut Suite, are_in_memory: bool) {
     };
     suite.add(ONE, Role::Floor, EXCHANGE, "", One(exchange(), FLOOR));
     suite.add(ONE, Role::Floor, ADD, "", One(add(), FLOOR));
-    suite.add(TWO, Role::Floor, EXCHANGE, "", Two(exchange(), FLOOR));
-    suite.add(TWO, Role::Floor, ADD, "", Two(add(), FLOOR));
+    suite.add(TWO, Role::Floor, EXCHANGE, "", Threads(2, exchange(), FLOOR));
+    suite.add(TWO, Role::Floor, ADD, "", Threads(2, add(), FLOOR));
     let mut first = 0;
     let numbers = move |buffer: &mut [u64; BATCH]| {
         for (number, n) in buffer.iter_mut().zip(first..) {

@@ -1,8 +1,8 @@
 //! The loops that measure. Those of numbers in hand are generic and not inlined, so that each is compiled once for every
 //! subject, with a direct call of the subject.
 
-use std::hint::{black_box, spin_loop};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::hint::black_box;
+use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ impl Random {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        (u128::from(self.0) * u128::from(limit) >> 64) as u64
+        ((u128::from(self.0) * u128::from(limit)) >> 64) as u64
     }
 }
 
@@ -68,6 +68,7 @@ pub const BATCHES_OF_KEYS: Plan = Plan { calls: 100, checked: 0 };
 /// A round trip a call.
 pub const ASKED_FOR_KEYS: Plan = Plan { calls: 1, checked: 0 };
 pub const ASKED: Plan = Plan { calls: 1, checked: 1_000 };
+pub const ASKED_BY_THREADS: Plan = Plan { calls: 20, checked: 1_600 };
 pub const BATCHES_ASKED: Plan = Plan { calls: 1, checked: 100 * BATCH };
 /// A floor, which makes no numbers that anyone keeps.
 pub const FLOOR: Plan = Plan { calls: 1_000_000, checked: 0 };
@@ -109,43 +110,38 @@ fn some_singles(next: &mut impl FnMut() -> u64, calls: u32) {
     }
 }
 
-/// Numbers one at a time, on two threads at once.
-pub struct Two<F>(pub F, pub Plan);
+/// Numbers one at a time, on so many threads at once.
+pub struct Threads<F>(pub usize, pub F, pub Plan);
 
-impl<F: Fn() -> u64 + Sync> Measured for Two<F> {
+impl<F: Fn() -> u64 + Sync> Measured for Threads<F> {
     /// From the first start to the last end.
     fn round(&mut self) -> f64 {
-        let Self(next, plan) = self;
-        let calls = 5 * plan.calls;
-        let ready = AtomicU32::new(0);
-        let next = &*next;
-        let work = || {
-            ready.fetch_add(1, Ordering::AcqRel);
-            while ready.load(Ordering::Acquire) < 2 {
-                spin_loop();
-            }
+        let Self(threads, next, plan) = self;
+        let (calls, ready, next) = (5 * plan.calls, Barrier::new(*threads), &*next);
+        let times = together(*threads, &|| {
+            ready.wait();
             let start = Instant::now();
             some_singles(&mut || next(), calls);
             (start, Instant::now())
-        };
-        let (own, other) = together(&work);
-        let spent = own.1.max(other.1) - own.0.min(other.0);
-        spent.as_secs_f64() * 1e9 / f64::from(2 * calls)
+        });
+        let (start, end) = (times.iter().map(|it| it.0).min(), times.iter().map(|it| it.1).max());
+        let spent = end.zip(start).map_or(0.0, |(end, start)| (end - start).as_secs_f64());
+        spent * 1e9 / (f64::from(calls) * *threads as f64)
     }
 
     fn check(&mut self) -> Option<Check> {
-        let Self(next, plan) = self;
+        let Self(threads, next, plan) = self;
         let next = &*next;
-        let work = || (0..plan.checked / 2).map(|_| next()).collect::<Vec<_>>();
-        let (own, other) = together(&work);
-        (plan.checked > 0).then(|| Check::of([own, other].concat()))
+        let each = plan.checked / *threads;
+        let numbers = together(*threads, &|| (0..each).map(|_| next()).collect::<Vec<_>>());
+        (plan.checked > 0).then(|| Check::of(numbers.concat()))
     }
 }
 
-fn together<T: Send>(work: &(impl Fn() -> T + Sync)) -> (T, T) {
+fn together<T: Send>(threads: usize, work: &(impl Fn() -> T + Sync)) -> Vec<T> {
     thread::scope(|scope| {
-        let other = scope.spawn(work);
-        (work(), other.join().expect("the other thread ends"))
+        let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        all.into_iter().map(|thread| thread.join().expect("each thread ends")).collect()
     })
 }
 

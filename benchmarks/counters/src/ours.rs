@@ -8,8 +8,8 @@ use polyflake_coordination::{Counter, CounterOptions, Sequences, SequencesOption
 use crate::STEP;
 use crate::floors::{EXCHANGE, FEW_KEYS, MANY_KEYS, NUMBERS};
 use crate::measure::{
-    ASKED, BATCH, BATCHES_ASKED, BATCHES_IN_HAND, BATCHES_OF_KEYS, Batches, IN_HAND, KEYS_IN_HAND, Measured,
-    One, Random, Two,
+    ASKED, ASKED_BY_THREADS, BATCH, BATCHES_ASKED, BATCHES_IN_HAND, BATCHES_OF_KEYS, Batches, IN_HAND,
+    KEYS_IN_HAND, Measured, One, Random, Threads,
 };
 use crate::suite::{ASKED_BATCHES, BATCHES, KEYS, MARIADB, ONE, Role, Row, Suite, TWO};
 
@@ -62,7 +62,7 @@ pub fn in_hand(suite: &mut Suite, store: &str) {
         let ids = Arc::clone(counter);
         add(suite, ONE, subject, One(move || next_id(&ids), IN_HAND)).note(note).over(EXCHANGE).at_most(10.0);
         let ids = Arc::clone(counter);
-        add(suite, TWO, subject, Two(move || next_id(&ids), IN_HAND)).note(note).over(EXCHANGE);
+        add(suite, TWO, subject, Threads(2, move || next_id(&ids), IN_HAND)).note(note).over(EXCHANGE);
     }
     // Larger segments: at this speed one of 10,000,000 lasts for 3 ms.
     let large = Arc::new(open(&options("large", store).step(1_000_000_000)));
@@ -125,6 +125,10 @@ pub fn asked(suite: &mut Suite, name: &str, table: &'static str, store: &str) {
     let ids = Arc::clone(&counter);
     let subject = format!("polyflake Counter step=1, {name}");
     add(suite, table, &subject, One(move || next_id(&ids), ASKED));
+    let ids = Arc::clone(&counter);
+    let subject = format!("polyflake Counter step=1, {name}, 16 threads");
+    add(suite, table, &subject, Threads(16, move || next_id(&ids), ASKED_BY_THREADS))
+        .note("the store is asked once for all that wait");
     let subject = format!("polyflake Counter fill, step=1, {name}");
     add(suite, ASKED_BATCHES, &subject, Batches(move |to: &mut _| fill(&counter, to), BATCHES_ASKED));
 }

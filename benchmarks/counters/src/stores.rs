@@ -1,13 +1,16 @@
 //! What a store gives without Polyflake: over one connection each, one call at a time.
 
 use std::process::Command;
+use std::sync::Mutex;
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, Statement};
 
-use crate::measure::{ASKED, ASKED_FOR_KEYS, BATCH, BATCHES_ASKED, Batches, One, Random};
+use crate::measure::{
+    ASKED, ASKED_BY_THREADS, ASKED_FOR_KEYS, BATCH, BATCHES_ASKED, Batches, One, Random, Threads,
+};
 use crate::ours::FEW;
 use crate::suite::{ASKED_BATCHES, BATCHES, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite};
 
@@ -69,6 +72,19 @@ pub fn redis(suite: &mut Suite, url: &str) {
         let command = redis::cmd("INCR").arg("bench:one").to_owned();
         move || ask(&mut connection, &command)
     });
+    let command = redis::cmd("INCR").arg("bench:threads").to_owned();
+    let connections: Mutex<Vec<_>> = Mutex::new((0..16).map(|_| connect()).collect());
+    let by_threads = move || {
+        let mut connection =
+            connections.lock().expect("no thread panics").pop().expect("one for each thread");
+        let number = ask(&mut connection, &command);
+        connections.lock().expect("no thread panics").push(connection);
+        number
+    };
+    let subject = "Redis INCR, 16 threads";
+    suite
+        .add(REDIS, Role::Peer, subject, &version, Threads(16, by_threads, ASKED_BY_THREADS))
+        .note("a connection each");
     let (mut connection, mut random) = (connect(), Random::default());
     let of_a_key = move || {
         let key = random.below(FEW);
