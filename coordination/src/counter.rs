@@ -4,27 +4,25 @@
 //! for the keeper, which asks the store ([`crate::keeper`]) for as many as [`step`] says.
 
 use core::fmt;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use core::time::Duration;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use polyflake::{Error, ErrorCode, IdGenerator, Number, ThisProcess, ThreadWait, Wait, batch_size};
-use tokio::sync::Notify;
+use polyflake::{Error, ErrorCode, IdGenerator, Number, ThreadWait, Wait, batch_size};
 
-use crate::keeper::{LOOK_EVERY, Users, lock};
-use crate::store::{CounterName, CounterRecord, LAST_NUMBER, Place, Reserve};
-use crate::url::Address;
-use crate::watched::Watched;
+use crate::keeper::Keeper;
+use crate::store::{LAST_NUMBER, Reserve};
+use crate::watched::LOOK_EVERY;
 
 mod options;
 pub(crate) mod segments;
+pub(crate) mod shared;
 pub(crate) mod step;
 
 pub use options::CounterOptions;
-pub(crate) use options::check_name;
-use segments::{Run, Segments};
-use step::Step;
+use options::invalid;
+use segments::Run;
+use shared::{Answer, Counts, Pending, Shared, What, unavailable};
 
 /// Numbers that count up, each given once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands them out in
 /// segments, so that a number costs no round trip.
@@ -51,95 +49,6 @@ pub struct Counter {
     is_closed: AtomicBool,
     /// What stands for this one in a child that inherited it.
     of_child: AtomicPtr<Counter>,
-}
-
-/// What the Counters of one name share with the tasks that fetch their segments.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    /// The stores, the namespace and the name.
-    pub(crate) key: String,
-    pub(crate) start: u64,
-    /// `None` where the store is asked for each number.
-    pub(crate) step: Option<Step>,
-    process: ThisProcess,
-    /// One for each store.
-    pub(crate) sources: Box<[Source]>,
-    /// Of several stores, whose turn it is.
-    turn: AtomicUsize,
-    pub(crate) users: Users,
-    state: Watched<State>,
-    pub(crate) counts: Counts,
-}
-
-/// A store of a counter, and what is in hand of its numbers.
-#[derive(Debug)]
-pub(crate) struct Source {
-    pub(crate) address: Address,
-    pub(crate) counter: CounterName,
-    pub(crate) place: Place,
-    pub(crate) segments: Segments,
-    pub(crate) wake: Notify,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    sources: Box<[SourceState]>,
-    failed: Option<Error>,
-}
-
-#[derive(Debug, Default)]
-struct SourceState {
-    requests: VecDeque<Request>,
-    /// Why the store gave nothing when it was last asked.
-    trouble: Option<Trouble>,
-    /// Whether it was looked at, and has nothing of another kind.
-    is_seen: bool,
-    /// Whether it has given, or would give.
-    is_open: bool,
-    /// Whether its task has ended.
-    is_over: bool,
-}
-
-/// Why a store gave no number.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Trouble {
-    pub(crate) error: Error,
-    /// Whether waiting does not help.
-    pub(crate) is_final: bool,
-}
-
-/// Something that a call wants of the store itself.
-#[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) what: What,
-    answer: Arc<Mutex<Option<Result<Answer, Trouble>>>>,
-}
-
-/// See [`Request`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum What {
-    /// Numbers that follow each other.
-    Run(u64),
-    Peek,
-    Raise(u64),
-    Remove,
-}
-
-/// See [`Request`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Answer {
-    Run(Run),
-    Record(Option<CounterRecord>),
-    Done(bool),
-}
-
-/// For [`CounterStats`].
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) segments: AtomicU64,
-    pub(crate) skipped: AtomicU64,
-    pub(crate) step: AtomicU64,
-    waits: AtomicU64,
 }
 
 /// What an operator may want to graph, from [`Counter::stats`]. Counted since the first Counter of that name was made, by all of
@@ -523,7 +432,7 @@ impl Counter {
         let longest = Duration::from_millis(self.options.longest_wait_ms().into());
         let is_closed = || self.is_closed.load(Ordering::Relaxed);
         let look = || look(shared).or_else(|| is_closed().then(|| Err(closed())));
-        shared.state.wait_for(wait, longest, look, || shared.too_late())
+        shared.wait_for(wait, longest, look)
     }
 
     /// This one, or what stands for it in a child.
@@ -564,6 +473,49 @@ impl Counter {
         unsafe {
             self.of_child.load(Ordering::Acquire).as_ref()
         }
+    }
+}
+
+impl CounterOptions {
+    /// Opens the counter: makes it where the store has none, and waits until it can give a number.
+    ///
+    /// # Errors
+    ///
+    /// - `invalid_option` for an option that cannot be, without a store, where the stores are in another order or number than
+    ///   the counter began with, and where this process uses the counter with another start or step.
+    /// - `counter_unavailable` if the store cannot be reached within `max_wait_ms`, or will not give numbers.
+    pub fn open(&self) -> Result<Counter, Error> {
+        self.open_with(&mut ThreadWait::new())
+    }
+
+    /// [`open`](Self::open), waiting in the caller's way.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open), or what interrupted the wait.
+    pub fn open_with<W: Wait>(&self, wait: &mut W) -> Result<Counter, W::Error> {
+        let counter = self.join()?;
+        match counter.wait_for(wait, Shared::opened) {
+            Ok(()) => Ok(counter),
+            Err(error) => {
+                // The next try may be with other options.
+                counter.is_closed.store(true, Ordering::Release);
+                counter.shared.left(true);
+                Err(error)
+            }
+        }
+    }
+
+    /// As [`open`](Self::open), without waiting: calls wait.
+    fn join(&self) -> Result<Counter, Error> {
+        self.check()?;
+        let shared = Keeper::of_this_process().counter(Shared::new(self)?)?;
+        Ok(Counter {
+            shared,
+            options: self.clone(),
+            is_closed: false.into(),
+            of_child: core::ptr::null_mut::<Counter>().into(),
+        })
     }
 }
 
@@ -633,296 +585,6 @@ impl<'a> IntoIterator for &'a Counter {
     }
 }
 
-impl Source {
-    #[inline]
-    fn take(&self, wanted: u64) -> Option<Run> {
-        let (run, is_time_to_ask) = self.segments.take(wanted)?;
-        if is_time_to_ask {
-            self.wake.notify_one();
-        }
-        Some(run)
-    }
-}
-
-impl Shared {
-    /// Not yet known to the keeper.
-    fn new(options: &CounterOptions) -> Result<Self, Error> {
-        let addresses = options.addresses()?;
-        let count = addresses.len() as u64;
-        let sources: Box<[Source]> = (0..)
-            .zip(addresses)
-            .map(|(index, address)| Source {
-                counter: CounterName {
-                    namespace: address.namespace.clone(),
-                    name: options.name().into(),
-                    schema: address.schema,
-                },
-                address,
-                place: Place { index, count },
-                segments: Segments::new(),
-                wake: Notify::new(),
-            })
-            .collect();
-        let keys: Vec<_> = sources.iter().map(Source::key).collect();
-        let keep = sources.iter().map(|source| source.address.ttl_ms).max().unwrap_or_default();
-        let shared = Self {
-            key: keys.join(" "),
-            start: options.start_number(),
-            step: options.first_step(),
-            process: ThisProcess::now(),
-            turn: AtomicUsize::new(0),
-            users: Users::new(Duration::from_millis(keep)),
-            state: Watched::new(State {
-                sources: sources.iter().map(|_| SourceState::default()).collect(),
-                ..State::default()
-            }),
-            sources,
-            counts: Counts::default(),
-        };
-        shared.counts.step.store(shared.step.map_or(1, Step::present), Ordering::Relaxed);
-        Ok(shared)
-    }
-
-    /// Two with other options cannot share what is in hand.
-    pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
-        if (self.start, self.step) == (other.start, other.step) {
-            return Ok(());
-        }
-        let text = |it: &Self| match it.step {
-            None => format!("start={} and step=1", it.start),
-            Some(Step::Auto { .. }) => format!("start={} and step=auto", it.start),
-            Some(Step::Fixed(step)) => format!("start={} and step={step}", it.start),
-        };
-        Err(invalid(&format!(
-            "this process uses the counter with {} already, not with {}",
-            text(self),
-            text(other)
-        )))
-    }
-
-    #[inline(never)]
-    fn take_in_turn(&self, sources: &[Source], wanted: u64) -> Option<Run> {
-        let turn = self.next_turn();
-        let (before, after) = sources.split_at_checked(turn)?;
-        after.iter().chain(before).find_map(|source| source.take(wanted))
-    }
-
-    /// The first of so many numbers that follow each other, if they are in hand.
-    fn take_block(&self, source: &Source, wanted: u64) -> Option<u64> {
-        let (run, skipped) = source.segments.take_run(wanted)?;
-        self.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
-        source.wake.notify_one();
-        Some(run.first)
-    }
-
-    fn next_turn(&self) -> usize {
-        self.turn.fetch_add(1, Ordering::Relaxed) % self.sources.len().max(1)
-    }
-
-    fn left(&self, is_closed: bool) {
-        if self.users.leave(is_closed) {
-            self.wake();
-        }
-    }
-
-    fn wake(&self) {
-        self.sources.iter().for_each(|source| source.wake.notify_one());
-    }
-
-    fn ask(&self, at: usize, what: What) -> Pending {
-        let answer = Arc::new(Mutex::new(None));
-        let mut state = self.state.get();
-        if let Some(source) = state.sources.get_mut(at) {
-            source.requests.push_back(Request { what, answer: Arc::clone(&answer) });
-        }
-        drop(state);
-        if let Some(source) = self.sources.get(at) {
-            source.wake.notify_one();
-        }
-        Pending(answer)
-    }
-
-    /// For the task of a store: what a call asks next. Calls that gave up are passed over.
-    pub(crate) fn next_request(&self, at: usize) -> Option<Request> {
-        let mut state = self.state.get();
-        let requests = &mut state.sources.get_mut(at)?.requests;
-        while let Some(request) = requests.pop_front() {
-            if request.is_waited_for() {
-                return Some(request);
-            }
-        }
-        None
-    }
-
-    /// For the task of a store: the numbers that the next call wants, if it wants no more than so many and nothing else.
-    pub(crate) fn next_run_of(&self, at: usize, most: u64) -> Option<(Request, u64)> {
-        let mut state = self.state.get();
-        let requests = &mut state.sources.get_mut(at)?.requests;
-        loop {
-            let request = requests.front()?;
-            let What::Run(wanted) = request.what else { return None };
-            if wanted > most {
-                return None;
-            }
-            let request = requests.pop_front()?;
-            if request.is_waited_for() {
-                return Some((request, wanted));
-            }
-        }
-    }
-
-    /// For the task of a store: whether a call asks something.
-    pub(crate) fn has_request(&self, at: usize) -> bool {
-        self.state.get().sources.get(at).is_some_and(|source| !source.requests.is_empty())
-    }
-
-    /// For the task of a store.
-    pub(crate) fn answer(&self, answers: impl IntoIterator<Item = (Request, Result<Answer, Trouble>)>) {
-        for (request, answer) in answers {
-            *lock(&request.answer) = Some(answer);
-        }
-        self.state.change(|_| {});
-    }
-
-    /// For the task of a store: it was looked at, and has nothing of another kind.
-    pub(crate) fn saw(&self, at: usize) {
-        self.state.change(|state| {
-            if let Some(source) = state.sources.get_mut(at) {
-                source.is_seen = true;
-            }
-        });
-        self.wake();
-    }
-
-    pub(crate) fn is_seen(&self, at: usize) -> bool {
-        self.state.get().sources.get(at).is_some_and(|source| source.is_seen)
-    }
-
-    pub(crate) fn are_all_seen(&self) -> bool {
-        self.state.get().sources.iter().all(|source| source.is_seen)
-    }
-
-    /// For the task of a store: it gave numbers, or why not.
-    pub(crate) fn gave(&self, at: usize, given: Result<(), Trouble>) {
-        self.state.change(|state| {
-            if let Some(source) = state.sources.get_mut(at) {
-                source.is_open |= given.is_ok();
-                source.trouble = given.err();
-            }
-        });
-    }
-
-    /// For the task of a store: it has ended. The last one's end is the counter's.
-    pub(crate) fn end(&self, at: usize) {
-        self.state.change(|state| {
-            if let Some(source) = state.sources.get_mut(at) {
-                source.is_over = true;
-            }
-        });
-        if self.state.get().sources.iter().all(|source| source.is_over) {
-            self.users.end();
-        }
-    }
-
-    pub(crate) fn fail(&self, error: Error) {
-        self.state.change(|state| state.failed = Some(error));
-    }
-
-    pub(crate) fn has_failed(&self) -> bool {
-        self.state.get().failed.is_some()
-    }
-
-    /// Whether a store has given numbers, or one will not.
-    fn opened(&self) -> Option<Result<(), Error>> {
-        let state = self.state.get();
-        if let Some(error) = state.failed {
-            return Some(Err(error));
-        }
-        let of_final =
-            state.sources.iter().filter_map(|source| source.trouble).find(|trouble| trouble.is_final);
-        match of_final {
-            Some(trouble) => Some(Err(trouble.error)),
-            None => state.sources.iter().any(|source| source.is_open).then_some(Ok(())),
-        }
-    }
-
-    /// Why there are no numbers, where that is so for all stores.
-    fn trouble(&self, is_final: bool) -> Option<Error> {
-        let state = self.state.get();
-        if state.failed.is_some() {
-            return state.failed;
-        }
-        let mut troubles = state.sources.iter().map(|source| source.trouble);
-        let first = troubles.next()??;
-        let is_so = |trouble: Option<Trouble>| trouble.is_some_and(|it| it.is_final || !is_final);
-        (is_so(Some(first)) && troubles.all(is_so)).then_some(first.error)
-    }
-
-    /// Why a counter of several stores has not begun.
-    fn unseen(&self) -> Option<Error> {
-        let state = self.state.get();
-        if state.sources.iter().any(|source| source.is_open) {
-            return None;
-        }
-        let trouble = state.sources.iter().find_map(|source| source.trouble.filter(|_| !source.is_seen))?;
-        let why = trouble.error.to_string();
-        Some(unavailable(&format!(
-            "none of its stores has it yet, and it is made once all of them answer: {why}"
-        )))
-    }
-
-    fn in_hand(&self) -> u64 {
-        self.sources.iter().map(|source| source.segments.left()).sum()
-    }
-
-    fn too_few_in_hand(&self) -> Error {
-        if self.in_hand() == 0 {
-            return self.none_in_hand();
-        }
-        unavailable("fewer numbers are in hand: a call that waits gets so many")
-    }
-
-    fn none_in_hand(&self) -> Error {
-        self.wake();
-        self.trouble(false)
-            .unwrap_or_else(|| unavailable("no number is in hand: the store is asked for more"))
-    }
-
-    fn too_late(&self) -> Error {
-        self.trouble(false).or_else(|| self.unseen()).unwrap_or_else(|| {
-            unavailable(
-                "the store gave no number in the longest time that a call waits, and has not answered yet",
-            )
-        })
-    }
-}
-
-impl Source {
-    /// Equal for the same counter.
-    fn key(&self) -> String {
-        let CounterName { namespace, name, schema } = &self.counter;
-        let Place { index, count } = self.place;
-        format!("{} {namespace} {schema:?} {index}/{count} {name}", self.address.key())
-    }
-}
-
-impl Request {
-    /// Whether the call has not given up.
-    fn is_waited_for(&self) -> bool {
-        Arc::strong_count(&self.answer) > 1
-    }
-}
-
-/// An answer to come.
-#[derive(Debug)]
-struct Pending(Arc<Mutex<Option<Result<Answer, Trouble>>>>);
-
-impl Pending {
-    fn answer(&self) -> Option<Result<Answer, Trouble>> {
-        *lock(&self.0)
-    }
-}
-
 /// Writes no more than were wanted, and returns the places that are left.
 #[inline]
 fn write_to(run: Run, numbers: &mut [u64]) -> &mut [u64] {
@@ -930,14 +592,6 @@ fn write_to(run: Run, numbers: &mut [u64]) -> &mut [u64] {
     let (these, rest) = numbers.split_at_mut(count);
     run.write(these);
     rest
-}
-
-fn invalid(message: &str) -> Error {
-    Error::from_outside(ErrorCode::InvalidOption, message)
-}
-
-fn unavailable(message: &str) -> Error {
-    Error::from_outside(ErrorCode::CounterUnavailable, message)
 }
 
 fn closed() -> Error {

@@ -14,19 +14,18 @@ use polyflake::{
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::counter;
+use crate::counter::shared as counter;
 use crate::lease::{Nodes, Terms};
-use crate::sequences;
+use crate::sequences::shared as sequences;
 use crate::space::Space;
 use crate::url::Address;
+use crate::users::Users;
+use crate::watched::{LOOK_EVERY, lock};
 
 mod counting;
 mod sequencing;
 mod stores;
 mod task;
-mod users;
-
-pub(crate) use users::{LOOK_EVERY, Users};
 
 /// A Snowflake whose node is leased from the store that [`Options::lease`] names. It waits for one, for at most the address's
 /// `wait`.
@@ -251,11 +250,6 @@ impl State {
             }
         }
     }
-}
-
-/// No invariant is open when a panic could come.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn terms(address: &Address, wanted: &LeaseTerms) -> Terms {

@@ -12,6 +12,7 @@ mod space;
 mod store;
 pub mod stores;
 mod url;
+mod users;
 mod watched;
 
 pub use admin::Admin;

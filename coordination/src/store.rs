@@ -117,7 +117,16 @@ impl CounterName {
     /// Whether a counter can have this name.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
-        (1..=Self::MAX_NAME).contains(&name.chars().count()) && !name.chars().any(char::is_control)
+        Self::check(name).is_ok()
+    }
+
+    /// What is wrong with a name.
+    pub(crate) fn check(name: &str) -> Result<(), String> {
+        let count = name.chars().count();
+        if !(1..=Self::MAX_NAME).contains(&count) {
+            return Err(format!("has {count} characters; it takes 1 to {}", Self::MAX_NAME));
+        }
+        if name.chars().any(char::is_control) { Err("has a control character".into()) } else { Ok(()) }
     }
 }
 

@@ -5,7 +5,21 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use polyflake::{Error, Wait};
 
-use crate::keeper::{LOOK_EVERY, lock};
+/// How long a call that waits for the keeper does not look whether it was interrupted.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// No invariant is open when a panic could come.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why a store gave no number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trouble {
+    pub(crate) error: Error,
+    /// Whether waiting does not help.
+    pub(crate) is_final: bool,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Watched<S> {

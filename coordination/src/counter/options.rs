@@ -1,12 +1,8 @@
 //! What a Counter is made from.
 
-use core::sync::atomic::Ordering;
-
-use polyflake::{Error, Number, ThreadWait, Wait};
+use polyflake::{Error, ErrorCode, Number};
 
 use super::step::Step;
-use super::{Counter, Shared, invalid};
-use crate::keeper::Keeper;
 use crate::store::{CounterName, LAST_NUMBER, Place};
 use crate::url::Address;
 
@@ -14,7 +10,7 @@ use crate::url::Address;
 const MAX_STEP: u64 = 1_000_000_000;
 const MAX_WAIT_MS: u32 = 10_000;
 
-/// What a [`Counter`] is made from.
+/// What a [`Counter`](crate::Counter) is made from.
 ///
 /// | option | default | meaning |
 /// |---|---|---|
@@ -63,7 +59,7 @@ impl CounterOptions {
             max_wait_ms: MAX_WAIT_MS,
             error: None,
         };
-        if let Err(why) = check_name(name) {
+        if let Err(why) = CounterName::check(name) {
             options.keep(invalid(&format!("the counter's name {why}")));
         }
         options
@@ -147,49 +143,6 @@ impl CounterOptions {
         }
     }
 
-    /// Opens the counter: makes it where the store has none, and waits until it can give a number.
-    ///
-    /// # Errors
-    ///
-    /// - `invalid_option` for an option that cannot be, without a store, where the stores are in another order or number than
-    ///   the counter began with, and where this process uses the counter with another start or step.
-    /// - `counter_unavailable` if the store cannot be reached within `max_wait_ms`, or will not give numbers.
-    pub fn open(&self) -> Result<Counter, Error> {
-        self.open_with(&mut ThreadWait::new())
-    }
-
-    /// [`open`](Self::open), waiting in the caller's way.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`open`](Self::open), or what interrupted the wait.
-    pub fn open_with<W: Wait>(&self, wait: &mut W) -> Result<Counter, W::Error> {
-        let counter = self.join()?;
-        match counter.wait_for(wait, Shared::opened) {
-            Ok(()) => Ok(counter),
-            Err(error) => {
-                // The next try may be with other options.
-                counter.is_closed.store(true, Ordering::Release);
-                counter.shared.left(true);
-                Err(error)
-            }
-        }
-    }
-
-    /// As [`open`](Self::open), without waiting: calls wait.
-    pub(super) fn join(&self) -> Result<Counter, Error> {
-        if let Some(error) = self.error {
-            return Err(error);
-        }
-        let shared = Keeper::of_this_process().counter(Shared::new(self)?)?;
-        Ok(Counter {
-            shared,
-            options: self.clone(),
-            is_closed: false.into(),
-            of_child: core::ptr::null_mut::<Counter>().into(),
-        })
-    }
-
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -227,11 +180,6 @@ impl CounterOptions {
     }
 }
 
-/// What is wrong with a name.
-pub(crate) fn check_name(name: &str) -> Result<(), String> {
-    let count = name.chars().count();
-    if !(1..=CounterName::MAX_NAME).contains(&count) {
-        return Err(format!("has {count} characters; it takes 1 to {}", CounterName::MAX_NAME));
-    }
-    if name.chars().any(char::is_control) { Err("has a control character".into()) } else { Ok(()) }
+pub(super) fn invalid(message: &str) -> Error {
+    Error::from_outside(ErrorCode::InvalidOption, message)
 }

@@ -10,13 +10,14 @@ use tokio::time::{sleep, timeout};
 
 use super::{Keeper, stores};
 use crate::counter::segments::{Rest, Run};
+use crate::counter::shared::{Answer, Request, Shared, Source, What};
 use crate::counter::step::Step;
-use crate::counter::{Answer, Request, Shared, Source, Trouble, What};
 use crate::event::{Event, Kind, tell};
 use crate::local::random;
 use crate::store::{
     CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema, Store, StoreError,
 };
+use crate::watched::Trouble;
 
 /// The shortest pause after an attempt that failed, and the longest.
 const SHORTEST: Duration = Duration::from_millis(100);

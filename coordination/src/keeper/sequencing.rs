@@ -8,15 +8,15 @@ use polyflake::ErrorCode;
 use tokio::time::{sleep, timeout};
 
 use super::{Keeper, stores};
-use crate::counter::Trouble;
 use crate::event::{Event, Kind, tell};
 use crate::lease::{Acquisition, Held, Nodes, Refusal, Renewed, Terms, Time as _, acquire, release, renew};
 use crate::local::{Clocks, random};
-use crate::sequences::Shared;
 use crate::sequences::key::{self, SequenceKey};
+use crate::sequences::shared::Shared;
 use crate::space::Space;
 use crate::store::{SequencesRecord, Store, StoreError};
 use crate::url::Address;
+use crate::watched::Trouble;
 
 /// The shortest pause after an attempt that failed, and the longest.
 const SHORTEST: Duration = Duration::from_millis(100);

@@ -2,12 +2,9 @@
 
 use core::time::Duration;
 
-use polyflake::{Error, Number, ThreadWait, Wait};
+use polyflake::{Error, ErrorCode, Number};
 
-use super::{Sequences, Shared, invalid};
-use crate::counter::check_name;
-use crate::keeper::Keeper;
-use crate::store::{Schema, SequencesRecord};
+use crate::store::{CounterName, Schema, SequencesRecord};
 use crate::url::Address;
 
 const SECTIONS: u64 = 1_024;
@@ -66,7 +63,7 @@ impl SequencesOptions {
             max_wait_ms: MAX_WAIT_MS,
             error: None,
         };
-        if let Err(why) = check_name(name) {
+        if let Err(why) = CounterName::check(name) {
             options.keep(invalid(&format!("the name of the sequences {why}")));
         }
         options
@@ -164,46 +161,9 @@ impl SequencesOptions {
         }
     }
 
-    /// Opens the sequences: makes them where the store has none, and waits for the lease, at most the address's `wait`.
-    ///
-    /// # Errors
-    ///
-    /// - `invalid_option` for an option that cannot be, without a store, where the sequences began with another number of sections,
-    ///   and where this process uses them with other options.
-    /// - `lease_unavailable` if another process has the lease, which it names, or the store cannot be reached.
-    pub fn open(&self) -> Result<Sequences, Error> {
-        self.open_with(&mut ThreadWait::new())
-    }
-
-    /// [`open`](Self::open), waiting in the caller's way.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`open`](Self::open), or what interrupted the wait.
-    pub fn open_with<W: Wait>(&self, wait: &mut W) -> Result<Sequences, W::Error> {
-        if let Some(error) = self.error {
-            return Err(error.into());
-        }
-        let Some(address) = &self.store else {
-            return Err(invalid(
-                "store is missing; it takes the address of a store, such as postgres://host/chat",
-            )
-            .into());
-        };
-        let sequences = Sequences {
-            shared: Keeper::of_this_process().sequences(Shared::new(self, address))?,
-            options: self.clone(),
-            is_closed: false.into(),
-        };
-        // The task gives up within `wait`, and an attempt's time after it.
-        match sequences.wait_for(wait, Duration::MAX, Shared::opened) {
-            Ok(()) => Ok(sequences),
-            Err(error) => {
-                // The next try may be with other options.
-                drop(sequences.close_later());
-                Err(error)
-            }
-        }
+    pub(super) fn address(&self) -> Result<&Address, Error> {
+        let none = "store is missing; it takes the address of a store, such as postgres://host/chat";
+        self.store.as_ref().ok_or_else(|| invalid(none))
     }
 
     pub(super) fn name(&self) -> &str {
@@ -229,4 +189,8 @@ impl SequencesOptions {
     fn keep(&mut self, error: Error) {
         self.error.get_or_insert(error);
     }
+}
+
+pub(super) fn invalid(message: &str) -> Error {
+    Error::from_outside(ErrorCode::InvalidOption, message)
 }

@@ -5,10 +5,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use super::lock;
-
-/// How long a call that waits for the keeper does not look whether it was interrupted.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
+use crate::watched::{LOOK_EVERY, lock};
 
 /// The users of a lease or a counter.
 #[derive(Debug)]
@@ -78,7 +75,7 @@ impl Users {
     }
 
     /// The thread ends with this one.
-    pub(super) fn keep_thread(&self, thread: Option<JoinHandle<()>>) {
+    pub(crate) fn keep_thread(&self, thread: Option<JoinHandle<()>>) {
         *lock(&self.thread) = thread;
     }
 

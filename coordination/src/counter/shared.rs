@@ -1,0 +1,400 @@
+//! What the Counters of one name share with the tasks that fetch their segments.
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use polyflake::{Error, ErrorCode, ThisProcess, Wait};
+use tokio::sync::Notify;
+
+use super::options::{CounterOptions, invalid};
+use super::segments::{Run, Segments};
+use super::step::Step;
+use crate::store::{CounterName, CounterRecord, Place};
+use crate::url::Address;
+use crate::users::Users;
+use crate::watched::{Trouble, Watched, lock};
+
+/// What the Counters of one name share with the tasks that fetch their segments.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// The stores, the namespace and the name.
+    pub(crate) key: String,
+    pub(crate) start: u64,
+    /// `None` where the store is asked for each number.
+    pub(crate) step: Option<Step>,
+    pub(super) process: ThisProcess,
+    /// One for each store.
+    pub(crate) sources: Box<[Source]>,
+    /// Of several stores, whose turn it is.
+    turn: AtomicUsize,
+    pub(crate) users: Users,
+    state: Watched<State>,
+    pub(crate) counts: Counts,
+}
+
+/// A store of a counter, and what is in hand of its numbers.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) address: Address,
+    pub(crate) counter: CounterName,
+    pub(crate) place: Place,
+    pub(crate) segments: Segments,
+    pub(crate) wake: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sources: Box<[SourceState]>,
+    failed: Option<Error>,
+}
+
+#[derive(Debug, Default)]
+struct SourceState {
+    requests: VecDeque<Request>,
+    /// Why the store gave nothing when it was last asked.
+    trouble: Option<Trouble>,
+    /// Whether it was looked at, and has nothing of another kind.
+    is_seen: bool,
+    /// Whether it has given, or would give.
+    is_open: bool,
+    /// Whether its task has ended.
+    is_over: bool,
+}
+
+/// Something that a call wants of the store itself.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) what: What,
+    answer: Arc<Mutex<Option<Result<Answer, Trouble>>>>,
+}
+
+/// See [`Request`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What {
+    /// Numbers that follow each other.
+    Run(u64),
+    Peek,
+    Raise(u64),
+    Remove,
+}
+
+/// See [`Request`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Answer {
+    Run(Run),
+    Record(Option<CounterRecord>),
+    Done(bool),
+}
+
+/// For [`CounterStats`](super::CounterStats).
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) segments: AtomicU64,
+    pub(crate) skipped: AtomicU64,
+    pub(crate) step: AtomicU64,
+    pub(super) waits: AtomicU64,
+}
+
+impl Source {
+    #[inline]
+    pub(super) fn take(&self, wanted: u64) -> Option<Run> {
+        let (run, is_time_to_ask) = self.segments.take(wanted)?;
+        if is_time_to_ask {
+            self.wake.notify_one();
+        }
+        Some(run)
+    }
+
+    /// Equal for the same counter.
+    fn key(&self) -> String {
+        let CounterName { namespace, name, schema } = &self.counter;
+        let Place { index, count } = self.place;
+        format!("{} {namespace} {schema:?} {index}/{count} {name}", self.address.key())
+    }
+}
+
+impl Shared {
+    /// Not yet known to the keeper.
+    pub(super) fn new(options: &CounterOptions) -> Result<Self, Error> {
+        let addresses = options.addresses()?;
+        let count = addresses.len() as u64;
+        let sources: Box<[Source]> = (0..)
+            .zip(addresses)
+            .map(|(index, address)| Source {
+                counter: CounterName {
+                    namespace: address.namespace.clone(),
+                    name: options.name().into(),
+                    schema: address.schema,
+                },
+                address,
+                place: Place { index, count },
+                segments: Segments::new(),
+                wake: Notify::new(),
+            })
+            .collect();
+        let keys: Vec<_> = sources.iter().map(Source::key).collect();
+        let keep = sources.iter().map(|source| source.address.ttl_ms).max().unwrap_or_default();
+        let shared = Self {
+            key: keys.join(" "),
+            start: options.start_number(),
+            step: options.first_step(),
+            process: ThisProcess::now(),
+            turn: AtomicUsize::new(0),
+            users: Users::new(Duration::from_millis(keep)),
+            state: Watched::new(State {
+                sources: sources.iter().map(|_| SourceState::default()).collect(),
+                ..State::default()
+            }),
+            sources,
+            counts: Counts::default(),
+        };
+        shared.counts.step.store(shared.step.map_or(1, Step::present), Ordering::Relaxed);
+        Ok(shared)
+    }
+
+    /// Two with other options cannot share what is in hand.
+    pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
+        if (self.start, self.step) == (other.start, other.step) {
+            return Ok(());
+        }
+        let text = |it: &Self| match it.step {
+            None => format!("start={} and step=1", it.start),
+            Some(Step::Auto { .. }) => format!("start={} and step=auto", it.start),
+            Some(Step::Fixed(step)) => format!("start={} and step={step}", it.start),
+        };
+        Err(invalid(&format!(
+            "this process uses the counter with {} already, not with {}",
+            text(self),
+            text(other)
+        )))
+    }
+
+    #[inline(never)]
+    pub(super) fn take_in_turn(&self, sources: &[Source], wanted: u64) -> Option<Run> {
+        let turn = self.next_turn();
+        let (before, after) = sources.split_at_checked(turn)?;
+        after.iter().chain(before).find_map(|source| source.take(wanted))
+    }
+
+    /// The first of so many numbers that follow each other, if they are in hand.
+    pub(super) fn take_block(&self, source: &Source, wanted: u64) -> Option<u64> {
+        let (run, skipped) = source.segments.take_run(wanted)?;
+        self.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
+        source.wake.notify_one();
+        Some(run.first)
+    }
+
+    pub(super) fn next_turn(&self) -> usize {
+        self.turn.fetch_add(1, Ordering::Relaxed) % self.sources.len().max(1)
+    }
+
+    pub(super) fn left(&self, is_closed: bool) {
+        if self.users.leave(is_closed) {
+            self.wake();
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        self.sources.iter().for_each(|source| source.wake.notify_one());
+    }
+
+    pub(super) fn ask(&self, at: usize, what: What) -> Pending {
+        let answer = Arc::new(Mutex::new(None));
+        let mut state = self.state.get();
+        if let Some(source) = state.sources.get_mut(at) {
+            source.requests.push_back(Request { what, answer: Arc::clone(&answer) });
+        }
+        drop(state);
+        if let Some(source) = self.sources.get(at) {
+            source.wake.notify_one();
+        }
+        Pending(answer)
+    }
+
+    /// For the task of a store: what a call asks next. Calls that gave up are passed over.
+    pub(crate) fn next_request(&self, at: usize) -> Option<Request> {
+        let mut state = self.state.get();
+        let requests = &mut state.sources.get_mut(at)?.requests;
+        while let Some(request) = requests.pop_front() {
+            if request.is_waited_for() {
+                return Some(request);
+            }
+        }
+        None
+    }
+
+    /// For the task of a store: the numbers that the next call wants, if it wants no more than so many and nothing else.
+    pub(crate) fn next_run_of(&self, at: usize, most: u64) -> Option<(Request, u64)> {
+        let mut state = self.state.get();
+        let requests = &mut state.sources.get_mut(at)?.requests;
+        loop {
+            let request = requests.front()?;
+            let What::Run(wanted) = request.what else { return None };
+            if wanted > most {
+                return None;
+            }
+            let request = requests.pop_front()?;
+            if request.is_waited_for() {
+                return Some((request, wanted));
+            }
+        }
+    }
+
+    /// For the task of a store: whether a call asks something.
+    pub(crate) fn has_request(&self, at: usize) -> bool {
+        self.state.get().sources.get(at).is_some_and(|source| !source.requests.is_empty())
+    }
+
+    /// For the task of a store.
+    pub(crate) fn answer(&self, answers: impl IntoIterator<Item = (Request, Result<Answer, Trouble>)>) {
+        for (request, answer) in answers {
+            *lock(&request.answer) = Some(answer);
+        }
+        self.state.change(|_| {});
+    }
+
+    /// For the task of a store: it was looked at, and has nothing of another kind.
+    pub(crate) fn saw(&self, at: usize) {
+        self.state.change(|state| {
+            if let Some(source) = state.sources.get_mut(at) {
+                source.is_seen = true;
+            }
+        });
+        self.wake();
+    }
+
+    pub(crate) fn is_seen(&self, at: usize) -> bool {
+        self.state.get().sources.get(at).is_some_and(|source| source.is_seen)
+    }
+
+    pub(crate) fn are_all_seen(&self) -> bool {
+        self.state.get().sources.iter().all(|source| source.is_seen)
+    }
+
+    /// For the task of a store: it gave numbers, or why not.
+    pub(crate) fn gave(&self, at: usize, given: Result<(), Trouble>) {
+        self.state.change(|state| {
+            if let Some(source) = state.sources.get_mut(at) {
+                source.is_open |= given.is_ok();
+                source.trouble = given.err();
+            }
+        });
+    }
+
+    /// For the task of a store: it has ended. The last one's end is the counter's.
+    pub(crate) fn end(&self, at: usize) {
+        self.state.change(|state| {
+            if let Some(source) = state.sources.get_mut(at) {
+                source.is_over = true;
+            }
+        });
+        if self.state.get().sources.iter().all(|source| source.is_over) {
+            self.users.end();
+        }
+    }
+
+    pub(crate) fn fail(&self, error: Error) {
+        self.state.change(|state| state.failed = Some(error));
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.state.get().failed.is_some()
+    }
+
+    /// Whether a store has given numbers, or one will not.
+    pub(super) fn opened(&self) -> Option<Result<(), Error>> {
+        let state = self.state.get();
+        if let Some(error) = state.failed {
+            return Some(Err(error));
+        }
+        let of_final =
+            state.sources.iter().filter_map(|source| source.trouble).find(|trouble| trouble.is_final);
+        match of_final {
+            Some(trouble) => Some(Err(trouble.error)),
+            None => state.sources.iter().any(|source| source.is_open).then_some(Ok(())),
+        }
+    }
+
+    /// Why there are no numbers, where that is so for all stores.
+    pub(super) fn trouble(&self, is_final: bool) -> Option<Error> {
+        let state = self.state.get();
+        if state.failed.is_some() {
+            return state.failed;
+        }
+        let mut troubles = state.sources.iter().map(|source| source.trouble);
+        let first = troubles.next()??;
+        let is_so = |trouble: Option<Trouble>| trouble.is_some_and(|it| it.is_final || !is_final);
+        (is_so(Some(first)) && troubles.all(is_so)).then_some(first.error)
+    }
+
+    /// Why a counter of several stores has not begun.
+    pub(super) fn unseen(&self) -> Option<Error> {
+        let state = self.state.get();
+        if state.sources.iter().any(|source| source.is_open) {
+            return None;
+        }
+        let trouble = state.sources.iter().find_map(|source| source.trouble.filter(|_| !source.is_seen))?;
+        let why = trouble.error.to_string();
+        Some(unavailable(&format!(
+            "none of its stores has it yet, and it is made once all of them answer: {why}"
+        )))
+    }
+
+    /// Looks whenever something has changed, for at most `longest`.
+    pub(super) fn wait_for<T, W: Wait>(
+        &self,
+        wait: &mut W,
+        longest: Duration,
+        look: impl FnMut() -> Option<Result<T, Error>>,
+    ) -> Result<T, W::Error> {
+        self.state.wait_for(wait, longest, look, || self.too_late())
+    }
+
+    pub(super) fn in_hand(&self) -> u64 {
+        self.sources.iter().map(|source| source.segments.left()).sum()
+    }
+
+    pub(super) fn too_few_in_hand(&self) -> Error {
+        if self.in_hand() == 0 {
+            return self.none_in_hand();
+        }
+        unavailable("fewer numbers are in hand: a call that waits gets so many")
+    }
+
+    pub(super) fn none_in_hand(&self) -> Error {
+        self.wake();
+        self.trouble(false)
+            .unwrap_or_else(|| unavailable("no number is in hand: the store is asked for more"))
+    }
+
+    pub(super) fn too_late(&self) -> Error {
+        self.trouble(false).or_else(|| self.unseen()).unwrap_or_else(|| {
+            unavailable(
+                "the store gave no number in the longest time that a call waits, and has not answered yet",
+            )
+        })
+    }
+}
+
+impl Request {
+    /// Whether the call has not given up.
+    fn is_waited_for(&self) -> bool {
+        Arc::strong_count(&self.answer) > 1
+    }
+}
+
+/// An answer to come.
+#[derive(Debug)]
+pub(super) struct Pending(Arc<Mutex<Option<Result<Answer, Trouble>>>>);
+
+impl Pending {
+    pub(super) fn answer(&self) -> Option<Result<Answer, Trouble>> {
+        *lock(&self.0)
+    }
+}
+
+pub(super) fn unavailable(message: &str) -> Error {
+    Error::from_outside(ErrorCode::CounterUnavailable, message)
+}

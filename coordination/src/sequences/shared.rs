@@ -1,0 +1,352 @@
+//! What the Sequences of one name share with the task that keeps them.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::Mutex;
+
+use polyflake::{Error, ErrorCode, ThisProcess, Wait};
+use tokio::sync::Notify;
+
+use super::key;
+use super::options::{SequencesOptions, invalid};
+use super::section::{Given, Section};
+use crate::lease::Time as _;
+use crate::local::{Clocks, random};
+use crate::store::{LAST_NUMBER, SequencesName, SequencesRecord};
+use crate::url::Address;
+use crate::users::Users;
+use crate::watched::{Trouble, Watched, lock};
+
+/// So that threads seldom wait for each other, and a batch takes few locks.
+const MAX_SHARDS: usize = 32;
+
+/// What the Sequences of one name share with the task that keeps them.
+pub(crate) struct Shared {
+    /// The store, the namespace and the name.
+    pub(crate) key: String,
+    pub(crate) address: Address,
+    pub(crate) name: SequencesName,
+    pub(crate) step: u64,
+    max_keys: u64,
+    /// How many keys a section keeps.
+    most: usize,
+    /// The sections, so many under each lock.
+    shards: Box<[Mutex<Box<[Section]>>]>,
+    section_count: usize,
+    per_shard: usize,
+    secret: u64,
+    pub(super) process: ThisProcess,
+    pub(crate) users: Users,
+    pub(crate) wake: Notify,
+    /// Until when it may give numbers, by [`Clocks::elapsed_ms`].
+    pub(super) until_ms: AtomicU64,
+    state: Watched<State>,
+    pub(super) counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Why there is no lease, and why no later bound, when the store was last asked.
+    lease: Option<Trouble>,
+    bounds: Option<Trouble>,
+    has_opened: bool,
+    failed: Option<Error>,
+}
+
+impl State {
+    fn trouble(&self, lacks: &Lacks) -> Option<Trouble> {
+        if matches!(lacks, Lacks::Lease) { self.lease.or(self.bounds) } else { self.bounds }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) evicted: AtomicU64,
+    pub(super) waits: AtomicU64,
+    pub(super) moves: AtomicU64,
+}
+
+/// Why a call has no number yet.
+pub(super) enum Lacks {
+    /// The lease: it is another's, or was not renewed.
+    Lease,
+    /// The section's bound.
+    Bound,
+    /// There are no higher numbers.
+    End,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("name", &self.name)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Not yet known to the keeper.
+    pub(super) fn new(options: &SequencesOptions) -> Result<Self, Error> {
+        let address = options.address()?;
+        let name = SequencesName { namespace: address.namespace.clone(), name: options.name().into() };
+        let sections = options.section_count();
+        let section_count = usize::try_from(sections).unwrap_or(usize::MAX);
+        let per_shard = section_count.div_ceil(MAX_SHARDS);
+        Ok(Self {
+            key: format!("{} {} {}", address.key(), name.namespace, name.name),
+            address: address.clone(),
+            name,
+            step: options.first_step(),
+            max_keys: options.most_keys(),
+            most: usize::try_from(options.most_keys().div_ceil(sections)).unwrap_or(usize::MAX),
+            shards: (0..section_count.div_ceil(per_shard))
+                .map(|at| {
+                    let count = per_shard.min(section_count - at * per_shard);
+                    Mutex::new((0..count).map(|_| Section::default()).collect())
+                })
+                .collect(),
+            section_count,
+            per_shard,
+            secret: random(),
+            process: ThisProcess::now(),
+            users: Users::new(Duration::from_millis(address.ttl_ms)),
+            wake: Notify::new(),
+            until_ms: AtomicU64::new(0),
+            state: Watched::default(),
+            counts: Counts::default(),
+        })
+    }
+
+    /// Two with other options cannot be one.
+    pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
+        let of = |it: &Self| (it.section_count, it.step, it.max_keys, it.address.ttl_ms);
+        if of(self) == of(other) {
+            return Ok(());
+        }
+        let text = |it: &Self| {
+            let (sections, step, max_keys, ttl_ms) = of(it);
+            format!("sections={sections}, step={step}, max_keys={max_keys} and a ttl of {ttl_ms} ms")
+        };
+        Err(invalid(&format!(
+            "this process uses the sequences with {} already, not with {}",
+            text(self),
+            text(other)
+        )))
+    }
+
+    /// The next number of the key with that hash, if the lease holds and the bound allows it.
+    #[inline]
+    pub(super) fn next(&self, hash: u64) -> Result<u64, Lacks> {
+        if self.until_ms.load(Ordering::Relaxed) == 0 {
+            return Err(Lacks::Lease);
+        }
+        let (shard, section) = self.place_of(hash);
+        let given = self.shards.get(shard).ok_or(Lacks::Bound);
+        let number = given.and_then(|shard| self.next_in(&mut lock(shard), section, hash))?;
+        // After the number was taken: whatever is given later is above it.
+        if self.is_held() { Ok(number) } else { Err(Lacks::Lease) }
+    }
+
+    /// The next numbers of the keys with those hashes, 0 where the bound does not allow one. `false`: the lease does not hold, and
+    /// these are not to be used. A lock is taken once for all of its keys, and no clock is read in between, so that a processor can
+    /// look for several of them at a time.
+    pub(super) fn next_together(&self, hashes: &[u64], numbers: &mut [u64]) -> bool {
+        if self.until_ms.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let mut by_shard: [Vec<(usize, usize)>; MAX_SHARDS] = Default::default();
+        for (at, &hash) in hashes.iter().enumerate() {
+            let (shard, section) = self.place_of(hash);
+            if let Some(keys) = by_shard.get_mut(shard) {
+                keys.push((at, section));
+            }
+        }
+        for (shard, keys) in self.shards.iter().zip(&by_shard).filter(|(_, keys)| !keys.is_empty()) {
+            let mut sections = lock(shard);
+            for &(at, section) in keys {
+                if let (Some(&hash), Some(number)) = (hashes.get(at), numbers.get_mut(at)) {
+                    *number = self.next_in(&mut sections, section, hash).unwrap_or(0);
+                }
+            }
+        }
+        self.is_held()
+    }
+
+    #[inline]
+    fn next_in(&self, sections: &mut [Section], section: usize, hash: u64) -> Result<u64, Lacks> {
+        let section = sections.get_mut(section).ok_or(Lacks::Bound)?;
+        let given = section.next(hash, self.secret, self.most);
+        if !section.is_asked && given.is_none_or(|given| given.left < self.step) {
+            if section.bound() < LAST_NUMBER {
+                section.is_asked = true;
+                self.wake.notify_one();
+            } else if given.is_none() {
+                return Err(Lacks::End);
+            }
+        }
+        let Given { number, evicted, .. } = given.ok_or(Lacks::Bound)?;
+        if evicted > 0 {
+            self.counts.evicted.fetch_add(evicted as u64, Ordering::Relaxed);
+        }
+        Ok(number)
+    }
+
+    /// The shard, and the section in it.
+    #[inline]
+    fn place_of(&self, hash: u64) -> (usize, usize) {
+        let section = key::section_of(hash, self.section_count);
+        (section / self.per_shard, section % self.per_shard)
+    }
+
+    fn is_held(&self) -> bool {
+        Clocks.elapsed_ms() < self.until_ms.load(Ordering::Acquire)
+    }
+
+    /// Over all sections.
+    pub(super) fn sum(&self, of: impl Fn(&Section) -> usize) -> u64 {
+        self.shards
+            .iter()
+            .map(|shard| lock(shard).iter().map(|section| of(section) as u64).sum::<u64>())
+            .sum()
+    }
+
+    pub(super) fn left(&self, is_closed: bool) {
+        if self.users.leave(is_closed) {
+            self.wake.notify_one();
+        }
+    }
+
+    pub(super) fn lacks(&self) -> Lacks {
+        if self.is_held() { Lacks::Bound } else { Lacks::Lease }
+    }
+
+    /// What a call is told at once: waiting does not help.
+    pub(super) fn trouble_of(&self, lacks: &Lacks) -> Option<Error> {
+        match lacks {
+            Lacks::Lease => self.wake.notify_one(),
+            Lacks::Bound => {}
+            Lacks::End => return Some(self.why(lacks)),
+        }
+        let state = self.state.get();
+        state.failed.or(state.trouble(lacks).filter(|trouble| trouble.is_final).map(|trouble| trouble.error))
+    }
+
+    /// Why a call that does not wait any more has no number.
+    pub(super) fn why(&self, lacks: &Lacks) -> Error {
+        if matches!(lacks, Lacks::End) {
+            let why = format!("the section of this key has reached its end, {LAST_NUMBER}");
+            return self.error(ErrorCode::CounterUnavailable, &why);
+        }
+        let state = self.state.get();
+        if let Some(error) = state.failed.or(state.trouble(lacks).map(|trouble| trouble.error)) {
+            return error;
+        }
+        drop(state);
+        self.wake.notify_one();
+        let (code, why) = match lacks {
+            Lacks::Lease => {
+                (ErrorCode::LeaseLost, "its lease has run out, and the store has not answered yet")
+            }
+            Lacks::Bound | Lacks::End => (
+                ErrorCode::CounterUnavailable,
+                "its section has come to its bound, and the store has not moved it yet",
+            ),
+        };
+        self.error(code, why)
+    }
+
+    /// With the name.
+    pub(crate) fn error(&self, code: ErrorCode, why: &str) -> Error {
+        Error::from_outside(code, &format!("sequences {:?}: {why}", self.name.name))
+    }
+
+    /// Looks whenever something has changed, for at most `longest`.
+    pub(super) fn wait_for<T, W: Wait>(
+        &self,
+        wait: &mut W,
+        longest: Duration,
+        look: impl FnMut() -> Option<Result<T, Error>>,
+    ) -> Result<T, W::Error> {
+        self.state.wait_for(wait, longest, look, || self.why(&self.lacks()))
+    }
+
+    /// Whether it has been opened, or cannot be.
+    pub(super) fn opened(&self) -> Option<Result<(), Error>> {
+        let state = self.state.get();
+        match state.failed {
+            Some(error) => Some(Err(error)),
+            None => state.has_opened.then_some(Ok(())),
+        }
+    }
+
+    /// For the task: it may give numbers until then; 0: not any more.
+    pub(crate) fn hold_until(&self, elapsed_ms: u64) {
+        self.until_ms.store(elapsed_ms, Ordering::Release);
+        self.state.change(|state| {
+            if elapsed_ms > 0 {
+                state.has_opened = true;
+                state.lease = None;
+            }
+        });
+    }
+
+    /// For the task: why there is no lease, or will be none.
+    pub(crate) fn has_no_lease(&self, trouble: Trouble) {
+        self.state.change(|state| state.lease = Some(trouble));
+    }
+
+    /// For the task: why there are no later bounds.
+    pub(crate) fn has_no_bounds(&self, trouble: Trouble) {
+        self.state.change(|state| state.bounds = Some(trouble));
+    }
+
+    pub(crate) fn fail(&self, error: Error) {
+        self.state.change(|state| state.failed = Some(error));
+    }
+
+    pub(crate) fn section_count(&self) -> usize {
+        self.section_count
+    }
+
+    /// For the task: whether a section is so near to its bound that the store is to be asked.
+    pub(crate) fn wants_more(&self) -> bool {
+        self.shards.iter().any(|shard| lock(shard).iter().any(|section| section.is_asked))
+    }
+
+    /// For the task: the bounds after `found`. All that have less than one and a half steps left move, so that the next statement
+    /// is not for the next of them.
+    pub(crate) fn wanted(&self, found: &[u64]) -> Vec<u64> {
+        let (ahead, enough) = (self.step.saturating_mul(2), self.step.saturating_add(self.step / 2));
+        let wanted_of = |(section, &found): (&Section, &u64)| {
+            let has_enough = section.bound() == found && section.left() >= enough;
+            if has_enough { found } else { section.wanted(found, ahead) }
+        };
+        let of_shard = |(shard, found): (&Mutex<Box<[Section]>>, &[u64])| -> Vec<u64> {
+            lock(shard).iter().zip(found).map(wanted_of).collect()
+        };
+        self.shards.iter().zip(found.chunks(self.per_shard)).flat_map(of_shard).collect()
+    }
+
+    /// For the task: the store has these bounds, and had those before.
+    pub(crate) fn extend(&self, before: &SequencesRecord, now: &SequencesRecord) {
+        let (before, now) = (before.bounds.chunks(self.per_shard), now.bounds.chunks(self.per_shard));
+        for (shard, (before, now)) in self.shards.iter().zip(before.zip(now)) {
+            for (section, (&before, &now)) in lock(shard).iter_mut().zip(before.iter().zip(now)) {
+                section.extend(before, now);
+            }
+        }
+        self.counts.moves.fetch_add(1, Ordering::Relaxed);
+        self.state.change(|state| state.bounds = None);
+    }
+
+    /// For the task: no more numbers; how far each section counted.
+    pub(crate) fn end(&self) -> Vec<u64> {
+        self.hold_until(0);
+        let of_shard = |shard: &Mutex<Box<[Section]>>| -> Vec<u64> {
+            lock(shard).iter_mut().map(Section::end).collect()
+        };
+        self.shards.iter().flat_map(of_shard).collect()
+    }
+}
