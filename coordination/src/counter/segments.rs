@@ -5,9 +5,15 @@
 //! along, because its place is written again only when the cursor has left it.
 
 #[cfg(not(loom))]
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU64, Ordering},
+};
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 /// The serial number is in the upper half of the cursor.
 const SERIAL: u32 = 32;
@@ -109,8 +115,8 @@ impl Segments {
     /// to ask for the next segment. `None` where nothing is in hand.
     #[inline]
     pub(crate) fn take(&self, wanted: u64) -> Option<(Run, bool)> {
-        let mut cursor = self.cursor.0.load(Ordering::Acquire);
         loop {
+            let cursor = self.cursor.0.load(Ordering::Acquire);
             let (serial, taken) = split(cursor);
             let place = self.place(serial);
             let left = place.count.load(Ordering::Relaxed).saturating_sub(taken);
@@ -130,8 +136,9 @@ impl Segments {
                     let run = Run { first: first + taken * stride, stride, count };
                     return Some((run, taken < ask_at && taken + count >= ask_at));
                 }
-                Ok(_) => cursor = next,
-                Err(other) => cursor = other,
+                Ok(_) => {}
+                // Another thread took some. Where both try again at once, each has to wait for the other's cache line.
+                Err(_) => spin_loop(),
             }
         }
     }
