@@ -11,7 +11,7 @@ use crate::measure::{
     ASKED, ASKED_BY_THREADS, BATCH, BATCHES_ASKED, BATCHES_IN_HAND, BATCHES_OF_KEYS, Batches, IN_HAND,
     KEYS_IN_HAND, Measured, One, Random, Threads,
 };
-use crate::suite::{ASKED_BATCHES, BATCHES, KEYS, MARIADB, ONE, Role, Row, Suite, TWO};
+use crate::suite::{ASKED_BATCHES, ASKED_THREADS, BATCHES, KEYS, MARIADB, ONE, Role, Row, Suite, TWO};
 
 /// How many keys are counted: those that a processor's caches have, and those that they have not.
 pub const FEW: u64 = 1_000;
@@ -126,9 +126,7 @@ pub fn asked(suite: &mut Suite, name: &str, table: &'static str, store: &str) {
     let subject = format!("polyflake Counter step=1, {name}");
     add(suite, table, &subject, One(move || next_id(&ids), ASKED));
     let ids = Arc::clone(&counter);
-    let subject = format!("polyflake Counter step=1, {name}, 16 threads");
-    add(suite, table, &subject, Threads(16, move || next_id(&ids), ASKED_BY_THREADS))
-        .note("the store is asked once for all that wait");
+    add(suite, ASKED_THREADS, &subject, Threads(16, move || next_id(&ids), ASKED_BY_THREADS));
     let subject = format!("polyflake Counter fill, step=1, {name}");
     add(suite, ASKED_BATCHES, &subject, Batches(move |to: &mut _| fill(&counter, to), BATCHES_ASKED));
 }

@@ -12,7 +12,9 @@ use crate::measure::{
     ASKED, ASKED_BY_THREADS, ASKED_FOR_KEYS, BATCH, BATCHES_ASKED, Batches, One, Random, Threads,
 };
 use crate::ours::FEW;
-use crate::suite::{ASKED_BATCHES, BATCHES, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite};
+use crate::suite::{
+    ASKED_BATCHES, ASKED_THREADS, BATCHES, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite,
+};
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
@@ -81,10 +83,8 @@ pub fn redis(suite: &mut Suite, url: &str) {
         connections.lock().expect("no thread panics").push(connection);
         number
     };
-    let subject = "Redis INCR, 16 threads";
-    suite
-        .add(REDIS, Role::Peer, subject, &version, Threads(16, by_threads, ASKED_BY_THREADS))
-        .note("a connection each");
+    let threads = Threads(16, by_threads, ASKED_BY_THREADS);
+    suite.add(ASKED_THREADS, Role::Peer, "Redis INCR", &version, threads).note("a connection each");
     let (mut connection, mut random) = (connect(), Random::default());
     let of_a_key = move || {
         let key = random.below(FEW);

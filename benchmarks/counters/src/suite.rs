@@ -12,12 +12,14 @@ pub const TWO: &str = "one number, two threads";
 pub const BATCHES: &str = "batch of 1,024";
 pub const KEYS: &str = "one of many keys";
 pub const ASKED_BATCHES: &str = "batch of 1,024 from a store";
+pub const ASKED_THREADS: &str = "each number from a store, 16 threads";
 pub const REDIS: &str = "each number from Redis";
 pub const POSTGRES: &str = "each number from PostgreSQL";
 pub const MARIADB: &str = "each number from MariaDB";
 pub const SQLITE: &str = "each number from SQLite";
 pub const ETCD: &str = "each number from etcd";
-const TABLES: [&str; 10] = [ONE, TWO, BATCHES, KEYS, ASKED_BATCHES, REDIS, POSTGRES, MARIADB, SQLITE, ETCD];
+const TABLES: [&str; 11] =
+    [ONE, TWO, BATCHES, KEYS, ASKED_BATCHES, ASKED_THREADS, REDIS, POSTGRES, MARIADB, SQLITE, ETCD];
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum Role {
