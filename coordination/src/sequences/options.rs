@@ -16,7 +16,7 @@ const MAX_KEYS: u64 = 1_000_000;
 const MOST_KEYS: u64 = 1_000_000_000;
 const MAX_WAIT_MS: u32 = 10_000;
 
-/// What [`Sequences`] are made from.
+/// What [`Sequences`](crate::Sequences) are made from.
 ///
 /// | option | default | meaning |
 /// |---|---|---|
