@@ -6,6 +6,8 @@
 
 use core::fmt;
 
+#[cfg(feature = "std")]
+use crate::word::Shown;
 use crate::word::{Out, OwnedWord, Word, at, copy, display, narrow, put, write_camel_case, write_u64};
 
 /// The permanent number and name of an error, the same in every language.
@@ -194,10 +196,12 @@ impl Error {
         Self { template, code, values }
     }
 
-    /// An error whose message comes from outside: a store's, which may be long. It is shown as it is in every language.
+    /// An error whose message comes from outside: a store's, which may be long. It is shown as it is in every language, but for
+    /// [hidden](crate::is_hidden) characters: a store holds what somebody else put there.
     #[cfg(feature = "std")]
     #[doc(hidden)]
     pub fn from_outside(code: ErrorCode, message: &str) -> Self {
+        let message = &*std::format!("{}", Shown(message));
         match kept(message) {
             Some(message) => Self { template: message, code, values: Values::VERBATIM },
             None => Self::new(code, "%", &[Value::Bytes(message.as_bytes())]),
@@ -474,6 +478,9 @@ mod tests {
         assert_eq!(of(&long).to_string(), std::format!("lease_unavailable: {long}"));
         assert_eq!(of(&long).camel_case().to_string(), std::format!("lease_unavailable: {long}"));
         assert_eq!(of(&long), of(&long));
+        let hostile = of("`\u{1b}[2J\u{9b}\n\u{202e}\u{200b}é 名` has it");
+        let shown = "lease_unavailable: `\\u{1b}[2J\\u{9b}\\u{a}\\u{202e}\\u{200b}é 名` has it";
+        assert_eq!((hostile.to_string(), hostile.camel_case().to_string()), (shown.into(), shown.into()));
         for n in 0..1000 {
             of(&std::format!("{n} nodes"));
         }

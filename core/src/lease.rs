@@ -5,6 +5,7 @@
 //!
 //! - [`Lease::end`] stores 0 to the limit of the node, and then moves the cursor on: whoever loads the cursor after that
 //!   finds the 0, and whoever loaded it before fails to move it. What it was before is the last that was issued.
+//! - [`Lease::shorten`] lowers the limit, and then moves the cursor on by a slot, for the same reason.
 //! - [`Lease::hold`] moves the cursor to where the next node begins, and then gives it a limit in a word of its own.
 //! - An ID's path loads the cursor, then the limit, then the node, and then moves the cursor. A Snowflake learns of another
 //!   node (`past_bound_of`) before it follows that one's limit, so the node it loads is the limit's.
@@ -145,9 +146,18 @@ impl Lease {
     /// Moves the bound back: others begin at this tick.
     pub fn shorten(&self, bound: u64) {
         let mut present = self.lock();
-        if let Some(Present { limit, bound: Some(before), .. }) = present.as_mut() {
-            *before = bound.min(*before);
-            limit.fetch_min(self.last_before(bound), Ordering::AcqRel);
+        let is_later = |before: u64| bound < before;
+        let Some(present) = present.as_mut().filter(|present| present.bound.is_some_and(is_later)) else {
+            return;
+        };
+        present.bound = Some(bound);
+        present.limit.fetch_min(self.last_before(bound), Ordering::AcqRel);
+        // To another slot, so that every call which has looked at the old limit and not moved the cursor yet fails to.
+        let past = |last: u64| last.checked_add(1);
+        let last = self.cursor.slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, past);
+        if let Some(last) = last.ok().filter(|last| self.cursor.began_at(*last)) {
+            // Still nothing was taken.
+            self.cursor.first.store(last + 1, Ordering::Release);
         }
     }
 
@@ -359,5 +369,80 @@ impl LeaseState {
             Self::Lost => "lost",
             Self::Closed => "closed",
         }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::{BuiltinClock, Snowflake, TimeSource};
+    use loom::thread;
+    use std::sync::Arc;
+
+    const TICK: u64 = 1_000;
+
+    /// It does not move.
+    struct Stands;
+
+    impl TimeSource for Stands {
+        fn wall_ns(&self) -> i64 {
+            1_000_000_000
+        }
+
+        fn monotonic_ns(&self) -> i64 {
+            0
+        }
+    }
+
+    #[derive(Debug)]
+    struct NoStore;
+
+    impl LeaseKeeper for NoStore {
+        fn wake(&self) {}
+
+        fn joined(&self) {}
+
+        fn left(&self, _: bool) {}
+
+        fn store(&self) -> &'static str {
+            ""
+        }
+
+        fn retry_after_ms(&self) -> u64 {
+            0
+        }
+
+        fn is_reachable(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn nothing_is_issued_past_a_bound_that_has_moved_back() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let options = Snowflake::builder().layout("timestamp:40|worker:4|sequence:8@0/1ms");
+            let options = options.lease("redis://host").max_wait_ms(0);
+            let lease = options.new_lease(Box::new(NoStore)).unwrap();
+            assert!(lease.hold(1, TICK - 10, TICK + 1000));
+            let ids: Snowflake<BuiltinClock<Stands>> =
+                options.build_on_lease(lease, Stands, |clock| clock).unwrap();
+            // The next ones are taken as most are.
+            ids.try_next_id().unwrap();
+            let ids = Arc::new(ids);
+            let theirs = Arc::clone(&ids);
+            let taking = thread::spawn(move || [theirs.try_next_id(), theirs.try_next_id()]);
+            lease.shorten(TICK);
+            let last = lease.cursor.load();
+            for id in taking.join().unwrap().into_iter().flatten() {
+                let id = ids.decode(id).unwrap();
+                assert!(
+                    id.ticks() << 8 | id.sequence() <= last,
+                    "an ID was taken after the bound had moved back"
+                );
+            }
+            assert!(ids.try_next_id().is_err());
+        });
     }
 }

@@ -110,9 +110,16 @@ pub use snowflake::Iter;
 #[cfg(all(feature = "std", not(loom)))]
 #[doc(hidden)]
 pub use snowflake::Words;
-pub use snowflake::{Blocked, BoundMove, LocalSnowflake, MAX_BATCH, Snowflake, Stats, batch_size};
+pub use snowflake::{
+    Blocked, BoundMove, LocalSnowflake, MAX_BATCH, Polled, Snowflake, Stats, Waiting, batch_size,
+};
 pub use system::StdTime;
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub use system::copies_warning;
 #[cfg(feature = "std")]
 pub use system::{ThreadWait, reset_state, reset_state_with_clock};
 pub use text::{Format, Text};
 pub use wait::Wait;
+#[doc(hidden)]
+pub use word::{Shown, is_hidden};

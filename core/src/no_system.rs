@@ -49,6 +49,10 @@ impl Process {
         Turn
     }
 
+    pub(crate) fn poll_for(&self, _: (usize, usize), _: u64) -> Turn {
+        Turn
+    }
+
     /// The last slot of layouts whose slots have so many bits.
     pub(crate) fn limit(&self, slot_bits: u32) -> &'static AtomicU64 {
         static LIMITS: [AtomicU64; 65] = limits();
@@ -74,6 +78,8 @@ pub(crate) struct Turn;
 
 #[expect(clippy::unused_self, reason = "as where there are threads")]
 impl Turn {
+    pub(crate) const fn wants(&self, _: u64) {}
+
     pub(crate) const fn leads(&self) -> bool {
         true
     }
@@ -86,7 +92,7 @@ impl Turn {
         self
     }
 
-    pub(crate) const fn wait(&self) {}
+    pub(crate) const fn wait(&self, _: Duration) {}
 
     pub(crate) const fn given(&self) -> Option<Taken> {
         None

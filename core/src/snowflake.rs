@@ -29,6 +29,7 @@ mod build;
 #[cfg(feature = "std")]
 mod iter;
 mod local;
+mod polled;
 mod stats;
 mod take;
 mod wait;
@@ -40,6 +41,7 @@ pub use bound::BoundMove;
 #[cfg(feature = "std")]
 pub use iter::Iter;
 pub use local::LocalSnowflake;
+pub use polled::{Polled, Waiting};
 pub use stats::Stats;
 pub use take::Blocked;
 #[cfg(all(feature = "std", not(loom)))]
@@ -132,6 +134,12 @@ impl<C> Snowflake<C> {
     /// With a lease it may change, when the lease was lost: it is the node of the last ID, or of the next one.
     pub fn node(&self) -> u64 {
         self.lease.as_ref().and_then(LeaseUse::node).unwrap_or_else(|| self.node.load(Ordering::Relaxed))
+    }
+
+    /// The longest that a call waits, in ms.
+    #[doc(hidden)]
+    pub const fn max_wait_ms(&self) -> u32 {
+        self.max_wait_ms
     }
 
     /// The clock.

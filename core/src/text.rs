@@ -18,6 +18,8 @@ use crate::word::{OwnedWord, at};
 /// | `base58` | Bitcoin: 1-9A-Za-z without I O l | 1 to 11 digits | the same |
 /// | `base62` | 0-9A-Za-z | always 11 digits: sorts as the IDs do | the same |
 /// | `uuid` | 0-9a-f | a UUID of version 8, always 36 characters: sorts as the IDs do | both cases |
+/// | `bwmarrin-base32` | ybndrfg8ejkmcpqxot1uwisza345h769 | 1 to 13 digits | the same |
+/// | `bwmarrin-base58` | 1-9a-zA-Z without l I O | 1 to 11 digits | the same |
 ///
 /// Reading takes fewer digits too (not in a `uuid`), and leading zeros up to the format's longest text.
 ///
@@ -25,11 +27,16 @@ use crate::word::{OwnedWord, at};
 /// [RFC 9562](https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-8) leaves free, and 0 in the other 58. Reading refuses
 /// every other UUID.
 ///
+/// The last two are what `Base32()` and `Base58()` of the Go package
+/// [`bwmarrin/snowflake`](https://github.com/bwmarrin/snowflake) write. No text says which of two alphabets it is in:
+/// `base58` reads a `bwmarrin-base58` as another ID, without an error.
+///
 /// ```
 /// use polyflake::Format;
 /// assert_eq!(Format::Base32.write(38358284406638839).as_str(), "01226N0640J7Q");
 /// assert_eq!(Format::Base32.read("o1226n0640j7q")?, 38358284406638839);
 /// assert_eq!(Format::Uuid.write(38358284406638839).as_str(), "008846a8-0c40-848f-9c00-000000000000");
+/// assert_eq!(Format::BwmarrinBase58.read("5W3VRzXSrFo")?, 2124685436520722960);
 /// assert!(Format::Hex.read("12g4").unwrap_err().to_string().contains("position 3"));
 /// # Ok::<(), polyflake::Error>(())
 /// ```
@@ -51,12 +58,25 @@ pub enum Format {
     Base62,
     /// A UUID of version 8.
     Uuid,
+    /// Base 32 with the digits of the Go package `bwmarrin/snowflake`.
+    BwmarrinBase32,
+    /// Base 58 with the digits of the Go package `bwmarrin/snowflake`.
+    BwmarrinBase58,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 7] =
-        [Self::Decimal, Self::Hex, Self::Base32, Self::Base36, Self::Base58, Self::Base62, Self::Uuid];
+    pub const ALL: [Self; 9] = [
+        Self::Decimal,
+        Self::Hex,
+        Self::Base32,
+        Self::Base36,
+        Self::Base58,
+        Self::Base62,
+        Self::Uuid,
+        Self::BwmarrinBase32,
+        Self::BwmarrinBase58,
+    ];
 
     /// The format's name, such as `base32`.
     pub const fn name(self) -> &'static str {
@@ -68,6 +88,8 @@ impl Format {
             Self::Base58 => "base58",
             Self::Base62 => "base62",
             Self::Uuid => "uuid",
+            Self::BwmarrinBase32 => "bwmarrin-base32",
+            Self::BwmarrinBase58 => "bwmarrin-base58",
         }
     }
 
@@ -82,6 +104,9 @@ impl Format {
             // https://datatracker.ietf.org/doc/html/draft-msporny-base58-03
             Self::Base58 => "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
             Self::Base62 => "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+            // https://github.com/bwmarrin/snowflake/blob/v0.3.0/snowflake.go
+            Self::BwmarrinBase32 => "ybndrfg8ejkmcpqxot1uwisza345h769",
+            Self::BwmarrinBase58 => "123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ",
         }
     }
 
@@ -90,8 +115,8 @@ impl Format {
         match self {
             Self::Decimal => 20,
             Self::Hex => 16,
-            Self::Base32 | Self::Base36 => 13,
-            Self::Base58 | Self::Base62 => 11,
+            Self::Base32 | Self::Base36 | Self::BwmarrinBase32 => 13,
+            Self::Base58 | Self::Base62 | Self::BwmarrinBase58 => 11,
             Self::Uuid => UUID.len(),
         }
     }
@@ -127,9 +152,9 @@ impl Format {
             Self::Hex => (id / 16, id % 16),
             // A power of two.
             Self::Uuid => (id >> base.trailing_zeros(), id & (base - 1)),
-            Self::Base32 => (id / 32, id % 32),
+            Self::Base32 | Self::BwmarrinBase32 => (id / 32, id % 32),
             Self::Base36 => (id / 36, id % 36),
-            Self::Base58 => (id / 58, id % 58),
+            Self::Base58 | Self::BwmarrinBase58 => (id / 58, id % 58),
             Self::Base62 => (id / 62, id % 62),
         }
     }
@@ -247,7 +272,8 @@ impl FromStr for Format {
         Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             error!(
                 InvalidOption,
-                "format is `%`; it takes decimal, hex, base32, base36, base58, base62 or uuid",
+                "format is `%`; it takes decimal, hex, base32, base36, base58, base62, uuid, bwmarrin-base32 or \
+                 bwmarrin-base58",
                 Bytes(name.as_bytes())
             )
         })
@@ -332,6 +358,37 @@ impl fmt::Debug for Text {
 mod tests {
     use super::*;
     use std::string::ToString;
+
+    #[test]
+    fn texts_of_bwmarrins_snowflake() {
+        // Written by its v0.3.0.
+        for (id, base32, base58) in [
+            (0, "y", "1"),
+            (31, "9", "x"),
+            (32, "by", "y"),
+            (57, "b3", "Z"),
+            (58, "b4", "21"),
+            (175_928_847_299_117_063, "rhegmmyoryy8", "pFLuuKMHer"),
+            (1_541_815_603_606_036_480, "bk3pbd7tbxeyy", "4zzv4rZaYpj"),
+            (2_124_685_436_520_722_960, "b49dgrs9wghoo", "5W3VRzXSrFo"),
+            (9_223_372_036_854_775_807, "8999999999999", "npL6MjP8Qfc"),
+        ] {
+            assert_eq!(Format::BwmarrinBase32.write(id).as_str(), base32);
+            assert_eq!(Format::BwmarrinBase58.write(id).as_str(), base58);
+            assert_eq!(Format::BwmarrinBase32.read(base32), Ok(id));
+            assert_eq!(Format::BwmarrinBase58.read(base58), Ok(id));
+        }
+        // The reason for these formats: another alphabet reads the same text as another ID.
+        assert_eq!(Format::Base58.read("5W3VRzXSrFo"), Ok(1_938_937_832_172_948_902));
+        assert_eq!(Format::Base32.read("b49dgrs9wghoo"), Ok(12_836_860_678_745_113_600));
+    }
+
+    #[test]
+    fn every_formats_name_is_in_the_error_that_lists_them() {
+        let error = "base64".parse::<Format>().unwrap_err().to_string();
+        let (_, listed) = error.split_once("it takes ").unwrap();
+        assert_eq!(listed.replace(" or ", ", "), Format::ALL.map(Format::name).join(", "));
+    }
 
     #[test]
     fn what_is_no_ids_uuid_is_refused_with_the_reason() {

@@ -2,6 +2,45 @@
 
 use core::fmt;
 
+/// A text of somebody else's as it can be shown anywhere: each [hidden](is_hidden) character as its number, such as `\u{1b}`.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a>(pub &'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        display(f, |out| write_shown(out, self.0))
+    }
+}
+
+/// What a terminal or a browser acts on instead of showing it, and what shows nothing: control characters, what turns the
+/// direction of writing around, separators of lines, and what has no width.
+pub const fn is_hidden(character: char) -> bool {
+    matches!(
+        character,
+        '\0'..='\u{1f}'
+            | '\u{7f}'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+fn write_shown(out: &mut Out<'_>, text: &str) {
+    for character in text.chars() {
+        if is_hidden(character) {
+            character.escape_unicode().for_each(|letter| write_character(out, letter));
+        } else {
+            write_character(out, character);
+        }
+    }
+}
+
 /// A piece of text. Where it was longer, it ends in `…` when it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Word<'a> {
@@ -51,7 +90,7 @@ impl<'a> Word<'a> {
         Self { bytes, is_cut }
     }
 
-    /// As text: what is not UTF-8 as U+FFFD, and control characters as their numbers.
+    /// As text: what is not UTF-8 as U+FFFD, and [hidden](is_hidden) characters as their numbers.
     pub(crate) fn write_to(&self, out: &mut Out<'_>) {
         let mut rest = self.bytes;
         while !rest.is_empty() {
@@ -63,13 +102,7 @@ impl<'a> Word<'a> {
                     (text, error.error_len().map_or(rest.len(), |invalid| valid.len() + invalid))
                 }
             };
-            for character in valid.chars() {
-                if character.is_control() {
-                    character.escape_unicode().for_each(|letter| write_character(out, letter));
-                } else {
-                    write_character(out, character);
-                }
-            }
+            write_shown(out, valid);
             let has_invalid = length > valid.len();
             rest = rest.get(length..).unwrap_or_default();
             // A character cut in two at the end is part of what `…` stands for.
@@ -254,6 +287,27 @@ mod tests {
         let mut text = String::new();
         word.write_to(&mut |piece| text.push_str(piece));
         text
+    }
+
+    #[test]
+    fn what_is_hidden_is_shown_as_its_number() {
+        let of = |text: &str| std::format!("{}", Shown(text));
+        for (text, is) in [
+            ("\u{1b}[2J\r\n\t\0", "\\u{1b}[2J\\u{d}\\u{a}\\u{9}\\u{0}"),
+            ("\u{7f}\u{80}\u{9b}\u{9f}\u{ad}", "\\u{7f}\\u{80}\\u{9b}\\u{9f}\\u{ad}"),
+            ("\u{202a}\u{202e}\u{2066}\u{2069}", "\\u{202a}\\u{202e}\\u{2066}\\u{2069}"),
+            ("\u{2028}\u{2029}\u{200b}\u{200f}\u{feff}", "\\u{2028}\\u{2029}\\u{200b}\\u{200f}\\u{feff}"),
+            // What people read stays, accents that are characters of their own included.
+            (
+                "web-1 \"é\" e\u{301} 名 नि نام\u{a0}👍\u{fe0f} \\u{1b}",
+                "web-1 \"é\" e\u{301} 名 नि نام\u{a0}👍\u{fe0f} \\u{1b}",
+            ),
+        ] {
+            assert_eq!(of(text), is);
+            assert_eq!(of(is), is);
+            assert_eq!(shown(Word::whole(text)), is);
+        }
+        assert!((0..=0x10_ffff).filter_map(char::from_u32).all(|c| is_hidden(c) || !c.is_control()));
     }
 
     #[test]

@@ -6,10 +6,11 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use common::{code, in_child, in_child_of};
-use polyflake::{Clock, ClockError, ErrorCode, Snowflake};
+use polyflake::{Clock, ClockError, Error, ErrorCode, Snowflake, Wait};
 
 const FORKED: u8 = ErrorCode::Forked as u8;
 
@@ -244,4 +245,90 @@ fn programs_that_take_one_id_a_run_spread() {
     let residues: HashSet<u64> = sequences.collect();
     // Of 16 residues, 64 that are drawn at random miss at most four, but in one run of a million.
     assert!(residues.len() >= 12, "{residues:?}");
+}
+
+/// The clock of a call that waits while its process forks.
+static NOW: AtomicI64 = AtomicI64::new(1_800_000_000_000);
+
+/// A wait that forks, as a signal's handler may, once another call leads.
+struct ForksWaiting {
+    since: Instant,
+    follows: bool,
+    child: Option<libc::pid_t>,
+}
+
+enum Ended {
+    /// No other call leads yet.
+    Leads,
+    Parent,
+    Failed,
+}
+
+impl From<Error> for Ended {
+    fn from(_: Error) -> Self {
+        Self::Failed
+    }
+}
+
+impl Wait for ForksWaiting {
+    type Error = Ended;
+
+    fn elapsed(&mut self) -> Duration {
+        self.since.elapsed()
+    }
+
+    fn pause(&mut self, _: Duration) -> Result<(), Ended> {
+        match self.child {
+            Some(0) => return Ok(()),
+            None if self.follows => {}
+            _ => return Err(Ended::Leads),
+        }
+        // SAFETY: as in `in_child`.
+        let child = unsafe { libc::fork() };
+        self.child = Some(child);
+        if child != 0 {
+            return Err(Ended::Parent);
+        }
+        // In the child's own memory.
+        NOW.fetch_add(1000, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn block_on(&mut self, work: &mut (dyn FnMut() + Send)) {
+        self.follows = true;
+        work();
+    }
+}
+
+#[test]
+fn a_child_of_a_waiting_call_does_not_wait_in_its_parents_queue() {
+    let folder = std::env::temp_dir().join(format!("polyflake-fork-waiting-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let layout = "timestamp:35|worker:10|sequence:1@0/1s";
+    let options = Snowflake::builder().layout(layout).node(9).state(folder.join("state")).max_wait_ms(5000);
+    let ids = options.build_with_clock(|| Ok(NOW.load(Ordering::Relaxed))).unwrap();
+    NOW.fetch_add(10_000, Ordering::Relaxed);
+    while ids.try_next_id().is_ok() {}
+    std::thread::scope(|scope| {
+        // It leads, and its thread is not in the child.
+        let leader = scope.spawn(|| while ids.next_id().is_err() {});
+        loop {
+            let mut wait = ForksWaiting { since: Instant::now(), follows: false, child: None };
+            let ended = ids.next_id_with(&mut wait);
+            if wait.child == Some(0) {
+                // SAFETY: it does not return.
+                unsafe { libc::_exit(i32::from(ended.is_err())) }
+            }
+            let Some(child) = wait.child else { continue };
+            assert!(matches!(ended, Err(Ended::Parent)));
+            let mut status = 0;
+            NOW.fetch_add(1000, Ordering::Relaxed);
+            leader.join().unwrap();
+            // SAFETY: the child is ours.
+            unsafe { assert_eq!(libc::waitpid(child, &raw mut status, 0), child) };
+            assert_eq!(status, 0, "the child waited for a leader that it does not have");
+            return;
+        }
+    });
+    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -346,3 +346,80 @@ fn a_lock_of_the_callers_is_not_enough() {
     test.hold(1);
     let _ = test.ids().poll_next_id_under_lock();
 }
+
+/// Nodes change while event loops' calls wait, are served by threads, dropped, and asked again.
+#[test]
+fn nodes_change_under_polled_calls_and_nothing_repeats() {
+    use polyflake::{Polled, Waiting};
+    let layout = "timestamp:41|worker:10|sequence:2@1500000000014/1ms";
+    let options = Snowflake::builder().layout(layout).lease("redis://host/0").max_wait_ms(60_000);
+    let keeper = Keeper::default();
+    let lease = options.new_lease(Box::new(keeper)).unwrap();
+    let ids = options.build_on_lease(lease, StdTime, |clock: BuiltinClock| clock).unwrap();
+    let now = || {
+        u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+            - 1_500_000_000_014
+    };
+    let done = AtomicU64::new(0);
+    let mut terms = Vec::new();
+    let all: Vec<Vec<u64>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..5)
+            .map(|n| {
+                let (ids, done) = (&ids, &done);
+                scope.spawn(move || {
+                    let mut all = Vec::new();
+                    let mut calls: Vec<_> = (0..10).map(|_| Waiting::default()).collect();
+                    let mut round = 0_u64;
+                    while done.load(Ordering::SeqCst) == 0 {
+                        if n > 1 {
+                            all.push(ids.next_id().unwrap());
+                            continue;
+                        }
+                        for waiting in &mut calls {
+                            round = round
+                                .wrapping_mul(6_364_136_223_846_793_005)
+                                .wrapping_add(1_442_695_040_888_963_407);
+                            if (round >> 33) % 10 == 0 {
+                                *waiting = Waiting::default();
+                            }
+                            let mut some = [0; 3];
+                            let n = 1 + (round >> 40) as usize % 3;
+                            if let Ok(Polled::Filled(n)) =
+                                ids.poll_waiting(waiting, &mut some[..n], Some(Duration::from_millis(1)))
+                            {
+                                all.extend(&some[..n]);
+                            }
+                        }
+                        thread::sleep(Duration::from_micros(300));
+                    }
+                    all
+                })
+            })
+            .collect();
+        for round in 0..400_u64 {
+            let first = now().max(terms.last().map_or(0, |(_, _, end): &(u64, u64, u64)| *end));
+            assert!(lease.hold(round % 8, first, first + 10_000));
+            thread::sleep(Duration::from_micros(round * 17 % 3000));
+            if round % 3 == 0 {
+                lease.shorten(now() + 1);
+                thread::sleep(Duration::from_micros(round * 13 % 3000));
+            }
+            terms.push((round % 8, first, lease.end().max(first)));
+        }
+        let first = now().max(terms.last().unwrap().2);
+        assert!(lease.hold(9, first, first + 3_600_000));
+        terms.push((9, first, u64::MAX));
+        done.store(1, Ordering::SeqCst);
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut seen = HashSet::new();
+    for id in all.iter().flatten() {
+        assert!(seen.insert(*id), "{id} twice");
+        let id = ids.decode(*id).unwrap();
+        assert!(
+            terms.iter().any(|(node, first, end)| id.node() == *node && (*first..*end).contains(&id.ticks())),
+            "{id:?} is of no term"
+        );
+    }
+    println!("{} IDs in {} terms", seen.len(), terms.len());
+}

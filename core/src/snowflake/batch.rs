@@ -80,7 +80,7 @@ impl<C: Clock> Snowflake<C> {
 impl<C> Snowflake<C> {
     /// Writes the IDs of a run, which has no more of them than `ids` has room for. Where the lease has brought another node,
     /// the batch begins again: it has IDs of one.
-    fn write(&self, taken: Taken, ids: &mut [u64], part: &mut Part) {
+    pub(super) fn write(&self, taken: Taken, ids: &mut [u64], part: &mut Part) {
         // Without `std` there are no leases.
         if cfg!(feature = "std") && taken.placed_node != part.placed_node {
             *part = Part { filled: 0, placed_node: taken.placed_node };

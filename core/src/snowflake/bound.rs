@@ -10,9 +10,14 @@ impl<C> Snowflake<C> {
     pub(super) fn bound_move_of(&self, run: Run, now_ms: i64) -> Option<BoundMove> {
         self.state_file.map(|file| BoundMove { file, rule: self.rule, to: run.last, now_ms })
     }
+
+    /// Whether the bound on disk is past a run.
+    pub(super) fn is_on_disk(&self, run: Run) -> bool {
+        self.state_file.is_some_and(|file| file.is_on_disk(run.last))
+    }
 }
 
-/// From [`Snowflake::bound_move`].
+/// The disk write that a call which stopped at a state file's bound waits for, from [`Polled`](crate::Polled).
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct BoundMove {

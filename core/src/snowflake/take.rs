@@ -189,32 +189,35 @@ impl<C: Clock> Snowflake<C> {
         Ok(Run { last: run.last.min(limit), ..run })
     }
 
-    /// Continues after a `take` that stopped at the state file's bound, by moving the bound on disk.
+    /// Continues after a `take` that stopped at the state file's bound, by moving the bound on disk, once.
     pub(super) fn past_bound(
         &self,
         wanted: u64,
         stopped: Stopped,
-        mut on_disk: impl FnMut(BoundMove) -> Result<(), StateFault>,
+        on_disk: impl FnOnce(BoundMove) -> Result<(), StateFault>,
     ) -> Result<Taken, Stopped> {
-        let mut stopped = stopped;
-        while let Stopped::AtBound { last, run, now_ms } = stopped {
-            if let Some(bound_move) = self.bound_move_of(run, now_ms) {
-                on_disk(bound_move).map_err(Stopped::State)?;
-            }
-            if let Some(over) = self.over() {
-                return Err(over);
-            }
-            // This very run, so that it succeeds even if the clock has passed the new bound meanwhile.
-            if self.cursor().advance(last, run.last) {
-                self.has_taken();
-                return Ok(Taken { run, placed_node: self.placed_node() });
-            }
-            match self.take(wanted, self.clock.unix_ms()) {
-                Ok(taken) => return Ok(taken),
-                Err(again) => stopped = again,
-            }
+        let Stopped::AtBound { last, run, now_ms } = stopped else { return Err(stopped) };
+        if let Some(bound_move) = self.bound_move_of(run, now_ms) {
+            on_disk(bound_move).map_err(Stopped::State)?;
         }
-        Err(stopped)
+        self.take_stopped(wanted, last, run)
+    }
+
+    /// Takes a run that had stopped at the state file's bound, which has moved on since.
+    pub(super) fn take_stopped(&self, wanted: u64, last: u64, run: Run) -> Result<Taken, Stopped> {
+        if let Some(over) = self.over() {
+            return Err(over);
+        }
+        // While the disk was at it, the clock may have been set back, and another file have begun below this run.
+        if let Some(file) = self.state_file {
+            file.still_in_place().map_err(Stopped::State)?;
+        }
+        // This very run, so that it succeeds even if the clock has passed the new bound meanwhile.
+        if self.cursor().advance(last, run.last) {
+            self.has_taken();
+            return Ok(Taken { run, placed_node: self.placed_node() });
+        }
+        self.take(wanted, self.clock.unix_ms())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Calls that find no slot: waiting for the clock, in a thread or in an event loop.
+//! Calls that find no slot and wait for the clock, in a thread.
 
 use core::time::Duration;
 
@@ -47,40 +47,55 @@ impl<C: Clock> Snowflake<C> {
         stopped: Stopped,
         wait: &mut W,
     ) -> Result<Taken, W::Error> {
+        let since = wait.elapsed();
         let mut stopped = match self.past_bound(wanted, stopped, |bound_move| bound_move.run_in(wait)) {
             Ok(taken) => return Ok(taken),
             Err(stopped) => stopped,
         };
         // Before it joins the others, which takes a lock and memory: an error needs neither, and in a child made by a bare
         // `clone` the heap may be locked for ever.
-        let mut pause = self.pause_after_stop(stopped, None)?;
+        let mut pause = self.pause_after(stopped, None)?;
+        // The disk's time too, where another call was faster.
+        let mut so_far = wait.elapsed().saturating_sub(since);
+        if self.wait_left(so_far).is_zero() {
+            return Err(self.error_of(stopped).into());
+        }
         let turn = Process::current().wait_for(self.waits_for(), wanted);
-        let since = wait.elapsed();
         loop {
             if turn.leads() {
                 wait.pause(pause.min(Turn::longest_pause()))?;
             } else {
-                let place = turn.place();
-                wait.block_on(&mut || place.wait());
+                let (place, left) = (turn.place(), self.wait_left(so_far));
+                wait.block_on(&mut || place.wait(left));
                 // What may interrupt it.
                 wait.pause(Duration::ZERO)?;
             }
             // Before the clock is read once more: a thread that loses the processor after that has not yet seen what the
             // time brought.
-            let so_far = wait.elapsed().saturating_sub(since);
+            so_far = wait.elapsed().saturating_sub(since);
             if let Some(taken) = turn.given() {
                 return Ok(taken);
             }
             let taken = match self.over() {
                 Some(over) => Err(over),
-                None if turn.leads() => self.take_for_all(wanted, &turn, wait),
+                None if turn.leads() => {
+                    let others = turn.others();
+                    let wanted = wanted.saturating_add(others.wanted());
+                    let taken = self.take(wanted, self.clock.unix_ms()).or_else(|stopped| {
+                        self.past_bound(wanted, stopped, |bound_move| bound_move.run_in(wait))
+                    });
+                    taken.map(|taken| others.share(taken))
+                }
                 None => Err(stopped),
             };
             match taken {
                 Ok(taken) => return Ok(taken),
                 Err(again) => stopped = again,
             }
-            pause = match self.pause_after_stop(stopped, Some(so_far)) {
+            if matches!(stopped, Stopped::AtBound { .. }) {
+                so_far = wait.elapsed().saturating_sub(since);
+            }
+            pause = match self.pause_after(stopped, Some(so_far)) {
                 Ok(pause) => pause,
                 // It may have been given some since it last looked.
                 Err(error) => return turn.given().ok_or(error.into()),
@@ -88,57 +103,18 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// Takes slots for a call that leads, and for those that wait for it.
-    fn take_for_all(&self, wanted: u64, turn: &Turn, wait: &mut impl Wait) -> Result<Taken, Stopped> {
-        let others = turn.others();
-        let wanted = wanted.saturating_add(others.wanted());
-        let taken = self.take(wanted, self.clock.unix_ms());
-        let taken =
-            taken.or_else(|stopped| self.past_bound(wanted, stopped, |bound_move| bound_move.run_in(wait)));
-        taken.map(|taken| others.share(taken))
-    }
-
     /// What a call waits for: the cursor, by the system's clock or by another.
-    fn waits_for(&self) -> (usize, usize) {
+    pub(super) fn waits_for(&self) -> (usize, usize) {
         let clock = if self.clock.is_of_the_system() { 0 } else { core::ptr::from_ref(self).addr() };
         (core::ptr::from_ref(self.cursor()).addr(), clock)
     }
 
-    /// How long a blocked call should pause before it polls again. For callers that wait without blocking (an event
-    /// loop). `waited` is the real time since the call last took a slot, or `None` if it has not paused since.
-    ///
-    /// # Errors
-    ///
-    /// Those of `next_id`, if waiting does not help or `max_wait_ms` is over.
-    ///
-    /// ```
-    /// use polyflake::Snowflake;
-    /// let ids = Snowflake::builder().node(7).build()?;
-    /// let mut waiting = None;
-    /// let id = loop {
-    ///     match ids.poll_next_id() {
-    ///         Ok(id) => break id,
-    ///         Err(blocked) => {
-    ///             let since = waiting.map(|since: std::time::Instant| since.elapsed());
-    ///             let pause = ids.pause_after(&blocked, since)?;
-    ///             waiting.get_or_insert_with(std::time::Instant::now);
-    ///             std::thread::sleep(pause); // or the event loop's own timer
-    ///         }
-    ///     }
-    /// };
-    /// # Ok::<(), polyflake::Error>(())
-    /// ```
-    #[doc(hidden)]
-    pub fn pause_after(&self, blocked: &Blocked, waited: Option<Duration>) -> Result<Duration, Error> {
-        self.pause_after_stop(blocked.stopped, waited)
-    }
-
-    fn pause_after_stop(&self, stopped: Stopped, waited: Option<Duration>) -> Result<Duration, Error> {
+    /// How long a blocked call should pause before it looks again. `waited` is the real time since it last took a slot, or
+    /// `None` if it has not paused since.
+    pub(super) fn pause_after(&self, stopped: Stopped, waited: Option<Duration>) -> Result<Duration, Error> {
         let pause = match stopped {
-            Stopped::AtBound { run, now_ms, .. } => {
-                self.bound_move_of(run, now_ms).map_or(Ok(()), BoundMove::run)?;
-                return Ok(Duration::ZERO);
-            }
+            // Others were faster while the disk was at it, and have used up what that brought.
+            Stopped::AtBound { .. } => Duration::ZERO,
             Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } => {
                 let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
                 self.clock.until(now_ms, retry_at_ms)
@@ -153,19 +129,42 @@ impl<C: Clock> Snowflake<C> {
         if waited.is_none() {
             self.count_wait();
         }
-        let longest = Duration::from_millis(self.max_wait_ms.into());
-        let left = longest.saturating_sub(waited.unwrap_or_default());
+        let left = self.wait_left(waited.unwrap_or_default());
         if left.is_zero() {
             return Err(self.error_of(stopped));
         }
         Ok(pause.min(left))
     }
 
-    /// The disk write that a call which stopped at a state file's bound waits for, to be done on another thread; then the
-    /// call polls again. [`pause_after`](Self::pause_after) would do it on this one.
-    #[doc(hidden)]
-    pub fn bound_move(&self, blocked: &Blocked) -> Option<BoundMove> {
-        let Stopped::AtBound { run, now_ms, .. } = blocked.stopped else { return None };
-        self.bound_move_of(run, now_ms)
+    /// How long a call may still wait that has waited for so long.
+    fn wait_left(&self, waited: Duration) -> Duration {
+        Duration::from_millis(self.max_wait_ms.into()).saturating_sub(waited)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::ErrorCode;
+    use crate::system::{LONGEST_WAIT, ThreadWait};
+
+    #[test]
+    fn a_call_that_does_not_lead_waits_no_longer_than_it_may() {
+        let options =
+            Snowflake::builder().layout("timestamp:41|node:4|sequence:1@0/1s").node(1).max_wait_ms(5);
+        let ids = options.build_with_clock(|| Ok(1_700_000_000_000)).unwrap();
+        let _leader = Process::current().wait_for(ids.waits_for(), 1);
+        let follower = || {
+            let error = loop {
+                // Two in a tick, and the clock stands still.
+                if let Err(error) = ids.next_id_with(&mut ThreadWait::new()) {
+                    break error;
+                }
+            };
+            (error.code(), LONGEST_WAIT.get())
+        };
+        let (code, longest) = std::thread::scope(|scope| scope.spawn(follower).join().unwrap());
+        assert_eq!(code, ErrorCode::SequenceExhausted);
+        assert!(!longest.is_zero() && longest <= Duration::from_millis(5), "{longest:?}");
     }
 }

@@ -154,6 +154,8 @@ mod tests {
     use core::sync::atomic::AtomicU32;
     #[cfg(not(miri))]
     use proptest::prelude::*;
+    #[cfg(not(miri))]
+    use std::vec;
 
     /// A machine whose time, wall clock and counter are moved by hand.
     #[derive(Debug, Default)]
@@ -382,6 +384,50 @@ mod tests {
                 }
             }
             prop_assert_eq!(machine.wall_ms_uncached(), machine.wall_ns.get().div_euclid(NS_PER_MS));
+        }
+
+        /// A process that is moved to another machine: the counter has any value and any rate there, and may stand still.
+        /// Nothing repeats and IDs go up. From the first call on, their time is one that the wall clock had since the call
+        /// before the counter's last 500,000 counts (a window): 1 ms at 500 MHz, 21 ms at 24 MHz, for ever where it stands.
+        #[test]
+        fn a_move_to_another_machine_repeats_nothing(
+            moves in prop::collection::vec(
+                (0..6000_u64, prop_oneof![jump_back(), any::<u64>(), Just(0)], -20 * NS_PER_MS..3600 * 1000 * NS_PER_MS,
+                    prop::collection::vec(0..2 * NS_PER_MS, 1..20)),
+                1..10,
+            ),
+        ) {
+            let machine = &Machine::at(5_000_000);
+            let ids = machine.ids(60_000);
+            let mut last = 0;
+            for (mhz, jump, step_ns, times) in moves {
+                machine.advance_counter(jump);
+                machine.advance_wall(step_ns);
+                // Without a call here, the counter may run into the old window later.
+                machine.wall_ms();
+                // From here on: the counts, and the wall clock's ms.
+                let mut past = vec![];
+                let mut counts = 0;
+                let first_ms = machine.wall_ms();
+                for ns in times {
+                    past.push((counts, machine.wall_ns.get().div_euclid(NS_PER_MS)));
+                    machine.advance_wall(ns);
+                    machine.advance_counter(ns.unsigned_abs() * mhz / 1000);
+                    counts += ns.unsigned_abs() * mhz / 1000;
+                    let wall_ms = machine.wall_ns.get().div_euclid(NS_PER_MS);
+                    let given_ms = machine.wall_ms();
+                    let mut recent = past.iter().filter(|(at, _)| counts - at < 500_000);
+                    prop_assert!(
+                        given_ms == wall_ms
+                            || recent.any(|(_, ms)| *ms == given_ms)
+                            || counts < 500_000 && given_ms == first_ms
+                    );
+                    if let Ok(id) = ids.try_next_id() {
+                        prop_assert!(id > last, "{} after {}", id, last);
+                        last = id;
+                    }
+                }
+            }
         }
     }
 }

@@ -1,11 +1,15 @@
 //! The processor's counter of time, where the processor promises that it counts at one rate.
 
+use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+
+use super::monotonic::monotonic_ns;
+
 /// What counts time, at a rate that no change of frequency and no state of sleep alters.
 pub(super) trait Counter {
     /// The counts so far. The processor may read it a little early: before a load that comes first in the program.
     fn now(&self) -> u64;
 
-    /// At most as many counts as go by in `ns`, which is at most a million; 0 where nothing is promised, and the counter
+    /// At most as many counts as go by in `ns`; 0 where nothing is promised, and the counter
     /// may not even be there to be read.
     fn least_in(&self, ns: u64) -> u64;
 }
@@ -14,6 +18,9 @@ pub(super) trait Counter {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Processor;
 
+/// Of this processor's counter.
+static RATE: Rate = Rate::new();
+
 impl Counter for Processor {
     #[inline(always)]
     fn now(&self) -> u64 {
@@ -21,7 +28,90 @@ impl Counter for Processor {
     }
 
     fn least_in(&self, ns: u64) -> u64 {
-        processor::least_in(ns)
+        // Where nothing is promised, there may be no counter to measure.
+        let least = processor::least_in(ns);
+        if least > 0 && RATE.is_as_told(processor::count, processor::least_in, monotonic_ns) {
+            least
+        } else {
+            0
+        }
+    }
+}
+
+/// In a child just forked.
+pub(super) fn after_fork() {
+    RATE.after_fork();
+}
+
+/// Whether the counter is as fast as the processor tells, compared once with the system's monotonic clock: an emulator may
+/// pass on a promise that its counter does not keep.
+#[derive(Debug)]
+struct Rate {
+    state: AtomicU8,
+    /// How often the counter was too slow. A thread that loses the processor between two readings makes it look so.
+    tries: AtomicU8,
+    /// Readings that the next are compared with, once `state` is `STARTED`.
+    start_ns: AtomicI64,
+    start: AtomicU64,
+}
+
+const UNSEEN: u8 = 0;
+const STARTING: u8 = 1;
+const STARTED: u8 = 2;
+const AS_TOLD: u8 = 3;
+const SLOWER: u8 = 4;
+
+impl Rate {
+    /// For how long it is measured, at least: against the time that readings take.
+    const MEASURED_NS: u64 = 1_000_000;
+    const TRIES: u8 = 16;
+
+    const fn new() -> Self {
+        let [state, tries] = [const { AtomicU8::new(UNSEEN) }; 2];
+        Self { state, tries, start_ns: AtomicI64::new(0), start: AtomicU64::new(0) }
+    }
+
+    /// Whether the counter was seen to count at least as much as `least_in` says. `false` until it was.
+    fn is_as_told(
+        &self,
+        count: impl Fn() -> u64,
+        least_in: impl Fn(u64) -> u64,
+        monotonic_ns: impl Fn() -> i64,
+    ) -> bool {
+        let is_next =
+            |from, to| self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        match self.state.load(Ordering::Acquire) {
+            AS_TOLD => return true,
+            STARTED => {
+                // The counts are read between the two readings of the clock, and loaded after it, for another thread may
+                // begin again: what is counted is never too much.
+                let start_ns = self.start_ns.load(Ordering::Acquire);
+                let start = self.start.load(Ordering::Acquire);
+                let counted = count().checked_sub(start);
+                let ns = monotonic_ns().abs_diff(start_ns);
+                if ns < Self::MEASURED_NS {
+                    return false;
+                }
+                if counted.is_some_and(|counted| counted >= least_in(ns)) {
+                    return is_next(STARTED, AS_TOLD);
+                }
+                let tries = self.tries.fetch_add(1, Ordering::AcqRel);
+                is_next(STARTED, if tries < Self::TRIES { UNSEEN } else { SLOWER });
+            }
+            UNSEEN if is_next(UNSEEN, STARTING) => {
+                let start_ns = monotonic_ns();
+                self.start.store(count(), Ordering::Release);
+                self.start_ns.store(start_ns, Ordering::Release);
+                self.state.store(STARTED, Ordering::Release);
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// The thread that was at it is not in the child.
+    fn after_fork(&self) {
+        let _ = self.state.compare_exchange(STARTING, UNSEEN, Ordering::AcqRel, Ordering::Acquire);
     }
 }
 
@@ -90,7 +180,7 @@ mod processor {
         counts
     }
 
-    /// By the rate that the firmware tells, less a 512th: crystals are off by 100 ppm, and clocks slewed by 500.
+    /// By the rate that the firmware tells.
     pub(super) fn least_in(ns: u64) -> u64 {
         let hertz: u64;
         // SAFETY: as above.
@@ -99,9 +189,20 @@ mod processor {
             asm!("mrs {}, cntfrq_el0", out(reg) hertz, options(nomem, nostack, preserves_flags));
         }
         // The rate has 32 bits.
-        let counts = ns * (hertz & u64::from(u32::MAX)) / 1_000_000_000;
-        counts - counts.div_ceil(512)
+        super::least_at(hertz & u64::from(u32::MAX), ns)
     }
+}
+
+/// How many counts go by at least in so many ns of the wall clock, which may be slewed to run faster than the counter tells:
+/// by 8.3 % by chrony, unless it is told otherwise (`maxslewrate` of chrony.conf), by 10 % at most on Linux (`tick` of
+/// adjtimex(2)), and a crystal is off by 100 ppm. An eighth covers them together.
+#[cfg_attr(
+    not(any(all(test, not(loom)), target_arch = "aarch64")),
+    expect(dead_code, reason = "others do not tell their rate")
+)]
+fn least_at(hertz: u64, ns: u64) -> u64 {
+    let counts = u128::from(ns) * u128::from(hertz) / 1_000_000_000;
+    u64::try_from(counts - counts.div_ceil(8)).unwrap_or(u64::MAX)
 }
 
 #[cfg(any(
@@ -124,14 +225,100 @@ mod processor {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64", target_os = "linux", not(miri)))]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use core::cell::Cell;
 
     #[test]
+    fn a_clock_that_is_slewed_as_fast_as_any_does_not_outrun_its_counter() {
+        // A 62.5 MHz counter of a Graviton, 1 GHz ones of newer Arm cores, and 24 MHz of Apple's.
+        for hertz in [24_000_000, 62_500_000, 1_000_000_000] {
+            for ns in [1, 999, 1_000_000, 500_000_000] {
+                // While the wall clock goes on by `ns`, running 10 % and 600 ppm too fast.
+                let counted = u128::from(ns) * u128::from(hertz) / 1_100_600_000;
+                assert!(u128::from(least_at(hertz, ns)) <= counted, "{ns} ns at {hertz} Hz");
+            }
+        }
+        assert_eq!(least_at(1_000_000_000, 1_000_000), 875_000);
+    }
+
+    /// A counter and a clock, moved by hand.
+    #[derive(Default)]
+    struct Machine {
+        counts: Cell<u64>,
+        ns: Cell<i64>,
+        /// By how much the clock goes on when it is read: its thread has lost the processor.
+        pause_ns: Cell<i64>,
+    }
+
+    impl Machine {
+        fn advance(&self, ns: i64, mhz: u64) {
+            self.ns.set(self.ns.get() + ns);
+            self.counts.set(self.counts.get() + ns.unsigned_abs() * mhz / 1000);
+        }
+
+        fn look(&self, rate: &Rate) -> bool {
+            let monotonic_ns = || {
+                self.ns.set(self.ns.get() + self.pause_ns.take());
+                self.ns.get()
+            };
+            rate.is_as_told(|| self.counts.get(), |ns| ns / 2, monotonic_ns)
+        }
+    }
+
+    #[test]
+    fn a_counter_is_used_once_it_was_seen_to_be_as_fast_as_told() {
+        let (machine, rate) = (Machine { ns: Cell::new(-5), ..Machine::default() }, Rate::new());
+        assert!(!machine.look(&rate));
+        machine.advance(999_999, 3000);
+        assert!(!machine.look(&rate));
+        // A pause of the thread makes it look slow, once.
+        machine.advance(1, 3000);
+        machine.pause_ns.set(100_000_000);
+        assert!(!machine.look(&rate) && !machine.look(&rate));
+        machine.advance(1_000_000, 600);
+        assert!(machine.look(&rate));
+        // For good.
+        machine.advance(1_000_000_000, 1);
+        assert!(machine.look(&rate));
+    }
+
+    #[test]
+    fn a_counter_that_is_slower_than_told_or_jumps_back_is_never_used() {
+        for mhz in [0, 1, 25, 499] {
+            let (machine, rate) = (Machine::default(), Rate::new());
+            for _ in 0..1000 {
+                assert!(!machine.look(&rate), "{mhz} MHz");
+                machine.advance(300_000, mhz);
+            }
+            assert_eq!(rate.state.load(Ordering::Relaxed), SLOWER);
+        }
+        let (machine, rate) =
+            (Machine { counts: Cell::new(u64::MAX / 2), ..Machine::default() }, Rate::new());
+        for _ in 0..1000 {
+            assert!(!machine.look(&rate));
+            machine.ns.set(machine.ns.get() + 2_000_000);
+            machine.counts.set(machine.counts.get() - 1);
+        }
+    }
+
+    #[test]
+    fn a_child_forked_amid_the_first_reading_begins_again() {
+        let (machine, rate) = (Machine::default(), Rate::new());
+        rate.state.store(STARTING, Ordering::Relaxed);
+        assert!(!machine.look(&rate) && !machine.look(&rate));
+        rate.after_fork();
+        assert!(!machine.look(&rate));
+        machine.advance(1_000_000, 1000);
+        assert!(machine.look(&rate));
+    }
+
+    #[test]
+    #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
     fn the_promise_is_the_processors() {
         let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap();
         let promised = flags.split_whitespace().any(|flag| flag == "nonstop_tsc");
-        assert_eq!(Processor.least_in(1_000_000), if promised { 500_000 } else { 0 });
+        assert_eq!(processor::least_in(1_000_000), if promised { 500_000 } else { 0 });
     }
 }

@@ -2,8 +2,14 @@
 //! the stand-in without `std`.
 
 mod cached_clock;
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
+mod copies;
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(miri))))]
+#[path = "no_copies.rs"]
+mod copies;
 mod counter;
 pub(crate) mod host;
+mod monotonic;
 mod process;
 mod queue;
 #[cfg(all(unix, target_has_atomic = "64"))]
@@ -14,7 +20,10 @@ mod state_file;
 mod thread_wait;
 mod time;
 
+pub use copies::copies_warning;
 pub(crate) use process::Process;
+#[cfg(all(test, not(loom)))]
+pub(crate) use queue::LONGEST_WAIT;
 pub(crate) use queue::Turn;
 pub(crate) use state_file::{StateFault, StateFile};
 pub use state_file::{reset_state, reset_state_with_clock};

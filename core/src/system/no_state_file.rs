@@ -29,6 +29,10 @@ impl StateFile {
         match *self {}
     }
 
+    pub(crate) fn is_on_disk(&self, _: u64) -> bool {
+        match *self {}
+    }
+
     pub(crate) fn move_bound(&self, _: &Rule, _: u64, _: i64) -> Result<(), StateFault> {
         match *self {}
     }

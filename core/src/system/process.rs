@@ -44,6 +44,11 @@ impl Limits {
         Self { words: [const { AtomicU64::new(0) }; Self::LEN], more: AtomicPtr::new(ptr::null_mut()) }
     }
 
+    fn by_bits(&self, slot_bits: u32) -> &AtomicU64 {
+        let [first, ..] = &self.words;
+        self.words.get(slot_bits.min(64) as usize).unwrap_or(first)
+    }
+
     fn more(&self) -> Option<&'static Self> {
         // SAFETY: only what lives as long as the process is ever stored there.
         #[allow(unsafe_code)]
@@ -73,7 +78,8 @@ impl Process {
             }
             let (limits, is_wiped) = limits(is_child);
             let handed_out = Mutex::new(Limits::BY_BITS);
-            let made = Self { limits, is_wiped, handed_out, queue: Queue::default() };
+            let queue = Queue::new(limits.by_bits(64));
+            let made = Self { limits, is_wiped, handed_out, queue };
             let made = Box::into_raw(Box::new(made));
             match CURRENT.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => newest = made,
@@ -97,12 +103,15 @@ impl Process {
         Turn::join(&self.queue, key, wanted)
     }
 
+    /// The same for a call that has no thread to wait in, and is polled.
+    pub(crate) fn poll_for(&'static self, key: (usize, usize), wanted: u64) -> Turn {
+        Turn::join_polled(&self.queue, key, wanted)
+    }
+
     /// The limit of what only this process issues, of layouts whose slots have so many bits: their last slot, and none in
     /// its children.
     pub(crate) fn limit(&self, slot_bits: u32) -> &'static AtomicU64 {
-        let bits = slot_bits.min(64) as usize;
-        let [first, ..] = &self.limits.words;
-        self.limits.words.get(bits).unwrap_or(first)
+        self.limits.by_bits(slot_bits)
     }
 
     /// A word of a leased node: 0 until its limit is stored there, and 0 in every child. `None` if there is no memory.
@@ -128,6 +137,7 @@ impl Process {
 /// In a child, before it starts threads: no other thread is reading the clock.
 fn after_fork() {
     super::time::KEPT.after_fork();
+    super::counter::after_fork();
 }
 
 /// Words that hold the last slots, and 0 in every child; and whether the kernel sees to that.

@@ -5,7 +5,6 @@
 //! that moment and can use up the rest of the tick, so the next to lead is the thread that led longest ago.
 
 use core::cell::Cell;
-use core::marker::PhantomData;
 use core::time::Duration;
 #[cfg(loom)]
 use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -22,8 +21,10 @@ use crate::rule::{Run, Taken};
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// All calls of a process that wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
+    /// 0 in a child of the process.
+    alive: &'static AtomicU64,
     places: Mutex<BTreeMap<Order, Arc<Place>>>,
 }
 
@@ -32,6 +33,8 @@ pub(super) struct Queue {
 struct Order {
     /// What they wait for. Others do not matter to each other.
     key: Key,
+    /// Whether it is polled: then every thread leads before it.
+    is_polled: bool,
     /// When the thread led last; 0 for never.
     led: u64,
     /// When the call came.
@@ -50,11 +53,17 @@ std::thread_local! {
     static WAITING: Cell<u32> = const { Cell::new(0) };
 }
 
+#[cfg(all(test, not(loom)))]
+std::thread_local! {
+    /// The longest time for which a call of this thread has waited for a leader, for a test.
+    pub(crate) static LONGEST_WAIT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
 /// A waiting call.
 #[derive(Debug)]
 pub(crate) struct Place {
     order: Order,
-    wanted: u64,
+    wanted: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -65,21 +74,42 @@ enum State {
     /// The one that led has left, and this one is the next.
     ToLead,
     Given(Taken),
+    /// By a polled call, which leads no thread: then this one counts as if it had led.
+    GivenByPolled(Taken),
     Left,
 }
 
+impl Order {
+    /// Before all that wait for a `key`.
+    const fn before(key: Key) -> Self {
+        Self { key, is_polled: false, led: 0, came: 0 }
+    }
+}
+
 impl Queue {
+    pub(super) fn new(alive: &'static AtomicU64) -> Self {
+        Self { alive, places: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Whether this is the process whose calls these are.
+    fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Acquire) != 0
+    }
+
     fn places(&self) -> MutexGuard<'_, BTreeMap<Order, Arc<Place>>> {
         lock(&self.places)
     }
 }
 
 impl Place {
-    /// Waits until there are slots for this call, until it leads, or for a while.
-    pub(crate) fn wait(&self) {
+    /// Waits until there are slots for this call, until it leads, or for a while: `longest` at most.
+    pub(crate) fn wait(&self, longest: Duration) {
+        let longest = longest.min(LOOK_EVERY);
+        #[cfg(all(test, not(loom)))]
+        LONGEST_WAIT.set(LONGEST_WAIT.get().max(longest));
         let mut state = self.state();
         if *state == State::Waiting {
-            let waited = self.changed.wait_timeout(state, LOOK_EVERY);
+            let waited = self.changed.wait_timeout(state, longest);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         if *state == State::ToLead {
@@ -90,6 +120,10 @@ impl Place {
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
+
+    fn wanted(&self) -> u64 {
+        self.wanted.load(Ordering::Relaxed)
+    }
 }
 
 /// No invariant is open when a panic could come.
@@ -98,8 +132,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn first_of(places: &BTreeMap<Order, Arc<Place>>, key: Key) -> Option<&Arc<Place>> {
-    let from = Order { key, led: 0, came: 0 };
-    places.range(from..).next().map(|(_, place)| place).filter(|place| place.order.key == key)
+    places.range(Order::before(key)..).next().map(|(_, place)| place).filter(|place| place.order.key == key)
+}
+
+/// This thread led just now.
+fn count_as_led() {
+    let _ = LED.try_with(|led| led.set(TURNS.fetch_add(1, Ordering::Relaxed)));
+}
+
+/// Tells the call that leads: the one before has left, or its own place was in the hands of a polled call.
+fn tell_first(places: &BTreeMap<Order, Arc<Place>>, key: Key) {
+    if let Some(first) = first_of(places, key) {
+        let mut state = first.state();
+        // It may have looked whether it leads, and not be waiting yet.
+        if *state == State::Waiting {
+            *state = State::ToLead;
+            first.changed.notify_one();
+        }
+    }
 }
 
 /// A call's place in the queue, until it is dropped.
@@ -107,36 +157,40 @@ fn first_of(places: &BTreeMap<Order, Arc<Place>>, key: Key) -> Option<&Arc<Place
 pub(crate) struct Turn {
     queue: &'static Queue,
     place: Arc<Place>,
-    /// Inside another call of its thread: it must not wait for that one to lead.
-    is_inner: bool,
-    _counted: Counted,
-}
-
-/// Counts in its thread's `WAITING`.
-#[derive(Debug)]
-struct Counted(PhantomData<*const ()>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let _ = WAITING.try_with(|waiting| waiting.set(waiting.get() - 1));
-    }
+    /// It need not be the first: it is polled, or inside another call of its thread, which it must not wait for.
+    leads_anyway: bool,
 }
 
 impl Turn {
-    /// A call that wants so many slots joins those that wait for the same `key`.
+    /// A call that wants so many slots, and blocks its thread, joins those that wait for the same `key`.
     pub(super) fn join(queue: &'static Queue, key: Key, wanted: u64) -> Self {
         let outer = WAITING.try_with(|waiting| waiting.replace(waiting.get() + 1)).unwrap_or(0);
+        Self::new(queue, key, wanted, false, outer > 0)
+    }
+
+    /// A call that is polled joins them.
+    pub(super) fn join_polled(queue: &'static Queue, key: Key, wanted: u64) -> Self {
+        Self::new(queue, key, wanted, true, true)
+    }
+
+    fn new(queue: &'static Queue, key: Key, wanted: u64, is_polled: bool, leads_anyway: bool) -> Self {
         let led = LED.try_with(Cell::get).unwrap_or(0);
-        let order = Order { key, led, came: TURNS.fetch_add(1, Ordering::Relaxed) };
+        let order = Order { key, is_polled, led, came: TURNS.fetch_add(1, Ordering::Relaxed) };
         let state = Mutex::new(State::Waiting);
+        let wanted = AtomicU64::new(wanted);
         let place = Arc::new(Place { order, wanted, state, changed: Condvar::new() });
         queue.places().insert(order, Arc::clone(&place));
-        Self { queue, place, is_inner: outer > 0, _counted: Counted(PhantomData) }
+        Self { queue, place, leads_anyway }
+    }
+
+    /// A call that is polled again may want more than before.
+    pub(crate) fn wants(&self, wanted: u64) {
+        self.place.wanted.store(wanted, Ordering::Relaxed);
     }
 
     /// Whether this call is to wait for the clock, and the others for it.
     pub(crate) fn leads(&self) -> bool {
-        self.is_inner || self.is_first()
+        self.leads_anyway || !self.queue.is_alive() || self.is_first()
     }
 
     fn is_first(&self) -> bool {
@@ -156,8 +210,17 @@ impl Turn {
 
     /// The slots that a leader took for this call.
     pub(crate) fn given(&self) -> Option<Taken> {
+        if !self.queue.is_alive() {
+            return None;
+        }
         match *self.place.state() {
             State::Given(taken) => Some(taken),
+            State::GivenByPolled(taken) => {
+                if !self.place.order.is_polled {
+                    count_as_led();
+                }
+                Some(taken)
+            }
             _ => None,
         }
     }
@@ -165,31 +228,36 @@ impl Turn {
     /// All others that wait now, for a leader that is about to take slots for them. Calls that come later are left out:
     /// before they begin, greater slots than those taken here may have been issued.
     pub(crate) fn others(&self) -> Others<'_> {
+        if !self.queue.is_alive() {
+            return Others { turn: self, places: Vec::new() };
+        }
         let key = self.place.order.key;
         let mut places = self.queue.places();
         let orders: Vec<Order> = places
-            .range(Order { key, led: 0, came: 0 }..)
+            .range(Order::before(key)..)
             .map(|(order, _)| *order)
             .take_while(|order| order.key == key)
             .filter(|order| *order != self.place.order)
             .collect();
-        Others { turn: self, places: orders.iter().filter_map(|order| places.remove(order)).collect() }
+        let mut places: Vec<_> = orders.iter().filter_map(|order| places.remove(order)).collect();
+        // Whether they are polled matters to who leads, not to who is served first.
+        places.sort_by_key(|place| (place.order.led, place.order.came));
+        Others { turn: self, places }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        if !self.place.order.is_polled {
+            let _ = WAITING.try_with(|waiting| waiting.set(waiting.get() - 1));
+        }
+        if !self.queue.is_alive() {
+            return;
+        }
         *self.place.state() = State::Left;
         let mut places = self.queue.places();
         places.remove(&self.place.order);
-        if let Some(first) = first_of(&places, self.place.order.key) {
-            let mut state = first.state();
-            // It may have looked whether it leads, and not be waiting yet.
-            if *state == State::Waiting {
-                *state = State::ToLead;
-                first.changed.notify_one();
-            }
-        }
+        tell_first(&places, self.place.order.key);
     }
 }
 
@@ -203,23 +271,29 @@ pub(crate) struct Others<'a> {
 impl Others<'_> {
     /// How many slots they want, all together.
     pub(crate) fn wanted(&self) -> u64 {
-        self.places.iter().fold(0, |sum, place| sum.saturating_add(place.wanted))
+        self.places.iter().fold(0, |sum, place| sum.saturating_add(place.wanted()))
     }
 
     /// Shares out a run, from its front on, and leaves the leader its part.
     pub(crate) fn share(mut self, taken: Taken) -> Taken {
-        self.places.retain(|place| *place.state() != State::Left);
+        // Of others that have left meanwhile, nobody takes the slots. The same in a child, where the clock, which was read
+        // meanwhile, has forked.
+        let is_alive = self.turn.queue.is_alive();
+        self.places.retain(|place| is_alive && *place.state() != State::Left);
         if self.places.is_empty() {
-            return taken;
+            let Run { first, last, .. } = taken.run;
+            let last = last.min(first.saturating_add(self.turn.place.wanted().saturating_sub(1)));
+            return Taken { run: Run { last, ..taken.run }, ..taken };
         }
         let run = taken.run;
-        let _ = LED.try_with(|led| led.set(TURNS.fetch_add(1, Ordering::Relaxed)));
-        let wants = core::iter::once(&self.turn.place).chain(&self.places).map(|place| place.wanted);
+        count_as_led();
+        let wants = core::iter::once(&self.turn.place).chain(&self.places).map(|place| place.wanted());
         let shares = shares((run.last - run.first).saturating_add(1), &wants.collect::<Vec<_>>());
         let mut shares = shares.into_iter();
         // The leader comes first, so that it gets one at least.
         let mine = Run { last: run.first + (shares.next().unwrap_or(1).max(1) - 1), ..run };
         let mut last = mine.last;
+        let is_polled = self.turn.place.order.is_polled;
         self.places.retain(|place| {
             let share = shares.next().unwrap_or(0);
             if share == 0 {
@@ -229,7 +303,8 @@ impl Others<'_> {
             last = theirs.last;
             let mut state = place.state();
             if *state != State::Left {
-                *state = State::Given(Taken { run: theirs, ..taken });
+                let taken = Taken { run: theirs, ..taken };
+                *state = if is_polled { State::GivenByPolled(taken) } else { State::Given(taken) };
                 place.changed.notify_one();
             }
             false
@@ -260,11 +335,18 @@ fn shares(slots: u64, wants: &[u64]) -> Vec<u64> {
 
 impl Drop for Others<'_> {
     fn drop(&mut self) {
+        if self.places.is_empty() || !self.turn.queue.is_alive() {
+            return;
+        }
         let mut places = self.turn.queue.places();
         for place in self.places.drain(..) {
             if *place.state() != State::Left {
                 places.insert(place.order, place);
             }
+        }
+        // A thread that leads is the first itself. A polled call had the place of the one that leads.
+        if self.turn.leads_anyway {
+            tell_first(&places, self.turn.place.order.key);
         }
     }
 }
@@ -272,46 +354,95 @@ impl Drop for Others<'_> {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
+    use core::mem::ManuallyDrop;
     use loom::sync::atomic::AtomicU64;
     use loom::thread;
     use std::boxed::Box;
 
-    /// Calls that wait until a leader has slots for them, with no clock that would wake them: a call that is not told waits for
-    /// ever. Each tick has two slots.
+    static ALIVE: portable_atomic::AtomicU64 = portable_atomic::AtomicU64::new(1);
+
+    /// Gives slots of a tick that has two, one after the other.
+    fn take(turn: &Turn, next: &AtomicU64) -> u64 {
+        let others = turn.others();
+        let count = (others.wanted() + 1).min(2);
+        let first = next.fetch_add(count, Ordering::AcqRel);
+        let run = Run { first, last: first + count - 1, rolled_back: false };
+        others.share(Taken { run, placed_node: 0 }).run.first
+    }
+
+    /// A call that waits until a leader has slots for it, with no clock that would wake it: one that is not told waits for ever.
+    fn call(queue: &'static Queue, next: Arc<AtomicU64>) -> u64 {
+        let turn = Turn::join(queue, (1, 1), 1);
+        loop {
+            if let Some(taken) = turn.given() {
+                return taken.run.first;
+            }
+            if turn.is_first() {
+                return take(&turn, &next);
+            }
+            turn.place().wait(LOOK_EVERY);
+        }
+    }
+
+    /// Each in a thread; `polled` besides them, in this one. Nobody gets a slot that another has.
+    fn all_are_served<const N: usize>(polled: fn(&Turn, &AtomicU64) -> Option<u64>) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(move || {
+            let queue: &'static Queue = Box::leak(Box::new(Queue::new(&ALIVE)));
+            let next = Arc::new(AtomicU64::new(0));
+            let threads = [(); N].map(|()| {
+                let next = Arc::clone(&next);
+                thread::spawn(move || call(queue, next))
+            });
+            let turn = Turn::join_polled(queue, (1, 1), 1);
+            let mine = turn.given().map(|taken| taken.run.first).or_else(|| polled(&turn, &next));
+            // A call that has what it wants leaves; another stays, and is not polled again while the threads wait.
+            let turn = mine.is_none().then_some(turn).map(ManuallyDrop::new);
+            // Where a thread waits for ever, nothing of loom's may be dropped in the panic that says so.
+            drop(next);
+            let mut slots: std::vec::Vec<_> = threads.map(|thread| thread.join().unwrap()).into();
+            slots.extend(mine);
+            slots.extend(turn.as_ref().and_then(|turn| turn.given()).map(|taken| taken.run.first));
+            drop(turn.map(ManuallyDrop::into_inner));
+            slots.sort_unstable();
+            assert!(slots.is_sorted_by(|a, b| a < b), "{slots:?}");
+            assert!(queue.places().is_empty());
+        });
+    }
+
+    /// Each tick has two slots.
     #[test]
     fn calls_that_wait_are_all_served_and_get_slots_of_their_own() {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(2);
         builder.check(|| {
-            let queue: &'static Queue = Box::leak(Box::default());
+            let queue: &'static Queue = Box::leak(Box::new(Queue::new(&ALIVE)));
             let next = Arc::new(AtomicU64::new(0));
-            let call = move |next: Arc<AtomicU64>| {
-                let turn = Turn::join(queue, (1, 1), 1);
-                loop {
-                    if let Some(taken) = turn.given() {
-                        return taken.run.first;
-                    }
-                    if turn.is_first() {
-                        let others = turn.others();
-                        let count = (others.wanted() + 1).min(2);
-                        let first = next.fetch_add(count, Ordering::AcqRel);
-                        let run = Run { first, last: first + count - 1, rolled_back: false };
-                        return others.share(Taken { run, placed_node: 0 }).run.first;
-                    }
-                    turn.place().wait();
-                }
-            };
             let threads = [(); 2].map(|()| {
                 let next = Arc::clone(&next);
-                thread::spawn(move || call(next))
+                thread::spawn(move || call(queue, next))
             });
-            let mut slots = [call(next); 3];
+            let mut slots = [call(queue, next); 3];
             for (slot, thread) in slots.iter_mut().zip(threads) {
                 *slot = thread.join().unwrap();
             }
             slots.sort_unstable();
             assert!(slots.is_sorted_by(|a, b| a < b), "{slots:?}");
         });
+    }
+
+    #[test]
+    fn a_polled_call_that_finds_no_slots_keeps_nobody_waiting() {
+        all_are_served::<2>(|turn, _| {
+            drop(turn.others());
+            None
+        });
+    }
+
+    #[test]
+    fn a_polled_call_that_serves_others_keeps_nobody_waiting() {
+        all_are_served::<2>(|turn, next| Some(take(turn, next)));
     }
 }
 
@@ -388,5 +519,104 @@ mod tests {
         assert_eq!(stays.given(), Some(run(8, 8)));
         drop(leader);
         assert!(!stays.is_first());
+    }
+
+    #[test]
+    fn a_call_that_is_polled_leads_no_thread_and_gets_its_share() {
+        let polled = Process::current().poll_for((5, 5), 2);
+        let threads = [1, 1].map(|wanted| join((5, 5), wanted));
+        assert_eq!([&polled, &threads[0], &threads[1]].map(Turn::is_first), [false, true, false]);
+        // It came first, and is served first after the leader.
+        assert_eq!(threads[0].others().share(run(7, 9)), run(7, 7));
+        assert_eq!((polled.given(), threads[1].given()), (Some(run(8, 8)), Some(run(9, 9))));
+        drop(threads);
+        // Where it is polled in time, it serves the others.
+        let polled = Process::current().poll_for((5, 5), 2);
+        let thread = join((5, 5), 1);
+        assert!(polled.leads() && thread.leads());
+        assert_eq!(polled.others().share(run(10, 12)), run(10, 11));
+        assert_eq!(thread.given(), Some(run(12, 12)));
+    }
+
+    #[test]
+    fn a_leader_whose_place_a_polled_call_had_is_told_that_it_leads() {
+        let (leader, polled) = (join((7, 7), 1), Process::current().poll_for((7, 7), 1));
+        let others = polled.others();
+        // Amid that it sees that it is not the first, and sleeps.
+        assert!(!leader.leads());
+        drop(others);
+        assert!(leader.leads());
+        assert_eq!(*leader.place.state(), State::ToLead);
+    }
+
+    /// Else the first of them would be served at each tick, and the others never.
+    #[test]
+    fn a_thread_that_a_polled_call_serves_counts_as_one_that_led() {
+        let first = join((9, 9), 1);
+        let polled = Process::current().poll_for((9, 9), 1);
+        assert_eq!(polled.others().share(run(1, 2)), run(1, 1));
+        assert_eq!(first.given(), Some(run(2, 2)));
+        drop(first);
+        let served = join((9, 9), 1);
+        let waits = std::thread::spawn(|| {
+            let waits = join((9, 9), 1);
+            waits.is_first()
+        });
+        assert!(waits.join().unwrap());
+        drop(served);
+    }
+
+    #[test]
+    fn a_polled_call_may_want_more_than_before() {
+        let polled = Process::current().poll_for((10, 10), 1);
+        let other = join((10, 10), 1);
+        polled.wants(3);
+        assert_eq!(polled.others().share(run(1, 4)), run(1, 3));
+        assert_eq!(other.given(), Some(run(4, 4)));
+    }
+
+    /// A call that leads has gathered others, and all leave before it has slots: the rest of the run is nobody's.
+    #[test]
+    fn a_leader_whose_others_have_left_gets_no_more_than_it_wants() {
+        let [leader, leaves] = [2, 5].map(|wanted| join((8, 8), wanted));
+        let others = leader.others();
+        drop(leaves);
+        assert_eq!(others.share(run(1, 7)), run(1, 2));
+    }
+
+    /// The child must not touch the parent's locks. One that is held would hold it up for ever.
+    #[cfg(all(unix, not(miri)))]
+    #[test]
+    fn an_inherited_turn_leads_alone_and_touches_no_lock() {
+        let turn = join((6, 6), 2);
+        let other = join((6, 6), 1);
+        // A leader, whose clock forks.
+        let others = other.others();
+        let queue = turn.queue;
+        let (places, state) = (queue.places(), turn.place.state());
+        // SAFETY: the child only does what is tested here, and leaves by `_exit`.
+        #[allow(unsafe_code)]
+        let child = unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::alarm(60);
+                let is_alone = turn.leads()
+                    && turn.given().is_none()
+                    && turn.others().wanted() == 0
+                    && turn.others().share(run(1, 2)) == run(1, 2)
+                    && others.share(run(3, 9)) == run(3, 3);
+                drop(core::ptr::read(&raw const turn));
+                libc::_exit(i32::from(!is_alone))
+            }
+            child
+        };
+        drop((places, state));
+        let mut status = 0;
+        // SAFETY: the child is this test's.
+        #[allow(unsafe_code)]
+        unsafe {
+            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        }
+        assert_eq!(status, 0, "the child hung or took part in its parent's queue");
     }
 }

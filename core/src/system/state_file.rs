@@ -232,6 +232,11 @@ impl StateFile {
             && self.live().soft.compare_exchange(seen, synced, Ordering::AcqRel, Ordering::Relaxed).is_err()
     }
 
+    /// Whether the bound on disk is past `to`.
+    pub(crate) fn is_on_disk(&self, to: u64) -> bool {
+        to <= self.live().synced.load(Ordering::Acquire)
+    }
+
     /// Moves the bound past `to`, on disk first. Any number of processes may do this at once.
     pub(crate) fn move_bound(&self, rule: &Rule, to: u64, now_ms: i64) -> Result<(), StateFault> {
         // This process may be a child by now that has not noticed the fork yet.
@@ -395,7 +400,7 @@ mod tests {
     use core::cell::Cell;
     use std::string::ToString;
 
-    use crate::{ClockError, Error, ErrorCode, Snowflake};
+    use crate::{ClockError, Error, ErrorCode, Polled, Snowflake, Waiting};
 
     std::thread_local! {
         /// Makes this thread's syncs fail.
@@ -433,13 +438,52 @@ mod tests {
         assert_eq!(ids.try_next_id(), Err(error));
         assert_eq!(ids.next_ids(5), Err(error));
         // An event loop's way to wait.
-        let blocked = ids.poll_next_id().unwrap_err();
-        assert_eq!(ids.pause_after(&blocked, None), Err(error));
-        let bound_move = ids.bound_move(&blocked).unwrap();
+        let (mut waiting, mut id) = (Waiting::default(), [0]);
+        let Polled::Disk(bound_move) = ids.poll_waiting(&mut waiting, &mut id, None).unwrap() else {
+            panic!()
+        };
         assert_eq!(bound_move.run(), Err(error));
         SYNC_FAILS.set(false);
         bound_move.run().unwrap();
-        assert!(ids.poll_next_id().is_ok());
+        assert!(matches!(ids.poll_waiting(&mut waiting, &mut id, None), Ok(Polled::Filled(1))));
+        up(Ok(id[0])).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_polled_call_takes_its_run_however_long_the_disk_took() {
+        let folder = std::env::temp_dir().join(std::format!("polyflake-slow-sync-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let now = Cell::new(1_800_000_000_000_i64);
+        let clock = || Ok::<_, ClockError>(now.get());
+        let options = Snowflake::builder().node(2).max_wait_ms(500).state(folder.join("state"));
+        let ids = options.build_with_clock(clock).unwrap();
+        now.set(now.get() + 10 * super::AHEAD_MS);
+        let (mut waiting, mut id) = (Waiting::default(), [0]);
+        let mut disks = 0;
+        let mut waited = None;
+        while let Polled::Disk(bound_move) = ids.poll_waiting(&mut waiting, &mut id, waited).unwrap() {
+            disks += 1;
+            assert!(disks < 3, "each time the disk is done, the clock has passed the new bound");
+            bound_move.run().unwrap();
+            // Past what was written.
+            now.set(now.get() + super::AHEAD_MS + 300);
+            waited = Some(core::time::Duration::from_millis(1300));
+        }
+        assert_eq!(disks, 1);
+        assert!(id[0] > 0);
+        // Where another call is faster each time, it ends.
+        let start = now.get();
+        let error = loop {
+            assert!(now.get() < start + 20 * super::AHEAD_MS, "it does not end");
+            match ids.poll_waiting(&mut waiting, &mut id, Some(core::time::Duration::from_millis(501))) {
+                Ok(Polled::Disk(bound_move)) => bound_move.run().unwrap(),
+                polled => break polled.unwrap_err(),
+            }
+            ids.next_id().unwrap();
+            now.set(now.get() + super::AHEAD_MS + 300);
+        };
+        assert_eq!(error.code(), ErrorCode::SequenceExhausted);
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

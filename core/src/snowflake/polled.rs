@@ -1,0 +1,190 @@
+//! Calls that wait without a thread: an event loop's, or those of a runtime that does its own waiting.
+
+use core::time::Duration;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::rule::{Run, Taken};
+use crate::snowflake::Snowflake;
+use crate::snowflake::bound::BoundMove;
+use crate::snowflake::take::{Blocked, Part, Stopped};
+use crate::system::{Process, Turn};
+
+/// A call that waits without a thread, from [`Snowflake::poll_waiting`]. Until it has its IDs, or is dropped, it has a place
+/// among all calls of the process that wait for the same cursor.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct Waiting {
+    turn: Option<Turn>,
+    /// The run that stopped at a state file's bound, and the slot before it.
+    at_bound: Option<(u64, Run)>,
+}
+
+/// How far a call has come that waits without a thread.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub enum Polled {
+    /// So many IDs are written, at least one.
+    Filled(usize),
+    /// Poll again after this time.
+    Pause(Duration),
+    /// Run this, on any thread, and poll again.
+    Disk(BoundMove),
+}
+
+impl<C: Clock> Snowflake<C> {
+    /// Writes IDs to the front of `ids`, or says what the call must wait for. All that one poll writes are of one node.
+    ///
+    /// `waited` is the real time since the call last took IDs, or `None` if it has not waited since. While it waits, a
+    /// thread that leads may take IDs for it: `ids` must not be shorter at the next poll, or some of these are lost. If the
+    /// disk's work fails, the call is over: the next one begins with a new `Waiting`.
+    ///
+    /// # Errors
+    ///
+    /// Those of `next_id`.
+    ///
+    /// ```
+    /// use polyflake::{Polled, Snowflake, Waiting};
+    /// let ids = Snowflake::builder().node(7).build()?;
+    /// let (mut waiting, mut id, mut since) = (Waiting::default(), [0], None);
+    /// loop {
+    ///     let waited = since.map(|since: std::time::Instant| since.elapsed());
+    ///     match ids.poll_waiting(&mut waiting, &mut id, waited)? {
+    ///         Polled::Filled(_) => break,
+    ///         Polled::Pause(pause) => std::thread::sleep(pause), // or the event loop's own timer
+    ///         Polled::Disk(bound_move) => bound_move.run()?,
+    ///     }
+    ///     since.get_or_insert_with(std::time::Instant::now);
+    /// }
+    /// # Ok::<(), polyflake::Error>(())
+    /// ```
+    #[doc(hidden)]
+    pub fn poll_waiting(
+        &self,
+        waiting: &mut Waiting,
+        ids: &mut [u64],
+        waited: Option<Duration>,
+    ) -> Result<Polled, Error> {
+        if waited.is_none() {
+            // A new call, which gets nothing that was taken for the last one.
+            *waiting = Waiting::default();
+        }
+        let polled = self.poll_turn(waiting, ids, waited);
+        if !matches!(polled, Ok(Polled::Pause(_) | Polled::Disk(_))) {
+            *waiting = Waiting::default();
+        }
+        polled
+    }
+
+    /// The next ID if there is one now; 0, which is never an ID, if the call must wait: then
+    /// [`poll_waiting`](Self::poll_waiting) does, and does not count this wait again if its `waited` is never `None`. This
+    /// never waits, not even for a disk.
+    ///
+    /// # Errors
+    ///
+    /// Those of `next_id`.
+    #[doc(hidden)]
+    #[inline]
+    pub fn next_id_now(&self) -> Result<u64, Error> {
+        self.poll_next_id().or_else(|blocked| self.must_wait(blocked).map(|_| 0))
+    }
+
+    /// Writes the IDs that are there now to the front of `ids`, all of one node, and returns how many. If that is fewer than
+    /// `ids` has room for, the call must wait for the rest, as after [`next_id_now`](Self::next_id_now).
+    ///
+    /// # Errors
+    ///
+    /// Those of `next_id`. IDs already written are lost then.
+    #[doc(hidden)]
+    pub fn fill_now(&self, ids: &mut [u64]) -> Result<usize, Error> {
+        match self.poll_fill(ids) {
+            Ok(()) => Ok(ids.len()),
+            Err(blocked) => self.must_wait(blocked),
+        }
+    }
+
+    /// How many IDs a call has that must wait for more, or why it fails.
+    #[cold]
+    fn must_wait(&self, blocked: Blocked) -> Result<usize, Error> {
+        if !matches!(blocked.stopped, Stopped::AtBound { .. }) {
+            self.pause_after(blocked.stopped, None)?;
+        }
+        Ok(blocked.filled())
+    }
+
+    fn poll_turn(
+        &self,
+        waiting: &mut Waiting,
+        ids: &mut [u64],
+        waited: Option<Duration>,
+    ) -> Result<Polled, Error> {
+        let asked = ids.len() as u64;
+        if asked == 0 {
+            return self.over().map_or(Ok(Polled::Filled(0)), |over| Err(self.error_of(over)));
+        }
+        let mut filled = |Taken { mut run, placed_node }| {
+            // A leader gives as many as the call asked for before.
+            run.last = run.last.min(run.first.saturating_add(asked - 1));
+            let mut part = Part::default();
+            self.write(Taken { run, placed_node }, ids, &mut part);
+            Ok(Polled::Filled(part.filled))
+        };
+        if let Some(taken) = given(waiting) {
+            return filled(taken);
+        }
+        if let Some(turn) = &waiting.turn {
+            turn.wants(asked);
+        }
+        let at_bound = waiting.at_bound.take();
+        let stopped = match self.take_in_turn(waiting.turn.as_ref(), asked, at_bound) {
+            Ok(taken) => return filled(taken),
+            Err(stopped) => stopped,
+        };
+        if let Stopped::AtBound { last, run, now_ms } = stopped {
+            let may_wait = at_bound.is_none() || self.pause_after(stopped, waited).is_ok();
+            if let (true, Some(bound_move)) = (may_wait, self.bound_move_of(run, now_ms)) {
+                waiting.at_bound = Some((last, run));
+                return Ok(Polled::Disk(bound_move));
+            }
+        }
+        match self.pause_after(stopped, waited) {
+            Ok(pause) => {
+                waiting.turn.get_or_insert_with(|| Process::current().poll_for(self.waits_for(), asked));
+                Ok(Polled::Pause(pause))
+            }
+            // It may have been given some since it looked.
+            Err(error) => given(waiting).map_or(Err(error), filled),
+        }
+    }
+
+    /// Takes slots for this call, and for those that wait with it.
+    fn take_in_turn(
+        &self,
+        turn: Option<&Turn>,
+        asked: u64,
+        at_bound: Option<(u64, Run)>,
+    ) -> Result<Taken, Stopped> {
+        // Where there is nothing to take, the others stay in the queue: there may be thousands.
+        let has_slot = match at_bound {
+            Some(_) => true,
+            None => match self.clock.unix_ms() {
+                Ok(now_ms) => self.present_rule().step(self.cursor().load(), now_ms, 1).is_ok(),
+                Err(error) => return self.take(asked, Err(error)),
+            },
+        };
+        let others = turn.filter(|_| has_slot).map(Turn::others);
+        let asked = others.as_ref().map_or(asked, |others| asked.saturating_add(others.wanted()));
+        let taken = match at_bound {
+            Some((last, run)) if self.is_on_disk(run) => self.take_stopped(asked, last, run)?,
+            _ => self.take(asked, self.clock.unix_ms())?,
+        };
+        Ok(match others {
+            Some(others) => others.share(taken),
+            None => taken,
+        })
+    }
+}
+
+fn given(waiting: &Waiting) -> Option<Taken> {
+    waiting.turn.as_ref().and_then(Turn::given)
+}
