@@ -164,6 +164,13 @@ typedef struct polyflake_sequences_options polyflake_sequences_options;
 typedef struct polyflake_snowflake polyflake_snowflake;
 
 /**
+ * A call that waits in the caller's own way: in an event loop, or in a runtime that has cheaper threads than the
+ * system's. While it waits it has a place among all calls of the process that wait for the same IDs. It may move between
+ * threads, but only one may poll it at a time.
+ */
+typedef struct polyflake_waiting polyflake_waiting;
+
+/**
  * POLYFLAKE_OK, or the permanent number of an error, which is the same in every language.
  */
 typedef int32_t polyflake_status;
@@ -712,6 +719,14 @@ unsigned int polyflake_abi_version(void);
  * Returns the version of the library, such as "0.1.0": a static string.
  */
 const char *polyflake_version(void);
+
+/**
+ * Returns what to warn of if this process has loaded other copies of Polyflake than this library (a Python package
+ * beside it, another version), and NULL if it has not. Each copy has its own cursors, so the Snowflakes of one node
+ * repeat IDs between them. Found on Linux; elsewhere it returns NULL. A copy that is loaded later is found by a later
+ * call, or by its own. The text is static.
+ */
+const char *polyflake_copies_warning(void);
 
 /**
  * Returns new options of a counter; name and store have no default. Never NULL. Free them with
@@ -1337,6 +1352,35 @@ polyflake_status polyflake_fill(const struct polyflake_snowflake *snowflake,
                                 struct polyflake_detail *detail);
 
 /**
+ * Gets the next ID if there is one now, and 0, which is never an ID, if the call must wait. It does not wait itself: not for
+ * the clock, nor for a lease's store or a state file's disk. Go on with polyflake_waiting_poll then, whose waited_ns is at
+ * least 1, since this wait is counted already.
+ *
+ * Returns what polyflake_next_id returns, at once.
+ */
+polyflake_status polyflake_next_id_now(const struct polyflake_snowflake *snowflake,
+                                       uint64_t *id,
+                                       struct polyflake_detail *detail);
+
+/**
+ * Returns the next ID itself, as polyflake_next_id_now gets it: 0 if the call must wait or fails.
+ */
+uint64_t polyflake_next_id_now_or_zero(const struct polyflake_snowflake *snowflake);
+
+/**
+ * Fills the array at ids as far as there are IDs now, and writes how many these are to filled. If they are fewer than n, the
+ * call must wait for the rest, as after polyflake_next_id_now. A batch has IDs of one node: where the lease has brought
+ * another one meanwhile, begin the array again. If this fails, IDs may be lost but are never repeated.
+ *
+ * Returns what polyflake_fill returns, at once.
+ */
+polyflake_status polyflake_fill_now(const struct polyflake_snowflake *snowflake,
+                                    size_t n,
+                                    uint64_t *ids,
+                                    size_t *filled,
+                                    struct polyflake_detail *detail);
+
+/**
  * Checks the size of a batch, for bindings that allocate the array themselves, before they do.
  *
  * Returns POLYFLAKE_INVALID_OPTION unless n is 1 to POLYFLAKE_MAX_BATCH.
@@ -1356,6 +1400,13 @@ const struct polyflake_layout *polyflake_snowflake_layout(const struct polyflake
 polyflake_status polyflake_snowflake_node(const struct polyflake_snowflake *snowflake,
                                           uint64_t *node,
                                           struct polyflake_detail *detail);
+
+/**
+ * Gets max_wait_ms, the longest that a call waits for the clock. Works on a closed Snowflake too.
+ */
+polyflake_status polyflake_snowflake_max_wait_ms(const struct polyflake_snowflake *snowflake,
+                                                 uint32_t *max_wait_ms,
+                                                 struct polyflake_detail *detail);
 
 /**
  * Gets the words of a Snowflake. Set words->size first.
@@ -1390,8 +1441,8 @@ const char *polyflake_status_message(polyflake_status status);
 /**
  * Writes an ID as text, with a NUL, into the capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always enough.
  * format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62" (11
- * digits) or "uuid" (a UUID of version 8, for columns of that type). Texts in base32, base62 and uuid sort in the order of the
- * IDs.
+ * digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the alphabets of
+ * the Go package bwmarrin/snowflake). Texts in base32, base62 and uuid sort in the order of the IDs.
  *
  * Returns POLYFLAKE_INVALID_OPTION for any other format, or if capacity is too small.
  */
@@ -1432,6 +1483,45 @@ size_t polyflake_preset_count(void);
  * Returns the name of the preset at index, counted from 0, as a static string; NULL past the last.
  */
 const char *polyflake_preset_name(size_t index);
+
+/**
+ * Makes a call that waits in the caller's own way, to be polled by polyflake_waiting_poll. It may be used for one call
+ * after another. The Snowflake must not be freed before it.
+ *
+ * Returns POLYFLAKE_INVALID_OPTION if a pointer is NULL.
+ */
+polyflake_status polyflake_waiting_new(const struct polyflake_snowflake *snowflake,
+                                       struct polyflake_waiting **waiting,
+                                       struct polyflake_detail *detail);
+
+/**
+ * Writes up to n IDs to the array at ids, and how many these are to *filled. If *filled is 0, there are none yet: poll
+ * again once *pause_ns have passed (if n is 0, the call is done). It does not wait for the clock itself, but for the disk where there is a state file.
+ *
+ * waited_ns is how long the call has waited since it last got IDs, in real time; 0 at first. While it waits, another
+ * thread may take IDs for it, so n must not be smaller when it polls again. The IDs of one poll are of one node.
+ *
+ * Returns what polyflake_next_id returns, POLYFLAKE_SEQUENCE_EXHAUSTED once waited_ns has reached max_wait_ms; and
+ * POLYFLAKE_INVALID_OPTION while it is being polled, by another thread or from its Snowflake's own clock.
+ */
+polyflake_status polyflake_waiting_poll(const struct polyflake_waiting *waiting,
+                                        uint64_t waited_ns,
+                                        size_t n,
+                                        uint64_t *ids,
+                                        size_t *filled,
+                                        uint64_t *pause_ns,
+                                        struct polyflake_detail *detail);
+
+/**
+ * Blocks the calling thread for ns, as exactly as polyflake_next_id waits: it sleeps, and spins in the last 0.1 ms. For
+ * runtimes whose own timers are too coarse for the end of a wait.
+ */
+void polyflake_pause(uint64_t ns);
+
+/**
+ * Frees a call that waits: it leaves its place to those behind it. Does nothing for NULL.
+ */
+void polyflake_waiting_free(struct polyflake_waiting *waiting);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -14,8 +14,14 @@ mod sequences;
 mod snowflake;
 mod status;
 mod text;
+mod waiting;
 
 use core::ffi::{c_char, c_uint};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::CString;
+
+use crate::status::guard;
 
 pub use counter::*;
 pub use layout::*;
@@ -25,6 +31,7 @@ pub use sequences::*;
 pub use snowflake::*;
 pub use status::*;
 pub use text::*;
+pub use waiting::*;
 
 /// The version of the ABI that this header describes. It goes up when programs must be recompiled.
 pub const POLYFLAKE_ABI_VERSION: c_uint = 0;
@@ -46,4 +53,24 @@ pub extern "C" fn polyflake_abi_version() -> c_uint {
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// Returns what to warn of if this process has loaded other copies of Polyflake than this library (a Python package
+/// beside it, another version), and NULL if it has not. Each copy has its own cursors, so the Snowflakes of one node
+/// repeat IDs between them. Found on Linux; elsewhere it returns NULL. A copy that is loaded later is found by a later
+/// call, or by its own. The text is static.
+#[unsafe(no_mangle)]
+pub extern "C" fn polyflake_copies_warning() -> *const c_char {
+    // Once found it stays.
+    static WARNING: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+    let mut warning = ptr::null_mut();
+    guard(ptr::null_mut(), || {
+        warning = WARNING.load(Ordering::Acquire);
+        if let (true, Some(text)) = (warning.is_null(), polyflake::copies_warning()) {
+            warning = CString::new(text).unwrap_or_default().into_raw();
+            WARNING.store(warning, Ordering::Release);
+        }
+        Ok(())
+    });
+    warning
 }

@@ -217,6 +217,61 @@ pub unsafe extern "C" fn polyflake_fill(
     guard(detail, || unsafe { fill(snowflake, n, ids) })
 }
 
+/// Gets the next ID if there is one now, and 0, which is never an ID, if the call must wait. It does not wait itself: not for
+/// the clock, nor for a lease's store or a state file's disk. Go on with polyflake_waiting_poll then, whose waited_ns is at
+/// least 1, since this wait is counted already.
+///
+/// Returns what polyflake_next_id returns, at once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn polyflake_next_id_now(
+    snowflake: *const polyflake_snowflake,
+    id: *mut u64,
+    detail: *mut polyflake_detail,
+) -> polyflake_status {
+    guard(detail, || {
+        // SAFETY: as the header requires.
+        let (snowflake, id) = unsafe { (given(snowflake, SNOWFLAKE)?, output(id, "id is NULL")?) };
+        id.write(with!(snowflake, ids => ids.next_id_now())?);
+        Ok(())
+    })
+}
+
+/// Returns the next ID itself, as polyflake_next_id_now gets it: 0 if the call must wait or fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn polyflake_next_id_now_or_zero(snowflake: *const polyflake_snowflake) -> u64 {
+    let mut id = 0;
+    guard(core::ptr::null_mut(), || {
+        // SAFETY: as the header requires.
+        let snowflake = unsafe { given(snowflake, SNOWFLAKE)? };
+        id = with!(snowflake, ids => ids.next_id_now()).unwrap_or_default();
+        Ok(())
+    });
+    id
+}
+
+/// Fills the array at ids as far as there are IDs now, and writes how many these are to filled. If they are fewer than n, the
+/// call must wait for the rest, as after polyflake_next_id_now. A batch has IDs of one node: where the lease has brought
+/// another one meanwhile, begin the array again. If this fails, IDs may be lost but are never repeated.
+///
+/// Returns what polyflake_fill returns, at once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn polyflake_fill_now(
+    snowflake: *const polyflake_snowflake,
+    n: usize,
+    ids: *mut u64,
+    filled: *mut usize,
+    detail: *mut polyflake_detail,
+) -> polyflake_status {
+    guard(detail, || {
+        // SAFETY: as the header requires.
+        let (snowflake, ids, filled) = unsafe {
+            (given(snowflake, SNOWFLAKE)?, room(n, ids, "ids is NULL")?, output(filled, "filled is NULL")?)
+        };
+        filled.write(with!(snowflake, snowflake => snowflake.fill_now(ids))?);
+        Ok(())
+    })
+}
+
 /// Checks the size of a batch, for bindings that allocate the array themselves, before they do.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION unless n is 1 to POLYFLAKE_MAX_BATCH.
@@ -281,6 +336,22 @@ pub unsafe extern "C" fn polyflake_snowflake_node(
         // SAFETY: as the header requires.
         let (snowflake, node) = unsafe { (given(snowflake, SNOWFLAKE)?, output(node, "node is NULL")?) };
         node.write(with!(snowflake, ids => ids.node()));
+        Ok(())
+    })
+}
+
+/// Gets max_wait_ms, the longest that a call waits for the clock. Works on a closed Snowflake too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn polyflake_snowflake_max_wait_ms(
+    snowflake: *const polyflake_snowflake,
+    max_wait_ms: *mut u32,
+    detail: *mut polyflake_detail,
+) -> polyflake_status {
+    guard(detail, || {
+        // SAFETY: as the header requires.
+        let (snowflake, max_wait_ms) =
+            unsafe { (given(snowflake, SNOWFLAKE)?, output(max_wait_ms, "max_wait_ms is NULL")?) };
+        max_wait_ms.write(with!(snowflake, ids => ids.max_wait_ms()));
         Ok(())
     })
 }

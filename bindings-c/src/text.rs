@@ -12,8 +12,8 @@ pub const POLYFLAKE_ID_TEXT_SIZE: usize = 37;
 
 /// Writes an ID as text, with a NUL, into the capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always enough.
 /// format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62" (11
-/// digits) or "uuid" (a UUID of version 8, for columns of that type). Texts in base32, base62 and uuid sort in the order of the
-/// IDs.
+/// digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the alphabets of
+/// the Go package bwmarrin/snowflake). Texts in base32, base62 and uuid sort in the order of the IDs.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION for any other format, or if capacity is too small.
 #[unsafe(no_mangle)]

@@ -92,14 +92,15 @@ count "misuse, sanitized" "$work/misuse-sanitized"
 count "leases, sanitized" env ASAN_OPTIONS=detect_leaks=0 "$work/lease-sanitized"
 count "counters, sanitized" env ASAN_OPTIONS=detect_leaks=0 "$work/counter-sanitized"
 count "sequences, sanitized" env ASAN_OPTIONS=detect_leaks=0 "$work/sequences-sanitized"
-count "reload, sanitized" "$work/reload-sanitized" libpolyflake.so.0
+cp "$PREFIX/lib/libpolyflake.so" "$work/copy.so"
+count "reload, sanitized" "$work/reload-sanitized" libpolyflake.so.0 "$work/copy.so"
 check "vectors under valgrind" "${memcheck[@]}" "$work/vectors" "$vectors"
 check "threads under valgrind" "${memcheck[@]}" "$work/threads" 10000
 check "misuse under valgrind" "${memcheck[@]}" "$work/misuse"
 check "leases under valgrind" "${memcheck[@]}" --leak-check=no "$work/lease"
 check "counters under valgrind" "${memcheck[@]}" --leak-check=no "$work/counter"
 check "sequences under valgrind" "${memcheck[@]}" --leak-check=no "$work/sequences"
-check "reload under valgrind" "${memcheck[@]}" "$work/reload" libpolyflake.so.0
+check "reload under valgrind" "${memcheck[@]}" "$work/reload" libpolyflake.so.0 "$work/copy.so"
 build vectors-archive vectors -O1 "-L$work/archive" "${static_flags[@]}" -lcjson
 check "vectors with the static library" env -u LD_LIBRARY_PATH "$work/vectors-archive" "$vectors"
 

@@ -210,6 +210,29 @@ static void null_snowflakes(void) {
   CHECK_NULL("snowflake", polyflake_fill(NULL, 4, ids, &detail));
   CHECK_NULL("ids", polyflake_fill(snowflake, 4, NULL, &detail));
   CHECK_NULL("snowflake", polyflake_fill(NULL, 0, NULL, &detail));
+  size_t filled = 77;
+  CHECK_NULL("snowflake", polyflake_next_id_now(NULL, &id, &detail));
+  CHECK_NULL("id", polyflake_next_id_now(snowflake, NULL, &detail));
+  CHECK_NULL("snowflake", polyflake_fill_now(NULL, 4, ids, &filled, &detail));
+  CHECK_NULL("ids", polyflake_fill_now(snowflake, 4, NULL, &filled, &detail));
+  CHECK_NULL("filled", polyflake_fill_now(snowflake, 4, ids, NULL, &detail));
+  uint32_t max_wait_ms = 78;
+  CHECK_NULL("snowflake", polyflake_snowflake_max_wait_ms(NULL, &max_wait_ms, &detail));
+  CHECK_NULL("max_wait_ms", polyflake_snowflake_max_wait_ms(snowflake, NULL, &detail));
+  CHECK(max_wait_ms == 78);
+  polyflake_waiting *waiting = NULL;
+  uint64_t pause_ns = SENTINEL_ID;
+  CHECK_NULL("snowflake", polyflake_waiting_new(NULL, &waiting, &detail));
+  CHECK_NULL("waiting", polyflake_waiting_new(snowflake, NULL, &detail));
+  CHECK_NULL("waiting", polyflake_waiting_poll(NULL, 0, 4, ids, &filled, &pause_ns, &detail));
+  CHECK(waiting == NULL);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_waiting_new(snowflake, &waiting, NULL));
+  CHECK_NULL("ids", polyflake_waiting_poll(waiting, 0, 4, NULL, &filled, &pause_ns, &detail));
+  CHECK_NULL("filled", polyflake_waiting_poll(waiting, 0, 4, ids, NULL, &pause_ns, &detail));
+  CHECK_NULL("pause_ns", polyflake_waiting_poll(waiting, 0, 4, ids, &filled, NULL, &detail));
+  polyflake_waiting_free(waiting);
+  CHECK(filled == 77);
+  CHECK_NUMBER(SENTINEL_ID, pause_ns);
   CHECK_NULL("snowflake", polyflake_snowflake_node(NULL, &id, &detail));
   CHECK_NULL("node", polyflake_snowflake_node(snowflake, NULL, &detail));
   CHECK_NULL("snowflake", polyflake_snowflake_stats(NULL, &stats, &detail));
@@ -378,6 +401,7 @@ static void null_frees(void) {
   polyflake_layout_free(NULL);
   polyflake_options_free(NULL);
   polyflake_snowflake_free(NULL);
+  polyflake_waiting_free(NULL);
   polyflake_counter_close(NULL);
   polyflake_counter_free(NULL);
   polyflake_counter_options_free(NULL);
@@ -931,6 +955,123 @@ static void batches(void) {
   polyflake_snowflake_free(snowflake);
 }
 
+/* ---- calls that wait in the caller's own way ---- */
+
+struct polled_clock {
+  struct clock_answer clock;
+  polyflake_waiting *waiting; /* polled once from the clock itself */
+  polyflake_status status;
+};
+
+static int polls(void *user, int64_t *unix_ms) {
+  struct polled_clock *polled = user;
+  if (polled->waiting) {
+    polyflake_waiting *waiting = polled->waiting;
+    uint64_t id, pause_ns;
+    size_t filled;
+    polled->waiting = NULL;
+    polled->status = polyflake_waiting_poll(waiting, 0, 1, &id, &filled, &pause_ns, NULL);
+  }
+  return answer(&polled->clock, unix_ms);
+}
+
+static void waits(void) {
+  struct polled_clock clock = {{NOW, 0, 0}, NULL, POLYFLAKE_OK};
+  polyflake_options *options = polyflake_options_new();
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "7", NULL));
+  CHECK_STATUS(
+      POLYFLAKE_OK, polyflake_options_set(options, "layout", "timestamp:41|worker:4|sequence:2@0/1ms", NULL)
+  );
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, polls, &clock, NULL));
+  polyflake_snowflake *snowflake = made_from(options);
+  polyflake_options_free(options);
+  polyflake_waiting *waiting = NULL;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_waiting_new(snowflake, &waiting, NULL));
+  uint64_t ids[8], pause_ns = SENTINEL_ID;
+  size_t filled = 0;
+
+  begin("waits", "a poll fills what there is, and then says how long to wait");
+  fill_with_sentinel(ids, sizeof ids);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_waiting_poll(waiting, 0, 8, ids, &filled, &pause_ns, NULL));
+  CHECK(filled > 0 && filled <= 4 && ids[filled] == SENTINEL_ID);
+  CHECK_NUMBER(0, pause_ns);
+  uint64_t last = ids[filled - 1];
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_waiting_poll(waiting, 0, 8, ids, &filled, &pause_ns, NULL));
+  CHECK(filled == 0 && pause_ns > 0);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_waiting_poll(waiting, 1, 8, ids, &filled, &pause_ns, NULL));
+  CHECK(filled == 0 && pause_ns > 0);
+  clock.clock.unix_ms += 1;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_waiting_poll(waiting, 2, 8, ids, &filled, &pause_ns, NULL));
+  CHECK(filled > 0 && ids[0] > last);
+
+  begin("waits", "another call takes the IDs of one that waits into account");
+  while (polyflake_try_next_id(snowflake, ids, NULL) == POLYFLAKE_OK) {
+  }
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_waiting_poll(waiting, 0, 1, ids, &filled, &pause_ns, NULL));
+  CHECK(filled == 0);
+  clock.clock.step = 1;
+  uint64_t led;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &led, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_waiting_poll(waiting, 1, 1, ids, &filled, &pause_ns, NULL));
+  CHECK(filled == 1 && ids[0] != led);
+  clock.clock.step = 0;
+
+  begin("waits", "IDs that are there now are taken without a wait, which is counted once");
+  polyflake_stats stats = {sizeof stats, 0, 0, 0, 0, 0};
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_stats(snowflake, &stats, NULL));
+  uint64_t waits_before = stats.waits;
+  clock.clock.unix_ms += 1;
+  fill_with_sentinel(ids, sizeof ids);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id_now(snowflake, ids, NULL));
+  CHECK(ids[0] > led && ids[1] == SENTINEL_ID);
+  CHECK(polyflake_next_id_now_or_zero(snowflake) > ids[0]);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_fill_now(snowflake, 8, ids, &filled, NULL));
+  CHECK(filled > 0 && filled < 4 && ids[filled] == SENTINEL_ID);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_waiting_poll(waiting, 1, 8, ids, &filled, &pause_ns, NULL));
+  CHECK(filled == 0 && pause_ns > 0);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id_now(snowflake, ids, NULL));
+  CHECK_NUMBER(0, ids[0]);
+  CHECK_NUMBER(0, polyflake_next_id_now_or_zero(snowflake));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_stats(snowflake, &stats, NULL));
+  CHECK_NUMBER(waits_before + 3, stats.waits);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_fill_now(snowflake, 0, NULL, &filled, NULL));
+  CHECK(filled == 0);
+  polyflake_pause(1);
+
+  begin("waits", "max_wait_ms ends it");
+  polyflake_detail detail = fresh_detail();
+  uint32_t max_wait_ms = 0;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_max_wait_ms(snowflake, &max_wait_ms, &detail));
+  CHECK_NUMBER(1001, max_wait_ms);
+  while (polyflake_try_next_id(snowflake, ids, NULL) == POLYFLAKE_OK) {
+  }
+  CHECK_STATUS(
+      POLYFLAKE_SEQUENCE_EXHAUSTED,
+      polyflake_waiting_poll(waiting, UINT64_C(1001000000), 1, ids, &filled, &pause_ns, &detail)
+  );
+  CHECK_NUMBER(1, detail.retry_after_ms);
+
+  begin("waits", "a clock that polls the call that reads it is refused");
+  clock.clock.unix_ms += 10;
+  clock.waiting = waiting;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_waiting_poll(waiting, 0, 1, ids, &filled, &pause_ns, NULL));
+  CHECK(filled == 1);
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, clock.status);
+
+  begin("waits", "no IDs asked for, and a closed Snowflake");
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_waiting_poll(waiting, 0, 0, NULL, &filled, &pause_ns, NULL));
+  CHECK(filled == 0);
+  polyflake_snowflake_close(snowflake);
+  CHECK_STATUS(POLYFLAKE_CLOSED, polyflake_next_id_now(snowflake, ids, NULL));
+  CHECK_NUMBER(0, polyflake_next_id_now_or_zero(snowflake));
+  CHECK_STATUS(POLYFLAKE_CLOSED, polyflake_fill_now(snowflake, 1, ids, &filled, NULL));
+  CHECK_STATUS(POLYFLAKE_CLOSED, polyflake_fill_now(snowflake, 0, NULL, &filled, NULL));
+  CHECK_STATUS(POLYFLAKE_CLOSED, polyflake_waiting_poll(waiting, 0, 1, ids, &filled, &pause_ns, NULL));
+  CHECK_STATUS(POLYFLAKE_CLOSED, polyflake_waiting_poll(waiting, 0, 0, NULL, &filled, &pause_ns, NULL));
+  polyflake_waiting_free(waiting);
+  polyflake_snowflake_free(snowflake);
+}
+
 /* ---- closing ---- */
 
 static void check_closed(polyflake_snowflake *snowflake, uint64_t node) {
@@ -1215,6 +1356,7 @@ static void versions(void) {
       POLYFLAKE_VERSION_PATCH
   );
   CHECK_TEXT(version, polyflake_version());
+  CHECK(polyflake_copies_warning() == NULL);
 }
 
 int main(void) {
@@ -1238,11 +1380,12 @@ int main(void) {
   capacities();
   out_of_range();
   batches();
+  waits();
   closes();
   clocks();
   forks();
   no_lease();
   statuses();
   versions();
-  return finish(190);
+  return finish(191);
 }

@@ -1,5 +1,6 @@
-/* reload LIBRARY: a library that is loaded, closed and loaded again keeps the cursors of the process, so that
- * no ID is repeated. PHP, for example, closes a library along with the last object that uses it. */
+/* reload LIBRARY COPY: a library that is loaded, closed and loaded again keeps the cursors of the process, so
+ * that no ID is repeated. PHP, for example, closes a library along with the last object that uses it. COPY,
+ * another file of the same library, has cursors of its own, and each of the two sees the other. */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -16,6 +17,7 @@ struct library {
   void (*snowflake_free)(polyflake_snowflake *snowflake);
   polyflake_status (*next_id)(const polyflake_snowflake *snowflake, uint64_t *id, polyflake_detail *detail);
   const char *(*status_name)(polyflake_status status);
+  const char *(*copies_warning)(void);
 };
 
 static const char *path;
@@ -48,6 +50,7 @@ static void load(void) {
   find("polyflake_snowflake_free", &library.snowflake_free);
   find("polyflake_next_id", &library.next_id);
   find("polyflake_status_name", &library.status_name);
+  find("polyflake_copies_warning", &library.copies_warning);
 }
 
 static polyflake_status make(const char *clock, const char *max_ahead_ms, polyflake_snowflake **snowflake) {
@@ -102,10 +105,30 @@ static void stays_loaded(void) {
   }
 }
 
+static void sees_copies(const char *copy) {
+  begin("copies", "one copy is nothing to warn of");
+  load();
+  const char *(*of_first)(void) = library.copies_warning;
+  CHECK(of_first() == NULL);
+
+  begin("copies", "each of two warns of the other");
+  const char *first = path;
+  path = copy;
+  load();
+  for (int n = 0; n < 2; n++) {
+    const char *warning = n == 0 ? of_first() : library.copies_warning();
+    CHECK(warning && strstr(warning, copy) && strstr(warning, first));
+    CHECK(warning == (n == 0 ? of_first() : library.copies_warning()));
+  }
+}
+
 int main(int argc, char **argv) {
   path = argc > 1 ? argv[1] : "libpolyflake.so.0";
   reload("system");
   reload("steady");
   stays_loaded();
-  return finish(5);
+  if (argc > 2) {
+    sees_copies(argv[2]);
+  }
+  return finish(argc > 2 ? 7 : 5);
 }
