@@ -24,8 +24,13 @@ type clockFailure struct {
 func polyflakeReadGoClock(handle C.uintptr_t, unixMs *C.int64_t) (failure C.uintptr_t) {
 	returned := false
 	defer func() {
-		if !returned {
-			failure = C.uintptr_t(cgo.NewHandle(clockFailure{panicked: true, panic: recover()}))
+		if returned {
+			return
+		}
+		if value := recover(); value != nil {
+			failure = C.uintptr_t(cgo.NewHandle(clockFailure{panicked: true, panic: value}))
+		} else {
+			C.polyflake_go_clock_has_gone() // runtime.Goexit
 		}
 	}()
 	now, err := cgo.Handle(handle).Value().(clock)()

@@ -1,6 +1,7 @@
 package polyflake
 
 import (
+	"time"
 	"unsafe"
 
 	"github.com/polyflake/polyflake/bindings-c/go/internal/counter"
@@ -69,4 +70,54 @@ func placed(layout Layout, node uint64) ID {
 		panic(err)
 	}
 	return id
+}
+
+// CallsThatWait is how many calls of a Snowflake wait in its queue.
+func CallsThatWait(s *Snowflake) (n int) {
+	q := &s.open.Load().queue
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	for w := q.first; w != nil; w = w.after {
+		n++
+	}
+	return n
+}
+
+// HasPlace tells whether a Snowflake has a place among the calls of the process that wait.
+func HasPlace(s *Snowflake) bool {
+	q := &s.open.Load().queue
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	return q.place != nil
+}
+
+// CallsAskedFor is for how many of them the last poll asked.
+func CallsAskedFor(s *Snowflake) int {
+	q := &s.open.Load().queue
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	return q.askedCalls
+}
+
+// Backdate makes all calls that wait have come so much earlier, and says whether one of them has just got IDs.
+func Backdate(s *Snowflake, by time.Duration, hasServed bool) {
+	q := &s.open.Load().queue
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	if hasServed {
+		q.served = time.Now()
+	}
+	for w := q.first; w != nil; w = w.after {
+		w.since = w.since.Add(-by)
+		w.tell()
+	}
+}
+
+// Batch gives runs to a batch of this size, and returns the IDs that the batch then holds.
+func Batch(s *Snowflake, n int, runs ...[]ID) []ID {
+	w := waiter{ids: make([]ID, n)}
+	for _, run := range runs {
+		w.put(run, s.open.Load().layout.nodeMask())
+	}
+	return w.ids[:w.filled]
 }

@@ -20,7 +20,11 @@ func TestNoGoroutineStarves(t *testing.T) {
 		"twitter": time.Second, "sonyflake": 10 * time.Second, "yitter": time.Second,
 	} {
 		t.Run(layout, func(t *testing.T) {
-			ids := must(polyflake.New(polyflake.WithLayout(layout), polyflake.Node(60)))
+			// Two on one cursor.
+			var snowflakes [2]*polyflake.Snowflake
+			for n := range snowflakes {
+				snowflakes[n] = must(polyflake.New(polyflake.WithLayout(layout), polyflake.Node(60)))
+			}
 			var got [goroutines]atomic.Int64
 			var isOver atomic.Bool
 			var asking sync.WaitGroup
@@ -28,6 +32,7 @@ func TestNoGoroutineStarves(t *testing.T) {
 				asking.Add(1)
 				go func() {
 					defer asking.Done()
+					ids := snowflakes[n%2]
 					for !isOver.Load() {
 						if _, err := ids.NextID(); err != nil {
 							t.Error(err)

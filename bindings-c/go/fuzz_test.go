@@ -38,7 +38,7 @@ func FuzzLayout(f *testing.F) {
 // FuzzParseID: a text is invalid, or gives an ID that every format writes and reads back.
 func FuzzParseID(f *testing.F) {
 	formats := []string{polyflake.Decimal, polyflake.Hex, polyflake.Base32, polyflake.Base36, polyflake.Base58,
-		polyflake.Base62, polyflake.UUID}
+		polyflake.Base62, polyflake.UUID, polyflake.BwmarrinBase32, polyflake.BwmarrinBase58}
 	f.Fuzz(func(t *testing.T, text string, format uint8) {
 		id, err := polyflake.ParseID(text, formats[int(format)%len(formats)])
 		if err != nil {

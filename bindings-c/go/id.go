@@ -49,6 +49,11 @@ const (
 	Base62 = "base62"
 	// UUID is a UUID of version 8, for columns of that type. It is written in lower case and read in either case.
 	UUID = "uuid"
+	// BwmarrinBase32 has the alphabet of the Base32 method of github.com/bwmarrin/snowflake.
+	BwmarrinBase32 = "bwmarrin-base32"
+	// BwmarrinBase58 has the alphabet of the Base58 method of github.com/bwmarrin/snowflake. [Base58] reads such a text as
+	// another ID, without an error.
+	BwmarrinBase58 = "bwmarrin-base58"
 )
 
 // ParseID reads an ID in a format such as [Decimal], as written by [ID.Format] or by another program.

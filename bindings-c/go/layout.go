@@ -54,6 +54,14 @@ type bits struct {
 	shift, width uint8
 }
 
+// nodeMask has the bits of all node fields.
+func (l Layout) nodeMask() (mask ID) {
+	for _, node := range l.data.nodes {
+		mask |= ID(node.mask)
+	}
+	return mask
+}
+
 func (b bits) of(id ID) uint64 {
 	return (uint64(id) & b.mask) >> (b.shift & 63)
 }

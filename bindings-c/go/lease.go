@@ -71,11 +71,20 @@ var (
 // LogLeases sets where what happens to leases, counters and sequences is logged: a lease was acquired, lost or given
 // back, a store does not answer, a clock differs, a counter has stopped. The levels are info and warn; each record has
 // the attributes kind, store and, if it is about one, node. The default is [slog.Default]. With nil, nothing is logged.
+//
+// [New] warns there too, once, if it sees another copy of the library in the process; the kind is then "copies".
 func LogLeases(logger *slog.Logger) {
 	if logger == nil {
 		logger = silentLogger
 	}
 	leaseLogger.Store(logger)
+}
+
+func logger() *slog.Logger {
+	if logger := leaseLogger.Load(); logger != nil {
+		return logger
+	}
+	return slog.Default()
 }
 
 // listen has what happens to leases and counters logged, from the first of them on.
@@ -138,10 +147,7 @@ func logLeaseEvents() {
 }
 
 func (e leaseEvent) log() {
-	logger := leaseLogger.Load()
-	if logger == nil {
-		logger = slog.Default()
-	}
+	logger := logger()
 	level := slog.LevelInfo
 	if e.isWarning {
 		level = slog.LevelWarn

@@ -81,7 +81,7 @@ func (s *server) tell(t *testing.T, word string) {
 }
 
 func (s *server) address(parameters string) string {
-	return s.url + "?init=yes&" + parameters
+	return s.url + "?init=always&" + parameters
 }
 
 func TestLeaseStores(t *testing.T) {

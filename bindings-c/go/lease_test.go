@@ -325,7 +325,7 @@ func redis(t *testing.T) (*os.Process, int) {
 
 func TestLeaseInRedis(t *testing.T) {
 	server, port := redis(t)
-	address := fmt.Sprintf("redis://127.0.0.1:%d/0?ttl=3s&init=yes&nodes=752-759", port)
+	address := fmt.Sprintf("redis://127.0.0.1:%d/0?ttl=3s&init=always&nodes=752-759", port)
 	ids := leased(t, address, polyflake.MaxWait(0))
 	eventually(t, "an ID", func() bool { _, err := ids.NextID(); return err == nil })
 	info, _ := ids.Lease()

@@ -343,7 +343,7 @@ func TestSequencesAreOneProcesses(t *testing.T) {
 
 func TestCloseEndsAWaitOfSequences(t *testing.T) {
 	address, stop, _ := counterStore(t)
-	sequences := openedSequences[string](t, "waits", address+"?init=yes", polyflake.SequencesSections(1),
+	sequences := openedSequences[string](t, "waits", address+"?init=always", polyflake.SequencesSections(1),
 		polyflake.SequencesStep(1), polyflake.SequencesMaxWait(time.Hour))
 	must(sequences.NextID("alice"))
 	stop()

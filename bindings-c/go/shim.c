@@ -10,8 +10,14 @@
  * its own failure, however many goroutines use one Snowflake. */
 static _Thread_local uintptr_t clock_failure;
 
+/* How many Go clocks run on this thread, one inside a call of the other. A call from inside one blocks its thread, which Go
+ * has locked to the clock's goroutine anyway: in a Go queue it might wait for the very call that reads the clock. */
+static _Thread_local int clocks_running;
+
 static int read_go_clock(void *clock, int64_t *unix_ms) {
+  clocks_running++;
   uintptr_t failure = polyflakeReadGoClock((uintptr_t)clock, unix_ms);
+  clocks_running--;
   if (failure == 0) {
     return 0;
   }
@@ -50,16 +56,24 @@ polyflake_go_snowflake polyflake_go_new(const polyflake_options *options) {
   return result;
 }
 
+void polyflake_go_clock_has_gone(void) {
+  clocks_running--;
+}
+
 polyflake_go_id polyflake_go_next_id(uintptr_t snowflake) {
+  const polyflake_snowflake *ids = (const polyflake_snowflake *)snowflake;
   polyflake_detail detail;
   begin(&detail);
   polyflake_go_id result = {0, NULL};
-  result.failure = end(polyflake_next_id((const polyflake_snowflake *)snowflake, &result.id, &detail), &detail);
+  polyflake_status status = clocks_running == 0 ? polyflake_next_id_now(ids, &result.id, &detail)
+                                                : polyflake_next_id(ids, &result.id, &detail);
+  result.failure = end(status, &detail);
   return result;
 }
 
 uint64_t polyflake_go_next_id_or_zero(uintptr_t snowflake) {
-  return polyflake_next_id_or_zero((const polyflake_snowflake *)snowflake);
+  const polyflake_snowflake *ids = (const polyflake_snowflake *)snowflake;
+  return clocks_running == 0 ? polyflake_next_id_now_or_zero(ids) : polyflake_next_id_or_zero(ids);
 }
 
 polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake) {
@@ -70,10 +84,34 @@ polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake) {
   return result;
 }
 
-polyflake_go_failure *polyflake_go_fill(uintptr_t snowflake, size_t n, uint64_t *ids) {
+polyflake_go_filled polyflake_go_fill(uintptr_t snowflake, size_t n, uint64_t *ids) {
+  const polyflake_snowflake *from = (const polyflake_snowflake *)snowflake;
   polyflake_detail detail;
   begin(&detail);
-  return end(polyflake_fill((const polyflake_snowflake *)snowflake, n, ids, &detail), &detail);
+  polyflake_go_filled result = {n, 0, NULL};
+  polyflake_status status = clocks_running == 0 ? polyflake_fill_now(from, n, ids, &result.count, &detail)
+                                                : polyflake_fill(from, n, ids, &detail);
+  result.failure = end(status, &detail);
+  return result;
+}
+
+polyflake_waiting *polyflake_go_waiting_new(uintptr_t snowflake) {
+  polyflake_waiting *waiting = NULL;
+  if (polyflake_waiting_new((const polyflake_snowflake *)snowflake, &waiting, NULL) != POLYFLAKE_OK) {
+    abort(); /* as Go does when memory runs out: nothing else can fail here */
+  }
+  return waiting;
+}
+
+polyflake_go_filled polyflake_go_waiting_poll(
+    const polyflake_waiting *waiting, uint64_t waited_ns, size_t n, uint64_t *ids) {
+  polyflake_detail detail;
+  begin(&detail);
+  polyflake_go_filled result = {0, 0, NULL};
+  polyflake_status status =
+      polyflake_waiting_poll(waiting, waited_ns, n, ids, &result.count, &result.pause_ns, &detail);
+  result.failure = end(status, &detail);
+  return result;
 }
 
 polyflake_go_failure *polyflake_go_stats(uintptr_t snowflake, polyflake_stats *stats) {

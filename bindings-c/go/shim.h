@@ -13,11 +13,18 @@ typedef struct {
   uintptr_t clock_failure; /* a cgo.Handle of the Go clock's failure, or 0 */
 } polyflake_go_failure;
 
-/* failure is NULL if there is an ID. */
+/* failure is NULL if there is an ID, or if the call must wait for one: then it is 0. */
 typedef struct {
   uint64_t id;
   polyflake_go_failure *failure;
 } polyflake_go_id;
+
+/* On success failure is NULL and count says how many IDs there are; if fewer than asked for, the call must wait. */
+typedef struct {
+  size_t count;
+  uint64_t pause_ns; /* after a poll that gave none: when to poll again */
+  polyflake_go_failure *failure;
+} polyflake_go_filled;
 
 /* failure is NULL if there is a Snowflake. */
 typedef struct {
@@ -28,12 +35,22 @@ typedef struct {
 /* With a state file, this reads the clock. */
 polyflake_go_snowflake polyflake_go_new(const polyflake_options *options);
 
+/* These do not wait, except inside a Go clock. */
 polyflake_go_id polyflake_go_next_id(uintptr_t snowflake);
-uint64_t polyflake_go_next_id_or_zero(uintptr_t snowflake); /* only for a built-in clock */
+uint64_t polyflake_go_next_id_or_zero(uintptr_t snowflake); /* only for a built-in clock; 0 for an error too */
+polyflake_go_filled polyflake_go_fill(uintptr_t snowflake, size_t n, uint64_t *ids);
+
 polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake);
 
-/* These return NULL on success. */
-polyflake_go_failure *polyflake_go_fill(uintptr_t snowflake, size_t n, uint64_t *ids);
+/* For calls that wait: see wait.go. */
+polyflake_waiting *polyflake_go_waiting_new(uintptr_t snowflake);
+polyflake_go_filled polyflake_go_waiting_poll(
+    const polyflake_waiting *waiting, uint64_t waited_ns, size_t n, uint64_t *ids);
+
+/* A Go clock of this thread has ended its goroutine, and so did not return. */
+void polyflake_go_clock_has_gone(void);
+
+/* Returns NULL on success. */
 polyflake_go_failure *polyflake_go_stats(uintptr_t snowflake, polyflake_stats *stats);
 
 polyflake_status polyflake_go_lease(uintptr_t snowflake, polyflake_lease *lease);

@@ -18,6 +18,7 @@ package polyflake
 import "C"
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"runtime"
@@ -44,8 +45,8 @@ func Version() string {
 }
 
 // Snowflake issues IDs. Get one from [New]. Any number of goroutines may use it at once: its IDs never repeat, and each
-// is greater than every ID that was returned before its call began. A goroutine that waits in it does not hold a
-// processor.
+// is greater than every ID that was returned before its call began. A goroutine that waits in it waits in Go: it holds
+// neither a processor nor a thread, and those that wait are served in the order in which they came.
 //
 // The zero Snowflake is closed. A Snowflake must not be copied.
 type Snowflake struct {
@@ -66,6 +67,7 @@ type cSnowflake struct {
 	// Keeps a Go pointer in the struct: the allocator packs pointer-free structs together, and a cleanup would then
 	// wait for all of them.
 	layout Layout
+	queue  queue
 }
 
 // New creates a Snowflake.
@@ -84,6 +86,9 @@ type cSnowflake struct {
 // before a fork without a state file. With [State], it may also return [ErrStateFile], or [ErrClockFailed] for a custom
 // clock, and takes about a second if the file is new or the machine has just booted. With [Lease], it waits for a node,
 // and may return [ErrLeaseUnavailable].
+//
+// If the process has another copy of the library, as another language's package in it may have, New logs a warning, once:
+// each copy has its own cursors, so Snowflakes of one node repeat IDs. Copies are seen on Linux.
 func New(options ...Option) (*Snowflake, error) {
 	s := settings{options: C.polyflake_options_new()}
 	defer C.polyflake_options_free(s.options)
@@ -114,6 +119,7 @@ func New(options ...Option) (*Snowflake, error) {
 		return nil, err
 	}
 	runtime.AddCleanup(made.open.Load(), resources.free, owned)
+	warnOfCopies()
 	return made, nil
 }
 
@@ -131,9 +137,16 @@ func wrap(c *C.polyflake_snowflake, hasOwnClock, isLeased bool) (*Snowflake, err
 	if err := check(C.polyflake_snowflake_node(c, &node, &detail), &detail); err != nil {
 		return nil, err
 	}
+	var maxWaitMs C.uint32_t
+	if err := check(C.polyflake_snowflake_max_wait_ms(c, &maxWaitMs, &detail), &detail); err != nil {
+		return nil, err
+	}
 	made := &Snowflake{layout: layout, isLeased: isLeased}
 	made.node.Store(uint64(node))
-	made.open.Store(&cSnowflake{C.uintptr_t(uintptr(unsafe.Pointer(c))), hasOwnClock, newTick(c), layout})
+	address := C.uintptr_t(uintptr(unsafe.Pointer(c)))
+	opened := &cSnowflake{address: address, hasOwnClock: hasOwnClock, tick: newTick(c), layout: layout}
+	opened.queue.maxWait = duration(uint64(maxWaitMs))
+	made.open.Store(opened)
 	return made, nil
 }
 
@@ -150,7 +163,8 @@ func (r resources) free() {
 	}
 }
 
-// NextID returns the next ID. If the tick's sequence is used up, it waits for at most [MaxWait] of real time.
+// NextID returns the next ID. If the tick's sequence is used up, it waits, for at most [MaxWait] of real time in which the
+// Snowflake serves no other goroutine that waits: a long queue that moves on fails nobody.
 //
 // It returns [ErrSequenceExhausted] or [ErrClockMovedBackwards] if that was not enough (a step back of more than
 // [MaxBackward] is not waited for), [ErrTimeOutOfRange], [ErrClockFailed], [ErrForked], [ErrStateFile], [ErrLeaseLost] or
@@ -164,21 +178,49 @@ func (s *Snowflake) NextID() (ID, error) {
 		runtime.KeepAlive(c)
 		return id, nil
 	}
-	if !c.hasOwnClock {
-		id := C.polyflake_go_next_id_or_zero(c.address)
+	return c.nextID(context.Background())
+}
+
+// NextIDContext is like [Snowflake.NextID], but stops waiting and returns the context's error when the context is done, up
+// to 2 ms late. If the context is done before the call, it takes no ID, even if one is free. An ID that was taken for the
+// call before its context ended is lost, never repeated.
+func (s *Snowflake) NextIDContext(ctx context.Context) (ID, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	c := s.open.Load()
+	if c == nil {
+		return 0, errClosed()
+	}
+	if id := c.tick.next(); id != 0 {
 		runtime.KeepAlive(c)
-		if id == 0 {
-			return s.TryNextID() // returns the error without waiting again, or an ID that has become available
+		return id, nil
+	}
+	return c.nextID(ctx)
+}
+
+func (c *cSnowflake) nextID(ctx context.Context) (ID, error) {
+	if !c.hasOwnClock {
+		if id := C.polyflake_go_next_id_or_zero(c.address); id != 0 {
+			runtime.KeepAlive(c)
+			return ID(id), nil
 		}
-		return ID(id), nil
+	} else {
+		// Not next_id_or_zero, which would lose the error of the clock.
+		result := C.polyflake_go_next_id(c.address)
+		runtime.KeepAlive(c)
+		if result.failure != nil {
+			return 0, failed(result.failure)
+		}
+		if result.id != 0 {
+			return ID(result.id), nil
+		}
 	}
-	// Not next_id_or_zero, which would lose the error of the clock.
-	result := C.polyflake_go_next_id(c.address)
-	runtime.KeepAlive(c)
-	if result.failure != nil {
-		return 0, failed(result.failure)
+	room := make([]ID, 1)
+	if err := c.wait(ctx, room, 0); err != nil {
+		return 0, err
 	}
-	return ID(result.id), nil
+	return room[0], nil
 }
 
 // TryNextID returns the next ID without waiting, with the errors of [Snowflake.NextID].
@@ -195,18 +237,22 @@ func (s *Snowflake) TryNextID() (ID, error) {
 	return ID(result.id), nil
 }
 
-// NextIDs returns the next n IDs in order, much faster than n calls of [Snowflake.NextID]. It waits for at most
-// [MaxWait] of real time between two runs of IDs. After an error, the IDs that were already taken are lost, never
-// repeated.
+// NextIDs returns the next n IDs in order, much faster than n calls of [Snowflake.NextID]. Between two runs of IDs it waits
+// as NextID does. After an error, the IDs that were already taken are lost, never repeated.
 //
 // It returns the errors of NextID, and [ErrInvalidOption] unless n is 1 to [MaxBatch].
 func (s *Snowflake) NextIDs(n int) ([]ID, error) {
+	return s.NextIDsContext(context.Background(), n)
+}
+
+// NextIDsContext is like [Snowflake.NextIDs], but waits no longer than the context allows, as [Snowflake.NextIDContext].
+func (s *Snowflake) NextIDsContext(ctx context.Context, n int) ([]ID, error) {
 	detail := newDetail()
 	if err := check(C.polyflake_check_batch(C.int64_t(n), &detail), &detail); err != nil {
 		return nil, err
 	}
 	ids := make([]ID, n)
-	if err := s.Fill(ids); err != nil {
+	if err := s.FillContext(ctx, ids); err != nil {
 		return nil, err
 	}
 	return ids, nil
@@ -215,13 +261,27 @@ func (s *Snowflake) NextIDs(n int) ([]ID, error) {
 // Fill is like [Snowflake.NextIDs], but fills an existing slice of any length. After an error, the contents of the slice
 // are meaningless.
 func (s *Snowflake) Fill(ids []ID) error {
+	return s.FillContext(context.Background(), ids)
+}
+
+// FillContext is like [Snowflake.Fill], but waits no longer than the context allows, as [Snowflake.NextIDContext].
+func (s *Snowflake) FillContext(ctx context.Context, ids []ID) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	c := s.open.Load()
 	if c == nil {
 		return errClosed()
 	}
-	failure := C.polyflake_go_fill(c.address, C.size_t(len(ids)), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ids))))
+	result := C.polyflake_go_fill(c.address, C.size_t(len(ids)), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ids))))
 	runtime.KeepAlive(c)
-	return failed(failure)
+	if result.failure != nil {
+		return failed(result.failure)
+	}
+	if filled := int(result.count); filled < len(ids) {
+		return c.wait(ctx, ids, filled)
+	}
+	return nil
 }
 
 // All returns an endless iterator over IDs from [Snowflake.NextID]. It ends after an error; to continue, range again.
@@ -311,6 +371,7 @@ func (s *Snowflake) Stats() (Stats, error) {
 func (s *Snowflake) Close() error {
 	s.Node() // the last one, for later
 	if c := s.open.Swap(nil); c != nil {
+		c.queue.close() // first: the store may take its time
 		C.polyflake_go_close(c.address)
 		runtime.KeepAlive(c)
 	}

@@ -432,7 +432,7 @@ func TestVectorBounds(t *testing.T) {
 
 func TestVectorTexts(t *testing.T) {
 	formats := []string{polyflake.Decimal, polyflake.Hex, polyflake.Base32, polyflake.Base36, polyflake.Base58,
-		polyflake.Base62, polyflake.UUID}
+		polyflake.Base62, polyflake.UUID, polyflake.BwmarrinBase32, polyflake.BwmarrinBase58}
 	each(t, vectors(t).Texts, func(t *testing.T, c map[string]string) {
 		id := polyflake.ID(number(t, c["id"]))
 		equal(t, "the number of formats", len(c), len(formats)+1)

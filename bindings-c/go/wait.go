@@ -1,0 +1,406 @@
+package polyflake
+
+// #cgo nocallback polyflake_go_waiting_new
+// #cgo nocallback polyflake_waiting_free
+// #cgo nocallback polyflake_pause
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+const (
+	// mostAsked is the most IDs that one poll asks for.
+	mostAsked = 1 << 14
+	// longestPause is how long a step of the clock may not be noticed.
+	longestPause = 50 * time.Millisecond
+	// exactPause is how long the end of a wait may block a thread: Go's timers are up to a ms late.
+	exactPause = 2 * time.Millisecond
+	// mostExact is how many threads that may be. The first of further queues waits in Go to the end.
+	mostExact = 8
+	// grace is how long the first call may be late, before others look after themselves.
+	grace = 10 * time.Millisecond
+)
+
+// exact counts the threads that are in exactPause.
+var exact atomic.Int32
+
+// queue is the calls of a Snowflake that wait. The first one waits for the clock, and gets IDs for all of them from
+// polyflake_waiting_poll, by which the queue has a place among all calls of the process that wait for the same IDs. The
+// others wait for the first one. A batch that got some of its IDs goes to the end.
+type queue struct {
+	maxWait time.Duration
+
+	mutex       sync.Mutex
+	first, last *waiter
+	isClosed    bool
+	// When the queue last got IDs.
+	served time.Time
+	// nil until a poll needs it.
+	place *C.polyflake_waiting
+	// What the place was asked for, and for how many calls: the first ones. While a poll gives none, the next asks for the
+	// same. It may give IDs that were taken meanwhile, and these are not for calls that have begun since: before they began,
+	// greater IDs may have been returned.
+	asked, askedCalls int
+	// Whether one of those has left since.
+	isShort bool
+	// When the poll began that is under way; zero for none.
+	polling time.Time
+	// Room for the IDs of several calls.
+	room []ID
+}
+
+// waiter is a call that waits.
+type waiter struct {
+	ids    []ID
+	filled int
+	since  time.Time
+	timer  *time.Timer
+	// Told when the call has its IDs, is the first, or is closed.
+	news              chan struct{}
+	before, after     *waiter
+	isQueued, isAsked bool
+}
+
+// wait fills the rest of ids, of which some are filled.
+func (c *cSnowflake) wait(ctx context.Context, ids []ID, filled int) error {
+	defer runtime.KeepAlive(c)
+	w := &waiter{ids: ids, filled: filled, since: time.Now(), news: make(chan struct{}, 1)}
+	done := ctx.Done()
+	q := &c.queue
+	q.mutex.Lock()
+	q.push(w)
+	q.mutex.Unlock()
+	// Also if a clock panics, or ends its goroutine although it must not.
+	defer q.leave(w)
+	for isCancelled := false; ; {
+		q.mutex.Lock()
+		isFirst, isLate := q.first == w, q.isLate(w)
+		left := max(q.maxWait-q.waited(w), 0) + grace
+		switch {
+		case w.filled == len(w.ids):
+			q.mutex.Unlock()
+			return nil
+		case q.isClosed:
+			q.mutex.Unlock()
+			return errClosed()
+		case isCancelled:
+			q.remove(w) // now, before it gets IDs
+			q.settle(w)
+			q.mutex.Unlock()
+			return ctx.Err()
+		}
+		q.mutex.Unlock()
+		switch {
+		case isFirst:
+			pause, err := c.poll(w)
+			if err != nil {
+				return err
+			}
+			if pause > 0 {
+				isCancelled = w.pause(done, pause)
+			}
+		case isLate:
+			if err := c.pollAlone(w); err != nil {
+				return err
+			}
+		default:
+			isCancelled = w.sleep(done, left)
+		}
+	}
+}
+
+// poll gets IDs for the calls that wait, or says how long to pause. The call is the first.
+func (c *cSnowflake) poll(w *waiter) (time.Duration, error) {
+	q := &c.queue
+	q.mutex.Lock()
+	if q.isShort {
+		// From another place, so that the IDs of a call that has left are not taken.
+		q.forget()
+	}
+	if q.place == nil {
+		q.place = C.polyflake_go_waiting_new(c.address)
+	}
+	if q.asked == 0 {
+		q.ask()
+	}
+	room := w.ids[w.filled:]
+	if q.askedCalls > 1 {
+		if len(q.room) < q.asked {
+			q.room = make([]ID, q.asked)
+		}
+		room = q.room
+	}
+	room = room[:q.asked]
+	waited := q.waited(w)
+	q.polling = time.Now()
+	place := q.place
+	q.mutex.Unlock()
+	isBack := false
+	defer func() {
+		if !isBack { // runtime.Goexit in the clock
+			q.mutex.Lock()
+			q.forget()
+			q.polling = time.Time{}
+			q.mutex.Unlock()
+		}
+	}()
+	result := pollPlace(place, waited, room)
+	isBack = true
+	q.mutex.Lock()
+	q.polling = time.Time{}
+	if result.failure == nil && result.count == 0 {
+		pause := pauseOf(result)
+		if q.asked > q.askedCalls && !q.last.isAsked {
+			// For a batch, but not for those that have come since: it would have the whole next tick.
+			q.forget()
+			pause = 0
+		}
+		q.mutex.Unlock()
+		return pause, nil
+	}
+	var served []*waiter
+	if result.failure == nil {
+		served = q.deal(room[:result.count], c.layout.nodeMask())
+	}
+	q.askNone()
+	q.settle(w)
+	q.mutex.Unlock()
+	// All have their IDs. Those that run first use up what is left of the tick: in turn, and not always this one.
+	rand.Shuffle(len(served), func(i, j int) { served[i], served[j] = served[j], served[i] })
+	for _, other := range served {
+		other.tell()
+	}
+	if len(served) > 1 {
+		runtime.Gosched()
+	}
+	return 0, failed(result.failure)
+}
+
+// pollAlone polls for a call that has waited for as long as it may, but behind a first one that is late, in its clock or on
+// its disk. The call leaves the queue, unless it is a batch that got only some of its IDs.
+func (c *cSnowflake) pollAlone(w *waiter) error {
+	q := &c.queue
+	q.mutex.Lock()
+	q.remove(w)
+	q.settle(w)
+	waited := max(q.waited(w), q.maxWait)
+	q.mutex.Unlock()
+	if w.filled == len(w.ids) {
+		return nil
+	}
+	place := C.polyflake_go_waiting_new(c.address)
+	defer C.polyflake_waiting_free(place)
+	room := w.ids[w.filled:]
+	for {
+		result := pollPlace(place, waited, room)
+		if result.failure != nil {
+			return failed(result.failure)
+		}
+		if result.count > 0 {
+			w.put(room[:result.count], c.layout.nodeMask())
+			break
+		}
+		time.Sleep(pauseOf(result))
+	}
+	if w.filled < len(w.ids) {
+		w.since = time.Now()
+		q.mutex.Lock()
+		q.push(w)
+		q.mutex.Unlock()
+	}
+	return nil
+}
+
+func pollPlace(place *C.polyflake_waiting, waited time.Duration, room []ID) C.polyflake_go_filled {
+	return C.polyflake_go_waiting_poll(place, C.uint64_t(max(waited, 1)), C.size_t(len(room)),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(room))))
+}
+
+func pauseOf(result C.polyflake_go_filled) time.Duration {
+	return time.Duration(max(min(uint64(result.pause_ns), uint64(longestPause)), 1))
+}
+
+// pause lets a time pass, or less. It returns true if the context was done before.
+func (w *waiter) pause(done <-chan struct{}, pause time.Duration) bool {
+	if pause > exactPause {
+		return w.sleep(done, pause-exactPause)
+	}
+	if exact.Add(1) > mostExact {
+		exact.Add(-1)
+		return w.sleep(done, pause)
+	}
+	C.polyflake_pause(C.uint64_t(pause))
+	exact.Add(-1)
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// sleep returns after a time, or when there are news. It returns true if the context was done before.
+func (w *waiter) sleep(done <-chan struct{}, longest time.Duration) bool {
+	if w.timer == nil {
+		w.timer = time.NewTimer(longest)
+	} else {
+		w.timer.Reset(longest)
+	}
+	defer w.timer.Stop()
+	select {
+	case <-w.news:
+	case <-w.timer.C:
+	case <-done:
+		return true
+	}
+	return false
+}
+
+func (w *waiter) tell() {
+	select {
+	case w.news <- struct{}{}:
+	default: // it has not looked at the last news yet
+	}
+}
+
+// put writes the next IDs of a call. Where the lease has brought another node, a batch begins again: it has IDs of one.
+func (w *waiter) put(ids []ID, nodeMask ID) {
+	if w.filled > 0 && (w.ids[0]^ids[0])&nodeMask != 0 {
+		w.filled = 0
+	}
+	w.filled += copy(w.ids[w.filled:], ids)
+}
+
+// The mutex is held in all that follow.
+
+func (q *queue) push(w *waiter) {
+	w.before, w.after, w.isQueued = q.last, nil, true
+	if q.last != nil {
+		q.last.after = w
+	} else {
+		q.first = w
+	}
+	q.last = w
+}
+
+func (q *queue) remove(w *waiter) {
+	if !w.isQueued {
+		return
+	}
+	if w.before != nil {
+		w.before.after = w.after
+	} else {
+		q.first = w.after
+	}
+	if w.after != nil {
+		w.after.before = w.before
+	} else {
+		q.last = w.before
+	}
+	if w.isAsked {
+		q.isShort = true
+	}
+	w.before, w.after, w.isQueued, w.isAsked = nil, nil, false, false
+}
+
+// settle runs after calls have left the queue: it wakes the new first call, unless that is the caller.
+func (q *queue) settle(caller *waiter) {
+	switch {
+	case q.first == nil:
+		q.forget()
+		q.room = nil
+	case q.first != caller:
+		q.first.tell()
+	}
+}
+
+// ask says for how many IDs and calls the next polls ask.
+func (q *queue) ask() {
+	for w := q.first; w != nil && q.askedCalls < mostAsked; w = w.after {
+		q.asked = min(q.asked+len(w.ids)-w.filled, mostAsked)
+		q.askedCalls++
+		w.isAsked = true
+	}
+}
+
+// askNone begins again, after a poll that got IDs or failed.
+func (q *queue) askNone() {
+	for w := q.first; w != nil && w.isAsked; w = w.after {
+		w.isAsked = false
+	}
+	q.asked, q.askedCalls, q.isShort = 0, 0, false
+}
+
+// forget leaves the place in the process's queue.
+func (q *queue) forget() {
+	q.askNone()
+	C.polyflake_waiting_free(q.place)
+	q.place = nil
+}
+
+// deal gives IDs to the calls for which they were asked: one to each, and the others to the first that want more. It
+// returns those that have all theirs.
+func (q *queue) deal(ids []ID, nodeMask ID) (served []*waiter) {
+	calls := 0
+	for w := q.first; w != nil && w.isAsked && calls < len(ids); w = w.after {
+		calls++
+	}
+	more := len(ids) - calls
+	for range calls {
+		w := q.first
+		extra := min(more, len(w.ids)-w.filled-1)
+		more -= extra
+		w.put(ids[:1+extra], nodeMask)
+		ids = ids[1+extra:]
+		q.remove(w)
+		if w.filled < len(w.ids) {
+			q.push(w)
+		} else {
+			served = append(served, w)
+		}
+	}
+	q.served = time.Now()
+	return served
+}
+
+// waited is how long nobody of the queue got IDs, since the call came.
+func (q *queue) waited(w *waiter) time.Duration {
+	since := w.since
+	if q.served.After(since) {
+		since = q.served
+	}
+	return time.Since(since)
+}
+
+// isLate tells whether a call has waited for longer than it may, and the first one can do nothing about that.
+func (q *queue) isLate(w *waiter) bool {
+	return !q.polling.IsZero() && q.waited(w) >= q.maxWait+grace
+}
+
+// leave is for every call when it ends.
+func (q *queue) leave(w *waiter) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	if w.isQueued {
+		q.remove(w)
+		q.settle(w)
+	}
+}
+
+// close ends the calls that wait.
+func (q *queue) close() {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.isClosed = true
+	for w := q.first; w != nil; w = w.after {
+		w.tell()
+	}
+}
