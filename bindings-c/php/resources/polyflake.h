@@ -107,6 +107,7 @@ typedef struct polyflake_lease_record {
 } polyflake_lease_record;
 
 unsigned int polyflake_abi_version(void);
+const char *polyflake_copies_warning(void);
 struct polyflake_counter_options *polyflake_counter_options_new(void);
 void polyflake_counter_options_free(struct polyflake_counter_options *options);
 polyflake_status polyflake_counter_options_set_bytes(

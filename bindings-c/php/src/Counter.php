@@ -13,6 +13,7 @@ use Polyflake\Exception\PolyflakeException;
 use Polyflake\Internal\Core;
 use Polyflake\Internal\Failure;
 use Polyflake\Internal\Library;
+use TypeError;
 
 /**
  * Numbers that count up, each given once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands
@@ -76,6 +77,9 @@ final class Counter implements IdGenerator, IteratorAggregate
         $this->detail = Core::detail();
         $texts = [['name', $name], ['start', $start], ['step', $step], ['max_wait_ms', $maxWaitMs]];
         foreach ((array) $store as $address) {
+            if (!is_string($address)) {
+                throw new TypeError('a store must be of type string, ' . get_debug_type($address) . ' given');
+            }
             $texts[] = ['store', $address];
         }
         $options = $this->ffi->polyflake_counter_options_new();

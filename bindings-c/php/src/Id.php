@@ -8,8 +8,8 @@ use Polyflake\Internal\Core;
 
 /**
  * IDs as text, in the formats "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet),
- * "base62" (11 digits) and "uuid" (a UUID of version 8, for columns of that type). Texts in base32, base62 and uuid
- * sort in the order of the IDs.
+ * "base62" (11 digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" and "bwmarrin-base58"
+ * (the alphabets of the Go package bwmarrin/snowflake). Texts in base32, base62 and uuid sort in the order of the IDs.
  *
  *     Id::format(1541815603606036480, 'base62'); // '1ptWyK4WgZU'
  *     Id::parse('1ptWyK4WgZU', 'base62');        // 1541815603606036480

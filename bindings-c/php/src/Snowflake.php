@@ -31,7 +31,8 @@ use Polyflake\Internal\Library;
  */
 final class Snowflake implements IdGenerator, IteratorAggregate
 {
-    private FFI $ffi;
+    /** Read-only, so that PHP refuses to construct an object again, which would lose the pointer. */
+    private readonly FFI $ffi;
     /** Null once it is freed. */
     private ?CData $pointer = null;
     /** polyflake_next_id_or_zero, which takes less to call in a variable than by name. */
@@ -123,7 +124,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
                 $this->check($this->ffi->polyflake_options_set_clock($options, $function, null, $this->detail));
             }
             $room = Core::room('polyflake_snowflake *');
-            $this->check($this->ffi->polyflake_snowflake_new($options, $room, $this->detail));
+            $status = $this->ffi->polyflake_snowflake_new($options, $room, $this->detail);
+            Core::check($status, $this->detail, $this->clock?->thrown());
             $this->pointer = $room[0];
             $this->address = $this->clock === null ? $this->ffi->cast('uintptr_t', $this->pointer)->cdata : 0;
         } finally {
@@ -138,12 +140,19 @@ final class Snowflake implements IdGenerator, IteratorAggregate
 
     public function __destruct()
     {
-        if ($this->pointer !== null) {
-            $this->ffi->polyflake_snowflake_free($this->pointer);
-            $this->pointer = null;
-            $this->address = 0;
-            $this->clock?->release();
+        if ($this->pointer === null) {
+            return;
         }
+        if ($this->clock?->isRead()) {
+            // A call is inside the library: this is its clock, which destroys by hand, or the end of a request that has
+            // left a Fiber in there. It ends as closed, and frees nothing under itself.
+            $this->close();
+            return;
+        }
+        $this->ffi->polyflake_snowflake_free($this->pointer);
+        $this->pointer = null;
+        $this->address = 0;
+        $this->clock?->release();
     }
 
     /**

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Polyflake\Tests;
 
+use Error;
 use LogicException;
 use PHPUnit\Framework\TestCase;
 use Polyflake\Counter;
@@ -12,6 +13,7 @@ use Polyflake\Exception\CounterUnavailableException;
 use Polyflake\Exception\InvalidOptionException;
 use Polyflake\IdGenerator;
 use Polyflake\Snowflake;
+use TypeError;
 
 /**
  * Counters in a Redis of each test's own.
@@ -151,6 +153,24 @@ final class CounterTest extends TestCase
         $counter->close();
     }
 
+    public function testItIsConstructedOnce(): void
+    {
+        $counter = new Counter('once', $this->store);
+        $again = fn () => $counter->__construct('twice', $this->store);
+        $this->assertThrows(Error::class, 'readonly', $again);
+        self::assertSame([1, 'once'], [$counter->nextId(), $counter->name()]);
+        $counter->__destruct();
+        $this->assertThrows(Error::class, 'readonly', $again);
+        $bare = (new \ReflectionClass(Counter::class))->newInstanceWithoutConstructor();
+        $calls = [$bare->nextId(...), $bare->tryNextId(...), $bare->peek(...), $bare->remove(...), $bare->stats(...)];
+        $calls[] = static fn () => $bare->nextIds(1);
+        $calls[] = static fn () => $bare->nextBlock(1);
+        $calls[] = static fn () => $bare->raise(1);
+        foreach ([...$calls, $bare->close(...), $bare->name(...)] as $call) {
+            $this->assertThrows(Error::class, 'before initialization', $call);
+        }
+    }
+
     public function testWrongOptions(): void
     {
         $store = $this->store;
@@ -168,6 +188,9 @@ final class CounterTest extends TestCase
         $this->assertThrows($invalid, 'store is missing', $make('a'));
         $this->assertThrows($invalid, 'store is missing', $make('a', []));
         $this->assertThrows($invalid, 'store: ', $make('a', 'gopher://host'));
+        foreach ([null, true, 1, [$store]] as $wrong) {
+            $this->assertThrows(TypeError::class, get_debug_type($wrong) . ' given', $make('a', [$store, $wrong]));
+        }
         $counter = new Counter('stepped', $store, step: 10);
         $this->assertThrows($invalid, 'step=10', $make('stepped', $store, step: 20));
         $counter->close();

@@ -13,6 +13,7 @@ final class FpmTest extends TestCase
 {
     private const REQUESTS = 400;
     private const WORKERS = 4;
+    private const PRELOADED = ['opcache.preload' => __DIR__ . '/../preload.php', 'ffi.enable' => 'preload'];
 
     private Folder $folder;
     /** @var ?resource */
@@ -37,11 +38,7 @@ final class FpmTest extends TestCase
 
     public function testPreloaded(): void
     {
-        $this->start([
-            'opcache.preload' => dirname(__DIR__) . '/preload.php',
-            'ffi.preload' => dirname(__DIR__) . '/resources/polyflake.h',
-            'ffi.enable' => 'preload',
-        ]);
+        $this->start([...self::PRELOADED, 'ffi.preload' => dirname(__DIR__) . '/resources/polyflake.h']);
         $nodes = $this->serveUntil(static fn (array $nodes): bool => count($nodes) === self::WORKERS);
         // The successor of a killed worker takes over its number, and repeats no ID.
         $killed = array_key_first($nodes);
@@ -52,7 +49,7 @@ final class FpmTest extends TestCase
 
     public function testClassesPreloaded(): void
     {
-        $this->start(['opcache.preload' => dirname(__DIR__) . '/preload.php', 'ffi.enable' => 'preload']);
+        $this->start(self::PRELOADED);
         $this->serve();
     }
 
@@ -90,16 +87,64 @@ final class FpmTest extends TestCase
 
     public function testPreloadingLeasesNothing(): void
     {
-        $this->start(['opcache.preload' => dirname(__DIR__) . '/preload.php', 'ffi.enable' => 'preload']);
+        $this->start(self::PRELOADED);
         self::assertFileDoesNotExist("{$this->folder->path}/leases.db");
         $this->serveLeased();
     }
 
     public function testALeaseOfTheMasterIsNotItsWorkers(): void
     {
-        $this->start(['opcache.preload' => __DIR__ . '/scripts/preload-lease.php', 'ffi.enable' => 'preload']);
+        $this->start([...self::PRELOADED, 'opcache.preload' => __DIR__ . '/scripts/preload-lease.php'], inMaster: true);
         self::assertFileExists("{$this->folder->path}/leases.db");
         $this->serveLeased();
+    }
+
+    public function testWorkersRepeatNothingThatThePreloadScriptTook(): void
+    {
+        $script = __DIR__ . '/scripts/preload-snowflakes.php';
+        $this->start([...self::PRELOADED, 'opcache.preload' => $script], inMaster: true);
+        foreach (json_decode((string) file_get_contents("{$this->folder->path}/preloaded")) as $id) {
+            $this->ids[$id] = 0;
+        }
+        self::assertCount(210, $this->ids);
+        // Each answer says that the master's node without a state file is refused, and that no object was left to it.
+        $served = $this->serveUntil(
+            static fn (array $served): bool => count($served) > 1,
+            fn (): array => $this->answers(__DIR__ . '/scripts/fpm-preloaded.php'),
+        );
+        self::assertSame([201], array_values(array_unique($served)));
+    }
+
+    /**
+     * @dataProvider waysToShareAHost
+     */
+    public function testRecycledAndReloadedWorkersRepeatNothing(string $script, int $maxRequests): void
+    {
+        $this->start(self::PRELOADED, "pm.max_requests = $maxRequests");
+        $before = $this->answers($script, 100);
+        // The master runs itself again, with its process ID and its socket, and preloads again.
+        posix_kill(proc_get_status($this->fpm)['pid'], SIGUSR2);
+        for ($waits = 0; substr_count($this->log(), 'ready to handle connections') < 2; $waits++) {
+            self::assertLessThan(3000, $waits, 'php-fpm did not reload: ' . $this->log());
+            usleep(10_000);
+        }
+        $after = $this->answers($script, 100);
+        self::assertSame([], array_intersect_key($before, $after));
+        self::assertGreaterThan(self::WORKERS, count($before));
+        self::assertStringNotContainsString('on signal', $this->log());
+    }
+
+    /**
+     * @return array<string, array{string, int}> scripts, and how many requests a worker serves: the nodes that workers
+     *     leased are not free again before the test is over
+     */
+    public static function waysToShareAHost(): array
+    {
+        return [
+            'a state file' => [__DIR__ . '/scripts/fpm-state.php', 3],
+            'a slot for each worker' => [dirname(__DIR__) . '/examples/fpm/index.php', 3],
+            'a lease for each worker' => [__DIR__ . '/scripts/fpm-lease.php', 10],
+        ];
     }
 
     public function testRequestsOfAWorkerGoOnWithWhatItsCounterHasInHand(): void
@@ -137,7 +182,7 @@ final class FpmTest extends TestCase
         $served = $this->serveUntil(static fn (array $served): bool => count($served) > 1, $serve);
         self::assertCount(count($served), array_unique($served));
         foreach ($served as $node) {
-            self::assertContains($node, range(700, 720));
+            self::assertContains($node, range(700, 799));
         }
     }
 
@@ -178,11 +223,11 @@ final class FpmTest extends TestCase
      *
      * @return array<int, int> the nodes of the workers by process ID
      */
-    private function answers(string $script): array
+    private function answers(string $script, int $count = self::REQUESTS): array
     {
-        $this->request(self::REQUESTS, $script);
+        $this->request($count, $script);
         $nodes = [];
-        for ($number = 1; $number <= self::REQUESTS; $number++) {
+        for ($number = 1; $number <= $count; $number++) {
             $answer = (string) file_get_contents("{$this->folder->path}/answer-$number");
             $body = json_decode(substr($answer, (int) strpos($answer, '{')), true);
             self::assertIsArray($body, $answer . $this->log());
@@ -210,16 +255,20 @@ final class FpmTest extends TestCase
 
     /**
      * @param array<string, string> $settings
+     * @param string $pool more of the pool's settings
+     * @param bool $inMaster whether to preload in the master, which forks the workers. As root, PHP preloads in another
+     *     process, which ends
      */
-    private function start(array $settings): void
+    private function start(array $settings, string $pool = '', bool $inMaster = false): void
     {
         $fpm = $this->command(['php-fpm', 'php-fpm' . PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION]);
         $this->command(['cgi-fcgi']);
         $path = $this->folder->path;
-        $isRoot = posix_geteuid() === 0;
-        $limits = "pm = static\npm.max_children = " . self::WORKERS;
-        $environment = "env[HOST_NUMBER] = 3\nenv[WORKER_SLOTS] = $path/slots\nenv[STATE_FILE] = $path/state";
-        $lease = "sqlite://$path/leases.db?wait=30s&nodes=700-720";
+        $isRoot = posix_geteuid() === 0 && !$inMaster;
+        $limits = "pm = static\npm.max_children = " . self::WORKERS . "\n$pool";
+        $environment = "env[FOLDER] = $path\nenv[HOST_NUMBER] = 3";
+        $environment .= "\nenv[WORKER_SLOTS] = $path/slots\nenv[STATE_FILE] = $path/state";
+        $lease = "sqlite://$path/leases.db?wait=30s&nodes=700-799";
         $environment .= "\nenv[LEASE] = \"$lease\"";
         $environment .= $this->redis === null ? '' : "\nenv[COUNTER] = \"{$this->redis->address}\"";
         foreach (['POLYFLAKE_LIBRARY', 'LD_LIBRARY_PATH'] as $name) {
@@ -227,7 +276,7 @@ final class FpmTest extends TestCase
         }
         file_put_contents("$path/fpm.conf", <<<CONF
             [global]
-            error_log = $path/log
+            error_log = $path/fpm-log
             daemonize = no
             [polyflake]
             listen = $path/socket
@@ -245,8 +294,8 @@ final class FpmTest extends TestCase
             array_push($options, '-d', "$name=$value");
         }
         $output = ['file', "$path/log", 'a'];
-        $command = [$fpm, '-F', '-y', "$path/fpm.conf", ...$options];
-        $ofMaster = ['LEASE' => $lease] + getenv();
+        $command = [...$isRoot ? [] : $this->asUser(), $fpm, '-F', '-y', "$path/fpm.conf", ...$options];
+        $ofMaster = ['FOLDER' => $path, 'LEASE' => $lease] + getenv();
         $this->fpm = proc_open($command, [1 => $output, 2 => $output], $pipes, null, $ofMaster) ?: null;
         // The socket's file is there a moment before the server listens.
         for ($waits = 0; !$client = @stream_socket_client("unix://$path/socket"); $waits++) {
@@ -273,9 +322,29 @@ final class FpmTest extends TestCase
         self::assertSame(0, $status, implode("\n", $output) . $this->log());
     }
 
+    /**
+     * What runs a command as a user without rights, where this is root. The folder becomes that user's.
+     *
+     * @return list<string>
+     */
+    private function asUser(): array
+    {
+        if (posix_geteuid() !== 0) {
+            return [];
+        }
+        $run = [$this->command(['setpriv']), '--reuid=65534', '--regid=65534', '--clear-groups'];
+        exec(implode(' ', $run) . ' test -r ' . escapeshellarg(__FILE__), $output, $status);
+        if ($status !== 0) {
+            self::markTestSkipped('needs a user without rights that may read ' . __DIR__);
+        }
+        chown($this->folder->path, 65534);
+        return $run;
+    }
+
     private function log(): string
     {
-        return "\n" . @file_get_contents("{$this->folder->path}/log");
+        $path = $this->folder->path;
+        return "\n" . @file_get_contents("$path/log") . @file_get_contents("$path/fpm-log");
     }
 
     /**

@@ -7,15 +7,20 @@ namespace Polyflake\Tests;
 use DateTime;
 use DateTimeImmutable;
 use DateTimeZone;
+use Error;
+use LogicException;
 use PHPUnit\Framework\TestCase;
 use Polyflake\Exception\InvalidIdException;
 use Polyflake\Exception\TimeOutOfRangeException;
 use Polyflake\Exception\UnknownLayoutException;
 use Polyflake\Id;
+use Polyflake\Internal\LayoutPointer;
 use Polyflake\Layout;
 
 final class LayoutTest extends TestCase
 {
+    use AssertsThrows;
+
     public function testALayoutIsAValue(): void
     {
         $layout = new Layout('leaf');
@@ -29,6 +34,33 @@ final class LayoutTest extends TestCase
         self::assertFalse((new Layout('twitter'))->equals(new Layout('leaf')));
         $this->expectException(UnknownLayoutException::class);
         unserialize(str_replace($copies[0]->text, str_pad('', strlen($copies[0]->text), 'x'), serialize($copies[0])));
+    }
+
+    public function testALayoutIsConstructedOnce(): void
+    {
+        $layout = new Layout('leaf');
+        $again = [static fn () => $layout->__construct('discord')];
+        $again[] = static fn () => $layout->__unserialize(['text' => 'discord']);
+        foreach ($again as $call) {
+            $this->assertThrows(Error::class, 'readonly', $call);
+            self::assertSame(9, $layout->decode($layout->compose(1656432460105, 9, 3))->node);
+        }
+        $class = new \ReflectionClass(Layout::class);
+        $bare = $class->newInstanceWithoutConstructor();
+        $calls = [$bare->epoch(...), static fn () => $bare->decode(1), static fn () => $bare->compose(1, 9, 3)];
+        foreach ([...$calls, $bare->__toString(...), static fn () => $bare->minId(1)] as $call) {
+            $this->assertThrows(Error::class, 'before initialization', $call);
+        }
+    }
+
+    public function testTheOwnerOfALayoutIsTheOnlyOne(): void
+    {
+        $owner = new LayoutPointer('leaf');
+        $this->assertThrows(Error::class, '__clone', static fn () => clone $owner);
+        $this->assertThrows(LogicException::class, 'constructed', static fn () => $owner->__construct('twitter'));
+        $owner->__destruct();
+        $owner->__destruct();
+        unserialize(sprintf('O:%d:"%s":0:{}', strlen(LayoutPointer::class), LayoutPointer::class))->__destruct();
     }
 
     public function testTimesAreInUtc(): void

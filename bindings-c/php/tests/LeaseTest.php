@@ -148,7 +148,7 @@ final class LeaseTest extends TestCase
         $server = proc_open([$command, ...$options], [1 => $log, 2 => $log], $pipes);
         self::assertIsResource($server);
         try {
-            $ids = new Snowflake(lease: "redis://127.0.0.1:$port/0?ttl=3s&init=yes&nodes=746-746&wait=30s");
+            $ids = new Snowflake(lease: "redis://127.0.0.1:$port/0?ttl=3s&init=always&nodes=746-746&wait=30s");
             self::assertSame(746, $ids->decode($ids->nextId())->node);
             self::assertSame("redis://127.0.0.1:$port/0", $ids->lease()?->store);
             $ids->close();

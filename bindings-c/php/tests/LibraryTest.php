@@ -106,6 +106,18 @@ final class LibraryTest extends TestCase
         self::assertStringContainsString("'polyflake_abi_version'", $program->output);
     }
 
+    public function testASecondCopyInTheProcessIsWarnedOf(): void
+    {
+        $copy = $this->folder->copy(self::library(), 'other/copy-of-polyflake.so');
+        // By its path: the loader takes the copy for a library of the same name.
+        $environment = [self::VARIABLE => (string) realpath(self::library()), 'LD_PRELOAD' => $copy];
+        $program = Program::run([self::TAKE, dirname(__DIR__)], $environment);
+        self::assertSame(0, $program->status, $program->output);
+        $warning = 'Warning: this process has loaded Polyflake more than once, from ';
+        self::assertSame(1, substr_count($program->output, $warning), $program->output);
+        self::assertStringContainsString(" and from $copy:", $program->output);
+    }
+
     public function testA32BitPhpIsAnError(): void
     {
         Library::requireSixtyFourBits(8);

@@ -21,6 +21,7 @@ use Polyflake\Internal\Failure;
 use Polyflake\Internal\Library;
 use Polyflake\Layout;
 use Polyflake\Snowflake;
+use Polyflake\Stats;
 use Throwable;
 use TypeError;
 
@@ -375,6 +376,76 @@ final class SnowflakeTest extends TestCase
         // The failed clone has not freed anything.
         gc_collect_cycles();
         self::assertSame(self::MS, $ids->decode($ids->nextId())->timestampMs);
+    }
+
+    public function testAClockMayDestroyItsSnowflake(): void
+    {
+        $program = Program::run([__DIR__ . '/scripts/destroyed-in-clock.php']);
+        $closed = ClosedException::class;
+        $failed = ClockFailedException::class;
+        $expected = '';
+        foreach (['nextId', 'tryNextId', 'nextIdString', 'nextIds'] as $call) {
+            $expected .= "$call returns: $closed, $closed\n";
+            $expected .= "$call throws: $closed, mine, $closed, mine\n";
+            $expected .= "$call makes another: $closed, $closed, 1000\n";
+        }
+        $stats = Stats::class;
+        $expected .= "stats returns: $stats, $closed\nstats throws: $failed, mine, $closed, mine\n";
+        $expected .= "stats makes another: $stats, $closed, 1000\nleft: $stats\n";
+        self::assertSame($expected, $program->output);
+        self::assertSame(0, $program->status);
+    }
+
+    public function testASnowflakeThatIsDestroyedByHandIsClosed(): void
+    {
+        foreach (['system', static fn (): int => self::MS] as $clock) {
+            $ids = new Snowflake(node: 7, clock: $clock);
+            $ids->nextId();
+            $numbers = $ids->getIterator();
+            $numbers->current();
+            $ids->__destruct();
+            $ids->__destruct();
+            $calls = [$ids->nextId(...), $ids->tryNextId(...), $ids->nextIdString(...), $ids->stats(...)];
+            foreach ([...$calls, $ids->lease(...), $numbers->next(...), static fn () => $ids->nextIds(3)] as $call) {
+                $this->assertThrows(ClosedException::class, 'closed', $call);
+            }
+            $ids->close();
+            self::assertSame(7, $ids->node());
+            self::assertSame(7, $ids->decode($ids->layout()->compose(self::MS, 7, 0))->node);
+        }
+    }
+
+    public function testASnowflakeIsConstructedOnce(): void
+    {
+        $again = static fn (Snowflake $ids) => static fn () => $ids->__construct(node: 8, clock: fn () => self::MS);
+        $ids = new Snowflake(node: 7, clock: static function () use (&$ids, $again): int {
+            $again($ids)();
+            return self::MS;
+        });
+        $exception = $this->assertThrows(ClockFailedException::class, '', $ids->nextId(...));
+        self::assertInstanceOf(Error::class, $exception->getPrevious());
+        $this->assertThrows(Error::class, 'readonly', $again($ids));
+        $ids->__destruct();
+        $this->assertThrows(Error::class, 'readonly', $again($ids));
+        $this->assertThrows(ClosedException::class, '', $ids->nextId(...));
+    }
+
+    public function testASnowflakeThatWasNotConstructed(): void
+    {
+        $class = new \ReflectionClass(Snowflake::class);
+        $serialized = sprintf('C:%d:"%s":0:{}', strlen($class->name), $class->name);
+        foreach ([$class->newInstanceWithoutConstructor(), @unserialize($serialized)] as $ids) {
+            foreach ($class->getMethods(\ReflectionMethod::IS_PUBLIC) as $method) {
+                if ($method->isStatic() || str_starts_with($method->name, '__')) {
+                    continue;
+                }
+                $this->assertThrows(Error::class, '', static function () use ($ids, $method): void {
+                    $result = $method->invokeArgs($ids, $method->getNumberOfRequiredParameters() > 0 ? [1] : []);
+                    $result instanceof \Generator && $result->current();
+                });
+            }
+            $ids->__destruct();
+        }
     }
 
     public function testASignalHandlerMayTakeIds(): void

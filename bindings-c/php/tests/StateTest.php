@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Polyflake\Tests;
 
+use Exception;
 use PHPUnit\Framework\TestCase;
+use Polyflake\Exception\ClockFailedException;
 use Polyflake\Exception\InvalidOptionException;
 use Polyflake\Exception\PolyflakeException;
 use Polyflake\Exception\StateFileException;
@@ -47,6 +49,14 @@ final class StateTest extends TestCase
         }
         $ids = new Snowflake(node: 930, maxWaitMs: 60_000, state: $this->state);
         self::assertGreaterThan($last, $ids->nextId());
+    }
+
+    public function testAClockThatThrowsWhileTheFileIsOpened(): void
+    {
+        $thrown = new Exception('no time');
+        $build = fn () => new Snowflake(node: 949, clock: static fn () => throw $thrown, state: $this->state);
+        $exception = $this->assertThrows(ClockFailedException::class, 'clock', $build);
+        self::assertSame($thrown, $exception->getPrevious());
     }
 
     public function testAForkedChildSharesTheNode(): void

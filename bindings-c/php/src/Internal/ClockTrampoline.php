@@ -29,6 +29,9 @@ final class ClockTrampoline
 
     private ?Throwable $thrown = null;
 
+    /** How many readings have begun and not ended: they nest, and a Fiber may be suspended in one. */
+    private int $readings = 0;
+
     private function __construct()
     {
         $this->room = Core::room('polyflake_clock');
@@ -54,6 +57,15 @@ final class ClockTrampoline
     }
 
     /**
+     * Whether a call of the library that reads this clock is under way. No other PHP code runs in one, so the caller is
+     * in a clock, or a Fiber is.
+     */
+    public function isRead(): bool
+    {
+        return $this->readings > 0;
+    }
+
+    /**
      * Returns what the clock threw, and forgets it.
      */
     public function thrown(): ?Throwable
@@ -67,6 +79,7 @@ final class ClockTrampoline
      */
     private function read(?CData $user, CData $unixMs): int
     {
+        $this->readings++;
         try {
             $now = ($this->clock)();
             if (!is_int($now)) {
@@ -77,6 +90,8 @@ final class ClockTrampoline
         } catch (Throwable $thrown) {
             $this->thrown = $thrown;
             return 1;
+        } finally {
+            $this->readings--;
         }
     }
 }

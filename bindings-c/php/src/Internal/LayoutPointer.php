@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Polyflake\Internal;
 
 use FFI\CData;
+use LogicException;
 
 /**
  * Owns the library's layout.
@@ -14,10 +15,13 @@ use FFI\CData;
 final class LayoutPointer
 {
     /** Null once it is freed: at the end of a request, PHP destroys objects that others still use. */
-    public ?CData $pointer;
+    public ?CData $pointer = null;
 
     public function __construct(string $layout)
     {
+        if ($this->pointer !== null) {
+            throw new LogicException('a LayoutPointer is constructed only once');
+        }
         $room = Core::room('polyflake_layout *');
         $detail = Core::detail();
         Core::check(Library::ffi()->polyflake_layout_parse(Core::text($layout), $room, $detail), $detail);
@@ -30,5 +34,9 @@ final class LayoutPointer
             Library::ffi()->polyflake_layout_free($this->pointer);
             $this->pointer = null;
         }
+    }
+
+    private function __clone()
+    {
     }
 }

@@ -25,7 +25,17 @@ final class Library
 
     public static function ffi(): FFI
     {
-        return self::$ffi ??= self::preloaded() ?? self::find()[1];
+        return self::$ffi ??= self::loaded();
+    }
+
+    private static function loaded(): FFI
+    {
+        $ffi = self::preloaded() ?? self::find()[1];
+        $warning = $ffi->polyflake_copies_warning();
+        if ($warning !== null) {
+            trigger_error($warning, E_USER_WARNING);
+        }
+        return $ffi;
     }
 
     /**
