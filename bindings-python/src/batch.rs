@@ -33,7 +33,8 @@ pub(crate) fn fill(
     let count = buffer.item_count();
     let first = buffer.buf_ptr().cast::<u64>();
     if count == 0 {
-        Ok(())
+        // Its pointer may be null. The core says whether this is closed or forked.
+        fill_slice(py, &mut [], &mut fill_part)
     } else if first.is_aligned() {
         // SAFETY: the exporter keeps `count` writable, contiguous 8-byte integers at `first` for as long as
         // `buffer` is held, and every bit pattern is a valid u64. The caller must make sure that nothing else

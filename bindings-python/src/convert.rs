@@ -9,7 +9,7 @@ use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyMapping, PyString, PyTzInfo};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyMapping, PyMemoryView, PyString, PyTzInfo};
 
 use crate::errors::{self, OrRaise};
 use crate::layout::PyLayout;
@@ -135,7 +135,14 @@ pub(crate) fn to_datetime(py: Python<'_>, unix_ms: u64) -> PyResult<Option<Bound
 
 /// A contiguous buffer of 8-byte integers, and whether they are signed. `takes` begins the message for any other.
 pub(crate) fn buffer(value: &Bound<'_, PyAny>, takes: &str) -> PyResult<(PyUntypedBuffer, bool)> {
-    let buffer = PyUntypedBuffer::get(value)?;
+    let buffer = PyUntypedBuffer::get(value).or_else(|refused| {
+        // ctypes gives no strides, which means contiguous. A memoryview adds them.
+        let view = PyMemoryView::from(value).map_err(|_| refused)?;
+        if view.getattr("ndim")?.eq(0)? {
+            return Err(unfit(takes, "has no dimension"));
+        }
+        PyUntypedBuffer::get(&view)
+    })?;
     let format = buffer.format();
     let signed = match ElementType::from_format(format) {
         ElementType::UnsignedInteger { bytes: 8 } => false,
@@ -146,6 +153,10 @@ pub(crate) fn buffer(value: &Bound<'_, PyAny>, takes: &str) -> PyResult<(PyUntyp
         || cfg!(target_endian = "big") && matches!(format.to_bytes(), [b'<', _])
     {
         return Err(unfit(takes, "has the other byte order"));
+    }
+    if buffer.item_size() != 8 {
+        // Its length is counted in items.
+        return Err(unfit(takes, &format!("has items of {} bytes", buffer.item_size())));
     }
     if !buffer.is_c_contiguous() {
         return Err(unfit(takes, "is not contiguous"));

@@ -105,8 +105,8 @@ impl PyCounter {
         batch::list(py, n, |numbers, wait| self.0.fill_with(numbers, wait))
     }
 
-    /// Fill a writable, contiguous buffer of 8-byte integers with numbers: an array.array("Q"), a memoryview or a NumPy
-    /// array. The formats are Q and q, and L and l if they have 8 bytes. Nothing else may write to the buffer meanwhile.
+    /// Fill a writable, contiguous buffer of 8-byte integers with numbers: an array.array("Q"), a memoryview, a NumPy or
+    /// ctypes array. The formats are Q and q, and L and l if they have 8 bytes. Nothing else may write to the buffer meanwhile.
     /// After an exception, numbers may be lost, but are never given again.
     ///
     /// Raises:

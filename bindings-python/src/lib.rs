@@ -6,6 +6,7 @@ mod convert;
 #[cfg_attr(not(feature = "coordination"), path = "no_counter.rs")]
 mod counter;
 mod errors;
+mod interpreter;
 mod layout;
 mod lease;
 #[cfg(feature = "coordination")]
@@ -15,16 +16,20 @@ mod sequences;
 mod snowflake;
 mod wait;
 
-use polyflake::Format;
+use std::ffi::CString;
+
+use polyflake::{ErrorCode, Format};
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::errors::OrRaise;
 
-/// Write an ID as text: ``decimal`` (the default), ``hex``, ``base32``, ``base36``, ``base58``, ``base62`` or
-/// ``uuid``.
+/// Write an ID as text: ``decimal`` (the default), ``hex``, ``base32``, ``base36``, ``base58``, ``base62``,
+/// ``uuid``, ``bwmarrin-base32`` or ``bwmarrin-base58``.
 ///
 /// Texts in ``base32`` (Crockford, 13 digits), ``base62`` (11 digits) and ``uuid`` (a UUID of version 8, for columns of that
-/// type) sort in the order of the IDs.
+/// type) sort in the order of the IDs. The last two have the alphabets of the Go package bwmarrin/snowflake.
 ///
 /// Raises:
 ///     InvalidIdError: if the ID does not fit 64 bits.
@@ -65,30 +70,31 @@ fn format_of(name: Option<&Bound<'_, PyAny>>) -> PyResult<Format> {
 
 /// The native half of polyflake.
 #[pymodule(gil_used = false)]
-mod _polyflake {
-    use pyo3::prelude::*;
-    use pyo3::types::PyTuple;
-
-    #[pymodule_export]
-    use super::counter::{PyCounter, PyCounterStats};
-    #[pymodule_export]
-    use super::layout::{PyDecoded, PyDecodedAll, PyField, PyLayout};
-    #[pymodule_export]
-    use super::lease::PyLease;
-    #[pymodule_export]
-    use super::sequences::{PySequences, PySequencesStats};
-    #[pymodule_export]
-    use super::snowflake::{PySnowflake, PyStats, reset_state};
-    #[pymodule_export]
-    use super::{format_id, parse_id};
-
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Not on first use: after a fork in the middle of that, the child would wait for it forever.
-        super::convert::prepare(module.py())?;
-        super::errors::class(module.py(), polyflake::ErrorCode::Internal)?;
-        let presets = polyflake::PRESETS.iter().map(|preset| preset.name);
-        module.add("PRESETS", PyTuple::new(module.py(), presets)?)?;
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+fn _polyflake(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    // Before another interpreter could get what belongs to the first.
+    interpreter::claim(py)?;
+    if let Some(warning) = polyflake::copies_warning().and_then(|text| CString::new(text).ok()) {
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &warning, 1)?;
     }
+    // Not on first use: after a fork in the middle of that, the child would wait for it forever.
+    convert::prepare(py)?;
+    errors::class(py, ErrorCode::Internal)?;
+    module.add_class::<counter::PyCounter>()?;
+    module.add_class::<counter::PyCounterStats>()?;
+    module.add_class::<layout::PyDecoded>()?;
+    module.add_class::<layout::PyDecodedAll>()?;
+    module.add_class::<layout::PyField>()?;
+    module.add_class::<layout::PyLayout>()?;
+    module.add_class::<lease::PyLease>()?;
+    module.add_class::<sequences::PySequences>()?;
+    module.add_class::<sequences::PySequencesStats>()?;
+    module.add_class::<snowflake::PySnowflake>()?;
+    module.add_class::<snowflake::PyStats>()?;
+    module.add_function(wrap_pyfunction!(snowflake::reset_state, module)?)?;
+    module.add_function(wrap_pyfunction!(format_id, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_id, module)?)?;
+    let presets = polyflake::PRESETS.iter().map(|preset| preset.name);
+    module.add("PRESETS", PyTuple::new(py, presets)?)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -15,6 +15,8 @@ use polyflake_coordination::Event;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
+use crate::interpreter;
+
 /// How long the end of a program waits for a handler that is logging.
 const AT_EXIT: Duration = Duration::from_secs(2);
 /// Of `logging`.
@@ -43,10 +45,13 @@ struct Line {
 static NEWEST: AtomicPtr<Log> = AtomicPtr::new(ptr::null_mut());
 
 /// Logs events from now on. Called before each of them, because nothing is imported before the first.
+///
+/// Only in the main interpreter: a thread that is not Python's attaches to that one, and another must not end before the
+/// threads of Python that it has.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     // No lock: a fork in the middle of this would leave it locked in the child. To do it twice does no harm.
     static IS_READY: AtomicBool = AtomicBool::new(false);
-    if !IS_READY.load(Ordering::Acquire) {
+    if !IS_READY.load(Ordering::Acquire) && interpreter::is_main(py) {
         py.import("polyflake._log")?;
         let at_exit = PyCFunction::new_closure(py, None, None, |arguments, _| end(arguments.py()))?;
         py.import("atexit")?.call_method1("register", (at_exit,))?;

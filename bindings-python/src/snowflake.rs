@@ -53,9 +53,9 @@ use crate::wait::ReleasesGil;
 #[pyclass(frozen, module = "polyflake", name = "Snowflake")]
 pub(crate) struct PySnowflake {
     ids: AnySnowflake,
-    /// Whether whoever moves the cursor holds the GIL: where there is a GIL, and no state file, through which other
-    /// processes move the cursor too, and no lease, whose keeper does it from a thread of its own. (A second interpreter in the process, with a GIL of its own, cannot import
-    /// this module: `PyO3` refuses.)
+    /// Whether every thread that moves the cursor holds the GIL. Not without a GIL; not with a state file, since other
+    /// processes move the cursor too; and not with a lease, since the keeper's thread moves it. There is only one GIL, because
+    /// one interpreter in a process has this module: see `interpreter.rs`.
     under_gil: bool,
 }
 
@@ -211,7 +211,7 @@ impl PySnowflake {
         batch::list(py, n, |ids, wait| with!(self, snowflake => snowflake.fill_with(ids, wait)))
     }
 
-    /// Fill a writable, contiguous buffer of 8-byte integers with IDs: an array.array("Q"), a memoryview or a NumPy
+    /// Fill a writable, contiguous buffer of 8-byte integers with IDs: an array.array("Q"), a memoryview, a NumPy or ctypes
     /// array. The formats are Q and q, and L and l if they have 8 bytes; signed formats only if the layout leaves the
     /// top bit free. Nothing else may write to the buffer meanwhile. After an exception, IDs may be lost, but are never
     /// repeated.

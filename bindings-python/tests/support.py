@@ -123,7 +123,7 @@ class Redis:
         self.start()
 
     def address(self, parameters: str) -> str:
-        return f"{self.store}?init=yes&{parameters}"
+        return f"{self.store}?init=always&{parameters}"
 
     def logged(self, caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
         """What was logged of this store: objects of earlier tests may still be ending."""

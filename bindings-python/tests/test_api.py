@@ -16,6 +16,7 @@ import uuid
 import weakref
 from array import array
 from collections.abc import Callable, Iterator, Mapping
+from ctypes import c_int64, c_uint64
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from types import MappingProxyType
 from typing import Any
@@ -503,6 +504,11 @@ BUFFERS: Mapping[str, Callable[[int], Any]] = {
     "slice": lambda count: np.zeros(count + 7, np.uint64)[5:-2],
     "two-dimensional": lambda count: np.zeros((1, count), np.uint64),
     "unaligned": lambda count: np.zeros(8 * count + 1, np.uint8)[1:].view(np.uint64),
+    # Their buffers have no strides, which means that they are contiguous.
+    "ctypes": lambda count: (c_uint64 * count)(),
+    "ctypes-signed": lambda count: (c_int64 * count)(),
+    "ctypes-two-dimensional": lambda count: (c_uint64 * count * 1)(),
+    "ctypes-unaligned": lambda count: (c_uint64 * count).from_buffer(bytearray(8 * count + 1), 1),
 }
 if array("L").itemsize != 8:
     BUFFERS = {kind: BUFFERS[kind] for kind in BUFFERS if kind not in ("array-L", "array-l")}
@@ -784,7 +790,18 @@ def test_a_cycle_through_the_clock_is_collected() -> None:
 
 
 @pytest.mark.parametrize(
-    "format", ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"]
+    "format",
+    [
+        "decimal",
+        "hex",
+        "base32",
+        "base36",
+        "base58",
+        "base62",
+        "uuid",
+        "bwmarrin-base32",
+        "bwmarrin-base58",
+    ],
 )
 @pytest.mark.parametrize("id", [0, 1, 38358284406638839, np.uint64(2**63), 2**64 - 1], ids=str)
 def test_texts_round_trip(id: Any, format: Any) -> None:

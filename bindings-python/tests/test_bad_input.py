@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import re
 from array import array
@@ -432,6 +433,10 @@ def test_an_id_outside_its_layout(id: int) -> None:
         ("jpXCZedGfVR", "base58", 11),
         ("LygHa16AHYG", "base62", 11),
         ("a-", "base62", 2),
+        ("b49dgrs9wghoO", "bwmarrin-base32", 13),
+        ("oyyyyyyyyyyyy", "bwmarrin-base32", 13),
+        ("10l", "bwmarrin-base58", 2),
+        ("JPwcyDCgEuq", "bwmarrin-base58", 11),
         ("919108f7-52d1-4320-9bac-f847db4148a8", "uuid", 15),
         ("017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "uuid", 15),
         ("1565a11f-6217-8a00-c000-000000000000", "uuid", 20),
@@ -448,7 +453,18 @@ def test_texts_that_are_not_ids(text: str, format: Any, position: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "format", ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"]
+    "format",
+    [
+        "decimal",
+        "hex",
+        "base32",
+        "base36",
+        "base58",
+        "base62",
+        "uuid",
+        "bwmarrin-base32",
+        "bwmarrin-base58",
+    ],
 )
 def test_an_empty_text(format: Any) -> None:
     with pytest.raises(InvalidIdError, match="empty"):
@@ -510,6 +526,35 @@ def read_only() -> np.ndarray[Any, Any]:
     return zeros
 
 
+class PyBuffer(ctypes.Structure):
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("suboffsets", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+MEMORY = ctypes.create_string_buffer(32)
+
+
+def of_item_size(size: int) -> memoryview:
+    """A buffer whose exporter, an extension, calls its items Q, and gives them another size."""
+    exported = PyBuffer(ctypes.addressof(MEMORY), None, 32, size, 0, 1, b"Q")
+    view = ctypes.pythonapi.PyMemoryView_FromBuffer
+    view.restype = ctypes.py_object
+    made = view(ctypes.byref(exported))
+    assert isinstance(made, memoryview)
+    return made
+
+
 @pytest.mark.parametrize(
     ("buffer", "words"),
     [
@@ -533,16 +578,26 @@ def read_only() -> np.ndarray[Any, Any]:
         (memoryview(array("Q", [0] * 8))[::2], "contiguous"),
         (np.zeros(4, ">u8"), "byte order"),
         (np.zeros(4, ">i8"), "byte order"),
+        ((ctypes.c_uint64.__ctype_be__ * 4)(), "byte order"),
+        ((ctypes.c_uint32 * 4)(), "format <I"),
+        ((ctypes.c_double * 4)(), "format <d"),
+        ((ctypes.c_void_p * 4)(), "format"),
+        (ctypes.c_uint64(), "no dimension"),
+        (np.zeros((), np.uint64), "no dimension"),
+        (memoryview(bytearray(8)).cast("Q", ()), "no dimension"),
+        (of_item_size(1), "items of 1 bytes"),
+        (of_item_size(4), "items of 4 bytes"),
+        (of_item_size(16), "items of 16 bytes"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_buffers_that_do_not_fit(buffer: Any, words: str) -> None:
     ids = build()
     before = ids.next_id()
-    content = bytes(memoryview(buffer))
+    content = memoryview(buffer).tobytes()
     with pytest.raises((TypeError, BufferError), match=words):
         ids.fill(buffer)
-    assert bytes(memoryview(buffer)) == content
+    assert memoryview(buffer).tobytes() == content
     assert ids.next_id() == before + 1
 
 
@@ -564,6 +619,8 @@ def test_values_that_are_not_buffers(value: Any) -> None:
         (np.zeros(4, ">i8"), "this one has the other byte order"),
         (np.zeros(8, np.uint64)[::2], "this one is not contiguous"),
         (memoryview(array("Q", [0] * 8))[::-1], "this one is not contiguous"),
+        (ctypes.c_uint64(), "this one has no dimension"),
+        (of_item_size(1), "this one has items of 1 byte"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )

@@ -371,6 +371,7 @@ def test_closed(store: str) -> None:
         lambda: counter.next_ids(1),
         lambda: counter.next_block(1),
         lambda: counter.fill(array("Q", [0])),
+        lambda: counter.fill(array("Q")),
         lambda: counter.stats,
         counter.peek,
         lambda: counter.raise_to(5),

@@ -1,13 +1,17 @@
 """After a fork: inherited Snowflakes fail in the child, and the parent continues."""
 
+import json
 import multiprocessing
 import os
+import signal
+import threading
 from array import array
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from polyflake import ForkedError, PolyflakeError, Snowflake
-from support import in_child
+from support import in_child, until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -31,6 +35,7 @@ def test_the_child_fails_and_the_parent_continues() -> None:
         lambda: ids.next_ids(10),
         lambda: ids.next_ids(20_000),
         lambda: ids.fill(array("Q", [0])),
+        lambda: ids.fill(array("Q")),
         lambda: ids.stats,
         own_clock.next_id,
         lambda: Snowflake(node=500),
@@ -82,3 +87,60 @@ def test_the_error_in_a_forked_worker_says_what_to_do() -> None:
     with multiprocessing.get_context("fork").Pool(2) as pool:
         (message,) = set(pool.map(worker, range(8)))
     assert "fork" in message
+
+
+def test_a_signal_handler_that_forks_inside_a_call_that_waits(tmp_path: Path) -> None:
+    """The call goes on in both. In the child, no thread is there for which it could wait."""
+    # Four IDs a second, and more threads than that.
+    ids = Snowflake(
+        layout="timestamp:32|node:10|sequence:2@1577836800000/1s",
+        node=506,
+        state=tmp_path / "state",
+        max_wait_ms=15_000,
+    )
+    is_child = has_forked = False
+    child = 0
+    others: list[int] = []
+
+    def fork(*_: object) -> None:
+        nonlocal child, has_forked, is_child
+        child = os.fork()
+        has_forked, is_child = True, child == 0
+
+    def take() -> None:
+        while not has_forked:
+            others.append(ids.next_id())
+
+    def interrupt() -> None:
+        until(lambda: ids.stats.waits > 12)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    read, write = os.pipe()
+    before = signal.signal(signal.SIGUSR1, fork)
+    threads = [threading.Thread(target=it) for it in (*[take] * 8, interrupt)]
+    mine: list[int] = []
+    try:
+        for thread in threads:
+            thread.start()
+        answer: object = None
+        try:
+            while not has_forked:
+                mine.append(ids.next_id())
+            answer = [*mine[-1:], ids.next_id()]
+        except PolyflakeError as error:
+            answer = error.name
+        if is_child:
+            os.write(write, json.dumps(answer).encode())
+    finally:
+        if is_child:
+            os._exit(0)
+        signal.signal(signal.SIGUSR1, before)
+    for thread in threads:
+        thread.join()
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        answers = [answer, json.load(pipe)]
+    os.waitpid(child, 0)
+    assert all(isinstance(it, list) for it in answers), answers
+    issued = [*others, *mine[:-1], *answers[0], *answers[1]]
+    assert len(set(issued)) == len(issued)

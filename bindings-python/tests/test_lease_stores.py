@@ -44,7 +44,7 @@ class Server:
         assert self.password in self.url
 
     def address(self, parameters: str) -> str:
-        return f"{self.url}?init=yes&{parameters}"
+        return f"{self.url}?init=always&{parameters}"
 
     def line(self) -> str:
         assert self.process.stdout is not None

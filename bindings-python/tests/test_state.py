@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import sys
+from array import array
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -84,6 +85,8 @@ def test_calls_after_close_raise_closed(tmp_path: Path) -> None:
         lambda: next(ids),
         lambda: ids.next_ids(10),
         lambda: ids.next_ids(20_000),
+        lambda: ids.fill(array("Q", [0])),
+        lambda: ids.fill(array("Q")),
         lambda: ids.stats,
     ]
     for call in calls:

@@ -42,7 +42,17 @@ _Host: TypeAlias = Literal["ordinal", "ip"]
 _Node: TypeAlias = SupportsIndex | Mapping[str, SupportsIndex | _Host] | _Host
 _Key: TypeAlias = str | SupportsIndex
 _Time: TypeAlias = datetime | SupportsIndex
-_Format: TypeAlias = Literal["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"]
+_Format: TypeAlias = Literal[
+    "decimal",
+    "hex",
+    "base32",
+    "base36",
+    "base58",
+    "base62",
+    "uuid",
+    "bwmarrin-base32",
+    "bwmarrin-base58",
+]
 
 # Before Python 3.12, type checkers do not know that NumPy's arrays are buffers.
 @type_check_only

@@ -1,0 +1,47 @@
+//! One interpreter of a process has this module: the first that imports it.
+//!
+//! PyO3 does not check this for a module that initializes in two phases. CPython refuses only interpreters that have a
+//! separate GIL, and a program can turn that off. The cursor's path without a locked instruction relies on a single GIL, and
+//! the statics hold the classes and exceptions that the first interpreter made.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The mark of the interpreter that has the module. It stays when that one ends. 0 before the first.
+static OWNER: AtomicUsize = AtomicUsize::new(0);
+/// The last mark given. IDs of interpreters do not serve: they begin at 0 again after `Py_Finalize`.
+static LAST_MARK: AtomicUsize = AtomicUsize::new(0);
+
+/// An `ImportError` in all interpreters but the first.
+pub(crate) fn claim(py: Python<'_>) -> PyResult<()> {
+    // SAFETY: this thread is attached to an interpreter, which keeps its dict alive. Null means that it has none.
+    let marks = unsafe {
+        let marks = ffi::PyInterpreterState_GetDict(ffi::PyInterpreterState_Get());
+        Bound::from_borrowed_ptr_or_opt(py, marks)
+    };
+    let marks =
+        marks.ok_or_else(|| PyImportError::new_err("the interpreter has no dict"))?.cast_into::<PyDict>()?;
+    // Each copy of the library leaves a different mark.
+    let key = format!("polyflake at {:p}", &raw const OWNER);
+    let new = LAST_MARK.fetch_add(1, Ordering::Relaxed) + 1;
+    let mark: usize = marks.call_method1("setdefault", (key, new))?.extract()?;
+    match OWNER.compare_exchange(0, mark, Ordering::AcqRel, Ordering::Acquire) {
+        Err(owner) if owner != mark => Err(PyImportError::new_err(
+            "polyflake was first imported in another interpreter of this process, and only that one can use it: \
+             interpreters would share its state without a common lock; let one interpreter of each process import it \
+             (with mod_wsgi, set WSGIApplicationGroup %{GLOBAL})",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether this thread is attached to the main interpreter.
+#[cfg(feature = "coordination")]
+pub(crate) fn is_main(_py: Python<'_>) -> bool {
+    // SAFETY: this thread is attached to an interpreter.
+    unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }
+}

@@ -1,0 +1,267 @@
+"""One interpreter of a process has Polyflake: the first that imports it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.skipif(sys.implementation.name != "cpython", reason="interpreters of CPython"),
+    # It turns a program that never ends into a failure.
+    pytest.mark.timeout(300),
+]
+
+# Interpreters that share the GIL, as mod_wsgi makes them; and with a GIL each, from Python 3.12 on.
+SETUP = """
+import sys
+import threading
+
+if sys.version_info >= (3, 13):
+    import _interpreters
+
+    def create(gil="shared"):
+        return _interpreters.create("legacy" if gil == "shared" else "isolated")
+
+    def run(interpreter, code):
+        failed = _interpreters.exec(interpreter, code)
+        assert failed is None, failed
+
+    destroy = _interpreters.destroy
+else:
+    import _xxsubinterpreters
+
+    def create(gil="shared"):
+        return _xxsubinterpreters.create(isolated=gil != "shared")
+
+    run, destroy = _xxsubinterpreters.run_string, _xxsubinterpreters.destroy
+
+TRY = '''
+import os, sys
+
+def tell(text):
+    os.write(1, text.encode() + bytes([10]))
+
+try:
+    import polyflake
+except ImportError as error:
+    assert "polyflake._polyflake" not in sys.modules
+    tell(f"refused: {error}")
+else:
+    tell("imported")
+'''
+
+# Python itself refuses modules of PyO3 in an interpreter with its own GIL, unless this is off.
+UNCHECKED = "import _imp; _imp._override_multi_interp_extensions_check(-1)"
+"""
+
+
+# Runs its argument after each of two initializations.
+PROGRAM = """
+#include <Python.h>
+
+int main(int count, char **arguments) {
+    for (int n = 0; n < 2; n++) {
+        Py_Initialize();
+        if (PyRun_SimpleString(arguments[1]) != 0) return 1;
+        if (Py_FinalizeEx() != 0) return 1;
+    }
+    return 0;
+}
+"""
+
+
+def ran(code: str) -> list[str]:
+    """The lines that a program prints."""
+    program = subprocess.run(
+        [sys.executable, "-c", SETUP + code], capture_output=True, text=True, check=False
+    )
+    assert (program.returncode, program.stderr) == (0, "")
+    return program.stdout.splitlines()
+
+
+def outcomes(code: str) -> list[str]:
+    return [line.partition(":")[0] for line in ran(code)]
+
+
+def test_another_interpreter_is_refused_and_told_why() -> None:
+    lines = ran("""
+exec(TRY)
+run(create(), TRY * 2)
+exec(TRY)
+""")
+    assert [line.partition(":")[0] for line in lines] == [
+        "imported",
+        "refused",
+        "refused",
+        "imported",
+    ]
+    assert "another interpreter of this process" in lines[1]
+    assert "WSGIApplicationGroup %{GLOBAL}" in lines[1]
+
+
+def test_the_first_need_not_be_the_main_one() -> None:
+    """mod_wsgi runs each application in an interpreter that it makes."""
+    lines = outcomes("""
+first = create()
+run(first, TRY + '''
+ids = polyflake.Snowflake(node=7)
+assert len(set(ids.next_ids(10_000))) == 10_000
+try:
+    polyflake.Layout("unheard of")
+except polyflake.UnknownLayoutError:
+    tell("caught")
+''')
+exec(TRY)
+run(create(), TRY)
+run(first, TRY + "assert ids.next_id() < ids.next_id()")
+""")
+    assert lines == ["imported", "caught", "refused", "refused", "imported"]
+
+
+def test_it_is_refused_after_the_end_of_the_first_interpreter() -> None:
+    """What the native half has cached is of that one."""
+    lines = outcomes("""
+first = create()
+run(first, TRY)
+destroy(first)
+exec(TRY)
+run(create(), TRY)
+""")
+    assert lines == ["imported", "refused", "refused"]
+
+
+def test_another_name_does_not_help() -> None:
+    lines = outcomes("""
+import polyflake._polyflake
+run(create(), '''
+import os
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+loader = ExtensionFileLoader("mine._polyflake", %r)
+module = module_from_spec(spec_from_loader(loader.name, loader))
+try:
+    loader.exec_module(module)
+except ImportError:
+    assert not hasattr(module, "Snowflake")
+    os.write(1, b"refused")
+''' % polyflake._polyflake.__file__)
+""")
+    assert lines == ["refused"]
+
+
+def test_the_same_interpreter_may_import_it_again() -> None:
+    lines = outcomes("""
+exec(TRY)
+first = polyflake.Snowflake
+for name in [name for name in sys.modules if name.startswith("polyflake")]:
+    del sys.modules[name]
+exec(TRY)
+assert polyflake.Snowflake is first
+import importlib
+importlib.reload(polyflake)
+importlib.reload(polyflake._polyflake)
+tell("reloaded")
+""")
+    assert lines == ["imported", "imported", "reloaded"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the path in an address")
+def test_leases_work_in_another_than_the_main_interpreter(tmp_path: Path) -> None:
+    """Without log lines: their thread would be one of the main interpreter, or outlive its own."""
+    lines = outcomes(f"""
+run(create(), TRY + '''
+with polyflake.Snowflake(lease="sqlite://{tmp_path}/leases.db") as ids:
+    assert len(set(ids.next_ids(10_000))) == 10_000
+    tell(ids.lease.state)
+''')
+""")
+    assert lines == ["imported", "held"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="compiles a program in C")
+def test_it_is_refused_after_another_initialization(tmp_path: Path) -> None:
+    """The main interpreter has the ID of the one before."""
+    config = sysconfig.get_config_vars()
+    headers, folder, version = config["INCLUDEPY"], config["LIBDIR"], config["LDVERSION"]
+    if (
+        shutil.which("cc") is None
+        or not Path(headers, "Python.h").exists()
+        or not list(Path(folder).glob(f"libpython{version}.*"))
+    ):
+        pytest.skip("needs cc, Python.h and libpython")
+    (tmp_path / "program.c").write_text(PROGRAM)
+    options = f"-I{headers} -L{folder} -Wl,-rpath,{folder} -rdynamic -lpython{version} -lm"
+    compile = ["cc", "program.c", "-o", "program", *options.split(), *config["LIBS"].split()]
+    subprocess.run(compile, check=True, cwd=tmp_path)
+    code = f"import sys; sys.path[:] = {sys.path!r}\n"
+    program = subprocess.run(
+        [tmp_path / "program", code + SETUP + "exec(TRY)"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (program.returncode, program.stderr) == (0, "")
+    lines = program.stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["imported", "refused"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_has_the_interpreter_of_its_parent() -> None:
+    lines = outcomes("""
+import os
+exec(TRY)
+child = os.fork()
+if child == 0:
+    run(create(), TRY)
+    del sys.modules["polyflake._polyflake"], sys.modules["polyflake"]
+    exec(TRY)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+""")
+    assert lines == ["imported", "refused", "imported"]
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 12),
+    reason="before Python 3.12 all interpreters share a GIL",
+)
+def test_an_interpreter_with_its_own_gil_is_refused() -> None:
+    """By Python as a rule, and then it is not the first that imported it."""
+    lines = outcomes("""
+run(create("own"), TRY)
+exec(TRY)
+run(create("own"), UNCHECKED + TRY)
+""")
+    assert lines == ["refused", "imported", "refused"]
+
+
+@pytest.mark.parametrize("gil", ["shared", "own"])
+def test_of_interpreters_that_import_it_at_once_one_has_it(gil: str) -> None:
+    if gil == "own" and sys.version_info < (3, 13):
+        pytest.skip("Python 3.12 itself does not survive interpreters that run at once")
+    lines = outcomes(f"""
+interpreters = [create("{gil}") for _ in range(8)]
+for interpreter in interpreters:
+    # One after the other: Python itself does not survive some of this at once.
+    run(interpreter, "import collections.abc, datetime, operator, typing")
+    if "{gil}" == "own":
+        run(interpreter, UNCHECKED)
+together = threading.Barrier(8)
+
+def one(interpreter):
+    together.wait()
+    run(interpreter, TRY)
+
+threads = [threading.Thread(target=one, args=(it,)) for it in interpreters]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+""")
+    assert sorted(lines) == ["imported", *["refused"] * 7]
