@@ -3,6 +3,10 @@
  * bindings-node. Numbers go in as decimal text, which the core parses. Every call throws what {@link MakeError} makes.
  */
 export interface Backend {
+  /** Whether what waits ends with the request that it began in. */
+  readonly hasRequests?: boolean;
+  /** What has the cursors of this copy, if others can have it too, and what to warn of. */
+  copies?(): [library: string, warning: string | null];
   presets(): string[];
   layout(text: string): LayoutParts;
   /** `fields`: each field's name followed by its width. */
@@ -54,17 +58,15 @@ export interface BackendSnowflake {
   fill(ids: BigUint64Array): void;
   nextIds(n: number): BigUint64Array;
   /**
-   * Fills `ids` from index `from` without waiting. Returns how many are filled, and what to wait for before the next
-   * call: a pause in ms, or disk work on another thread. `waitedMs`: how long the caller
-   * has waited since it last got an ID.
+   * Writes IDs to the front of `ids`, an array that nobody else can reach, without waiting. Returns how many: one or more.
+   * If there are none: minus the ms after which to poll again, with an array that is not shorter; or NaN if `disk` must be
+   * awaited first. `waitedMs`: how long the caller has waited since it last got an ID; -1 if it has not.
    */
-  fillSome(
-    ids: BigUint64Array,
-    from: number,
-    waitedMs: number | undefined,
-  ): [filled: number, pauseMs: number, work?: Promise<void> | null];
-  /** A whole batch on another thread, where the backend has threads. */
-  nextIdsOnThread?(n: number): Promise<BigUint64Array>;
+  poll(ids: BigUint64Array, waitedMs: number): number;
+  /** After a `poll`, work on another thread. */
+  disk?(): Promise<void>;
+  /** Fills `n` of `ids` from index `from` on another thread, where there are threads. Nobody else can reach `ids`. */
+  fillOnThread?(ids: BigUint64Array, from: number, n: number): Promise<void>;
   stats(): Stats;
   lease?(): Omit<LeaseInfo, "bound"> | null;
   /** Does not wait until a leased node is given back. */

@@ -1,4 +1,5 @@
 // What the WebAssembly module imports from JavaScript.
+import { copyInto, lengthOf } from "./arrays.js";
 import type { Field, LayoutParts, MakeError, Reading, Stats } from "./backend.js";
 
 /** The wall clock in Unix ms: the real one, even if a test replaces `Date` later. */
@@ -30,15 +31,8 @@ export function clearFailure(): void {
 
 /** Copies `ids` to `target` from `at`, as far as they fit: `target` may have shrunk while a clock was read. */
 export function store<A extends BigUint64Array | Uint32Array>(target: A, at: number, ids: A): void {
-  const room = target.byteLength / target.BYTES_PER_ELEMENT - at;
-  if (room > 0) target.set(ids.subarray(0, room) as never, at);
-}
-
-/** How long the last `fillSome` asks to pause, in ms; 0 if it filled the array. */
-export let pauseMs = 0;
-
-export function pause(ms: number): void {
-  pauseMs = ms;
+  const room = lengthOf(target) - at;
+  if (room > 0) copyInto(target, ids.subarray(0, room), at);
 }
 
 /**
@@ -52,14 +46,24 @@ const SPIN_MS = 0.1;
 const SPIN_STEP_MS = 0.02;
 
 let lastMs = 0;
+let movedMs = 0;
 let unmovedMs = 0;
 
-/** Real time since some moment. It advances even where the clocks do not, so that every wait ends. */
+/**
+ * Real time since some moment. It advances even where the clocks do not, so that every wait ends: a clock that was replaced
+ * may also run back, or be no number.
+ */
 export function elapsedMs(): number {
   const nowMs = monotonicMs();
-  unmovedMs = nowMs === lastMs ? unmovedMs + READING_MS : 0;
+  const sinceMs = nowMs - lastMs;
   lastMs = nowMs;
-  return nowMs + unmovedMs;
+  if (sinceMs > 0 && sinceMs < Number.POSITIVE_INFINITY) {
+    movedMs += sinceMs;
+    unmovedMs = 0;
+  } else {
+    unmovedMs += READING_MS;
+  }
+  return movedMs + unmovedMs;
 }
 
 /**
@@ -88,7 +92,7 @@ export function untilMs(nowMs: number, targetMs: number, isBuiltin: boolean): nu
 export function rest(ms: number): void {
   const asleepMs = ms - SPIN_MS;
   if (asleepMs > SPIN_MS && sleep(asleepMs)) {
-    if (monotonicMs() === lastMs) unmovedMs += asleepMs;
+    if (!(monotonicMs() > lastMs)) unmovedMs += asleepMs;
     // If `Date.now` turned earlier than expected, the next turn is expected earlier.
     exactWallMs();
     return;

@@ -1,5 +1,6 @@
 // The backend over the WebAssembly module.
 import * as glue from "polyflake/glue";
+import { lengthOf, plain } from "./arrays.js";
 import type { Backend, BackendSnowflake, MakeError } from "./backend.js";
 import * as host from "./host.js";
 
@@ -41,7 +42,7 @@ export function wasmBackend(module: WebAssembly.Module, errors: MakeError, noSha
     layout: checked(glue.layout),
     layoutOf: checked(glue.layoutOf),
     idOf: checked(glue.idOf),
-    decodeAll: checked(glue.decodeAll),
+    decodeAll: checked((layout, ids, ...rest) => glue.decodeAll(layout, plain(ids), ...rest)),
     compose: checked(glue.compose),
     minId: checked(glue.minId),
     maxId: checked(glue.maxId),
@@ -71,7 +72,7 @@ const newSnowflake = checked((...given: Parameters<Backend["snowflake"]>) => {
 
 function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): BackendSnowflake {
   const nextId = checkedId(() => made.nextId());
-  const fill = checked((ids: BigUint64Array) => made.fill(ids));
+  const fill = checked((ids: BigUint64Array) => made.fill(ids, lengthOf(ids)));
   return {
     layout,
     node: () => node,
@@ -84,10 +85,7 @@ function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): Bac
       fill(ids);
       return ids;
     },
-    fillSome: checked((ids, from, waitedMs = Number.NaN) => [
-      made.fillSome(ids, from, waitedMs),
-      host.pauseMs,
-    ]),
+    poll: checked((ids, waitedMs) => made.poll(ids, waitedMs)),
     stats: checked(() => made.stats()),
     close: checked(() => made.close()),
   };
@@ -190,6 +188,9 @@ function checkedId(call: () => bigint): () => bigint {
 /** What to throw after a call that ended inside the module. */
 function ended(error: unknown): unknown {
   if (!(error instanceof WebAssembly.RuntimeError)) return error;
+  // Calls may be counted that do not run any more: Ctrl+C in Node's REPL and a timeout of node:vm end them so that nothing
+  // in them learns of it. Hundreds of these leave no stack to later ones, which trap until the event loop goes on.
+  if (depth > 0) Promise.resolve().then(restore);
   const [number, name, message] = bug;
   return makeError(number, name, message, undefined, undefined, { cause: error });
 }
@@ -212,7 +213,12 @@ function needStack(): void {}
 function mend(): void {
   host.clearFailure();
   // The calls that still run restore the stack themselves.
-  if (depth > 0) return;
+  if (depth === 0) restore();
+}
+
+/** While no call runs. */
+function restore(): void {
   stack.value = stackTop;
+  depth = 0;
   isBroken = false;
 }

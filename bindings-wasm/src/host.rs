@@ -27,7 +27,6 @@ extern "C" {
         behind_ms: Option<f64>,
         retry_after_ms: Option<f64>,
     );
-    pub(crate) fn pause(ms: f64);
     /// Copies `ids` to `target` from `at`, as far as they fit.
     pub(crate) fn store(target: &BigUint64Array, at: u32, ids: &[u64]);
     #[wasm_bindgen(js_name = store)]
@@ -94,7 +93,7 @@ pub(crate) struct Runtime;
 
 impl TimeSource for Runtime {
     fn wall_ns(&self) -> i64 {
-        self.wall_ms() * 1_000_000
+        self.wall_ms().saturating_mul(1_000_000)
     }
 
     fn monotonic_ns(&self) -> i64 {

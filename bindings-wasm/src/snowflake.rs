@@ -1,7 +1,7 @@
 //! Snowflakes.
 
 use js_sys::{Array, BigUint64Array};
-use polyflake::{Error, Options, Snowflake};
+use polyflake::{Error, Options, Polled, Snowflake, Waiting};
 use wasm_bindgen::prelude::*;
 
 use crate::host::{self, HostClock, Runtime, RuntimeWait, settle};
@@ -32,26 +32,39 @@ impl WasmSnowflake {
         settle(self.ids().try_next_id())
     }
 
-    pub fn fill(&self, target: &BigUint64Array) {
-        settle(
-            in_chunks(target, 0, &mut |ids| self.ids().fill_with(ids, &mut RuntimeWait).map(|()| ids.len()))
-                .map(drop),
-        );
+    /// Fills `target`, a chunk at a time. An empty one too: the core says whether that may be. `length`: the target's, which
+    /// JavaScript makes sure of.
+    pub fn fill(&self, target: &BigUint64Array, length: u32) {
+        let mut chunk = [0; CHUNK];
+        let mut at = 0;
+        settle(loop {
+            let size = CHUNK.min((length - at) as usize);
+            let ids = chunk.get_mut(..size).unwrap_or_default();
+            if let Err(error) = self.ids().fill_with(ids, &mut RuntimeWait) {
+                break Err(error);
+            }
+            host::store(target, at, ids);
+            at += u32::try_from(size).unwrap_or(0);
+            if at == length {
+                break Ok(());
+            }
+        });
     }
 
-    /// Fills `target` from index `from` without waiting, and returns how many are filled. If it is not full, has told
-    /// the host's `pause` how long to pause.
-    #[wasm_bindgen(js_name = fillSome)]
-    pub fn fill_some(&self, target: &BigUint64Array, from: u32, waited_ms: f64) -> u32 {
-        let mut waited = (waited_ms >= 0.0).then(|| host::duration(waited_ms));
-        settle(in_chunks(target, from, &mut |ids| {
-            let Err(blocked) = self.ids().poll_fill(ids) else {
-                waited = None;
-                return Ok(ids.len());
-            };
-            let waited = waited.filter(|_| blocked.filled() == 0);
-            host::pause(host::to_ms(self.ids().pause_after(&blocked, waited)?));
-            Ok(blocked.filled())
+    /// As `poll` in `js/backend.ts`, with a part of a long array.
+    pub fn poll(&self, target: &BigUint64Array, waited_ms: f64) -> f64 {
+        let mut chunk = [0; CHUNK];
+        let size = CHUNK.min(target.length() as usize);
+        let ids = chunk.get_mut(..size).unwrap_or_default();
+        let waited = (waited_ms >= 0.0).then(|| host::duration(waited_ms));
+        // It keeps nothing: there is neither another thread nor a disk.
+        settle(self.ids().poll_waiting(&mut Waiting::default(), ids, waited).map(|polled| match polled {
+            Polled::Filled(count) => {
+                host::store(target, 0, ids.get(..count).unwrap_or_default());
+                host::number(count as u64)
+            }
+            Polled::Pause(pause) => -host::to_ms(pause),
+            Polled::Disk(_) => f64::NAN,
         }))
     }
 
@@ -98,27 +111,4 @@ fn build(options: &Array, node: &JsValue, clock: JsValue) -> Result<Snowflake<Ho
     } else {
         built.build_with_clock(HostClock::Callers(clock))
     }
-}
-
-/// Fills `target` from index `from`, a chunk at a time, until a chunk is not full. Returns how many are filled.
-fn in_chunks(
-    target: &BigUint64Array,
-    from: u32,
-    fill: &mut dyn FnMut(&mut [u64]) -> Result<usize, Error>,
-) -> Result<u32, Error> {
-    let mut chunk = [0; CHUNK];
-    let length = target.length();
-    let mut at = from;
-    while at < length {
-        let size = CHUNK.min((length - at) as usize);
-        let ids = chunk.get_mut(..size).unwrap_or_default();
-        let filled = fill(ids)?;
-        let end = at + u32::try_from(filled).unwrap_or(0);
-        host::store(target, at, ids.get(..filled).unwrap_or_default());
-        at = end;
-        if filled < size {
-            break;
-        }
-    }
-    Ok(at)
 }
