@@ -1,4 +1,5 @@
 // JavaScript's values as the text that the core parses.
+import { typeOf } from "../../bindings-wasm/js/arrays.js";
 import type { NodeTexts, Reading } from "../../bindings-wasm/js/backend.js";
 import { clockThrew } from "./errors.js";
 
@@ -63,7 +64,7 @@ export function wellFormed(value: string, what: string, takes: string): string {
 
 export function idArray(ids: BigUint64Array, what: string): BigUint64Array {
   // Not `instanceof`, which does not recognise arrays of another realm, such as Jest's.
-  if (ArrayBuffer.isView(ids) && ids[Symbol.toStringTag] === "BigUint64Array") return ids;
+  if (typeOf(ids) === "BigUint64Array") return ids;
   throw wrongType(ids, what, "a BigUint64Array");
 }
 

@@ -1,20 +1,30 @@
 import type { Backend } from "../../bindings-wasm/js/backend.js";
 import { type Integer, integer } from "./convert.js";
+import { lookForCopies } from "./copies.js";
 
 let backend: Backend | undefined;
 let open: () => Backend = () => {
   throw new Error("no entry point of the package has set a backend");
 };
+let path: string | undefined;
+let warn: (message: string) => void = (message) => globalThis.console?.warn(message);
 
-/** Sets where the core comes from. It is opened on first use. */
-export function connect(opener: () => Backend): void {
+/** Sets where the core comes from. It is opened on first use. `from` and `warnBy`: where there is something better. */
+export function connect(opener: () => Backend, from?: string, warnBy = warn): void {
   open = opener;
+  path = from;
+  warn = warnBy;
 }
 
 /** The native addon or the WebAssembly module. */
 export function core(): Backend {
   backend ??= open();
   return backend;
+}
+
+/** To be called for a Snowflake that shares its cursor with the others of the process. */
+export function sharesCursor(): void {
+  lookForCopies(core(), path, warn);
 }
 
 // Programs ask for batches of the same size over and over.

@@ -1,3 +1,4 @@
+import { lengthOf } from "../../bindings-wasm/js/arrays.js";
 import type { Column } from "../../bindings-wasm/js/backend.js";
 import { core } from "./core.js";
 import { isNode } from "./decoded.js";
@@ -73,13 +74,13 @@ export class DecodedAll {
   }
 
   #wide(column: Column): BigUint64Array {
-    const values = new BigUint64Array(this.#ids.length);
+    const values = new BigUint64Array(lengthOf(this.#ids));
     this.#decode(column, "", values, NO_NARROW);
     return values;
   }
 
   #narrow(column: Column, field = ""): Uint32Array {
-    const values = new Uint32Array(this.#ids.length);
+    const values = new Uint32Array(lengthOf(this.#ids));
     this.#decode(column, field, NO_WIDE, values);
     return values;
   }

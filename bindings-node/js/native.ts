@@ -11,7 +11,7 @@ import type {
 import { coreError } from "./errors.js";
 
 /** `number`: what the fast calls know it by, as long as this object lives. */
-type NativeSnowflake = Omit<BackendSnowflake, "nextId" | "nextIdText" | "nextIds"> & {
+type NativeSnowflake = Omit<BackendSnowflake, "nextId" | "nextIdText" | "nextIds" | "poll"> & {
   readonly number: number;
 };
 
@@ -25,6 +25,8 @@ interface FastCalls {
   idText(): string;
   /** Fills an array that nothing else refers to. */
   fillNew(ids: BigUint64Array): void;
+  /** Takes how long the call has waited, and gives what `poll` of {@link BackendSnowflake} returns. */
+  poll(ids: BigUint64Array): void;
   state: unknown;
 }
 
@@ -57,6 +59,7 @@ export interface LeaseEvent {
     | "asynchronous_replicas"
     | "counter_stopped"
     | "writes_lost"
+    | "lead_differs"
     | "waiting";
   /** The node that it is about, if there is one: counters and sequences have none. */
   readonly node: number | null;
@@ -77,19 +80,21 @@ export type Addon = {
   [Name in keyof Calls]: WithErrors<NonNullable<Calls[Name]>>;
 };
 
-// The words of `Shared` in src/fast.rs: an ID, then in halves a Snowflake and a format.
+// The words of `Shared` in src/fast.rs: an ID, then in halves a Snowflake and a format, then ms or a count.
 const ID = 0;
 const SNOWFLAKE = 2;
 const FORMAT = 3;
+const POLLED = 2;
 
 /** `publish` is called with what happens to leases, counters and sequences, from the first one on. */
 export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void): Backend {
   const all = Object.entries<(...given: never[]) => unknown>(addon);
   const bound = all.map(([name, call]) => [name, call.bind(undefined, coreError as never)]);
   const calls = Object.fromEntries(bound) as unknown as Calls;
-  const shared = new BigUint64Array(2);
+  const shared = new BigUint64Array(3);
   const halves = new Uint32Array(shared.buffer);
-  const { nextId, nextIdText, idText, fillNew, state } = calls.fastCalls(shared);
+  const floats = new Float64Array(shared.buffer);
+  const { nextId, nextIdText, idText, fillNew, poll, state } = calls.fastCalls(shared);
 
   /** The calls that a program makes for every ID. `native` keeps its number as long as they live. */
   const fast = <Native extends { readonly number: number }>(native: Native, number: number) => ({
@@ -118,6 +123,12 @@ export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void
         halves[SNOWFLAKE] = number;
         halves[FORMAT] = format;
         return nextIdText();
+      },
+      poll(ids, waitedMs) {
+        halves[SNOWFLAKE] = number;
+        floats[POLLED] = waitedMs;
+        poll(ids);
+        return floats[POLLED] as number;
       },
     };
   }

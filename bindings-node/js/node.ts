@@ -18,7 +18,9 @@ const leases = channel("polyflake:lease");
 /** How the platform packages' names end, by napi-rs's convention. */
 const ABIS: Partial<Record<NodeJS.Platform, string[]>> = { linux: ["-gnu", "-musl"], win32: ["-gnu"] };
 
-connect(() => {
+connect(openBackend, __filename, (message) => process.emitWarning(message, { code: "POLYFLAKE_COPIES" }));
+
+function openBackend(): Backend {
   if (process.env.POLYFLAKE_BACKEND === "wasm") return fallback("POLYFLAKE_BACKEND is set to wasm");
   const failures: string[] = [];
   for (const abi of ABIS[process.platform] ?? [""]) {
@@ -34,7 +36,7 @@ connect(() => {
     process.emitWarning(`${why}; using its WebAssembly build, which is slower`, { code: "POLYFLAKE_WASM" });
   }
   return fallback(why);
-});
+}
 
 function fallback(why: string): Backend {
   const wasm = new WebAssembly.Module(readFileSync(join(__dirname, "polyflake.wasm")));

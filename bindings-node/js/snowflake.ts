@@ -1,7 +1,7 @@
 import type { BackendSnowflake, LeaseInfo, Reading, Stats } from "../../bindings-wasm/js/backend.js";
 import type { Integer, Node } from "./convert.js";
 import { idArray, integer, nodeTexts, path as pathOf, reading, text, wrongType } from "./convert.js";
-import { batchSize, core } from "./core.js";
+import { batchSize, core, sharesCursor } from "./core.js";
 import type { Decoded } from "./decoded.js";
 import type { DecodedAll } from "./decoded-all.js";
 import { asyncDispose, dispose } from "./dispose.js";
@@ -9,6 +9,7 @@ import type { IdGenerator } from "./generator.js";
 import { Layout } from "./layout.js";
 import type { Format } from "./text.js";
 import { formatId, formatNumber } from "./text.js";
+import { MOST_AT_ONCE, ThreadBatches, Waiting } from "./waiting.js";
 
 /** The options of a {@link Snowflake}. */
 export interface SnowflakeOptions {
@@ -82,11 +83,8 @@ class Opened {
   }
 }
 
-// Waits are in real time: with fake timers that a test installs later, they would hang.
-const { setTimeout } = globalThis;
-const monotonicMs = performance.now.bind(performance);
-/** The shortest time that a pause takes. */
-const SHORTEST_PAUSE_MS = 0.1;
+/** How many ms' worth of IDs a batch takes before it hands the thread to the next batch. */
+const SHARE_MS = 50;
 
 /** The method `Symbol.asyncDispose`, which some runtimes do not name. */
 let closeAndWait: (this: Snowflake) => Promise<void>;
@@ -120,6 +118,9 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   readonly #nextId: () => bigint;
   /** What the core's weak reference to the clock points to. */
   readonly #clock: Reading | undefined;
+  readonly #isLeased: boolean = false;
+  #waiting: Waiting | undefined;
+  #threadBatches: ThreadBatches | undefined;
   #layout: Layout | undefined;
   /** Resolves when a leased node was given back. */
   #givenBack: Promise<void> | undefined;
@@ -127,10 +128,12 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   constructor(options: SnowflakeOptions) {
     if (options instanceof Opened) {
       this.#inner = options.inner;
+      this.#isLeased = true;
     } else {
       const { texts, node, clock } = converted(options);
       this.#clock = clock;
       this.#inner = core().snowflake(texts, node, this.#clock && weak(this.#clock));
+      if (clock === undefined && options.state === undefined) sharesCursor();
     }
     this.#nextId = this.#inner.nextId;
   }
@@ -184,14 +187,13 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * The next ID. Waits without blocking the event loop.
+   * The next ID. Waits without blocking the event loop. Calls that wait at the same time get IDs in the order in which they
+   * were made, and a call fails once `maxWaitMs` has passed without an ID for any of them.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Snowflake.nextId} does.
    */
-  async nextIdAsync(): Promise<bigint> {
-    const ids = new BigUint64Array(1);
-    await this.#fillAsync(ids);
-    return ids[0] as bigint;
+  nextIdAsync(): Promise<bigint> {
+    return this.#calls().nextId();
   }
 
   /**
@@ -232,17 +234,20 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * The next `n` IDs, 1 to 16777216, without blocking the event loop: on a thread of libuv's pool in Node (the process
-   * stays alive until it ends), between timers elsewhere and with a clock function.
+   * The next `n` IDs, 1 to 16777216, without blocking the event loop. In Node, more than 4096 at once are made on a thread of
+   * libuv's pool, of which a Snowflake's batches occupy one, in turns; fewer, and all of them elsewhere or with a clock
+   * function, between timers, in one order with {@link Snowflake.nextIdAsync}. The process stays alive until it ends.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Snowflake.nextIds} does.
    */
   async nextIdsAsync(n: Integer): Promise<BigUint64Array> {
     const size = batchSize(n);
-    if (this.#inner.nextIdsOnThread) return this.#inner.nextIdsOnThread(size);
     const ids = new BigUint64Array(size);
-    await this.#fillAsync(ids);
-    return ids;
+    const { fillOnThread } = this.#inner;
+    if (fillOnThread === undefined || (size <= MOST_AT_ONCE && !this.#isLeased))
+      return this.#calls().fill(ids);
+    this.#threadBatches ??= new ThreadBatches(fillOnThread, this.#share());
+    return this.#threadBatches.fill(ids);
   }
 
   /**
@@ -311,6 +316,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
    */
   close(): void {
     this.#inner.close();
+    this.#waiting?.lookAgain();
   }
 
   /** The iterator's next step: an ID as from {@link Snowflake.nextId}. It never ends. */
@@ -336,24 +342,18 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
     };
   }
 
-  async #fillAsync(ids: BigUint64Array): Promise<void> {
-    let from = 0;
-    let since: number | undefined;
-    let pauses = 0;
-    for (;;) {
-      // The pauses count too: some clocks do not advance, and some runtimes' timers are early.
-      const waitedMs =
-        since === undefined ? undefined : Math.max(monotonicMs() - since, pauses * SHORTEST_PAUSE_MS);
-      const [filled, pauseMs, work] = this.#inner.fillSome(ids, from, waitedMs);
-      if (filled === ids.length) return;
-      if (filled > from || since === undefined) {
-        since = monotonicMs();
-        pauses = 0;
-      }
-      from = filled;
-      await (work ?? new Promise((resume) => setTimeout(resume, pauseMs)));
-      pauses += 1;
-    }
+  #calls(): Waiting {
+    // In workerd a timer ends with the request that started it, and must not be what calls of others wait for.
+    if (core().hasRequests) return new Waiting(this.#inner, this.#clock);
+    this.#waiting ??= new Waiting(this.#inner, this.#clock);
+    return this.#waiting;
+  }
+
+  #share(): number {
+    // A batch has IDs of one node, and the lease may bring another between two shares.
+    if (this.#isLeased) return Number.POSITIVE_INFINITY;
+    const { idsPerTick, tickMs } = this.layout;
+    return Math.max(idsPerTick * Math.ceil(SHARE_MS / Number(tickMs)), MOST_AT_ONCE);
   }
 }
 

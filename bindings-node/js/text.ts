@@ -5,9 +5,19 @@ import { core } from "./core.js";
 /**
  * How an ID is written: `decimal`; `hex`; `base32` (Crockford, always 13 digits, sorts as the IDs do); `base36`;
  * `base58` (Bitcoin's alphabet); `base62` (0-9A-Za-z, always 11 digits, sorts as the IDs do); `uuid` (a UUID of version 8,
- * for columns of that type, sorts as the IDs do).
+ * for columns of that type, sorts as the IDs do); `bwmarrin-base32` and `bwmarrin-base58` (the alphabets of the Go package
+ * `bwmarrin/snowflake`).
  */
-export type Format = "decimal" | "hex" | "base32" | "base36" | "base58" | "base62" | "uuid";
+export type Format =
+  | "decimal"
+  | "hex"
+  | "base32"
+  | "base36"
+  | "base58"
+  | "base62"
+  | "uuid"
+  | "bwmarrin-base32"
+  | "bwmarrin-base58";
 
 let formats: Map<string, number> | undefined;
 

@@ -6,4 +6,4 @@ import module from "./polyflake.wasm";
 
 export * from "./api.js";
 
-connect(() => wasmBackend(module, coreError));
+connect(() => ({ ...wasmBackend(module, coreError), hasRequests: true }));

@@ -41,6 +41,15 @@ impl AnyGenerator {
         }
     }
 
+    fn poll(&self, ids: &mut [u64], waited_ms: f64) -> std::result::Result<f64, Failure> {
+        match self {
+            Self::Builtin(this) => catch(|| this.poll(ids, waited_ms)),
+            Self::Callers(this) => catch(|| this.poll(ids, waited_ms)),
+            #[cfg(feature = "coordination")]
+            Self::Counter(_) => Ok(0.0),
+        }
+    }
+
     fn fill(&self, ids: &mut [u64]) -> std::result::Result<(), Failure> {
         match self {
             Self::Builtin(this) => catch(|| this.ids.fill(ids)),
@@ -61,6 +70,8 @@ struct Shared {
     snowflake: u32,
     /// Which of `Format::ALL` a text is written in.
     format: u32,
+    /// For `poll`: how long the call has waited, and then what it returns.
+    polled: f64,
 }
 
 /// The state of the fast calls of one copy of the JavaScript half, on one thread.
@@ -123,6 +134,7 @@ pub(crate) fn fast_calls<'env>(
     object.set("nextIdText", fast.function(env, c"nextIdText", FastCalls::next_id_text)?)?;
     object.set("idText", fast.function(env, c"idText", FastCalls::id_text)?)?;
     object.set("fillNew", fast.function(env, c"fillNew", FastCalls::fill_new)?)?;
+    object.set("poll", fast.function(env, c"poll", FastCalls::poll)?)?;
     object.set("state", External::new(fast))?;
     Ok(object)
 }
@@ -266,25 +278,48 @@ impl FastCalls {
         let mut array = ptr::null_mut();
         // SAFETY: Node calls what `function` created.
         let Some(this) = (unsafe { Self::of(env, info, Some(&mut array)) }) else { return ptr::null_mut() };
-        let (mut kind, mut length, mut first) = (-1, 0, ptr::null_mut());
-        // SAFETY: it is given room for each.
-        unsafe {
-            sys::napi_get_typedarray_info(
-                env,
-                array,
-                &raw mut kind,
-                &raw mut length,
-                &raw mut first,
-                ptr::null_mut(),
-                ptr::null_mut(),
-            );
-        }
-        if kind == sys::TypedarrayType::biguint64_array && !first.is_null() {
+        if let Some((first, length)) = words_of(env, array) {
             // SAFETY: the array belongs to this call, and has `length` words at `first`.
-            this.call(env, |ids| ids.fill(unsafe { slice::from_raw_parts_mut(first.cast(), length) }));
+            this.call(env, |ids| ids.fill(unsafe { slice::from_raw_parts_mut(first.as_ptr(), length) }));
         }
         ptr::null_mut()
     }
+
+    /// As `poll` of `bindings-wasm/js/backend.ts`, with an array as for `fill_new`.
+    unsafe extern "C" fn poll(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+        let mut array = ptr::null_mut();
+        // SAFETY: Node calls what `function` created.
+        let Some(this) = (unsafe { Self::of(env, info, Some(&mut array)) }) else { return ptr::null_mut() };
+        let waited_ms = this.shared().polled;
+        if let Some((first, length)) = words_of(env, array) {
+            // SAFETY: as in `fill_new`.
+            let words = || unsafe { slice::from_raw_parts_mut(first.as_ptr(), length) };
+            if let Some(polled) = this.call(env, |ids| ids.poll(words(), waited_ms)) {
+                // SAFETY: as for `shared`, in which the field lies.
+                unsafe { (&raw mut (*this.shared.as_ptr()).polled).write(polled) }
+            }
+        }
+        ptr::null_mut()
+    }
+}
+
+/// Where the words of a `BigUint64Array` are, and how many.
+fn words_of(env: sys::napi_env, array: sys::napi_value) -> Option<(NonNull<u64>, usize)> {
+    let (mut kind, mut length, mut first) = (-1, 0, ptr::null_mut());
+    // SAFETY: it is given room for each.
+    unsafe {
+        sys::napi_get_typedarray_info(
+            env,
+            array,
+            &raw mut kind,
+            &raw mut length,
+            &raw mut first,
+            ptr::null_mut(),
+            ptr::null_mut(),
+        );
+    }
+    let first = NonNull::new(first.cast()).filter(|_| kind == sys::TypedarrayType::biguint64_array);
+    first.map(|first| (first, length))
 }
 
 /// JavaScript must not take what is left of the last call for an ID of this one.

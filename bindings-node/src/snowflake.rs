@@ -1,13 +1,15 @@
 //! Snowflakes, as objects of closures: calling a method of a napi-rs class costs about 400 ns, a closure about 60.
 
+use std::mem::take;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
-use polyflake::{BoundMove, BuiltinClock, Clock, ClockError, Number, Options, Snowflake};
+use polyflake::{BoundMove, BuiltinClock, Clock, ClockError, Number, Options, Polled, Snowflake, Waiting};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, js_error, number, run};
 use crate::fast::{AnyGenerator, FastCalls};
@@ -41,6 +43,14 @@ pub(crate) fn batch_size(env: &Env, core_error: CoreError<'_>, n: String) -> Res
 #[napi]
 pub(crate) fn reset_state(env: &Env, core_error: CoreError<'_>, path: String) -> Result<()> {
     run(env, &core_error, || polyflake::reset_state(&path))
+}
+
+/// What has the cursors of this copy, whichever JavaScript uses it, and what to warn of: once, for all worker threads.
+#[napi]
+pub(crate) fn copies() -> (String, Option<String>) {
+    static IS_TOLD: AtomicBool = AtomicBool::new(false);
+    let warning = polyflake::copies_warning().filter(|_| !IS_TOLD.swap(true, Ordering::Relaxed));
+    (format!("{:p}", &raw const IS_TOLD), warning)
 }
 
 /// A Snowflake. Its `number` is what the fast calls know it by, as long as the object lives.
@@ -89,6 +99,10 @@ pub(crate) struct NativeSnowflake<C> {
     pub(crate) ids: Snowflake<C>,
     core_error: Arc<CoreErrorRef>,
     has_lease: bool,
+    /// The calls that wait in the event loop, which take one place together.
+    waiting: Arc<Mutex<Waiting>>,
+    /// What they wait for.
+    bound_move: Mutex<Option<BoundMove>>,
     /// The thread that gives back the node, after `close`.
     giving_back: Mutex<Option<JoinHandle<()>>>,
 }
@@ -102,8 +116,9 @@ impl NativeSnowflake<BuiltinClock> {
     ) -> Result<Object<'env>> {
         let snowflake = Self::new(ids, core_error)?;
         let mut object = snowflake.object(env, fast, AnyGenerator::Builtin)?;
-        snowflake.method(env, &mut object, "nextIdsOnThread", |this, call| {
-            Ok(AsyncTask::new(Batch { snowflake: Arc::clone(this), size: call.get(0)? }))
+        snowflake.method(env, &mut object, "fillOnThread", |this, call| {
+            let (ids, from, n) = (call.get(0)?, call.get::<u32>(1)?, call.get::<u32>(2)?);
+            Ok(AsyncTask::new(Part { snowflake: Arc::clone(this), ids, from: from as usize, n: n as usize }))
         })?;
         Ok(object)
     }
@@ -113,7 +128,14 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
     fn new(ids: Snowflake<C>, core_error: &CoreError<'_>) -> Result<Arc<Self>> {
         let core_error = Arc::new(core_error.create_ref()?);
         let has_lease = matches!(ids.lease(), Ok(Some(_)));
-        Ok(Arc::new(Self { ids, core_error, has_lease, giving_back: Mutex::default() }))
+        Ok(Arc::new(Self {
+            ids,
+            core_error,
+            has_lease,
+            waiting: Arc::default(),
+            bound_move: Mutex::default(),
+            giving_back: Mutex::default(),
+        }))
     }
 
     fn object<'env>(
@@ -131,7 +153,7 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
             this.run(call.env, || this.ids.try_next_id())
         })?;
         self.method(env, &mut object, "fill", |this, call| this.fill(call))?;
-        self.method(env, &mut object, "fillSome", |this, call| this.fill_some(call))?;
+        self.method(env, &mut object, "disk", |this, _| Ok(this.disk()))?;
         self.method(env, &mut object, "stats", |this, call| this.stats(call.env))?;
         self.method(env, &mut object, "node", |this, _| Ok(number(this.ids.node())))?;
         self.method(env, &mut object, "lease", |this, call| this.lease(call.env))?;
@@ -181,43 +203,40 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
             copy(&ids, call, 0)?;
             return Ok(());
         }
-        while left > 0 {
+        loop {
+            // An empty part too: the core says whether that may be.
             let part = &mut chunk[..left.min(CHUNK)];
             self.run(call.env, || self.ids.fill(part))?;
             left = copy(part, call, at)?;
             at += part.len();
+            if left == 0 {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
-    /// Returns how far the array is filled, and what to wait for: so many ms, or work on the disk.
-    fn fill_some(&self, call: &FunctionCallContext<'_>) -> Result<(u32, f64, Option<AsyncTask<DiskWork>>)> {
-        let from = call.get::<u32>(1)?;
-        let waited_ms = call.get::<Option<f64>>(2)?;
-        let mut chunk = [0; CHUNK];
-        let mut at = from as usize;
-        let mut left = call.get::<BigUint64ArraySlice<'_>>(0)?.len().saturating_sub(at);
-        let (mut pause, mut work) = (None, None);
-        while left > 0 && pause.is_none() && work.is_none() {
-            let part = &mut chunk[..left.min(CHUNK)];
-            let filled = self.run(call.env, || {
-                let Err(blocked) = self.ids.poll_fill(part) else { return Ok(part.len()) };
-                work = self.ids.bound_move(&blocked);
-                if work.is_none() {
-                    let nothing_yet = at == from as usize && blocked.filled() == 0;
-                    let waited = waited_ms.filter(|_| nothing_yet);
-                    let waited = waited.map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1e3));
-                    pause = Some(self.ids.pause_after(&blocked, waited)?);
-                }
-                Ok(blocked.filled())
-            })?;
-            left = copy(&part[..filled], call, at)?;
-            at += filled;
-        }
-        let work = work.map(|bound_move| {
-            AsyncTask::new(DiskWork { bound_move, core_error: Arc::clone(&self.core_error) })
-        });
-        Ok((u32::try_from(at).unwrap_or(u32::MAX), pause.unwrap_or_default().as_secs_f64() * 1e3, work))
+    /// As `poll` of `bindings-wasm/js/backend.ts`.
+    pub(crate) fn poll(&self, ids: &mut [u64], waited_ms: f64) -> CoreResult<f64> {
+        let waited = (waited_ms >= 0.0).then(|| Duration::from_secs_f64(waited_ms / 1e3));
+        // Not under its lock: a clock of the caller's may make calls.
+        let mut waiting = take(&mut *lock(&self.waiting));
+        let polled = self.ids.poll_waiting(&mut waiting, ids, waited);
+        *lock(&self.waiting) = waiting;
+        Ok(match polled? {
+            Polled::Filled(count) => number(count as u64),
+            Polled::Pause(pause) => -pause.as_secs_f64() * 1e3,
+            Polled::Disk(bound_move) => {
+                *lock(&self.bound_move) = Some(bound_move);
+                f64::NAN
+            }
+        })
+    }
+
+    /// What the last `poll` asked for.
+    fn disk(&self) -> AsyncTask<DiskWork> {
+        let bound_move = lock(&self.bound_move).take();
+        let (waiting, core_error) = (Arc::clone(&self.waiting), Arc::clone(&self.core_error));
+        AsyncTask::new(DiskWork { bound_move, waiting, core_error })
     }
 
     /// Ends this Snowflake at once. Its node is given back on a thread, which may take as long as the store does.
@@ -225,21 +244,17 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         if let Some(give_back) = self.ids.close_later() {
             let thread = std::thread::Builder::new().name("polyflake-close".into());
             // If there is no thread, the node is kept for a TTL.
-            *self.giving_back() = thread.spawn(|| give_back.run()).ok();
+            *lock(&self.giving_back) = thread.spawn(|| give_back.run()).ok();
         }
     }
 
     /// Calls back when the node was given back, or cannot be; returns whether it will.
     fn when_given_back(&self, call: &FunctionCallContext<'_>) -> Result<bool> {
         let done = call.get::<Function<'_, (), ()>>(0)?;
-        let Some(thread) = self.giving_back().take() else { return Ok(false) };
+        let Some(thread) = lock(&self.giving_back).take() else { return Ok(false) };
         let joined = move |_: IsGone<'_>| drop(thread.join());
         on_thread("polyflake-closed", &done, joined, |_, ()| Ok(()))?;
         Ok(true)
-    }
-
-    fn giving_back(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
-        self.giving_back.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lease(&self, env: &Env) -> Result<Option<LeaseInfo>> {
@@ -276,28 +291,40 @@ pub(crate) fn copy(ids: &[u64], call: &FunctionCallContext<'_>, at: usize) -> Re
     Ok(room - count)
 }
 
-/// A batch on a thread of libuv's pool.
-struct Batch {
-    snowflake: Arc<NativeSnowflake<BuiltinClock>>,
-    size: u32,
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Task for Batch {
-    type Output = std::result::Result<Vec<u64>, Failure>;
-    type JsValue = BigUint64Array;
+/// A part of a batch, which is filled on a thread of libuv's pool.
+struct Part {
+    snowflake: Arc<NativeSnowflake<BuiltinClock>>,
+    ids: BigUint64Array,
+    from: usize,
+    n: usize,
+}
+
+impl Task for Part {
+    type Output = std::result::Result<(), Failure>;
+    type JsValue = ();
 
     fn compute(&mut self) -> Result<Self::Output> {
-        Ok(catch(|| self.snowflake.ids.next_ids(u64::from(self.size))))
+        // SAFETY: `js/waiting.ts` keeps the array to itself until all of it is filled, and fills one part at a time. The
+        // reference keeps its memory, and an environment that ends waits for work on the pool.
+        let ids = unsafe { self.ids.as_mut() };
+        let part = ids.get_mut(self.from..).unwrap_or_default();
+        let n = self.n.min(part.len());
+        Ok(catch(|| self.snowflake.ids.fill(part.get_mut(..n).unwrap_or_default())))
     }
 
-    fn resolve(&mut self, env: Env, output: Self::Output) -> Result<BigUint64Array> {
-        output.map(BigUint64Array::new).map_err(|failure| self.snowflake.error(&env, failure))
+    fn resolve(&mut self, env: Env, output: Self::Output) -> Result<()> {
+        output.map_err(|failure| self.snowflake.error(&env, failure))
     }
 }
 
 /// Disk work that a call waits for, on a thread of libuv's pool.
 struct DiskWork {
-    bound_move: BoundMove,
+    bound_move: Option<BoundMove>,
+    waiting: Arc<Mutex<Waiting>>,
     core_error: Arc<CoreErrorRef>,
 }
 
@@ -306,7 +333,12 @@ impl Task for DiskWork {
     type JsValue = ();
 
     fn compute(&mut self) -> Result<Self::Output> {
-        Ok(catch(|| self.bound_move.run()))
+        let done = catch(|| self.bound_move.map_or(Ok(()), BoundMove::run));
+        if done.is_err() {
+            // The calls that wait are over: what is taken for them from here on would be others'.
+            *lock(&self.waiting) = Waiting::default();
+        }
+        Ok(done)
     }
 
     fn resolve(&mut self, env: Env, output: Self::Output) -> Result<()> {

@@ -11,7 +11,17 @@ import { runInNewContext } from "node:vm";
 import { Decoded, formatId, Layout, parseId, Snowflake } from "polyflake";
 import { assertRising, each, fails, failsLater, freshNode, ROOMY, T, TWITTER, take } from "./support.js";
 
-const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"];
+const FORMATS = [
+  "decimal",
+  "hex",
+  "base32",
+  "base36",
+  "base58",
+  "base62",
+  "uuid",
+  "bwmarrin-base32",
+  "bwmarrin-base58",
+];
 const held = () => T;
 
 describe("the first ID", () => {

@@ -479,6 +479,10 @@ describe("texts", () => {
       ["65 bits of base58", "jpXCZedGfVR", "base58", 11],
       ["65 bits of base62", "LygHa16AHYG", "base62", 11],
       ["a dash", "a-", "base62", 2],
+      ["a capital of bwmarrin-base32", "b49dgrs9wghoO", "bwmarrin-base32", 13],
+      ["65 bits of bwmarrin-base32", "oyyyyyyyyyyyy", "bwmarrin-base32", 13],
+      ["l of bwmarrin-base58", "10l", "bwmarrin-base58", 2],
+      ["65 bits of bwmarrin-base58", "JPwcyDCgEuq", "bwmarrin-base58", 11],
       ["a UUID of version 4", "919108f7-52d1-4320-9bac-f847db4148a8", "uuid", 15],
       ["a UUID of version 7", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "uuid", 15],
       ["another variant", "1565a11f-6217-8a00-c000-000000000000", "uuid", 20],
@@ -495,7 +499,17 @@ describe("texts", () => {
   );
 
   test("an empty text", () => {
-    for (const format of ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"]) {
+    for (const format of [
+      "decimal",
+      "hex",
+      "base32",
+      "base36",
+      "base58",
+      "base62",
+      "uuid",
+      "bwmarrin-base32",
+      "bwmarrin-base58",
+    ]) {
       fails(() => parseId("", format), "INVALID_ID", "empty");
     }
   });

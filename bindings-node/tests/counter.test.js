@@ -119,6 +119,7 @@ describe("counters in Redis", { skip: isWasm && "wasm has no counters" }, () => 
       () => first.tryNextId(),
       () => first.nextIds(2),
       () => first.fill(new BigUint64Array(1)),
+      () => first.fill(new BigUint64Array()),
       () => first.stats,
       () => first.next(),
     ])

@@ -265,7 +265,7 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
 describe("leases in Redis", { skip: isWasm && "wasm has no leases" }, () => {
   test("a node that another process has taken is replaced, and all calls have the new one", async () => {
     const { address, cli, stop } = await redis();
-    const lease = `${address}?init=yes&nodes=0-1&ttl=3s`;
+    const lease = `${address}?init=always&nodes=0-1&ttl=3s`;
     let ids;
     const messages = await told("acquired", async () => {
       ids = await Snowflake.open({ lease, maxWaitMs: 60_000 });
@@ -273,12 +273,12 @@ describe("leases in Redis", { skip: isWasm && "wasm has no leases" }, () => {
     assert.equal(messages.at(-1).node, ids.node);
     const [before, first] = [ids.node, ids.nextId()];
     // As if another process had it.
-    const key = cli("--scan", "--pattern", "*:nodes");
-    const record = cli("HGET", key, String(before));
-    const [token] = record.match(/[0-9a-f]{32}/) ?? [];
-    assert.ok(token, record);
+    const key = cli("--scan", "--pattern", "*/space/*");
+    const text = cli("HGET", key, `${before}/text`);
+    const [token] = text.match(/[0-9a-f]{16}/) ?? [];
+    assert.ok(token, text);
     const changes = await told("replaced", () =>
-      cli("HSET", key, String(before), record.replace(token, "f".repeat(32))),
+      cli("HSET", key, `${before}/version`, "1", `${before}/text`, text.replace(token, "f".repeat(16))),
     );
     assert.deepEqual(
       changes.map(({ kind, isWarning }) => [kind, isWarning]),
@@ -303,7 +303,7 @@ describe("leases in Redis", { skip: isWasm && "wasm has no leases" }, () => {
 
   test("a store that is gone: the lease is lost, and neither waiting nor closing blocks", async () => {
     const { address, stop } = await redis();
-    const ids = await Snowflake.open({ lease: `${address}?init=yes&ttl=3s`, maxWaitMs: 100 });
+    const ids = await Snowflake.open({ lease: `${address}?init=always&ttl=3s`, maxWaitMs: 100 });
     await stop();
     let error;
     while (error === undefined) {
@@ -338,7 +338,7 @@ describe("leases in Redis", { skip: isWasm && "wasm has no leases" }, () => {
 
   test("a process ends at once though its store is gone", async () => {
     const { address, pid } = await redis();
-    const lease = JSON.stringify(`${address}?init=yes&ttl=1h`);
+    const lease = JSON.stringify(`${address}?init=always&ttl=1h`);
     const program = `
       import { Snowflake } from "polyflake";
       const ids = await Snowflake.open({ lease: ${lease} });

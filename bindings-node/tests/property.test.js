@@ -6,7 +6,17 @@ import { formatId, Layout, PolyflakeError, parseId, Snowflake } from "polyflake"
 import { assertRising, T } from "./support.js";
 
 const CASES = Number(process.env.POLYFLAKE_PROPERTY_CASES ?? 300);
-const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"];
+const FORMATS = [
+  "decimal",
+  "hex",
+  "base32",
+  "base36",
+  "base58",
+  "base62",
+  "uuid",
+  "bwmarrin-base32",
+  "bwmarrin-base58",
+];
 const LATEST = 2n ** 63n - 1n;
 
 const holds = (name, ...parts) => {

@@ -408,7 +408,7 @@ describe("sequences in SQLite", { skip: isWasm && "wasm has no sequences" }, () 
 describe("a store that goes and comes back", { skip: isWasm && "wasm has no sequences" }, () => {
   test("numbers are given while the lease holds, then calls reject, and then it goes on by itself", async () => {
     const { address, stop, start } = await redis();
-    const store = `${address}?ttl=3s&init=yes`;
+    const store = `${address}?ttl=3s&init=always`;
     const inbox = await Sequences.open("gone", { store, maxWaitMs: 300 });
     const patient = await Sequences.open("gone", { store, maxWaitMs: 600_000 });
     assert.equal(inbox.nextId("a"), 1n);
@@ -443,7 +443,7 @@ describe("a store that goes and comes back", { skip: isWasm && "wasm has no sequ
 
   test("close while calls wait: they reject with CLOSED", async () => {
     const { address, stop } = await redis();
-    const store = `${address}?ttl=3s&init=yes`;
+    const store = `${address}?ttl=3s&init=always`;
     const inbox = await Sequences.open("waiting", { store, sections: 1, step: 1, maxWaitMs: 600_000 });
     await stop();
     const waiting = [inbox.nextIdsAsync(["a", "a", "a", "a"]), inbox.nextIdsAsync(["a"])].map((call) =>

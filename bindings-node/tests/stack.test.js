@@ -1,5 +1,6 @@
 // JavaScript's stack may overflow anywhere, also inside a call of ours. That call throws a RangeError, and later ones work.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { formatId, Layout, PolyflakeError, Snowflake } from "polyflake";
 import { assertRising, each, ROOMY, T } from "./support.js";
@@ -78,4 +79,29 @@ describe("a call that JavaScript's stack has no room for", () => {
       assertRising(issued);
     },
   );
+
+  test("nextIdAsync rejects, or throws, and later calls get their IDs", () => {
+    const code = `
+      import { Snowflake } from "polyflake";
+      const ids = new Snowflake({ layout: "${ROOMY}", node: 1, clock: () => ${T} });
+      ${thrownAtTheEnd}
+      const calls = [];
+      const thrown = thrownAtTheEnd(() => {
+        calls[calls.length] = ids.nextIdAsync();
+      });
+      process.on("unhandledRejection", () => {});
+      const rejected = (await Promise.allSettled(calls)).map(({ reason }) => reason).filter(Boolean);
+      const later = (await Promise.all([ids.nextIdAsync(), ids.nextIdsAsync(2), ids.nextIdAsync()])).flatMap((got) => got);
+      console.log([...thrown, ...rejected].every((error) => error instanceof RangeError), thrown.length + rejected.length > 0);
+      console.log(later.length);
+    `;
+    // Node itself writes to stderr where it has no stack left for a promise that rejects.
+    const { status, stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", code], {
+      cwd: import.meta.dirname,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+      timeout: 300_000,
+    });
+    assert.deepEqual({ status, stdout }, { status: 0, stdout: "true true\n3\n" });
+  });
 });

@@ -48,6 +48,15 @@ test("a closed Snowflake throws, and others on its node work", async () => {
   assert.ok(other.nextId() > last);
 });
 
+test("fill of an empty array does nothing, and throws once the Snowflake is closed", () => {
+  for (const clock of ["system", () => Date.now()]) {
+    const ids = new Snowflake({ node: 902, clock });
+    ids.fill(new BigUint64Array());
+    ids.close();
+    assert.throws(() => ids.fill(new BigUint64Array()), fails("CLOSED"));
+  }
+});
+
 test("disposing of a Snowflake closes it", () => {
   const ids = new Snowflake({ node: 901 });
   ids[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();
@@ -102,17 +111,20 @@ test("a file that is damaged, replaced or of another node is an error", { skip: 
 const CLOCKS = { "the system clock": '"system"', "a clock function": "() => Date.now()" };
 const isLinux = process.platform === "linux";
 
+/** The library of syncs.c, or `false` where it cannot be preloaded. */
+const syncs = isNative && isLinux && join(folder, "syncs.so");
+if (syncs) {
+  const source = join(import.meta.dirname, "syncs.c");
+  execFileSync("cc", ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", syncs, source]);
+}
+const noSyncs = !syncs && "syncs are recorded and slowed down in the native build on Linux";
+
 for (const [which, clock] of Object.entries(CLOCKS)) {
   for (const call of ["nextIdAsync()", "nextIdsAsync(3)"]) {
     test(`${call} syncs the disk on another thread than the event loop's, with ${which}`, {
-      skip:
-        (!isNative && "wasm has no state files") ||
-        (!isLinux && "the library that records syncs is for Linux"),
+      skip: noSyncs,
     }, async () => {
       const name = join(folder, `${which} ${call}`);
-      const library = join(folder, "syncs.so");
-      const source = join(import.meta.dirname, "syncs.c");
-      execFileSync("cc", ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, source]);
       const program = `
         import { readFileSync, truncateSync } from "node:fs";
         import { setImmediate as turn } from "node:timers/promises";
@@ -132,10 +144,29 @@ for (const [which, clock] of Object.entries(CLOCKS)) {
         for (let n = 0; n < 3; n += 1) onMain.push(...await syncing(() => ids.${call}));
         console.log(JSON.stringify([onMain, await syncing(() => ids.nextId())]));
       `;
-      const env = { ...process.env, LD_PRELOAD: library, SYNCS: `${name}.syncs` };
+      const env = { ...process.env, LD_PRELOAD: syncs, SYNCS: `${name}.syncs` };
       const [waited, blocking] = JSON.parse(await issue(program, env));
       assert.ok(waited.length >= 3 && waited.every((isMain) => !isMain), `${waited}`);
       assert.ok(blocking.length > 0 && blocking.every((isMain) => isMain), `${blocking}`);
+    });
+
+    test(`${call} gets its IDs from a disk that takes longer than a bound lasts, with ${which}`, {
+      skip: noSyncs,
+    }, async () => {
+      const name = join(folder, `slow, ${which} ${call}`);
+      const program = `
+        import { Snowflake } from "polyflake";
+        const ids = new Snowflake({ node: 11, state: ${JSON.stringify(name)}, clock: ${clock}, maxWaitMs: 500 });
+        const calls = [ids.${call}, ids.${call}];
+        const got = await Promise.race([Promise.all(calls), new Promise((end) => setTimeout(end, 60_000))]);
+        console.log(got?.flatMap((ids) => typeof ids === "bigint" ? ids : [...ids]).join() ?? "nothing in a minute");
+        process.exit();
+      `;
+      const env = { ...process.env, LD_PRELOAD: syncs, SYNCS: `${name}.syncs`, SYNC_MS: "1300" };
+      const said = await issue(program, env);
+      assert.match(said, /^[0-9,]+\n$/);
+      const issued = said.trim().split(",");
+      assert.equal(new Set(issued).size, issued.length);
     });
 
     test(`${call} fails after the state file was deleted, with ${which}`, {

@@ -1,10 +1,12 @@
 // Preloaded into a process, it records which threads sync a file: a line with
-// the thread's ID in the file SYNCS.
+// the thread's ID in the file SYNCS. With SYNC_MS, a sync takes so many ms
+// longer.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static void note(void) {
@@ -13,6 +15,9 @@ static void note(void) {
   if (file < 0 || dprintf(file, "%ld\n", syscall(SYS_gettid)) < 0 ||
       close(file) < 0)
     abort();
+  const char *slow = getenv("SYNC_MS");
+  long ms = slow ? atol(slow) : 0;
+  nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
 int msync(void *address, size_t length, int flags) {

@@ -1,6 +1,7 @@
 // The worker threads of a process share one native cursor. (What wasm does there is in backend.test.js.)
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
@@ -112,7 +113,54 @@ describe("worker threads", { skip: isWasm && "wasm does not share cursors betwee
     fails(() => new Snowflake({ node, maxAheadMs: 5 }), "INVALID_OPTION");
   });
 
-  for (const task of ["waiting", "waitingAsync"]) {
+  test("beside a thread that asks for more than there is, 20,000 asynchronous calls get IDs in their order", async () => {
+    const options = { layout: "sonyflake", node: freshNode() };
+    const greedy = thread("greedy", options, 1);
+    await until(() => greedy.issued().length > 0);
+    const ids = new Snowflake(options);
+    const issued = [];
+    const calls = Array.from({ length: 20_000 }, () => ids.nextIdAsync().then((id) => issued.push(id)));
+    calls.push(ids.nextIdsAsync(5_000));
+    const failed = (await Promise.allSettled(calls)).filter(({ status }) => status === "rejected");
+    await greedy.worker.terminate();
+    assert.deepEqual(failed, []);
+    assertRising(issued);
+  });
+
+  test("batches that wait leave the pool's threads to others", async () => {
+    const batches = Array.from({ length: 10 }, () =>
+      new Snowflake({ layout: TEN_HOURS, node: 9, maxWaitMs: 20_000 }).nextIdsAsync(10),
+    );
+    const ids = new Snowflake({ layout: TEN_HOURS, node: 9, maxWaitMs: 20_000 });
+    for (let n = 0; n < 10; n += 1) batches.push(ids.nextIdsAsync(10_000));
+    let ended = 0;
+    for (const batch of batches) batch.catch(() => {}).finally(() => (ended += 1));
+    await readFile(FILE);
+    assert.equal(ended, 0);
+    ids.close();
+    const outcomes = await Promise.allSettled(batches.slice(10));
+    for (const { reason } of outcomes) assert.equal(reason?.code, "CLOSED");
+  });
+
+  test("a short batch does not wait for the end of a long one", async () => {
+    const ids = new Snowflake({ node: freshNode(), maxWaitMs: 60_000 });
+    const ended = [];
+    const batches = [4_000_000, 10_000, 8].map((n) =>
+      ids.nextIdsAsync(n).then((got) => {
+        ended.push(n);
+        return got;
+      }),
+    );
+    const issued = await Promise.all(batches);
+    assert.deepEqual(
+      issued.map((got) => got.length),
+      [4_000_000, 10_000, 8],
+    );
+    assertUnique(issued);
+    assert.equal(ended.at(-1), 4_000_000);
+  });
+
+  for (const task of ["waiting", "waitingAsync", "waitingAsyncOnPool"]) {
     test(`a thread may be terminated while it waits (${task})`, async () => {
       const waiting = thread(task, { layout: TEN_HOURS, node: freshNode(), maxWaitMs: 300 }, 1);
       // On a busy machine the wait may end first.
@@ -124,17 +172,18 @@ describe("worker threads", { skip: isWasm && "wasm does not share cursors betwee
     });
   }
 
-  test("a process may end while a batch waits on its thread", () => {
-    const code = `
+  for (const n of [5, 5000])
+    test(`a process may end while a batch of ${n} waits`, () => {
+      const code = `
       import { Snowflake } from "polyflake";
       const ids = new Snowflake({ layout: "${TEN_HOURS}", node: 1, maxWaitMs: 300 });
-      ids.nextIdsAsync(5).catch(() => {}); // on a busy machine the wait may end first
+      ids.nextIdsAsync(${n}).catch(() => {}); // on a busy machine the wait may end first
       setImmediate(() => process.exit(7));
     `;
-    const { status, signal, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", code], {
-      cwd: import.meta.dirname,
-      encoding: "utf8",
+      const { status, signal, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", code], {
+        cwd: import.meta.dirname,
+        encoding: "utf8",
+      });
+      assert.deepEqual({ status, signal, stderr }, { status: 7, signal: null, stderr: "" });
     });
-    assert.deepEqual({ status, signal, stderr }, { status: 7, signal: null, stderr: "" });
-  });
 });

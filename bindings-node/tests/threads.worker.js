@@ -56,9 +56,21 @@ const TASKS = {
     snowflake.nextId();
   },
   waitingAsync() {
-    const waiting = snowflake.nextIdsAsync(5);
+    const waiting = [snowflake.nextIdAsync(), snowflake.nextIdsAsync(5)];
+    Atomics.store(count, 0, 1);
+    return Promise.all(waiting);
+  },
+  waitingAsyncOnPool() {
+    const waiting = snowflake.nextIdsAsync(5000);
     Atomics.store(count, 0, 1);
     return waiting;
+  },
+  /** Asks for more than there is, without end. */
+  greedy() {
+    for (;;) {
+      patient(() => snowflake.nextIds(1000));
+      Atomics.store(count, 0, 1);
+    }
   },
 };
 

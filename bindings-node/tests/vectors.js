@@ -34,7 +34,17 @@ const CAMEL_CASE = {
   node_text: "node",
 };
 
-const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"];
+const FORMATS = [
+  "decimal",
+  "hex",
+  "base32",
+  "base36",
+  "base58",
+  "base62",
+  "uuid",
+  "bwmarrin-base32",
+  "bwmarrin-base58",
+];
 const HELD_MS = 1656432460105n;
 
 function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseId }, vectors) {

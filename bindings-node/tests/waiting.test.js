@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { Snowflake } from "polyflake";
-import { assertRising, each, fails, failsLater, freshNode, isWasm, T } from "./support.js";
+import { assertRising, each, fails, failsLater, freshNode, isWasm, ROOMY, T } from "./support.js";
 
 const LONGEST = 2 ** 32 - 1;
 
@@ -149,13 +149,13 @@ describe("a step back of the clock", () => {
 });
 
 describe("a long wait", () => {
-  // The IDs of a tick take up to 10 readings, and a tick lasts for 16. For the rest a call pauses, for at least 0.2 ms each
+  // The IDs of a tick take up to 16 readings, and a tick lasts for 32. For the rest a call pauses, for at least 0.2 ms each
   // time, or 1 ms with a timer.
   const slow = () => {
     let readings = 0;
     return () => {
       readings += 1;
-      return T + Math.floor(readings / 16);
+      return T + Math.floor(readings / 32);
     };
   };
 
@@ -186,6 +186,135 @@ describe("a long wait", () => {
       assert.equal(ids.decode(id).timestampMs, BigInt(T + 10));
     });
   }
+
+  test("calls get IDs in the order in which they were made, also one made when there are IDs again", async () => {
+    let now = T;
+    const ids = usedUp(() => now, { maxWaitMs: 60_000 });
+    const calls = [ids.nextIdAsync(), ids.nextIdsAsync(3), ids.nextIdAsync()];
+    now += 1;
+    calls.push(ids.nextIdAsync(), ids.nextIdsAsync(2));
+    assertRising((await Promise.all(calls)).flatMap((got) => (typeof got === "bigint" ? got : [...got])));
+  });
+
+  test("20,000 calls at once get theirs, in order", async () => {
+    // Four a tick, for longer than maxWaitMs in total.
+    const layout = "timestamp:41|worker:10|sequence:2@1288834974657/1ms";
+    let readings = 0;
+    const clock = () => {
+      readings += 1;
+      return T + Math.floor(readings / 4);
+    };
+    const ids = new Snowflake({ layout, node: 1, clock, maxWaitMs: 1000 });
+    const issued = [];
+    const calls = Array.from({ length: 20_000 }, () => ids.nextIdAsync().then((id) => issued.push(id)));
+    await Promise.all(calls);
+    assert.equal(issued.length, 20_000);
+    assertRising(issued);
+  });
+
+  test("a call does not wait for the end of a long batch that came before it", async () => {
+    let now = T;
+    const ids = usedUp(() => now, { maxWaitMs: 60_000 });
+    const ended = [];
+    const batch = ids.nextIdsAsync(50 * 4096).then((got) => {
+      ended.push("batch");
+      assertRising(got);
+    });
+    const others = [ids.nextIdAsync(), ids.nextIdsAsync(5)].map((call) =>
+      call.then(() => ended.push("other")),
+    );
+    const timer = setInterval(() => {
+      now += 1;
+    });
+    await Promise.all([batch, ...others]);
+    clearInterval(timer);
+    assert.deepEqual(ended, ["other", "other", "batch"]);
+  });
+
+  test("a batch without a wait does not keep the event loop to itself", async () => {
+    const ids = new Snowflake({ layout: ROOMY, node: 1, clock: () => T });
+    let turns = 0;
+    const timer = setInterval(() => {
+      turns += 1;
+    });
+    const batch = ids.nextIdsAsync(2 ** 24);
+    await new Promise((resolve) => setTimeout(resolve));
+    const turnsBefore = turns;
+    assertRising(await batch);
+    clearInterval(timer);
+    assert.ok(turns > turnsBefore, `${turns} turns, of which ${turnsBefore} came at once`);
+  });
+
+  test("close ends all calls that wait", async () => {
+    const ids = usedUp(() => T, { maxWaitMs: LONGEST });
+    const calls = Array.from({ length: 1000 }, (_, n) =>
+      n % 2 ? ids.nextIdAsync() : ids.nextIdsAsync(n + 1),
+    );
+    ids.close();
+    for (const outcome of await Promise.allSettled(calls)) assert.equal(outcome.reason?.code, "CLOSED");
+    await failsLater(ids.nextIdAsync(), "CLOSED");
+  });
+
+  test("a clock that fails once fails one call, and the others get their IDs", async () => {
+    let now = () => T;
+    const ids = usedUp(() => now(), { maxWaitMs: 60_000 });
+    const calls = Array.from({ length: 3 }, () => ids.nextIdAsync());
+    const cause = new Error("no sync");
+    now = () => {
+      now = () => T + 1;
+      throw cause;
+    };
+    assert.equal((await failsLater(calls[0], "CLOCK_FAILED")).cause, cause);
+    assertRising([await calls[1], await calls[2], await ids.nextIdAsync()]);
+  });
+
+  test("a clock may make calls, and close its Snowflake", async () => {
+    const made = [];
+    let readings = 0;
+    const ids = new Snowflake({
+      node: 1,
+      maxWaitMs: LONGEST,
+      clock() {
+        readings += 1;
+        if (made.length < 100) made.push(ids.nextIdAsync());
+        if (readings === 5000) ids.close();
+        return T;
+      },
+    });
+    const first = await ids.nextIdAsync();
+    while (made.length < 100) await ids.nextIdAsync();
+    assertRising([first, ...(await Promise.all(made))]);
+    assert.equal(made.length, 100);
+    await failsLater(ids.nextIdsAsync(5000), "CLOSED");
+  });
+
+  // Bun and Deno have no flag that gives a program the collector.
+  const noCollector = (process.versions.bun ?? globalThis.Deno) !== undefined && "only in Node";
+  test("a Snowflake may be garbage while its calls wait", { skip: noCollector }, () => {
+    const issued = run(
+      "let now = 1_700_000_000_000;",
+      `
+      const { setFlagsFromString } = await import("node:v8");
+      setFlagsFromString("--expose-gc");
+      const collect = (await import("node:vm")).runInNewContext("gc");
+      const made = () => {
+        const ids = new Snowflake({ node: 1, clock: () => now, sequenceStart: "zero", maxWaitMs: 60_000 });
+        ids.nextIds(4096);
+        return [new WeakRef(ids), [ids.nextIdAsync(), ids.nextIdsAsync(2)]];
+      };
+      const [reference, calls] = made();
+      for (let n = 0; n < 5; n += 1) {
+        await new Promise((resume) => setTimeout(resume, 5));
+        collect();
+      }
+      const isGarbage = reference.deref() === undefined;
+      now += 1;
+      const [id, batch] = await Promise.all(calls);
+      return [isGarbage, id < batch[0], batch.length];
+      `,
+    );
+    assert.deepEqual(issued, [true, true, 2]);
+  });
 
   test("calls that wait at the same time share the next tick", async () => {
     let now = T;

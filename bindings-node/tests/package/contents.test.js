@@ -7,7 +7,7 @@ import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { folder, pack, platform, root, run } from "./project.js";
 
-const MOST_GZIPPED = 24 * 1024;
+const MOST_GZIPPED = 26 * 1024;
 
 let main;
 let native;
@@ -62,7 +62,7 @@ test("neither contains a path of the build machine", async () => {
   assert.ok(!stdout.includes(path.resolve(root, "..")));
 });
 
-test("the module is at most 24 KB gzipped", async (t) => {
+test("the module is at most 26 KB gzipped", async (t) => {
   const file = path.join(root, "dist/polyflake.wasm");
   // Not Node's zlib, whose level 9 is different and gives 1 % more.
   const { stdout } = await run("gzip", ["-9cn", file], { encoding: "buffer" });

@@ -56,3 +56,10 @@ test("IDs, and waits on a clock that does not advance", async () => {
   assert.equal(made, "made");
   assert.match(early, /^\d+$/);
 });
+
+test("a call waits on where another request ended that waited before it", async () => {
+  const left = await fetch(`${url}leave`);
+  assert.equal(await left.text(), "left");
+  const stayed = await fetch(`${url}stay`, { signal: AbortSignal.timeout(60_000) });
+  assert.match(await stayed.text(), /^\d+$/);
+});

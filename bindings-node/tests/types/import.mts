@@ -335,7 +335,18 @@ takes<bigint[]>(decoded);
 
 // Texts ---------------------------------------------------------------------------------------------------------
 
-same<Format, "decimal" | "hex" | "base32" | "base36" | "base58" | "base62" | "uuid">(true);
+same<
+  Format,
+  | "decimal"
+  | "hex"
+  | "base32"
+  | "base36"
+  | "base58"
+  | "base62"
+  | "uuid"
+  | "bwmarrin-base32"
+  | "bwmarrin-base58"
+>(true);
 same<ReturnType<typeof formatId>, string>(true);
 same<ReturnType<typeof parseId>, bigint>(true);
 formatId(1n);
