@@ -97,7 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Of a new process.
 fn first_id(url: &str) -> Result<Duration, Box<dyn Error>> {
     // The address vouches that a new Redis is one, so that nobody waits.
-    let output = Command::new(std::env::current_exe()?).arg(format!("{url}?init=yes")).output()?;
+    let output = Command::new(std::env::current_exe()?).arg(format!("{url}?init=always")).output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
     let text = std::str::from_utf8(&output.stdout)?.trim();
     let micros = text.parse().map_err(|_| format!("{url}: {text} {errors}"))?;

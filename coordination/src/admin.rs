@@ -8,14 +8,14 @@ use polyflake::{Error, ErrorCode, Layout, Number};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use crate::lease::bound;
-use crate::local::random;
+use crate::lease::{self, Head, Node, Reply, Request, Time as _, Why, bound, draw};
+use crate::local::{Clocks, random};
+use crate::records;
 use crate::space::Space;
 use crate::store::{
-    CounterName, CounterRecord, LAST_NUMBER, Listing, NodeRecord, Outcome, Place, Schema, SpaceRecord, Store,
-    StoreError,
+    CounterName, CounterRecord, LAST_NUMBER, Listing, NodeRecord, Place, Schema, SpaceRecord, StoreError,
 };
-use crate::stores;
+use crate::stores::{self, Both};
 use crate::url::Address;
 
 /// How often a change is tried while others change the same record, and a store is asked that does not answer.
@@ -35,7 +35,7 @@ const TRIES_UNREACHABLE: u32 = 2;
 #[derive(Debug)]
 pub struct Admin {
     address: Address,
-    store: Box<dyn Store>,
+    store: Box<dyn Both>,
     runtime: Runtime,
 }
 
@@ -64,7 +64,7 @@ impl Admin {
         let invalid = |why: &str| Error::from_outside(ErrorCode::InvalidOption, why);
         let address =
             Address::parse(address).map_err(|why| invalid(&format!("the store's address: {why}")))?;
-        let store = stores::open(&address).map_err(|error| invalid(error.text()))?;
+        let store = stores::open_both(&address).map_err(|error| invalid(error.text()))?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
         let runtime = runtime.map_err(|error| {
@@ -86,10 +86,14 @@ impl Admin {
     pub fn leases(&mut self) -> Result<Vec<(Space, Listing)>, Error> {
         let namespace = self.address.namespace.clone();
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
+            let store = store.records();
             let mut all = Vec::new();
-            for space in store.spaces(&namespace).await? {
-                let listing = store.list(&space).await?;
-                all.push((space, listing));
+            for name in store.groups(&namespace, records::Kind::Space).await? {
+                // Another is of another version.
+                if let Some(space) = Space::parse(&namespace, &name) {
+                    let found = Found::read(store, &space).await?;
+                    all.push((space, found.listing()));
+                }
             }
             all.sort_by_key(|(space, _)| space.to_string());
             Ok(all)
@@ -103,25 +107,32 @@ impl Admin {
     /// `lease_unavailable` if nodes were leased, or the store cannot be reached.
     pub fn init(&mut self, layout: &Layout, max_ahead_ms: u32) -> Result<bool, Error> {
         let space = Space::of(&self.address.namespace, layout);
-        let lead_ms = self.lead_ms(max_ahead_ms);
+        let (lead_ms, difference_ms) = (self.lead_ms(max_ahead_ms), self.address.clock_difference_ms);
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
+            let store = store.records();
             for _ in 0..TRIES {
-                let listing = store.list(&space).await?;
-                if !listing.nodes.is_empty() {
+                let found = Found::read(store, &space).await?;
+                if !found.nodes.is_empty() {
                     return Err(Refusal::No(format!(
                         "{} nodes of this space were leased already: that nobody was there before is not so. After a \
                          restore there is the fence",
-                        listing.nodes.len()
+                        found.nodes.len()
                     )));
                 }
-                let found = listing.space;
-                let is_done = |it: &SpaceRecord| it.fence == 0 && it.incarnation == listing.incarnation;
-                if found.as_ref().is_some_and(is_done) {
-                    return Ok(false);
-                }
-                let lead_ms = found.as_ref().map_or(0, |found| found.lead_ms).max(lead_ms);
-                let new = SpaceRecord { incarnation: listing.incarnation, lead_ms, fence: 0 };
-                if store.put_space(&space, found.as_ref(), &new).await? {
+                let expected = found.head.as_ref().map(|head| head.version);
+                let mut new = match found.head {
+                    Some(head) if head.why == Why::Loss || head.incarnation != found.incarnation => {
+                        return Err(Refusal::No(format!(
+                            "the store has lost records of this space: until {} (Unix ms) leases from before may go on",
+                            space.start_ms(head.fence)
+                        )));
+                    }
+                    Some(head) if head.fence == 0 => return Ok(false),
+                    Some(head) => head,
+                    None => found.new_head(lead_ms, difference_ms, Why::First),
+                };
+                (new.version, new.fence) = (draw(&mut random), 0);
+                if found.space.write_head(store, expected, new).await? {
                     return Ok(true);
                 }
             }
@@ -137,19 +148,31 @@ impl Admin {
     /// `lease_unavailable` if the store cannot be reached.
     pub fn fence(&mut self, layout: &Layout, max_ahead_ms: u32) -> Result<u64, Error> {
         let space = Space::of(&self.address.namespace, layout);
-        let lead_ms = self.lead_ms(max_ahead_ms);
-        let difference_ms = self.address.clock_difference_ms;
+        let (lead_ms, difference_ms) = (self.lead_ms(max_ahead_ms), self.address.clock_difference_ms);
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
+            let store = store.records();
             for _ in 0..TRIES {
-                let listing = store.list(&space).await?;
-                let found = listing.space;
-                let lead_ms = found.as_ref().map_or(0, |found| found.lead_ms).max(lead_ms);
-                let margin_ms = difference_ms.saturating_mul(2).saturating_add(store.granularity_ms());
-                let fence = bound(&space, listing.now_ms.saturating_add(margin_ms), lead_ms);
-                let fence = found.as_ref().map_or(0, |found| found.fence).max(fence);
-                let new = SpaceRecord { incarnation: listing.incarnation, lead_ms, fence };
-                if store.put_space(&space, found.as_ref(), &new).await? {
-                    return Ok(space.start_ms(fence));
+                let found = Found::read(store, &space).await?;
+                let (incarnation, granularity_ms) = (found.incarnation.clone(), store.facts().granularity_ms);
+                let expected = found.head.as_ref().map(|head| head.version);
+                let before = found.head.clone();
+                let before = before.unwrap_or_else(|| found.new_head(lead_ms, difference_ms, Why::Loss));
+                let mut new = Head {
+                    version: draw(&mut random),
+                    incarnation,
+                    lead_ms: before.lead_ms.max(lead_ms),
+                    difference_ms: before.difference_ms.max(difference_ms),
+                    granularity_ms: before.granularity_ms.max(granularity_ms),
+                    fence: 0,
+                    why: Why::Loss,
+                };
+                let wall_ms = u64::try_from(Clocks.wall_ms()).unwrap_or(0);
+                let fence = lease::fence(&space, found.now_ms.max(wall_ms), &new);
+                // Another one each time: an equal fence says that nothing was lost.
+                new.fence = fence.max(before.fence.saturating_add(1));
+                let from_ms = space.start_ms(new.fence);
+                if found.space.write_head(store, expected, new).await? {
+                    return Ok(from_ms);
                 }
             }
             Err(Refusal::Contended)
@@ -167,26 +190,40 @@ impl Admin {
         let space = Space::of(&self.address.namespace, layout);
         let difference_ms = self.address.clock_difference_ms;
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
+            let store = store.records();
             for _ in 0..TRIES {
-                let Listing { now_ms, space: under, nodes, incarnation, .. } = store.list(&space).await?;
-                let Some(under) = under.filter(|under| under.incarnation == incarnation) else {
+                let found = Found::read(store, &space).await?;
+                let Some(under) = found.head.filter(|under| under.incarnation == found.incarnation) else {
                     return Err(Refusal::No(
                         "the store has no such space, or has lost writes since: the next lease sets a fence".into(),
                     ));
                 };
-                let Some(found) = nodes.into_iter().find(|found| found.node == node) else {
+                let Some((_, record)) = found.nodes.into_iter().find(|(found, _)| *found == node) else {
                     return Err(Refusal::No(format!("node {node} was never leased: there is nothing to reset")));
                 };
-                if found.is_held(now_ms, difference_ms) && !is_forced {
+                let difference_ms = under.difference_ms.max(difference_ms);
+                let frees_ms = record.expires_ms.saturating_add(difference_ms);
+                if !record.is_given_back() && found.now_ms <= frees_ms && !is_forced {
                     return Err(Refusal::No(format!(
                         "node {node} is leased by {} until {} (Unix ms, by the store's clock): it is reset once that \
                          has passed, or by force",
-                        found.label, found.expires_ms
+                        record.label, record.expires_ms
                     )));
                 }
-                let reserved_until = bound(&space, now_ms, under.lead_ms);
-                let new = NodeRecord { token: String::new(), expires_ms: 0, reserved_until, ..found.clone() };
-                if store.put_node(&space, &under, Some(&found.claim()), &new).await?.outcome == Outcome::Written {
+                let reserved_until = bound(&space, found.now_ms, under.lead_ms);
+                let expected = Some(record.version);
+                // With a time of its own: whoever had it does not take it for a record that the store has lost.
+                let new = Node {
+                    version: draw(&mut random),
+                    token: 0,
+                    expires_ms: 0,
+                    reserved_until,
+                    label: record.label,
+                    since_ms: found.now_ms.max(record.since_ms.saturating_add(1)),
+                };
+                let put = Request::PutNode { under, node, expected, new };
+                let (answer, _) = lease::put(store, &lease::group(&space), &put).await?;
+                if answer.value == Reply::Written {
                     return Ok(space.start_ms(reserved_until));
                 }
             }
@@ -202,15 +239,16 @@ impl Admin {
     pub fn counters(&mut self) -> Result<Vec<(String, CounterRecord)>, Error> {
         let (namespace, schema) = (self.address.namespace.clone(), self.address.schema);
         let mut names = self.ask(ErrorCode::CounterUnavailable, &async |store| {
-            Ok(store.counter_names(&namespace, schema).await?)
+            Ok(store.before().counter_names(&namespace, schema).await?)
         })?;
         names.sort();
         let mut all = Vec::with_capacity(names.len());
         // Each by itself: together they might take longer than one answer may.
         for name in names {
             let counter = CounterName { namespace: namespace.clone(), name, schema };
-            let found =
-                self.ask(ErrorCode::CounterUnavailable, &async |store| Ok(store.counter(&counter).await?))?;
+            let found = self.ask(ErrorCode::CounterUnavailable, &async |store| {
+                Ok(store.before().counter(&counter).await?)
+            })?;
             if let Some(found) = found {
                 all.push((counter.name, found));
             }
@@ -225,7 +263,7 @@ impl Admin {
     /// `counter_unavailable` if the store cannot be reached, `invalid_option` for a name that cannot be.
     pub fn counter(&mut self, name: &str) -> Result<Option<CounterRecord>, Error> {
         let counter = self.counter_name(name)?;
-        self.ask(ErrorCode::CounterUnavailable, &async |store| Ok(store.counter(&counter).await?))
+        self.ask(ErrorCode::CounterUnavailable, &async |store| Ok(store.before().counter(&counter).await?))
     }
 
     /// Lets no number up to `number` be handed out any more. A counter that is gone is made again, above it; `place` is which of
@@ -241,7 +279,7 @@ impl Admin {
         let counter = self.counter_name(name)?;
         self.ask(ErrorCode::CounterUnavailable, &async |store| {
             for _ in 0..TRIES {
-                let found = store.counter(&counter).await?;
+                let found = store.before().counter(&counter).await?;
                 let new = match found {
                     Some(found) if found.last >= number => return Ok(false),
                     Some(found) => {
@@ -256,7 +294,7 @@ impl Admin {
                     // Unlike that of a counter of this name which was removed.
                     None => CounterRecord { last: number, version: Some(random() >> 12), place },
                 };
-                if store.put_counter(&counter, found.as_ref(), &new).await? {
+                if store.before().put_counter(&counter, found.as_ref(), &new).await? {
                     return Ok(true);
                 }
             }
@@ -271,7 +309,9 @@ impl Admin {
     /// `counter_unavailable` if the store cannot be reached, and for tables of others.
     pub fn remove(&mut self, name: &str) -> Result<bool, Error> {
         let counter = self.counter_name(name)?;
-        self.ask(ErrorCode::CounterUnavailable, &async |store| Ok(store.remove_counter(&counter).await?))
+        self.ask(ErrorCode::CounterUnavailable, &async |store| {
+            Ok(store.before().remove_counter(&counter).await?)
+        })
     }
 
     fn counter_name(&self, name: &str) -> Result<CounterName, Error> {
@@ -297,7 +337,7 @@ impl Admin {
     fn ask<T>(
         &mut self,
         code: ErrorCode,
-        ask: &impl AsyncFn(&mut dyn Store) -> Result<T, Refusal>,
+        ask: &impl AsyncFn(&mut dyn Both) -> Result<T, Refusal>,
     ) -> Result<T, Error> {
         let longest = self.address.attempt();
         let store = &mut self.store;
@@ -307,7 +347,8 @@ impl Admin {
             let answer = self.runtime.block_on(within(longest, ask(&mut **store)));
             let is_unreachable = matches!(answer, Err(Refusal::Store(StoreError::Unreachable(_))));
             if answer.is_err() {
-                store.disconnect();
+                store.before().disconnect();
+                store.records().disconnect();
             }
             if !is_unreachable || attempts == TRIES_UNREACHABLE {
                 break answer;
@@ -322,6 +363,71 @@ impl Admin {
             };
             Error::from_outside(code, &why)
         })
+    }
+}
+
+/// All that a store has of a space.
+struct Found {
+    space: Space,
+    now_ms: u64,
+    incarnation: String,
+    granularity_ms: u64,
+    head: Option<Head>,
+    nodes: Vec<(u64, Node)>,
+}
+
+impl Found {
+    async fn read(store: &mut dyn records::Store, space: &Space) -> Result<Self, StoreError> {
+        let (answer, _) = lease::put(store, &lease::group(space), &Request::Read(None)).await?;
+        let records::Answer { now_ms, incarnation, value } = answer;
+        let (head, nodes) = match value {
+            Reply::Records { head, nodes } => (head, nodes),
+            _ => (None, Vec::new()),
+        };
+        let granularity_ms = store.facts().granularity_ms;
+        Ok(Self { space: space.clone(), now_ms, incarnation, granularity_ms, head, nodes })
+    }
+
+    /// For a space that has none.
+    fn new_head(&self, lead_ms: u64, difference_ms: u64, why: Why) -> Head {
+        let (incarnation, granularity_ms) = (self.incarnation.clone(), self.granularity_ms);
+        Head {
+            version: draw(&mut random),
+            incarnation,
+            lead_ms,
+            difference_ms,
+            granularity_ms,
+            fence: 0,
+            why,
+        }
+    }
+
+    fn listing(self) -> Listing {
+        let node = |(node, record): (u64, Node)| {
+            let token = if record.is_given_back() { String::new() } else { format!("{:016x}", record.token) };
+            let Node { expires_ms, reserved_until, label, since_ms, .. } = record;
+            NodeRecord { node, token, expires_ms, reserved_until, label, since_ms }
+        };
+        let space = self.head.map(|head| {
+            let Head { incarnation, lead_ms, fence, .. } = head;
+            SpaceRecord { incarnation, lead_ms, fence }
+        });
+        let is_new = space.is_none() && self.nodes.is_empty();
+        let nodes = self.nodes.into_iter().map(node).collect();
+        Listing { now_ms: self.now_ms, incarnation: self.incarnation, space, is_new, nodes }
+    }
+}
+
+impl Space {
+    async fn write_head(
+        &self,
+        store: &mut dyn records::Store,
+        expected: Option<u64>,
+        new: Head,
+    ) -> Result<bool, StoreError> {
+        let put = Request::PutHead { expected, new };
+        let (answer, _) = lease::put(store, &lease::group(self), &put).await?;
+        Ok(answer.value == Reply::Head(true))
     }
 }
 

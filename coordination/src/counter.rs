@@ -15,6 +15,8 @@ use crate::store::{LAST_NUMBER, Reserve};
 use crate::watched::LOOK_EVERY;
 
 mod options;
+#[cfg(test)]
+mod protocol;
 pub(crate) mod segments;
 pub(crate) mod shared;
 pub(crate) mod step;

@@ -3,6 +3,8 @@
 use core::fmt;
 use std::sync::RwLock;
 
+use polyflake::Shown;
+
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -27,6 +29,8 @@ pub enum Kind {
     CounterStopped,
     /// The store had lost bounds of sequences, which the process with their lease has put back.
     WritesLost,
+    /// The leases of this space last shorter than the address asks for.
+    LeadDiffers,
     /// Nobody can lease a node before a while has passed, because the store may have lost records.
     Waiting,
 }
@@ -46,6 +50,7 @@ impl Kind {
             Self::AsynchronousReplicas => "asynchronous_replicas",
             Self::CounterStopped => "counter_stopped",
             Self::WritesLost => "writes_lost",
+            Self::LeadDiffers => "lead_differs",
             Self::Waiting => "waiting",
         }
     }
@@ -88,7 +93,10 @@ pub fn set_listener(listener: Option<Listener>) {
     }
 }
 
+/// What others put into a store is in messages: it must do nothing to a terminal or a log.
 pub(crate) fn tell(event: &Event) {
+    let shown = |text: &str| Shown(text).to_string();
+    let event = &Event { store: shown(&event.store), message: shown(&event.message), ..*event };
     let Event { kind, node, store, message } = event;
     if kind.is_warning() {
         tracing::warn!(target: "polyflake", kind = kind.name(), node, store, "{message}");

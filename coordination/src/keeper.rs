@@ -21,6 +21,7 @@ use crate::space::Space;
 use crate::url::Address;
 use crate::users::Users;
 use crate::watched::{LOOK_EVERY, lock};
+use stores::Use;
 
 mod counting;
 mod sequencing;
@@ -309,22 +310,26 @@ fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
 impl New {
     /// Starts its tasks, or says why not.
     fn begin(&self, keeper: &'static Keeper, stores: &mut stores::Stores) -> Result<(), String> {
-        let mut get = |address: &Address| stores.get(address).map_err(|error| format!("{address}: {error}"));
+        let mut get = |address: &Address, is_for| {
+            stores.get(address, is_for).map_err(|error| format!("{address}: {error}"))
+        };
         match self {
             Self::Lease(shared, lease) => {
-                let task = task::Task::new(keeper, Arc::clone(shared), lease, get(&shared.address)?);
+                let task =
+                    task::Task::new(keeper, Arc::clone(shared), lease, get(&shared.address, Use::Leases)?);
                 tokio::task::spawn_local(task.run());
             }
             Self::Counter(shared) => {
                 let stores: Result<Vec<_>, _> =
-                    shared.sources.iter().map(|source| get(&source.address)).collect();
+                    shared.sources.iter().map(|source| get(&source.address, Use::Others)).collect();
                 for (at, store) in stores?.into_iter().enumerate() {
                     let task = counting::Task::new(keeper, Arc::clone(shared), at, store);
                     tokio::task::spawn_local(task.run());
                 }
             }
             Self::Sequences(shared) => {
-                let task = sequencing::Task::new(keeper, Arc::clone(shared), get(&shared.address)?);
+                let task =
+                    sequencing::Task::new(keeper, Arc::clone(shared), get(&shared.address, Use::Others)?);
                 tokio::task::spawn_local(task.run());
             }
         }

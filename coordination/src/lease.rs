@@ -8,8 +8,11 @@
 //! the model checker and the simulation run the same code as a process does. [`acquire`], [`renew`] and [`release`] send
 //! and receive for them.
 //!
-//! Bounds are computed from the store's time: of the last reply, plus what passed since it was received. That is
-//! never too high, and a bound that is too low only ends earlier.
+//! Two clocks tell the time, the store's and this machine's, and either may be wrong: bounds and expiries count from the lower
+//! ([`Received::low`]), fences and rejoining from the higher ([`Received::high`]). Between answers the store's time is that of
+//! the last one, plus what passed since. That is never too high, and a bound that is too low only ends earlier.
+
+#![allow(clippy::similar_names, reason = "a lease is held, and a space has a head")]
 
 mod acquire;
 #[cfg(test)]
@@ -17,6 +20,7 @@ mod memory;
 #[cfg(test)]
 mod model;
 mod nodes;
+mod records;
 mod release;
 mod renew;
 #[cfg(test)]
@@ -24,16 +28,21 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 
+use crate::records::{Answer, Facts, Group, Kind, Outcome as Written, Record, Store, Write};
 use crate::space::Space;
-use crate::store::{Claim, Listing, NodeRecord, Put, SpaceRecord, Store, StoreError};
+use crate::store::StoreError;
 
 pub(crate) use acquire::Acquisition;
 pub(crate) use nodes::Nodes;
+pub(crate) use records::{HEAD, Head, Node, Why};
 pub(crate) use release::Release;
 pub(crate) use renew::{Renewal, Renewed};
 
 /// How often one go of acquiring, renewing or releasing asks before it gives up.
 const MAX_REQUESTS: u32 = 24;
+
+/// How many replaced heads are remembered.
+const MAX_BEFORE: usize = 16;
 
 /// What a process wants of a lease.
 #[derive(Debug, Clone)]
@@ -41,12 +50,34 @@ pub(crate) struct Terms {
     pub(crate) space: Space,
     pub(crate) nodes: Nodes,
     pub(crate) ttl_ms: u64,
-    /// How far past the store's time a bound may lie: `ttl_ms` plus `max_ahead_ms`.
+    /// How far past the time a bound may lie: `ttl_ms` plus `max_ahead_ms`.
     pub(crate) lead_ms: u64,
     pub(crate) clock_difference_ms: u64,
     pub(crate) label: String,
     /// Somebody vouches that nobody was in this store before.
     pub(crate) is_init: bool,
+}
+
+impl Terms {
+    /// The space's records.
+    pub(crate) fn group(&self) -> Group {
+        group(&self.space)
+    }
+
+    /// How far past the time a bound lies, in a space with this head.
+    fn lead_ms(&self, head: &Head) -> u64 {
+        self.lead_ms.min(head.lead_ms)
+    }
+
+    /// How far past the time a lease expires, in a space with this head.
+    fn ttl_ms(&self, head: &Head) -> u64 {
+        self.ttl_ms.min(head.lead_ms)
+    }
+}
+
+/// The records of a space.
+pub(crate) fn group(space: &Space) -> Group {
+    Group { namespace: space.namespace.clone(), kind: Kind::Space, name: space.to_string() }
 }
 
 /// The clocks of this process.
@@ -60,26 +91,107 @@ pub(crate) trait Time {
 /// A source of random numbers.
 pub(crate) type Random<'a> = &'a mut dyn FnMut() -> u64;
 
-/// A lease of a node.
+/// A version, or a token: 63 random bits, and not 0.
+pub(crate) fn draw(random: Random<'_>) -> u64 {
+    (random() >> 1).max(1)
+}
+
+/// A lease of a node. It counted once: the store acknowledged it as the server that the head names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Held {
     pub(crate) node: u64,
-    pub(crate) token: String,
+    pub(crate) token: u64,
     /// The first tick it may issue. It may lie ahead of the clock.
     pub(crate) start: u64,
     /// The tick up to and without which it may issue.
     pub(crate) reserved_until: u64,
-    /// By the store's clock, as are the next two.
+    /// By the lower clock, as is the next.
     pub(crate) expires_ms: u64,
     pub(crate) since_ms: u64,
     pub(crate) store_time: StoreTime,
-    /// The space's record under which it was last written.
-    pub(crate) under: SpaceRecord,
+    /// The space's head under which it was last written, and those before.
+    pub(crate) known: Known,
+    /// The higher clock when the store answered the last write that counted.
+    high_ms: u64,
+    /// The record as the last write that counted left it; and the version that acquiring replaced.
+    version: u64,
+    written_until: u64,
+    replaced: Option<u64>,
+    /// A renewal that may have been written.
+    sent: Option<Sent>,
 }
 
 impl Held {
-    fn claim(&self) -> Claim {
-        Claim { token: self.token.clone(), reserved_until: self.reserved_until }
+    /// For how long after the last renewal was sent nobody else can have the node, at least.
+    pub(crate) const fn is_alone_for_ms(&self) -> u64 {
+        let from_ms = self.high_ms.saturating_add(self.known.head.difference_ms);
+        self.expires_ms.saturating_sub(from_ms)
+    }
+
+    /// The space's lead, where it is smaller than this process's, which then does not count.
+    pub(crate) fn smaller_lead_ms(&self, terms: &Terms) -> Option<u64> {
+        Some(self.known.head.lead_ms).filter(|&lead_ms| lead_ms < terms.lead_ms)
+    }
+
+    /// How long a lease lasts in this space: renewals come at a third of it.
+    pub(crate) fn ttl_ms(&self, terms: &Terms) -> u64 {
+        terms.ttl_ms(&self.known.head)
+    }
+
+    /// A write that counted.
+    fn written(&mut self, sent: &Sent, received: &Received) {
+        self.version = sent.new.version;
+        self.reserved_until = sent.new.reserved_until;
+        self.written_until = sent.new.reserved_until;
+        self.expires_ms = sent.new.expires_ms;
+        // The store's time is rounded down.
+        let store_ms = received.now_ms.saturating_add(received.facts.granularity_ms.saturating_sub(1));
+        self.high_ms = received.high_ms().max(store_ms);
+        self.known.see(&sent.under);
+    }
+}
+
+/// A node's record that was sent, and may have been written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Sent {
+    under: Head,
+    node: u64,
+    expected: Option<u64>,
+    new: Node,
+    /// What the lease begins with.
+    start: u64,
+    /// What the time was taken to be.
+    assumed_ms: u64,
+}
+
+impl Sent {
+    fn request(&self) -> Request {
+        let (under, new) = (self.under.clone(), self.new.clone());
+        Request::PutNode { under, node: self.node, expected: self.expected, new }
+    }
+}
+
+/// What a process knows of a space.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Known {
+    pub(crate) head: Head,
+    /// The versions of heads that were replaced: a store that shows one of them has lost writes.
+    before: Vec<u64>,
+}
+
+impl Known {
+    pub(crate) const fn new(head: Head) -> Self {
+        Self { head, before: Vec::new() }
+    }
+
+    fn see(&mut self, head: &Head) {
+        if head.version != self.head.version {
+            if self.before.len() == MAX_BEFORE {
+                self.before.remove(0);
+            }
+            self.before.push(self.head.version);
+        }
+        self.head = head.clone();
     }
 }
 
@@ -93,7 +205,7 @@ pub(crate) struct StoreTime {
 
 impl StoreTime {
     /// The store's time, never too high.
-    pub(crate) const fn at(&self, elapsed_ms: u64) -> u64 {
+    const fn at(&self, elapsed_ms: u64) -> u64 {
         self.now_ms.saturating_add(elapsed_ms.saturating_sub(self.received_ms))
     }
 }
@@ -107,14 +219,15 @@ pub(crate) enum Refusal {
         nodes: u64,
         first: Option<FreesFirst>,
     },
-    /// The store lost writes: nobody can acquire before this has passed.
+    /// Nobody can acquire before this has passed.
     Fenced {
         in_ms: u64,
+        why: Why,
     },
     ClockDiffers(ClockDiffers),
-    /// The space's leases have a smaller lead: the options do not fit.
-    LeadTooLong {
-        lead_ms: u64,
+    /// The space counts with a smaller `clock_difference`: fences would come too early for this process.
+    DifferenceTooLarge {
+        difference_ms: u64,
         of_space_ms: u64,
     },
     /// Others were faster each time, or the store changed its mind each time: later again.
@@ -126,7 +239,6 @@ pub(crate) enum Refusal {
 pub(crate) struct FreesFirst {
     pub(crate) node: u64,
     pub(crate) label: String,
-    /// By the store's clock.
     pub(crate) at_ms: u64,
     pub(crate) in_ms: u64,
 }
@@ -143,34 +255,47 @@ pub(crate) struct ClockDiffers {
 /// What is asked of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Request {
-    List,
-    PutSpace { expected: Option<SpaceRecord>, new: SpaceRecord },
-    PutNode { under: SpaceRecord, expected: Option<Claim>, new: NodeRecord },
+    /// The head and these nodes; all there are where none is named.
+    Read(Option<Vec<u64>>),
+    PutHead {
+        expected: Option<u64>,
+        new: Head,
+    },
+    /// Guarded by the head.
+    PutNode {
+        under: Head,
+        node: u64,
+        expected: Option<u64>,
+        new: Node,
+    },
 }
 
 /// Its reply.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Reply {
-    Listing(Listing),
-    Space(bool),
-    Node(Put),
+    Records {
+        head: Option<Head>,
+        nodes: Vec<(u64, Node)>,
+    },
+    /// Whether it is written.
+    Head(bool),
+    Written,
+    /// Nothing is written: this is there.
+    Found {
+        head: Option<Head>,
+        record: Option<Node>,
+    },
 }
 
-impl Reply {
-    fn now_ms(&self) -> Option<u64> {
-        match self {
-            Self::Listing(listing) => Some(listing.now_ms),
-            Self::Node(put) => Some(put.now_ms),
-            Self::Space(_) => None,
-        }
-    }
-}
-
-/// A reply, and what the local clocks said about it.
+/// A reply, who gave it, and what the clocks said about it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Received {
     pub(crate) reply: Reply,
-    pub(crate) granularity_ms: u64,
+    pub(crate) now_ms: u64,
+    pub(crate) incarnation: String,
+    /// Whether the store has lost nothing since the head was written that it shows, or that guarded the write.
+    pub(crate) has_kept_all: bool,
+    pub(crate) facts: Facts,
     pub(crate) wall_sent_ms: i64,
     pub(crate) wall_received_ms: i64,
     /// [`Time::elapsed_ms`] when it was received.
@@ -178,24 +303,59 @@ pub(crate) struct Received {
 }
 
 impl Received {
+    /// The time that bounds and expiries count from: at least one of the two clocks is not ahead of it by more than the
+    /// difference.
+    fn low_ms(&self, head: &Head) -> u64 {
+        low_ms(self.now_ms, self.wall_first_ms(), head)
+    }
+
+    /// The time that fences and rejoining count from, and that leases end by.
+    fn high_ms(&self) -> u64 {
+        let last = self.wall_sent_ms.max(self.wall_received_ms);
+        self.now_ms.max(u64::try_from(last).unwrap_or(0))
+    }
+
+    /// The time by which others' leases have expired.
+    fn lower_ms(&self) -> u64 {
+        self.now_ms.min(self.wall_first_ms())
+    }
+
+    fn wall_first_ms(&self) -> u64 {
+        u64::try_from(self.wall_sent_ms.min(self.wall_received_ms)).unwrap_or(0)
+    }
+
+    /// The step of the store's clock, now and when the head was written.
+    fn granularity_ms(&self, head: &Head) -> u64 {
+        self.facts.granularity_ms.max(head.granularity_ms)
+    }
+
+    /// Whether it comes from the store that the head is of, or one that has all of its writes.
+    fn is_of(&self, head: &Head) -> bool {
+        self.incarnation == head.incarnation || self.has_kept_all
+    }
+
     /// By how much the store's time lies outside of the span from sending to receiving, so that a slow store is not a wrong
     /// clock.
     fn clock_differs(&self) -> Option<ClockDiffers> {
-        let store_ms = self.reply.now_ms()?;
+        let store_ms = self.now_ms;
         let now = i64::try_from(store_ms).unwrap_or(i64::MAX);
         // A clock that was set back in between gives a span the wrong way round.
         let first = self.wall_sent_ms.min(self.wall_received_ms);
         let last = self.wall_sent_ms.max(self.wall_received_ms);
-        let latest = now.saturating_add_unsigned(self.granularity_ms.saturating_sub(1));
+        let latest = now.saturating_add_unsigned(self.facts.granularity_ms.saturating_sub(1));
         let (by, local_ms) =
             if now > last { (now.saturating_sub(last), last) } else { (first.saturating_sub(latest), first) };
         let by_ms = u64::try_from(by).ok().filter(|&by| by > 0)?;
         Some(ClockDiffers { store_ms, local_ms, by_ms })
     }
 
-    fn store_time(&self) -> Option<StoreTime> {
-        self.reply.now_ms().map(|now_ms| StoreTime { now_ms, received_ms: self.elapsed_ms })
+    fn store_time(&self) -> StoreTime {
+        StoreTime { now_ms: self.now_ms, received_ms: self.elapsed_ms }
     }
+}
+
+fn low_ms(store_ms: u64, wall_ms: u64, head: &Head) -> u64 {
+    store_ms.min(wall_ms.saturating_add(head.difference_ms))
 }
 
 /// What comes next: one more request, or the end.
@@ -206,61 +366,164 @@ pub(crate) enum Next<T> {
 }
 
 /// The bound to write: it and all ticks from it on are another's.
-pub(crate) const fn bound(space: &Space, now_ms: u64, lead_ms: u64) -> u64 {
-    space.tick_from(now_ms.saturating_add(lead_ms)).saturating_add(1)
+pub(crate) fn bound(space: &Space, now_ms: u64, lead_ms: u64) -> u64 {
+    space.tick_from(now_ms.saturating_add(lead_ms)).saturating_add(1).min(Record::LAST_NUMBER)
 }
 
-/// The space's record to write before anything else: there is none, or the store lost writes since. `known` is what this
-/// process last saw there.
+/// The fence of a store that has lost writes, above all bounds that were written before. `now_ms`: the higher clock of an answer
+/// that shows the loss.
 ///
-/// Whoever holds a node may issue up to a bound of the clock before the loss, which may have been ahead by twice
-/// `clock_difference_ms` (each of the two clocks differs from the processes' by one of it). From the fence on there is nobody.
-fn space_record(
-    terms: &Terms,
-    listing: &Listing,
-    known: Option<&SpaceRecord>,
-    granularity_ms: u64,
-) -> Option<SpaceRecord> {
-    let found = listing.space.as_ref();
-    if found.is_some_and(|found| found.incarnation == listing.incarnation) {
-        return None;
+/// Each bound counted from a time that was at most twice the difference ahead of the true one, and this time is at most one
+/// behind, and a step of the store's clock.
+pub(crate) fn fence(space: &Space, now_ms: u64, head: &Head) -> u64 {
+    let margin_ms = head.difference_ms.saturating_mul(3).saturating_add(head.granularity_ms);
+    bound(space, now_ms.saturating_add(margin_ms), head.lead_ms)
+}
+
+/// A space as an answer shows it.
+struct Look<'a> {
+    terms: &'a Terms,
+    received: &'a Received,
+    found: Option<&'a Head>,
+    /// What this process last saw.
+    known: Option<&'a Known>,
+    /// Whether the answer shows that a record of this process, or any other, is lost.
+    has_lost_records: bool,
+}
+
+impl Look<'_> {
+    /// The head to write before anything else: there is none, or it is another store's, or the store has lost writes since.
+    fn head_to_write(&self, random: Random<'_>) -> Option<Head> {
+        let Self { terms, received, found, known, has_lost_records } = *self;
+        let has_lost = |found: &Head| {
+            let is_replaced = known.is_some_and(|known| known.before.contains(&found.version));
+            is_replaced || has_lost_records || !received.is_of(found)
+        };
+        let incarnation = received.incarnation.clone();
+        let granularity_ms = received.facts.granularity_ms;
+        match (found, known) {
+            (Some(found), _) if !has_lost(found) => (found.incarnation != incarnation).then(|| Head {
+                version: draw(random),
+                incarnation,
+                ..found.clone()
+            }),
+            (None, None) if !has_lost_records => {
+                let mut head = Head {
+                    version: draw(random),
+                    incarnation,
+                    lead_ms: terms.lead_ms,
+                    difference_ms: terms.clock_difference_ms,
+                    granularity_ms,
+                    fence: 0,
+                    why: Why::First,
+                };
+                if received.facts.can_forget && !terms.is_init {
+                    head.fence = fence(&terms.space, received.high_ms(), &head);
+                }
+                Some(head)
+            }
+            _ => {
+                let before = || found.into_iter().chain(known.map(|known| &known.head));
+                let most = |of: fn(&Head) -> u64| before().map(of).max();
+                let mut head = Head {
+                    version: draw(random),
+                    incarnation,
+                    lead_ms: most(|head| head.lead_ms).unwrap_or(terms.lead_ms),
+                    difference_ms: most(|head| head.difference_ms).unwrap_or(terms.clock_difference_ms),
+                    granularity_ms: most(|head| head.granularity_ms).unwrap_or(0).max(granularity_ms),
+                    fence: 0,
+                    why: Why::Loss,
+                };
+                // Another one for each loss, so that an equal fence says that nothing was lost in between.
+                let after = most(|head| head.fence).map_or(0, |fence| fence.saturating_add(1));
+                head.fence =
+                    fence(&terms.space, received.high_ms(), &head).max(after).min(Record::LAST_NUMBER);
+                Some(head)
+            }
+        }
     }
-    let before = || found.into_iter().chain(known);
-    let lead_ms = before().map(|record| record.lead_ms).fold(terms.lead_ms, u64::max);
-    let fence = if before().next().is_none() && (listing.is_new || terms.is_init) {
-        0
-    } else {
-        let margin_ms = terms.clock_difference_ms.saturating_mul(2).saturating_add(granularity_ms);
-        let after_all = bound(&terms.space, listing.now_ms.saturating_add(margin_ms), lead_ms);
-        before().map(|record| record.fence).fold(after_all, u64::max)
-    };
-    Some(SpaceRecord { incarnation: listing.incarnation.clone(), lead_ms, fence })
 }
 
 /// One request, and the clocks around it.
 async fn ask(
     store: &mut dyn Store,
-    space: &Space,
+    group: &Group,
     request: &Request,
     time: &dyn Time,
 ) -> Result<Received, Refusal> {
     let wall_sent_ms = time.wall_ms();
-    let reply = match request {
-        Request::List => store.list(space).await.map(Reply::Listing),
-        Request::PutSpace { expected, new } => {
-            store.put_space(space, expected.as_ref(), new).await.map(Reply::Space)
-        }
-        Request::PutNode { under, expected, new } => {
-            store.put_node(space, under, expected.as_ref(), new).await.map(Reply::Node)
-        }
-    }
-    .map_err(Refusal::Store)?;
+    let (answer, under) = put(store, group, request).await.map_err(Refusal::Store)?;
     let (wall_received_ms, elapsed_ms) = (time.wall_ms(), time.elapsed_ms());
-    let granularity_ms = store.granularity_ms();
-    Ok(Received { reply, granularity_ms, wall_sent_ms, wall_received_ms, elapsed_ms })
+    let Answer { now_ms, incarnation, value: reply } = answer;
+    let has_kept_all = under.is_some_and(|before| store.has_kept_all(&before, &incarnation));
+    let facts = store.facts();
+    Ok(Received {
+        reply,
+        now_ms,
+        incarnation,
+        has_kept_all,
+        facts,
+        wall_sent_ms,
+        wall_received_ms,
+        elapsed_ms,
+    })
 }
 
-/// One go at a lease. It may be dropped at any time; the next go with the same `acquisition` then finds what this one got.
+/// The answer, and the incarnation of the head that it shows or that guarded the write.
+pub(crate) async fn put(
+    store: &mut dyn Store,
+    group: &Group,
+    request: &Request,
+) -> Result<(Answer<Reply>, Option<String>), StoreError> {
+    let write =
+        |name: String, expected, guard, new| Write { group: group.clone(), name, expected, guard, new };
+    match request {
+        Request::Read(nodes) => {
+            let names: Option<Vec<String>> = nodes.as_ref().map(|nodes| {
+                let nodes = nodes.iter().map(u64::to_string);
+                core::iter::once(HEAD.to_owned()).chain(nodes).collect()
+            });
+            let names: Option<Vec<&str>> = names.as_ref().map(|names| names.iter().map(|it| &**it).collect());
+            let Answer { now_ms, incarnation, value } = store.read(group, names.as_deref()).await?;
+            let (mut head, mut nodes) = (None, Vec::with_capacity(value.len()));
+            for (name, record) in &value {
+                if name == HEAD {
+                    head = Some(Head::read(record)?);
+                } else {
+                    let node = name.parse().map_err(|_| {
+                        StoreError::Refused(format!("the space has a record {name:?}, which is no node's"))
+                    })?;
+                    nodes.push((node, Node::read(node, record)?));
+                }
+            }
+            let under = head.as_ref().map(|head| head.incarnation.clone());
+            Ok((Answer { now_ms, incarnation, value: Reply::Records { head, nodes } }, under))
+        }
+        Request::PutHead { expected, new } => {
+            let write = write(HEAD.into(), *expected, None, new.write()?);
+            let answer = store.write(&write).await?;
+            let reply = answer.map(|outcome| Reply::Head(outcome == Written::Written));
+            Ok((reply, Some(new.incarnation.clone())))
+        }
+        Request::PutNode { under, node, expected, new } => {
+            let guard = Some((HEAD.to_owned(), under.version));
+            let write = write(node.to_string(), *expected, guard, new.write()?);
+            let Answer { now_ms, incarnation, value } = store.write(&write).await?;
+            let (value, before) = match value {
+                Written::Written => (Reply::Written, Some(under.incarnation.clone())),
+                Written::Found { record, guard } => {
+                    let head = guard.as_ref().map(Head::read).transpose()?;
+                    let record = record.as_ref().map(|record| Node::read(*node, record)).transpose()?;
+                    let before = head.as_ref().map(|head| head.incarnation.clone());
+                    (Reply::Found { head, record }, before)
+                }
+            };
+            Ok((Answer { now_ms, incarnation, value }, before))
+        }
+    }
+}
+
+/// One go at a lease. It may be dropped at any time; the next go with the same `acquisition` then repeats what is unclear.
 pub(crate) async fn acquire(
     store: &mut dyn Store,
     terms: &Terms,
@@ -269,9 +532,10 @@ pub(crate) async fn acquire(
     random: Random<'_>,
     is_used: &dyn Fn(u64) -> bool,
 ) -> Result<Held, Refusal> {
-    let mut request = acquisition.begin();
+    let group = terms.group();
+    let mut request = acquisition.begin(terms, random);
     loop {
-        let received = ask(store, &terms.space, &request, time).await?;
+        let received = ask(store, &group, &request, time).await?;
         match acquisition.step(terms, &received, random, is_used)? {
             Next::Ask(next) => request = next,
             Next::Done(held) => return Ok(held),
@@ -285,11 +549,13 @@ pub(crate) async fn renew(
     terms: &Terms,
     held: &mut Held,
     time: &dyn Time,
+    random: Random<'_>,
 ) -> Result<Renewed, Refusal> {
-    let (mut renewal, mut request) = Renewal::begin(terms, held, time.elapsed_ms());
+    let group = terms.group();
+    let (mut renewal, mut request) = Renewal::begin(terms, held, time, random);
     loop {
-        let received = ask(store, &terms.space, &request, time).await?;
-        match renewal.step(terms, held, &received)? {
+        let received = ask(store, &group, &request, time).await?;
+        match renewal.step(terms, held, &received, random)? {
             Next::Ask(next) => request = next,
             Next::Done(renewed) => return Ok(renewed),
         }
@@ -304,11 +570,13 @@ pub(crate) async fn release(
     held: &Held,
     issued_until: u64,
     time: &dyn Time,
+    random: Random<'_>,
 ) -> Result<(), Refusal> {
-    let (mut release, mut request) = Release::begin(terms, held, issued_until);
+    let group = terms.group();
+    let (mut release, mut request) = Release::begin(terms, held, issued_until, random);
     loop {
-        let received = ask(store, &terms.space, &request, time).await?;
-        match release.step(held, &received)? {
+        let received = ask(store, &group, &request, time).await?;
+        match release.step(held, &received, random)? {
             Next::Ask(next) => request = next,
             Next::Done(()) => return Ok(()),
         }

@@ -7,6 +7,7 @@ mod event;
 mod keeper;
 mod lease;
 mod local;
+pub mod records;
 mod sequences;
 mod space;
 mod store;

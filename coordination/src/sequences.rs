@@ -17,6 +17,8 @@ use crate::watched::LOOK_EVERY;
 
 pub(crate) mod key;
 mod options;
+#[cfg(test)]
+mod protocol;
 mod section;
 pub(crate) mod shared;
 

@@ -4,6 +4,8 @@ mod counter_record;
 mod etcd;
 #[cfg(unix)]
 mod forks;
+mod hosts;
+mod keyed;
 mod lists;
 mod mysql;
 mod postgres;
@@ -24,8 +26,35 @@ pub use redis::RedisStore;
 pub use sqlite::SqliteStore;
 pub use zookeeper::ZookeeperStore;
 
+use core::fmt;
+
+use crate::records;
 use crate::store::{Store, StoreError};
 use crate::url::{Address, Scheme};
+
+/// A store that has the operations of before beside those on records, until everything stands on records.
+pub(crate) trait Both: fmt::Debug {
+    /// Its records.
+    fn records(&mut self) -> &mut dyn records::Store;
+    /// What there was before.
+    fn before(&mut self) -> &mut dyn Store;
+    /// Nothing else of it.
+    fn into_before(self: Box<Self>) -> Box<dyn Store>;
+}
+
+impl<T: Store + records::Store + 'static> Both for T {
+    fn records(&mut self) -> &mut dyn records::Store {
+        self
+    }
+
+    fn before(&mut self) -> &mut dyn Store {
+        self
+    }
+
+    fn into_before(self: Box<Self>) -> Box<dyn Store> {
+        self
+    }
+}
 
 /// The store at an address. Nothing is sent before its first use.
 ///
@@ -33,18 +62,34 @@ use crate::url::{Address, Scheme};
 ///
 /// [`StoreError::Refused`] where the address asks for what the store's client does not have.
 pub fn open(address: &Address) -> Result<Box<dyn Store>, StoreError> {
+    open_both(address).map(Both::into_before)
+}
+
+pub(crate) fn open_both(address: &Address) -> Result<Box<dyn Both>, StoreError> {
     match address.scheme() {
         Scheme::Redis | Scheme::RedisSentinel | Scheme::RedisCluster => {
             Ok(Box::new(RedisStore::new(address)?))
         }
         Scheme::Etcd => Ok(Box::new(EtcdStore::new(address)?)),
         Scheme::Zookeeper => Ok(Box::new(ZookeeperStore::new(address)?)),
-        Scheme::Mysql => Ok(Box::new(MysqlStore::new(&address.driver_url())?)),
-        Scheme::Postgres => Ok(Box::new(PostgresStore::new(&address.driver_url())?)),
+        Scheme::Mysql => Ok(Box::new(MysqlStore::of(address)?)),
+        Scheme::Postgres => Ok(Box::new(PostgresStore::of(address)?)),
         #[cfg(unix)]
-        Scheme::Sqlite => Ok(Box::new(SqliteStore::new(address.path().into()))),
+        Scheme::Sqlite => Ok(Box::new(SqliteStore::new(address.path().into()).within(address.attempt()))),
         #[cfg(not(unix))]
         Scheme::Sqlite => Err(StoreError::Refused(format!("{address}: SQLite is for Unix only"))),
+    }
+}
+
+/// The statements that make the table of an SQL store, and those that grant a role `polyflake` what it needs and no more. `None` for
+/// a store that has no tables.
+pub fn schema(scheme: Scheme) -> Option<(&'static str, &'static str)> {
+    match scheme {
+        Scheme::Postgres => Some((postgres::records::DDL, postgres::records::GRANTS)),
+        Scheme::Mysql => Some((mysql::records::DDL, mysql::records::GRANTS)),
+        #[cfg(unix)]
+        Scheme::Sqlite => Some((sqlite::records::DDL, "")),
+        _ => None,
     }
 }
 

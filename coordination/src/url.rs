@@ -14,7 +14,7 @@ use url::{Host, form_urlencoded};
 
 use crate::store::Schema;
 
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "namespace",
     "ttl",
     "wait",
@@ -25,6 +25,7 @@ const OURS: [&str; 10] = [
     "durability",
     "init",
     "schema",
+    "schema_name",
 ];
 
 /// What the drivers have that looks like one of ours.
@@ -131,12 +132,14 @@ pub struct Address {
     pub clock_difference_ms: u64,
     /// Redis: how many replicas must have a change before it counts.
     pub replicas: u32,
-    /// Redis: it is meant that the server may forget.
+    /// It is meant that the server may forget: for Redis, PostgreSQL and MySQL.
     pub is_durability_none: bool,
-    /// Whether the user vouches that nobody had a lease before.
+    /// Whether the user vouches, at each start, that nobody had a lease before.
     pub is_init: bool,
     /// SQL stores: whose table counters are in.
     pub schema: Schema,
+    /// PostgreSQL: the schema that has the records.
+    pub schema_name: String,
     label: Option<String>,
     scheme: Scheme,
     is_tls: bool,
@@ -208,6 +211,7 @@ impl Address {
             is_durability_none,
             is_init,
             schema,
+            schema_name,
         } = parameters;
         Ok(Self {
             namespace: namespace.unwrap_or_else(|| "default".into()),
@@ -219,6 +223,7 @@ impl Address {
             is_durability_none,
             is_init,
             schema,
+            schema_name: schema_name.unwrap_or_else(|| "public".into()),
             label,
             scheme,
             is_tls,
@@ -305,8 +310,8 @@ impl Address {
         url
     }
 
-    /// Equal for addresses that lead to the same store as the same user: they can share a connection. Our parameters are
-    /// no part of it.
+    /// Equal for addresses that lead to the same store as the same user: they can share a connection. Of our parameters only
+    /// `schema_name` is a part of it.
     pub fn key(&self) -> String {
         let mut hosts = self.hosts.clone();
         hosts.sort();
@@ -316,7 +321,8 @@ impl Address {
         let mut key = String::new();
         for half in 0..2_u8 {
             let mut hasher = DefaultHasher::new();
-            (half, self.scheme, self.is_tls, self.user(), self.password(), &hosts, self.path(), &query)
+            let path = (self.path(), &self.schema_name);
+            (half, self.scheme, self.is_tls, self.user(), self.password(), &hosts, path, &query)
                 .hash(&mut hasher);
             let _ = write!(key, "{:016x}", hasher.finish());
         }
@@ -447,12 +453,14 @@ struct Parameters {
     is_durability_none: bool,
     is_init: bool,
     schema: Schema,
+    schema_name: Option<String>,
 }
 
 impl Parameters {
     /// Ours, and what is left.
     fn read(query: &str, scheme: Scheme) -> Result<(Self, Vec<String>), String> {
-        let mut it = Self { ttl_ms: 30_000, clock_difference_ms: 1_000, ..Self::default() };
+        let mut it = Self { ttl_ms: 30_000, ..Self::default() };
+        let mut difference_ms = None;
         let mut rest = Vec::new();
         let mut seen = Vec::new();
         for part in query.split('&').filter(|part| !part.is_empty()) {
@@ -467,16 +475,21 @@ impl Parameters {
             if seen.contains(&key) {
                 return Err(format!("a parameter is given twice; ours are {}", ours(scheme)));
             }
-            let is_redis_only = matches!(&*key, "replicas" | "durability");
             match &*key {
-                _ if is_redis_only && !scheme.is_redis() => {
-                    return Err(format!("{key} is for Redis only; ours here are {}", ours(scheme)));
+                "replicas" if !scheme.is_redis() => {
+                    return Err(format!("replicas is for Redis only; ours here are {}", ours(scheme)));
+                }
+                "durability" if !may_forget(scheme) => {
+                    return Err(format!(
+                        "durability is for Redis, PostgreSQL and MySQL; ours here are {}",
+                        ours(scheme)
+                    ));
                 }
                 "namespace" => it.namespace = Some(namespace(&value)?),
                 "ttl" => it.ttl_ms = duration("ttl", &value, 3_000, 3_600_000)?,
                 "wait" => it.wait_ms = Some(duration("wait", &value, 0, 86_400_000)?),
                 "clock_difference" => {
-                    it.clock_difference_ms = duration("clock_difference", &value, 10, 3_600_000)?;
+                    difference_ms = Some(duration("clock_difference", &value, 10, 900_000)?);
                 }
                 "nodes" => it.nodes = Some(nodes(&value)?),
                 "label" if value.is_empty() || value.chars().count() > 128 => {
@@ -494,11 +507,15 @@ impl Parameters {
                 }
                 "durability" if value == "none" => it.is_durability_none = true,
                 "durability" => {
-                    return Err("durability has one value, none: it is meant that Redis may forget".into());
+                    return Err(
+                        "durability has one value, none: it is meant that the server may forget".into()
+                    );
                 }
-                "init" if value == "yes" => it.is_init = true,
+                "init" if value == "always" => it.is_init = true,
                 "init" => {
-                    return Err("init has one value, yes: nobody had a lease in this store before".into());
+                    return Err("init has one value, always: nobody ever waits in a new store, which is for development \
+                                and tests. Elsewhere `polyflake leases --init` says once that a store is new"
+                        .into());
                 }
                 "schema" if !scheme.is_sql() => {
                     return Err(format!("schema is for SQL stores; ours here are {}", ours(scheme)));
@@ -512,6 +529,10 @@ impl Parameters {
                         _ => return Err("schema is polyflake, leaf, tinyid or cosid".into()),
                     };
                 }
+                "schema_name" if scheme != Scheme::Postgres => {
+                    return Err(format!("schema_name is for PostgreSQL; ours here are {}", ours(scheme)));
+                }
+                "schema_name" => it.schema_name = Some(schema_name(&value)?),
                 _ if looks_like_ours(&key) => {
                     return Err(format!("no such parameter; ours are {}", ours(scheme)));
                 }
@@ -519,6 +540,23 @@ impl Parameters {
             }
             seen.push(key);
         }
+        // A lease that two clocks may differ about by its whole length is none.
+        let most_ms = it.ttl_ms / 4;
+        it.clock_difference_ms = match difference_ms {
+            Some(ms) if ms > most_ms => {
+                let text = |ms| humantime::format_duration(Duration::from_millis(ms));
+                return Err(format!(
+                    "clock_difference is {}, and a ttl of {} takes a quarter of itself at most, {}: give less, or a ttl \
+                     of {} or more",
+                    text(ms),
+                    text(it.ttl_ms),
+                    text(most_ms),
+                    text(ms.saturating_mul(4))
+                ));
+            }
+            Some(ms) => ms,
+            None => most_ms.min(1_000),
+        };
         Ok((it, rest))
     }
 }
@@ -526,11 +564,18 @@ impl Parameters {
 fn ours(scheme: Scheme) -> String {
     let mut names = OURS.to_vec();
     names.retain(|&it| match it {
-        "replicas" | "durability" => scheme.is_redis(),
+        "replicas" => scheme.is_redis(),
+        "durability" => may_forget(scheme),
         "schema" => scheme.is_sql(),
+        "schema_name" => scheme == Scheme::Postgres,
         _ => true,
     });
     names.join(", ")
+}
+
+/// Whether a server of this kind has settings under which it forgets.
+const fn may_forget(scheme: Scheme) -> bool {
+    scheme.is_redis() || matches!(scheme, Scheme::Postgres | Scheme::Mysql)
 }
 
 fn looks_like_ours(key: &str) -> bool {
@@ -545,6 +590,15 @@ fn namespace(value: &str) -> Result<String, String> {
     is_fit
         .then(|| value.to_owned())
         .ok_or_else(|| "namespace has 1 to 64 letters, digits, dots, underscores and hyphens".into())
+}
+
+fn schema_name(value: &str) -> Result<String, String> {
+    let is_fit = (1..=63).contains(&value.len())
+        && !value.as_bytes().first().is_some_and(u8::is_ascii_digit)
+        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    is_fit.then(|| value.to_owned()).ok_or_else(|| {
+        "schema_name is an identifier of 1 to 63 letters, digits and underscores, and no digit first".into()
+    })
 }
 
 fn duration(name: &str, value: &str, min: u64, max: u64) -> Result<u64, String> {
@@ -608,6 +662,20 @@ mod tests {
     }
 
     #[test]
+    fn records_are_in_the_schema_that_is_named() {
+        assert_eq!(parse("postgres://h/d").schema_name, "public");
+        let named = parse("postgres://h/d?schema_name=app_2&durability=none");
+        assert_eq!((&*named.schema_name, named.is_durability_none), ("app_2", true));
+        assert_ne!(named.key(), parse("postgres://h/d").key());
+        assert!(parse("mysql://h/d?durability=none").is_durability_none);
+        for wrong in ["", "2a", "a.b", "a\"b", "a%20b", "\u{e9}"] {
+            assert!(error(&format!("postgres://h/d?schema_name={wrong}")).contains("identifier"), "{wrong}");
+        }
+        assert!(error("mysql://h/d?schema_name=a").contains("for PostgreSQL"));
+        assert!(error("sqlite:///a?durability=none").contains("Redis, PostgreSQL and MySQL"));
+    }
+
+    #[test]
     fn an_address_of_one_host_has_our_defaults() {
         let address = parse("redis://Host");
         assert_eq!(address.to_string(), "redis://host:6379/0");
@@ -624,7 +692,7 @@ mod tests {
     fn our_parameters_are_taken_out() {
         let address = parse(
             "redis://u:p%40@[2001:DB8::1]:7000/3?protocol=resp3&namespace=shop.v-2_x&ttl=1m&wait=0s&nodes=4-31&label=a+b%40c\
-             &clock_difference=250ms&replicas=2&durability=none&init=yes&x=%20",
+             &clock_difference=250ms&replicas=2&durability=none&init=always&x=%20",
         );
         assert_eq!(address.driver_url(), "redis://u:p%40@[2001:db8::1]:7000/3?protocol=resp3&x=%20");
         assert_eq!(address.to_string(), "redis://[2001:db8::1]:7000/3");
@@ -638,6 +706,10 @@ mod tests {
         assert_eq!(address.parameter_names(), ["protocol", "x"]);
         assert_eq!(parse("redis://h?nodes=7").nodes, Some(7..=7));
         assert_eq!(parse("redis://h?ttl=1h").wait_ms, 3_605_000);
+        let difference = |text| parse(text).clock_difference_ms;
+        assert_eq!(difference("redis://h?ttl=3s"), 750);
+        assert_eq!(difference("redis://h?ttl=5s"), 1000);
+        assert_eq!(difference("redis://h?clock_difference=2s&ttl=8s"), 2000);
     }
 
     #[test]
@@ -699,14 +771,17 @@ mod tests {
             ("redis://h?ttl=2s", "3s to 1h"),
             ("redis://h?ttl=30", "3s to 1h"),
             ("redis://h?wait=2d", "0s to 1day"),
-            ("redis://h?clock_difference=9ms", "10ms to 1h"),
+            ("redis://h?clock_difference=9ms", "10ms to 15m"),
+            ("redis://h?clock_difference=2s&ttl=7s", "clock_difference is 2s, and a ttl of 7s"),
+            ("redis://h?ttl=12s&clock_difference=12s", "at most, 3s: give less, or a ttl of 48s"),
             ("redis://h?nodes=5-4", "0-31"),
             ("redis://h?nodes=-4", "0-31"),
             ("redis://h?nodes=", "0-31"),
             ("redis://h?nodes=99999999999999999999", "0-31"),
             ("redis://h?replicas=17", "0 to 16"),
             ("redis://h?durability=all", "none"),
-            ("redis://h?init=no", "yes"),
+            ("redis://h?init=no", "always"),
+            ("redis://h?init=yes", "polyflake leases --init"),
             ("redis://h?namespace=a/b", "namespace has"),
             ("redis://h?namespace=", "namespace has"),
             ("redis://h?label=", "label"),

@@ -3,7 +3,7 @@
 use polyflake::{Error, ErrorCode, Number};
 
 use super::step::Step;
-use crate::store::{CounterName, LAST_NUMBER, Place};
+use crate::store::{CounterName, LAST_NUMBER, Place, Schema};
 use crate::url::Address;
 
 /// The largest step: more would not last longer than any outage, and each loss of a process would lose them.
@@ -171,6 +171,21 @@ impl CounterOptions {
                 self.stores.len(),
                 Place::MAX_COUNT
             )));
+        }
+        if self.stores.len() > 1 {
+            let alone = self.stores.iter().find_map(|store| match store.schema {
+                Schema::Leaf => Some("leaf"),
+                Schema::Cosid => Some("cosid"),
+                Schema::Polyflake | Schema::Tinyid => None,
+            });
+            if let Some(schema) = alone {
+                // Each would begin with the same number.
+                return Err(invalid(&format!(
+                    "store has {} addresses, one of them with schema={schema}, whose rows cannot share numbers out: \
+                     give it as the only one",
+                    self.stores.len()
+                )));
+            }
         }
         Ok(self.stores.clone())
     }

@@ -339,7 +339,7 @@ impl Task {
     ) -> Result<T, Refusal> {
         let attempt = async {
             let mut store = self.store.lock().await;
-            attempt(&mut **store).await
+            attempt(store.before()).await
         };
         stores::limited(&source.address, &self.store, attempt).await
     }
@@ -407,6 +407,19 @@ fn trouble(source: &Source, refusal: &Refusal) -> Trouble {
             format!(
                 "{address} has no such counter any more, and this process had numbers up to {seen} from it. \
                  Raise the counter above all numbers that are in use"
+            ),
+        ),
+        Refusal::OtherPlace { found } if source.counter.schema == Schema::Tinyid => (
+            ErrorCode::InvalidOption,
+            format!(
+                "the row of tiny_id_info at {address} has delta {} and remainder {}, and store {} of {} must have delta {} \
+                 and remainder {}: give the stores in the order of their remainders",
+                found.count,
+                found.index,
+                source.place.index + 1,
+                source.place.count,
+                source.place.count,
+                source.place.index
             ),
         ),
         Refusal::OtherPlace { found } => (
@@ -484,7 +497,13 @@ async fn create(store: &mut dyn Store, source: &Source, start: u64, seen: u64) -
 }
 
 fn check(source: &Source, found: &CounterRecord, seen: u64) -> Result<(), Refusal> {
-    if source.counter.schema == Schema::Polyflake && found.place != source.place {
+    let is_placed = match source.counter.schema {
+        Schema::Polyflake => true,
+        // Alone, its row may have any: then others' servers have the rest.
+        Schema::Tinyid => source.place.count > 1,
+        Schema::Leaf | Schema::Cosid => false,
+    };
+    if is_placed && found.place != source.place {
         return Err(Refusal::OtherPlace { found: found.place });
     }
     if found.last < seen {

@@ -9,18 +9,23 @@ use tokio::time::{sleep, timeout};
 
 use super::{Keeper, stores};
 use crate::event::{Event, Kind, tell};
-use crate::lease::{Acquisition, Held, Nodes, Refusal, Renewed, Terms, Time as _, acquire, release, renew};
+use crate::lease::{
+    Acquisition, Held, Nodes, Refusal, Renewed, Terms, Time as _, Why, acquire, release, renew,
+};
 use crate::local::{Clocks, random};
 use crate::sequences::key::{self, SequenceKey};
 use crate::sequences::shared::Shared;
 use crate::space::Space;
-use crate::store::{SequencesRecord, Store, StoreError};
+use crate::store::{SequencesRecord, StoreError};
+use crate::stores::Both;
 use crate::url::Address;
 use crate::watched::Trouble;
 
 /// The shortest pause after an attempt that failed, and the longest.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
+/// A loss is to be noticed soon: the lease is renewed as often at least.
+const LONGEST_WAIT_MS: u64 = 10_000;
 
 /// Until the store is asked for bounds again.
 const BOUNDS_AGAIN: Duration = Duration::from_millis(250);
@@ -176,18 +181,17 @@ impl Task {
             let sent_ms = Clocks.elapsed_ms();
             let attempt = async {
                 let mut store = self.store.lock().await;
-                let renewed = renew(&mut **store, &self.terms, &mut held, &Clocks).await?;
-                Ok((renewed, store.granularity_ms()))
+                renew(store.records(), &self.terms, &mut held, &Clocks, &mut random).await
             };
             match stores::limited(&self.shared.address, &self.store, attempt).await {
-                Ok((Renewed::Extended { .. }, granularity_ms)) => {
-                    self.hold(held, sent_ms, granularity_ms);
+                Ok(Renewed::Extended { .. }) => {
+                    self.hold(held, sent_ms);
                     return Ok(());
                 }
-                Ok((Renewed::Lost, _)) => {
+                Ok(Renewed::Lost) => {
                     (self.is_loaded, self.until_ms) = (false, 0);
                     self.shared.hold_until(0);
-                    self.acquisition = Acquisition::new(Some(held.under), &mut random);
+                    self.acquisition = Acquisition::new(Some(held.known), &mut random);
                     self.tell(
                         Kind::Lost,
                         "its lease is lost: another process has it, or the store has lost its record",
@@ -203,31 +207,26 @@ impl Task {
         let acquisition = &mut self.acquisition;
         let attempt = async {
             let mut store = self.store.lock().await;
-            let held =
-                acquire(&mut **store, &self.terms, acquisition, &Clocks, &mut random, &|_| false).await?;
-            Ok::<_, Refusal>((held, store.granularity_ms()))
+            acquire(store.records(), &self.terms, acquisition, &Clocks, &mut random, &|_| false).await
         };
-        let (held, granularity_ms) = stores::limited(&self.shared.address, &self.store, attempt).await?;
-        self.hold(held, sent_ms, granularity_ms);
+        let held = stores::limited(&self.shared.address, &self.store, attempt).await?;
+        self.hold(held, sent_ms);
         let what = format!("its lease is acquired from {}", self.shared.address);
         self.tell(Kind::Acquired, &what);
         Ok(())
     }
 
-    /// Others can have the lease from its expiry on, by the store's clock. So much of it was left when the store wrote it, which
-    /// was after it was asked.
-    fn hold(&mut self, held: Held, sent_ms: u64, granularity_ms: u64) {
-        let written_ms = held.store_time.now_ms.saturating_add(granularity_ms.saturating_sub(1));
-        let left_ms = held.expires_ms.saturating_sub(written_ms).min(self.terms.ttl_ms);
-        self.until_ms = sent_ms.saturating_add(left_ms);
+    /// So much of the lease was left when the store wrote it, which was after it was asked.
+    fn hold(&mut self, held: Held, sent_ms: u64) {
+        self.until_ms = sent_ms.saturating_add(held.is_alone_for_ms());
         if self.is_loaded {
             self.shared.hold_until(self.until_ms);
         }
-        self.held = Some(held);
         // With a tenth of it more or less, so that processes that started together do not ask together for ever.
-        let third = self.terms.ttl_ms / 3;
+        let third = (held.ttl_ms(&self.terms) / 3).min(LONGEST_WAIT_MS);
         let jitter = random() % (third / 5).max(1);
         self.next_lease = Instant::now() + Duration::from_millis(third - third / 10 + jitter);
+        self.held = Some(held);
     }
 
     /// Moves the bounds of all sections that want it, from what the store has. Numbers are given only from what this process has
@@ -236,6 +235,7 @@ impl Task {
         let mut has_lost_writes = false;
         let attempt = async {
             let mut store = self.store.lock().await;
+            let store = store.before();
             let name = &self.shared.name;
             // What this process wrote last, where it still may write.
             let mut found = if self.is_loaded { self.known.clone() } else { None };
@@ -311,15 +311,19 @@ impl Task {
                 );
                 (Kind::Waiting, true, pause, why)
             }
-            Refusal::Fenced { in_ms } => (
-                Kind::Waiting,
-                false,
-                Duration::from_millis(in_ms.saturating_add(1)).min(LONGEST) + jitter,
-                format!(
-                    "{address} has lost records of leases, or never had any (then init=yes in the address says so): nobody can \
-                     have the lease for {in_ms} ms, in which an earlier one may go on"
-                ),
-            ),
+            Refusal::Fenced { in_ms, why } => {
+                let what = match why {
+                    Why::First => {
+                        "is new, or has lost all records of leases (`polyflake leases --init` ends the wait where there were none)"
+                    }
+                    Why::Loss => "has lost records of leases",
+                };
+                let pause = Duration::from_millis(in_ms.saturating_add(1)).min(LONGEST) + jitter;
+                let why = format!(
+                    "{address} {what}: nobody can have the lease for {in_ms} ms, in which an earlier one may go on"
+                );
+                (Kind::Waiting, false, pause, why)
+            }
             Refusal::ClockDiffers(clock) => (
                 Kind::ClockDiffers,
                 true,
@@ -329,13 +333,13 @@ impl Task {
                     clock.by_ms
                 ),
             ),
-            Refusal::LeadTooLong { lead_ms, of_space_ms } => (
+            Refusal::DifferenceTooLarge { difference_ms, of_space_ms } => (
                 Kind::Waiting,
                 true,
                 LONGEST,
                 format!(
-                    "ttl is {lead_ms} ms, but the sequences of this namespace in {address} began with {of_space_ms} ms: give no more \
-                     than that, or another namespace"
+                    "clock_difference is {difference_ms} ms, but the sequences of this namespace in {address} count with \
+                     {of_space_ms} ms: give no more than that"
                 ),
             ),
             Refusal::NoneFree { first: None, .. } | Refusal::Contended => {
@@ -344,7 +348,7 @@ impl Task {
         };
         self.next_lease = Instant::now() + pause;
         let code = match refusal {
-            Refusal::LeadTooLong { .. } => ErrorCode::InvalidOption,
+            Refusal::DifferenceTooLarge { .. } => ErrorCode::InvalidOption,
             Refusal::Store(_) if self.held.is_some() => ErrorCode::LeaseLost,
             _ => ErrorCode::LeaseUnavailable,
         };
@@ -415,12 +419,14 @@ impl Task {
     /// Writes how far the sections counted, and gives the lease back. What does not come to the store is skipped, and expires.
     async fn give_back(&mut self) {
         let given = self.shared.end();
-        let Some(held) = self.held.take() else { return };
+        // What may have been written is no lease, and another may want it.
+        let Some(held) = self.held.take().or_else(|| self.acquisition.unclear()) else { return };
         if let Some(known) = self.known.as_ref().filter(|_| self.is_loaded) {
             let new = SequencesRecord { version: new_version(), bounds: given, hash: known.hash.clone() };
             let _ = self
                 .until_answered(async |store| {
                     store
+                        .before()
                         .put_sequences(&self.shared.name, Some(known.version), &new)
                         .await
                         .map_err(Refusal::Store)
@@ -428,7 +434,9 @@ impl Task {
                 .await;
         }
         let released = self
-            .until_answered(async |store| release(store, &self.terms, &held, held.start, &Clocks).await)
+            .until_answered(async |store| {
+                release(store.records(), &self.terms, &held, held.start, &Clocks, &mut random).await
+            })
             .await;
         let (kind, what) = match released {
             Ok(()) => (Kind::Released, "its lease is given back"),
@@ -440,7 +448,7 @@ impl Task {
     /// A connection may have been cut since it was last used, and a file be in use: again, for as long as one attempt may take.
     async fn until_answered<T>(
         &self,
-        ask: impl AsyncFn(&mut dyn Store) -> Result<T, Refusal>,
+        ask: impl AsyncFn(&mut dyn Both) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let address = &self.shared.address;
         let deadline = Instant::now() + address.attempt();

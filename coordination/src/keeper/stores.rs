@@ -1,4 +1,4 @@
-//! One connection for each store.
+//! One connection for the leases of each store, and at most one more for everything else.
 
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
@@ -7,26 +7,33 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::event::{Event, Kind, tell};
-use crate::store::{Store, StoreError};
-use crate::stores;
+use crate::store::StoreError;
+use crate::stores::{self, Both};
 use crate::url::Address;
 
-/// A store that leases and counters share.
-pub(super) type Shared = Rc<Mutex<Box<dyn Store>>>;
+/// A store that all leases share, or all counters and sequences: what waits for another's row of a counter delays no lease.
+pub(super) type Shared = Rc<Mutex<Box<dyn Both>>>;
 
-/// The stores that are in use, by their addresses.
+/// Whom a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Leases,
+    Others,
+}
+
+/// The stores that are in use, by their uses and addresses.
 #[derive(Debug, Default)]
-pub(super) struct Stores(HashMap<String, Weak<Mutex<Box<dyn Store>>>>);
+pub(super) struct Stores(HashMap<String, Weak<Mutex<Box<dyn Both>>>>);
 
 impl Stores {
-    pub(super) fn get(&mut self, address: &Address) -> Result<Shared, StoreError> {
+    pub(super) fn get(&mut self, address: &Address, is_for: Use) -> Result<Shared, StoreError> {
         // The time to live bounds how long a Redis waits for its replicas.
         let Address { replicas, is_durability_none, ttl_ms, .. } = address;
-        let key = format!("{} {replicas} {is_durability_none} {ttl_ms}", address.key());
+        let key = format!("{is_for:?} {} {replicas} {is_durability_none} {ttl_ms}", address.key());
         if let Some(store) = self.0.get(&key).and_then(Weak::upgrade) {
             return Ok(store);
         }
-        let store = Rc::new(Mutex::new(stores::open(address)?));
+        let store = Rc::new(Mutex::new(stores::open_both(address)?));
         self.0.retain(|_, store| store.strong_count() > 0);
         self.0.insert(key, Rc::downgrade(&store));
         Ok(store)
@@ -53,7 +60,8 @@ pub(super) async fn limited<T, E: Failure>(
     if result.as_ref().is_err_and(Failure::is_the_stores) {
         // Another task may be using it: then that one finds out.
         if let Ok(mut store) = store.try_lock() {
-            store.disconnect();
+            store.records().disconnect();
+            store.before().disconnect();
         }
     }
     result
@@ -61,7 +69,7 @@ pub(super) async fn limited<T, E: Failure>(
 
 /// Once, for whoever chose the store: what one that takes over may lack. Where the store does not say, there is nothing to tell.
 pub(super) async fn tell_of_replicas(address: &Address, store: &Shared, lacks: &str) {
-    let count = async { store.lock().await.asynchronous_replicas().await };
+    let count = async { store.lock().await.before().asynchronous_replicas().await };
     if let Some(count) = limited(address, store, count).await.ok().filter(|&count| count > 0) {
         let message =
             format!("{address} has asynchronous replicas ({count}): one that takes over may lack {lacks}");

@@ -10,13 +10,20 @@ use tokio::time::{sleep, timeout};
 
 use super::{Keeper, Shared, Stage, stores};
 use crate::event::{Event, Kind, tell};
-use crate::lease::{Acquisition, ClockDiffers, Held, Refusal, Renewed, Time as _, acquire, release, renew};
+use crate::lease::{
+    Acquisition, ClockDiffers, Held, Refusal, Renewed, Time as _, Why, acquire, release, renew,
+};
 use crate::local::{Clocks, random};
 use crate::store::StoreError;
 
 /// The shortest pause after an attempt that failed, and the longest.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
+/// A loss is to be noticed soon: a lease is renewed as often at least.
+const LONGEST_WAIT_MS: u64 = 10_000;
+
+/// Why a lease is lost whose bound has come.
+const RAN_OUT: &str = "it ran out before the store renewed it";
 
 /// A lease and its store.
 pub(super) struct Task {
@@ -137,21 +144,34 @@ impl Task {
         let acquisition = &mut self.acquisition;
         let attempt = async {
             let mut store = self.store.lock().await;
-            acquire(&mut **store, terms, acquisition, &Clocks, &mut random, &is_used).await
+            acquire(store.records(), terms, acquisition, &Clocks, &mut random, &is_used).await
         };
         let held = stores::limited(&self.shared.address, &self.store, attempt).await?;
+        if let Some(lead_ms) = held.smaller_lead_ms(terms) {
+            let what = format!(
+                "ttl and max_ahead_ms are {} ms together, but the leases of this layout in {} count with {lead_ms} ms, and so \
+                 does this one: give no more than that, or raise it for all with `polyflake leases --fence` on this address",
+                terms.lead_ms, self.shared.name
+            );
+            self.tell(Kind::LeadDiffers, Some(held.node), what);
+        }
         self.held = Some(Holding { held, is_live: false });
         Ok(())
     }
 
     async fn renew(&mut self, mut holding: Holding) -> Result<(), Refusal> {
         let terms = &self.shared.terms;
+        let (node, bound) = (holding.held.node, terms.space.start_ms(holding.held.reserved_until));
         let attempt = async {
             let mut store = self.store.lock().await;
-            renew(&mut **store, terms, &mut holding.held, &Clocks).await
+            renew(store.records(), terms, &mut holding.held, &Clocks, &mut random).await
         };
         let renewed = stores::limited(&self.shared.address, &self.store, attempt).await;
         if holding.is_live {
+            if ms_until(bound).is_zero() {
+                // While the store was asked: calls have failed since.
+                self.lose(RAN_OUT, node);
+            }
             // It may have come down, whatever became of the renewal.
             self.lease.extend(holding.held.reserved_until);
             self.lease.shorten(holding.held.reserved_until);
@@ -171,7 +191,7 @@ impl Task {
                         holding.held.node,
                     );
                 }
-                let known = Some(holding.held.under);
+                let known = Some(holding.held.known);
                 self.acquisition = Acquisition::new(known, &mut random);
                 self.acquire().await
             }
@@ -214,7 +234,7 @@ impl Task {
         if !ms_until(bound).is_zero() {
             self.is_lost = false;
         } else if !self.is_lost {
-            self.lose("it ran out before the store renewed it", node);
+            self.lose(RAN_OUT, node);
         }
     }
 
@@ -242,7 +262,9 @@ impl Task {
         (self.failures, self.refusal) = (0, None);
         self.last_warning = None;
         // With a tenth of it more or less, so that processes that started together do not ask together for ever.
-        let third = self.shared.terms.ttl_ms / 3;
+        let terms = &self.shared.terms;
+        let ttl_ms = self.held.as_ref().map_or(terms.ttl_ms, |holding| holding.held.ttl_ms(terms));
+        let third = (ttl_ms / 3).min(LONGEST_WAIT_MS);
         let jitter = random() % (third / 5).max(1);
         self.ask_in(Duration::from_millis(third - third / 10 + jitter));
     }
@@ -259,11 +281,8 @@ impl Task {
         let backoff = SHORTEST.saturating_mul(1 << self.failures.min(5)).min(LONGEST);
         let jitter = Duration::from_millis(random() % 50);
         let pause = match refusal {
-            Refusal::Fenced { in_ms } => {
-                let name = &self.shared.name;
-                let what =
-                    format!("{name} has lost records, or is new: nobody can lease a node for {in_ms} ms");
-                self.warn(Kind::Waiting, &what);
+            Refusal::Fenced { in_ms, .. } => {
+                self.warn(Kind::Waiting, &self.text_of(refusal));
                 Duration::from_millis(in_ms.saturating_add(1)).min(LONGEST) + jitter
             }
             Refusal::NoneFree { first: Some(first), .. } => {
@@ -324,7 +343,9 @@ impl Task {
     /// Ends issuing, and gives back what it has.
     async fn give_back(&mut self) {
         let issued_until = self.lease.end();
-        let Some(Holding { held, .. }) = self.held.take() else { return };
+        // What may have been written is no lease, and another may want its node.
+        let held = self.held.take().map(|holding| holding.held).or_else(|| self.acquisition.unclear());
+        let Some(held) = held else { return };
         let (node, name) = (held.node, &self.shared.name);
         // A connection may have been cut since it was last used, and a file be in use; `close` waits for one attempt's time.
         let deadline = Instant::now() + self.shared.address.attempt();
@@ -332,7 +353,7 @@ impl Task {
         let refusal = loop {
             let attempt = async {
                 let mut store = self.store.lock().await;
-                release(&mut **store, &self.shared.terms, &held, issued_until, &Clocks).await
+                release(store.records(), &self.shared.terms, &held, issued_until, &Clocks, &mut random).await
             };
             match stores::limited(&self.shared.address, &self.store, attempt).await {
                 Ok(()) => {
@@ -369,7 +390,7 @@ impl Task {
 
     fn error_of(&self, refusal: &Refusal) -> Error {
         let code = match refusal {
-            Refusal::LeadTooLong { .. } => ErrorCode::InvalidOption,
+            Refusal::DifferenceTooLarge { .. } => ErrorCode::InvalidOption,
             _ => ErrorCode::LeaseUnavailable,
         };
         Error::from_outside(code, &self.text_of(refusal))
@@ -393,14 +414,17 @@ impl Task {
             Refusal::NoneFree { nodes, first: None } => {
                 format!("no node is free: this process uses all {nodes} that may be leased from {name}")
             }
-            Refusal::Fenced { in_ms } => format!(
-                "{name} has lost records of leases, or never had any (then init=yes in the address says so): nobody can \
-                 lease a node for {in_ms} ms, in which earlier leases may go on"
+            Refusal::Fenced { in_ms, why: Why::First } => format!(
+                "{name} is new, or has lost all records of leases: nobody can lease a node for {in_ms} ms, in which earlier leases \
+                 may go on. Where there were none, `polyflake leases --init` ends the wait"
+            ),
+            Refusal::Fenced { in_ms, why: Why::Loss } => format!(
+                "{name} has lost records of leases: nobody can lease a node for {in_ms} ms, in which earlier leases may go on"
             ),
             Refusal::ClockDiffers(clock) => self.clock_differs(clock),
-            Refusal::LeadTooLong { lead_ms, of_space_ms } => format!(
-                "ttl and max_ahead_ms are {lead_ms} ms together, but the leases of this layout in {name} began with \
-                 {of_space_ms} ms: give no more than that, or another namespace"
+            Refusal::DifferenceTooLarge { difference_ms, of_space_ms } => format!(
+                "clock_difference is {difference_ms} ms, but the leases of this layout in {name} count with {of_space_ms} ms: give \
+                 no more than that, or raise it for all with `polyflake leases --fence` on this address"
             ),
             Refusal::Contended => format!("no node is free: other processes were faster each time at {name}"),
         }
@@ -444,7 +468,7 @@ fn is_final(refusal: &Refusal) -> bool {
     matches!(
         refusal,
         Refusal::Store(StoreError::Refused(_))
-            | Refusal::LeadTooLong { .. }
+            | Refusal::DifferenceTooLarge { .. }
             | Refusal::ClockDiffers(_)
             | Refusal::NoneFree { first: None, .. }
     )

@@ -1,50 +1,64 @@
-//! Acquiring: list, write the space's record if it is absent or of another incarnation, choose, write the node's record.
+//! Acquiring: read, write the space's head if it is absent or of another store, choose, write the node's record.
 
 use std::collections::HashSet;
 
 use super::{
-    FreesFirst, Held, MAX_REQUESTS, Next, Random, Received, Refusal, Reply, Request, Terms, bound,
-    space_record,
+    FreesFirst, Head, Held, Known, Look, MAX_REQUESTS, Next, Node, Random, Received, Refusal, Reply, Request,
+    Sent, Terms, Why, bound, draw,
 };
-use crate::store::{Claim, Listing, NodeRecord, Outcome, SpaceRecord};
+
+/// How many nodes are looked at before all of them are.
+const SAMPLE: usize = 16;
 
 /// How many of the lowest nodes that were never used one is chosen from, so that processes that start at once do not all want
 /// the same one.
 const NEVER_USED: usize = 64;
 
-/// How many unanswered writes are remembered.
-const MAX_SENT: usize = 64;
-
-/// A lease in the making. It goes over several goes, so that a write whose reply was lost is found by the next.
+/// A lease in the making. It goes over several goes: a write whose outcome is unclear is repeated until it is clear.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Acquisition {
-    token: String,
-    /// The space's record as this process last saw it.
-    known: Option<SpaceRecord>,
-    /// What was sent with the token.
-    sent: Vec<Sent>,
-    requests: u32,
+    pub(super) token: u64,
+    pub(super) known: Option<Known>,
+    /// The nodes that were asked for; `None` where all were.
+    pub(super) asked: Option<Vec<u64>>,
+    /// What may have been written.
+    pub(super) sent: Option<Sent>,
+    /// What was written and did not count: nobody has issued with it.
+    pub(super) void: Option<Sent>,
+    pub(super) requests: u32,
 }
 
-/// A node's record that was sent, and what the lease would be.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Sent {
-    under: SpaceRecord,
-    new: NodeRecord,
+/// A node that can be leased.
+struct Free<'a> {
+    node: u64,
+    record: Option<&'a Node>,
+    /// The tick that its next lease begins with, but for the fence.
     start: u64,
 }
 
 impl Acquisition {
-    /// `known`: what the last lease of this process in this space was under. A process that knows of one never takes the
+    /// `known`: what this process knows of the space from a lease that it had. A process that knows of one never takes the
     /// space to be new.
-    pub(crate) fn new(known: Option<SpaceRecord>, random: Random<'_>) -> Self {
-        Self { token: new_token(random), known, sent: Vec::new(), requests: 0 }
+    pub(crate) fn new(known: Option<Known>, random: Random<'_>) -> Self {
+        Self { token: draw(random), known, asked: None, sent: None, void: None, requests: 0 }
     }
 
     /// The first request of a go.
-    pub(crate) fn begin(&mut self) -> Request {
+    pub(crate) fn begin(&mut self, terms: &Terms, random: Random<'_>) -> Request {
         self.requests = 1;
-        Request::List
+        match &self.sent {
+            Some(sent) => sent.request(),
+            None => self.look(terms, random),
+        }
+    }
+
+    /// What may have been written, as a lease to give back: for a process that gives up.
+    pub(crate) fn unclear(&self) -> Option<Held> {
+        self.sent.as_ref().or(self.void.as_ref()).map(|sent| {
+            let mut held = held(sent, self.known.as_ref());
+            held.reserved_until = held.start;
+            held
+        })
     }
 
     pub(crate) fn step(
@@ -57,57 +71,52 @@ impl Acquisition {
         if let Some(differs) =
             received.clock_differs().filter(|differs| differs.by_ms > terms.clock_difference_ms)
         {
-            // Its clock differs, but its answer to a write holds: the next go finds it.
+            // Its clock differs, but its answer to a write holds: the next go repeats the write.
             return Err(Refusal::ClockDiffers(differs));
         }
-        let listing = match &received.reply {
-            Reply::Listing(listing) => listing,
-            Reply::Node(put) if put.outcome == Outcome::Written => {
-                let sent = self.sent.last().cloned();
-                return self.done(sent, received, random);
+        match &received.reply {
+            Reply::Records { head, nodes } => {
+                self.choose(terms, received, head.as_ref(), nodes, random, is_used)
             }
-            // Another was faster, or an earlier go of this one: what is there now counts.
-            Reply::Node(_) => {
-                self.sent.pop();
-                return self.ask(Request::List);
+            Reply::Head(_) => self.look_again(terms, random),
+            Reply::Written => match self.sent.take() {
+                Some(sent) if received.is_of(&sent.under) => {
+                    // Whatever comes after is another lease.
+                    self.token = draw(random);
+                    self.void = None;
+                    let mut held = held(&sent, self.known.as_ref());
+                    held.written(&sent, received);
+                    held.store_time = received.store_time();
+                    Ok(Next::Done(held))
+                }
+                sent => {
+                    self.void = sent;
+                    self.look_again(terms, random)
+                }
+            },
+            // Another was faster, or the head is another one by now.
+            Reply::Found { record, .. } => {
+                let sent = self.sent.take();
+                let is_there = |sent: &Sent| record.as_ref().is_some_and(|it| it.version == sent.new.version);
+                self.void = sent.filter(is_there).or(self.void.take());
+                self.look_again(terms, random)
             }
-            Reply::Space(_) => return self.ask(Request::List),
-        };
-        if let Some(new) = space_record(terms, listing, self.known.as_ref(), received.granularity_ms) {
-            let expected = listing.space.clone();
-            return self.ask(Request::PutSpace { expected, new });
         }
-        let Some(space) = &listing.space else { return self.ask(Request::List) };
-        self.known = Some(space.clone());
-        if terms.lead_ms > space.lead_ms {
-            return Err(Refusal::LeadTooLong { lead_ms: terms.lead_ms, of_space_ms: space.lead_ms });
-        }
-        if let Some(sent) = self.find_sent(listing, space) {
-            return self.done(Some(sent), received, random);
-        }
-        let (expected, sent) = choose(terms, listing, space, &self.token, random, is_used)?;
-        let request = Request::PutNode { under: space.clone(), expected, new: sent.new.clone() };
-        if self.sent.len() == MAX_SENT {
-            self.sent.remove(0);
-        }
-        self.sent.push(sent);
+    }
+
+    fn look(&mut self, terms: &Terms, random: Random<'_>) -> Request {
+        self.asked = Some(terms.nodes.sample(SAMPLE, random));
+        Request::Read(self.asked.clone())
+    }
+
+    fn look_again(&mut self, terms: &Terms, random: Random<'_>) -> Result<Next<Held>, Refusal> {
+        let request = self.look(terms, random);
         self.ask(request)
     }
 
-    fn done(
-        &mut self,
-        sent: Option<Sent>,
-        received: &Received,
-        random: Random<'_>,
-    ) -> Result<Next<Held>, Refusal> {
-        let (Some(Sent { under, new, start }), Some(store_time)) = (sent, received.store_time()) else {
-            return self.ask(Request::List);
-        };
-        self.sent.clear();
-        // Whatever comes after is another lease.
-        let NodeRecord { node, token, expires_ms, reserved_until, since_ms, .. } = new;
-        self.token = new_token(random);
-        Ok(Next::Done(Held { node, token, start, reserved_until, expires_ms, since_ms, store_time, under }))
+    fn look_at_all(&mut self) -> Result<Next<Held>, Refusal> {
+        self.asked = None;
+        self.ask(Request::Read(None))
     }
 
     fn ask(&mut self, request: Request) -> Result<Next<Held>, Refusal> {
@@ -115,76 +124,146 @@ impl Acquisition {
         if self.requests > MAX_REQUESTS { Err(Refusal::Contended) } else { Ok(Next::Ask(request)) }
     }
 
-    /// What this process wrote and is there, under the record that was there when it chose. The last of those alike: a bound
-    /// that was found never comes down, so what an earlier one expected is gone.
-    fn find_sent(&self, listing: &Listing, space: &SpaceRecord) -> Option<Sent> {
-        let is_there = |new: &NodeRecord| {
-            listing.nodes.iter().any(|record| record.node == new.node && record.claim() == new.claim())
+    fn choose(
+        &mut self,
+        terms: &Terms,
+        received: &Received,
+        head: Option<&Head>,
+        nodes: &[(u64, Node)],
+        random: Random<'_>,
+        is_used: &dyn Fn(u64) -> bool,
+    ) -> Result<Next<Held>, Refusal> {
+        let known = self.known.as_ref();
+        // Nodes without a head: it is no new space.
+        let has_lost_records = head.is_none() && !nodes.is_empty();
+        let look = Look { terms, received, found: head, known, has_lost_records };
+        if let Some(new) = look.head_to_write(random) {
+            let expected = head.map(|head| head.version);
+            return self.ask(Request::PutHead { expected, new });
+        }
+        let Some(head) = head else { return self.look_again(terms, random) };
+        match &mut self.known {
+            Some(known) => known.see(head),
+            known => *known = Some(Known::new(head.clone())),
+        }
+        if terms.clock_difference_ms > head.difference_ms {
+            let (difference_ms, of_space_ms) = (terms.clock_difference_ms, head.difference_ms);
+            return Err(Refusal::DifferenceTooLarge { difference_ms, of_space_ms });
+        }
+        let lower_ms = received.lower_ms();
+        if head.fence > terms.space.tick_of(lower_ms) {
+            if terms.is_init && head.why == Why::First {
+                if self.asked.is_some() {
+                    return self.look_at_all();
+                }
+                if nodes.is_empty() {
+                    let new = Head { version: draw(random), fence: 0, ..head.clone() };
+                    return self.ask(Request::PutHead { expected: Some(head.version), new });
+                }
+            }
+            let in_ms = terms.space.start_ms(head.fence).saturating_sub(lower_ms);
+            return Err(Refusal::Fenced { in_ms, why: head.why });
+        }
+        let frees_ms = |record: &Node| record.expires_ms.saturating_add(head.difference_ms);
+        let Some(Free { node, record, start }) =
+            self.pick(terms, received, head, nodes, random, &|node| is_used(node))
+        else {
+            if self.asked.is_some() {
+                return self.look_at_all();
+            }
+            let leased = nodes.iter().filter(|(node, record)| {
+                terms.nodes.contains(*node) && !is_used(*node) && !record.is_given_back()
+            });
+            let first =
+                leased.min_by_key(|(node, record)| (record.expires_ms, *node)).map(|(node, record)| {
+                    let at_ms = frees_ms(record).saturating_add(1);
+                    let in_ms = at_ms.saturating_sub(lower_ms);
+                    FreesFirst { node: *node, label: record.label.clone(), at_ms, in_ms }
+                });
+            return Err(Refusal::NoneFree { nodes: terms.nodes.count(), first });
         };
-        self.sent.iter().rev().find(|sent| sent.under == *space && is_there(&sent.new)).cloned()
+        let now_ms = received.low_ms(head);
+        let found = record.map_or(0, |record| record.reserved_until);
+        let new = Node {
+            version: draw(random),
+            token: self.token,
+            expires_ms: now_ms.saturating_add(terms.ttl_ms(head)),
+            reserved_until: bound(&terms.space, now_ms, terms.lead_ms(head)).max(found),
+            label: terms.label.clone(),
+            since_ms: now_ms,
+        };
+        let expected = record.map(|record| record.version);
+        let start = start.max(head.fence);
+        let sent = Sent { under: head.clone(), node, expected, new, start, assumed_ms: now_ms };
+        let request = sent.request();
+        self.sent = Some(sent);
+        self.ask(request)
+    }
+
+    /// A random one of the free nodes whose bound has passed, else one that was never used, else the free one whose bound comes
+    /// first.
+    fn pick<'a>(
+        &self,
+        terms: &Terms,
+        received: &Received,
+        head: &Head,
+        nodes: &'a [(u64, Node)],
+        random: Random<'_>,
+        is_used: &dyn Fn(u64) -> bool,
+    ) -> Option<Free<'a>> {
+        let lower_ms = received.lower_ms();
+        let tick = terms.space.tick_of(lower_ms);
+        let free = nodes
+            .iter()
+            .filter(|(node, _)| terms.nodes.contains(*node) && !is_used(*node))
+            .filter_map(|(node, record)| {
+                let void = self.void.as_ref().filter(|void| void.new.version == record.version);
+                let start = void.map_or(record.reserved_until, |void| void.start);
+                let has_expired = lower_ms > record.expires_ms.saturating_add(head.difference_ms);
+                let is_free = record.is_given_back() || has_expired || void.is_some();
+                is_free.then_some(Free { node: *node, record: Some(record), start })
+            });
+        let (mut passed, ahead): (Vec<_>, Vec<_>) = free.partition(|free| free.start <= tick);
+        // Stores list in any order: a given choice is a given node.
+        passed.sort_unstable_by_key(|free| free.node);
+        take_one(passed, random)
+            .or_else(|| {
+                let known: HashSet<u64> = nodes.iter().map(|(node, _)| *node).collect();
+                let is_new = |node: &u64| !known.contains(node) && !is_used(*node);
+                let never_used: Vec<u64> = match &self.asked {
+                    Some(asked) => asked.iter().copied().filter(is_new).collect(),
+                    None => terms.nodes.iter().filter(is_new).take(NEVER_USED).collect(),
+                };
+                take_one(never_used, random).map(|node| Free { node, record: None, start: 0 })
+            })
+            .or_else(|| ahead.into_iter().min_by_key(|free| (free.start, free.node)))
     }
 }
 
-fn new_token(random: Random<'_>) -> String {
-    format!("{:016x}{:016x}", random(), random())
-}
-
-/// Which node to lease: a random one of the free ones whose bound has passed, else one that was never used, else the free one
-/// whose bound comes first.
-fn choose(
-    terms: &Terms,
-    listing: &Listing,
-    space: &SpaceRecord,
-    token: &str,
-    random: Random<'_>,
-    is_used: &dyn Fn(u64) -> bool,
-) -> Result<(Option<Claim>, Sent), Refusal> {
-    let (now_ms, tick) = (listing.now_ms, terms.space.tick_of(listing.now_ms));
-    if space.fence > tick {
-        let in_ms = terms.space.start_ms(space.fence).saturating_sub(now_ms);
-        return Err(Refusal::Fenced { in_ms });
-    }
-    let frees_ms = |record: &NodeRecord| record.expires_ms.saturating_add(terms.clock_difference_ms);
-    let is_free = |record: &NodeRecord| record.token.is_empty() || now_ms > frees_ms(record);
-    let candidates =
-        || listing.nodes.iter().filter(|record| terms.nodes.contains(record.node) && !is_used(record.node));
-    let free = || candidates().filter(|record| is_free(record));
-    let mut passed: Vec<_> = free().filter(|record| record.reserved_until <= tick).collect();
-    // Stores list in any order: a given choice is a given node.
-    passed.sort_unstable_by_key(|record| record.node);
-
-    let chosen = if let Some(record) = pick(&passed, random) {
-        Some((record.node, Some(*record)))
-    } else {
-        let known: HashSet<u64> = listing.nodes.iter().map(|record| record.node).collect();
-        let never_used = terms.nodes.iter().filter(|&node| !known.contains(&node) && !is_used(node));
-        let never_used: Vec<u64> = never_used.take(NEVER_USED).collect();
-        let never_used = pick(&never_used, random).map(|&node| (node, None));
-        let first_bound = || free().min_by_key(|record| (record.reserved_until, record.node));
-        never_used.or_else(|| first_bound().map(|record| (record.node, Some(record))))
-    };
-    let Some((node, record)) = chosen else {
-        let first = candidates().min_by_key(|record| (record.expires_ms, record.node)).map(|record| {
-            let at_ms = frees_ms(record).saturating_add(1);
-            let in_ms = at_ms.saturating_sub(now_ms);
-            FreesFirst { node: record.node, label: record.label.clone(), at_ms, in_ms }
-        });
-        return Err(Refusal::NoneFree { nodes: terms.nodes.count(), first });
-    };
-    let found = record.map_or(0, |record| record.reserved_until);
-    let new = NodeRecord {
+/// The lease that a write gives, if it counts.
+fn held(sent: &Sent, known: Option<&Known>) -> Held {
+    let Sent { under, node, expected, new, start, .. } = sent.clone();
+    let mut known = known.cloned().unwrap_or_else(|| Known::new(under.clone()));
+    known.see(&under);
+    Held {
         node,
-        token: token.to_owned(),
-        expires_ms: now_ms.saturating_add(terms.ttl_ms),
-        reserved_until: bound(&terms.space, now_ms, space.lead_ms).max(found),
-        label: terms.label.clone(),
-        since_ms: now_ms,
-    };
-    let sent = Sent { under: space.clone(), new, start: found.max(space.fence) };
-    Ok((record.map(NodeRecord::claim), sent))
+        token: new.token,
+        start,
+        reserved_until: new.reserved_until,
+        expires_ms: new.expires_ms,
+        since_ms: new.since_ms,
+        store_time: super::StoreTime { now_ms: 0, received_ms: 0 },
+        known,
+        high_ms: 0,
+        version: new.version,
+        written_until: new.reserved_until,
+        replaced: expected,
+        sent: None,
+    }
 }
 
-fn pick<'a, T>(of: &'a [T], random: Random<'_>) -> Option<&'a T> {
+fn take_one<T>(mut of: Vec<T>, random: Random<'_>) -> Option<T> {
     let count = u64::try_from(of.len()).ok()?;
-    of.get(usize::try_from(random().checked_rem(count)?).ok()?)
+    let at = usize::try_from(random().checked_rem(count)?).ok()?;
+    Some(of.swap_remove(at))
 }

@@ -1,68 +1,88 @@
-//! A store in memory, for the tests, the model and the simulation: what a store must do, in its plainest form.
+//! A space's records in memory, for the tests and the model: what a store must do, in its plainest form.
 
 use std::collections::BTreeMap;
 
-use super::{Reply, Request};
-use crate::store::{Listing, NodeRecord, Outcome, Put, SpaceRecord};
+use super::{Facts, Head, Node, Received, Reply, Request, Time};
 
 /// What a store keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Memory {
+    /// With a `*` for each change in which the store lost nothing.
     pub(crate) incarnation: String,
-    pub(crate) space: Option<SpaceRecord>,
-    pub(crate) nodes: BTreeMap<u64, NodeRecord>,
-    /// Whether it cannot forget: an empty one is a new one.
-    pub(crate) cannot_forget: bool,
+    pub(crate) head: Option<Head>,
+    pub(crate) nodes: BTreeMap<u64, Node>,
+    pub(crate) can_forget: bool,
+}
+
+/// A machine's clocks, and how far they are from true time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Local {
+    pub(crate) wall_ms: u64,
+    pub(crate) elapsed_ms: u64,
+}
+
+impl Time for Local {
+    fn wall_ms(&self) -> i64 {
+        self.wall_ms.try_into().unwrap()
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.elapsed_ms
+    }
 }
 
 impl Memory {
-    /// Answers a request at a time.
-    pub(crate) fn answer(&mut self, request: &Request, now_ms: u64) -> Reply {
+    /// Answers a request: whether there is a head that has to do with it, and what its incarnation is.
+    pub(crate) fn answer(&mut self, request: &Request) -> (Reply, Option<String>) {
+        let of = |head: &Option<Head>| head.as_ref().map(|head| head.incarnation.clone());
         match request {
-            Request::List => Reply::Listing(Listing {
-                now_ms,
-                incarnation: self.incarnation.clone(),
-                space: self.space.clone(),
-                is_new: self.cannot_forget && self.space.is_none() && self.nodes.is_empty(),
-                nodes: self.nodes.values().cloned().collect(),
-            }),
-            Request::PutSpace { expected, new } => {
-                let is_written = self.space == *expected && self.incarnation == new.incarnation;
-                if is_written {
-                    self.space = Some(new.clone());
-                }
-                Reply::Space(is_written)
+            Request::Read(wanted) => {
+                let is_wanted = |node: &u64| wanted.as_ref().is_none_or(|wanted| wanted.contains(node));
+                let nodes = self.nodes.iter().filter(|(node, _)| is_wanted(node));
+                let nodes = nodes.map(|(node, record)| (*node, record.clone())).collect();
+                (Reply::Records { head: self.head.clone(), nodes }, of(&self.head))
             }
-            Request::PutNode { under, expected, new } => {
-                let found = self.nodes.get(&new.node);
-                let outcome = if self.space.as_ref() != Some(under) || self.incarnation != under.incarnation {
-                    Outcome::OtherSpace
-                } else if found.map(NodeRecord::claim) == *expected {
-                    self.nodes.insert(new.node, new.clone());
-                    Outcome::Written
-                } else {
-                    Outcome::Found(found.cloned())
-                };
-                Reply::Node(Put { now_ms, outcome })
+            Request::PutHead { expected, new } => {
+                let found = self.head.as_ref().map(|head| head.version);
+                let is_written = found == *expected || found == Some(new.version);
+                if is_written {
+                    self.head = Some(new.clone());
+                }
+                (Reply::Head(is_written), Some(new.incarnation.clone()))
+            }
+            Request::PutNode { under, node, expected, new } => {
+                let record = self.nodes.get(node);
+                let found = record.map(|record| record.version);
+                let is_guarded = self.head.as_ref().is_some_and(|head| head.version == under.version);
+                if is_guarded && (found == *expected || found == Some(new.version)) {
+                    self.nodes.insert(*node, new.clone());
+                    return (Reply::Written, Some(under.incarnation.clone()));
+                }
+                (Reply::Found { head: self.head.clone(), record: record.cloned() }, of(&self.head))
             }
         }
     }
 
-    /// As [`answer`](Self::answer), by a store that does not look at tokens, to a holder that does not either.
-    pub(crate) fn answer_without_tokens(&mut self, request: &Request, now_ms: u64) -> Reply {
-        let Request::PutNode { under, expected: Some(expected), new } = request else {
-            return self.answer(request, now_ms);
-        };
-        let found = self.nodes.get(&new.node).map(NodeRecord::claim);
-        let is_same = found.as_ref().is_some_and(|found| found.reserved_until == expected.reserved_until);
-        let of_bound = if is_same { found } else { None };
-        let request = Request::PutNode { under: under.clone(), expected: of_bound, new: new.clone() };
-        let mut reply = self.answer(&request, now_ms);
-        if let Reply::Node(Put { outcome: Outcome::Found(Some(found)), .. }) = &mut reply {
-            if !expected.token.is_empty() {
-                found.token.clone_from(&expected.token);
-            }
+    /// Answers at a time of the store's, to a machine with these clocks.
+    pub(crate) fn receive(
+        &mut self,
+        request: &Request,
+        now_ms: u64,
+        granularity_ms: u64,
+        local: Local,
+    ) -> Received {
+        let (reply, before) = self.answer(request);
+        let kept = |incarnation: &str| incarnation.trim_end_matches('*').to_owned();
+        let has_kept_all = before.is_some_and(|before| kept(&before) == kept(&self.incarnation));
+        Received {
+            reply,
+            now_ms: now_ms / granularity_ms * granularity_ms,
+            incarnation: self.incarnation.clone(),
+            has_kept_all,
+            facts: Facts { granularity_ms, can_forget: self.can_forget, asynchronous_replicas: 0 },
+            wall_sent_ms: local.wall_ms(),
+            wall_received_ms: local.wall_ms(),
+            elapsed_ms: local.elapsed_ms,
         }
-        reply
     }
 }

@@ -2,6 +2,8 @@
 
 use core::ops::{Range, RangeInclusive};
 
+use super::Random;
+
 /// Which nodes a process may lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Nodes {
@@ -28,6 +30,24 @@ impl Nodes {
     /// All of them, the lowest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
         self.places().map(|place| self.at(place))
+    }
+
+    /// Up to `most` of them at random, each once: all of them where there are no more.
+    pub(crate) fn sample(&self, most: usize, random: Random<'_>) -> Vec<u64> {
+        let places = self.places();
+        let count = places.end - places.start;
+        if usize::try_from(count).is_ok_and(|count| count <= most) {
+            return self.iter().collect();
+        }
+        let mut sample = Vec::with_capacity(most);
+        // Twice as often, since some are drawn again.
+        for _ in 0..most.saturating_mul(2) {
+            let node = self.at(places.start + random().checked_rem(count).unwrap_or(0));
+            if sample.len() < most && !sample.contains(&node) {
+                sample.push(node);
+            }
+        }
+        sample
     }
 
     const fn all_bits(&self) -> u64 {

@@ -1,9 +1,9 @@
-//! Renewing: a later expiry and a later bound, compared on the token and the bound that are there.
+//! Renewing: a later expiry and a later bound, compared on the version that was written last.
 
 use super::{
-    ClockDiffers, Held, MAX_REQUESTS, Next, Received, Refusal, Reply, Request, Terms, bound, space_record,
+    ClockDiffers, Head, Held, Look, MAX_REQUESTS, Next, Node, Random, Received, Refusal, Reply, Request,
+    Sent, Terms, Time, bound, draw, low_ms,
 };
-use crate::store::{Claim, Listing, NodeRecord, Outcome, SpaceRecord};
 
 /// What became of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,24 +17,30 @@ pub(crate) enum Renewed {
 /// A renewal under way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Renewal {
-    under: SpaceRecord,
-    expected: Claim,
-    /// What was sent last, and what the store's time was taken to be.
-    new: NodeRecord,
-    assumed_ms: u64,
-    /// Whether it was written once more already.
-    is_again: bool,
-    requests: u32,
+    /// Whether what it sends is as fresh as it gets: neither a repeated write nor one from before a pause.
+    is_fresh: bool,
+    pub(super) requests: u32,
 }
 
 impl Renewal {
     /// With its first request.
-    pub(crate) fn begin(terms: &Terms, held: &Held, elapsed_ms: u64) -> (Self, Request) {
-        let (under, expected) = (held.under.clone(), held.claim());
-        let assumed_ms = held.store_time.at(elapsed_ms);
-        let new = extended(terms, held, &under, &expected, assumed_ms);
-        let renewal = Self { under, expected, new, assumed_ms, is_again: false, requests: 1 };
-        let request = renewal.put();
+    pub(crate) fn begin(
+        terms: &Terms,
+        held: &mut Held,
+        time: &dyn Time,
+        random: Random<'_>,
+    ) -> (Self, Request) {
+        let mut renewal = Self { is_fresh: true, requests: 1 };
+        let request = if let Some(sent) = &held.sent {
+            renewal.is_fresh = false;
+            sent.request()
+        } else {
+            let wall_ms = u64::try_from(time.wall_ms()).unwrap_or(0);
+            let under = held.known.head.clone();
+            let now_ms = low_ms(held.store_time.at(time.elapsed_ms()), wall_ms, &under);
+            let expected = Some(held.version);
+            extend(terms, held, under, expected, now_ms, random)
+        };
         (renewal, request)
     }
 
@@ -43,108 +49,163 @@ impl Renewal {
         terms: &Terms,
         held: &mut Held,
         received: &Received,
+        random: Random<'_>,
     ) -> Result<Next<Renewed>, Refusal> {
-        if let Some(time) = received.store_time() {
-            held.store_time = time;
-        }
+        held.store_time = received.store_time();
         let clock = received.clock_differs().filter(|differs| differs.by_ms > terms.clock_difference_ms);
-        if let Some(differs) = clock {
-            if differs.by_ms > (terms.ttl_ms / 3).max(terms.clock_difference_ms) {
-                return Err(Refusal::ClockDiffers(differs));
-            }
+        if let Some(differs) = clock.filter(|differs| differs.by_ms > terms.ttl_ms / 3) {
+            return Err(Refusal::ClockDiffers(differs));
         }
         match &received.reply {
-            Reply::Listing(listing) => self.rejoin(terms, held, listing, received.granularity_ms),
-            Reply::Space(_) => self.ask(Request::List),
-            Reply::Node(put) => match &put.outcome {
-                Outcome::Written => {
-                    self.written(held);
+            Reply::Records { head, nodes } => {
+                let record = nodes.iter().find(|(node, _)| *node == held.node).map(|(_, record)| record);
+                self.look(terms, held, received, head.as_ref(), record, random)
+            }
+            Reply::Head(_) => self.read(held),
+            Reply::Written => match held.sent.take() {
+                Some(sent) if received.is_of(&sent.under) => {
+                    let (assumed_ms, is_same) =
+                        (sent.assumed_ms, sent.under.incarnation == received.incarnation);
+                    held.written(&sent, received);
+                    let now_ms = received.low_ms(&held.known.head);
                     // The machine stood still, and the clock that should count that did not.
-                    if put.now_ms.saturating_sub(self.assumed_ms) > terms.ttl_ms / 3 && !self.is_again {
-                        self.is_again = true;
-                        return self.put_on(terms, held, held.claim(), put.now_ms);
+                    let is_late = now_ms.saturating_sub(assumed_ms) > held.ttl_ms(terms) / 3;
+                    if !is_same {
+                        // The head is to say so.
+                        self.read(held)
+                    } else if is_late && self.requests < 4 || !self.is_fresh {
+                        self.is_fresh = true;
+                        let (under, expected) = (held.known.head.clone(), Some(held.version));
+                        self.put(terms, held, under, expected, now_ms, random)
+                    } else {
+                        Ok(Next::Done(Renewed::Extended { clock }))
                     }
-                    Ok(Next::Done(Renewed::Extended { clock }))
                 }
-                // A reply was lost, or the store lost what this wrote last.
-                Outcome::Found(Some(found)) if found.token == held.token => {
-                    self.put_on(terms, held, found.claim(), put.now_ms)
-                }
-                Outcome::Found(_) => Ok(Next::Done(Renewed::Lost)),
-                Outcome::OtherSpace => self.ask(Request::List),
+                // Another store has it: it gave nothing.
+                _ => self.read(held),
             },
+            Reply::Found { head, record } => {
+                self.look(terms, held, received, head.as_ref(), record.as_ref(), random)
+            }
         }
     }
 
-    /// Goes on under another record of the space than the lease was under.
-    fn rejoin(
+    /// Goes on from what is there, which is not what this process wrote last under the head it knew.
+    fn look(
         &mut self,
         terms: &Terms,
         held: &mut Held,
-        listing: &Listing,
-        granularity_ms: u64,
+        received: &Received,
+        head: Option<&Head>,
+        record: Option<&Node>,
+        random: Random<'_>,
     ) -> Result<Next<Renewed>, Refusal> {
-        if let Some(new) = space_record(terms, listing, Some(&held.under), granularity_ms) {
-            return self.ask(Request::PutSpace { expected: listing.space.clone(), new });
-        }
-        let Some(space) = &listing.space else { return self.ask(Request::List) };
-        let mine = listing.nodes.iter().find(|record| record.node == held.node && record.token == held.token);
-        // Where this one had expired, the store may have lost a successor. The clock that let it in may have been ahead.
-        let is_mine = |record: &&NodeRecord| {
-            *space == held.under
-                || listing.now_ms.saturating_add(terms.clock_difference_ms) < record.expires_ms
-        };
-        if let Some(record) = mine.filter(is_mine) {
-            self.under = space.clone();
-            return self.put_on(terms, held, record.claim(), listing.now_ms);
-        }
-        if *space != held.under {
+        // What was unclear is not: it counts only if the store said so under the head that it named.
+        let unclear = held.sent.take().map(|sent| sent.new.version);
+        let is_as_written =
+            record.is_some_and(|record| record.version == held.version || Some(record.version) == unclear);
+        let is_mine = record.is_some_and(|record| record.token == held.token);
+        let is_another_head = head.is_none_or(|head| head.version != held.known.head.version);
+        if let Some(head) = head.filter(|head| {
+            let has_same_fence = head.fence == held.known.head.fence;
+            is_another_head && !(has_same_fence && is_as_written)
+        }) {
             // Others begin at its fence, which is below the bound only where somebody vouched wrongly that nobody was there, or
             // wrote it without knowing of so long a lead.
-            held.reserved_until = held.reserved_until.min(space.fence);
+            held.reserved_until = held.reserved_until.min(head.fence);
         }
-        Ok(Next::Done(Renewed::Lost))
+        let has_lost_record = !is_as_written && (is_mine || is_older(record, held));
+        let is_above_all = head.is_some_and(|head| head.fence >= held.written_until);
+        let look = Look {
+            terms,
+            received,
+            found: head,
+            known: Some(&held.known),
+            // From such a fence on there is nobody already.
+            has_lost_records: has_lost_record && !is_above_all,
+        };
+        if let Some(new) = look.head_to_write(random) {
+            let expected = head.map(|head| head.version);
+            return self.ask(Request::PutHead { expected, new });
+        }
+        let Some(head) = head else { return self.read(held) };
+        // Another has it. Or the store had forgotten another's, who had it after this lease expired.
+        let is_taken = !is_as_written && !has_lost_record;
+        if is_taken || !may_go_on(held, received, head, is_as_written) {
+            held.known.see(head);
+            return Ok(Next::Done(Renewed::Lost));
+        }
+        let expected = record.map(|record| record.version);
+        let found = record.map_or(0, |record| record.reserved_until);
+        held.written_until = held.written_until.max(found);
+        self.is_fresh = true;
+        let now_ms = received.low_ms(head);
+        self.put(terms, held, head.clone(), expected, now_ms, random)
     }
 
-    fn put_on(
+    fn put(
         &mut self,
         terms: &Terms,
-        held: &Held,
-        expected: Claim,
+        held: &mut Held,
+        under: Head,
+        expected: Option<u64>,
         now_ms: u64,
+        random: Random<'_>,
     ) -> Result<Next<Renewed>, Refusal> {
-        self.new = extended(terms, held, &self.under, &expected, now_ms);
-        (self.expected, self.assumed_ms) = (expected, now_ms);
-        let request = self.put();
+        let request = extend(terms, held, under, expected, now_ms, random);
         self.ask(request)
     }
 
-    fn put(&self) -> Request {
-        let (under, expected) = (self.under.clone(), Some(self.expected.clone()));
-        Request::PutNode { under, expected, new: self.new.clone() }
+    fn read(&mut self, held: &Held) -> Result<Next<Renewed>, Refusal> {
+        self.ask(Request::Read(Some(vec![held.node])))
     }
 
     fn ask(&mut self, request: Request) -> Result<Next<Renewed>, Refusal> {
         self.requests += 1;
         if self.requests > MAX_REQUESTS { Err(Refusal::Contended) } else { Ok(Next::Ask(request)) }
     }
-
-    fn written(&self, held: &mut Held) {
-        held.under = self.under.clone();
-        held.reserved_until = self.new.reserved_until;
-        held.expires_ms = self.new.expires_ms;
-    }
 }
 
-/// The record of a renewal: its bound is never below what is there, or what was reserved before.
-fn extended(terms: &Terms, held: &Held, under: &SpaceRecord, expected: &Claim, now_ms: u64) -> NodeRecord {
-    let reserved_until = bound(&terms.space, now_ms, under.lead_ms);
-    NodeRecord {
-        node: held.node,
-        token: held.token.clone(),
-        expires_ms: now_ms.saturating_add(terms.ttl_ms),
-        reserved_until: reserved_until.max(held.reserved_until).max(expected.reserved_until),
+/// Whether the lease goes on under this head: nothing was lost since it was written last, or it surely had not expired when the
+/// store answered, so that nobody had the node meanwhile whose record is lost.
+fn may_go_on(held: &Held, received: &Received, head: &Head, is_as_written: bool) -> bool {
+    let before = &held.known.head;
+    if is_as_written && head.fence == before.fence {
+        return true;
+    }
+    let difference_ms = head.difference_ms.max(before.difference_ms);
+    let granularity_ms = received.granularity_ms(head).max(before.granularity_ms);
+    let margin_ms = difference_ms.saturating_mul(2).saturating_add(granularity_ms);
+    received.high_ms().saturating_add(margin_ms) < held.expires_ms
+}
+
+/// Whether what is there is from before this lease: whoever had the node later wrote a bound at or above its.
+fn is_older(record: Option<&Node>, held: &Held) -> bool {
+    record.is_none_or(|record| {
+        let is_replaced = held.replaced == Some(record.version);
+        is_replaced || (record.reserved_until < held.written_until && record.since_ms <= held.since_ms)
+    })
+}
+
+/// A record whose bound is never below what is there, or what was reserved before.
+fn extend(
+    terms: &Terms,
+    held: &mut Held,
+    under: Head,
+    expected: Option<u64>,
+    now_ms: u64,
+    random: Random<'_>,
+) -> Request {
+    let new = Node {
+        version: draw(random),
+        token: held.token,
+        expires_ms: now_ms.saturating_add(terms.ttl_ms(&under)),
+        reserved_until: bound(&terms.space, now_ms, terms.lead_ms(&under)).max(held.written_until),
         label: terms.label.clone(),
         since_ms: held.since_ms,
-    }
+    };
+    let sent = Sent { under, node: held.node, expected, new, start: held.start, assumed_ms: now_ms };
+    let request = sent.request();
+    held.sent = Some(sent);
+    request
 }

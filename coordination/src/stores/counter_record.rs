@@ -1,11 +1,10 @@
 //! A counter's record as JSON, for stores of keys and values, and the arithmetic and the tries of a reserve, for those that
 //! have none.
 
-use core::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(super) use super::keyed::{ROUNDS, pause};
 use crate::store::{CounterRecord, FORMAT, LAST_NUMBER, Numbers, Place, Reserve};
 
 /// Numbers are texts: many tools have no whole numbers above 2^53.
@@ -49,23 +48,6 @@ pub(super) const NOT_TO_KEEP: &str = "such a record of a counter cannot be kept"
 /// Of a record whose version cannot be counted up.
 pub(super) fn ended(key: &str) -> String {
     format!("{key} has had the last version that there is")
-}
-
-/// How often a change is tried while others change the same counter: each time one of them succeeds.
-pub(super) const ROUNDS: u64 = 64;
-
-/// So that those who lost do not all try again at once: with 8 that ask all the time, each waits half as long.
-pub(super) async fn pause(round: u64) {
-    // What is read after the first refusal is new: worth a try at once.
-    if round % 2 == 0 {
-        return;
-    }
-    let mut random = [0; 2];
-    // Without any it goes on at once.
-    let _ = getrandom::fill(&mut random);
-    let most_us = 2_000 * (round + 1).min(16);
-    let us = (u64::from(u16::from_ne_bytes(random)) * most_us) >> 16;
-    tokio::time::sleep(Duration::from_micros(us)).await;
 }
 
 /// Where all tries are used up.

@@ -7,10 +7,10 @@
 
 mod counters;
 mod names;
+mod records;
 mod sequences;
 
 use core::fmt;
-use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -31,6 +31,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::hosts::{Hosts, Used};
 use super::{record, tls};
 use crate::space::Space;
 use crate::store::{
@@ -54,8 +55,7 @@ pub struct EtcdStore {
     address: Address,
     tls: Option<Arc<ClientConfig>>,
     connection: Option<Connection>,
-    /// The host to try first.
-    first: usize,
+    hosts: Hosts,
     /// What this store wrote last, so that the next change needs no reading: by key.
     known: HashMap<String, Found>,
 }
@@ -71,6 +71,7 @@ struct Connection {
     host: String,
     token: Option<String>,
     cluster: String,
+    used: Used,
 }
 
 #[derive(Deserialize)]
@@ -150,7 +151,8 @@ impl EtcdStore {
         } else {
             None
         };
-        Ok(Self { address: address.clone(), tls, connection: None, first: 0, known: HashMap::new() })
+        let hosts = Hosts::new(address);
+        Ok(Self { address: address.clone(), tls, connection: None, hosts, known: HashMap::new() })
     }
 
     fn refused(&self, why: &str) -> StoreError {
@@ -161,33 +163,15 @@ impl EtcdStore {
         StoreError::Unreachable(format!("{}: {why}", self.address))
     }
 
-    /// The hosts in turn, until one answers.
-    async fn connect(&mut self) -> Result<Connection, StoreError> {
+    /// The connection there is, or a new one.
+    async fn connection(&mut self) -> Result<Connection, StoreError> {
+        let is_good = |it: &Connection| !it.sender.is_closed() && !self.hosts.is_idle(it.used);
+        if let Some(it) = self.connection.take().filter(is_good) {
+            return Ok(it);
+        }
         // Of the life of the store before.
         self.known.clear();
-        let hosts = self.address.hosts().to_vec();
-        // So that a host that says nothing leaves time for the others in the caller's attempt.
-        let attempt_ms = (self.address.ttl_ms / 6).min(5_000);
-        let share = attempt_ms / u64::try_from(hosts.len()).unwrap_or(1).max(1);
-        let share = Duration::from_millis(share.max(100));
-        let mut last = None;
-        for at in 0..hosts.len() {
-            let at = (self.first + at) % hosts.len();
-            let (host, port) = &hosts[at];
-            let error = match tokio::time::timeout(share, self.connect_to(host, *port)).await {
-                Ok(Ok(connection)) => {
-                    self.first = at;
-                    return Ok(connection);
-                }
-                Ok(Err(error)) => error,
-                Err(_) => self.unreachable("no answer in time"),
-            };
-            // A host that refuses says more than one that is down.
-            if !matches!(last, Some(StoreError::Refused(_))) {
-                last = Some(error);
-            }
-        }
-        Err(last.unwrap_or_else(|| self.refused("no host")))
+        self.hosts.connect(async |host, port| self.connect_to(host, port).await).await
     }
 
     async fn connect_to(&self, host: &str, port: u16) -> Result<Connection, StoreError> {
@@ -208,10 +192,12 @@ impl EtcdStore {
             None => self.handshake(stream).await?,
         };
         let host = format!("{host}:{port}");
-        let mut connection = Connection { sender, host, token: None, cluster: String::new() };
+        let mut connection =
+            Connection { sender, host, token: None, cluster: String::new(), used: Used::now() };
         self.authenticate(&mut connection).await?;
-        // Which cluster it is has to be known before anything is written to it, and that it has a leader.
-        let reply = self.post(&mut connection, "/v3/kv/txn", &json!({})).await;
+        // A member that has no leader, or only learns, answers no linearizable read. Nothing but the namespace may be readable.
+        let any = range(&format!("{PREFIX}{}/", self.address.namespace), None, &json!({}));
+        let reply = self.post(&mut connection, "/v3/kv/txn", &json!({ "success": [any] })).await;
         connection.cluster = reply.map_err(|e| self.told(e))?.header.cluster_id;
         Ok(connection)
     }
@@ -309,10 +295,7 @@ impl EtcdStore {
 
     /// One transaction. The connection is kept only where it was answered.
     async fn txn(&mut self, body: &Value) -> Result<Reply, StoreError> {
-        let mut connection = match self.connection.take() {
-            Some(it) => it,
-            None => self.connect().await?,
-        };
+        let mut connection = self.connection().await?;
         let reply = match self.post(&mut connection, "/v3/kv/txn", body).await {
             // Tokens end after some minutes. Nothing was done.
             Err(Failure::Token) if connection.token.is_some() => {
@@ -326,16 +309,14 @@ impl EtcdStore {
         if reply.header.cluster_id != connection.cluster {
             return Err(self.unreachable("another cluster answered than before"));
         }
+        connection.used = Used::now();
         self.connection = Some(connection);
         Ok(reply)
     }
 
     /// The cluster that the next transaction goes to.
     async fn cluster(&mut self) -> Result<String, StoreError> {
-        let connection = match self.connection.take() {
-            Some(it) => it,
-            None => self.connect().await?,
-        };
+        let connection = self.connection().await?;
         let cluster = connection.cluster.clone();
         self.connection = Some(connection);
         Ok(cluster)
@@ -582,7 +563,6 @@ impl Store for EtcdStore {
     fn disconnect(&mut self) {
         self.connection = None;
         self.known.clear();
-        // The next host may have a leader where this one has none.
-        self.first = (self.first + 1) % self.address.hosts().len().max(1);
+        self.hosts.turn();
     }
 }

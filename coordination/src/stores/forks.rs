@@ -33,7 +33,7 @@ impl Drop for NoForks {
     }
 }
 
-/// A transaction takes some ms, and at most 100 more where it waits for another process.
+/// A transaction takes some ms, and at most 10 more where it waits for another process.
 extern "C" fn before() {
     while BUSY.swap(true, Ordering::AcqRel) {
         thread::sleep(Duration::from_millis(1));

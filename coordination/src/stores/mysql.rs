@@ -1,9 +1,12 @@
 //! MySQL 8, and MariaDB 10.5 and later.
 
 mod names;
+pub(super) mod records;
 
 use core::fmt;
+use core::time::Duration;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use mysql_async::prelude::{FromValue, Queryable};
@@ -11,22 +14,30 @@ use mysql_async::{
     ClientIdentity, Conn, DriverError, Error, IoError, Opts, OptsBuilder, Params, Row, ServerError, SslOpts,
     Value,
 };
+use tokio::time::timeout;
 
 use super::sql::counters::{self, Columns, Dialect};
 use super::sql::sequences;
-use super::sql::{self, bigint, check_format, no_nodes, not_written, other_format, read_only, whole};
+use super::sql::{
+    self, ATTEMPT, Ended, MOST_TRIES, bigint, check_format, longest_idle, no_nodes, not_written,
+    other_format, read_only, whole,
+};
 use super::tls::{self, Check, Files};
+use crate::records::Facts;
 use crate::space::Space;
 use crate::store::{
     Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
     SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
 use crate::stores::lists;
+use crate::url::Address;
 
 /// Changes of this level can be logged as statements, too. Times are UTC: in
-/// others an hour comes twice. What does not fit is an error and not cut.
+/// others an hour comes twice. What does not fit is an error and not cut, and so is an engine other than ours. A `ROLLBACK` begins no
+/// transaction, which nobody would commit. Rows are not left out. Locks of rows and of tables wait for a second.
 const SETUP: [&str; 2] = [
-    "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, innodb_lock_wait_timeout = 5",
+    "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, \
+     completion_type = 0, sql_select_limit = 18446744073709551615, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
 ];
 
@@ -88,9 +99,13 @@ CREATE TABLE IF NOT EXISTS polyflake_sequences (
 /// A database of MySQL or MariaDB.
 pub struct MysqlStore {
     opts: Opts,
+    attempt: Duration,
     /// Where, for error texts.
     at: String,
+    is_durability_none: bool,
+    facts: Facts,
     open: Option<Open>,
+    ended: Ended,
 }
 
 impl fmt::Debug for MysqlStore {
@@ -103,6 +118,10 @@ struct Open {
     connection: Conn,
     /// An expression for the server's incarnation.
     incarnation: &'static str,
+    ready: Option<records::Ready>,
+    used: Instant,
+    /// Whether the server has not answered yet.
+    is_busy: bool,
 }
 
 type Fault = sql::Fault<Error>;
@@ -164,7 +183,31 @@ impl MysqlStore {
             .prefer_socket(false)
             .setup(SETUP.to_vec())
             .into();
-        Ok(Self { opts, at, open: None })
+        Ok(Self {
+            opts,
+            attempt: ATTEMPT,
+            at,
+            is_durability_none: false,
+            facts: sql::records::WORST,
+            open: None,
+            ended: Ended::default(),
+        })
+    }
+
+    /// The store at an address of Polyflake's.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of(address: &Address) -> Result<Self, StoreError> {
+        let store = Self::new(&address.driver_url())?.within(address.attempt());
+        Ok(Self { is_durability_none: address.is_durability_none, ..store })
+    }
+
+    /// How long an attempt takes: after that, whoever calls drops it.
+    #[must_use]
+    pub const fn within(mut self, attempt: Duration) -> Self {
+        self.attempt = attempt;
+        self
     }
 
     async fn connect(&self) -> Result<Open, Fault> {
@@ -180,7 +223,8 @@ impl MysqlStore {
             )
             .await?;
         let has = |name| known.iter().any(|(known, _)| known == name);
-        if known.iter().any(|(name, value)| name == "innodb_flush_log_at_trx_commit" && value == "0") {
+        let forgets = |(name, value): &(_, _)| name == "innodb_flush_log_at_trx_commit" && value == "0";
+        if !self.is_durability_none && known.iter().any(forgets) {
             let text = "innodb_flush_log_at_trx_commit is 0: what it acknowledges may be lost";
             return Err(StoreError::Refused(text.into()).into());
         }
@@ -193,30 +237,62 @@ impl MysqlStore {
             "CONCAT(@@hostname, ':', @@port, ' since ', UNIX_TIMESTAMP(NOW()) - (SELECT VARIABLE_VALUE \
              FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME'))"
         };
-        Ok(Open { connection, incarnation })
+        Ok(Open { connection, incarnation, used: Instant::now(), is_busy: false, ready: None })
     }
 
-    /// A connection that is dropped in a call, or on which one failed, is not used again.
-    async fn call<T>(
-        &mut self,
-        run: impl AsyncFnOnce(&mut Open) -> Result<T, Fault>,
-    ) -> Result<T, StoreError> {
-        let open = self.open.take();
-        let result = async {
-            let mut open = match open {
-                Some(open) => open,
-                None => self.connect().await?,
+    /// A connection that answers, as far as can be known: after a while without use it is asked.
+    async fn make_ready(&mut self) -> Result<(), StoreError> {
+        if self.open.as_ref().is_some_and(|open| open.is_busy) {
+            self.disconnect();
+        }
+        if self.open.as_ref().is_some_and(|open| open.used.elapsed() > longest_idle(self.attempt)) {
+            if let Some(mut open) = self.open.take() {
+                let answered = timeout(self.attempt / 4, open.connection.ping()).await;
+                self.open = Some(open).filter(|_| matches!(answered, Ok(Ok(()))));
+            }
+        }
+        if self.open.is_none() {
+            self.ended.make_room().await;
+            self.open = Some(self.connect().await.map_err(|fault| fault.explain(&self.at, explain))?);
+        }
+        Ok(())
+    }
+
+    /// One attempt. A connection on which one failed, or was dropped, is not used again. What only met with others' changes is tried
+    /// again at once.
+    async fn call<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.make_ready().await?;
+        let Some(open) = self.open.as_mut() else { return Err(StoreError::Unreachable(self.at.clone())) };
+        open.is_busy = true;
+        let mut result = run(open).await;
+        for _ in 1..MOST_TRIES {
+            if !matches!(&result, Err(Fault::Client(error)) if is_contention(error)) {
+                break;
+            }
+            // Of a deadlock the whole transaction is undone already, of other conflicts the statement.
+            result = match open.connection.query_drop("ROLLBACK").await {
+                Ok(()) => run(open).await,
+                Err(error) => Err(error.into()),
             };
-            Ok((run(&mut open).await?, open))
-        };
-        match result.await {
-            Ok((value, open)) => {
-                self.open = Some(open);
+        }
+        open.is_busy = false;
+        match result {
+            Ok(value) => {
+                open.used = Instant::now();
                 Ok(value)
             }
-            Err(fault) => Err(Fault::explain(fault, &self.at, explain)),
+            Err(fault) => {
+                self.open = None;
+                Err(fault.explain(&self.at, explain))
+            }
         }
     }
+}
+
+/// Others changed the same rows, or wait for each other and this one: nothing is wrong with the server. (1020 is MariaDB's where a
+/// snapshot is older than a row. A lock that took too long, 1205, has been waited for already.)
+fn is_contention(error: &Error) -> bool {
+    matches!(error, Error::Server(ServerError { code, state, .. }) if matches!(code, 1020 | 1213) || state == "40001")
 }
 
 /// What the client takes for a mode and files that are named as MySQL's tools name them.
@@ -497,6 +573,7 @@ fn explain(at: &str, error: &Error) -> StoreError {
     match error {
         Error::Server(ServerError { code, message, state }) => match code {
             1054 => other_format(&format!("other columns ({message})")),
+            1290 if !message.contains("read-only") => refused(message),
             1290 | 1792 | 1836 => refused(&format_args!("a read-only replica: {message}")),
             1021 | 1114 => unreachable(&format_args!("the disk is full: {message}")),
             // Too many connections of this user.
@@ -537,7 +614,6 @@ impl counters::Client for Open {
         from: " FROM DUAL",
         unless_there: "",
         returned: ["LAST_INSERT_ID(", ")"],
-        for_update: " FOR UPDATE",
         seconds: "UNIX_TIMESTAMP()",
     };
 
@@ -562,6 +638,7 @@ impl counters::Client for Open {
     async fn number(
         &mut self,
         statement: &str,
+        _: &str,
         values: &[counters::Value<'_>],
     ) -> Result<Option<i64>, Fault> {
         if !self.change(statement, values).await? {
@@ -570,14 +647,6 @@ impl counters::Client for Open {
         let number = self.connection.last_insert_id();
         let number = number.ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?;
         Ok(Some(bigint(number)?))
-    }
-
-    async fn begin(&mut self) -> Result<(), Fault> {
-        Ok(self.connection.query_drop("START TRANSACTION").await?)
-    }
-
-    async fn commit(&mut self) -> Result<(), Fault> {
-        Ok(self.connection.query_drop("COMMIT").await?)
     }
 
     async fn text(
@@ -715,6 +784,8 @@ impl Store for MysqlStore {
     }
 
     fn disconnect(&mut self) {
-        self.open = None;
+        if self.open.take().is_some_and(|open| open.is_busy) {
+            self.ended.add();
+        }
     }
 }

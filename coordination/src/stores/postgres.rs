@@ -3,14 +3,19 @@
 //! Statements are unnamed and whole in one message, and nothing is set for a session.
 
 mod names;
+pub(super) mod records;
 
 use core::fmt;
+use core::time::Duration;
 use std::error::Error as _;
 use std::pin::{Pin, pin};
 use std::task::Poll;
+use std::time::Instant;
 
 use async_trait::async_trait;
-use tokio_postgres::config::{Host, SslMode};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Row};
@@ -18,14 +23,19 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::sequences;
-use super::sql::{self, bigint, check_format, no_nodes, not_written, other_format, read_only, whole};
+use super::sql::{
+    self, ATTEMPT, Ended, LONGEST_LOCK, MOST_TRIES, bigint, check_format, longest_idle, no_nodes, none_of,
+    not_written, other_format, read_only, whole,
+};
 use super::tls::{self, Check, Files};
+use crate::records::Facts;
 use crate::space::Space;
 use crate::store::{
     Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
     SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
 use crate::stores::lists;
+use crate::url::Address;
 
 /// Which life of which server; NULL on a standby. `pg_control_checkpoint()` would name the old timeline until the first
 /// checkpoint after a promotion.
@@ -37,6 +47,13 @@ const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// What is acknowledged must be on disk. For this transaction only: a pooler's connection is others' afterwards.
 const DURABLE: &str = "CASE WHEN current_setting('synchronous_commit') = 'off' \
     THEN set_config('synchronous_commit', 'on', true) END";
+
+/// A condition that always holds, and bounds how long the statement waits for locks of rows. It has no column in it, so that it is
+/// evaluated before any row is read. For this transaction only, as above. (Locks of tables come before all conditions.)
+const BOUNDED: &str = "(SELECT set_config('lock_timeout', '1s', true)) IS NOT NULL";
+
+/// The same where a transaction begins.
+const BOUND: &str = "SET LOCAL lock_timeout = '1s'";
 
 /// So that only one makes the tables: `polyflak` in ASCII.
 const LOCK: i64 = 0x706F_6C79_666C_616B;
@@ -111,11 +128,19 @@ COMMENT ON COLUMN polyflake_sequences.updated_at IS 'For people';";
 
 /// A database of PostgreSQL.
 pub struct PostgresStore {
-    config: Config,
+    /// One for each host.
+    hosts: Vec<(Config, String)>,
+    /// Which host is tried first.
+    next: usize,
+    attempt: Duration,
     tls: MakeRustlsConnect,
     /// Where, for error texts.
     at: String,
+    schema_name: String,
+    is_durability_none: bool,
+    facts: Facts,
     open: Option<Open>,
+    ended: Ended,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -130,6 +155,25 @@ type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 struct Open {
     client: Client,
     connection: Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>,
+    ready: Option<records::Ready>,
+    /// Of which host.
+    host: usize,
+    used: Instant,
+    /// Whether the server has not answered yet.
+    is_busy: bool,
+    /// To ask it to stop, if it may.
+    cancel: Option<MakeRustlsConnect>,
+}
+
+impl Drop for Open {
+    /// As a courtesy: nothing depends on whether it arrives, nor on when.
+    fn drop(&mut self) {
+        let (Some(tls), true) = (self.cancel.take(), self.is_busy) else { return };
+        let token = self.client.cancel_token();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(timeout(LONGEST_LOCK, async move { token.cancel_query(tls).await }));
+        }
+    }
 }
 
 type Fault = sql::Fault<Failure>;
@@ -141,6 +185,18 @@ impl From<Failure> for Fault {
 }
 
 impl Open {
+    async fn connect(config: &Config, host: usize, tls: &MakeRustlsConnect) -> Result<Self, Failure> {
+        let (client, connection) = config.connect(tls.clone()).await?;
+        let (connection, used) = (Box::pin(connection), Instant::now());
+        let mut open = Self { client, connection, ready: None, host, used, is_busy: false, cancel: None };
+        // A change that waits for standbys is not to be cancelled: it would be there for all, and not on them.
+        let statement = "SELECT current_setting('synchronous_standby_names') = ''";
+        if open.query(statement, &[]).await?.first().is_some_and(|row| row.try_get(0).unwrap_or(false)) {
+            open.cancel = Some(tls.clone());
+        }
+        Ok(open)
+    }
+
     /// Waits for an answer, and drives the connection meanwhile: no task is left when a call is dropped.
     async fn drive<T>(
         connection: &mut Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>,
@@ -214,46 +270,134 @@ impl PostgresStore {
         // It reads %20 and not a plus.
         let rest = rest.finish().replace('+', "%20");
         let url = if rest.is_empty() { address.to_owned() } else { format!("{address}?{rest}") };
-        let mut config: Config = url.parse().map_err(|error: Failure| {
+        let config: Config = url.parse().map_err(|error: Failure| {
             refused(error.source().map_or_else(|| error.to_string(), ToString::to_string))
         })?;
-        config.ssl_mode(mode);
-        if config.get_application_name().is_none() {
-            config.application_name("polyflake");
-        }
-        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(refused("it names no host".into()));
-        }
-        let at = hosts(&config);
-        Ok(Self { config, tls: MakeRustlsConnect::new(tls), at, open: None })
-    }
-
-    async fn connect(&self) -> Result<Open, Fault> {
-        let (client, connection) = self.config.connect(self.tls.clone()).await?;
-        Ok(Open { client, connection: Box::pin(connection) })
-    }
-
-    /// A connection that is dropped in a call, or on which one failed, is not used again.
-    async fn call<T>(
-        &mut self,
-        run: impl AsyncFnOnce(&mut Open) -> Result<T, Fault>,
-    ) -> Result<T, StoreError> {
-        let open = self.open.take().filter(|open| !open.client.is_closed());
-        let result = async {
-            let mut open = match open {
-                Some(open) => open,
-                None => self.connect().await?,
-            };
-            Ok((run(&mut open).await?, open))
+        let hosts = hosts(&config, mode).map_err(|text| refused(text.into()))?;
+        let next = match config.get_load_balance_hosts() {
+            LoadBalanceHosts::Random => random_below(hosts.len()),
+            _ => 0,
         };
-        match result.await {
-            Ok((value, open)) => {
-                self.open = Some(open);
+        let at = hosts.iter().map(|(_, at)| &**at).collect::<Vec<_>>().join(",");
+        let tls = MakeRustlsConnect::new(tls);
+        Ok(Self {
+            hosts,
+            next,
+            attempt: ATTEMPT,
+            tls,
+            at,
+            schema_name: "public".into(),
+            is_durability_none: false,
+            facts: sql::records::WORST,
+            open: None,
+            ended: Ended::default(),
+        })
+    }
+
+    /// The store at an address of Polyflake's.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of(address: &Address) -> Result<Self, StoreError> {
+        let Address { schema_name, is_durability_none, .. } = address;
+        let store = Self::new(&address.driver_url())?.within(address.attempt());
+        Ok(Self { schema_name: schema_name.clone(), is_durability_none: *is_durability_none, ..store })
+    }
+
+    /// How long an attempt takes: after that, whoever calls drops it.
+    #[must_use]
+    pub fn within(mut self, attempt: Duration) -> Self {
+        self.attempt = attempt;
+        self
+    }
+
+    /// To one of the hosts that takes changes: of several, each has a part of the attempt, and each attempt begins with another.
+    async fn connect(&mut self) -> Result<Open, StoreError> {
+        self.ended.make_room().await;
+        let count = self.hosts.len();
+        let share = u32::try_from(count + 1).map_or(self.attempt, |parts| self.attempt / parts);
+        let mut failures = Vec::new();
+        for _ in 0..count {
+            let host = self.next;
+            // Before it is tried: the call may be dropped meanwhile.
+            self.next = (host + 1) % count;
+            let Some((config, at)) = self.hosts.get(host) else { continue };
+            let mut config = config.clone();
+            // Its name may lead to several addresses, one of which is silent.
+            config.connect_timeout(
+                config.get_connect_timeout().map_or(share / 2, |&given| given.min(share / 2)),
+            );
+            let connected = Open::connect(&config, host, &self.tls);
+            let connected = if count == 1 { Ok(connected.await) } else { timeout(share, connected).await };
+            failures.push(match connected {
+                Ok(Ok(open)) => return Ok(open),
+                Ok(Err(error)) => explain(at, &error),
+                Err(_) => StoreError::Unreachable(format!("{at}: no answer within {} ms", share.as_millis())),
+            });
+        }
+        Err(none_of(failures))
+    }
+
+    /// A connection that answers, as far as can be known: after a while without use it is asked.
+    async fn make_ready(&mut self) -> Result<(), StoreError> {
+        if self.open.as_ref().is_some_and(|open| open.is_busy || open.client.is_closed()) {
+            self.disconnect();
+        }
+        if self.open.as_ref().is_some_and(|open| open.used.elapsed() > longest_idle(self.attempt)) {
+            if let Some(mut open) = self.open.take() {
+                let answered = timeout(self.attempt / 4, open.run("")).await;
+                self.open = Some(open).filter(|_| matches!(answered, Ok(Ok(()))));
+            }
+        }
+        if self.open.is_none() {
+            self.open = Some(self.connect().await?);
+        }
+        Ok(())
+    }
+
+    /// One attempt. A connection on which one failed, or was dropped, is not used again. What only met with others' changes is tried
+    /// again at once.
+    async fn call<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.make_ready().await?;
+        let Some(open) = self.open.as_mut() else { return Err(StoreError::Unreachable(self.at.clone())) };
+        open.is_busy = true;
+        let mut result = run(open).await;
+        for _ in 1..MOST_TRIES {
+            if !matches!(&result, Err(Fault::Client(error)) if is_contention(error)) {
+                break;
+            }
+            // A transaction is over only once that is said.
+            result = match open.run("ROLLBACK").await {
+                Ok(()) => run(open).await,
+                Err(error) => Err(error.into()),
+            };
+        }
+        open.is_busy = false;
+        match result {
+            Ok(value) => {
+                (self.next, open.used) = (open.host, Instant::now());
                 Ok(value)
             }
-            Err(fault) => Err(Fault::explain(fault, &self.at, explain)),
+            Err(fault) => {
+                let at = self.hosts.get(open.host).map_or(&*self.at, |(_, at)| at);
+                let error = fault.explain(at, explain);
+                self.open = None;
+                Err(error)
+            }
         }
     }
+}
+
+/// Others changed the same rows, or wait for each other and this one: nothing is wrong with the server.
+fn is_contention(error: &Failure) -> bool {
+    [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED]
+        .iter()
+        .any(|code| error.code() == Some(code))
+}
+
+fn random_below(count: usize) -> usize {
+    let random = getrandom::u32().ok().and_then(|random| usize::try_from(random).ok());
+    random.unwrap_or(0) % count.max(1)
 }
 
 /// Returns the time if it was written.
@@ -273,7 +417,7 @@ async fn change_node(
     let found = expected.map_or(Ok(0), |expected| bigint(expected.reserved_until))?;
     let held = format!(
         "WITH held AS (SELECT FROM polyflake_spaces WHERE namespace = $1 AND space = $2 AND format = $3 \
-         AND incarnation = $4 AND lead_ms = $5 AND fence = $6 AND {INCARNATION} = $4 FOR SHARE) "
+         AND incarnation = $4 AND lead_ms = $5 AND fence = $6 AND {INCARNATION} = $4 AND {BOUNDED} FOR SHARE) "
     );
     let mut parameters: Vec<Parameter<'_>> = vec![
         (&space.namespace, Type::TEXT),
@@ -324,7 +468,7 @@ async fn change_space(
     let statement = format!(
         "UPDATE polyflake_spaces SET incarnation = $4, lead_ms = $5, fence = $6 \
          WHERE namespace = $1 AND space = $2 AND format = $3 AND {INCARNATION} = $4 \
-         AND incarnation = $7 AND lead_ms = $8 AND fence = $9 RETURNING {DURABLE}"
+         AND incarnation = $7 AND lead_ms = $8 AND fence = $9 AND {BOUNDED} RETURNING {DURABLE}"
     );
     let parameters: [Parameter<'_>; 9] = [
         (&space.namespace, Type::TEXT),
@@ -350,7 +494,7 @@ async fn change_space(
 
 /// Tables and first row appear as one.
 async fn make_space(open: &mut Open, space: &Space, new: &SpaceRecord) -> Result<bool, Fault> {
-    open.run("BEGIN").await?;
+    open.run(&format!("BEGIN; {BOUND}")).await?;
     let locked = format!("SELECT pg_advisory_xact_lock($1), {DURABLE}");
     open.query(&locked, &[(&LOCK, Type::INT8)]).await?;
     let listing = read(open, space, Some(0)).await?;
@@ -464,21 +608,80 @@ async fn tables(open: &mut Open) -> Result<Tables, Fault> {
     })
 }
 
-fn hosts(config: &Config) -> String {
-    let names = config.get_hosts().iter().map(|host| match host {
-        Host::Tcp(name) => name.clone(),
-        #[cfg(unix)]
-        Host::Unix(path) => path.display().to_string(),
-    });
-    let names: Vec<_> = if config.get_hosts().is_empty() {
-        config.get_hostaddrs().iter().map(ToString::to_string).collect()
-    } else {
-        names.collect()
+/// What is given for all hosts, for each of them, and its name for error texts.
+fn hosts(all: &Config, mode: SslMode) -> Result<Vec<(Config, String)>, &'static str> {
+    let (names, addresses, ports) = (all.get_hosts(), all.get_hostaddrs(), all.get_ports());
+    let count = names.len().max(addresses.len());
+    if count == 0 {
+        return Err("it names no host");
+    }
+    if [names.len(), addresses.len()].iter().any(|&given| given != 0 && given != count) {
+        return Err("it has another number of hosts than of their addresses");
+    }
+    if ports.len() > 1 && ports.len() != count {
+        return Err("it has another number of ports than of hosts");
+    }
+    let one = |at| {
+        let mut one = Config::new();
+        let port = *ports.get(at).or(ports.first()).unwrap_or(&5432);
+        one.port(port);
+        let name = match names.get(at) {
+            Some(Host::Tcp(name)) => {
+                one.host(name);
+                Some(name.clone())
+            }
+            #[cfg(unix)]
+            Some(Host::Unix(path)) => {
+                one.host_path(path);
+                Some(path.display().to_string())
+            }
+            None => None,
+        };
+        let address = addresses.get(at).map(|&address| {
+            one.hostaddr(address);
+            address.to_string()
+        });
+        given_for_all(all, &mut one);
+        one.ssl_mode(mode);
+        if count > 1 && all.get_target_session_attrs() == TargetSessionAttrs::Any {
+            // A standby is passed over.
+            one.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        (one, format!("{}:{port}", name.or(address).unwrap_or_default()))
     };
-    let ports = config.get_ports();
-    let port = |at| ports.get(at).or(ports.first()).unwrap_or(&5432);
-    let all = names.iter().enumerate().map(|(at, name)| format!("{name}:{}", port(at)));
-    all.collect::<Vec<_>>().join(",")
+    Ok((0..count).map(one).collect())
+}
+
+fn given_for_all(all: &Config, one: &mut Config) {
+    if let Some(user) = all.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = all.get_password() {
+        one.password(password);
+    }
+    if let Some(database) = all.get_dbname() {
+        one.dbname(database);
+    }
+    if let Some(options) = all.get_options() {
+        one.options(options);
+    }
+    one.application_name(all.get_application_name().unwrap_or("polyflake"));
+    if let Some(&longest) = all.get_connect_timeout() {
+        one.connect_timeout(longest);
+    }
+    if let Some(&longest) = all.get_tcp_user_timeout() {
+        one.tcp_user_timeout(longest);
+    }
+    one.keepalives(all.get_keepalives()).keepalives_idle(all.get_keepalives_idle());
+    if let Some(interval) = all.get_keepalives_interval() {
+        one.keepalives_interval(interval);
+    }
+    if let Some(retries) = all.get_keepalives_retries() {
+        one.keepalives_retries(retries);
+    }
+    one.ssl_negotiation(all.get_ssl_negotiation()).channel_binding(all.get_channel_binding());
+    one.target_session_attrs(all.get_target_session_attrs());
+    one.load_balance_hosts(all.get_load_balance_hosts());
 }
 
 fn explain(at: &str, error: &Failure) -> StoreError {
@@ -516,12 +719,14 @@ fn explain(at: &str, error: &Failure) -> StoreError {
 }
 
 impl Open {
-    /// With `?` where values go.
+    /// With `?` where values go, or with `?1` and so on.
     async fn query_with(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         let mut parts = statement.split('?');
         let mut numbered = parts.next().unwrap_or_default().to_owned();
         for (at, part) in (1_usize..).zip(parts) {
-            numbered.extend(["$", &at.to_string(), part]);
+            let at =
+                if part.starts_with(|c: char| c.is_ascii_digit()) { String::new() } else { at.to_string() };
+            numbered.extend(["$", &at, part]);
         }
         let parameters: Vec<Parameter<'_>> = values
             .iter()
@@ -538,11 +743,11 @@ impl counters::Client for Open {
     type Fault = Fault;
 
     const DIALECT: Dialect = Dialect {
-        writable: "current_setting('transaction_read_only') = 'off'",
+        writable: "current_setting('transaction_read_only') = 'off' \
+                   AND (SELECT set_config('lock_timeout', '1s', true)) IS NOT NULL",
         from: "",
         unless_there: " ON CONFLICT DO NOTHING",
         returned: ["", ""],
-        for_update: " FOR UPDATE",
         seconds: "floor(extract(epoch FROM clock_timestamp()))::bigint",
     };
 
@@ -560,17 +765,14 @@ impl counters::Client for Open {
         Ok(!self.rows(&statement, values).await?.is_empty())
     }
 
-    async fn number(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<i64>, Fault> {
-        let statement = format!("{statement} RETURNING last_number, {DURABLE} IS NULL");
+    async fn number(
+        &mut self,
+        statement: &str,
+        column: &str,
+        values: &[Value<'_>],
+    ) -> Result<Option<i64>, Fault> {
+        let statement = format!("{statement} RETURNING {column}, {DURABLE} IS NULL");
         Ok(self.rows(&statement, values).await?.first().and_then(|row| row.first().copied().flatten()))
-    }
-
-    async fn begin(&mut self) -> Result<(), Fault> {
-        Ok(self.run("BEGIN ISOLATION LEVEL READ COMMITTED").await?)
-    }
-
-    async fn commit(&mut self) -> Result<(), Fault> {
-        Ok(self.run("COMMIT").await?)
     }
 
     async fn text(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<String>, Fault> {
@@ -579,11 +781,15 @@ impl counters::Client for Open {
     }
 
     async fn make_counters(&mut self) -> Result<(), Fault> {
-        Ok(self.run(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK}); {COUNTERS} COMMIT")).await?)
+        Ok(self
+            .run(&format!("BEGIN; {BOUND}; SELECT pg_advisory_xact_lock({LOCK}); {COUNTERS} COMMIT"))
+            .await?)
     }
 
     async fn make_sequences(&mut self) -> Result<(), Fault> {
-        Ok(self.run(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK}); {SEQUENCES} COMMIT")).await?)
+        Ok(self
+            .run(&format!("BEGIN; {BOUND}; SELECT pg_advisory_xact_lock({LOCK}); {SEQUENCES} COMMIT"))
+            .await?)
     }
 }
 
@@ -685,6 +891,8 @@ impl Store for PostgresStore {
     }
 
     fn disconnect(&mut self) {
-        self.open = None;
+        if self.open.take().is_some_and(|open| open.is_busy) {
+            self.ended.add();
+        }
     }
 }

@@ -4,26 +4,19 @@
 //! the server's time and its replication ID in the same step: a server that took over, or that started again, has another.
 //! A counter is a hash of its own, and so are sequences.
 
+mod connection;
 mod counters;
 mod names;
+mod records;
 mod sequences;
 
 use core::fmt;
-use core::time::Duration;
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use redis::aio::MultiplexedConnection;
-use redis::cluster::{ClusterClient, ClusterClientBuilder};
-use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
-use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
-use redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
-    FromRedisValue, IntoConnectionInfo as _, Pipeline, RedisConnectionInfo, RedisError, Script,
-    TlsCertificates, TlsMode, Value,
-};
+use redis::{ClientTlsConfig, ErrorKind, FromRedisValue, RedisError, TlsCertificates, Value};
 
+use self::connection::Connection;
 use super::record;
 use crate::space::Space;
 use crate::store::{
@@ -99,11 +92,10 @@ pub struct RedisStore {
     password: Option<String>,
     certificates: Option<TlsCertificates>,
     connection: Option<Connection>,
-}
-
-enum Connection {
-    One(MultiplexedConnection),
-    Cluster(ClusterConnection),
+    /// With which of the hosts the next attempt starts.
+    turn: usize,
+    /// How many replicas the server that answered last has.
+    replicas: u64,
 }
 
 impl fmt::Debug for RedisStore {
@@ -145,119 +137,14 @@ impl RedisStore {
         } else {
             None
         };
-        Ok(Self { address: address.clone(), password: address.password(), certificates, connection: None })
-    }
-
-    /// A database of Redis by itself; in a Cluster and behind Sentinels the path is read otherwise.
-    fn settings(&self, database: i64) -> RedisConnectionInfo {
-        let mut settings = RedisConnectionInfo::default().set_db(database).set_skip_set_lib_name();
-        if let Some(user) = self.address.user() {
-            settings = settings.set_username(user);
-        }
-        if let Some(password) = &self.password {
-            settings = settings.set_password(password);
-        }
-        settings
-    }
-
-    fn places(&self) -> impl Iterator<Item = ConnectionAddr> {
-        let is_tls = self.address.is_tls();
-        self.address.hosts().iter().map(move |(host, port)| {
-            let host = host.trim_matches(['[', ']']).to_owned();
-            if is_tls {
-                ConnectionAddr::TcpTls { host, port: *port, insecure: false, tls_params: None }
-            } else {
-                ConnectionAddr::Tcp(host, *port)
-            }
-        })
-    }
-
-    /// A new connection, to a server that keeps what it acknowledges.
-    async fn connect(&self, key: &str) -> Result<Connection, StoreError> {
-        // The caller ends attempts that take too long.
-        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let told = |e| self.told(&e, true);
-        let mut connection = match self.address.scheme() {
-            Scheme::RedisCluster => {
-                let client = self.cluster().map_err(told)?;
-                Connection::Cluster(client.get_async_connection().await.map_err(told)?)
-            }
-            Scheme::RedisSentinel => {
-                let client = self.sentinel().await.map_err(told)?;
-                let it = client.get_multiplexed_async_connection_with_config(&config).await;
-                Connection::One(it.map_err(told)?)
-            }
-            _ => {
-                let client = self.one().map_err(told)?;
-                let it = client.get_multiplexed_async_connection_with_config(&config).await;
-                Connection::One(it.map_err(told)?)
-            }
-        };
-        if !self.address.is_durability_none {
-            self.check_durability(&mut connection, key).await?;
-        }
-        Ok(connection)
-    }
-
-    fn info(&self, place: ConnectionAddr, database: i64) -> Result<ConnectionInfo, RedisError> {
-        Ok(place.into_connection_info()?.set_redis_settings(self.settings(database)))
-    }
-
-    fn one(&self) -> Result<Client, RedisError> {
-        let none = || RedisError::from((ErrorKind::InvalidClientConfig, "no host"));
-        let place = self.places().next().ok_or_else(none)?;
-        let info = self.info(place, self.address.path().parse().unwrap_or_default())?;
-        match &self.certificates {
-            Some(certificates) => Client::build_with_tls(info, certificates.clone()),
-            None => Client::open(info),
-        }
-    }
-
-    fn cluster(&self) -> Result<ClusterClient, RedisError> {
-        let places: Result<Vec<_>, _> = self.places().map(|it| self.info(it, 0)).collect();
-        // One attempt at a time is the caller's: only redirections are followed.
-        let mut builder = ClusterClientBuilder::new(places?)
-            .retries(3)
-            .connection_timeout(Duration::from_secs(5))
-            .response_timeout(Duration::from_secs(10));
-        if let Some(certificates) = &self.certificates {
-            builder = builder.certs(certificates.clone());
-        }
-        builder.build()
-    }
-
-    /// Asks the Sentinels again, since the master may be another by now.
-    async fn sentinel(&self) -> Result<Client, RedisError> {
-        let path = self.address.path();
-        let (master, database) = path.rsplit_once('/').unwrap_or((&path, "0"));
-        let mut builder = SentinelClientBuilder::new(self.places(), master, SentinelServerType::Master)?
-            .set_client_to_redis_db(database.parse().unwrap_or_default());
-        if let Some(user) = self.address.user() {
-            builder = builder.set_client_to_redis_username(user);
-        }
-        if let Some(password) = &self.password {
-            builder = builder.set_client_to_redis_password(password);
-        }
-        if let Some(user) = self.address.parameter("sentinel_username") {
-            builder = builder.set_client_to_sentinel_username(user);
-        }
-        if let Some(password) = self.address.parameter("sentinel_password") {
-            builder = builder.set_client_to_sentinel_password(password);
-        }
-        if let Some(certificates) = &self.certificates {
-            builder = builder
-                .set_client_to_redis_tls_mode(TlsMode::Secure)
-                .set_client_to_redis_certificates(certificates.clone())
-                .set_client_to_sentinel_certificates(certificates.clone());
-        }
-        builder.build()?.async_get_client().await
+        let (address, password) = (address.clone(), address.password());
+        Ok(Self { address, password, certificates, connection: None, turn: 0, replicas: u64::MAX })
     }
 
     /// Refuses a server that may drop keys, or that has nothing after a restart.
     async fn check_durability(&self, connection: &mut Connection, key: &str) -> Result<(), StoreError> {
         let told = |e| self.told(&e, true);
-        let info = redis::cmd("INFO");
-        let text: String = connection.send(key, info).await.map_err(told)?;
+        let text: String = self.send(connection, key, &redis::cmd("INFO")).await.map_err(told)?;
         let field = |name: &str| {
             text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
         };
@@ -273,7 +160,7 @@ impl RedisStore {
         let mut points = redis::cmd("CONFIG");
         points.arg("GET").arg("save");
         // Managed services refuse CONFIG: there it cannot be known.
-        match connection.send::<HashMap<String, String>>(key, points).await {
+        match self.send::<HashMap<String, String>>(connection, key, &points).await {
             Ok(it) if it.get("save").is_some_and(|it| it.trim().is_empty()) => Err(self.refused(
                 "it keeps nothing on disk: set appendonly yes; durability=none in the address says that it is meant",
             )),
@@ -298,52 +185,72 @@ impl RedisStore {
         arguments: &[String],
         is_change: bool,
     ) -> Result<Reply, StoreError> {
-        let (mut connection, is_new) = match self.connection.take() {
-            Some(it) => (it, false),
-            None => (self.connect(first(keys)).await?, true),
-        };
-        let replicas = if is_change { self.address.replicas } else { 0 };
-        // It ends before the caller gives an attempt up.
-        let wait_ms = (self.address.ttl_ms / 12).min(1_000);
-        let reply = match connection.script(keys, code, arguments, replicas, wait_ms).await {
+        let key = keys.first().map_or("", String::as_str);
+        let (mut connection, is_new) = self.connection(key).await?;
+        if is_new && !self.address.is_durability_none {
+            self.check_durability(&mut connection, key).await?;
+        }
+        let reply = match self.script(&mut connection, keys, code, arguments).await {
             Ok(it) => it,
             Err(e) => return Err(self.told(&e, is_new)),
         };
-        let reply = Reply::read(reply).ok_or_else(|| self.refused("it answered with something else"))?;
+        let reply = self.reply(reply, is_new)?;
         match &*reply.status {
-            // It was a master before: what took over is found by connecting again.
-            "replica" if self.address.scheme() != Scheme::Redis || !is_new => {
-                return Err(self.unreachable("a replica answered: a failover is under way"));
-            }
-            "replica" => {
-                return Err(self.refused("it is a replica: leases and counters are kept in its master"));
-            }
             "version" => {
                 return Err(self.refused(&format!(
                     "its leases have version {} of their form, and this program knows {FORMAT}",
                     reply.texts.first().map_or("?", |it| it.as_str())
                 )));
             }
-            "nameless" => {
-                return Err(
-                    self.refused("its INFO has no replication ID, without which a lost write is not seen")
-                );
-            }
             "broken" => return Err(self.refused("a node's record is not readable")),
             _ => {}
         }
-        let is_to_confirm = !counters::UNCHANGED.contains(&&*reply.status);
-        if is_to_confirm && reply.confirmed < replicas {
-            return Err(self.unreachable(&format!(
-                "{} of {replicas} replicas confirmed a change within {wait_ms} ms",
-                reply.confirmed
-            )));
+        if is_change && !counters::UNCHANGED.contains(&&*reply.status) {
+            self.confirm(&mut connection).await?;
         }
         self.connection = Some(connection);
         Ok(reply)
     }
 
+    /// What a script said, of a master only.
+    fn reply(&self, value: Value, is_new: bool) -> Result<Reply, StoreError> {
+        let reply = Reply::read(value).ok_or_else(|| self.refused("it answered with something else"))?;
+        match &*reply.status {
+            // It was a master before: what took over is found by connecting again.
+            "replica" if self.address.scheme() != Scheme::Redis || !is_new => {
+                Err(self.unreachable("a replica answered: a failover is under way"))
+            }
+            "replica" => Err(self.refused("it is a replica: leases and counters are kept in its master")),
+            "nameless" => {
+                Err(self.refused("its INFO has no replication ID, without which a lost write is not seen"))
+            }
+            _ => Ok(reply),
+        }
+    }
+
+    /// Waits for the replicas that must have what the last call wrote.
+    async fn confirm(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        let replicas = self.address.replicas;
+        if replicas == 0 {
+            return Ok(());
+        }
+        let confirmed = self.confirmed(connection).await.map_err(|e| self.told(&e, false))?;
+        if confirmed < replicas {
+            return Err(self.unreachable(&format!(
+                "{confirmed} of {replicas} replicas confirmed a change within {} ms",
+                self.wait_ms()
+            )));
+        }
+        Ok(())
+    }
+
     fn told(&self, error: &RedisError, is_new: bool) -> StoreError {
+        let (may_mend, text) = self.judge(error, is_new);
+        if may_mend { self.unreachable(&text) } else { self.refused(&text) }
+    }
+
+    /// Whether it may mend without a change here, and what a person can do something with.
+    fn judge(&self, error: &RedisError, is_new: bool) -> (bool, String) {
         // The first of the commands that failed says why; the others follow from it.
         let server = error.clone().into_server_errors().and_then(|it| it.first().map(|it| it.1.clone()));
         let (code, detail) = server.as_ref().map_or((None, None), |it| (Some(it.code()), it.details()));
@@ -361,7 +268,7 @@ impl RedisStore {
         if secrets.iter().flatten().any(|it| text.contains(it.as_str())) {
             text = code.map_or_else(|| error.category().to_owned(), ToOwned::to_owned);
         }
-        let is_later = match (error.kind(), code) {
+        let may_mend = match (error.kind(), code) {
             // A failover or a start; no room, no disk, too few replicas: it mends without a change here.
             (
                 _,
@@ -373,7 +280,7 @@ impl RedisStore {
             (_, Some("READONLY")) => self.address.scheme() != Scheme::Redis || !is_new,
             (_, Some("MOVED" | "ASK")) if self.address.scheme() == Scheme::RedisCluster => true,
             (_, Some("MOVED" | "ASK" | "CROSSSLOT")) => {
-                return self.refused("it is a Redis Cluster: the address starts with redis-cluster://");
+                return (false, "it is a Redis Cluster: the address starts with redis-cluster://".into());
             }
             (_, Some(_)) => text.contains("max number of clients"),
             (ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig, None) => false,
@@ -382,7 +289,7 @@ impl RedisStore {
                 .iter()
                 .any(|it| text.contains(it)),
         };
-        if is_later { self.unreachable(&text) } else { self.refused(&text) }
+        (may_mend, text)
     }
 }
 
@@ -391,11 +298,10 @@ struct Reply {
     status: String,
     texts: Vec<String>,
     rest: Vec<Value>,
-    confirmed: u32,
 }
 
 impl Reply {
-    fn read((value, confirmed): (Value, u32)) -> Option<Self> {
+    fn read(value: Value) -> Option<Self> {
         let Value::Array(values) = value else { return None };
         let mut values = values.into_iter().peekable();
         let status = String::from_redis_value(values.next()?).ok()?;
@@ -403,7 +309,7 @@ impl Reply {
         while let Some(Value::BulkString(_)) = values.peek() {
             texts.push(String::from_redis_value(values.next()?).ok()?);
         }
-        Some(Self { status, texts, rest: values.collect(), confirmed })
+        Some(Self { status, texts, rest: values.collect() })
     }
 
     fn now_ms(&self) -> Option<u64> {
@@ -440,67 +346,6 @@ fn arguments(record: &SpaceRecord) -> [String; 3] {
     [record.incarnation.clone(), record.lead_ms.to_string(), record.fence.to_string()]
 }
 
-impl Connection {
-    /// To the server that has the key's slot.
-    async fn send<T: FromRedisValue>(&mut self, key: &str, command: Cmd) -> Result<T, RedisError> {
-        let value = match self {
-            Self::One(it) => it.send_packed_command(&command).await?,
-            Self::Cluster(it) => it.route_command(command, RoutingInfo::SingleNode(route(key))).await?,
-        };
-        Ok(T::from_redis_value(value.extract_error()?)?)
-    }
-
-    /// The WAIT goes with the script, since it is for what its own connection wrote: on one that was opened in between it would
-    /// be for nothing.
-    async fn script(
-        &mut self,
-        keys: &[String],
-        code: &'static str,
-        arguments: &[String],
-        replicas: u32,
-        wait_ms: u64,
-    ) -> Result<(Value, u32), RedisError> {
-        let hash = Script::new(code).get_hash().to_owned();
-        let mut tries = [("EVALSHA", &*hash), ("EVAL", code)].into_iter();
-        loop {
-            let Some((name, what)) = tries.next() else {
-                return Err(RedisError::from((ErrorKind::Client, "a script was not taken")));
-            };
-            let mut command = redis::cmd(name);
-            command.arg(what).arg(keys.len()).arg(keys).arg(arguments);
-            let result = if replicas == 0 {
-                self.send(first(keys), command).await.map(|it| (it, 0))
-            } else {
-                let mut pipeline = Pipeline::new();
-                pipeline.add_command(command).cmd("WAIT").arg(replicas).arg(wait_ms);
-                self.send_both(first(keys), pipeline).await
-            };
-            match result {
-                Err(e) if is_no_script(&e) && name == "EVALSHA" => {}
-                result => return result,
-            }
-        }
-    }
-
-    async fn send_both(&mut self, key: &str, pipeline: Pipeline) -> Result<(Value, u32), RedisError> {
-        let values = match self {
-            Self::One(it) => it.send_packed_commands(&pipeline, 0, 2).await?,
-            Self::Cluster(it) => it.route_pipeline(pipeline, 0, 2, route(key)).await?,
-        };
-        let mut values = values.into_iter();
-        let mut next = || values.next().unwrap_or(Value::Nil).extract_error();
-        let reply = next()?;
-        match next() {
-            Ok(confirmed) => Ok((reply, u32::from_redis_value(confirmed)?)),
-            // A replica by now: its script says so itself, and what it wrote before that nobody confirmed.
-            Err(e) if e.detail().is_some_and(|it| it.contains("cannot be used with replica")) => {
-                Ok((reply, 0))
-            }
-            Err(e) => Err(e),
-        }
-    }
-}
-
 /// The file that a parameter names. Neither the name nor what is in it is told.
 fn read_file(address: &Address, parameter: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(path) = address.parameter(parameter) else { return Ok(None) };
@@ -508,20 +353,6 @@ fn read_file(address: &Address, parameter: &str) -> Result<Option<Vec<u8>>, Stor
         StoreError::Refused(format!("{address}: the file that {parameter} names: {}", e.kind()))
     };
     std::fs::read(path).map(Some).map_err(told)
-}
-
-/// All keys of a script are in one slot.
-fn first(keys: &[String]) -> &str {
-    keys.first().map_or("", String::as_str)
-}
-
-fn route(key: &str) -> SingleNodeRoutingInfo {
-    SingleNodeRoutingInfo::SpecificNode(Route::with_key(key, SlotAddr::Master))
-}
-
-fn is_no_script(error: &RedisError) -> bool {
-    let errors = error.clone().into_server_errors();
-    errors.is_some_and(|it| it.first().is_some_and(|(_, it)| it.code() == "NOSCRIPT"))
 }
 
 #[async_trait(?Send)]

@@ -1,21 +1,23 @@
 //! SQLite: for processes on one host.
 
 mod names;
+pub(super) mod records;
 
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior};
+use tokio::time::sleep;
 
 use super::forks::NoForks;
 use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::sequences;
-use super::sql::{bigint, check_format, no_nodes, other_format, whole};
+use super::sql::{ATTEMPT, bigint, check_format, no_nodes, other_format, whole};
 use crate::space::Space;
 use crate::store::{
     Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
@@ -23,8 +25,12 @@ use crate::store::{
 };
 use crate::stores::lists;
 
-/// The keeper tries again, and no other call may wait behind this one for long.
-const BUSY: Duration = Duration::from_millis(100);
+/// How long the keeper's thread itself waits for another connection: other stores wait behind it.
+const BUSY: Duration = Duration::from_millis(10);
+
+/// The shortest pause then, and by how much it may be longer.
+const PAUSE: Duration = Duration::from_millis(2);
+const JITTER_US: u32 = 10_000;
 
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS polyflake_spaces (
@@ -75,6 +81,7 @@ CREATE TABLE IF NOT EXISTS polyflake_sequences (
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
+    attempt: Duration,
 }
 
 #[derive(Debug)]
@@ -130,24 +137,44 @@ impl SqliteStore {
     /// The file is made, and opened, by the first call.
     #[must_use]
     pub const fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self { path, attempt: ATTEMPT }
     }
 
-    /// Runs a transaction. It never waits for anything but the file.
+    /// How long an attempt takes: after that, whoever calls drops it.
+    #[must_use]
+    pub const fn within(mut self, attempt: Duration) -> Self {
+        self.attempt = attempt;
+        self
+    }
+
+    /// Runs a transaction. It never waits for anything but the file: where another connection has it, until most of the attempt's
+    /// time has passed.
     async fn transact<T>(
         &mut self,
         behavior: TransactionBehavior,
-        run: impl AsyncFnOnce(&Transaction<'_>, &str) -> Result<T, Fault>,
+        run: impl AsyncFn(&Transaction<'_>, &str) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
-        // A connection of its own for each: it is cheap, and a child that is forked later inherits nothing of it.
-        let _no_forks = NoForks::begin();
-        self.try_transact(behavior, run).await.map_err(|fault| explain(&self.path, fault))
+        let deadline = Instant::now() + self.attempt / 4 * 3;
+        loop {
+            let result = {
+                // A connection of its own for each: it is cheap, and a child that is forked later inherits nothing of it.
+                let _no_forks = NoForks::begin();
+                self.try_transact(behavior, &run).await
+            };
+            match result {
+                Err(fault) if is_busy(&fault) && Instant::now() < deadline => {
+                    let random = getrandom::u32().unwrap_or(0) % JITTER_US;
+                    sleep(PAUSE + Duration::from_micros(random.into())).await;
+                }
+                result => return result.map_err(|fault| explain(&self.path, fault)),
+            }
+        }
     }
 
     async fn try_transact<T>(
-        &mut self,
+        &self,
         behavior: TransactionBehavior,
-        run: impl AsyncFnOnce(&Transaction<'_>, &str) -> Result<T, Fault>,
+        run: &impl AsyncFn(&Transaction<'_>, &str) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let path = &self.path;
         let Open { mut connection, file } = Open::new(path)?;
@@ -242,6 +269,12 @@ fn check_file_system(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Another connection has the file.
+fn is_busy(fault: &Fault) -> bool {
+    matches!(fault, Fault::Sqlite(error)
+        if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)))
+}
+
 fn explain(path: &Path, fault: Fault) -> StoreError {
     let path = path.display();
     match fault {
@@ -322,7 +355,6 @@ impl counters::Client for &Transaction<'_> {
         from: "",
         unless_there: " ON CONFLICT DO NOTHING",
         returned: ["", ""],
-        for_update: "",
         seconds: "CAST(strftime('%s', 'now') AS INTEGER)",
     };
 
@@ -345,18 +377,14 @@ impl counters::Client for &Transaction<'_> {
         Ok(self.execute(statement, parameters(values))? > 0)
     }
 
-    async fn number(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<i64>, Fault> {
-        let rows = self.rows(&format!("{statement} RETURNING last_number"), values).await?;
+    async fn number(
+        &mut self,
+        statement: &str,
+        column: &str,
+        values: &[Value<'_>],
+    ) -> Result<Option<i64>, Fault> {
+        let rows = self.rows(&format!("{statement} RETURNING {column}"), values).await?;
         Ok(rows.first().and_then(|row| row.first().copied().flatten()))
-    }
-
-    /// Each call is one.
-    async fn begin(&mut self) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    async fn commit(&mut self) -> Result<(), Fault> {
-        Ok(())
     }
 
     async fn text(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<String>, Fault> {

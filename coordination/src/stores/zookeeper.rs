@@ -14,6 +14,7 @@ mod client;
 mod counters;
 mod jute;
 mod names;
+mod records;
 mod sequences;
 #[cfg(test)]
 mod tests;

@@ -26,8 +26,6 @@ pub(crate) fn forty_processes_fight_for_32_nodes(store: &impl Backend) {
         }
     }
     assert_eq!(holders.len(), 32, "{outcomes:?}");
-    // It has the bound that comes first, too.
-    let first = holders.values().map(|&(_, bound)| bound).min().unwrap();
     for text in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
         assert!(text.starts_with("lease_unavailable "), "{text}");
         let rest = text.split("all 32 that may be leased from ").nth(1).expect(text);
@@ -35,8 +33,9 @@ pub(crate) fn forty_processes_fight_for_32_nodes(store: &impl Backend) {
         let (node, rest) = rest.split_once(" of `holder-").expect(text);
         let (label, rest) = rest.split_once("` frees first, in ").expect(text);
         assert!(rest.split(' ').next().unwrap().parse::<u64>().is_ok(), "{text}");
-        let (holder, bound) = holders[&node.parse().unwrap()];
-        assert_eq!((label, bound), (&*holder.to_string(), first), "{text}");
+        // Who frees first may have renewed since.
+        let (holder, _) = holders[&node.parse().unwrap()];
+        assert_eq!(label, holder.to_string(), "{text}");
     }
     for (holder, outcome) in all.iter_mut().zip(&outcomes) {
         if outcome.is_ok() {

@@ -33,7 +33,7 @@ pub(crate) trait Backend: Send + Sync + 'static {
 
     /// The address of leases of a test, which vouches that there were none before.
     fn address(&self, parameters: &str) -> String {
-        format!("{}?init=yes&{parameters}", self.url())
+        format!("{}?init=always&{parameters}", self.url())
     }
 }
 

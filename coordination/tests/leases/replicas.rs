@@ -150,7 +150,7 @@ fn two_masters_repeat_and_do_not_with_a_replica_that_confirms() {
     for more in ["&replicas=1", ""] {
         let (pair, journals) = (Pair::new(), Journals::new());
         let start = |redis: &Redis, more: &str| {
-            let terms = "nodes=5-5&ttl=3s&wait=60s&init=yes";
+            let terms = "nodes=5-5&ttl=3s&wait=60s&init=always";
             let mut holder = journals.start(&format!("{}?{terms}{more}", redis.url()));
             assert_eq!(holder.node(), 5);
             holder.tell("stream");

@@ -11,6 +11,10 @@ impl MariaDb {
     /// A server with the database `test`, in which `polyflake` may do anything, and
     /// with the certificates of `certificates`.
     pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    pub(crate) fn with(options: &[&str]) -> Self {
         let folder = folder();
         let (path, port) = (folder.path(), free_port());
         let given = |option: &str, name: &str| format!("--{option}={}", path.join(name).display());
@@ -23,10 +27,11 @@ impl MariaDb {
         let authority = given("ssl-ca", "authority.pem");
         let (certificate, key) = (given("ssl-cert", "server.pem"), given("ssl-key", "server.key"));
         #[rustfmt::skip]
-        let command = [
+        let mut command = vec![
             "mariadbd", "--no-defaults", &data, "--bind-address=127.0.0.1", &number, &socket, &pid,
             "--skip-name-resolve", "--log-bin", "--server-id=1", "--innodb-buffer-pool-size=32M", &authority, &certificate, &key,
         ];
+        command.extend(options);
         let ready = ["mariadb-admin", "--no-defaults", &socket, "--user=root", "status"];
         let server = Server::start(path, port, &command, &ready);
         let maria = Self { server, _folder: folder };

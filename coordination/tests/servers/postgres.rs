@@ -93,11 +93,10 @@ fn serve(path: &Path, port: u16, options: &[&str]) -> Server {
     let sockets = format!("unix_socket_directories={}", path.display());
     let (folder, number) = (path.display().to_string(), port.to_string());
     let (postgres, psql) = (program("postgres"), program("psql"));
-    // The system's cache is as good as the disk where only processes are killed.
     #[rustfmt::skip]
     let mut command = vec![
-        &*postgres, "-D", "data", "-p", &number, "-c", "listen_addresses=127.0.0.1", "-c", &sockets, "-c", "fsync=off",
-        "-c", "max_connections=60",
+        &*postgres, "-D", "data", "-p", &number, "-c", "listen_addresses=127.0.0.1", "-c", &sockets, "-c",
+        "max_connections=60",
     ];
     command.extend(options);
     #[rustfmt::skip]

@@ -1,6 +1,7 @@
 //! etcd.
 
 mod counters;
+mod records;
 
 use polyflake_coordination::{Address, Listing, Outcome, SpaceRecord, Store, StoreError, stores};
 

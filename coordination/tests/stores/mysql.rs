@@ -1,5 +1,7 @@
 //! MariaDB, which Debian has in place of MySQL.
 
+mod records;
+
 use std::slice::from_ref;
 use std::sync::Arc;
 use std::thread;
@@ -8,13 +10,13 @@ use std::time::Duration;
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 use polyflake_coordination::stores::MysqlStore;
-use polyflake_coordination::{Outcome, SpaceRecord, Store, StoreError};
+use polyflake_coordination::{NodeRecord, Outcome, SpaceRecord, Store, StoreError};
 
 use super::counters;
 use super::others::{self, Database, Run, TABLES_OF_MYSQL};
 use super::servers::mariadb::MariaDb;
 use super::servers::{free_port, unprivileged};
-use super::suite::{self, Kind, block, node, prepare, space};
+use super::suite::{self, Kind, block, node, prepare, retry, space};
 
 fn open(url: &str) -> Box<dyn Store> {
     Box::new(MysqlStore::new(url).unwrap())
@@ -243,7 +245,12 @@ fn a_fence_that_is_being_raised_is_waited_for() {
                 server.sql("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'")
             };
             while sleeping() != "1" {}
-            assert_eq!(prepared.put(expected, &new).await, Outcome::OtherSpace);
+            // Its lock is waited for a second at a time.
+            let (space, record, claim) = (&prepared.space, &prepared.record, expected.map(NodeRecord::claim));
+            let put = retry(&mut prepared.store, async |store| {
+                store.put_node(space, record, claim.as_ref(), &new).await
+            });
+            assert_eq!(put.await.outcome, Outcome::OtherSpace);
             raising.join().unwrap();
             let listing = prepared.list().await;
             assert_eq!(listing.nodes, from_ref(&first));

@@ -183,8 +183,14 @@ async fn leaf(open: Open<'_>, run: &mut Run) {
     assert_eq!(store.put_counter(&orders, Some(&at(35)), &at(20)).await, Ok(false));
     let row = "SELECT max_id, step FROM leaf_alloc WHERE biz_tag = 'orders'";
     assert_eq!(run(row).0, [[21, 10]]);
-    // What Leaf hands out of such a row begins with 0.
-    assert_eq!(listed(&take(&mut store, &counter(Schema::Leaf, "zero"), &only(1)).await), [0, 1]);
+    // What Leaf hands out of such a row begins with 0, and numbers start at 1.
+    let zero = counter(Schema::Leaf, "zero");
+    assert_eq!(store.counter(&zero).await, Ok(Some(at(0))));
+    assert_eq!(listed(&take(&mut store, &zero, &only(1)).await), [1, 2]);
+    assert_eq!(store.put_counter(&zero, Some(&at(2)), &at(0)).await, Ok(true));
+    run("UPDATE leaf_alloc SET max_id = 0 WHERE biz_tag = 'zero'");
+    assert_eq!(store.put_counter(&zero, Some(&at(0)), &at(7)).await, Ok(true));
+    assert_eq!(listed(&take(&mut store, &zero, &only(3)).await), [8, 9, 10]);
     // The end: its segments do not have their upper end.
     run(&format!("UPDATE leaf_alloc SET max_id = {} WHERE biz_tag = 'orders'", LAST_NUMBER - 5));
     let left = Ok(Reserved::Found(Some(at(LAST_NUMBER - 6))));

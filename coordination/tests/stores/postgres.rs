@@ -1,5 +1,7 @@
 //! PostgreSQL, alone, behind PgBouncer, and as primary and standby.
 
+mod records;
+
 use std::slice::from_ref;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -8,7 +10,8 @@ use std::time::Duration;
 use polyflake::Snowflake;
 use polyflake_coordination::stores::PostgresStore;
 use polyflake_coordination::{
-    Counter, CounterName, Kind as EventKind, Outcome, Schema, Sequences, Store, StoreError, set_listener,
+    Counter, CounterName, Kind as EventKind, NodeRecord, Outcome, Schema, Sequences, Store, StoreError,
+    set_listener,
 };
 use tokio_postgres::SimpleQueryMessage;
 
@@ -185,7 +188,7 @@ fn whoever_opens_it_is_told_of_replicas(url: &str) {
         );
         assert!(!text.contains("secret"), "{text}");
     };
-    let store = format!("{url}?namespace=replicas&init=yes");
+    let store = format!("{url}?namespace=replicas&init=always");
     let ids = polyflake_coordination::open(&Snowflake::builder().lease(store.as_str())).unwrap();
     is_told("leases");
     let counter = Counter::open("orders", &store).unwrap();
@@ -211,7 +214,9 @@ fn a_promoted_standby_is_another_incarnation() {
         while store.asynchronous_replicas().await != Ok(1) {
             thread::sleep(Duration::from_millis(20));
         }
-        whoever_opens_it_is_told_of_replicas(&primary.url());
+        // Not beside tables of the former edition.
+        primary.sql("postgres", "CREATE DATABASE leases OWNER polyflake");
+        whoever_opens_it_is_told_of_replicas(&primary.url().replace("/test", "/leases"));
         let mut store = open(&standby.url());
         let (space, record) = (&prepared.space, &prepared.record);
         for refused in [
@@ -358,7 +363,12 @@ fn a_fence_that_is_being_raised_is_waited_for() {
             let sleeping =
                 || server.sql("test", "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
             while sleeping() != "1" {}
-            assert_eq!(prepared.put(expected, &new).await, Outcome::OtherSpace);
+            // Its lock is waited for a second at a time.
+            let (space, record, claim) = (&prepared.space, &prepared.record, expected.map(NodeRecord::claim));
+            let put = retry(&mut prepared.store, async |store| {
+                store.put_node(space, record, claim.as_ref(), &new).await
+            });
+            assert_eq!(put.await.outcome, Outcome::OtherSpace);
             raising.join().unwrap();
             let listing = prepared.list().await;
             assert_eq!(listing.nodes, from_ref(&first));

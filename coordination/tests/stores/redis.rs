@@ -1,6 +1,7 @@
 //! Redis.
 
 mod counters;
+mod records;
 
 use std::process::Command;
 use std::thread;

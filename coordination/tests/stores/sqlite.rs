@@ -1,5 +1,7 @@
 //! SQLite.
 
+mod records;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{fs, thread};

@@ -1,6 +1,7 @@
 //! ZooKeeper.
 
 mod counters;
+mod records;
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};

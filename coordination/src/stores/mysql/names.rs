@@ -13,7 +13,7 @@ impl MysqlStore {
         let values =
             if query.has_namespace { Params::Positional(vec![namespace.into()]) } else { Params::Empty };
         self.call(async |open| {
-            let rows: Result<Vec<Row>, _> = open.connection.exec(query.statement, values).await;
+            let rows: Result<Vec<Row>, _> = open.connection.exec(query.statement, values.clone()).await;
             match rows {
                 Ok(rows) => rows.iter().map(|row| column(row, 0)).collect(),
                 Err(Error::Server(ServerError { code: ABSENT, .. })) => Ok(Vec::new()),

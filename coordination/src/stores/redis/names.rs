@@ -3,17 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::{FromRedisValue as _, RedisError, Value};
 
-use super::{Connection, RedisStore};
+use super::RedisStore;
+use super::connection::{Connection, Place, read_place};
 use crate::store::StoreError;
+use crate::url::Scheme;
 
 /// How many keys a piece has, more or less.
 const PIECE: u32 = 1000;
 
 impl RedisStore {
-    /// What is between `polyflake:{NAMESPACE/` and `}` in the keys that end in `end`.
+    /// What is between `polyflake:{NAMESPACE/START` and `end` in the keys that have both.
     pub(super) async fn names(
         &mut self,
         namespace: &str,
@@ -21,36 +22,24 @@ impl RedisStore {
         end: &str,
     ) -> Result<BTreeSet<String>, StoreError> {
         let start = format!("polyflake:{{{namespace}/{start}");
-        let (mut connection, is_new) = match self.connection.take() {
-            Some(it) => (it, false),
-            None => (self.connect(&start).await?, true),
-        };
-        let keys = connection.keys(&format!("{start}*{end}")).await.map_err(|e| self.told(&e, is_new))?;
+        let (mut connection, is_new) = self.connection(&start).await?;
+        let pattern = format!("{start}*{end}");
+        let keys = self.keys(&mut connection, &pattern).await.map_err(|e| self.told(&e, is_new))?;
         self.connection = Some(connection);
         let name = |key: String| Some(key.strip_prefix(&start)?.strip_suffix(end)?.to_owned());
         Ok(keys.into_iter().filter_map(name).collect())
     }
-}
 
-impl Connection {
     /// The keys like a pattern, on all masters. A key may come twice.
-    async fn keys(&mut self, pattern: &str) -> Result<Vec<String>, RedisError> {
+    async fn keys(&self, connection: &mut Connection, pattern: &str) -> Result<Vec<String>, RedisError> {
         let mut keys = Vec::new();
-        for place in self.masters().await? {
+        for place in self.masters(connection).await? {
             let mut cursor: u64 = 0;
             loop {
                 let mut scan = redis::cmd("SCAN");
                 scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(PIECE);
-                let value = match (&mut *self, &place) {
-                    (Self::Cluster(it), Some(place)) => {
-                        it.route_command(scan, RoutingInfo::SingleNode(place.clone())).await?
-                    }
-                    (Self::Cluster(it), None) => {
-                        it.route_command(scan, RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random)).await?
-                    }
-                    (Self::One(it), _) => it.send_packed_command(&scan).await?,
-                };
-                let (next, piece): (u64, Vec<Value>) = redis::from_redis_value(value.extract_error()?)?;
+                let value = self.send_to(connection, &place, &scan).await?;
+                let (next, piece): (u64, Vec<Value>) = redis::from_redis_value(value)?;
                 // Keys of others may be no texts.
                 keys.extend(piece.into_iter().filter_map(|key| String::from_redis_value(key).ok()));
                 cursor = next;
@@ -62,29 +51,28 @@ impl Connection {
         Ok(keys)
     }
 
-    /// Where the keys of a Cluster are.
-    async fn masters(&mut self) -> Result<Vec<Option<SingleNodeRoutingInfo>>, RedisError> {
-        let Self::Cluster(it) = self else { return Ok(vec![None]) };
-        let nodes = it.route_command(
-            redis::cmd("CLUSTER").arg("NODES").clone(),
-            RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random),
-        );
-        let nodes: String = redis::from_redis_value(nodes.await?.extract_error()?)?;
-        Ok(nodes.lines().filter_map(master).map(Some).collect())
+    /// Where keys are: in a Cluster on all masters.
+    async fn masters(&self, connection: &mut Connection) -> Result<Vec<Place>, RedisError> {
+        let entrance = connection.entrance.clone();
+        if self.address.scheme() != Scheme::RedisCluster {
+            return Ok(vec![entrance]);
+        }
+        let mut list = redis::cmd("CLUSTER");
+        list.arg("NODES");
+        let nodes = String::from_redis_value(self.send_to(connection, &entrance, &list).await?)?;
+        Ok(nodes.lines().filter_map(|line| master(line, &entrance)).collect())
     }
 }
 
-/// A line of CLUSTER NODES: `ID HOST:PORT@BUS,NAME FLAGS ... SLOTS`.
-fn master(line: &str) -> Option<SingleNodeRoutingInfo> {
-    let mut words = line.split(' ');
-    let (_, place, flags) = (words.next()?, words.next()?, words.next()?);
-    let has = |flag| flags.split(',').any(|it| it == flag);
-    if !has("master") || has("fail") || has("noaddr") {
+/// A line of CLUSTER NODES: `ID HOST:PORT@BUS,NAME FLAGS MASTER PING PONG EPOCH LINK SLOTS`. A master without slots has no keys. One
+/// that failed and has some is asked too: a list without its keys would be wrong.
+fn master(line: &str, answering: &Place) -> Option<Place> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let &[_, place, flags, _, _, _, _, _, _, ..] = &*words else { return None };
+    if !flags.split(',').any(|it| it == "master") {
         return None;
     }
-    let place = place.split(['@', ',']).next()?;
-    let (host, port) = place.rsplit_once(':')?;
-    Some(SingleNodeRoutingInfo::ByAddress { host: host.into(), port: port.parse().ok()? })
+    read_place(place.split(['@', ',']).next()?, answering)
 }
 
 #[cfg(test)]
@@ -93,9 +81,15 @@ mod tests {
 
     #[test]
     fn masters_are_read_from_their_list() {
-        let of = |line| master(line).map(|it| format!("{it:?}"));
-        let master = of("07c3 127.0.0.1:30004@31004,name myself,master - 0 0 1 connected 0-5460").unwrap();
-        assert!(master.contains("127.0.0.1") && master.contains("30004"), "{master}");
+        let of = |line| master(line, &("h".into(), 1));
+        let at = |host: &str, port| Some((host.to_owned(), port));
+        assert_eq!(
+            of("07c3 127.0.0.1:30004@31004,name myself,master - 0 0 1 connected 0-5460"),
+            at("127.0.0.1", 30004)
+        );
+        assert_eq!(of("07c3 ::1:30004@31004 master,fail - 0 0 1 disconnected 0 7"), at("::1", 30004));
+        assert_eq!(of("07c3 :30004@31004 myself,master - 0 0 1 connected 7"), at("h", 30004));
+        assert_eq!(of("07c3 127.0.0.1:30004@31004 master - 0 0 1 connected"), None);
         assert_eq!(of("07c3 127.0.0.1:30004@31004 slave 67ed 0 1 4 connected"), None);
         assert_eq!(of("07c3 :0@0 master,noaddr - 0 0 1 disconnected"), None);
         assert_eq!(of("07c3"), None);

@@ -2,7 +2,7 @@
 //!
 //! Statements have `?` where values go, one after the other. All that they read are whole numbers.
 
-use super::{bigint, check_format, whole};
+use super::{MOST_TRIES, bigint, check_format, whole};
 use crate::store::{
     CounterName, CounterRecord, FORMAT, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema, StoreError,
 };
@@ -30,8 +30,6 @@ pub(in crate::stores) struct Dialect {
     pub(in crate::stores) unless_there: &'static str,
     /// Around a number that [`Client::number`] returns.
     pub(in crate::stores) returned: [&'static str; 2],
-    /// After a statement that reads a row which its transaction changes.
-    pub(in crate::stores) for_update: &'static str,
     /// Unix time in whole seconds.
     pub(in crate::stores) seconds: &'static str,
 }
@@ -51,13 +49,14 @@ pub(in crate::stores) trait Client {
     /// Changes at most one row, and returns whether there was one.
     async fn change(&mut self, statement: &str, values: &[Value<'_>]) -> Result<bool, Self::Fault>;
 
-    /// Changes at most one row, and returns what its `last_number` is then.
-    async fn number(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<i64>, Self::Fault>;
-
-    /// Begins a transaction whose reads see what others committed.
-    async fn begin(&mut self) -> Result<(), Self::Fault>;
-
-    async fn commit(&mut self) -> Result<(), Self::Fault>;
+    /// Changes at most one row, and returns what the column is then to which the statement gives a
+    /// [`returned`](Dialect::returned) number.
+    async fn number(
+        &mut self,
+        statement: &str,
+        column: &str,
+        values: &[Value<'_>],
+    ) -> Result<Option<i64>, Self::Fault>;
 
     /// The text in the only column of the first row, if it is not null.
     async fn text(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<String>, Self::Fault>;
@@ -105,7 +104,7 @@ pub(in crate::stores) async fn reserve<C: Client>(
         Value::Number(bigint(reserve.seen.min(LAST_NUMBER))?),
         Value::Number(more),
     ];
-    match client.number(&statement, &values).await {
+    match client.number(&statement, "last_number", &values).await {
         Ok(Some(last)) => {
             let last = whole(last)?;
             let first = (reserve.count - 1).checked_mul(stride).and_then(|rest| last.checked_sub(rest));
@@ -134,7 +133,7 @@ pub(in crate::stores) async fn counter<C: Client>(
     counter: &CounterName,
 ) -> Result<Option<CounterRecord>, C::Fault> {
     match Others::of(counter, C::DIALECT.seconds) {
-        Some(table) => Ok(table.row(client, "").await?.map(|row| row.record())),
+        Some(table) => Ok(table.row(client).await?.map(|row| row.record())),
         None => read(client, counter).await,
     }
 }
@@ -298,12 +297,32 @@ struct Others {
 
 /// A row of [`Others`].
 struct Row {
+    bound: u64,
     /// No number from it was handed out.
     next: u64,
     /// The least that is taken.
     step: u64,
     place: Place,
     version: Option<u64>,
+}
+
+/// How the bound of a row is moved.
+struct Ahead {
+    by: u64,
+    /// The lowest and the highest bound that this may be done to.
+    from: [u64; 2],
+    place: Place,
+    version: Option<u64>,
+}
+
+impl Ahead {
+    /// The numbers below the next one then.
+    fn numbers(&self, after: u64) -> Numbers {
+        let Self { by, place, version, .. } = *self;
+        let first = first(after.saturating_sub(by), place);
+        let count = after.saturating_sub(1).checked_sub(first).map_or(0, |rest| rest / place.count + 1);
+        Numbers { first, stride: place.count, count, version }
+    }
 }
 
 impl Row {
@@ -360,10 +379,10 @@ impl Others {
     }
 
     /// The row, if there is one.
-    async fn row<C: Client>(&self, client: &mut C, lock: &str) -> Result<Option<Row>, C::Fault> {
+    async fn row<C: Client>(&self, client: &mut C) -> Result<Option<Row>, C::Fault> {
         let Self { table, key, bound, columns, .. } = self;
         let writable = C::DIALECT.writable;
-        let statement = format!("SELECT {writable}, {bound}, {columns} FROM {table} WHERE {key} = ?{lock}");
+        let statement = format!("SELECT {writable}, {bound}, {columns} FROM {table} WHERE {key} = ?");
         let rows = client.rows(&statement, &[Value::Text(&self.name)]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         check_writable(row)?;
@@ -376,11 +395,13 @@ impl Others {
             );
             return Err(StoreError::Refused(text).into());
         }
-        let next = number(1)? + self.below_next;
+        let bound = number(1)?;
+        // A row of Leaf may say 0, and numbers start at 1.
+        let next = (bound + self.below_next).max(1);
         // Some have none, and it is only a wish.
         let step = column(row, 2)?.and_then(|step| u64::try_from(step).ok()).unwrap_or(0);
         let version = if self.versioned { Some(number(5)?) } else { None };
-        Ok(Some(Row { next, step, place, version }))
+        Ok(Some(Row { bound, next, step, place, version }))
     }
 
     /// Takes all up to a number, where the row is as expected.
@@ -399,56 +420,88 @@ impl Others {
         let (mut set, mut compared) = ("", bound);
         let mut values = vec![Value::Number(column(next)?)];
         let mut old = column(expected_next)?;
+        // Before the first number, a row of Leaf has 0 or 1.
+        let mut lowest = if expected_next == 1 { 0 } else { old };
         if let (Some(expected), Some(version)) = (expected_version, version) {
             (set, compared) = (", version = ?", &"version");
             values.push(Value::Number(bigint(version)?));
             old = bigint(expected)?;
+            lowest = old;
         }
-        values.extend([Value::Text(&self.name), Value::Number(old)]);
+        values.extend([Value::Text(&self.name), Value::Number(lowest), Value::Number(old)]);
         let statement = format!(
-            "UPDATE {table} SET {bound} = ?{set}{also} WHERE {key} = ? AND {compared} = ? AND {writable}"
+            "UPDATE {table} SET {bound} = ?{set}{also} WHERE {key} = ? AND {compared} BETWEEN ? AND ? AND {writable}"
         );
         client.change(&statement, &values).await
     }
 
-    /// In one transaction, in which the row is locked.
+    /// By one statement that moves the bound ahead from wherever it is: no lock is held between two of them, and others' haste does
+    /// not matter. Only where there is a version must it be the one that was read, for no answer could name it.
     async fn reserve<C: Client>(&self, client: &mut C, reserve: &Reserve) -> Result<Reserved, C::Fault> {
-        client.begin().await?;
-        let row = self.row(client, C::DIALECT.for_update).await?;
-        let reserved = match row {
-            None => Reserved::Found(None),
-            Some(row) => match self.plan(&row, reserve) {
-                None => Reserved::Found(Some(row.record())),
-                Some((numbers, next)) => {
-                    let written = self.set(client, [row.next, next], [row.version, numbers.version]).await?;
-                    if !written {
-                        return Err(StoreError::Unreachable("the row changed meanwhile".into()).into());
-                    }
-                    Reserved::Numbers(numbers)
-                }
-            },
-        };
-        client.commit().await?;
-        Ok(reserved)
+        for _ in 0..MOST_TRIES {
+            let Some(row) = self.row(client).await? else { return Ok(Reserved::Found(None)) };
+            let Some(ahead) = self.plan(&row, reserve) else {
+                return Ok(Reserved::Found(Some(row.record())));
+            };
+            if let Some(bound) = self.move_ahead(client, &row, &ahead).await? {
+                return Ok(Reserved::Numbers(ahead.numbers(whole(bound)?.saturating_add(self.below_next))));
+            }
+        }
+        Err(StoreError::Unreachable("others changed the row each time".into()).into())
     }
 
-    /// The numbers, and the next one then.
-    fn plan(&self, row: &Row, reserve: &Reserve) -> Option<(Numbers, u64)> {
-        let Row { next, step, place, version } = *row;
+    /// How far the bound is to be moved from what the row says, and from which others as well.
+    fn plan(&self, row: &Row, reserve: &Reserve) -> Option<Ahead> {
+        let Row { bound, next, step, place, version } = *row;
         if row.record().last < reserve.seen {
             return None;
         }
-        let first = first(next, place);
-        let least = (reserve.count - 1).checked_mul(place.count)?.checked_add(first)?.checked_add(1)?;
-        // One more than a column holds where that is the last number.
-        let most = LAST_NUMBER + self.below_next;
-        if least > most {
-            return None;
-        }
-        let after = next.saturating_add(step).clamp(least, most);
-        let count = (after - 1 - first) / place.count + 1;
         let version = version.map(|version| version + 1);
-        Some((Numbers { first, stride: place.count, count, version }, after))
+        let lowest = if reserve.seen == 0 { 0 } else { (reserve.seen + 1).saturating_sub(self.below_next) };
+        // So many have all the numbers that are asked for among them, wherever they begin.
+        if let Some(by) = reserve.count.checked_mul(place.count).map(|least| least.max(step)) {
+            if next.checked_add(by).is_some_and(|after| after <= LAST_NUMBER) {
+                return Some(Ahead { by, from: [lowest, LAST_NUMBER - by], place, version });
+            }
+        }
+        // At the end: one more than a column holds where that is the last number.
+        let least =
+            (reserve.count - 1).checked_mul(place.count)?.checked_add(first(next, place))?.checked_add(1)?;
+        let most = LAST_NUMBER + self.below_next;
+        (least <= most).then(|| Ahead { by: most - next, from: [bound, bound], place, version })
+    }
+
+    /// Returns what the bound is then.
+    async fn move_ahead<C: Client>(
+        &self,
+        client: &mut C,
+        row: &Row,
+        ahead: &Ahead,
+    ) -> Result<Option<i64>, C::Fault> {
+        let Self { table, key, bound, also, .. } = self;
+        let Dialect { writable, returned: [before, after], .. } = C::DIALECT;
+        // Numbers start at 1.
+        let lowest = 1 - self.below_next;
+        let mut values = vec![Value::Number(bigint(ahead.by)?)];
+        let (mut set, mut compared) = ("", "");
+        if let (Some(expected), Some(version)) = (row.version, ahead.version) {
+            (set, compared) = (", version = ?", " AND version = ? AND delta = ? AND remainder = ?");
+            values.push(Value::Number(bigint(version)?));
+            values.push(Value::Text(&self.name));
+            for expected in [expected, row.place.count, row.place.index] {
+                values.push(Value::Number(bigint(expected)?));
+            }
+        } else {
+            values.push(Value::Text(&self.name));
+        }
+        for from in ahead.from {
+            values.push(Value::Number(bigint(from)?));
+        }
+        let statement = format!(
+            "UPDATE {table} SET {bound} = {before}CASE WHEN {bound} < {lowest} THEN {lowest} ELSE {bound} END + ?{after}{set}{also} \
+             WHERE {key} = ?{compared} AND {bound} BETWEEN ? AND ? AND {writable}"
+        );
+        client.number(&statement, bound, &values).await
     }
 
     /// Only the bound, and the version where there is one, are compared and written.
@@ -466,7 +519,7 @@ impl Others {
             self.set(client, [expected.last, new.last].map(|last| last.saturating_add(1)), versions).await?;
         if !written {
             // For a server that takes no changes.
-            self.row(client, "").await?;
+            self.row(client).await?;
         }
         Ok(written)
     }
@@ -478,7 +531,14 @@ mod tests {
 
     fn tinyid(next: u64, step: u64, place: Place) -> (Others, Row) {
         let name = CounterName { namespace: "n".into(), name: "c".into(), schema: Schema::Tinyid };
-        (Others::of(&name, "").unwrap(), Row { next, step, place, version: Some(7) })
+        (Others::of(&name, "").unwrap(), Row { bound: next - 1, next, step, place, version: Some(7) })
+    }
+
+    /// The numbers, and the next one then.
+    fn planned(table: &Others, row: &Row, reserve: &Reserve) -> Option<(Numbers, u64)> {
+        let ahead = table.plan(row, reserve)?;
+        let after = row.next + ahead.by;
+        Some((ahead.numbers(after), after))
     }
 
     /// `SegmentId` of tinyid: what it hands out of (before, after].
@@ -513,7 +573,7 @@ mod tests {
                     for count in 1..5 {
                         let (table, row) = tinyid(before + 1, step, place);
                         let reserve = Reserve { count, place: Place::ONLY, seen: 0 };
-                        let (numbers, next) = table.plan(&row, &reserve).unwrap();
+                        let (numbers, next) = planned(&table, &row, &reserve).unwrap();
                         let after = next - 1;
                         let all = segment_id(before, after, place);
                         let ours: Vec<_> =
@@ -522,6 +582,7 @@ mod tests {
                         assert!(numbers.count >= count && after >= before + step);
                         // No more than one or the other needs.
                         assert!(after == before + step || numbers.count == count);
+                        assert!(after <= before + step.max(count * delta));
                         assert_eq!(numbers.version, Some(8));
                     }
                 }
@@ -535,9 +596,9 @@ mod tests {
         for step in [0, 1, 5, 1 << 31, u64::MAX] {
             let (table, row) = tinyid(LAST_NUMBER - 4, step, Place::ONLY);
             assert!(table.plan(&row, &reserve(6)).is_none());
-            let (numbers, next) = table.plan(&row, &reserve(5)).unwrap();
+            let (numbers, next) = planned(&table, &row, &reserve(5)).unwrap();
             assert_eq!((numbers.first, numbers.count, next), (LAST_NUMBER - 4, 5, LAST_NUMBER + 1));
-            let (numbers, next) = table.plan(&row, &reserve(1)).unwrap();
+            let (numbers, next) = planned(&table, &row, &reserve(1)).unwrap();
             assert_eq!((numbers.count, next), (step.clamp(1, 5), LAST_NUMBER - 4 + numbers.count));
             let (table, row) = tinyid(LAST_NUMBER + 1, step, Place::ONLY);
             assert!(table.plan(&row, &reserve(1)).is_none());
@@ -545,7 +606,7 @@ mod tests {
             let wide = Place { index: LAST_NUMBER - 1, count: LAST_NUMBER };
             let (table, row) = tinyid(1, step, wide);
             assert!(table.plan(&row, &reserve(2)).is_none());
-            assert_eq!(table.plan(&row, &reserve(1)).unwrap().0.first, LAST_NUMBER - 1);
+            assert_eq!(planned(&table, &row, &reserve(1)).unwrap().0.first, LAST_NUMBER - 1);
         }
     }
 }

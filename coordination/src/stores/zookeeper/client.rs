@@ -7,13 +7,13 @@
 use core::fmt;
 use core::time::Duration;
 use std::io;
-use std::time::Instant;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::jute::{AUTH, Access, Answer, MULTI, Op, Reader, Writer, read_multi, write_multi};
 use crate::store::StoreError;
+use crate::stores::hosts::{Hosts, Used};
 use crate::url::Address;
 
 /// What is asked for, which is the most that servers give by default.
@@ -39,8 +39,9 @@ pub(super) enum Conflict {
 pub(super) struct Client {
     address: Address,
     connection: Option<Connection>,
-    /// The host to try first.
-    first: usize,
+    hosts: Hosts,
+    /// Of the last transaction of which this client saw anything, over all its sessions: a server that is behind it refuses.
+    zxid: i64,
 }
 
 impl fmt::Debug for Client {
@@ -54,12 +55,12 @@ struct Connection {
     /// Of the last request.
     id: i32,
     session: Duration,
-    used: Instant,
+    used: Used,
 }
 
 impl Connection {
     fn is_fresh(&self) -> bool {
-        self.used.elapsed() < self.session * 3 / 4
+        u128::from(self.used.ago_ms()) < self.session.as_millis() * 3 / 4
     }
 
     async fn read(&mut self) -> io::Result<Vec<u8>> {
@@ -78,7 +79,7 @@ fn unlike() -> io::Error {
 
 impl Client {
     pub(super) fn new(address: &Address) -> Self {
-        Self { address: address.clone(), connection: None, first: 0 }
+        Self { address: address.clone(), connection: None, hosts: Hosts::new(address), zxid: 0 }
     }
 
     pub(super) fn refused(&self, why: &str) -> StoreError {
@@ -102,35 +103,7 @@ impl Client {
 
     pub(super) fn disconnect(&mut self) {
         self.connection = None;
-        // The next host may be with a majority where this one is not.
-        self.first = (self.first + 1) % self.address.hosts().len().max(1);
-    }
-
-    /// The hosts in turn, until one answers.
-    async fn connect(&mut self) -> Result<Connection, StoreError> {
-        let hosts = self.address.hosts();
-        // So that a host that says nothing leaves time for the others in the caller's attempt.
-        let attempt_ms = (self.address.ttl_ms / 6).min(5_000);
-        let share = attempt_ms / u64::try_from(hosts.len()).unwrap_or(1).max(1);
-        let share = Duration::from_millis(share.max(100));
-        let mut last = None;
-        for at in 0..hosts.len() {
-            let at = (self.first + at) % hosts.len();
-            let (host, port) = &hosts[at];
-            let error = match tokio::time::timeout(share, self.connect_to(host, *port)).await {
-                Ok(Ok(connection)) => {
-                    self.first = at;
-                    return Ok(connection);
-                }
-                Ok(Err(error)) => error,
-                Err(_) => self.unreachable("no answer in time"),
-            };
-            // A host that refuses says more than one that is down.
-            if !matches!(last, Some(StoreError::Refused(_))) {
-                last = Some(error);
-            }
-        }
-        Err(last.unwrap_or_else(|| self.refused("no host")))
+        self.hosts.turn();
     }
 
     async fn connect_to(&self, host: &str, port: u16) -> Result<Connection, StoreError> {
@@ -138,12 +111,9 @@ impl Client {
         let told = |e| self.told(&e);
         let stream = TcpStream::connect((name, port)).await.map_err(told)?;
         stream.set_nodelay(true).map_err(told)?;
-        let mut connection = Connection { stream, id: 0, session: Duration::ZERO, used: Instant::now() };
+        let mut connection = Connection { stream, id: 0, session: Duration::ZERO, used: Used::now() };
         let auth = self.auth();
-        let mut hello = Writer::default();
-        // Version 0, nothing seen yet, a new session, and no server that only reads.
-        hello.int(0).long(0).int(SESSION_MS).long(0).bytes(&[0; 16]).bool(false);
-        let mut frames = hello.frame(&[]);
+        let mut frames = hello(self.zxid).frame(&[]);
         if let Some(auth) = &auth {
             let mut request = Writer::default();
             request.int(0).bytes(b"digest").bytes(auth.as_bytes());
@@ -159,7 +129,7 @@ impl Client {
         };
         if auth.is_some() {
             let answer = connection.read().await.map_err(told)?;
-            let (_, code) = head(&mut Reader(&answer)).ok_or_else(|| told(unlike()))?;
+            let (_, _, code) = head(&mut Reader(&answer)).ok_or_else(|| told(unlike()))?;
             if code != 0 {
                 return Err(self.failure(code, "the user"));
             }
@@ -170,13 +140,14 @@ impl Client {
     /// Sends requests, each a code and what follows it, and returns the code of each answer and what follows its head.
     /// The connection is kept only where all were answered.
     async fn exchange(&mut self, requests: &[(i32, Writer)]) -> Result<Vec<(i32, Vec<u8>)>, StoreError> {
-        let mut connection = match self.connection.take().filter(Connection::is_fresh) {
+        let is_good = |it: &Connection| it.is_fresh() && !self.hosts.is_idle(it.used);
+        let mut connection = match self.connection.take().filter(is_good) {
             Some(it) => it,
-            None => self.connect().await?,
+            None => self.hosts.connect(async |host, port| self.connect_to(host, port).await).await?,
         };
         let mut answers = Vec::with_capacity(requests.len());
         for part in requests.chunks(AT_ONCE) {
-            let part = connection.exchange(part).await.map_err(|e| self.amid(&e))?;
+            let part = connection.exchange(part, &mut self.zxid).await.map_err(|e| self.amid(&e))?;
             answers.extend(part);
         }
         self.connection = Some(connection);
@@ -230,8 +201,8 @@ impl Client {
             io::ErrorKind::InvalidData => self.refused("it answered with something else than ZooKeeper does"),
             io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => self
                 .unreachable(
-                    "it closed the connection: it stops, has no majority, has too many connections from \
-                     this host (maxClientCnxns), or its port is for TLS",
+                    "it closed the connection: it stops, has no majority, is behind what this process has seen (or \
+                     was replaced), has too many connections from this host (maxClientCnxns), or its port is for TLS",
                 ),
             _ => self.unreachable(&error.to_string()),
         }
@@ -262,7 +233,11 @@ impl Client {
 }
 
 impl Connection {
-    async fn exchange(&mut self, requests: &[(i32, Writer)]) -> io::Result<Vec<(i32, Vec<u8>)>> {
+    async fn exchange(
+        &mut self,
+        requests: &[(i32, Writer)],
+        zxid: &mut i64,
+    ) -> io::Result<Vec<(i32, Vec<u8>)>> {
         let (first, mut frames) = (self.id, Vec::new());
         for (code, body) in requests {
             self.id = self.id.checked_add(1).unwrap_or(1);
@@ -277,20 +252,29 @@ impl Connection {
             let mut rest = Reader(&answer);
             match head(&mut rest) {
                 // They come in the order of the requests.
-                Some((of, code)) if of == id => answers.push((code, rest.0.into())),
+                Some((of, seen, code)) if of == id => {
+                    *zxid = seen.max(*zxid);
+                    answers.push((code, rest.0.into()));
+                }
                 _ => return Err(unlike()),
             }
         }
         // So that requests which follow at once go to the same server, or fail: another one may be behind.
-        self.used = Instant::now();
+        self.used = Used::now();
         Ok(answers)
     }
 }
 
-/// Which request an answer is for, and its code.
-fn head(answer: &mut Reader<'_>) -> Option<(i32, i32)> {
-    let (id, _zxid, code) = (answer.int()?, answer.long()?, answer.int()?);
-    Some((id, code))
+/// What opens a session: version 0, what was seen so far, a new session, and no server that only reads.
+pub(super) fn hello(zxid: i64) -> Writer {
+    let mut hello = Writer::default();
+    hello.int(0).long(zxid).int(SESSION_MS).long(0).bytes(&[0; 16]).bool(false);
+    hello
+}
+
+/// Which request an answer is for, what its server had done by then, and its code.
+fn head(answer: &mut Reader<'_>) -> Option<(i32, i64, i32)> {
+    Some((answer.int()?, answer.long()?, answer.int()?))
 }
 
 fn conflict(code: i32) -> Option<Conflict> {

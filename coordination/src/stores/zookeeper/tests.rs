@@ -1,7 +1,9 @@
 //! The wire format, against bytes that a server took and sent.
 
+use super::client::hello;
 use super::jute::{Access, Answer, Op, Reader, Stat, Writer, read_multi, write_multi};
 use super::name;
+use super::records::set;
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<_> = hex.bytes().filter(|it| !it.is_ascii_whitespace()).collect();
@@ -28,6 +30,14 @@ fn a_frame_has_its_length_first() {
     let mut body = Writer::default();
     body.bool(true).long(-2);
     assert_eq!(body.frame(&[5, 11]), bytes("00000011 00000005 0000000b 01 fffffffffffffffe"));
+}
+
+#[test]
+fn a_session_begins_with_what_was_seen_so_far() {
+    let hello = |zxid| hello(zxid).frame(&[]);
+    let rest = "00009c40 0000000000000000 00000010 00000000000000000000000000000000 00";
+    assert_eq!(hello(0), bytes(&format!("0000002d 00000000 0000000000000000 {rest}")));
+    assert_eq!(hello((5 << 32) + 0x102), bytes(&format!("0000002d 00000000 0000000500000102 {rest}")));
 }
 
 #[test]
@@ -126,4 +136,13 @@ fn names_of_znodes() {
     ] {
         assert_eq!(name(text), shown);
     }
+}
+
+#[test]
+fn no_znode_is_left_with_the_version_that_stands_for_any() {
+    let op = |version| Op::Set("/a".into(), "x".into(), version);
+    for version in [0, 1, i32::MAX, i32::MIN, -3] {
+        assert_eq!(set("/a", "x", version), [op(Some(version))]);
+    }
+    assert_eq!(set("/a", "x", -2), [op(Some(-2)), op(None)]);
 }

@@ -1,0 +1,190 @@
+//! The protocol of counters, once for all stores: what to ask of a store, and what its answer means. No I/O.
+//!
+//! A counter is one record in each of its stores, [`NAME`]. Its number is the highest that was handed out, so a process that adds to
+//! it has what it added. Of several stores, each has a place, and gives the numbers of that place only. A record's number is then
+//! a multiple of the number of stores, and the numbers up to it belong to it: none that was given lies above.
+//!
+//! - [`Procedure`] opens, raises and removes a counter on all of its stores.
+//! - [`Source`] is one of these stores: it reserves, looks for losses every [`LOOK_EVERY_MS`], and gives back.
+//! - [`Text`] is the rest of the record.
+//!
+//! Each `add` and each `write` that hands out numbers is sent once. If its reply is lost, the next answer that shows its version gives
+//! the numbers. It is not sent again, since an `add` compares no version: a copy that lands late would add a second time under the
+//! same version, and what is given back by that version would then be another's.
+
+mod loss;
+#[cfg(test)]
+mod model;
+mod reserve;
+#[cfg(test)]
+mod sets;
+mod several;
+mod skip;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use core::fmt;
+
+use crate::records::{Add, Added, Answer, Group, Outcome, Record, Store, Write};
+use crate::store::{Place, StoreError};
+
+pub(crate) use reserve::{Next, Source, Want};
+pub(crate) use several::{Procedure, Purpose, Standing, Step};
+pub(crate) use text::{Text, TurnOver};
+
+/// The record of a counter.
+pub(crate) const NAME: &str = "last";
+/// How often the keeper looks at the record.
+pub(crate) const LOOK_EVERY_MS: u64 = 3_000;
+/// How long a look may take, the raise included.
+pub(crate) const LOOK_TAKES_MS: u64 = 2_000;
+/// When it looks again after one that failed.
+pub(crate) const LOOK_AGAIN_MS: u64 = 1_000;
+/// How long after it found a loss a process may turn the record over: the others have looked twice by then, and raised it.
+pub(crate) const TURN_OVER_AFTER_MS: u64 = LOOK_EVERY_MS + LOOK_TAKES_MS + LOOK_AGAIN_MS + LOOK_TAKES_MS;
+/// The most numbers of a reserve that follows one of unknown outcome.
+pub(crate) const AFTER_UNKNOWN: u64 = 100;
+/// How often one go asks before it gives up.
+const MAX_REQUESTS: u32 = 12;
+
+/// A source of random numbers.
+pub(crate) type Random<'a> = &'a mut dyn FnMut() -> u64;
+
+/// [`Store::has_kept_all`].
+pub(crate) type KeptAll<'a> = &'a dyn Fn(&str, &str) -> bool;
+
+/// What is asked of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Request {
+    Read(Group),
+    Write(Write),
+    Add(Add),
+}
+
+/// What it answers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Received {
+    /// Whether the write or the add took effect.
+    pub(crate) is_done: bool,
+    /// What is there, after it.
+    pub(crate) record: Option<Record>,
+    pub(crate) incarnation: String,
+    /// When it was received, by a clock of this process that never goes back.
+    pub(crate) elapsed_ms: u64,
+}
+
+/// Why there are no numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Somebody removed the counter.
+    Removed,
+    /// The store is to have `wanted`, and has `found`.
+    OtherPlace { at: usize, found: Place, wanted: Place },
+    /// Two stores have records of two counters, or a store has one of another than it had.
+    OtherId { at: usize, found: String, wanted: String },
+    /// The counter is incomplete, and this store has lost its record, under which it may have given numbers: somebody has to raise or
+    /// remove the counter.
+    LostRecord { at: usize },
+    /// These stores could not be reached, and nothing can be decided without them.
+    Unreachable { at: Vec<usize> },
+    /// Nothing is to be raised or removed.
+    NotThere,
+    /// The store lost writes. The record is turned over in so many ms.
+    Lost { in_ms: u64 },
+    /// The store lost writes, and numbers are not to go on by themselves: somebody has to raise the counter.
+    RefusedAfterLoss,
+    /// There are no numbers, or too few, up to the highest.
+    End,
+    /// Others changed the record each time.
+    Contended,
+    /// The record is not one that this program knows.
+    Unreadable { why: String },
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read(_) => "read",
+            Self::Write(_) => "write",
+            Self::Add(_) => "add",
+        })
+    }
+}
+
+/// One request. The call may be dropped: then its outcome is not known.
+pub(crate) async fn ask(
+    store: &mut dyn Store,
+    request: &Request,
+    elapsed_ms: impl Fn() -> u64,
+) -> Result<Received, StoreError> {
+    let answer = match request {
+        Request::Read(group) => {
+            let answer = store.read(group, Some(&[NAME])).await?;
+            answer.map(|found| (false, found.into_iter().next().map(|(_, record)| record)))
+        }
+        Request::Write(write) => store.write(write).await?.map(|outcome| match outcome {
+            Outcome::Written => (true, Some(write.new.clone())),
+            Outcome::Found { record, .. } => (false, record),
+        }),
+        Request::Add(add) => store.add(add).await?.map(|added| match added {
+            Added::To(number) => {
+                (true, Some(Record { version: add.version, number, text: add.text.clone() }))
+            }
+            Added::Found(record) => (false, record),
+        }),
+    };
+    let Answer { incarnation, value: (is_done, record), .. } = answer;
+    Ok(Received { is_done, record, incarnation, elapsed_ms: elapsed_ms() })
+}
+
+fn read(group: &Group) -> Request {
+    Request::Read(group.clone())
+}
+
+fn write(group: &Group, expected: Option<u64>, number: u64, text: &Text, random: Random<'_>) -> Request {
+    let new = Record { version: new_version(random), number, text: text.write() };
+    Request::Write(Write { group: group.clone(), name: NAME.into(), expected, guard: None, new })
+}
+
+fn new_version(random: Random<'_>) -> u64 {
+    (random() >> 1).max(1)
+}
+
+fn new_id(random: Random<'_>) -> String {
+    format!("{:016x}", random())
+}
+
+/// The highest number that a record of this place can have.
+const fn limit(place: Place) -> u64 {
+    Record::LAST_NUMBER - Record::LAST_NUMBER % place.count
+}
+
+/// The lowest that is a record's and not below this one, if there is one.
+fn rounded_up(number: u64, place: Place) -> Option<u64> {
+    number.checked_next_multiple_of(place.count).filter(|&it| it <= limit(place))
+}
+
+/// A rule that the tests take out: some history must break a promise then.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Rule {
+    /// What landed counts only under the incarnation that the record carries.
+    CountsUnderItsIncarnation,
+    WaitsToTurnOver,
+    RaisesAtOnce,
+    DropsWhenLate,
+    /// A loss that left no trace but a lower number takes the record's incarnation out.
+    MarksALossWithoutATrace,
+    OnlyCompleteGive,
+    AdoptsTheId,
+    /// A record that is absent while another store's is complete is not made again.
+    AbsentIsLost,
+    /// What is absent is read again once another was found to be complete.
+    ReadsAbsentAgain,
+    /// What is sent and has no answer is looked for by its version.
+    FindsItsVersion,
+    /// An add is sent once.
+    SendsOnce,
+    GivesBackOnVersion,
+}

@@ -1,0 +1,77 @@
+//! What an answer says about the record: whether the store lost writes, and what this process owes then.
+//!
+//! Whoever finds a loss raises the number to the highest that it knows of, and leaves the incarnation, so that nobody's adds count.
+//! Only [`TURN_OVER_AFTER_MS`](super::TURN_OVER_AFTER_MS) after its own finding a process turns the record over. By then, whoever
+//! reaches the store has raised it. Whoever does not is told by the turn-over that it missed.
+
+#[cfg(test)]
+use super::Rule;
+use super::reserve::{Found, Known, Loss};
+use super::{KeptAll, Received, Refusal, Source, Text};
+
+impl Source {
+    /// Judges an answer, and keeps what it shows.
+    pub(super) fn see(&mut self, received: &Received, kept_all: KeptAll<'_>) -> Result<Found, Refusal> {
+        let Some(record) = &received.record else { return Ok(self.gone(received)) };
+        let text =
+            if record.text == self.known.raw { self.known.text.clone() } else { Text::read(&record.text)? };
+        if text.has_removed(&self.known.text.id) {
+            return Err(Refusal::Removed);
+        }
+        let wanted = self.known.text.place();
+        if text.place() != wanted {
+            return Err(Refusal::OtherPlace { at: 0, found: text.place(), wanted });
+        }
+        let is_late = self.highest > 0 && text.repeats(&self.known.text, self.highest);
+        #[cfg(test)]
+        let drops = is_late && self.has(Rule::DropsWhenLate);
+        #[cfg(not(test))]
+        let drops = is_late;
+        self.has_dropped |= drops;
+
+        let is_new = text.id != self.known.text.id;
+        let is_under = text.complete && text.is_under(&received.incarnation, kept_all);
+        let is_behind = record.number < self.highest;
+        // What this process knows of others' numbers is of no use where they have gone on elsewhere.
+        self.reach = if is_late { record.number.max(self.highest) } else { self.reach.max(record.number) };
+        let wanted = if is_under || is_late { self.highest } else { self.reach };
+        self.known =
+            Known { version: Some(record.version), number: record.number, raw: record.text.clone(), text };
+
+        // One that is late raises a record that others go on with. Otherwise nobody but this process has noticed.
+        let is_unnoticed = is_under && is_behind && (!is_late || is_new);
+        #[cfg(test)]
+        let is_unnoticed = is_unnoticed && self.has(Rule::MarksALossWithoutATrace);
+        let since_ms = self.find(!is_under || is_unnoticed, received);
+        if record.number < wanted {
+            let mut text = Text { complete: true, ..self.known.text.clone() };
+            text.raised += 1;
+            if is_unnoticed {
+                text.incarnation.clear();
+            }
+            return Ok(Found::Raise { number: wanted, text });
+        }
+        Ok(since_ms.map_or(Found::Gives, |since_ms| Found::Lost { since_ms }))
+    }
+
+    /// The record is gone altogether. It is made again as far as this process knows it, for nobody to add to yet.
+    fn gone(&mut self, received: &Received) -> Found {
+        self.known.version = None;
+        self.find(true, received);
+        let mut text = self.known.text.clone();
+        text.raised += 1;
+        text.incarnation.clear();
+        Found::Raise { number: self.reach.max(self.highest), text }
+    }
+
+    /// Since when this process knows of a loss, if there is one.
+    fn find(&mut self, is_lost: bool, received: &Received) -> Option<u64> {
+        let found = self.loss.take().filter(|loss| loss.incarnation == received.incarnation);
+        let found = is_lost.then(|| {
+            let (incarnation, since_ms) = (received.incarnation.clone(), received.elapsed_ms);
+            found.unwrap_or(Loss { incarnation, since_ms })
+        });
+        self.loss = found;
+        self.loss.as_ref().map(|loss| loss.since_ms)
+    }
+}

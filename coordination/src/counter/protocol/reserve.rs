@@ -1,0 +1,350 @@
+//! One store of a counter, as a process knows it: looks, reserves, and what is given back.
+
+#[cfg(test)]
+use super::Rule;
+use super::skip::Looks;
+use super::{
+    AFTER_UNKNOWN, Add, Group, KeptAll, MAX_REQUESTS, NAME, Place, Random, Received, Record, Refusal,
+    Request, TURN_OVER_AFTER_MS, Text, limit, new_version, read, rounded_up, write,
+};
+use crate::counter::segments::Run;
+
+/// What a go is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Want {
+    /// To find a loss, and to see how fast the counter advances.
+    Look,
+    /// So many numbers of the place; fewer, but not fewer than `least`, where no more are left.
+    Reserve { count: u64, least: u64 },
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Next {
+    Ask(Request),
+    /// Numbers may come of a look, too: those whose reply was lost.
+    Done(Option<Run>),
+}
+
+/// One store of a counter. A go is begun, gets the answers, and may be dropped at any time; one runs at a time.
+///
+/// After each answer, ask [`has_dropped`](Self::has_dropped) first.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Source {
+    pub(super) group: Group,
+    place: Place,
+    refuses_after_loss: bool,
+    /// What was there last.
+    pub(super) known: Known,
+    /// The record's number after the last reserve of this process.
+    pub(super) highest: u64,
+    /// The highest number of the record that was seen.
+    pub(super) reach: u64,
+    pub(super) loss: Option<Loss>,
+    pub(super) has_dropped: bool,
+    want: Want,
+    requests: u32,
+    sent: Option<Sent>,
+    is_after_unknown: bool,
+    newest: Option<Newest>,
+    pub(super) looks: Looks,
+    #[cfg(test)]
+    pub(super) without: Option<Rule>,
+}
+
+/// A record that gave numbers, or would.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Known {
+    /// `None` where it is gone.
+    pub(super) version: Option<u64>,
+    pub(super) number: u64,
+    pub(super) raw: String,
+    pub(super) text: Text,
+}
+
+/// When this process found that the store had become this one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Loss {
+    pub(super) incarnation: String,
+    pub(super) since_ms: u64,
+}
+
+/// A request that hands out numbers if it lands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Sent {
+    version: u64,
+    count: u64,
+    /// Of the record then.
+    incarnation: String,
+    /// Whether the next answer is its own.
+    is_next: bool,
+    #[cfg(test)]
+    request: Request,
+}
+
+/// The last numbers that were given.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Newest {
+    version: u64,
+    number: u64,
+    raw: String,
+}
+
+/// What the record as it is allows.
+pub(super) enum Found {
+    Gives,
+    /// This has to be written first.
+    Raise {
+        number: u64,
+        text: Text,
+    },
+    Lost {
+        since_ms: u64,
+    },
+}
+
+impl Source {
+    /// Of a record that is complete. It is looked at before it gives anything.
+    pub(crate) fn new(group: Group, record: &Record, text: Text, refuses_after_loss: bool) -> Self {
+        let (version, raw) = (Some(record.version), record.text.clone());
+        Self {
+            group,
+            place: text.place(),
+            refuses_after_loss,
+            reach: record.number,
+            known: Known { version, number: record.number, raw, text },
+            highest: 0,
+            loss: None,
+            has_dropped: false,
+            want: Want::Look,
+            requests: 0,
+            sent: None,
+            is_after_unknown: false,
+            newest: None,
+            looks: Looks::default(),
+            #[cfg(test)]
+            without: None,
+        }
+    }
+
+    /// The first request of a go.
+    pub(crate) fn begin(&mut self, want: Want, random: Random<'_>) -> Request {
+        self.want = want;
+        self.requests = 1;
+        if let Some(sent) = &mut self.sent {
+            sent.is_next = false;
+        }
+        #[cfg(test)]
+        if !self.has(Rule::SendsOnce) {
+            if let (Want::Reserve { .. }, Some(sent)) = (want, &mut self.sent) {
+                sent.is_next = true;
+                return sent.request.clone();
+            }
+        }
+        match want {
+            Want::Reserve { count, least } if self.sent.is_none() && self.loss.is_none() => {
+                self.add(count, least, random).unwrap_or_else(|_| read(&self.group))
+            }
+            _ => read(&self.group),
+        }
+    }
+
+    /// Whether this process has to drop what it has in hand of this store, before anything else: others may have been given the same
+    /// numbers, and `numbers_may_repeat` is told. Told once.
+    #[must_use]
+    pub(crate) fn has_dropped(&mut self) -> bool {
+        core::mem::take(&mut self.has_dropped)
+    }
+
+    pub(crate) fn step(
+        &mut self,
+        received: &Received,
+        kept_all: KeptAll<'_>,
+        random: Random<'_>,
+    ) -> Result<Next, Refusal> {
+        let given = self.take_sent(received, kept_all);
+        let found = self.see(received, kept_all)?;
+        if given.is_some() {
+            return Ok(Next::Done(given));
+        }
+        if let Found::Raise { number, ref text } = found {
+            #[cfg(test)]
+            let is_due = self.has(Rule::RaisesAtOnce);
+            #[cfg(not(test))]
+            let is_due = true;
+            if is_due {
+                return self.ask(write(&self.group, self.known.version, number, text, random));
+            }
+        }
+        match (self.want, found) {
+            (Want::Look, Found::Gives) => self.looked(received, random),
+            (Want::Look, _) => Ok(Next::Done(None)),
+            (Want::Reserve { count, least }, Found::Gives) => {
+                let add = self.add(count, least, random)?;
+                self.ask(add)
+            }
+            (Want::Reserve { count, least }, Found::Lost { since_ms }) => {
+                self.turn_over(since_ms, count, least, received, random)
+            }
+            (Want::Reserve { .. }, Found::Raise { .. }) => Err(Refusal::Lost { in_ms: TURN_OVER_AFTER_MS }),
+        }
+    }
+
+    /// What is left of the last numbers, `unused` of the place, goes back: nobody was given any since. To be sent once the process
+    /// takes no more of them; and again, unchanged, if its reply is lost.
+    pub(crate) fn give_back(&self, unused: u64, random: Random<'_>) -> Option<Request> {
+        let newest = self.newest.as_ref()?;
+        if unused == 0 || self.loss.is_some() || newest.raw != self.known.raw {
+            return None;
+        }
+        let number = newest.number.checked_sub(unused.checked_mul(self.place.count)?)?;
+        Some(write(&self.group, Some(newest.version), number, &self.known.text, random))
+    }
+
+    /// The numbers of what was sent, if this shows that it landed, and that they count.
+    fn take_sent(&mut self, received: &Received, kept_all: KeptAll<'_>) -> Option<Run> {
+        let sent = self.sent.take()?;
+        let landed = received.record.as_ref().filter(|record| record.version == sent.version);
+        #[cfg(test)]
+        let landed = landed.filter(|_| sent.is_next || self.has(Rule::FindsItsVersion));
+        let Some(record) = landed else {
+            self.is_after_unknown = !sent.is_next;
+            return None;
+        };
+        self.is_after_unknown = false;
+        if record.text != self.known.raw {
+            // Its own turn-over: none that it missed.
+            self.known.text = Text::read(&record.text).ok()?;
+            self.known.raw.clone_from(&record.text);
+        }
+        let counts = kept_all(&sent.incarnation, &received.incarnation);
+        #[cfg(test)]
+        let counts = counts || !self.has(Rule::CountsUnderItsIncarnation);
+        if !counts {
+            return None;
+        }
+        let Place { index, count } = self.place;
+        let above = record.number.checked_sub(sent.count.checked_mul(count)?)?;
+        self.highest = record.number;
+        self.newest =
+            Some(Newest { version: record.version, number: record.number, raw: record.text.clone() });
+        let first = above.checked_add(if index == 0 { count } else { index })?;
+        Some(Run { first, stride: count, count: sent.count })
+    }
+
+    fn add(&mut self, count: u64, least: u64, random: Random<'_>) -> Result<Request, Refusal> {
+        let count = self.count_above(self.known.number, count, least)?;
+        let version = new_version(random);
+        let add = Request::Add(Add {
+            group: self.group.clone(),
+            name: NAME.into(),
+            text: self.known.raw.clone(),
+            floor: self.highest,
+            count: count.saturating_mul(self.place.count),
+            limit: limit(self.place),
+            version,
+        });
+        let incarnation = self.known.text.incarnation.clone();
+        self.sends(version, count, incarnation, &add);
+        Ok(add)
+    }
+
+    fn turn_over(
+        &mut self,
+        since_ms: u64,
+        count: u64,
+        least: u64,
+        received: &Received,
+        random: Random<'_>,
+    ) -> Result<Next, Refusal> {
+        if self.refuses_after_loss {
+            return Err(Refusal::RefusedAfterLoss);
+        }
+        let due_ms = since_ms.saturating_add(TURN_OVER_AFTER_MS);
+        #[cfg(test)]
+        let due_ms = if self.has(Rule::WaitsToTurnOver) { due_ms } else { since_ms };
+        if received.elapsed_ms < due_ms {
+            return Err(Refusal::Lost { in_ms: due_ms - received.elapsed_ms });
+        }
+        let mut text = self.known.text.clone();
+        let passed = self.known.number.max(self.highest).saturating_add(text.skip);
+        let above = rounded_up(passed, self.place).ok_or(Refusal::End)?;
+        let count = self.count_above(above, count, least)?;
+        text.turn_over(&received.incarnation, above.saturating_add(1));
+        let number = above.saturating_add(count.saturating_mul(self.place.count));
+        let request = write(&self.group, self.known.version, number, &text, random);
+        if let Request::Write(write) = &request {
+            self.sends(write.new.version, count, received.incarnation.clone(), &request);
+        }
+        self.ask(request)
+    }
+
+    fn sends(&mut self, version: u64, count: u64, incarnation: String, request: &Request) {
+        #[cfg(not(test))]
+        let _ = request;
+        self.sent = Some(Sent {
+            version,
+            count,
+            incarnation,
+            is_next: true,
+            #[cfg(test)]
+            request: request.clone(),
+        });
+    }
+
+    /// How many numbers are asked for.
+    fn count_above(&self, number: u64, count: u64, least: u64) -> Result<u64, Refusal> {
+        let count = if self.is_after_unknown { count.min(AFTER_UNKNOWN) } else { count };
+        let left = limit(self.place).saturating_sub(number) / self.place.count.max(1);
+        let least = least.max(1);
+        if left < least { Err(Refusal::End) } else { Ok(count.max(least).min(left)) }
+    }
+
+    /// The end of a look at a record that gives.
+    fn looked(&mut self, received: &Received, random: Random<'_>) -> Result<Next, Refusal> {
+        let Known { version, number, ref text, .. } = self.known;
+        let skip = self.looks.saw(number, text, received.elapsed_ms);
+        if skip.is_none() && text.incarnation == received.incarnation {
+            return Ok(Next::Done(None));
+        }
+        let incarnation = received.incarnation.clone();
+        let text = Text { skip: skip.unwrap_or(text.skip), incarnation, ..text.clone() };
+        self.ask(write(&self.group, version, number, &text, random))
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Next, Refusal> {
+        self.requests += 1;
+        if self.requests > MAX_REQUESTS { Err(Refusal::Contended) } else { Ok(Next::Ask(request)) }
+    }
+
+    #[cfg(test)]
+    pub(super) fn has(&self, rule: Rule) -> bool {
+        self.without != Some(rule)
+    }
+}
+
+/// What renames the versions of a request.
+#[cfg(test)]
+type RenameAll<'a> = &'a dyn Fn(&mut Request, &mut dyn FnMut(&mut u64));
+
+#[cfg(test)]
+impl Source {
+    /// For the model: see there.
+    pub(super) fn forget_what_is_not_read(
+        &mut self,
+        gives_back: bool,
+        rename: &mut dyn FnMut(&mut u64),
+        rename_all: RenameAll<'_>,
+    ) {
+        (self.is_after_unknown, self.requests) = (false, 0);
+        self.looks.clear();
+        self.reach = self.highest;
+        self.newest.take_if(|_| !gives_back);
+        self.known.version.iter_mut().for_each(&mut *rename);
+        self.newest.iter_mut().for_each(|newest| rename(&mut newest.version));
+        if let Some(sent) = &mut self.sent {
+            rename(&mut sent.version);
+            rename_all(&mut sent.request, rename);
+        }
+    }
+}

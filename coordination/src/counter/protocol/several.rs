@@ -1,0 +1,431 @@
+//! All stores of a counter: opening, raising and removing it.
+//!
+//! The first store decides: a record is made there, and then in the others, in order and under its ID, and none of them is complete.
+//! Once all of them stand, each is marked. So two processes that open the counter with other stores meet at one of
+//! them before either has numbers. A record that gives numbers is complete, and shows that all of them stood once: where one is absent
+//! then, it is lost. The same goes for a record that is absent while one of a later place stands, since they are made and marked in
+//! order: the first may have been marked, and have given numbers, before it was lost. What remains: a store that loses all it has in the
+//! moment in which the counter is made, between two requests of another process that makes it as well.
+
+#[cfg(test)]
+use super::Rule;
+use super::{
+    Group, KeptAll, MAX_REQUESTS, Place, Random, Received, Record, Refusal, Request, Text, new_id, read,
+    rounded_up, write,
+};
+
+/// What is to be done on all stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Purpose {
+    /// Makes the counter where there is none: no number is below `start`.
+    Open {
+        start: u64,
+    },
+    /// No number up to this is given any more. If it `resolves` losses, numbers go on, and records that were lost are made again.
+    Raise {
+        number: u64,
+        resolves: bool,
+    },
+    Remove,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Of this store.
+    Ask(usize, Request),
+    Done,
+}
+
+/// One store, once it is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It gives numbers.
+    Gives(Record, Text),
+    /// It lost its record, and is left out until somebody raises the counter.
+    Lost,
+    /// It could not be reached: the others go on.
+    Down,
+    /// There is no counter, or none yet.
+    None,
+}
+
+/// A go on all stores of a counter. Begin again where one fails: it finds how far this one came.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Procedure {
+    purpose: Purpose,
+    /// Of the counter, if this makes it.
+    id: String,
+    stores: Vec<One>,
+    /// How many answers there were.
+    pub(super) answers: u32,
+    requests: u32,
+    #[cfg(test)]
+    pub(super) without: Option<Rule>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct One {
+    group: Group,
+    seen: Seen,
+    /// Raised or removed.
+    is_done: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each store, and most are large")]
+enum Seen {
+    NotAsked,
+    Down,
+    There { record: Option<(Record, Text)>, incarnation: String, is_under: bool, answer: u32 },
+}
+
+/// What a store has, in the light of all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Has<'a> {
+    Unknown,
+    Down,
+    /// Nothing, or a tombstone.
+    None(Option<&'a (Record, Text)>),
+    Incomplete(&'a (Record, Text)),
+    Complete(&'a (Record, Text)),
+}
+
+impl Procedure {
+    /// `groups`: the counter's, in each of its stores.
+    pub(crate) fn new(purpose: Purpose, groups: Vec<Group>, random: Random<'_>) -> Self {
+        let one = |group| One { group, seen: Seen::NotAsked, is_done: false };
+        Self {
+            purpose,
+            id: new_id(random),
+            stores: groups.into_iter().map(one).collect(),
+            answers: 0,
+            requests: 0,
+            #[cfg(test)]
+            without: None,
+        }
+    }
+
+    /// A store's answer, or that it could not be reached.
+    pub(crate) fn answered(
+        &mut self,
+        at: usize,
+        received: Option<&Received>,
+        kept_all: KeptAll<'_>,
+    ) -> Result<(), Refusal> {
+        self.answers += 1;
+        let answer = self.answers;
+        let Some(one) = self.stores.get_mut(at) else { return Ok(()) };
+        let Some(received) = received else {
+            one.seen = Seen::Down;
+            return Ok(());
+        };
+        let record = match &received.record {
+            Some(record) => Some((record.clone(), Text::read(&record.text)?)),
+            None => None,
+        };
+        one.is_done |= received.is_done && !matches!(self.purpose, Purpose::Open { .. });
+        let incarnation = received.incarnation.clone();
+        let is_under = record.as_ref().is_some_and(|(_, text)| text.is_under(&incarnation, kept_all));
+        one.seen = Seen::There { record, incarnation, is_under, answer };
+        Ok(())
+    }
+
+    pub(crate) fn next(&mut self, random: Random<'_>) -> Result<Step, Refusal> {
+        self.requests += 1;
+        let most = MAX_REQUESTS.saturating_mul(u32::try_from(self.stores.len()).unwrap_or(u32::MAX));
+        if self.requests > most {
+            return Err(Refusal::Contended);
+        }
+        if let Some(at) = self.all().position(|(_, has)| has == Has::Unknown) {
+            return Ok(self.reads(at));
+        }
+        match self.purpose {
+            Purpose::Open { start } => self.open(start, random),
+            Purpose::Raise { number, resolves } => self.raise(number, resolves, random),
+            Purpose::Remove => self.remove(random),
+        }
+    }
+
+    /// What may be done with a store.
+    pub(crate) fn standing(&self, at: usize) -> Standing {
+        let gives = |(record, text): &(Record, Text)| {
+            if text.place() == self.place(at) {
+                Standing::Gives(record.clone(), text.clone())
+            } else {
+                Standing::None
+            }
+        };
+        let is_complete = self.complete().is_some();
+        match self.all().nth(at).map(|(_, has)| has) {
+            Some(Has::Complete(it)) => gives(it),
+            #[cfg(test)]
+            Some(Has::Incomplete(it)) if self.without == Some(Rule::OnlyCompleteGive) => gives(it),
+            Some(Has::Down) => Standing::Down,
+            Some(Has::None(_) | Has::Incomplete(_)) if is_complete => Standing::Lost,
+            _ => Standing::None,
+        }
+    }
+
+    fn open(&self, start: u64, random: Random<'_>) -> Result<Step, Refusal> {
+        let Some((first, (_, of))) = self.complete() else { return self.make(start, random) };
+        let shown = self.shown(first);
+        for (at, has) in self.all() {
+            match has {
+                Has::Complete((_, text)) => self.check(at, text, &of.id)?,
+                // Somebody was about to mark it. If it lost that since, its incarnation shows it.
+                Has::Incomplete((record, text)) if text.id == of.id && text.place() == self.place(at) => {
+                    return Ok(self.mark(at, record, text, random));
+                }
+                // It may have been made since.
+                Has::None(_) if self.shown(at) < shown && self.has_rule_to_read_again() => {
+                    return Ok(self.reads(at));
+                }
+                #[cfg(test)]
+                Has::None(_) if self.without == Some(Rule::AbsentIsLost) => {
+                    return Ok(self.make_one(at, &of.id, start, random));
+                }
+                Has::None(_) | Has::Incomplete(_) | Has::Down | Has::Unknown => {}
+            }
+        }
+        Ok(Step::Done)
+    }
+
+    /// There is no complete record.
+    fn make(&self, start: u64, random: Random<'_>) -> Result<Step, Refusal> {
+        let found = || self.all().filter_map(|(at, has)| has.incomplete().map(|(_, text)| (at, text)));
+        let id = found().next().map_or(&self.id, |(_, text)| &text.id);
+        #[cfg(test)]
+        let id = if self.without == Some(Rule::AdoptsTheId) { &self.id } else { id };
+        for (at, text) in found() {
+            self.check(at, text, id)?;
+        }
+        self.check_reachable()?;
+        if let Some((at, _)) = self.all().find(|(_, has)| matches!(has, Has::None(_))) {
+            let stands = found().map(|(at, _)| at).find(|&later| later > at);
+            return match stands.filter(|_| self.takes_absent_for_lost()) {
+                None => Ok(self.make_one(at, id, start, random)),
+                Some(later) if self.shown(at) < self.shown(later) => Ok(self.reads(at)),
+                Some(_) => Err(Refusal::LostRecord { at }),
+            };
+        }
+        let first = self.all().find_map(|(at, has)| has.incomplete().map(|it| (at, it)));
+        let Some((at, (record, text))) = first else { return Ok(Step::Done) };
+        Ok(self.mark(at, record, text, random))
+    }
+
+    fn make_one(&self, at: usize, id: &str, start: u64, random: Random<'_>) -> Step {
+        let place = self.place(at);
+        let mut text = Text::new(id.to_owned(), place, self.incarnation(at));
+        // One store has nobody to wait for.
+        text.complete = place.count == 1;
+        let tombstone = self.all().nth(at).and_then(|(_, has)| has.tombstone());
+        if let Some((_, before)) = tombstone {
+            text.removed.clone_from(&before.removed);
+            if !before.is_tombstone() {
+                text.remove(&before.id);
+            }
+        }
+        let number = rounded_up(start.saturating_sub(1), place).unwrap_or(Record::LAST_NUMBER);
+        self.writes(at, tombstone.map(|(record, _)| record.version), number, &text, random)
+    }
+
+    fn mark(&self, at: usize, record: &Record, text: &Text, random: Random<'_>) -> Step {
+        let text = Text { complete: true, ..text.clone() };
+        self.writes(at, Some(record.version), record.number, &text, random)
+    }
+
+    fn raise(&self, number: u64, resolves: bool, random: Random<'_>) -> Result<Step, Refusal> {
+        let incomplete = || self.all().find_map(|(at, has)| Some((at, has.incomplete()?)));
+        let Some((_, (_, of))) = self.complete().or_else(incomplete) else {
+            self.check_reachable()?;
+            return Err(Refusal::NotThere);
+        };
+        for (at, has) in self.all() {
+            if let Has::Complete((_, text)) = has {
+                self.check(at, text, &of.id)?;
+            }
+        }
+        self.check_reachable()?;
+        for (at, (one, (_, has))) in self.stores.iter().zip(self.all()).enumerate() {
+            if one.is_done {
+                continue;
+            }
+            let place = self.place(at);
+            let wanted = rounded_up(number, place).ok_or(Refusal::End)?;
+            let incarnation = self.incarnation(at);
+            let (expected, number, mut text) = match has {
+                Has::Complete((record, text)) => {
+                    let is_under = one.is_under();
+                    if record.number >= wanted && (is_under || !resolves) {
+                        continue;
+                    }
+                    let number = record.number.max(wanted);
+                    let mut text = text.clone();
+                    if resolves && !is_under {
+                        text.turn_over(&incarnation, number.saturating_add(1));
+                    } else {
+                        text.raised += 1;
+                    }
+                    (Some(record.version), number, text)
+                }
+                Has::None(_) | Has::Incomplete(_) if !resolves => {
+                    return Err(Refusal::Lost { in_ms: 0 });
+                }
+                other => {
+                    let before = other.tombstone().or(other.incomplete());
+                    let mut text = Text::new(of.id.clone(), place, incarnation.clone());
+                    text.turn_over(&incarnation, wanted.saturating_add(1));
+                    text.removed = before.map(|(_, text)| text.removed.clone()).unwrap_or_default();
+                    (before.map(|(record, _)| record.version), wanted, text)
+                }
+            };
+            text.skip = text.skip.max(of.skip);
+            return Ok(self.writes(at, expected, number, &text, random));
+        }
+        Ok(Step::Done)
+    }
+
+    /// In order: whoever marks the set as complete begins with the first, too.
+    fn remove(&self, random: Random<'_>) -> Result<Step, Refusal> {
+        // A tombstone in one store names what others still have.
+        let named =
+            self.all().find_map(|(at, has)| Some((at, has.tombstone().filter(|it| !it.1.is_tombstone())?)));
+        let complete = self.complete();
+        if let Some((_, (_, of))) = complete {
+            for (at, has) in self.all() {
+                if let Has::Incomplete((_, text)) | Has::Complete((_, text)) = has {
+                    self.check(at, text, &of.id)?;
+                }
+            }
+        } else if !self.stores.iter().any(|one| one.is_done) {
+            // What is incomplete here may be complete there.
+            self.check_reachable()?;
+        }
+        let stands = self.all().find_map(|(at, has)| match has {
+            Has::Incomplete(it) | Has::Complete(it) => Some((at, it)),
+            _ => None,
+        });
+        let Some((at, (record, text))) = named.or(stands) else {
+            let is_done = self.stores.iter().any(|one| one.is_done);
+            return if is_done { Ok(Step::Done) } else { Err(Refusal::NotThere) };
+        };
+        let mut text = text.clone();
+        let id = text.id.clone();
+        text.remove(&id);
+        Ok(self.writes(at, Some(record.version), record.number, &text, random))
+    }
+
+    fn check(&self, at: usize, text: &Text, id: &str) -> Result<(), Refusal> {
+        let (found, wanted) = (text.place(), self.place(at));
+        if found != wanted {
+            return Err(Refusal::OtherPlace { at, found, wanted });
+        }
+        if text.id == id {
+            Ok(())
+        } else {
+            Err(Refusal::OtherId { at, found: text.id.clone(), wanted: id.to_owned() })
+        }
+    }
+
+    fn check_reachable(&self) -> Result<(), Refusal> {
+        let at: Vec<_> = self.all().filter(|(_, has)| *has == Has::Down).map(|(at, _)| at).collect();
+        if at.is_empty() { Ok(()) } else { Err(Refusal::Unreachable { at }) }
+    }
+
+    fn place(&self, at: usize) -> Place {
+        Place { index: at as u64, count: self.stores.len() as u64 }
+    }
+
+    fn reads(&self, at: usize) -> Step {
+        self.stores.get(at).map_or(Step::Done, |one| Step::Ask(at, read(&one.group)))
+    }
+
+    fn writes(&self, at: usize, expected: Option<u64>, number: u64, text: &Text, random: Random<'_>) -> Step {
+        let write = |one: &One| Step::Ask(at, write(&one.group, expected, number, text, random));
+        self.stores.get(at).map_or(Step::Done, write)
+    }
+
+    fn incarnation(&self, at: usize) -> String {
+        match self.stores.get(at).map(|one| &one.seen) {
+            Some(Seen::There { incarnation, .. }) => incarnation.clone(),
+            _ => String::new(),
+        }
+    }
+
+    /// Which answer it was that showed what a store has.
+    fn shown(&self, at: usize) -> u32 {
+        match self.stores.get(at).map(|one| &one.seen) {
+            Some(Seen::There { answer, .. }) => *answer,
+            _ => 0,
+        }
+    }
+
+    /// A complete record, and where: the one that was seen first.
+    fn complete(&self) -> Option<(usize, &(Record, Text))> {
+        let complete = self.all().filter_map(|(at, has)| match has {
+            Has::Complete(it) => Some((at, it)),
+            _ => None,
+        });
+        complete.min_by_key(|(at, _)| self.shown(*at))
+    }
+
+    fn all(&self) -> impl Iterator<Item = (usize, Has<'_>)> {
+        self.stores.iter().map(|one| self.has(one)).enumerate()
+    }
+
+    fn has<'a>(&'a self, one: &'a One) -> Has<'a> {
+        match &one.seen {
+            Seen::NotAsked => Has::Unknown,
+            Seen::Down => Has::Down,
+            Seen::There { record: None, .. } => Has::None(None),
+            Seen::There { record: Some(it), .. } if self.is_removed(&it.1.id) => Has::None(Some(it)),
+            Seen::There { record: Some(it), .. } if it.1.complete => Has::Complete(it),
+            Seen::There { record: Some(it), .. } => Has::Incomplete(it),
+        }
+    }
+
+    /// A tombstone in any store removes the counter in all.
+    fn is_removed(&self, id: &str) -> bool {
+        self.stores.iter().any(|one| match &one.seen {
+            Seen::There { record: Some((_, text)), .. } => text.has_removed(id),
+            _ => false,
+        })
+    }
+
+    #[cfg(test)]
+    fn takes_absent_for_lost(&self) -> bool {
+        self.without != Some(Rule::AbsentIsLost)
+    }
+
+    #[cfg(not(test))]
+    const fn takes_absent_for_lost(&self) -> bool {
+        true
+    }
+
+    #[cfg(test)]
+    fn has_rule_to_read_again(&self) -> bool {
+        self.without != Some(Rule::ReadsAbsentAgain)
+    }
+
+    #[cfg(not(test))]
+    const fn has_rule_to_read_again(&self) -> bool {
+        true
+    }
+}
+
+impl One {
+    const fn is_under(&self) -> bool {
+        matches!(self.seen, Seen::There { is_under: true, .. })
+    }
+}
+
+impl<'a> Has<'a> {
+    const fn incomplete(self) -> Option<&'a (Record, Text)> {
+        if let Self::Incomplete(it) = self { Some(it) } else { None }
+    }
+
+    const fn tombstone(self) -> Option<&'a (Record, Text)> {
+        if let Self::None(it) = self { it } else { None }
+    }
+}

@@ -1,0 +1,154 @@
+//! What a counter's record has beside its number.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Refusal;
+use crate::store::Place;
+
+/// The form of the text.
+const FORMAT: u32 = 1;
+/// How many turn-overs, and how many removed counters, a text names.
+const MAX_NAMED: usize = 8;
+
+/// What a counter's record has beside its number. It changes by `write` only, since `add` compares it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Text {
+    pub(super) format: u32,
+    /// Random, for each counter that is made under a name.
+    pub(crate) id: String,
+    pub(super) index: u64,
+    pub(super) count: u64,
+    /// Whether all stores of the counter have it: only then this one gives numbers.
+    pub(crate) complete: bool,
+    /// The store's, under which numbers are given. None of a store's is empty.
+    pub(crate) incarnation: String,
+    /// How many numbers are passed over after a loss.
+    #[serde(with = "decimal")]
+    pub(crate) skip: u64,
+    /// How often the number was moved otherwise than by handing out or giving back.
+    pub(crate) raised: u64,
+    /// The last ones, in order.
+    pub(crate) turn_overs: Vec<TurnOver>,
+    /// The last counters of this name that were removed: the record is a tombstone if its own ID is among them.
+    pub(crate) removed: Vec<String>,
+}
+
+/// After a loss, numbers go on under another incarnation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct TurnOver {
+    pub(crate) incarnation: String,
+    /// No number from here on was given before it.
+    #[serde(with = "decimal")]
+    pub(crate) first: u64,
+}
+
+/// Numbers are texts: many tools have no whole numbers above 2^53.
+mod decimal {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    pub(super) fn serialize<S: Serializer>(number: &u64, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(number)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<u64, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(from)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+impl Text {
+    /// Of a new counter.
+    pub(crate) fn new(id: String, place: Place, incarnation: String) -> Self {
+        Self {
+            format: FORMAT,
+            id,
+            index: place.index,
+            count: place.count,
+            complete: false,
+            incarnation,
+            skip: 0,
+            raised: 0,
+            turn_overs: Vec::new(),
+            removed: Vec::new(),
+        }
+    }
+
+    pub(crate) fn write(&self) -> String {
+        // Nothing in it fails to be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub(crate) fn read(text: &str) -> Result<Self, Refusal> {
+        let refused = |why: String| Refusal::Unreadable { why };
+        let value: Value = serde_json::from_str(text).map_err(|_| {
+            refused("it is no JSON: remove the counter, and make it again above its numbers".into())
+        })?;
+        match value.get("format") {
+            Some(format) if *format == FORMAT => {}
+            format => {
+                let found = format.map_or_else(|| "no format".into(), |it| format!("format {it}"));
+                return Err(refused(format!("it has {found}, and this program knows {FORMAT}")));
+            }
+        }
+        let text: Self =
+            serde_json::from_value(value).map_err(|error| refused(format!("it is no counter: {error}")))?;
+        let Place { index, count } = text.place();
+        if (1..=Place::MAX_COUNT).contains(&count) && index < count {
+            Ok(text)
+        } else {
+            Err(refused(format!("it has place {index} of {count}")))
+        }
+    }
+
+    pub(crate) const fn place(&self) -> Place {
+        Place { index: self.index, count: self.count }
+    }
+
+    pub(crate) fn is_tombstone(&self) -> bool {
+        self.has_removed(&self.id)
+    }
+
+    pub(crate) fn has_removed(&self, id: &str) -> bool {
+        self.removed.iter().any(|removed| removed == id)
+    }
+
+    pub(crate) fn remove(&mut self, id: &str) {
+        self.removed.push(id.to_owned());
+        keep_last(&mut self.removed);
+    }
+
+    /// Whether numbers may be given under this incarnation.
+    pub(crate) fn is_under(&self, incarnation: &str, kept_all: super::KeptAll<'_>) -> bool {
+        !self.incarnation.is_empty() && kept_all(&self.incarnation, incarnation)
+    }
+
+    /// Numbers from `first` on are given under this incarnation.
+    pub(crate) fn turn_over(&mut self, incarnation: &str, first: u64) {
+        self.complete = true;
+        self.raised += 1;
+        self.incarnation = incarnation.to_owned();
+        self.turn_overs.push(TurnOver { incarnation: incarnation.to_owned(), first });
+        keep_last(&mut self.turn_overs);
+    }
+
+    /// Whether others may have been given a number up to `highest`, since a process that had those last saw `known`: by the first
+    /// turn-over that it missed.
+    pub(crate) fn repeats(&self, known: &Self, highest: u64) -> bool {
+        if self.id != known.id {
+            return true;
+        }
+        let missed = self.turn_overs.iter().position(|it| !known.turn_overs.contains(it));
+        match missed.and_then(|at| Some((at, self.turn_overs.get(at)?))) {
+            None => false,
+            // Those before it are not named any more.
+            Some((0, _)) if self.turn_overs.len() == MAX_NAMED => true,
+            Some((_, turn_over)) => turn_over.first <= highest,
+        }
+    }
+}
+
+fn keep_last<T>(of: &mut Vec<T>) {
+    of.drain(..of.len().saturating_sub(MAX_NAMED));
+}

@@ -1,0 +1,190 @@
+//! What a space keeps in a store: its head, and a record for each node that was ever leased.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::records::Record;
+use crate::store::StoreError;
+
+/// The form of the records. Another one is refused.
+const FORMAT: u64 = 1;
+
+/// The name of a space's head. A node's record has its number for a name, in decimal.
+pub(crate) const HEAD: &str = "head";
+
+/// What a space has once. It guards every write of a node's record.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Head {
+    pub(crate) version: u64,
+    /// The store's when the fence was written.
+    pub(crate) incarnation: String,
+    /// How far past the time a bound may lie: the TTL of the space's first holder, plus its `max_ahead_ms`.
+    pub(crate) lead_ms: u64,
+    /// `clock_difference` of the space.
+    pub(crate) difference_ms: u64,
+    /// The step of the store's clock.
+    pub(crate) granularity_ms: u64,
+    /// No lease that is acquired issues below this tick.
+    pub(crate) fence: u64,
+    pub(crate) why: Why,
+}
+
+/// Why a fence was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Why {
+    /// There was no head, and whoever wrote it knew of none.
+    First,
+    /// The store had lost writes, or an operator said so.
+    Loss,
+}
+
+/// A node that was leased at least once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Node {
+    pub(crate) version: u64,
+    /// Whose lease it is: drawn at acquisition. 0 if nobody's.
+    pub(crate) token: u64,
+    /// When the lease ends (Unix ms).
+    pub(crate) expires_ms: u64,
+    /// The tick up to and without which the holder may issue, and from which the next one may.
+    pub(crate) reserved_until: u64,
+    /// Who holds it: for people.
+    pub(crate) label: String,
+    /// When it was acquired (Unix ms).
+    pub(crate) since_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct HeadText {
+    format: u64,
+    incarnation: String,
+    lead_ms: u64,
+    difference_ms: u64,
+    granularity_ms: u64,
+    why: Why,
+}
+
+#[derive(Serialize, Deserialize)]
+struct NodeText {
+    format: u64,
+    token: String,
+    expires_ms: u64,
+    label: String,
+    since_ms: u64,
+}
+
+impl Head {
+    pub(crate) fn read(record: &Record) -> Result<Self, StoreError> {
+        let HeadText { incarnation, lead_ms, difference_ms, granularity_ms, why, .. } = read(HEAD, record)?;
+        let (version, fence) = (record.version, record.number);
+        Ok(Self { version, incarnation, lead_ms, difference_ms, granularity_ms, fence, why })
+    }
+
+    pub(crate) fn write(&self) -> Result<Record, StoreError> {
+        let Self { version, incarnation, lead_ms, difference_ms, granularity_ms, fence, why } = self.clone();
+        let text = HeadText { format: FORMAT, incarnation, lead_ms, difference_ms, granularity_ms, why };
+        write(version, fence, &text)
+    }
+}
+
+impl Node {
+    /// Whether nobody has a lease of it, whatever the time.
+    pub(crate) const fn is_given_back(&self) -> bool {
+        self.token == 0
+    }
+
+    pub(crate) fn read(node: u64, record: &Record) -> Result<Self, StoreError> {
+        let name = node.to_string();
+        let NodeText { token, expires_ms, label, since_ms, .. } = read(&name, record)?;
+        let (version, reserved_until) = (record.version, record.number);
+        let token = if token.is_empty() { Some(0) } else { u64::from_str_radix(&token, 16).ok() };
+        let token = token.ok_or_else(|| unreadable(&name, "its token is no hexadecimal number"))?;
+        Ok(Self { version, token, expires_ms, reserved_until, label, since_ms })
+    }
+
+    pub(crate) fn write(&self) -> Result<Record, StoreError> {
+        let token = if self.token == 0 { String::new() } else { format!("{:016x}", self.token) };
+        let Self { version, token: _, expires_ms, reserved_until, label, since_ms } = self.clone();
+        write(version, reserved_until, &NodeText { format: FORMAT, token, expires_ms, label, since_ms })
+    }
+}
+
+fn write(version: u64, number: u64, text: &impl Serialize) -> Result<Record, StoreError> {
+    let text = serde_json::to_string(text)
+        .map_err(|error| StoreError::Refused(format!("a record of a lease cannot be written: {error}")))?;
+    Ok(Record { version, number: number.min(Record::LAST_NUMBER), text })
+}
+
+fn read<T: for<'a> Deserialize<'a>>(name: &str, record: &Record) -> Result<T, StoreError> {
+    let value: Value =
+        serde_json::from_str(&record.text).map_err(|_| unreadable(name, "its text is no JSON"))?;
+    match value.get("format") {
+        Some(format) if format.as_u64() == Some(FORMAT) => {}
+        Some(format) => {
+            return Err(StoreError::Refused(format!(
+                "the record {name:?} of a space has format {format}, and this program knows {FORMAT}: use one version \
+                 of Polyflake for all processes of a space"
+            )));
+        }
+        None => return Err(unreadable(name, "its text names no format")),
+    }
+    serde_json::from_value(value).map_err(|error| unreadable(name, &error.to_string()))
+}
+
+/// Without its text, which may be anybody's.
+fn unreadable(name: &str, why: &str) -> StoreError {
+    StoreError::Refused(format!(
+        "the record {name:?} of a space cannot be read: {why}. Something other than Polyflake has written it"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_as_they_are_written() {
+        let head = Head {
+            version: 5,
+            incarnation: "run \"1\"".into(),
+            lead_ms: 31_000,
+            difference_ms: 1000,
+            granularity_ms: 1,
+            fence: 77,
+            why: Why::Loss,
+        };
+        let record = head.write().unwrap();
+        assert_eq!((record.version, record.number), (5, 77));
+        assert_eq!(Head::read(&record), Ok(head));
+        for token in [0, 1, u64::MAX] {
+            let node = Node {
+                version: 6,
+                token,
+                expires_ms: 8,
+                reserved_until: 9,
+                label: "é\u{1}".into(),
+                since_ms: 7,
+            };
+            let record = node.write().unwrap();
+            assert_eq!((record.version, record.number), (6, 9));
+            assert_eq!(Node::read(3, &record), Ok(node));
+        }
+    }
+
+    #[test]
+    fn what_is_found_is_named() {
+        let said = |text: &str| {
+            let record = Record { version: 1, number: 1, text: text.into() };
+            Node::read(3, &record).unwrap_err().text().to_owned()
+        };
+        assert!(said("").contains("\"3\"") && said("").contains("no JSON"));
+        assert!(said("{}").contains("names no format"));
+        assert!(said(r#"{"format":9}"#).contains("format 9"));
+        assert!(said(r#"{"format":1,"token":""}"#).contains("expires_ms"));
+        let token = said(r#"{"format":1,"token":"x","expires_ms":1,"label":"","since_ms":1}"#);
+        assert!(token.contains("token"), "{token}");
+        let head = Record { version: 1, number: 1, text: r#"{"format":1,"why":"other"}"#.into() };
+        assert!(Head::read(&head).unwrap_err().text().contains("\"head\""));
+    }
+}

@@ -1,0 +1,237 @@
+//! What a store must be able to do: four operations on records. Every rule of leases, counters and sequences stands above them.
+//!
+//! A *record* is the unit that a store keeps. Records of one *group* are kept or lost together. A record is never deleted.
+
+mod conformance;
+mod memory;
+
+use core::fmt;
+
+use async_trait::async_trait;
+
+use crate::store::StoreError;
+
+pub use conformance::conformance;
+pub use memory::MemoryStore;
+
+/// The records of one space, one counter or one set of sequences.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Group {
+    /// From the store's address. Letters, digits, `.`, `_` and `-`.
+    pub namespace: String,
+    /// What the records are about.
+    pub kind: Kind,
+    /// 1 to 100 characters, none of them a control character. Stores compare it byte by byte.
+    pub name: String,
+}
+
+/// What a group of records is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// The leases of a space.
+    Space,
+    /// A counter.
+    Counter,
+    /// A set of sequences.
+    Sequences,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Space, Self::Counter, Self::Sequences];
+
+    /// As stores keep it: `space`, `counter` or `sequences`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Space => "space",
+            Self::Counter => "counter",
+            Self::Sequences => "sequences",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a store keeps under a name. A name has 1 to 32 lowercase ASCII letters, digits and hyphens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Record {
+    /// 1 to 2^63-1. The writer draws it at random for each write, so that it is never used again and tells the writer whether a
+    /// write took effect whose reply was lost.
+    pub version: u64,
+    /// At most [`Record::LAST_NUMBER`].
+    pub number: u64,
+    /// Whatever else there is, as JSON: at most [`Record::MAX_TEXT`] bytes.
+    pub text: String,
+}
+
+impl Record {
+    /// The highest number: databases have no unsigned integers of 64 bits that all of their tools read.
+    pub const LAST_NUMBER: u64 = i64::MAX as u64;
+    /// The longest text, in bytes.
+    pub const MAX_TEXT: usize = 8192;
+    /// The most names of one [`Store::read`].
+    pub const MAX_NAMES: usize = 64;
+}
+
+/// What a store answers, and when and as which server instance it did: all three in one step.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Answer<T> {
+    /// The store's time in Unix ms, rounded down to [`Facts::granularity_ms`].
+    pub now_ms: u64,
+    /// Names what has the data. A store that may have lost writes it acknowledged has another one afterwards.
+    pub incarnation: String,
+    /// The answer.
+    pub value: T,
+}
+
+/// Names with their records, in any order.
+pub type Named = Vec<(String, Record)>;
+
+/// A compare-and-set.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Write {
+    /// Where.
+    pub group: Group,
+    /// Of the record.
+    pub name: String,
+    /// The version that the record must have; `None` if there must be no record.
+    pub expected: Option<u64>,
+    /// Another record of the group, and the version that it must have.
+    pub guard: Option<(String, u64)>,
+    /// What the record is then.
+    pub new: Record,
+}
+
+/// What became of a [`Write`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It is written, and as safe as the store makes what it acknowledges.
+    Written,
+    /// Nothing is written: this is there.
+    Found {
+        /// The record.
+        record: Option<Record>,
+        /// The guard, where one was given.
+        guard: Option<Record>,
+    },
+}
+
+/// Adds to the number of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Add {
+    /// Where.
+    pub group: Group,
+    /// Of the record.
+    pub name: String,
+    /// The text that the record must have.
+    pub text: String,
+    /// The least number that it must have.
+    pub floor: u64,
+    /// What is added: at least 1.
+    pub count: u64,
+    /// The number that the sum must not exceed.
+    pub limit: u64,
+    /// The record's version then.
+    pub version: u64,
+}
+
+/// What became of an [`Add`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Added {
+    /// The number is this now.
+    To(u64),
+    /// Nothing is added: this is there.
+    Found(Option<Record>),
+}
+
+/// What rules depend on, as far as the server shows when it is connected to. Before the first answer: the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Facts {
+    /// The step of the store's clock.
+    pub granularity_ms: u64,
+    /// Whether it may lose, without a fault of its administrator, a write that it acknowledged.
+    pub can_forget: bool,
+    /// How many replicas may lack what it acknowledged, as far as this user may see them.
+    pub asynchronous_replicas: u64,
+}
+
+/// A store of records. Each call is one attempt: the keeper ends it when it takes too long, calls
+/// [`disconnect`](Self::disconnect) after one that failed or was ended, and tries again.
+///
+/// A call that was ended may still take effect, once and later. No call makes tables or anything else but `write`.
+#[async_trait(?Send)]
+pub trait Store: Send + fmt::Debug {
+    /// Those of the records that are there; all of the group's where no names are given.
+    async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError>;
+
+    /// Writes a record in one atomic step if its version is the expected one and the guard's is as given. A record that has the new
+    /// version already is written once more, under the same guard, so that a write of unknown outcome can be repeated. One that too
+    /// few replicas confirmed is repeated until they do: that a read shows it says nothing of them.
+    async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError>;
+
+    /// Adds to a record's number, in one atomic step, if its text is the one given, its number at least `floor`, and the sum at most
+    /// `limit`. Where the record has the version of this call already, nothing is added again, and the answer is that it was.
+    async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
+        for _ in 0..MAX_ADDS {
+            let Answer { now_ms, incarnation, value } = self.read(&add.group, Some(&[&*add.name])).await?;
+            let found = value.into_iter().next().map(|(_, record)| record);
+            let answer = |value| Ok(Answer { now_ms, incarnation: incarnation.clone(), value });
+            let sum = match &found {
+                Some(record) if record.version == add.version => return answer(Added::To(record.number)),
+                Some(record) => add.sum(record),
+                None => None,
+            };
+            let (Some(record), Some(number)) = (found.as_ref(), sum) else {
+                return answer(Added::Found(found));
+            };
+            let new = Record { version: add.version, number, text: record.text.clone() };
+            let expected = Some(record.version);
+            let write =
+                Write { group: add.group.clone(), name: add.name.clone(), expected, guard: None, new };
+            let written = self.write(&write).await?;
+            if written.value == Outcome::Written {
+                return Ok(written.map(|_| Added::To(number)));
+            }
+        }
+        Err(StoreError::Unreachable("others changed the record each time".into()))
+    }
+
+    /// The names of a namespace's groups, in any order: those that have a record.
+    async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError>;
+
+    /// See [`Facts`].
+    fn facts(&self) -> Facts;
+
+    /// Whether a store whose incarnation was `before` and is `now` is known to have lost nothing that it acknowledged.
+    fn has_kept_all(&self, before: &str, now: &str) -> bool {
+        before == now
+    }
+
+    /// Drops the connection: the next call opens a new one.
+    fn disconnect(&mut self);
+}
+
+/// How often the default [`Store::add`] tries.
+const MAX_ADDS: u32 = 8;
+
+impl Add {
+    /// The number after it, if this record may be added to.
+    #[must_use]
+    pub fn sum(&self, record: &Record) -> Option<u64> {
+        let sum = record.number.checked_add(self.count).filter(|&sum| sum <= self.limit)?;
+        (record.text == self.text && record.number >= self.floor).then_some(sum)
+    }
+}
+
+impl<T> Answer<T> {
+    /// Another value, answered at the same time.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Answer<U> {
+        let Self { now_ms, incarnation, value } = self;
+        Answer { now_ms, incarnation, value: change(value) }
+    }
+}

@@ -1,0 +1,397 @@
+//! The protocol of sequences, once for all stores: what the owner of a set asks of its store, and what the answers mean. No I/O.
+//!
+//! A set's sections are kept in records of [`SECTIONS`] bounds each, in the group where its owner's record is. Every write is guarded by that
+//! record, so that only the present owner's land. A key is given numbers only from the bound that this owner found, or made, up to
+//! the one that it wrote.
+//!
+//! A write whose reply was lost is repeated under its version until it is answered: it compares the version that was read, so it lands
+//! once, and its bounds are written as they are. An owner's moves and renewals are one after the other. After each renewal, tell the new
+//! version of its record by [`Bounds::renewed`].
+//!
+//! Where the store lost writes, an owner that rejoins writes all bounds once more from memory before it answers. A new one, which
+//! waited out the fence, moves every bound ahead by `skip`.
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use super::key;
+use crate::records::{Group, Outcome, Record, Write};
+
+pub(crate) use text::Text;
+
+/// How many bounds a record has.
+pub(crate) const SECTIONS: usize = 64;
+/// How often one go asks before it gives up.
+const MAX_REQUESTS: u32 = 400;
+
+/// A source of random numbers.
+pub(crate) type Random<'a> = &'a mut dyn FnMut() -> u64;
+
+/// [`Store::has_kept_all`](crate::records::Store::has_kept_all).
+pub(crate) type KeptAll<'a> = &'a dyn Fn(&str, &str) -> bool;
+
+/// What is asked of the store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Request {
+    /// The records of these names, at most [`Record::MAX_NAMES`].
+    Read(Group, Vec<String>),
+    Write(Write),
+}
+
+/// What it answers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Reply {
+    Read(Vec<(String, Record)>),
+    Write(Outcome),
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Received {
+    pub(crate) reply: Reply,
+    pub(crate) incarnation: String,
+}
+
+/// Why there are no bounds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Another process owns the set, or the owner's record was renewed since.
+    NotOwner,
+    /// The store lost writes: the lease has to be acquired or rejoined first.
+    Lost,
+    /// The set has another number of sections, or its keys another hash.
+    OtherSections {
+        found: usize,
+    },
+    OtherHash {
+        found: String,
+    },
+    /// A bound is at the highest number.
+    End,
+    Contended,
+    Unreadable {
+        name: String,
+        why: String,
+    },
+}
+
+/// The present owner, as it is in its record.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Owner {
+    pub(crate) name: String,
+    pub(crate) version: u64,
+    /// Of the head that guards it.
+    pub(crate) incarnation: String,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Next {
+    Ask(Request),
+    /// Keys may count up to the bounds.
+    Done,
+}
+
+/// Between these, a key of the section may have numbers: above `above`, and not above `bound`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Range {
+    pub(crate) above: u64,
+    pub(crate) bound: u64,
+}
+
+/// The bounds of a set, as its owner knows them. A go may be dropped at any time, and begun again; one runs at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Bounds {
+    group: Group,
+    owner: Owner,
+    sections: usize,
+    parts: Vec<Part>,
+    /// Whether all were read, and written where they had to be, since the lease was acquired or rejoined.
+    is_loaded: bool,
+    has_ended: bool,
+    requests: u32,
+    #[cfg(test)]
+    pub(super) without: Option<Rule>,
+}
+
+/// A record of sections.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Part {
+    name: String,
+    /// Whether it was read since the lease was acquired or rejoined.
+    is_read: bool,
+    /// `None` where there is no record.
+    version: Option<u64>,
+    /// What was there last, or what is known to be written.
+    bounds: Vec<u64>,
+    above: Vec<u64>,
+    /// Whether this owner has bounds of its own, which must not come down.
+    is_own: bool,
+    skip: u64,
+    incarnation: String,
+    /// What has to be there before anything else, and what is sent until it is answered.
+    pending: Option<Pending>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Pending {
+    version: u64,
+    text: Text,
+    above: Vec<u64>,
+}
+
+impl Bounds {
+    /// Of a lease that was just acquired.
+    pub(crate) fn new(group: Group, sections: usize, owner: Owner) -> Self {
+        let part = |at: usize| {
+            let count = sections.saturating_sub(at * SECTIONS).min(SECTIONS);
+            Part {
+                name: format!("section-{at}"),
+                is_read: false,
+                version: None,
+                bounds: vec![0; count],
+                above: vec![0; count],
+                is_own: false,
+                skip: 0,
+                incarnation: String::new(),
+                pending: None,
+            }
+        };
+        let parts = (0..sections.div_ceil(SECTIONS)).map(part).collect();
+        Self {
+            group,
+            owner,
+            sections,
+            parts,
+            is_loaded: false,
+            has_ended: false,
+            requests: 0,
+            #[cfg(test)]
+            without: None,
+        }
+    }
+
+    /// The same lease goes on under another version of its record.
+    pub(crate) fn renewed(&mut self, version: u64) {
+        self.owner.version = version;
+    }
+
+    /// The same lease goes on after the store lost writes: all bounds are written once more, before any key is answered.
+    pub(crate) fn rejoined(&mut self, owner: Owner) {
+        self.owner = owner;
+        #[cfg(test)]
+        if self.without == Some(Rule::RewritesAfterLoss) {
+            return;
+        }
+        self.is_loaded = false;
+        for part in &mut self.parts {
+            (part.is_read, part.pending) = (false, None);
+        }
+    }
+
+    /// Which numbers a section's keys may have now. The lease must not have ended.
+    pub(crate) fn range(&self, section: usize) -> Option<Range> {
+        let part = self.parts.get(section / SECTIONS).filter(|_| self.is_loaded)?;
+        let (above, bound) = (part.above.get(section % SECTIONS)?, part.bounds.get(section % SECTIONS)?);
+        Some(Range { above: *above, bound: *bound })
+    }
+
+    /// The first request of a go. `wanted`: sections and the bounds that they are to have.
+    pub(crate) fn begin(&mut self, wanted: &[(usize, u64)], random: Random<'_>) -> Result<Next, Refusal> {
+        self.requests = 0;
+        #[cfg(test)]
+        if self.without == Some(Rule::KeepsItsVersion) {
+            let pending = self.parts.iter_mut().filter_map(|part| part.pending.as_mut());
+            pending.for_each(|pending| pending.version = random() >> 1);
+        }
+        self.next(wanted, random)
+    }
+
+    pub(crate) fn step(
+        &mut self,
+        received: &Received,
+        wanted: &[(usize, u64)],
+        kept_all: KeptAll<'_>,
+        random: Random<'_>,
+    ) -> Result<Next, Refusal> {
+        let is_of_owner = kept_all(&self.owner.incarnation, &received.incarnation);
+        #[cfg(test)]
+        let is_of_owner = is_of_owner || self.without == Some(Rule::CountsUnderItsIncarnation);
+        if !is_of_owner {
+            return Err(Refusal::Lost);
+        }
+        match &received.reply {
+            Reply::Read(found) => {
+                for at in 0..self.parts.len() {
+                    self.read(at, found, kept_all, random)?;
+                }
+            }
+            Reply::Write(outcome) => self.wrote(outcome)?,
+        }
+        self.next(wanted, random)
+    }
+
+    fn next(&mut self, wanted: &[(usize, u64)], random: Random<'_>) -> Result<Next, Refusal> {
+        self.requests += 1;
+        if self.requests > MAX_REQUESTS {
+            return Err(Refusal::Contended);
+        }
+        // Those that are read again have nothing pending.
+        let unread: Vec<_> = self.parts.iter().filter(|part| !part.is_read).collect();
+        if !unread.is_empty() {
+            let names = unread.iter().take(Record::MAX_NAMES).map(|part| part.name.clone()).collect();
+            return Ok(Next::Ask(Request::Read(self.group.clone(), names)));
+        }
+        if !self.has_ended && self.parts.iter().all(|part| part.pending.is_none()) {
+            self.is_loaded = true;
+            self.move_ahead(wanted, random)?;
+        }
+        for part in &self.parts {
+            let Some(pending) = &part.pending else { continue };
+            let expected = part.version;
+            let new = Record { version: pending.version, number: 0, text: pending.text.write() };
+            let guard = Some((self.owner.name.clone(), self.owner.version));
+            #[cfg(test)]
+            let guard = guard.filter(|_| self.without != Some(Rule::IsGuarded));
+            let (group, name) = (self.group.clone(), part.name.clone());
+            return Ok(Next::Ask(Request::Write(Write { group, name, expected, guard, new })));
+        }
+        Ok(Next::Done)
+    }
+
+    /// Keeps what is there, and what this owner has to write before it answers.
+    fn read(
+        &mut self,
+        at: usize,
+        found: &[(String, Record)],
+        kept_all: KeptAll<'_>,
+        random: Random<'_>,
+    ) -> Result<(), Refusal> {
+        let (sections, incarnation) = (self.sections, &self.owner.incarnation);
+        #[cfg(test)]
+        let skips = self.without != Some(Rule::SkipsAfterLoss);
+        #[cfg(not(test))]
+        let skips = true;
+        let asked = self.parts.iter().filter(|part| !part.is_read).take(Record::MAX_NAMES);
+        let is_asked =
+            asked.map(|part| &part.name).any(|name| Some(name) == self.parts.get(at).map(|it| &it.name));
+        let Some(part) = self.parts.get_mut(at).filter(|_| is_asked) else { return Ok(()) };
+        let record = found.iter().find(|(name, _)| *name == part.name).map(|(_, record)| record);
+        let text = match record {
+            Some(record) => Text::read(&part.name, record)?,
+            None => Text::new(sections, part.bounds.len(), incarnation.clone()),
+        };
+        text.check(sections, part.bounds.len())?;
+        let kept = record.is_none() || kept_all(&text.incarnation, incarnation);
+        let skip = if kept || part.is_own || !skips { 0 } else { text.skip };
+        let mut bounds = Vec::with_capacity(text.bounds.len());
+        for (there, own) in text.bounds.iter().zip(&part.bounds) {
+            let moved =
+                there.checked_add(skip).filter(|&it| it <= Record::LAST_NUMBER).ok_or(Refusal::End)?;
+            bounds.push(if part.is_own { moved.max(*own) } else { moved });
+        }
+        part.skip = part.skip.max(text.skip);
+        part.incarnation.clone_from(incarnation);
+        (part.is_read, part.version) = (true, record.map(|record| record.version));
+        // What this owner knows above its own was never given: a bound that comes back from a loss is at most that.
+        let above: Vec<_> = if part.is_own { part.above.clone() } else { bounds.clone() };
+        if bounds != text.bounds || text.incarnation != *incarnation {
+            let text = Text { skip: part.skip, incarnation: incarnation.clone(), bounds, ..text };
+            part.pending = Some(Pending { version: (random() >> 1).max(1), text, above });
+        } else {
+            (part.bounds, part.above, part.pending) = (bounds, above, None);
+            part.is_own = true;
+        }
+        Ok(())
+    }
+
+    /// The answer to what was sent last: the first that is pending.
+    fn wrote(&mut self, outcome: &Outcome) -> Result<(), Refusal> {
+        let Some(part) = self.parts.iter_mut().find(|part| part.pending.is_some()) else { return Ok(()) };
+        match outcome {
+            Outcome::Written => {
+                let Some(Pending { version, text, above }) = part.pending.take() else { return Ok(()) };
+                (part.version, part.bounds, part.above) = (Some(version), text.bounds, above);
+                (part.skip, part.is_own) = (text.skip, true);
+                Ok(())
+            }
+            Outcome::Found { guard, .. }
+                if guard.as_ref().map(|it| it.version) != Some(self.owner.version) =>
+            {
+                Err(Refusal::NotOwner)
+            }
+            // Nobody else may write it: the store lost what was there.
+            Outcome::Found { .. } => Err(Refusal::Lost),
+        }
+    }
+
+    fn move_ahead(&mut self, wanted: &[(usize, u64)], random: Random<'_>) -> Result<(), Refusal> {
+        for &(section, bound) in wanted {
+            let (sections, incarnation) = (self.sections, self.owner.incarnation.clone());
+            let Some(part) = self.parts.get_mut(section / SECTIONS) else { continue };
+            let Some(&present) = part.bounds.get(section % SECTIONS) else { continue };
+            if bound <= present {
+                continue;
+            }
+            if present == Record::LAST_NUMBER {
+                return Err(Refusal::End);
+            }
+            let pending = part.pending.get_or_insert_with(|| Pending {
+                version: (random() >> 1).max(1),
+                text: Text {
+                    skip: part.skip,
+                    bounds: part.bounds.clone(),
+                    ..Text::new(sections, part.bounds.len(), incarnation)
+                },
+                above: part.above.clone(),
+            });
+            if let Some(place) = pending.text.bounds.get_mut(section % SECTIONS) {
+                *place = bound.min(Record::LAST_NUMBER);
+            }
+        }
+        Ok(())
+    }
+
+    /// How far a set may count within a minute: what a new owner passes over where the store lost writes. It is written with the next
+    /// move, and never comes down.
+    pub(crate) fn advances(&mut self, section: usize, within_a_minute: u64) {
+        if let Some(part) = self.parts.get_mut(section / SECTIONS) {
+            part.skip = part.skip.max(within_a_minute.saturating_mul(2));
+        }
+    }
+
+    /// What the owner writes before it gives its lease back: how far the sections counted. Nothing is answered from here on.
+    pub(crate) fn give_back(&mut self, given: &[u64], random: Random<'_>) {
+        self.has_ended = true;
+        if !core::mem::take(&mut self.is_loaded) {
+            return;
+        }
+        let (sections, incarnation) = (self.sections, self.owner.incarnation.clone());
+        for (part, given) in self.parts.iter_mut().zip(given.chunks(SECTIONS)) {
+            // What is pending may have landed: it is above.
+            if part.pending.is_none() && part.bounds != given && part.bounds.len() == given.len() {
+                let bounds = part.bounds.iter().zip(given).map(|(bound, given)| *bound.min(given)).collect();
+                let empty = Text::new(sections, part.bounds.len(), incarnation.clone());
+                let text = Text { skip: part.skip, bounds, ..empty };
+                let above = part.above.clone();
+                part.pending = Some(Pending { version: (random() >> 1).max(1), text, above });
+            }
+        }
+    }
+}
+
+/// A rule that the tests take out: some history must break a promise then.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Rule {
+    CountsUnderItsIncarnation,
+    RewritesAfterLoss,
+    SkipsAfterLoss,
+    /// A write is guarded by the owner's record.
+    IsGuarded,
+    /// A move whose reply was lost is sent under its version.
+    KeepsItsVersion,
+}

@@ -1,0 +1,436 @@
+//! Records. What names them is compared byte by byte: MySQL and MariaDB have no collation in common that would do so.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use async_trait::async_trait;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Error, Params, Row, ServerError, Value as Parameter};
+
+use super::{ABSENT, DUPLICATE, Fault, MysqlStore, NOW, Open, WRITABLE, column};
+use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Store, Write};
+use crate::store::StoreError;
+use crate::stores::sql::bigint;
+use crate::stores::sql::counters::Value;
+use crate::stores::sql::records::{self, Client, Dialect, FORMER, TABLE, Trouble, read_only};
+
+/// As `polyflake schema mysql` prints it.
+pub(in crate::stores) const DDL: &str = "\
+CREATE TABLE IF NOT EXISTS polyflake_records (
+    namespace VARBINARY(64) NOT NULL COMMENT 'From the address of the store',
+    kind VARBINARY(16) NOT NULL COMMENT 'What it is about: space, counter or sequences',
+    group_name VARBINARY(400) NOT NULL COMMENT 'Which space, counter or set of sequences',
+    name VARBINARY(32) NOT NULL COMMENT 'Of the record in its group: such as head, or a node',
+    version BIGINT NOT NULL COMMENT 'Another after each change, at random',
+    number BIGINT NOT NULL
+        COMMENT 'Of a node: it issues below this tick. Of a counter: no number above was handed out',
+    text VARBINARY(8192) NOT NULL COMMENT 'The rest, as JSON',
+    updated_at DATETIME NOT NULL COMMENT 'UTC, for people',
+    PRIMARY KEY (namespace, kind, group_name, name)
+) ENGINE=InnoDB COMMENT 'Polyflake: leases of nodes, counters and sequences';
+";
+
+/// For an account that has no other rights. With PROCESS it sees which replicas there are.
+pub(in crate::stores) const GRANTS: &str = "\
+GRANT SELECT, INSERT, UPDATE ON polyflake_records TO polyflake@'%';
+GRANT PROCESS ON *.* TO polyflake@'%';
+";
+
+/// What was found of the server when it was connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ready {
+    facts: Facts,
+    /// An expression for the server's incarnation.
+    incarnation: &'static str,
+    /// Its value in the last answer. A change is made only if it still has that: changes return nothing but a number.
+    seen: String,
+    is_cluster: bool,
+}
+
+const MYSQL: &str = "CONCAT('server ', @@GLOBAL.server_uuid)";
+
+/// `Uptime` counts from the server's start to that of the statement, in whole seconds, as `UNIX_TIMESTAMP()` counts. Its `server_uid`
+/// would be that of other servers with the port and network address.
+const MARIADB: &str = "CONCAT('server ', @@GLOBAL.hostname, ' port ', @@GLOBAL.port, ' id ', @@GLOBAL.server_id, ' since ', \
+    UNIX_TIMESTAMP() - CAST((SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
+    WHERE VARIABLE_NAME = 'UPTIME') AS SIGNED))";
+
+macro_rules! cluster {
+    ($schema:literal) => {
+        concat!(
+            "(SELECT CONCAT('cluster ', u.VARIABLE_VALUE) FROM ", $schema, ".GLOBAL_STATUS u JOIN ", $schema,
+            ".GLOBAL_STATUS r WHERE u.VARIABLE_NAME = 'wsrep_cluster_state_uuid' AND r.VARIABLE_NAME = 'wsrep_ready' \
+             AND r.VARIABLE_VALUE = 'ON')"
+        )
+    };
+}
+
+/// All nodes of a Galera cluster have the same data. NULL on one that is not ready.
+const CLUSTER_OF_MARIADB: &str = cluster!("information_schema");
+const CLUSTER_OF_MYSQL: &str = cluster!("performance_schema");
+
+/// By names in lower case.
+type Settings = BTreeMap<String, String>;
+
+/// Whether a server with these variables and this state is fit, and what they show.
+fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Ready, StoreError> {
+    let get = |name| settings.get(name).map_or("", String::as_str);
+    let number = |name| get(name).parse().unwrap_or(0_u64);
+    let is_on = |name| matches!(get(name), "ON" | "1");
+    let is_mysql = settings.contains_key("server_uuid");
+    let is_cluster = is_on("wsrep_on") && !matches!(get("wsrep_provider"), "" | "none");
+    let has_log = is_on("log_bin");
+    // MariaDB shows that it was restarted, MySQL does not.
+    let syncs_log = !has_log || get("sync_binlog") == "1";
+    if !is_durability_none {
+        // MariaDB's 3 is as safe as 1.
+        if !matches!(get("innodb_flush_log_at_trx_commit"), "1" | "3") {
+            let name = "innodb_flush_log_at_trx_commit";
+            return Err(records::refused_setting(name, get(name), "1"));
+        }
+        if is_mysql && !syncs_log {
+            return Err(records::refused_setting("sync_binlog", get("sync_binlog"), "1"));
+        }
+    }
+    if has_log && get("binlog_format") == "STATEMENT" {
+        let text =
+            "binlog_format is STATEMENT, so that replicas do not get what is written: set it to ROW or MIXED";
+        return Err(StoreError::Refused(text.into()));
+    }
+    let replicas = dumps.max(number("slaves_connected"));
+    let synchronous = number("rpl_semi_sync_master_clients").max(number("rpl_semi_sync_source_clients"));
+    let executed = get("gtid_executed");
+    let was_replica = !get("gtid_slave_pos").is_empty()
+        || executed.contains(',')
+        || !(executed.is_empty() || executed.starts_with(get("server_uuid")));
+    let incarnation = match (is_cluster, is_mysql) {
+        (true, true) => CLUSTER_OF_MYSQL,
+        (true, false) => CLUSTER_OF_MARIADB,
+        (false, true) => MYSQL,
+        (false, false) => MARIADB,
+    };
+    let facts = Facts {
+        granularity_ms: 1,
+        // A cluster that ended as a whole may begin again from a node that lacks the last writes.
+        can_forget: is_cluster
+            || is_durability_none
+            || !syncs_log
+            || (has_log && replicas > 0)
+            || was_replica,
+        asynchronous_replicas: replicas.saturating_sub(synchronous),
+    };
+    Ok(Ready { facts, incarnation, seen: String::new(), is_cluster })
+}
+
+/// Whether two incarnations are of one server that was at most restarted, and whether it was.
+fn is_restarted(before: &str, now: &str) -> Option<bool> {
+    let split = |text: &str| -> Option<(String, u64)> {
+        let (server, since) = text.rsplit_once(" since ")?;
+        Some((server.into(), since.parse().ok()?))
+    };
+    let ((one, before), (other, now)) = (split(before)?, split(now)?);
+    // Both are whole seconds: their difference may flicker.
+    (one == other).then_some(before.abs_diff(now) > 1)
+}
+
+impl MysqlStore {
+    async fn ask<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
+        let is_durability_none = self.is_durability_none;
+        let (value, facts) = self
+            .call(async |open| {
+                if open.ready.is_none() {
+                    open.ready = Some(check(open, is_durability_none).await?);
+                }
+                let value = run(open).await?;
+                Ok((value, open.ready.as_ref().map(|ready| ready.facts)))
+            })
+            .await?;
+        self.facts = facts.unwrap_or(self.facts);
+        Ok(value)
+    }
+}
+
+async fn check(open: &mut Open, is_durability_none: bool) -> Result<Ready, Fault> {
+    let connection = &mut open.connection;
+    let mut settings = Settings::new();
+    for statement in [
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'innodb_flush_log_at_trx_commit', 'log_bin', \
+         'sync_binlog', 'binlog_format', 'gtid_executed', 'gtid_slave_pos', 'wsrep_on', 'wsrep_provider')",
+        "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_clients', \
+         'Rpl_semi_sync_source_clients')",
+    ] {
+        let found: Vec<(String, String)> = connection.query(statement).await?;
+        settings.extend(found.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)));
+    }
+    // Without the right PROCESS there are none to be seen.
+    let statement = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
+    let dumps: Option<u64> = connection.query_first(statement).await?;
+    let mut ready = judge(&settings, dumps.unwrap_or_default(), is_durability_none)?;
+    if ready.is_cluster {
+        // What this connection is told is what others were told that it is written.
+        connection.query_drop("SET SESSION wsrep_sync_wait = 7").await?;
+    }
+    let statement = format!(
+        "SELECT MIN(TABLE_NAME) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
+         AND TABLE_NAME IN ('{}')",
+        FORMER.join("', '")
+    );
+    let former: Option<Option<String>> = connection.query_first(statement).await?;
+    if let Some(former) = former.flatten() {
+        return Err(StoreError::Refused(records::former_table(&former)).into());
+    }
+    // Galera does not copy the rows of other engines, and a crash loses them without a trace.
+    let statement = format!(
+        "SELECT MIN(ENGINE) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
+         AND TABLE_NAME = '{TABLE}' AND ENGINE <> 'InnoDB'"
+    );
+    let other: Option<Option<String>> = connection.query_first(statement).await?;
+    if let Some(other) = other.flatten() {
+        return Err(StoreError::Refused(format!(
+            "the engine of {TABLE} is {other}, which loses and does not copy what InnoDB would keep: \
+             ALTER TABLE {TABLE} ENGINE=InnoDB"
+        ))
+        .into());
+    }
+    let seen: Option<Option<String>> =
+        connection.query_first(format!("SELECT IF({WRITABLE}, {}, NULL)", ready.incarnation)).await?;
+    ready.seen = seen.flatten().ok_or_else(read_only)?;
+    Ok(ready)
+}
+
+/// With a `?` for each value, in the order in which the statement has them.
+fn positional(statement: &str, values: &[Value<'_>]) -> (String, Params) {
+    let mut parts = statement.split('?');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    let mut ordered = Vec::new();
+    for part in parts {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        let (at, rest) = part.split_at(digits);
+        let value = at.parse::<usize>().ok().and_then(|at| values.get(at.checked_sub(1)?));
+        ordered.push(match value {
+            Some(Value::Text(text)) => Parameter::from(text),
+            Some(Value::Number(number)) => Parameter::from(number),
+            None => Parameter::NULL,
+        });
+        text.extend(["?", rest]);
+    }
+    (text, if ordered.is_empty() { Params::Empty } else { Params::Positional(ordered) })
+}
+
+impl Client for Open {
+    type Fault = Fault;
+
+    fn dialect(&self) -> Dialect {
+        let (incarnation, seen) =
+            self.ready.as_ref().map_or(("NULL", ""), |ready| (ready.incarnation, &*ready.seen));
+        let mut literal = String::new();
+        for byte in seen.bytes() {
+            let _ = write!(literal, "{byte:02x}");
+        }
+        Dialect {
+            table: TABLE.into(),
+            now: NOW.into(),
+            incarnation: incarnation.into(),
+            writable: WRITABLE.into(),
+            unchanged: format!(" AND {incarnation} = X'{literal}'"),
+            with: "",
+            setup: "(SELECT 1 AS ready) setup",
+            reads_first: true,
+            share: " LOCK IN SHARE MODE",
+            unless_there: "",
+            // The condition holds; a time is never 0.
+            version: [format!("IF(LAST_INSERT_ID({NOW}) = 0, 0, "), ")".into()],
+            sum: ["LAST_INSERT_ID(", ")"],
+            returns: false,
+            kind: "mysql",
+        }
+    }
+
+    fn trouble(fault: &Fault) -> Trouble {
+        let Fault::Client(Error::Server(ServerError { code, message, .. })) = fault else {
+            return Trouble::Other;
+        };
+        match *code {
+            ABSENT => Trouble::Absent,
+            1044 | 1142 => Trouble::Denied,
+            // The first is of any option that forbids a statement.
+            1290 if !message.contains("read-only") => Trouble::Other,
+            1290 | 1792 | 1836 => Trouble::ReadOnly,
+            _ => Trouble::Other,
+        }
+    }
+
+    async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<records::Row>, Fault> {
+        let (statement, values) = positional(statement, values);
+        let rows: Vec<Row> = self.connection.exec(statement, values).await?;
+        rows.iter().map(row).collect()
+    }
+
+    /// The time or the sum comes with the answer as if it were a new row's number.
+    async fn change(
+        &mut self,
+        statement: &str,
+        values: &[Value<'_>],
+        is_sum: bool,
+    ) -> Result<Option<records::Row>, Fault> {
+        let (statement, values) = positional(statement, values);
+        match self.connection.exec_drop(statement, values).await {
+            Ok(()) if self.connection.affected_rows() > 0 => {}
+            Ok(()) | Err(Error::Server(ServerError { code: DUPLICATE, .. })) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        let (now_ms, returned) = match self.connection.last_insert_id() {
+            Some(now_ms) if !is_sum => (now_ms, now_ms),
+            returned => {
+                // A change that ran a trigger comes back without its number, and the session has it.
+                let asked: Option<(u64, u64)> =
+                    self.connection.query_first(format!("SELECT {NOW}, LAST_INSERT_ID()")).await?;
+                let (now_ms, kept) =
+                    asked.ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?;
+                (now_ms, returned.unwrap_or(kept))
+            }
+        };
+        Ok(Some(records::Row {
+            now_ms: bigint(now_ms)?,
+            incarnation: self.ready.as_ref().map(|ready| ready.seen.clone()),
+            name: None,
+            version: None,
+            number: Some(bigint(returned)?),
+            text: None,
+        }))
+    }
+
+    async fn make(&mut self) -> Result<(), Fault> {
+        Ok(self.connection.query_drop(DDL.trim_end_matches([';', '\n'])).await?)
+    }
+
+    fn saw(&mut self, incarnation: &str) {
+        if let Some(ready) = &mut self.ready {
+            incarnation.clone_into(&mut ready.seen);
+        }
+    }
+}
+
+fn row(row: &Row) -> Result<records::Row, Fault> {
+    let columns = row.len();
+    Ok(records::Row {
+        now_ms: column(row, 0)?,
+        incarnation: column(row, 1)?,
+        name: if columns > 2 { column(row, 2)? } else { None },
+        version: if columns > 3 { column(row, 3)? } else { None },
+        number: if columns > 4 { column(row, 4)? } else { None },
+        text: if columns > 5 { column(row, 5)? } else { None },
+    })
+}
+
+#[async_trait(?Send)]
+impl Store for MysqlStore {
+    async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError> {
+        self.ask(async |open| records::read(open, group, names).await).await
+    }
+
+    async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
+        self.ask(async |open| records::write(open, write).await).await
+    }
+
+    async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
+        self.ask(async |open| records::add(open, add).await).await
+    }
+
+    async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError> {
+        self.ask(async |open| records::groups(open, namespace, kind).await).await
+    }
+
+    fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    /// A restart loses nothing where the store cannot forget.
+    fn has_kept_all(&self, before: &str, now: &str) -> bool {
+        before == now || is_restarted(before, now).is_some_and(|is| !(is && self.facts.can_forget))
+    }
+
+    fn disconnect(&mut self) {
+        crate::store::Store::disconnect(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(more: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings::from([("innodb_flush_log_at_trx_commit".to_owned(), "1".to_owned())]);
+        settings.extend(more.iter().map(|&(name, value)| (name.into(), value.into())));
+        settings
+    }
+
+    fn can_forget(more: &[(&str, &str)]) -> bool {
+        judge(&settings(more), 0, false).unwrap().facts.can_forget
+    }
+
+    const OWN: &str = "3E11FA47-71CA-11E1-9E33-C80AA9429562";
+    const OTHER: &str = "a3c1a3b4-71CA-11E1-9E33-C80AA9429562:1-7";
+
+    #[test]
+    fn a_cluster_is_one_server() {
+        let on = ("wsrep_on", "ON");
+        let provider = ("wsrep_provider", "/usr/lib/galera/libgalera_smm.so");
+        for (settings, expected) in [
+            (vec![], MARIADB),
+            (vec![on], MARIADB),
+            (vec![on, ("wsrep_provider", "none")], MARIADB),
+            (vec![("wsrep_on", "OFF"), provider], MARIADB),
+            (vec![on, provider], CLUSTER_OF_MARIADB),
+            (vec![on, provider, ("server_uuid", OWN)], CLUSTER_OF_MYSQL),
+            (vec![("server_uuid", OWN)], MYSQL),
+        ] {
+            let ready = judge(&self::settings(&settings), 0, false).unwrap();
+            assert_eq!(ready.incarnation, expected, "{settings:?}");
+            assert_eq!(ready.is_cluster, ready.facts.can_forget);
+        }
+    }
+
+    #[test]
+    fn what_can_forget() {
+        let log = [("log_bin", "ON"), ("sync_binlog", "1")];
+        let with = |more: &[(&'static str, &'static str)]| can_forget(&[&log, more].concat());
+        assert!(!can_forget(&[]) && !with(&[]));
+        assert!(can_forget(&[("log_bin", "ON"), ("sync_binlog", "0")]));
+        assert!(with(&[("slaves_connected", "1")]) && with(&[("gtid_slave_pos", "0-2-17")]));
+        let of_mysql = |executed| with(&[("server_uuid", OWN), ("gtid_executed", executed)]);
+        let own = format!("{OWN}:1-5:7-9");
+        assert!(!of_mysql("") && !of_mysql(own.leak()) && of_mysql(OTHER));
+        assert!(of_mysql(format!("{OWN}:1-5,\n{OTHER}").leak()));
+        let judged = judge(&settings(&log), 1, false).unwrap().facts;
+        assert_eq!((judged.can_forget, judged.asynchronous_replicas), (true, 1));
+        let judged = judge(&settings(&[log[0], log[1], ("rpl_semi_sync_source_clients", "1")]), 1, false);
+        let judged = judged.unwrap().facts;
+        assert_eq!((judged.can_forget, judged.asynchronous_replicas), (true, 0));
+    }
+
+    #[test]
+    fn what_forgets_unseen_is_refused() {
+        for (setting, says) in [
+            (vec![("innodb_flush_log_at_trx_commit", "2")], "innodb_flush_log_at_trx_commit is 2"),
+            (vec![("server_uuid", OWN), ("log_bin", "1"), ("sync_binlog", "0")], "sync_binlog is 0"),
+        ] {
+            let refused = judge(&settings(&setting), 0, false).unwrap_err();
+            assert!(refused.text().contains(says) && refused.text().contains("set it to 1"), "{refused}");
+            assert!(judge(&settings(&setting), 0, true).unwrap().facts.can_forget);
+        }
+        let statement = settings(&[("log_bin", "ON"), ("binlog_format", "STATEMENT")]);
+        assert!(judge(&statement, 0, true).unwrap_err().text().contains("ROW or MIXED"));
+    }
+
+    #[test]
+    fn a_start_is_told_from_a_flicker() {
+        let at = |since: u32| format!("server h port 3306 id 1 since {since}");
+        assert_eq!(is_restarted(&at(100), &at(100)), Some(false));
+        assert_eq!(is_restarted(&at(100), &at(101)), Some(false));
+        assert_eq!(is_restarted(&at(101), &at(100)), Some(false));
+        assert_eq!(is_restarted(&at(100), &at(102)), Some(true));
+        assert_eq!(is_restarted(&at(100), "server h port 3306 id 2 since 100"), None);
+        assert_eq!(is_restarted("cluster a", "cluster a"), None);
+    }
+}

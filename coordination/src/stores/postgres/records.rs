@@ -1,0 +1,207 @@
+//! Records, in a table of one schema.
+
+use async_trait::async_trait;
+use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
+
+use super::{BOUND, Fault, INCARNATION, LOCK, NOW, Open, PostgresStore};
+use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Store, Write};
+use crate::store::StoreError;
+use crate::stores::sql::counters::Value;
+use crate::stores::sql::records::{self, Client, Dialect, FORMER, TABLE, Trouble, read_only};
+use crate::stores::sql::whole;
+
+/// As `polyflake schema postgres` prints it.
+pub(in crate::stores) const DDL: &str = "\
+CREATE TABLE IF NOT EXISTS public.polyflake_records (
+    namespace text COLLATE \"C\" NOT NULL,
+    kind text COLLATE \"C\" NOT NULL,
+    group_name text COLLATE \"C\" NOT NULL,
+    name text COLLATE \"C\" NOT NULL,
+    version bigint NOT NULL,
+    number bigint NOT NULL,
+    text text NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (namespace, kind, group_name, name)
+);
+COMMENT ON TABLE public.polyflake_records IS 'Polyflake: leases of nodes, counters and sequences';
+COMMENT ON COLUMN public.polyflake_records.namespace IS 'From the address of the store';
+COMMENT ON COLUMN public.polyflake_records.kind IS 'What it is about: space, counter or sequences';
+COMMENT ON COLUMN public.polyflake_records.group_name IS 'Which space, counter or set of sequences';
+COMMENT ON COLUMN public.polyflake_records.name IS 'Of the record in its group: such as head, or a node';
+COMMENT ON COLUMN public.polyflake_records.version IS 'Another after each change, at random';
+COMMENT ON COLUMN public.polyflake_records.number IS 'Of a node: it issues below this tick. Of a counter: no number above was handed out';
+COMMENT ON COLUMN public.polyflake_records.text IS 'The rest, as JSON';
+COMMENT ON COLUMN public.polyflake_records.updated_at IS 'For people';
+";
+
+/// For a role that has no other rights.
+pub(in crate::stores) const GRANTS: &str = "\
+GRANT USAGE ON SCHEMA public TO polyflake;
+GRANT SELECT, INSERT, UPDATE ON public.polyflake_records TO polyflake;
+ALTER ROLE polyflake SET lock_timeout = '1s';
+";
+
+/// For this transaction only, since a pooler's connection is others' afterwards: what is acknowledged must be on disk, also of
+/// standbys that are synchronous, and nobody's stuck row holds up this call.
+const SETUP: &str = "WITH setup AS MATERIALIZED (SELECT \
+    CASE WHEN current_setting('synchronous_commit') <> 'remote_apply' THEN set_config('synchronous_commit', 'on', true) END, \
+    set_config('lock_timeout', '1s', true)) ";
+
+/// What was found of the server when it was connected to, and of the address.
+#[derive(Debug, Clone)]
+pub(super) struct Ready {
+    table: String,
+    facts: Facts,
+}
+
+impl PostgresStore {
+    async fn ask<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
+        let (schema, is_durability_none) = (self.schema_name.clone(), self.is_durability_none);
+        let (value, facts) = self
+            .call(async |open| {
+                if open.ready.is_none() {
+                    open.ready = Some(check(open, &schema, is_durability_none).await?);
+                }
+                let value = run(open).await?;
+                Ok((value, open.ready.as_ref().map(|ready| ready.facts)))
+            })
+            .await?;
+        self.facts = facts.unwrap_or(self.facts);
+        Ok(value)
+    }
+}
+
+/// Whether this server is fit, and what it shows.
+async fn check(open: &mut Open, schema: &str, is_durability_none: bool) -> Result<Ready, Fault> {
+    let former = FORMER.join("', '");
+    // A role without rights sees that there are replicas, and not how they are.
+    let statement = format!(
+        "SELECT current_setting('fsync'), CASE WHEN pg_is_in_recovery() THEN NULL ELSE \
+         substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) <> '00000001' \
+         OR EXISTS (SELECT FROM pg_stat_replication) OR EXISTS (SELECT FROM pg_replication_slots) END, \
+         (SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'async') NOT IN ('sync', 'quorum')), \
+         (SELECT min(n.nspname || '.' || c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND (n.nspname = ?1 OR n.nspname = ANY (current_schemas(false))) \
+         AND (c.relname IN ('{former}') OR c.relname = '{TABLE}' AND n.nspname <> ?1)), \
+         EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = ?1 AND c.relname = '{TABLE}' AND c.relpersistence = 'u')"
+    );
+    let rows = open.query_with(&statement, &[Value::Text(schema)]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::Unreachable("an empty answer".into()))?;
+    let (fsync, can_forget): (String, Option<bool>) = (row.try_get(0)?, row.try_get(1)?);
+    let can_forget = can_forget.ok_or_else(read_only)? || is_durability_none;
+    if fsync == "off" && !is_durability_none {
+        return Err(records::refused_setting("fsync", "off", "on").into());
+    }
+    if let Some(other) = row.try_get::<_, Option<String>>(3)? {
+        return Err(StoreError::Refused(if other.ends_with(TABLE) {
+            format!(
+                "there is {other} on the role's search_path, and this address stands for {schema}.{TABLE}: two tables \
+                 give the same IDs twice. Keep one, and name its schema in every address: schema_name=..."
+            )
+        } else {
+            records::former_table(&other)
+        })
+        .into());
+    }
+    // A crash empties it, and nobody sees that it did.
+    if row.try_get(4)? {
+        let text = format!("the table {schema}.{TABLE} is unlogged: ALTER TABLE {schema}.{TABLE} SET LOGGED");
+        return Err(StoreError::Refused(text).into());
+    }
+    let facts = Facts { granularity_ms: 1, can_forget, asynchronous_replicas: whole(row.try_get(2)?)? };
+    Ok(Ready { table: format!("\"{schema}\".{TABLE}"), facts })
+}
+
+impl Client for Open {
+    type Fault = Fault;
+
+    fn dialect(&self) -> Dialect {
+        Dialect {
+            table: self.ready.as_ref().map(|ready| ready.table.clone()).unwrap_or_default(),
+            now: NOW.into(),
+            incarnation: INCARNATION.into(),
+            writable: "current_setting('transaction_read_only') = 'off'".into(),
+            unchanged: String::new(),
+            with: SETUP,
+            setup: "setup",
+            reads_first: false,
+            // A weaker lock does not keep out a change of the version.
+            share: " FOR SHARE OF g",
+            unless_there: " ON CONFLICT DO NOTHING",
+            version: Default::default(),
+            sum: ["", ""],
+            returns: true,
+            kind: "postgres",
+        }
+    }
+
+    fn trouble(fault: &Fault) -> Trouble {
+        let Fault::Client(error) = fault else { return Trouble::Other };
+        match error.code().map(SqlState::code) {
+            Some("42P01") => Trouble::Absent,
+            Some("42501") => Trouble::Denied,
+            Some("25006") => Trouble::ReadOnly,
+            _ => Trouble::Other,
+        }
+    }
+
+    async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<records::Row>, Fault> {
+        self.query_with(statement, values).await?.iter().map(row).collect()
+    }
+
+    async fn change(
+        &mut self,
+        statement: &str,
+        values: &[Value<'_>],
+        _: bool,
+    ) -> Result<Option<records::Row>, Fault> {
+        Ok(Client::rows(self, statement, values).await?.pop())
+    }
+
+    async fn make(&mut self) -> Result<(), Fault> {
+        let Dialect { table, .. } = self.dialect();
+        let table = DDL.replace("public.polyflake_records", &table);
+        let alone = format!("{BOUND}; SELECT pg_advisory_xact_lock({LOCK})");
+        Ok(self.run(&format!("BEGIN; {alone}; {table} COMMIT")).await?)
+    }
+}
+
+fn row(row: &Row) -> Result<records::Row, Fault> {
+    Ok(records::Row {
+        now_ms: row.try_get(0)?,
+        incarnation: row.try_get(1)?,
+        name: if row.len() > 2 { row.try_get(2)? } else { None },
+        version: if row.len() > 3 { row.try_get(3)? } else { None },
+        number: if row.len() > 4 { row.try_get(4)? } else { None },
+        text: if row.len() > 5 { row.try_get(5)? } else { None },
+    })
+}
+
+#[async_trait(?Send)]
+impl Store for PostgresStore {
+    async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError> {
+        self.ask(async |open| records::read(open, group, names).await).await
+    }
+
+    async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
+        self.ask(async |open| records::write(open, write).await).await
+    }
+
+    async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
+        self.ask(async |open| records::add(open, add).await).await
+    }
+
+    async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError> {
+        self.ask(async |open| records::groups(open, namespace, kind).await).await
+    }
+
+    fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    fn disconnect(&mut self) {
+        crate::store::Store::disconnect(self);
+    }
+}

@@ -1,0 +1,299 @@
+//! Connections to one server, to the master that Sentinels name, or to the servers of a Cluster.
+//!
+//! A silent host must not use up an attempt: each gets a share, and the next attempt starts with the next host.
+
+use core::time::Duration;
+use std::collections::HashMap;
+use std::io;
+
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, FromRedisValue, IntoConnectionInfo as _, Pipeline,
+    RedisConnectionInfo, RedisError, Script, Value,
+};
+use tokio::time::timeout;
+
+use super::RedisStore;
+use crate::lease::Time as _;
+use crate::local::Clocks;
+use crate::store::StoreError;
+use crate::url::Scheme;
+
+/// How often a command follows the servers of a Cluster to another.
+const REDIRECTIONS: u32 = 4;
+/// A command to which every user of ours has the right.
+const PROBE: &str = "TIME";
+
+/// A host and its port.
+pub(super) type Place = (String, u16);
+
+/// The servers that were needed so far: of a Cluster several.
+pub(super) struct Connection {
+    pub(super) entrance: Place,
+    servers: HashMap<Place, Server>,
+    /// Where a Cluster has keys.
+    homes: HashMap<String, Place>,
+    /// Which of the servers answered last.
+    answered: Place,
+}
+
+pub(super) struct Server {
+    connection: MultiplexedConnection,
+    used_ms: u64,
+    is_checked: bool,
+}
+
+impl Connection {
+    fn home(&self, key: &str) -> Place {
+        self.homes.get(key).unwrap_or(&self.entrance).clone()
+    }
+
+    /// Whether the server that has a key, as far as it is known, keeps what a counter needs.
+    pub(super) fn is_checked(&self, key: &str) -> bool {
+        self.servers.get(&self.home(key)).is_some_and(|it| it.is_checked)
+    }
+
+    /// The server that answered last does.
+    pub(super) fn set_checked(&mut self) {
+        if let Some(server) = self.servers.get_mut(&self.answered) {
+            server.is_checked = true;
+        }
+    }
+}
+
+impl RedisStore {
+    /// The connection, and whether it is new.
+    pub(super) async fn connection(&mut self, key: &str) -> Result<(Connection, bool), StoreError> {
+        match self.kept(key).await {
+            Some(it) => Ok((it, false)),
+            None => Ok((self.connect().await?, true)),
+        }
+    }
+
+    /// The present connection. One that nobody used for longer than a renewal takes may be dead without a word.
+    async fn kept(&mut self, key: &str) -> Option<Connection> {
+        let mut connection = self.connection.take()?;
+        let home = connection.home(key);
+        if let Some(server) = connection.servers.get_mut(&home) {
+            let idle_ms = Clocks.elapsed_ms().saturating_sub(server.used_ms);
+            if idle_ms > self.address.ttl_ms / 3 {
+                let probe = redis::cmd(PROBE);
+                let probed = server.connection.send_packed_command(&probe);
+                timeout(self.address.attempt() / 4, probed).await.ok()?.ok()?;
+            }
+        }
+        Some(connection)
+    }
+
+    async fn connect(&mut self) -> Result<Connection, StoreError> {
+        let hosts: Vec<Place> = self.address.hosts().to_vec();
+        let start = self.turn % hosts.len().max(1);
+        self.turn = start + 1;
+        let (mut said, mut is_later) = (Vec::new(), false);
+        for host in hosts.iter().cycle().skip(start).take(hosts.len()) {
+            match self.enter(host).await {
+                Ok((entrance, server)) => {
+                    let servers = HashMap::from([(entrance.clone(), server)]);
+                    let answered = entrance.clone();
+                    return Ok(Connection { entrance, servers, homes: HashMap::new(), answered });
+                }
+                Err((may_mend, text)) => {
+                    is_later |= may_mend;
+                    said.push(if hosts.len() == 1 { text } else { format!("{}:{}: {text}", host.0, host.1) });
+                }
+            }
+        }
+        let text = said.join("; ");
+        Err(if is_later { self.unreachable(&text) } else { self.refused(&text) })
+    }
+
+    /// The server at a host of the address; of a Sentinel the master that it names.
+    async fn enter(&self, host: &Place) -> Result<(Place, Server), (bool, String)> {
+        let path = self.address.path();
+        let (master, database) = match self.address.scheme() {
+            Scheme::RedisSentinel => {
+                path.rsplit_once('/').map_or((Some(&*path), "0"), |it| (Some(it.0), it.1))
+            }
+            _ => (None, &*path),
+        };
+        let told = |e: RedisError| self.judge(&e, true);
+        let (mut place, mut what) = (host.clone(), String::new());
+        if let Some(master) = master {
+            let mut settings = RedisConnectionInfo::default().set_skip_set_lib_name();
+            if let Some(user) = self.address.parameter("sentinel_username") {
+                settings = settings.set_username(user);
+            }
+            if let Some(password) = self.address.parameter("sentinel_password") {
+                settings = settings.set_password(password);
+            }
+            let mut ask = redis::cmd("SENTINEL");
+            ask.arg("get-master-addr-by-name").arg(master);
+            let (_, named) = self.dial(host, settings, &ask).await.map_err(told)?;
+            let named: Option<Place> = Option::from_redis_value(named).map_err(|e| told(e.into()))?;
+            place = named.ok_or((true, "this Sentinel knows no master of that name".to_owned()))?;
+            what = format!("the master {}:{}: ", place.0, place.1);
+        }
+        match self.server(&place, database).await.map_err(told) {
+            Ok(server) => Ok((place, server)),
+            Err((may_mend, text)) => Err((may_mend, what + &text)),
+        }
+    }
+
+    async fn server(&self, place: &Place, database: &str) -> Result<Server, RedisError> {
+        let mut settings = RedisConnectionInfo::default().set_skip_set_lib_name();
+        settings = settings.set_db(database.parse().unwrap_or_default());
+        if let Some(user) = self.address.user() {
+            settings = settings.set_username(user);
+        }
+        if let Some(password) = &self.password {
+            settings = settings.set_password(password);
+        }
+        let (connection, _) = self.dial(place, settings, &redis::cmd(PROBE)).await?;
+        Ok(Server { connection, used_ms: Clocks.elapsed_ms(), is_checked: false })
+    }
+
+    /// A connection that has answered: a host may take one and then say nothing.
+    async fn dial(
+        &self,
+        (host, port): &Place,
+        settings: RedisConnectionInfo,
+        first: &Cmd,
+    ) -> Result<(MultiplexedConnection, Value), RedisError> {
+        let (host, port) = (host.trim_matches(['[', ']']).to_owned(), *port);
+        let place = if self.address.is_tls() {
+            ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None }
+        } else {
+            ConnectionAddr::Tcp(host, port)
+        };
+        let info = place.into_connection_info()?.set_redis_settings(settings);
+        let client = match &self.certificates {
+            Some(certificates) => Client::build_with_tls(info, certificates.clone())?,
+            None => Client::open(info)?,
+        };
+        // The share is the limit here, and the caller's afterwards.
+        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let answered = async {
+            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+            let answer = connection.send_packed_command(first).await?.extract_error()?;
+            Ok((connection, answer))
+        };
+        let share = self.share();
+        timeout(share, answered)
+            .await
+            .unwrap_or_else(|_| Err(failure(format!("no answer within {} ms", share.as_millis()))))
+    }
+
+    /// How long one of the hosts may take: all of them leave some of an attempt.
+    fn share(&self) -> Duration {
+        self.address.attempt() / u32::try_from(self.address.hosts().len() + 1).unwrap_or(u32::MAX)
+    }
+
+    /// The server at a place, on a connection that is made where there is none.
+    pub(super) async fn server_of<'a>(
+        &self,
+        connection: &'a mut Connection,
+        place: &Place,
+    ) -> Result<&'a mut Server, RedisError> {
+        if !connection.servers.contains_key(place) {
+            let server = self.server(place, "0").await?;
+            connection.servers.insert(place.clone(), server);
+        }
+        connection.servers.get_mut(place).ok_or_else(|| failure("it has gone".into()))
+    }
+
+    /// Sends a command to the server at a place.
+    pub(super) async fn send_to(
+        &self,
+        connection: &mut Connection,
+        place: &Place,
+        command: &Cmd,
+    ) -> Result<Value, RedisError> {
+        let server = self.server_of(connection, place).await?;
+        server.connection.send_packed_command(command).await?.extract_error()
+    }
+
+    /// Sends a command to the server that has a key.
+    pub(super) async fn send<T: FromRedisValue>(
+        &self,
+        connection: &mut Connection,
+        key: &str,
+        command: &Cmd,
+    ) -> Result<T, RedisError> {
+        let mut asked = None;
+        for _ in 0..=REDIRECTIONS {
+            let place = asked.clone().unwrap_or_else(|| connection.home(key));
+            let server = self.server_of(connection, &place).await?;
+            let mut all = Pipeline::new();
+            if asked.take().is_some() {
+                all.cmd("ASKING");
+            }
+            all.add_command(command.clone());
+            let values = server.connection.send_packed_commands(&all, 0, all.len()).await?;
+            server.used_ms = Clocks.elapsed_ms();
+            connection.answered.clone_from(&place);
+            let error = match values.into_iter().next_back().unwrap_or(Value::Nil).extract_error() {
+                Ok(value) => return Ok(T::from_redis_value(value)?),
+                Err(error) => error,
+            };
+            let next = error.redirect_node().and_then(|(next, _)| read_place(next, &place));
+            match next.filter(|_| self.address.scheme() == Scheme::RedisCluster) {
+                Some(next) if error.code() == Some("ASK") => asked = Some(next),
+                Some(next) => _ = connection.homes.insert(key.to_owned(), next),
+                None => return Err(error),
+            }
+        }
+        Err(failure("its servers do not agree where the key is".into()))
+    }
+
+    /// Runs a script on the server that has its keys.
+    pub(super) async fn script(
+        &self,
+        connection: &mut Connection,
+        keys: &[String],
+        code: &'static str,
+        arguments: &[impl redis::ToRedisArgs],
+    ) -> Result<Value, RedisError> {
+        let key = keys.first().map_or("", String::as_str);
+        let command = |name, what: &str| {
+            let mut command = redis::cmd(name);
+            command.arg(what).arg(keys.len()).arg(keys).arg(arguments);
+            command
+        };
+        let hash = Script::new(code).get_hash().to_owned();
+        match self.send(connection, key, &command("EVALSHA", &hash)).await {
+            Err(e) if e.code() == Some("NOSCRIPT") => {
+                self.send(connection, key, &command("EVAL", code)).await
+            }
+            result => result,
+        }
+    }
+
+    /// How many replicas have what the last call wrote. It is asked on the same connection: servers differ in whether the answer
+    /// includes what others wrote.
+    pub(super) async fn confirmed(&self, connection: &mut Connection) -> Result<u32, RedisError> {
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(self.address.replicas).arg(self.wait_ms());
+        let answered = connection.answered.clone();
+        match self.send_to(connection, &answered, &wait).await {
+            // A replica by now: nobody confirmed what it wrote before.
+            Err(e) if e.detail().is_some_and(|it| it.contains("cannot be used with replica")) => Ok(0),
+            result => Ok(u32::from_redis_value(result?)?),
+        }
+    }
+
+    /// It ends before the caller gives an attempt up.
+    pub(super) fn wait_ms(&self) -> u64 {
+        (self.address.ttl_ms / 12).min(1_000)
+    }
+}
+
+fn failure(text: String) -> RedisError {
+    io::Error::other(text).into()
+}
+
+/// `HOST:PORT`, as servers of a Cluster name one another: without a host where it is the one that answers.
+pub(super) fn read_place(text: &str, answering: &Place) -> Option<Place> {
+    let (host, port) = text.rsplit_once(':')?;
+    let host = if matches!(host, "" | "?") { &answering.0 } else { host };
+    Some((host.to_owned(), port.parse().ok()?))
+}

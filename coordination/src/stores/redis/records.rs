@@ -1,0 +1,297 @@
+//! Records in Redis: a group is one hash, `polyflake:{NAMESPACE/KIND/NAME}`, since Redis evicts and expires whole keys. A record
+//! `17` is the fields `17/version`, `17/number` and `17/text`.
+//!
+//! Each call is one script, which reads the server's time and incarnation in the same step.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use redis::{FromRedisValue as _, Value};
+
+use super::connection::Connection;
+use super::{RedisStore, Reply};
+use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
+use crate::store::StoreError;
+
+/// Before each script. Numbers stay texts, of digits without zeros in front: Lua's are exact to 2^53 only.
+macro_rules! script {
+    ($body:literal) => {
+        concat!(
+            "
+    local info = redis.call('INFO', 'replication')
+    if string.match(info, 'role:(%a+)') ~= 'master' then return {'replica'} end
+    local life = string.match(info, 'master_replid:(%x+)')
+    if not life then return {'nameless'} end
+    local before = string.match(info, 'master_replid2:(%x+)') or '?'
+    local replicas = string.match(info, 'connected_slaves:(%d+)') or '0'
+    local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
+    local time = redis.call('TIME')
+    local function answer(status, ...)
+      return {status, time[1], time[2], run, life, before, replicas, ...}
+    end
+    local function find(name)
+      return redis.call('HMGET', KEYS[1], name .. '/version', name .. '/number', name .. '/text')
+    end
+",
+            $body
+        )
+    };
+}
+
+/// What a restart of the server leaves of the group, and what it does where memory is short.
+const CHECK: &str = script!(
+    "
+    local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:([%w-]+)')
+    local file = string.match(redis.call('INFO', 'persistence'), 'aof_enabled:(%d)')
+    return answer('checked', policy or '', file or '')"
+);
+
+const READ_ALL: &str = script!("return answer('read', redis.call('HGETALL', KEYS[1]))");
+
+/// Arguments: names.
+const READ: &str = script!(
+    "
+    local found = {}
+    for i, name in ipairs(ARGV) do found[i] = find(name) end
+    return answer('read', found)"
+);
+
+/// Arguments: name, expected version, the guard's name and version, and the new record. What must be absent is empty.
+const WRITE: &str = script!(
+    "
+    local there, guard = find(ARGV[1]), find(ARGV[3])
+    local fits = (there[1] or '') == ARGV[2] or there[1] == ARGV[5]
+    if not fits or (guard[1] or '') ~= ARGV[4] then return answer('found', there, guard) end
+    local name = ARGV[1]
+    redis.call('HSET', KEYS[1], name .. '/version', ARGV[5], name .. '/number', ARGV[6], name .. '/text', ARGV[7])
+    return answer('written')"
+);
+
+/// Arguments: name, new version, text, the least number and the highest one, and how much is added. An addition that is there is
+/// written once more, unchanged, so that replicas can confirm it.
+const ADD: &str = script!(
+    "
+    local there, name = find(ARGV[1]), ARGV[1]
+    local function is_up_to(a, b) return #a < #b or (#a == #b and a <= b) end
+    if there[1] ~= ARGV[2] then
+      if not there[1] or not there[2] or there[3] ~= ARGV[3]
+        or not is_up_to(ARGV[4], there[2]) or not is_up_to(there[2], ARGV[5]) then
+        return answer('found', there)
+      end
+      redis.call('HINCRBY', KEYS[1], name .. '/number', ARGV[6])
+    end
+    redis.call('HSET', KEYS[1], name .. '/version', ARGV[2])
+    return answer('written', redis.call('HGET', KEYS[1], name .. '/number'))"
+);
+
+fn key(group: &Group) -> String {
+    format!("polyflake:{{{}/{}/{}}}", group.namespace, group.kind, group.name)
+}
+
+/// The key that the former edition had for it.
+fn former_key(group: &Group) -> String {
+    let Group { namespace, kind, name } = group;
+    match kind {
+        Kind::Space => format!("polyflake:{{{namespace}/{name}}}:space"),
+        Kind::Counter | Kind::Sequences => format!("polyflake:{{{namespace}/{kind}:{name}}}"),
+    }
+}
+
+/// A record's version, number and text, as far as they are there.
+type Fields = [Option<String>; 3];
+
+/// A record that somebody else wrote or changed.
+struct Unreadable;
+
+fn read_record(fields: Fields) -> Result<Option<Record>, Unreadable> {
+    let number =
+        |text: &str| text.parse().ok().filter(|&it: &u64| it <= Record::LAST_NUMBER).ok_or(Unreadable);
+    match fields {
+        [None, ..] => Ok(None),
+        [Some(version), Some(at), Some(text)] => {
+            Ok(Some(Record { version: number(&version)?, number: number(&at)?, text }))
+        }
+        _ => Err(Unreadable),
+    }
+}
+
+fn read_records(value: Value) -> Result<Vec<Option<Record>>, Unreadable> {
+    let all: Vec<Vec<Option<String>>> = Vec::from_redis_value(value).map_err(|_| Unreadable)?;
+    all.into_iter().map(|fields| read_record(fields.try_into().map_err(|_| Unreadable)?)).collect()
+}
+
+/// All that a hash has. Fields of others are left alone.
+fn read_hash(value: Value) -> Result<Named, Unreadable> {
+    let mut fields: HashMap<String, String> = HashMap::from_redis_value(value).map_err(|_| Unreadable)?;
+    let names: Vec<String> =
+        fields.keys().filter_map(|it| it.strip_suffix("/version")).map(ToOwned::to_owned).collect();
+    let mut take = |name: &str, part| fields.remove(&format!("{name}/{part}"));
+    let record = |name: String| {
+        let record = read_record(["version", "number", "text"].map(|part| take(&name, part)));
+        Ok((name, record?.ok_or(Unreadable)?))
+    };
+    names.into_iter().map(record).collect()
+}
+
+/// The second replication ID tells a server that took over from another.
+fn incarnation(run: &str, life: &str, before: &str) -> String {
+    let took_over = if before.bytes().all(|it| it == b'0') { "" } else { TOOK_OVER };
+    format!("{run}/{life}{took_over}")
+}
+
+const TOOK_OVER: &str = "/took-over";
+
+impl RedisStore {
+    async fn ask(
+        &mut self,
+        group: &Group,
+        code: &'static str,
+        arguments: &[&str],
+    ) -> Result<Answer<Reply>, StoreError> {
+        let key = [key(group)];
+        let [name] = &key;
+        let (mut connection, is_new) = self.connection(name).await?;
+        let is_numbers = group.kind != Kind::Space;
+        if is_numbers && !self.address.is_durability_none && !connection.is_checked(name) {
+            let checked = self.script(&mut connection, &key, CHECK, &[""; 0]).await;
+            let checked = self.reply(checked.map_err(|e| self.told(&e, is_new))?, is_new)?;
+            self.check(&checked)?;
+            connection.set_checked();
+        }
+        let reply = self.script(&mut connection, &key, code, arguments).await;
+        let reply = self.reply(reply.map_err(|e| self.told(&e, is_new))?, is_new)?;
+        if reply.status == "written" {
+            self.confirm(&mut connection).await?;
+        }
+        if code == READ || code == READ_ALL {
+            self.refuse_former(&mut connection, group, &reply).await?;
+        }
+        let unreadable = || self.refused("it answered with something else");
+        let now_ms = reply.now_ms().ok_or_else(unreadable)?;
+        let [_, _, run, life, before, replicas, ..] = &*reply.texts else { return Err(unreadable()) };
+        let incarnation = incarnation(run, life, before);
+        let replicas = replicas.parse().unwrap_or(u64::MAX);
+        self.replicas = replicas.saturating_sub(self.address.replicas.into());
+        self.connection = Some(connection);
+        Ok(Answer { now_ms, incarnation, value: reply })
+    }
+
+    /// Refuses a server that would hand out numbers again.
+    fn check(&self, checked: &Reply) -> Result<(), StoreError> {
+        let [.., policy, file] = &*checked.texts else {
+            return Err(self.refused("it answered with something else"));
+        };
+        if policy.starts_with("allkeys") {
+            return Err(self.refused(&format!(
+                "maxmemory-policy {policy} drops keys that are in use: set noeviction or a volatile policy; \
+                 durability=none in the address says that it is meant"
+            )));
+        }
+        if file != "1" {
+            return Err(self.refused(
+                "it has no append-only file, so that a restart forgets numbers that were handed out: set \
+                 appendonly yes; durability=none in the address says that it is meant",
+            ));
+        }
+        Ok(())
+    }
+
+    /// A group that is not there may be in the former edition's key.
+    async fn refuse_former(
+        &self,
+        connection: &mut Connection,
+        group: &Group,
+        reply: &Reply,
+    ) -> Result<(), StoreError> {
+        let is_empty = |it: &Value| matches!(it, Value::Nil) || it.as_sequence().is_some_and(<[_]>::is_empty);
+        let [Value::Array(found)] = &*reply.rest else { return Ok(()) };
+        if !found.iter().all(|it| it.as_sequence().is_some_and(|it| it.iter().all(is_empty))) {
+            return Ok(());
+        }
+        let former = former_key(group);
+        let mut exists = redis::cmd("EXISTS");
+        exists.arg(&former);
+        let count: u64 = self.send(connection, &former, &exists).await.map_err(|e| self.told(&e, false))?;
+        if count > 0 {
+            return Err(self.refused(&format!(
+                "{former} is a key of an earlier version of Polyflake: stop the processes of that version and \
+                 delete the key; give a counter a new name and a start above the key's last number"
+            )));
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, group: &Group) -> StoreError {
+        self.refused(&format!("a record in {} is not readable", key(group)))
+    }
+}
+
+#[async_trait(?Send)]
+impl Store for RedisStore {
+    async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError> {
+        let (code, arguments) = names.map_or((READ_ALL, &[][..]), |names| (READ, names));
+        let mut answer = self.ask(group, code, arguments).await?;
+        let found = answer.value.rest.pop().ok_or(Unreadable).and_then(|value| match names {
+            None => read_hash(value),
+            Some(names) => {
+                let found = names.iter().zip(read_records(value)?);
+                Ok(found.filter_map(|(name, record)| Some(((*name).to_owned(), record?))).collect())
+            }
+        });
+        let found = found.map_err(|Unreadable| self.unreadable(group))?;
+        Ok(answer.map(|_| found))
+    }
+
+    async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
+        let Write { group, name, expected, guard, new } = write;
+        let text = |version: Option<u64>| version.map(|it| it.to_string()).unwrap_or_default();
+        let (guard, under) = guard.as_ref().map_or(("", None), |(name, version)| (&**name, Some(*version)));
+        let (expected, under) = (text(*expected), text(under));
+        let (version, number) = (new.version.to_string(), new.number.to_string());
+        let arguments = [&**name, &expected, guard, &under, &version, &number, &new.text];
+        let mut answer = self.ask(group, WRITE, &arguments).await?;
+        if answer.value.status == "written" {
+            return Ok(answer.map(|_| Outcome::Written));
+        }
+        let found = read_records(Value::Array(core::mem::take(&mut answer.value.rest)));
+        let found: Option<[_; 2]> = found.ok().and_then(|it| it.try_into().ok());
+        let [record, guard] = found.ok_or_else(|| self.unreadable(group))?;
+        Ok(answer.map(|_| Outcome::Found { record, guard }))
+    }
+
+    async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
+        let Add { group, name, text, floor, count, limit, version } = add;
+        // No number fits where the addition alone is too much.
+        let most = (*limit).min(Record::LAST_NUMBER).checked_sub(*count);
+        let (floor, most) = most.map_or((u64::MAX, 0), |most| (*floor, most));
+        let [version, floor, most, count] = [*version, floor, most, *count].map(|it| it.to_string());
+        let arguments = [&**name, &version, text, &floor, &most, &count];
+        let mut answer = self.ask(group, ADD, &arguments).await?;
+        let added = if answer.value.status == "written" {
+            answer.value.texts.pop().and_then(|it| it.parse().ok()).map(Added::To)
+        } else {
+            let found = read_records(Value::Array(core::mem::take(&mut answer.value.rest)));
+            found.ok().and_then(|it| it.into_iter().next()).map(Added::Found)
+        };
+        let added = added.ok_or_else(|| self.unreadable(group))?;
+        Ok(answer.map(|_| added))
+    }
+
+    async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError> {
+        Ok(self.names(namespace, &format!("{kind}/"), "}").await?.into_iter().collect())
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: self.replicas }
+    }
+
+    /// A server that gets its first replica takes another replication ID, and has no second one then.
+    fn has_kept_all(&self, before: &str, now: &str) -> bool {
+        let run = |it: &str| it.split_once('/').map(|(run, _)| run.to_owned()).filter(|it| !it.is_empty());
+        before == now || (!now.ends_with(TOOK_OVER) && run(now).is_some() && run(before) == run(now))
+    }
+
+    fn disconnect(&mut self) {
+        self.connection = None;
+    }
+}

@@ -1,0 +1,453 @@
+//! Records in SQL stores: one table has all of them.
+//!
+//! Statements have `?1`, `?2` and so on where values go.
+
+use super::counters::Value;
+use super::{bigint, whole};
+use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Write};
+use crate::store::StoreError;
+
+/// The table of the records.
+pub(in crate::stores) const TABLE: &str = "polyflake_records";
+
+/// The tables of leases of the former edition. Its counters and sequences are not records yet.
+pub(in crate::stores) const FORMER: [&str; 2] = ["polyflake_spaces", "polyflake_nodes"];
+
+/// How often a call tries again where others changed the records meanwhile.
+const MAX_TRIES: u32 = 16;
+
+/// What is known of a server before it was asked.
+pub(in crate::stores) const WORST: Facts =
+    Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: 0 };
+
+/// A setting under which a server forgets, and nobody sees that it did.
+pub(in crate::stores) fn refused_setting(name: &str, value: &str, fits: &str) -> StoreError {
+    StoreError::Refused(format!(
+        "{name} is {value}, so that a crash loses what was acknowledged, and nobody sees that it did: set it to {fits}; \
+         durability=none in the address says that it is meant"
+    ))
+}
+
+/// Nobody may lease beside those who still use it.
+pub(in crate::stores) fn former_table(name: &str) -> String {
+    format!(
+        "there is the table {name} of a former version of Polyflake: stop the processes that use it, wait until their leases \
+         have expired, and drop it"
+    )
+}
+
+/// How a database says it.
+pub(in crate::stores) struct Dialect {
+    /// [`TABLE`], as statements name it.
+    pub(in crate::stores) table: String,
+    /// The time in Unix ms.
+    pub(in crate::stores) now: String,
+    /// Which server it is; NULL where it takes no changes.
+    pub(in crate::stores) incarnation: String,
+    /// A condition: this server takes changes.
+    pub(in crate::stores) writable: String,
+    /// A further condition of a change.
+    pub(in crate::stores) unchanged: String,
+    /// Before a change.
+    pub(in crate::stores) with: &'static str,
+    /// A table of one row, which must be read before any row is locked.
+    pub(in crate::stores) setup: &'static str,
+    /// Whether an `UPDATE` names the tables that it reads before its `SET`.
+    pub(in crate::stores) reads_first: bool,
+    /// After a statement that reads the guard `g`: what keeps it as it is until the change is committed.
+    pub(in crate::stores) share: &'static str,
+    /// After a new row: so that a row that is there is no error.
+    pub(in crate::stores) unless_there: &'static str,
+    /// Around a version that is written, and around a sum: for databases that return one number, and no row, of a change.
+    pub(in crate::stores) version: [String; 2],
+    pub(in crate::stores) sum: [&'static str; 2],
+    /// Whether a change returns its row.
+    pub(in crate::stores) returns: bool,
+    /// For `polyflake schema`.
+    pub(in crate::stores) kind: &'static str,
+}
+
+/// A row of an answer. Where there is no record, only the first two.
+#[derive(Debug)]
+pub(in crate::stores) struct Row {
+    pub(in crate::stores) now_ms: i64,
+    pub(in crate::stores) incarnation: Option<String>,
+    pub(in crate::stores) name: Option<String>,
+    pub(in crate::stores) version: Option<i64>,
+    pub(in crate::stores) number: Option<i64>,
+    pub(in crate::stores) text: Option<String>,
+}
+
+impl Row {
+    fn answer<T>(self, value: T) -> Result<Answer<T>, StoreError> {
+        let incarnation = self.incarnation.ok_or_else(read_only)?;
+        Ok(Answer { now_ms: whole(self.now_ms)?, incarnation, value })
+    }
+}
+
+/// What a fault is to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::stores) enum Trouble {
+    /// There is no table.
+    Absent,
+    /// This role has no right to it.
+    Denied,
+    /// The server takes no changes.
+    ReadOnly,
+    Other,
+}
+
+/// A connection to a database.
+pub(in crate::stores) trait Client {
+    type Fault: From<StoreError>;
+
+    fn dialect(&self) -> Dialect;
+
+    fn trouble(fault: &Self::Fault) -> Trouble;
+
+    async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Self::Fault>;
+
+    /// Changes at most one row, and returns when and as which server, and its number where it is a sum.
+    async fn change(
+        &mut self,
+        statement: &str,
+        values: &[Value<'_>],
+        is_sum: bool,
+    ) -> Result<Option<Row>, Self::Fault>;
+
+    /// Makes the table where it is absent.
+    async fn make(&mut self) -> Result<(), Self::Fault>;
+
+    /// Which server answered a statement of [`rows`](Self::rows).
+    fn saw(&mut self, incarnation: &str) {
+        let _ = incarnation;
+    }
+}
+
+/// An answer of a server that cannot take a write says nothing of the server that can.
+pub(in crate::stores) fn read_only() -> StoreError {
+    StoreError::Unreachable(
+        "the server is in recovery, read-only or not ready: the one that takes writes is needed".into(),
+    )
+}
+
+/// The values of a statement.
+#[derive(Default)]
+struct Values<'a>(Vec<Value<'a>>);
+
+impl<'a> Values<'a> {
+    /// Returns what stands for it.
+    fn text(&mut self, text: &'a str) -> String {
+        self.0.push(Value::Text(text));
+        format!("?{}", self.0.len())
+    }
+
+    /// As [`text`](Self::text).
+    fn number(&mut self, number: u64) -> Result<String, StoreError> {
+        self.0.push(Value::Number(bigint(number)?));
+        Ok(format!("?{}", self.0.len()))
+    }
+
+    /// A condition.
+    fn group(&mut self, of: &str, group: &'a Group) -> String {
+        let (namespace, kind) = (self.text(&group.namespace), self.text(group.kind.name()));
+        format!(
+            "{of}namespace = {namespace} AND {of}kind = {kind} AND {of}group_name = {}",
+            self.text(&group.name)
+        )
+    }
+}
+
+/// A server that takes no changes is as one that is not there.
+async fn ask<C: Client, T>(
+    client: &mut C,
+    run: impl AsyncFnOnce(&mut C) -> Result<T, C::Fault>,
+) -> Result<T, C::Fault> {
+    match run(client).await {
+        Err(fault) if C::trouble(&fault) == Trouble::ReadOnly => Err(read_only().into()),
+        done => done,
+    }
+}
+
+fn others_were_faster() -> StoreError {
+    StoreError::Unreachable("others changed the record each time".into())
+}
+
+/// When and as which server, with what is selected from `joined`. Where there is no table: with nothing.
+async fn select<C: Client>(
+    client: &mut C,
+    columns: &str,
+    joined: &str,
+    values: &Values<'_>,
+) -> Result<Vec<Row>, C::Fault> {
+    let Dialect { now, incarnation, writable, .. } = client.dialect();
+    let present = format!(
+        "(SELECT {now} AS now_ms, CASE WHEN {writable} THEN {incarnation} END AS incarnation) present"
+    );
+    let statement =
+        format!("SELECT present.now_ms, present.incarnation, {columns} FROM {present} LEFT JOIN {joined}");
+    let rows = match client.rows(&statement, &values.0).await {
+        Err(fault) if C::trouble(&fault) == Trouble::Absent => {
+            let statement = format!("SELECT present.now_ms, present.incarnation FROM {present}");
+            client.rows(&statement, &[]).await?
+        }
+        rows => rows?,
+    };
+    if let Some(incarnation) = rows.first().and_then(|row| row.incarnation.as_deref()) {
+        client.saw(incarnation);
+    }
+    Ok(rows)
+}
+
+/// Gathers what the rows have.
+fn gather<T>(
+    rows: Vec<Row>,
+    take: impl Fn(&mut Row) -> Result<Option<T>, StoreError>,
+) -> Result<Answer<Vec<T>>, StoreError> {
+    let mut all = Vec::new();
+    let mut last = None;
+    for mut row in rows {
+        all.extend(take(&mut row)?);
+        last = Some(row);
+    }
+    last.ok_or_else(|| StoreError::Unreachable("an empty answer".into()))?.answer(all)
+}
+
+async fn read_once<C: Client>(
+    client: &mut C,
+    group: &Group,
+    names: Option<&[&str]>,
+) -> Result<Answer<Named>, C::Fault> {
+    let mut values = Values::default();
+    let of_group = values.group("r.", group);
+    let chosen = match names {
+        None => String::new(),
+        Some([]) => " AND 1 = 0".into(),
+        Some(names) => {
+            let names: Vec<_> = names.iter().map(|name| values.text(name)).collect();
+            format!(" AND r.name IN ({})", names.join(", "))
+        }
+    };
+    let joined = format!("{} r ON {of_group}{chosen}", client.dialect().table);
+    let rows = select(client, "r.name, r.version, r.number, r.text", &joined, &values).await?;
+    let answer = gather(rows, |row| {
+        let Some(name) = row.name.take() else { return Ok(None) };
+        let (Some(version), Some(number), Some(text)) = (row.version, row.number, row.text.take()) else {
+            return Err(StoreError::Refused(format!("a column of {TABLE} is empty: {name}")));
+        };
+        Ok(Some((name, Record { version: whole(version)?, number: whole(number)?, text })))
+    });
+    Ok(answer?)
+}
+
+/// As [`Store::read`](crate::records::Store::read).
+pub(in crate::stores) async fn read<C: Client>(
+    client: &mut C,
+    group: &Group,
+    names: Option<&[&str]>,
+) -> Result<Answer<Named>, C::Fault> {
+    ask(client, async |client: &mut C| read_once(client, group, names).await).await
+}
+
+/// As [`Store::groups`](crate::records::Store::groups).
+pub(in crate::stores) async fn groups<C: Client>(
+    client: &mut C,
+    namespace: &str,
+    kind: Kind,
+) -> Result<Vec<String>, C::Fault> {
+    ask(client, async |client: &mut C| {
+        let mut values = Values::default();
+        let (namespace, kind) = (values.text(namespace), values.text(kind.name()));
+        let joined = format!(
+            "(SELECT DISTINCT group_name FROM {} WHERE namespace = {namespace} AND kind = {kind}) r ON 1 = 1",
+            client.dialect().table
+        );
+        let rows = select(client, "r.group_name", &joined, &values).await?;
+        Ok(gather(rows, |row| Ok(row.name.take()))?.value)
+    })
+    .await
+}
+
+impl Dialect {
+    /// A change of one row. The guard is read, and locked, before the row is.
+    fn update(&self, set: &str, from: &str, when: &str) -> String {
+        let Self { table, with, writable, unchanged, .. } = self;
+        let (first, later) = if self.reads_first {
+            (format!(", {from}"), String::new())
+        } else {
+            (String::new(), format!(" FROM {from}"))
+        };
+        format!(
+            "{with}UPDATE {table}{first} SET {set}, updated_at = CURRENT_TIMESTAMP{later} WHERE {when} AND {writable}{unchanged}{}",
+            self.returning()
+        )
+    }
+
+    fn returning(&self) -> String {
+        let Self { now, incarnation, .. } = self;
+        if self.returns {
+            format!(" RETURNING {now}, {incarnation}, name, version, number, text")
+        } else {
+            String::new()
+        }
+    }
+}
+
+/// The statement of a [`Write`], and its values.
+fn statement<'a>(
+    dialect: &Dialect,
+    write: &'a Write,
+    expected: Option<u64>,
+) -> Result<(String, Values<'a>), StoreError> {
+    let Dialect {
+        table,
+        with,
+        setup,
+        share,
+        version: [before, after],
+        writable,
+        unchanged,
+        unless_there,
+        ..
+    } = dialect;
+    let mut values = Values::default();
+    let from = match &write.guard {
+        None => (*setup).to_owned(),
+        Some((name, version)) => {
+            let (group, name) = (values.group("g.", &write.group), values.text(name));
+            let version = values.number(*version)?;
+            format!(
+                "(SELECT 1 AS kept FROM {setup}, {table} g \
+                 WHERE {group} AND g.name = {name} AND g.version = {version} LIMIT 1{share}) guard"
+            )
+        }
+    };
+    let Record { version, number, text } = &write.new;
+    let (new, number, text) = (values.number(*version)?, values.number(*number)?, values.text(text));
+    let statement = if let Some(expected) = expected {
+        let (group, name) = (values.group("", &write.group), values.text(&write.name));
+        let when = format!(
+            "{group} AND name = {name} AND version IN ({}, {})",
+            values.number(expected)?,
+            values.number(*version)?
+        );
+        let set = format!("version = {before}{new}{after}, number = {number}, text = {text}");
+        dialect.update(&set, &from, &when)
+    } else {
+        let Group { namespace, kind, name: group } = &write.group;
+        let [namespace, kind, group, name] =
+            [namespace, kind.name(), group, &*write.name].map(|text| values.text(text));
+        format!(
+            "{with}INSERT INTO {table} (namespace, kind, group_name, name, version, number, text, updated_at) \
+             SELECT {namespace}, {kind}, {group}, {name}, {before}{new}{after}, {number}, {text}, CURRENT_TIMESTAMP \
+             FROM {from} WHERE {writable}{unchanged}{unless_there}{}",
+            dialect.returning()
+        )
+    };
+    Ok((statement, values))
+}
+
+/// As [`Store::write`](crate::records::Store::write).
+pub(in crate::stores) async fn write<C: Client>(
+    client: &mut C,
+    write: &Write,
+) -> Result<Answer<Outcome>, C::Fault> {
+    ask(client, async |client: &mut C| {
+        let mut expected = write.expected;
+        for _ in 0..MAX_TRIES {
+            let dialect = client.dialect();
+            let (statement, values) = statement(&dialect, write, expected)?;
+            match client.change(&statement, &values.0, false).await {
+                Ok(Some(row)) => return Ok(row.answer(Outcome::Written)?),
+                Ok(None) => {}
+                Err(fault) if C::trouble(&fault) != Trouble::Absent => return Err(fault),
+                Err(_) if expected.is_some() || write.guard.is_some() => {}
+                Err(_) => {
+                    match client.make().await {
+                        Err(fault) if C::trouble(&fault) == Trouble::Denied => {
+                            return Err(denied(&dialect).into());
+                        }
+                        made => made?,
+                    }
+                    continue;
+                }
+            }
+            let names: Vec<&str> = [Some(&*write.name), write.guard.as_ref().map(|(name, _)| &**name)]
+                .into_iter()
+                .flatten()
+                .collect();
+            let answer = read_once(client, &write.group, Some(&names)).await?;
+            let of = |name: &str| {
+                let found = answer.value.iter().find(|(found, _)| found == name);
+                found.map(|(_, record)| record.clone())
+            };
+            let (record, guard) = (of(&write.name), write.guard.as_ref().and_then(|(name, _)| of(name)));
+            let found = record.as_ref().map(|record| record.version);
+            let is_guarded =
+                write.guard.as_ref().map(|(_, version)| *version) == guard.as_ref().map(|it| it.version);
+            if !is_guarded || (found != write.expected && found != Some(write.new.version)) {
+                return Ok(answer.map(|_| Outcome::Found { record, guard }));
+            }
+            expected = found;
+        }
+        Err(others_were_faster().into())
+    })
+    .await
+}
+
+fn denied(dialect: &Dialect) -> StoreError {
+    let Dialect { table, kind, .. } = dialect;
+    StoreError::Refused(format!(
+        "there is no table {table}, and this role may not make it: let an administrator run what \
+         `polyflake schema {kind}` prints"
+    ))
+}
+
+/// As [`Store::add`](crate::records::Store::add).
+pub(in crate::stores) async fn add<C: Client>(client: &mut C, add: &Add) -> Result<Answer<Added>, C::Fault> {
+    ask(client, async |client: &mut C| {
+        for _ in 0..MAX_TRIES {
+            if let Some(last) = add.limit.min(Record::LAST_NUMBER).checked_sub(add.count) {
+                let dialect = client.dialect();
+                let mut values = Values::default();
+                let [before, after] = dialect.sum;
+                let version = values.number(add.version)?;
+                let set = format!(
+                    "number = {before}number + {}{after}, version = {version}",
+                    values.number(add.count)?
+                );
+                let when = format!(
+                    "{} AND name = {} AND version <> {} AND text = {} AND number >= {} AND number <= {}",
+                    values.group("", &add.group),
+                    values.text(&add.name),
+                    values.number(add.version)?,
+                    values.text(&add.text),
+                    values.number(add.floor.min(Record::LAST_NUMBER))?,
+                    values.number(last)?
+                );
+                match client.change(&dialect.update(&set, dialect.setup, &when), &values.0, true).await {
+                    Ok(Some(row)) => {
+                        let number = row.number.map(whole).transpose()?;
+                        let number = number
+                            .ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?;
+                        return Ok(row.answer(Added::To(number))?);
+                    }
+                    Err(fault) if C::trouble(&fault) != Trouble::Absent => return Err(fault),
+                    Ok(None) | Err(_) => {}
+                }
+            }
+            let answer = read_once(client, &add.group, Some(&[&*add.name])).await?;
+            let found = answer.value.first().map(|(_, record)| record.clone());
+            match &found {
+                Some(record) if record.version == add.version => {
+                    let number = record.number;
+                    return Ok(answer.map(|_| Added::To(number)));
+                }
+                Some(record) if add.sum(record).is_some() => {}
+                _ => return Ok(answer.map(|_| Added::Found(found))),
+            }
+        }
+        Err(others_were_faster().into())
+    })
+    .await
+}

@@ -1,0 +1,606 @@
+//! How SQL stores connect, what they wait for, and what they try again.
+//!
+//! Where a call must end, it has a minute for it: none of these depends on how long it took.
+
+use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use polyflake::{ErrorCode, Snowflake};
+use polyflake_coordination::{
+    Address, Counter, CounterName, CounterOptions, Reserved, Schema, Store, StoreError, stores,
+};
+use tokio::time::timeout;
+
+use super::counters::{counter, listed, made, only, record, take};
+use super::servers::free_port;
+use super::servers::mariadb::MariaDb;
+use super::servers::pgbouncer::PgBouncer;
+use super::servers::postgres::Postgres;
+use super::suite::{block, node, prepare, retry, space};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// As the keeper opens it.
+fn open(url: &str) -> Box<dyn Store> {
+    stores::open(&Address::parse(url).unwrap()).unwrap()
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A session of the server's own client, which lasts as long as this is there.
+struct Session {
+    end: Option<mpsc::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Session {
+    /// In a transaction that stays open.
+    fn of_postgres(server: &Postgres, statement: &str) -> Self {
+        let (url, statement) = (server.url(), format!("BEGIN; {statement}"));
+        Self::begin(move |ready, end| {
+            block(async {
+                let (client, connection) =
+                    tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+                tokio::spawn(connection);
+                client.batch_execute(&statement).await.unwrap();
+                ready.send(()).unwrap();
+                tokio::task::spawn_blocking(move || end.recv()).await.unwrap().unwrap_err();
+            });
+        })
+    }
+
+    fn of_maria(server: &MariaDb, statements: &'static [&str]) -> Self {
+        use mysql_async::prelude::Queryable as _;
+        let url = server.url();
+        Self::begin(move |ready, end| {
+            block(async {
+                let mut client = mysql_async::Conn::from_url(&url).await.unwrap();
+                for statement in statements {
+                    client.query_drop(*statement).await.unwrap();
+                }
+                ready.send(()).unwrap();
+                tokio::task::spawn_blocking(move || end.recv()).await.unwrap().unwrap_err();
+                client.disconnect().await.unwrap();
+            });
+        })
+    }
+
+    fn begin(run: impl FnOnce(mpsc::Sender<()>, mpsc::Receiver<()>) + Send + 'static) -> Self {
+        let (ready, is_ready) = mpsc::channel();
+        let (end, ends) = mpsc::channel();
+        let thread = thread::spawn(move || run(ready, ends));
+        is_ready.recv().unwrap();
+        Self { end: Some(end), thread: Some(thread) }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Passes on some of what clients send, and nothing after that; what it has open on the server stays open.
+struct Cut {
+    port: u16,
+    /// How many connections there were.
+    count: Arc<AtomicUsize>,
+    /// Below this, a connection passes on nothing more.
+    muted: Arc<AtomicUsize>,
+    open: Arc<std::sync::Mutex<Vec<TcpStream>>>,
+}
+
+impl Cut {
+    /// Each connection sends as many pieces as its place in the list says, and all of them where the list is over.
+    fn new(to: u16, pieces: Vec<usize>) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (count, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(std::sync::Mutex::new(Vec::new())));
+        let (counted, held) = (Arc::clone(&count), Arc::downgrade(&open));
+        let muted = Arc::new(AtomicUsize::new(0));
+        let mute = Arc::clone(&muted);
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let Some(held) = held.upgrade() else { return };
+                let server = TcpStream::connect(("127.0.0.1", to)).unwrap();
+                held.lock().unwrap().extend([client.try_clone().unwrap(), server.try_clone().unwrap()]);
+                let at = counted.fetch_add(1, Ordering::SeqCst);
+                let mut left = pieces.get(at).copied().unwrap_or(usize::MAX);
+                let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                let mute = Arc::clone(&mute);
+                thread::spawn(move || {
+                    let mut buffer = [0; 8192];
+                    while let Ok(length @ 1..) = from.read(&mut buffer) {
+                        if at < mute.load(Ordering::SeqCst) {
+                            left = 0;
+                        }
+                        if left > 0 && to.write_all(&buffer[..length]).is_err() {
+                            return;
+                        }
+                        left = left.saturating_sub(1);
+                    }
+                    if left > 0 {
+                        let _ = to.shutdown(Shutdown::Both);
+                    }
+                });
+                let (mut from, mut to) = (server, client);
+                thread::spawn(move || std::io::copy(&mut from, &mut to));
+            }
+        });
+        Self { port, count, muted, open }
+    }
+}
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        for stream in self.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// It takes connections, and says nothing.
+fn silent() -> TcpListener {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap()
+}
+
+/// It drops what would open a connection: as many as it takes are waiting already.
+fn dropping() -> (TcpListener, Vec<TcpStream>) {
+    let listener = silent();
+    // SAFETY: the socket is there.
+    #[allow(unsafe_code)]
+    let result = unsafe { libc::listen(listener.as_raw_fd(), 0) };
+    assert_eq!(result, 0);
+    let address = listener.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
+        waiting.push(stream);
+    }
+    (listener, waiting)
+}
+
+fn port(listener: &TcpListener) -> u16 {
+    listener.local_addr().unwrap().port()
+}
+
+#[test]
+fn a_dead_host_is_passed_over() {
+    let server = Postgres::new();
+    let standby = server.standby();
+    let (silent, (dropping, _waiting)) = (silent(), dropping());
+    let alive = server.server.port();
+    for dead in [port(&silent), port(&dropping), free_port(), standby.server.port()] {
+        let hosts = format!("127.0.0.1:{dead},127.0.0.1:{alive}");
+        let url = server.url().replace(&format!("127.0.0.1:{alive}"), &hosts);
+        block(async {
+            // A machine that is busy may need more than one attempt.
+            let mut store = open(&url);
+            let listed = retry(&mut store, async |store| store.list(&space("default")).await);
+            assert!(timeout(LONG, listed).await.is_ok(), "{dead} of {hosts}");
+        });
+    }
+    // None of them: each is named, with what it said.
+    let (silent, refusing) = (port(&silent), free_port());
+    let url = format!("postgres://u:secret@127.0.0.1:{silent},127.0.0.1:{refusing}/test?ttl=3s");
+    let listed = block(async { timeout(LONG, open(&url).list(&space("default"))).await });
+    let Ok(Err(StoreError::Unreachable(text))) = listed else { panic!("{listed:?}") };
+    assert!(text.contains(&format!("127.0.0.1:{silent}: no answer")), "{text}");
+    assert!(text.contains(&format!("127.0.0.1:{refusing}: Connection refused")), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+}
+
+/// The host on which a process is dies without a word.
+#[test]
+fn a_host_that_dies_is_left() {
+    let server = Postgres::new();
+    let alive = server.server.port();
+    let first = Cut::new(alive, vec![usize::MAX]);
+    let hosts = format!("127.0.0.1:{},127.0.0.1:{alive}", first.port);
+    let url = server.url().replace(&format!("127.0.0.1:{alive}"), &hosts);
+    block(async {
+        let mut store = open(&url);
+        store.list(&space("default")).await.unwrap();
+        assert_eq!(first.count.load(Ordering::SeqCst), 1);
+        let silent = silent();
+        let hosts = format!("127.0.0.1:{},127.0.0.1:{alive}", port(&silent));
+        let mut store = open(&url.replace(&format!("127.0.0.1:{},127.0.0.1:{alive}", first.port), &hosts));
+        // As the keeper: an attempt that is ended after its time, and a new connection.
+        for _ in 0..20 {
+            let attempt = timeout(Duration::from_secs(1), store.list(&space("default"))).await;
+            if matches!(attempt, Ok(Ok(_))) {
+                return;
+            }
+            store.disconnect();
+        }
+        panic!("it never got to the second host");
+    });
+}
+
+/// How long the server waits for another's lock is bounded, and nothing of that stays in a session.
+#[test]
+fn postgres_waits_for_a_lock_for_a_bounded_time() {
+    let server = Postgres::new();
+    let pooler = PgBouncer::new(server.server.port());
+    for (at, url) in ["direct", "pooled"].iter().zip([server.url(), pooler.url()]) {
+        let (name, first) = (counter(at), record(0));
+        let inbox = crate::sequences::named("inbox");
+        let bounds = crate::sequences::record(&[0]);
+        block(async {
+            let mut store = made(&|| open(&url), &name, &first).await;
+            let _ = store.put_sequences(&inbox, None, &bounds).await;
+            let there = store.sequences(&inbox).await.unwrap().unwrap();
+            let prepared = prepare(&|| open(&url), space(at)).await;
+            let (space, under) = (&prepared.space, &prepared.record);
+            let first_node = node(1, 1, 1);
+            store.put_node(space, under, None, &first_node).await.unwrap();
+            let _held = Session::of_postgres(
+                &server,
+                "UPDATE polyflake_counters SET format = format; UPDATE polyflake_sequences SET version = version; \
+                 UPDATE polyflake_spaces SET fence = fence; UPDATE polyflake_nodes SET token = token",
+            );
+            for call in 0..6 {
+                let ended = match call {
+                    0 => timeout(LONG, store.reserve(&name, &only(1))).await.map(|it| it.map(drop)),
+                    1 => timeout(LONG, store.put_counter(&name, Some(&first), &record(9)))
+                        .await
+                        .map(|it| it.map(drop)),
+                    2 => timeout(LONG, store.remove_counter(&name)).await.map(|it| it.map(drop)),
+                    3 => timeout(LONG, store.put_sequences(&inbox, Some(there.version), &bounds))
+                        .await
+                        .map(|it| it.map(drop)),
+                    4 => {
+                        timeout(LONG, store.put_node(space, under, Some(&first_node.claim()), &node(1, 2, 2)))
+                            .await
+                            .map(|it| it.map(drop))
+                    }
+                    _ => {
+                        timeout(LONG, store.put_space(space, Some(under), under)).await.map(|it| it.map(drop))
+                    }
+                };
+                let Ok(Err(StoreError::Unreachable(text))) = &ended else { panic!("call {call}: {ended:?}") };
+                assert!(text.contains("lock timeout"), "call {call}: {text}");
+            }
+        });
+    }
+    // The pooler has few connections, all of which were used.
+    let shown = block(async {
+        let (client, connection) =
+            tokio_postgres::connect(&pooler.url(), tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let mut shown = HashSet::new();
+        for _ in 0..20 {
+            for message in client.simple_query("SHOW lock_timeout").await.unwrap() {
+                if let tokio_postgres::SimpleQueryMessage::Row(row) = message {
+                    shown.insert(row.get(0).unwrap().to_owned());
+                }
+            }
+        }
+        shown
+    });
+    assert_eq!(shown, HashSet::from(["0".to_owned()]));
+}
+
+#[test]
+fn mariadb_waits_for_a_lock_for_a_bounded_time() {
+    let server = MariaDb::new();
+    let (name, first) = (counter("locked"), record(0));
+    block(async {
+        let mut store = made(&|| open(&server.url()), &name, &first).await;
+        for locked in [
+            &["BEGIN", "UPDATE polyflake_counters SET format = format"][..],
+            &["LOCK TABLES polyflake_counters WRITE"],
+        ] {
+            let _held = Session::of_maria(&server, locked);
+            let ended = timeout(LONG, store.reserve(&name, &only(1))).await;
+            let Ok(Err(StoreError::Unreachable(text))) = &ended else { panic!("{locked:?}: {ended:?}") };
+            assert!(text.contains("Lock wait timeout exceeded"), "{text}");
+        }
+        assert_eq!(listed(&take(&mut store, &name, &only(2)).await), [1, 2]);
+    });
+}
+
+/// Attempts that are ended leave few statements on the server, which take nothing later.
+#[test]
+fn attempts_that_are_ended_leave_nothing_behind() {
+    let server = Postgres::new();
+    let url = format!("{}?ttl=3s", server.url());
+    let busy = || -> usize {
+        let busy =
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'polyflake' AND state = 'active'";
+        server.sql("test", busy).parse().unwrap()
+    };
+    let (name, first) = (counter("stuck"), record(0));
+    let mut store = block(made(&|| open(&url), &name, &first));
+    // For the lock of a table a statement waits before it can bound anything: then it is asked to stop.
+    for locked in [
+        "UPDATE polyflake_counters SET format = format",
+        "LOCK TABLE polyflake_counters IN ACCESS EXCLUSIVE MODE",
+    ] {
+        let held = Session::of_postgres(&server, locked);
+        let most = block(async {
+            let mut most = 0;
+            for _ in 0..12 {
+                let ended = timeout(Duration::from_millis(300), store.reserve(&name, &only(1000))).await;
+                assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
+                store.disconnect();
+                // What asks the server is as the keeper's: it goes on beside the next attempt.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                most = most.max(busy());
+            }
+            most
+        });
+        assert!(most <= 3, "{most} at once");
+        wait_until("no statement waits", || busy() == 0);
+        drop(held);
+    }
+    assert_eq!(listed(&block(take(&mut store, &name, &only(1)))), [1]);
+}
+
+/// A change that waits for a standby is no lock's: to cancel it would show others what no standby has.
+#[test]
+fn what_waits_for_a_standby_is_not_cancelled() {
+    let server = Postgres::new();
+    let (name, first) = (counter("alone"), record(0));
+    drop(block(made(&|| open(&server.url()), &name, &first)));
+    server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    server.sql("postgres", "SELECT pg_reload_conf()");
+    wait_until("the setting", || server.sql("test", "SHOW synchronous_standby_names") == "nobody");
+    let waits =
+        || server.sql("test", "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "1";
+    block(async {
+        let mut store = open(&server.url());
+        let five = only(5);
+        let mut reserved = store.reserve(&name, &five);
+        while !waits() {
+            let _ = timeout(Duration::from_millis(50), &mut reserved).await;
+        }
+        drop(reserved);
+        store.disconnect();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    });
+    assert!(waits());
+    assert_eq!(server.sql("test", "SELECT last_number FROM polyflake_counters WHERE name = 'alone'"), "0");
+    server.sql("postgres", "ALTER SYSTEM RESET synchronous_standby_names");
+    server.sql("postgres", "SELECT pg_reload_conf()");
+}
+
+const LEAF: &str = "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL PRIMARY KEY, max_id bigint NOT NULL, \
+                    step int NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)";
+
+/// Wherever a client is cut off, others have the row.
+fn a_client_that_is_cut_off(url: &str, port: u16, is_free: impl Fn() -> bool) {
+    let orders = CounterName { namespace: "n".into(), name: "orders".into(), schema: Schema::Leaf };
+    for pieces in 1..20 {
+        let cut = Cut::new(port, vec![pieces]);
+        let through = url.replace(&format!(":{port}/"), &format!(":{}/", cut.port));
+        let reserved = block(async {
+            let mut store = open(&through);
+            timeout(Duration::from_secs(1), store.reserve(&orders, &only(3))).await
+        });
+        drop(reserved);
+        wait_until(&format!("cut off after {pieces} pieces"), &is_free);
+    }
+    let taken = block(async { timeout(LONG, open(url).reserve(&orders, &only(3))).await });
+    assert!(matches!(taken, Ok(Ok(Reserved::Numbers(_)))), "{taken:?}");
+}
+
+#[test]
+fn a_client_that_is_cut_off_has_no_lock_on_postgres() {
+    let server = Postgres::new();
+    server.sql("test", LEAF);
+    server.sql(
+        "test",
+        "ALTER TABLE leaf_alloc OWNER TO polyflake; INSERT INTO leaf_alloc VALUES ('orders', 1, 10)",
+    );
+    let is_free = || !server.sql("test", "SELECT step FROM leaf_alloc FOR UPDATE SKIP LOCKED").is_empty();
+    a_client_that_is_cut_off(&server.url(), server.server.port(), is_free);
+}
+
+#[test]
+fn a_client_that_is_cut_off_has_no_lock_on_mariadb() {
+    let server = MariaDb::new();
+    server.sql(&format!(
+        "USE test; {LEAF}; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)"
+    ));
+    let is_free = || !server.sql("SELECT step FROM test.leaf_alloc FOR UPDATE SKIP LOCKED").is_empty();
+    a_client_that_is_cut_off(&server.url(), server.server.port(), is_free);
+}
+
+/// Leases have a connection, and everything else has one; who waits for a row delays others by no more than the wait for a lock.
+#[test]
+fn a_locked_row_does_not_starve_other_counters() {
+    let server = Postgres::new();
+    let url = format!("{}?namespace=rows", server.url());
+    let ids = polyflake_coordination::open(&Snowflake::builder().lease(url.as_str())).unwrap();
+    let one =
+        |name: &str| CounterOptions::new(name).store(&url).step(1_u64).max_wait_ms(8_000_u64).open().unwrap();
+    let (stuck, free): (Counter, Counter) = (one("stuck"), one("free"));
+    assert_eq!((stuck.next_id(), free.next_id()), (Ok(1), Ok(1)));
+    let connections = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'polyflake'";
+    assert_eq!(server.sql("test", connections), "2");
+    let held =
+        Session::of_postgres(&server, "UPDATE polyflake_counters SET format = format WHERE name = 'stuck'");
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| stuck.next_id());
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+        wait_until("it waits", || server.sql("test", waiting) != "0");
+        for number in 2..5 {
+            assert_eq!(free.next_id(), Ok(number));
+        }
+        drop(held);
+        let stuck = waits.join().unwrap();
+        assert!(
+            stuck.is_ok_and(|number| number >= 2)
+                || stuck.is_err_and(|it| it.code() == ErrorCode::CounterUnavailable)
+        );
+    });
+    ids.close();
+    stuck.close();
+    free.close();
+}
+
+/// Where the server's default makes each conflict an error.
+#[test]
+fn conflicts_are_tried_again() {
+    let server = Postgres::new();
+    for (isolation, name) in
+        [("repeatable read", counter("repeatable")), ("serializable", counter("serializable"))]
+    {
+        drop(block(made(&|| open(&server.url()), &name, &record(0))));
+        server.sql(
+            "postgres",
+            &format!("ALTER DATABASE test SET default_transaction_isolation = '{isolation}'"),
+        );
+        let mut all = Vec::new();
+        thread::scope(|scope| {
+            let takers: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        block(async {
+                            let mut store = open(&server.url());
+                            let mut numbers = Vec::new();
+                            for _ in 0..100 {
+                                // No error, not even once.
+                                match store.reserve(&name, &only(1)).await.unwrap() {
+                                    Reserved::Numbers(one) => numbers.extend(listed(&one)),
+                                    found @ Reserved::Found(_) => panic!("{found:?}"),
+                                }
+                            }
+                            numbers
+                        })
+                    })
+                })
+                .collect();
+            for taker in takers {
+                all.extend(taker.join().unwrap());
+            }
+        });
+        all.sort_unstable();
+        assert_eq!(all, (1..=400).collect::<Vec<u64>>());
+    }
+}
+
+/// MariaDB's deadlock, as a trigger says it.
+#[test]
+fn deadlocks_are_tried_again() {
+    let server = MariaDb::new();
+    let name = counter("dead");
+    block(async {
+        let mut store = made(&|| open(&server.url()), &name, &record(0)).await;
+        server.sql(
+            "USE test; CREATE TABLE deadlocks (n INT) ENGINE=MyISAM; INSERT INTO deadlocks VALUES (5);\nDELIMITER //\n\
+             CREATE TRIGGER dead BEFORE UPDATE ON polyflake_counters FOR EACH ROW BEGIN \
+             UPDATE deadlocks SET n = n - 1 WHERE n > 0; \
+             IF ROW_COUNT() > 0 THEN SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'Deadlock'; END IF; END//\n",
+        );
+        let first = store.counter(&name).await.unwrap();
+        assert_eq!(store.put_counter(&name, first.as_ref(), &record(7)).await, Ok(true));
+        assert_eq!(server.sql("SELECT n FROM test.deadlocks"), "0");
+    });
+}
+
+/// A connection that died while nobody used it.
+fn an_idle_connection(url: &str, at: u16) {
+    let cut = Cut::new(at, Vec::new());
+    let through = format!("{}?ttl=3s", url.replace(&format!(":{at}/"), &format!(":{}/", cut.port)));
+    block(async {
+        let (mut store, name) = (open(&through), counter("idle"));
+        assert!(store.counter(&name).await.unwrap().is_some());
+        // Longer than leases go without being renewed.
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        cut.muted.store(cut.count.load(Ordering::SeqCst), Ordering::SeqCst);
+        let found = timeout(LONG, store.counter(&name)).await;
+        assert!(matches!(found, Ok(Ok(Some(_)))), "{found:?}");
+        assert_eq!(cut.count.load(Ordering::SeqCst), 2);
+    });
+}
+
+#[test]
+fn an_idle_connection_of_postgres() {
+    let server = Postgres::new();
+    drop(block(made(&|| open(&server.url()), &counter("idle"), &record(0))));
+    an_idle_connection(&server.url(), server.server.port());
+}
+
+#[test]
+fn an_idle_connection_of_mariadb() {
+    let server = MariaDb::new();
+    drop(block(made(&|| open(&server.url()), &counter("idle"), &record(0))));
+    an_idle_connection(&server.url(), server.server.port());
+}
+
+/// Another process has the file for a while.
+#[test]
+fn a_file_that_is_in_use_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counters.db");
+    let url = format!("sqlite://{}", path.display());
+    let name = counter("busy");
+    block(async {
+        let mut store = made(&|| open(&url), &name, &record(0)).await;
+        let (begun, has_begun) = mpsc::channel();
+        let other = thread::spawn(move || {
+            let connection = rusqlite::Connection::open(path).unwrap();
+            connection
+                .execute_batch("BEGIN IMMEDIATE; UPDATE polyflake_counters SET format = format")
+                .unwrap();
+            begun.send(()).unwrap();
+            thread::sleep(Duration::from_millis(700));
+            connection.execute_batch("COMMIT").unwrap();
+        });
+        has_begun.recv().unwrap();
+        let reserved = store.reserve(&name, &only(1)).await;
+        assert!(matches!(reserved, Ok(Reserved::Numbers(_))), "{reserved:?}");
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn tables_of_others_in_a_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let url =
+        |name: &str, schema: &str| format!("sqlite://{}?schema={schema}", folder.path().join(name).display());
+    let why = |stores: &[String]| {
+        let options = stores.iter().fold(CounterOptions::new("orders"), |options, url| options.store(url));
+        options
+            .open()
+            .map(|counter| counter.next_ids(4_u64).unwrap())
+            .map_err(|error| (error.code(), error.to_string()))
+    };
+    for schema in ["leaf", "cosid"] {
+        let Err((ErrorCode::InvalidOption, text)) = why(&[url("a", schema), url("b", schema)]) else {
+            panic!()
+        };
+        assert!(text.contains(&format!("schema={schema}")), "{text}");
+    }
+    for (file, delta, remainder) in [("a", 2, 0), ("b", 2, 1), ("c", 3, 0), ("d", 2, 0)] {
+        let connection = rusqlite::Connection::open(folder.path().join(file)).unwrap();
+        connection.execute_batch(super::others::TABLES[1]).unwrap();
+        let row = format!(
+            "INSERT INTO tiny_id_info (id, biz_type, step, delta, remainder) VALUES (1, 'orders', 10, {delta}, {remainder})"
+        );
+        connection.execute_batch(&row).unwrap();
+    }
+    // Each row is wrong at its place: a right one would give its numbers beside a wrong one.
+    for wrong in [["c", "d"], ["b", "c"], ["b", "a"]] {
+        let Err((code, text)) = why(&wrong.map(|file| url(file, "tinyid"))) else { panic!("{wrong:?}") };
+        assert!(text.contains("delta") && text.contains("remainder"), "{code:?} {text}");
+    }
+    let numbers = why(&["a", "b"].map(|file| url(file, "tinyid"))).unwrap();
+    assert_eq!(numbers.iter().collect::<HashSet<_>>().len(), 4);
+}

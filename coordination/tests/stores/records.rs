@@ -1,0 +1,115 @@
+//! What the tests of stores of records share.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use polyflake_coordination::StoreError;
+use polyflake_coordination::records::{Answer, Group, Kind, Outcome, Record, Store, Write};
+
+use super::suite::block;
+
+pub(crate) const SPACE: &str = "timestamp:41<<22|sequence:12<<0@1288834974657/1ms";
+
+pub(crate) fn space(namespace: &str) -> Group {
+    Group { namespace: namespace.into(), kind: Kind::Space, name: SPACE.into() }
+}
+
+pub(crate) fn record(version: u64, number: u64, text: &str) -> Record {
+    Record { version, number, text: text.into() }
+}
+
+pub(crate) fn head(expected: Option<u64>, new: &Record) -> Write {
+    Write { group: space("default"), name: "head".into(), expected, guard: None, new: new.clone() }
+}
+
+pub(crate) fn refused<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
+    match answer {
+        Err(StoreError::Refused(said)) => said,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Asks as the keeper does, until there is an answer.
+pub(crate) async fn ask<T>(
+    store: &mut dyn Store,
+    mut ask: impl AsyncFnMut(&mut dyn Store) -> Result<T, StoreError>,
+) -> T {
+    for _ in 0..600 {
+        match ask(store).await {
+            Ok(value) => return value,
+            Err(StoreError::Unreachable(_)) => {
+                store.disconnect();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    panic!("unreachable for too long");
+}
+
+pub(crate) async fn write(store: &mut dyn Store, write: &Write) -> Answer<Outcome> {
+    ask(store, async |store| store.write(write).await).await
+}
+
+/// The record of that name in the space of the namespace `default`.
+pub(crate) async fn read(store: &mut dyn Store, name: &str) -> Option<Record> {
+    let read = async |store: &mut dyn Store| store.read(&space("default"), Some(&[name])).await;
+    ask(store, read).await.value.pop().map(|(_, record)| record)
+}
+
+/// A host that takes connections and says nothing.
+pub(crate) fn silent() -> (TcpListener, u16) {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    (silent, port)
+}
+
+/// One that is dropped while it is under way takes effect or not; either way it can be repeated.
+pub(crate) fn a_write_that_is_dropped(store: &mut dyn Store, hold: impl Fn(bool)) {
+    block(async {
+        let (first, second) = (record(11, 1, "{}"), record(12, 2, "{}"));
+        assert_eq!(write(store, &head(None, &first)).await.value, Outcome::Written);
+        hold(true);
+        let repeated = head(Some(11), &second);
+        tokio::time::timeout(Duration::from_millis(200), store.write(&repeated)).await.unwrap_err();
+        store.disconnect();
+        hold(false);
+        assert_eq!(write(store, &repeated).await.value, Outcome::Written);
+        assert_eq!(read(store, "head").await, Some(second));
+    });
+}
+
+/// A guard that another client changes between the look and the write.
+pub(crate) fn a_guard_that_changes_meanwhile(
+    store: &mut dyn Store,
+    other: &mut dyn Store,
+    hold: impl Fn(bool),
+) {
+    block(async {
+        let (first, second, node) = (record(11, 1, "{}"), record(12, 2, "{}"), record(21, 3, "{}"));
+        assert_eq!(write(other, &head(None, &first)).await.value, Outcome::Written);
+        // It has a connection from here on.
+        assert_eq!(read(store, "17").await, None);
+        let guarded = |version, expected, new: &Record| Write {
+            name: "17".into(),
+            guard: Some(("head".into(), version)),
+            ..head(expected, new)
+        };
+        let answer = {
+            hold(true);
+            let guarded = guarded(11, None, &node);
+            let mut asked = std::pin::pin!(store.write(&guarded));
+            tokio::time::timeout(Duration::from_millis(300), asked.as_mut()).await.unwrap_err();
+            assert_eq!(write(other, &head(Some(11), &second)).await.value, Outcome::Written);
+            hold(false);
+            asked.await.unwrap()
+        };
+        assert_eq!(answer.value, Outcome::Found { record: None, guard: Some(second) });
+        // The same where it knows both from what it wrote.
+        assert_eq!(write(store, &guarded(12, None, &node)).await.value, Outcome::Written);
+        let third = record(13, 3, "{}");
+        assert_eq!(write(other, &head(Some(12), &third)).await.value, Outcome::Written);
+        let found = Outcome::Found { record: Some(node), guard: Some(third) };
+        assert_eq!(write(store, &guarded(12, Some(21), &record(22, 4, "{}"))).await.value, found);
+    });
+}
