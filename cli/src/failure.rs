@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use polyflake::{Error, ErrorCode};
 
+use crate::reading::shown;
+
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 2;
 
@@ -66,10 +68,10 @@ impl Failure {
     }
 }
 
-/// A line on standard error: `polyflake: invalid_id: ...`.
+/// A line on standard error: `polyflake: invalid_id: ...`. The message may have texts of others in it.
 pub(crate) fn complain(name: &str, message: &str) {
     let red = anstyle::AnsiColor::Red.on_default().effects(anstyle::Effects::BOLD);
-    anstream::eprintln!("polyflake: {red}{name}{red:#}: {message}");
+    anstream::eprintln!("polyflake: {red}{name}{red:#}: {}", shown(message));
 }
 
 /// 10 and the error's number, which is permanent.

@@ -64,14 +64,25 @@ pub fn main_with(registry: serve::Registry) -> ExitCode {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            // Help too comes as an error; whether it can be printed does not matter.
-            let _ = error.print();
+            complain_of_line(&error);
             return if error.use_stderr() { ExitCode::from(failure::USAGE) } else { ExitCode::SUCCESS };
         }
     };
     match cli.command.run(&registry) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
+    }
+}
+
+/// Prints what is wrong with the command line, or the help, which comes as an error too.
+fn complain_of_line(error: &clap::Error) {
+    let plain = error.render().to_string();
+    if plain.chars().any(|character| character != '\n' && polyflake::is_hidden(character)) {
+        // What was given is in it: it would be part of the colours.
+        plain.lines().for_each(|line| anstream::eprintln!("{}", reading::shown(line)));
+    } else {
+        // Whether it can be printed does not matter.
+        let _ = error.print();
     }
 }
 

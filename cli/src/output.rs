@@ -1,6 +1,9 @@
 //! Standard output: much of it fast, or a little of it in colour.
 
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
+
+use polyflake::is_hidden;
 
 use crate::failure::Failure;
 
@@ -50,10 +53,25 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// Prints a value as one line of JSON.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let mut text = serde_json::to_string(value).map_err(|error| Failure::Io(error.to_string()))?;
-    text.push('\n');
+    let text = serde_json::to_string(value).map_err(|error| Failure::Io(error.to_string()))?;
+    let text = as_json(&text) + "\n";
     let mut to = io::stdout().lock();
     to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(|error| failure(&error))
+}
+
+/// JSON, which is one line, with escapes also for what JSON lets be and a terminal acts on.
+pub(crate) fn as_json(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_hidden(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(character);
+        }
+    }
+    text
 }
 
 fn failure(error: &io::Error) -> Failure {
@@ -61,5 +79,18 @@ fn failure(error: &io::Error) -> Failure {
         Failure::Closed
     } else {
         Failure::io("standard output", error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_the_same_texts_and_nothing_hidden() {
+        let text = "\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{e0041}\"\\é👍\n";
+        let json = as_json(&serde_json::to_string(text).unwrap());
+        assert_eq!(json, r#""\u001b[2J\u007f\u009b\u202e\udb40\udc41\"\\é👍\n""#);
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
     }
 }

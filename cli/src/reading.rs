@@ -1,6 +1,6 @@
 //! IDs as texts.
 
-use polyflake::{Error, Format, Number};
+use polyflake::{Error, Format, Number, Shown};
 
 /// Reads an ID in a format of the core.
 #[inline]
@@ -14,9 +14,9 @@ pub(crate) fn read_id(text: &str, format: Format) -> Result<u64, Error> {
     format.read(text)
 }
 
-/// Without what a console, a log or JSON puts around an ID.
+/// Without what a console, a log, JSON or an editor puts around an ID: the last a byte order mark.
 pub(crate) fn bare(text: &str) -> &str {
-    let inner = text.trim_matches(|c: char| c.is_whitespace() || "\"'`,;".contains(c));
+    let inner = text.trim_matches(|c: char| c.is_whitespace() || "\"'`,;\u{feff}".contains(c));
     // A bigint of JavaScript.
     match inner.strip_suffix('n') {
         Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => digits,
@@ -24,10 +24,24 @@ pub(crate) fn bare(text: &str) -> &str {
     }
 }
 
-/// What a message shows of a text that may be anything.
+/// Whether a first line's text can be nothing but a column's name. One with digits may be an ID that is wrong; an empty one, and
+/// those with which databases say that there is none, may stand for one.
+pub(crate) fn is_name(text: &str, format: Format) -> bool {
+    let is_none = text.is_empty() || text.eq_ignore_ascii_case("null") || text == "\\N";
+    !is_none && !text.contains(char::is_numeric) && read_id(text, format).is_err()
+}
+
+/// A text of a store, a file or anybody else as it can be printed. All that is not ours goes through here, or through
+/// [`as_json`](crate::output::as_json).
+pub(crate) fn shown(text: &str) -> String {
+    Shown(text).to_string()
+}
+
+/// What a message shows of a text that may be anything, and long.
 pub(crate) fn shortened(text: &str) -> String {
     const MAX: usize = 60;
-    let mut shown: String = text.chars().take(MAX).flat_map(char::escape_debug).collect();
+    let cut: String = text.chars().take(MAX).collect();
+    let mut shown = shown(&cut);
     if text.chars().nth(MAX).is_some() {
         shown.push('…');
     }
@@ -40,8 +54,31 @@ mod tests {
 
     #[test]
     fn what_is_around_an_id_is_taken_off() {
-        for (text, is) in [(" \"123\",", "123"), ("123n", "123"), ("n", "n"), ("abn", "abn"), ("`x`;", "x")] {
+        for (text, is) in [
+            (" \"123\",", "123"),
+            ("123n", "123"),
+            ("n", "n"),
+            ("abn", "abn"),
+            ("`x`;", "x"),
+            ("\u{feff}\"1", "1"),
+        ] {
             assert_eq!(bare(text), is);
+        }
+    }
+
+    #[test]
+    fn a_name_has_no_digits_and_is_no_id() {
+        for (text, format, is) in [
+            ("id", Format::Decimal, true),
+            ("номер", Format::Decimal, true),
+            ("#id", Format::Decimal, true),
+            ("id", Format::Base62, false),
+            ("order_id", Format::Base62, true),
+            ("id2", Format::Decimal, false),
+            ("", Format::Decimal, false),
+            ("Null", Format::Decimal, false),
+        ] {
+            assert_eq!(is_name(text, format), is, "{text}");
         }
     }
 

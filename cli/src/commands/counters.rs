@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::picture::{BOLD, DIM};
 use crate::question::Yes;
+use crate::reading::shown;
 use crate::words;
 
 /// Show how far the counters of a store are, or change that by hand
@@ -79,7 +80,7 @@ impl Counters {
         };
         let address = store.address();
         self.yes.confirm(&format!(
-            "Raise counter {name:?} of namespace {} of {address} to {number}? {at} No number up to that is handed out any more.",
+            "Raise counter `{name}` of namespace {} of {address} to {number}? {at} No number up to that is handed out any more.",
             address.namespace
         ))?;
         let is_raised = store.raise(name, number, place)?;
@@ -111,7 +112,7 @@ impl Counters {
         };
         let address = store.address();
         self.yes.confirm(&format!(
-            "Remove counter {name:?} of namespace {} of {address}, which stands at {}? Whoever opens it later begins again, \
+            "Remove counter `{name}` of namespace {} of {address}, which stands at {}? The next program that opens it begins again, \
              and numbers repeat.",
             address.namespace, found.last
         ))?;
@@ -128,6 +129,7 @@ impl Counters {
         if all.is_empty() {
             return output::print(&format!("There is no counter in namespace {namespace}.\n"));
         }
+        let all: Vec<_> = all.iter().map(|(name, record)| (shown(name), record)).collect();
         let width = all.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         let mut text = String::new();
         for (name, record) in &all {

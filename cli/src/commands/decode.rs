@@ -24,9 +24,14 @@ IDs that are given are drawn, bit by bit. Without any, or with `-`, they are rea
 line is printed for each: the ID, its time, its node fields and its sequence. What is no ID is named on standard error, and \
 the rest goes on; the exit code is then 15. In JSON, IDs are texts, since JavaScript rounds them.
 
+A first line of CSV whose column is an ID is data, where --column is a number. It has names, and is passed over, where the \
+column's text has no digits and is not an ID; anything else is reported as an error. With a name in --column the first line \
+has names; with --no-header it is data.
+
   polyflake decode 1541815603606036480
   polyflake decode --layout discord --json < ids.txt
   polyflake decode --column id --input orders.csv
+  psql -At -F, -c 'SELECT id, total FROM orders' | polyflake decode --column 1
   polyflake decode --key user.id < events.jsonl")]
 pub(crate) struct Decode {
     /// The IDs
@@ -45,10 +50,10 @@ pub(crate) struct Decode {
     /// Read IDs from a file, not from standard input
     #[arg(long, short, value_name = "FILE", conflicts_with = "ids")]
     input: Option<PathBuf>,
-    /// Read IDs from a column of CSV: its name in the first line, or its number from 1
+    /// Read IDs from a column of CSV: its name in the first line, or its number from 1. A number is never a name
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["ids", "key"])]
     column: Option<String>,
-    /// The first line of the CSV has no names
+    /// The first line of the CSV has no names, whatever is in it
     #[arg(long, requires = "column")]
     no_header: bool,
     /// What is between the columns of the CSV
@@ -85,16 +90,28 @@ impl Decode {
     fn stream(&self, layout: &Layout, format: Format) -> Result<(), Failure> {
         let mut writer = Writer::new(Lines::new(), layout, format, self.json);
         let source = Source::open(self.input.as_deref())?;
-        if let Some(column) = &self.column {
-            let &[delimiter] = self.delimiter.as_bytes() else {
-                return Err(Failure::option("delimiter is one character of ASCII, such as `;` or a tab"));
-            };
-            source.csv(column, !self.no_header, delimiter, &mut writer)?;
+        let read = if let Some(column) = &self.column {
+            let &[delimiter] = self.delimiter.as_bytes() else { return Err(no_delimiter()) };
+            if b"\"\r\n".contains(&delimiter) {
+                return Err(no_delimiter());
+            }
+            source.csv(column, !self.no_header, delimiter, &mut writer)
         } else if let Some(key) = &self.key {
-            source.json(key, &mut writer)?;
+            source.json(key, &mut writer)
         } else {
-            source.lines(&mut writer)?;
+            source.lines(&mut writer)
+        };
+        // What came before an error is printed too.
+        if read.is_err() {
+            writer.flush()?;
+            return read;
         }
         writer.end()
     }
+}
+
+fn no_delimiter() -> Failure {
+    Failure::option(
+        "delimiter is one character of ASCII, such as `;` or a tab, and neither a quote nor a line's end",
+    )
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::failure::{Failure, message_of};
 use crate::output;
 use crate::picture::{BOLD, DIM};
-use crate::reading::{bare, read_id, shortened};
+use crate::reading::{bare, read_id, shortened, shown};
 use crate::when;
 use crate::words;
 use others::{Other, as_object};
@@ -166,7 +166,7 @@ fn fit(name: &str, decoded: &Decoded, format: Format, now_ms: u64) -> Fit {
 }
 
 fn show(found: &Found<'_>, layouts: usize, now_ms: u64) -> String {
-    let mut text = format!("{BOLD}{}{BOLD:#}\n", found.text);
+    let mut text = format!("{BOLD}{}{BOLD:#}\n", shown(found.text));
     for other in &found.others {
         let _ = writeln!(text, "\n{BOLD}{}{BOLD:#}", other.kind);
         if let Some(time) = &other.time {

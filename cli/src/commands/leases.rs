@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::picture::{BOLD, DIM, WARN};
 use crate::question::Yes;
+use crate::reading::shown;
 use crate::when;
 use crate::words;
 
@@ -176,20 +177,18 @@ fn text_of(space: &Space, listing: &Listing, difference_ms: u64) -> String {
     let held = nodes.iter().filter(|node| node.is_held(now_ms, difference_ms)).count();
     let _ = writeln!(text, "  {DIM}{held} of {} that were ever leased are held{DIM:#}", nodes.len());
     for node in nodes {
+        let label = shown(&node.label);
         let state = match state(node, now_ms, difference_ms) {
             "held" => {
                 let since = words::from_now(node.since_ms, now_ms);
                 let until = words::from_now(node.expires_ms, now_ms);
-                format!("by {}  {DIM}since {since}, expires {until} unless renewed{DIM:#}", node.label)
+                format!("by {label}  {DIM}since {since}, expires {until} unless renewed{DIM:#}")
             }
             "expired" => {
-                format!(
-                    "{DIM}free: the lease of {} expired {}{DIM:#}",
-                    node.label,
-                    words::from_now(node.expires_ms, now_ms)
-                )
+                let expired = words::from_now(node.expires_ms, now_ms);
+                format!("{DIM}free: the lease of {label} expired {expired}{DIM:#}")
             }
-            _ => format!("{DIM}free: given back by {}{DIM:#}", node.label),
+            _ => format!("{DIM}free: given back by {label}{DIM:#}"),
         };
         let bound_ms = space.start_ms(node.reserved_until);
         // A bound that lies far ahead is what --reset is for.

@@ -9,6 +9,7 @@ mod leases;
 mod man;
 mod next;
 mod range;
+mod schema;
 
 use clap::{Args, Subcommand};
 use polyflake::{Format, Layout};
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Layout(layouts::One),
     Leases(leases::Leases),
     Counters(counters::Counters),
+    Schema(schema::Schema),
     Serve(Serve),
     Completions(completions::Completions),
     Man(man::Man),
@@ -43,6 +45,7 @@ impl Command {
             Self::Layout(it) => it.run(),
             Self::Leases(it) => it.run(),
             Self::Counters(it) => it.run(),
+            Self::Schema(it) => it.run(),
             Self::Serve(it) => it.run(registry),
             Self::Completions(it) => it.run(),
             Self::Man(it) => it.run(),

@@ -202,7 +202,7 @@ impl Serve {
             }
             for (name, it) in of_flag {
                 if all.insert(name.into(), it).is_some() {
-                    return Err(Failure::option(format!("{flag}: there are two generators called {name:?}")));
+                    return Err(Failure::option(format!("{flag}: there are two generators called `{name}`")));
                 }
             }
         }
@@ -274,7 +274,7 @@ fn check(
         let options = Options { name: name.clone(), values, store: Arc::clone(store) };
         let made = registry.make(&kind, &options).unwrap_or_else(|| {
             let kinds = registry.kinds().join(", ");
-            Err(Error::option("kind", format!("no kind of generators is called {kind:?}; there are {kinds}")))
+            Err(Error::option("kind", format!("no kind of generators is called `{kind}`; there are {kinds}")))
         });
         match made {
             Ok(made) => Ok(Checked { name, made, places, whole }),
@@ -325,7 +325,7 @@ fn resolve(text: &str) -> Result<Vec<SocketAddr>, String> {
     }
     if once.is_empty() {
         return Err(format!(
-            "{text:?} is no address to listen on: it takes a host and a port, such as 127.0.0.1:8080 or [::]:8080, or `none`"
+            "`{text}` is no address to listen on: it takes a host and a port, such as 127.0.0.1:8080 or [::]:8080, or `none`"
         ));
     }
     Ok(once)

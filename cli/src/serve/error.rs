@@ -6,6 +6,7 @@ use std::fmt;
 use polyflake::ErrorCode;
 
 use crate::failure::message_of;
+use crate::reading::shown;
 
 /// Why there are no IDs: a name, and a message for whoever asked. It holds no secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +24,7 @@ impl Error {
     /// An error of a generator of one's own, such as `Error::new("quota_used_up", "..")`. Clients may try again later: HTTP has
     /// the status 503 for it.
     pub fn new(name: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { name: name.into(), message: message.into(), option: None, code: ErrorCode::CounterUnavailable }
+        Self { name: name.into(), ..Self::of(ErrorCode::CounterUnavailable, message) }
     }
 
     /// An option of a generator that is missing or has a value which it does not take. The message says what it takes.
@@ -37,7 +38,8 @@ impl Error {
     }
 
     pub(crate) fn of(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { name: code.name().into(), message: message.into(), option: None, code }
+        // Names and keys of others are in it, and it goes to clients and to the log.
+        Self { name: code.name().into(), message: shown(&message.into()), option: None, code }
     }
 
     pub(crate) fn unknown_generator(message: impl Into<String>) -> Self {

@@ -26,6 +26,7 @@ use super::listen::{Protocol, Stream};
 use super::metrics;
 use super::service::Service;
 use super::shutdown::Ending;
+use crate::output;
 use crate::parts::Printer;
 use crate::reading::{read_id, shortened};
 
@@ -160,7 +161,7 @@ const BYTES: &str = "application/octet-stream";
 /// With the line's end that terminals like.
 fn json(value: &impl Serialize) -> String {
     // Texts and numbers can always be written.
-    serde_json::to_string(value).unwrap_or_default() + "\n"
+    output::as_json(&serde_json::to_string(value).unwrap_or_default()) + "\n"
 }
 
 async fn guard(State(service): Shared, request: Request, next: Next) -> Response {
@@ -277,7 +278,8 @@ fn as_json(ids: &Ids) -> Vec<u8> {
         // Those of a program's own may have any characters.
         Ids::Texts(texts) => {
             for id in texts {
-                body.extend_from_slice(serde_json::to_string(&id.text).unwrap_or_default().as_bytes());
+                let text = serde_json::to_string(&id.text).unwrap_or_default();
+                body.extend_from_slice(output::as_json(&text).as_bytes());
                 body.push(b',');
             }
         }

@@ -1,9 +1,12 @@
 //! The log, on standard error: what happened to the server, its leases and its counters. No request, and no secret.
 
-use std::io;
+use std::io::{self, Write};
 
 use serde::Deserialize;
 use tracing::level_filters::LevelFilter;
+
+use crate::output::as_json;
+use crate::reading::shown;
 
 /// How it is written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
@@ -18,10 +21,30 @@ pub(crate) enum Style {
 
 /// From now on.
 pub(crate) fn begin(style: Style) {
-    let log = tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(LevelFilter::INFO);
+    let log = tracing_subscriber::fmt().with_writer(move || Line(style)).with_max_level(LevelFilter::INFO);
     // A program of somebody's own, which has this server in it, may have a log already.
     let _ = match style {
         Style::Text => log.with_ansi(false).with_target(false).try_init(),
         Style::Json => log.json().flatten_event(true).with_target(false).try_init(),
     };
+}
+
+/// Where an event goes, which is one line, whatever others put into its texts.
+struct Line(Style);
+
+impl Write for Line {
+    /// Called once with all of an event.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event.trim_ascii_end());
+        let line = match self.0 {
+            Style::Text => shown(&text),
+            Style::Json => as_json(&text),
+        };
+        io::stderr().lock().write_all((line + "\n").as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }

@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::generators::Generator;
+use crate::reading::shown;
 
 /// What the text is.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -92,11 +93,11 @@ impl Metrics {
 
     /// The counter of a generator's IDs.
     pub(crate) fn issued(&self, generator: &str) -> Counter {
-        self.issued.get_or_create_owned(&vec![("name", generator.to_owned())])
+        self.issued.get_or_create_owned(&vec![("name", shown(generator))])
     }
 
     pub(crate) fn failed(&self, generator: &str, error: &str) {
-        let labels = vec![("name", generator.to_owned()), ("error", error.to_owned())];
+        let labels = vec![("name", shown(generator)), ("error", shown(error))];
         self.errors.get_or_create(&labels).inc();
     }
 
@@ -113,7 +114,7 @@ impl Metrics {
         self.ready.set(is_ready.into());
         for (name, generator) in generators {
             for (fact, value) in generator.facts() {
-                let labels = vec![("name", name.to_owned()), ("fact", fact.to_owned())];
+                let labels = vec![("name", shown(name)), ("fact", fact.to_owned())];
                 self.facts.get_or_create(&labels).set(value);
             }
         }

@@ -15,6 +15,7 @@ use super::config::{Limits, Named};
 use super::error::Error;
 use super::generators::{Generator, Ids, SNOWFLAKE};
 use super::metrics::Metrics;
+use crate::reading::{shortened, shown};
 
 /// How many calls to one generator may wait for its store at a time: each takes a thread.
 const WAITING: usize = 16;
@@ -116,7 +117,7 @@ impl Service {
             return Some("the server ends".into());
         }
         let trouble = |(name, entry): (&String, &Entry)| {
-            entry.generator.trouble().map(|trouble| format!("{name}: {trouble}"))
+            entry.generator.trouble().map(|trouble| shown(&format!("{name}: {trouble}")))
         };
         self.generators.iter().find_map(trouble)
     }
@@ -141,7 +142,7 @@ impl Service {
             // Not counted by its name, which is the client's: there would be no end of them.
             self.metrics.failed("", super::error::UNKNOWN_GENERATOR);
             let names: Vec<_> = self.names().collect();
-            let name = crate::reading::shortened(name);
+            let name = shortened(name);
             Error::unknown_generator(format!(
                 "no generator is called `{name}`; there are {}",
                 names.join(", ")

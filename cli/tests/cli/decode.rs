@@ -129,7 +129,7 @@ fn what_is_no_id_is_named_and_the_rest_goes_on() {
     let errors = stderr(&output);
     assert_eq!(errors.lines().count(), 11, "{errors}");
     has(&errors, &["invalid_id: 990 more"]);
-    let output = polyflake(&["decode"]).write_stdin(b"\xff\xfe\n".to_vec()).output().unwrap();
+    let output = polyflake(&["decode"]).write_stdin(b"\xfe\xfd\n".to_vec()).output().unwrap();
     has(&stderr(&output), &["invalid_id: line 1: it is not UTF-8"]);
 
     for (arguments, parts) in [
@@ -165,8 +165,142 @@ fn a_column_of_csv() {
         (&["decode", "--column", "0"], "column is `0`"),
         (&["decode", "--column", "id", "--no-header"], "takes a number from 1"),
         (&["decode", "--column", "1", "--delimiter", "::"], "delimiter"),
+        (&["decode", "--column", "1", "--delimiter", "\""], "delimiter"),
+        (&["decode", "--column", "1", "--delimiter", "\n"], "delimiter"),
     ] {
         has(&fails(arguments, 14), &["polyflake: invalid_option: ", part]);
+    }
+}
+
+/// What is printed of the input, and what is complained of, with an exit code.
+fn decodes(arguments: &[&str], input: impl Into<Vec<u8>>) -> (i32, String, String) {
+    let output = polyflake(&[&["decode"], arguments].concat()).write_stdin(input.into()).output().unwrap();
+    (output.status.code().unwrap(), stdout(&output), stderr(&output))
+}
+
+/// As `psql -At -F, ... | polyflake decode --column 1` has it.
+#[test]
+fn a_first_line_whose_column_is_an_id_is_data() {
+    for (column, rows) in [
+        ("1", format!("{ID},a\n{ID},b\n{ID},c\n")),
+        ("2", format!("a,{ID}\r\nb,{ID}\r\nc,{ID}")),
+        ("1", format!("\"{ID}\",\"a\nb\"\n{ID}\n{ID},x,y\n")),
+        ("1", format!("\u{feff}{ID},a\n{ID},b\n{ID},c\n")),
+        ("2", format!("\u{feff}\"a\",{ID}\n\u{feff}b,{ID}\nc,\"\u{feff}{ID}\"\n")),
+        // Its first row has a number that is the column's too.
+        ("2", format!("2,{ID}\n2,{ID}\n2,{ID}\n")),
+    ] {
+        assert_eq!(decodes(&["--column", column], &*rows), (0, LINE.repeat(3), String::new()), "{rows:?}");
+    }
+    let tabs = format!("x\t{ID}\ny\t{ID}\n");
+    assert_eq!(prints_of(&["decode", "--column", "2", "--delimiter", "\t"], &tabs), LINE.repeat(2));
+    // In whatever format IDs are.
+    for format in Format::ALL {
+        let text = format.write(ID.parse().unwrap());
+        let rows = format!("{text},a\n{text},b\n");
+        assert_eq!(prints_of(&["decode", "--column", "1", "--text", format.name()], &rows), LINE.repeat(2));
+    }
+    // No rows are no rows, though nobody knows how many columns they would have.
+    assert_eq!(decodes(&["--column", "1"], ""), (0, String::new(), String::new()));
+    assert_eq!(decodes(&["--column", "1"], "\u{feff}"), (0, String::new(), String::new()));
+}
+
+/// It is shown as an ID or complained of, unless it can be nothing but names.
+#[test]
+fn a_first_line_is_never_lost() {
+    for first in [
+        "",
+        "\"\"",
+        "NULL",
+        "null",
+        "\\N",
+        "1.54e18",
+        "-1541815603606036480",
+        "99999999999999999999",
+        "9223372036854775808",
+        "15418l5603606036480",
+        "id2",
+    ] {
+        let (code, printed, said) = decodes(&["--column", "2"], format!("a,{first}\nb,{ID}\n"));
+        assert_eq!((code, &*printed), (15, LINE), "{first}: {said}");
+        assert_eq!(said.lines().count(), 1, "{first}: {said}");
+        has(&said, &["polyflake: invalid_id: line 1: "]);
+    }
+    let (_, _, said) = decodes(&["--column", "1"], format!("id2\n{ID}\n"));
+    has(&said, &["line 1: `i` at position 1", "if this line has names, give --column a name"]);
+    // The way out where names have digits, or are words that an ID could be.
+    assert_eq!(prints_of(&["decode", "--column", "id2"], &format!("id2\n{ID}\n")), LINE);
+    let base36 = Format::Base36.write(ID.parse().unwrap());
+    assert_eq!(
+        prints_of(&["decode", "--column", "id", "--text", "base36"], &format!("id\n{base36}\n")),
+        LINE
+    );
+    // A number is a column's number and never its name: here no first line is taken for names by it.
+    let (code, printed, said) = decodes(&["--column", "7"], format!("{ID},7\n{ID},8\n"));
+    assert_eq!((code, &*printed), (14, ""), "{said}");
+    has(&said, &["invalid_option: column is `7`; the first line has 2 columns"]);
+    // A name that is a number is an ID as any other.
+    let of_2024 = prints(&["decode", "--lines", "2024"]);
+    assert_eq!(prints_of(&["decode", "--column", "1"], &format!("2024,2025\n{ID},1\n")), of_2024 + LINE);
+}
+
+/// A quote that nobody closes would take all rows after it into its own.
+#[test]
+fn rows_behind_an_open_quote_are_not_lost() {
+    let open = format!("{ID},a\n{ID},\"b\n{ID},c\n{ID},d\n");
+    let (code, printed, said) = decodes(&["--column", "1"], open);
+    assert_eq!((code, printed), (1, LINE.repeat(2)), "{said}");
+    has(
+        &said,
+        &["polyflake: io: standard input: the quote in the row that begins in line 2 is never closed"],
+    );
+    // One that is closed holds what it likes.
+    let (code, printed, said) = decodes(&["--column", "1"], format!("{ID},\"b\n,\"\"c\n\"\n{ID},\"\""));
+    assert_eq!((code, printed, &*said), (0, LINE.repeat(2), ""));
+}
+
+/// As editors and spreadsheets of Windows write it before a text.
+#[test]
+fn a_byte_order_mark_is_no_part_of_an_id() {
+    let marked = format!("\u{feff}{ID}");
+    assert_eq!(prints(&["decode", "--lines", &marked]), LINE);
+    has(&prints(&["decode", &marked]), &[ID, "as twitter"]);
+    has(&prints(&["inspect", &marked]), &[ID, "as decimal"]);
+    // At the start, and where files were put together.
+    assert_eq!(prints_of(&["decode"], &format!("{marked}\r\n{marked}\n")), LINE.repeat(2));
+    assert_eq!(prints_of(&["decode"], "\u{feff}"), "");
+    assert_eq!(prints_of(&["decode"], "\u{feff}\r\n"), "");
+    let object = format!("\u{feff}{{\"id\":\"{marked}\"}}\n{{\"id\":{ID}}}\n");
+    assert_eq!(prints_of(&["decode", "--key", "id"], &object), LINE.repeat(2));
+    for header in ["id,x", "\"id\",x", "x,id"] {
+        let column = if header.starts_with('x') { format!("1,{ID}") } else { format!("{ID},1") };
+        let rows = format!("\u{feff}{header}\n{column}\n");
+        assert_eq!(prints_of(&["decode", "--column", "id"], &rows), LINE, "{header}");
+    }
+    let rows = format!("{marked},1\n");
+    assert_eq!(prints_of(&["decode", "--column", "1", "--no-header"], &rows), LINE);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ids.txt");
+    std::fs::write(&path, &marked).unwrap();
+    assert_eq!(prints(&["decode", "--input", path.to_str().unwrap()]), LINE);
+    assert_eq!(prints(&["decode", "--column", "1", "--input", path.to_str().unwrap()]), LINE);
+    assert_eq!(prints_of(&["decode", "--column", "1"], &format!("{marked}\n{ID}\n")), LINE.repeat(2));
+}
+
+/// As PowerShell writes it with `>`.
+#[test]
+fn utf_16_is_refused_by_its_name() {
+    for arguments in [&[][..], &["--column", "1"], &["--column", "id"], &["--key", "id"]] {
+        for mark in ["\u{feff}", ""] {
+            let text = format!("{mark}id\r\n{ID}\r\n");
+            let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+            for input in [little, big] {
+                let (code, printed, said) = decodes(arguments, input);
+                assert_eq!((code, &*printed), (1, ""), "{arguments:?}: {said}");
+                has(&said, &["polyflake: io: standard input: it is UTF-16; it must be UTF-8"]);
+            }
+        }
     }
 }
 

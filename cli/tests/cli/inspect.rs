@@ -42,6 +42,16 @@ fn formats_are_tried_the_likeliest_first() {
 }
 
 #[test]
+fn texts_of_bwmarrins_snowflake_are_found() {
+    for (text, format) in [("bk3pbd7tbxeyy", "bwmarrin-base32"), ("4zzv4rZaYpj", "bwmarrin-base58")] {
+        let found = json(&prints(&["inspect", "--json", text]));
+        let reading = found["readings"].as_array().unwrap().iter().find(|it| it["format"] == format).unwrap();
+        assert_eq!((&reading["id"], &reading["fits"][0]["time"]), (&ID.into(), &TIME.into()));
+        has(&prints(&["inspect", text]), &[&format!("as {format} {ID}"), TIME]);
+    }
+}
+
+#[test]
 fn what_is_no_snowflake_says_what_it_holds() {
     for (text, kind, time) in [
         ("919108f7-52d1-4320-9bac-f847db4148a8", "UUID version 4", None),

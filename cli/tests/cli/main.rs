@@ -1,6 +1,8 @@
 //! The command, as people run it.
 
 mod decode;
+#[cfg(unix)]
+mod hostile;
 mod inspect;
 mod layouts;
 mod next;

@@ -79,6 +79,7 @@ pub(super) fn are_like(printed: &str, said: &str) -> bool {
 fn the_examples_print_what_the_page_says() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("orders.csv"), "id,total\n1541815603606036480,10\n").unwrap();
+    fs::write(folder.path().join("rows.csv"), "1541815603606036480,10\n1541815603606036481,20\n").unwrap();
     fs::write(folder.path().join("events.jsonl"), "{\"user\":{\"id\":\"1541815603606036480\"}}\n").unwrap();
     fs::write(folder.path().join("ids.txt"), "1541815603606036480\n").unwrap();
     let examples = examples(&page());
@@ -103,6 +104,7 @@ fn every_command_and_exit_code_is_on_the_page() {
         "layout",
         "leases",
         "counters",
+        "schema",
         "serve",
         "completions",
     ] {

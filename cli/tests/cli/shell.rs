@@ -2,8 +2,18 @@
 
 use super::{fails, has, polyflake, prints};
 
-const COMMANDS: [&str; 9] =
-    ["next", "decode", "inspect", "range", "layouts", "layout", "leases", "counters", "completions"];
+const COMMANDS: [&str; 10] = [
+    "next",
+    "decode",
+    "inspect",
+    "range",
+    "layouts",
+    "layout",
+    "leases",
+    "counters",
+    "schema",
+    "completions",
+];
 
 #[test]
 fn help_says_what_there_is() {
@@ -17,6 +27,14 @@ fn help_says_what_there_is() {
     has(&prints(&["--version"]), &["polyflake 0."]);
     let coloured = prints(&["--color", "always", "--help"]);
     assert!(coloured.contains('\u{1b}'));
+}
+
+#[test]
+fn the_table_of_each_database() {
+    for (kind, grants) in [("postgres", "GRANT USAGE"), ("mysql", "GRANT SELECT"), ("sqlite", "STRICT")] {
+        has(&prints(&["schema", kind]), &["CREATE TABLE", "polyflake_records", grants]);
+    }
+    has(&fails(&["schema", "redis"], 2), &["redis", "postgres"]);
 }
 
 #[test]
@@ -44,6 +62,7 @@ fn a_man_page_for_each_command() {
     for command in COMMANDS {
         has(&page(&format!("polyflake-{command}.1")), &[".TH"]);
     }
+    has(&page("polyflake-decode.1"), &["A first line of CSV whose column is an ID is data"]);
     assert!(!pages.join("polyflake-man.1").exists());
     has(&fails(&["man", "/dev/null/x"], 1), &["polyflake: io: /dev/null/x"]);
 }

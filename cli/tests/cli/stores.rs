@@ -88,7 +88,7 @@ fn all(url: &str) {
     has(&prints(&["counters", shop, "--remove", "über", "--yes"]), &["no such counter"]);
 
     // Sequences have an owner. Theirs is the only space of this namespace.
-    let inboxes = format!("{url}?namespace=inboxes&label=owner&init=yes");
+    let inboxes = format!("{url}?namespace=inboxes&label=owner&init=always");
     let inbox = Sequences::open("inbox", &inboxes).unwrap();
     assert_eq!(inbox.next_id("alice").unwrap(), 1);
     let said = prints(&["leases", &inboxes]);

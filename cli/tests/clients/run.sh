@@ -75,8 +75,8 @@ port=$(python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); pr
 redis-server --port "$port" --bind 127.0.0.1 --dir "$work" --save "" --appendonly yes >"$work/redis.log" &
 pids+=($!)
 until redis-cli -p "$port" ping >/dev/null 2>&1; do sleep 0.1; done
-server OPEN --lease "sqlite://$work/leases.db?init=yes"
-POLYFLAKE_TOKEN=$SECRET server CLOSED --lease "redis://127.0.0.1:$port/0?init=yes"
+server OPEN --lease "sqlite://$work/leases.db?init=always"
+POLYFLAKE_TOKEN=$SECRET server CLOSED --lease "redis://127.0.0.1:$port/0?init=always"
 
 passed=0 failed=0
 # clients NAME COMMAND...

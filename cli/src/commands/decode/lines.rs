@@ -1,6 +1,6 @@
 //! A line for each ID.
 
-use polyflake::{ErrorCode, Format, Layout};
+use polyflake::{Decoded, Error, ErrorCode, Format, Layout};
 
 use crate::failure::{Failure, complain, message_of};
 use crate::output::Lines;
@@ -25,10 +25,22 @@ impl<'a> Writer<'a> {
         Self { lines, layout, format, is_json, refused: 0, printer: Printer::default() }
     }
 
+    pub(super) const fn format(&self) -> Format {
+        self.format
+    }
+
+    fn decode(&self, text: &str) -> Result<Decoded, Error> {
+        read_id(text, self.format).and_then(|id| self.layout.decode(id))
+    }
+
+    /// Why a text is not an ID.
+    pub(super) fn complaint(&self, text: &str) -> Option<String> {
+        self.decode(text).err().map(|error| message_of(&error))
+    }
+
     /// The ID that a text is, or its complaint, with where it is: `line 7`.
     pub(super) fn write(&mut self, text: &str, place: &str, number: u64) -> Result<(), Failure> {
-        let decoded = read_id(text, self.format).and_then(|id| self.layout.decode(id));
-        match decoded {
+        match self.decode(text) {
             Ok(decoded) if self.is_json => self.printer.json(&decoded, self.lines.line()),
             Ok(decoded) => self.printer.plain(&decoded, self.lines.line()),
             Err(error) => {

@@ -1,5 +1,6 @@
 //! Where many IDs come from: lines, a column of CSV, a key of JSON lines. Memory is bounded, whatever comes.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read};
 use std::path::Path;
@@ -9,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::lines::Writer;
 use crate::failure::Failure;
-use crate::reading::{bare, shortened};
+use crate::reading::{bare, is_name, shortened};
 
 /// The longest line or row. An ID has 36 characters at most, JSON and CSV much beside it.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -35,7 +36,7 @@ impl Source {
             (Box::new(io::stdin()) as Box<dyn Read>, "standard input".into(), length_of_stdin())
         };
         let bar = bar(length);
-        Ok(Self { from: Box::new(bar.wrap_read(from)), name, bar })
+        Ok(Self { from: Box::new(Unmarked::new(bar.wrap_read(from))), name, bar })
     }
 
     /// An ID a line. Empty lines are passed over.
@@ -69,45 +70,63 @@ impl Source {
         })
     }
 
-    /// A column of CSV.
+    /// A column of CSV. A first line is passed over only where it has names: no row is lost.
     pub(super) fn csv(
         self,
         column: &str,
-        has_header: bool,
+        may_have_names: bool,
         delimiter: u8,
         writer: &mut Writer<'_>,
     ) -> Result<(), Failure> {
+        let mut index = index_of(column, may_have_names)?;
+        let end = End::of(delimiter);
         let limited = Limited { from: self.from, left: LONGEST };
         let mut reader = csv::ReaderBuilder::new()
-            .has_headers(has_header)
+            .has_headers(false)
             .flexible(true)
             .delimiter(delimiter)
             .buffer_capacity(BUFFER)
-            .from_reader(limited);
-        let failed = |error: &csv::Error| Failure::Io(format!("{}: {error}", self.name));
-        let index = if has_header {
-            let header = reader.byte_headers().map_err(|error| failed(&error))?;
-            index_of(column, header)?
-        } else {
-            number_of(column).ok_or_else(|| {
-                Failure::option(format!(
-                    "column is `{}`; without names in the first line it takes a number from 1",
-                    shortened(column)
-                ))
-            })?
-        };
+            .from_reader(limited.chain(&*end.text));
+        let failed = |error: &dyn Display| Failure::Io(format!("{}: {error}", self.name));
         let mut row = csv::ByteRecord::new();
+        let mut line = 1;
+        let mut is_first = true;
         loop {
-            reader.get_mut().left = LONGEST;
+            reader.get_mut().get_mut().0.left = LONGEST;
             if !reader.read_byte_record(&mut row).map_err(|error| failed(&error))? {
+                return Err(failed(&format_args!(
+                    "the quote in the row that begins in line {line} is never closed"
+                )));
+            }
+            if end.is(&row) {
                 break;
             }
-            let line = row.position().map_or(0, csv::Position::line);
+            line = row.position().map_or(0, csv::Position::line);
+            let was_first = std::mem::take(&mut is_first) && may_have_names;
+            let Some(index) = index else {
+                index = Some(named(column, &row)?);
+                continue;
+            };
+            if was_first && index >= row.len() {
+                let columns = row.len();
+                let plural = if columns == 1 { "" } else { "s" };
+                let column = shortened(column);
+                return Err(Failure::option(format!(
+                    "column is `{column}`; the first line has {columns} column{plural}"
+                )));
+            }
             match row.get(index).map(std::str::from_utf8) {
+                Some(Ok(text)) if was_first => first(bare(text), line, writer)?,
                 Some(Ok(text)) => writer.write(bare(text), "line", line)?,
                 Some(Err(_)) => writer.refuse("line", line, "it is not UTF-8"),
                 None => writer.refuse("line", line, &format!("it has {} columns", row.len())),
             }
+        }
+        if reader.read_byte_record(&mut row).map_err(|error| failed(&error))? {
+            return Err(failed(&format_args!("line {}: it is no text", reader.position().line())));
+        }
+        if index.is_none() {
+            named(column, &csv::ByteRecord::new())?;
         }
         self.bar.finish_and_clear();
         Ok(())
@@ -180,27 +199,109 @@ fn bar(length: Option<u64>) -> ProgressBar {
     }
 }
 
-fn number_of(column: &str) -> Option<usize> {
-    column.parse::<usize>().ok().and_then(|number| number.checked_sub(1))
+/// The column of a number from 1; of a name, which only the first line tells, none yet.
+fn index_of(column: &str, may_have_names: bool) -> Result<Option<usize>, Failure> {
+    let is_number = !column.is_empty() && column.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number && may_have_names {
+        return Ok(None);
+    }
+    let index = column.parse::<usize>().ok().filter(|_| is_number).and_then(|number| number.checked_sub(1));
+    index.map(Some).ok_or_else(|| {
+        let column = shortened(column);
+        let names = if may_have_names { "" } else { "without names in the first line " };
+        Failure::option(format!("column is `{column}`; {names}it takes a number from 1"))
+    })
 }
 
-/// The column of that name, else of that number.
-fn index_of(column: &str, header: &csv::ByteRecord) -> Result<usize, Failure> {
-    let bare =
-        |name: &[u8]| name.trim_ascii().strip_prefix(b"\xef\xbb\xbf").unwrap_or(name.trim_ascii()).to_vec();
-    header
-        .iter()
-        .position(|name| bare(name) == column.as_bytes())
-        .or_else(|| number_of(column).filter(|&index| index < header.len()))
-        .ok_or_else(|| {
-            let names: Vec<_> =
-                header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-            Failure::option(format!(
-                "column is `{}`; the first line has {}",
-                shortened(column),
-                shortened(&names.join(", "))
-            ))
-        })
+/// The column of that name.
+fn named(column: &str, names: &csv::ByteRecord) -> Result<usize, Failure> {
+    names.iter().position(|name| name.trim_ascii() == column.as_bytes()).ok_or_else(|| {
+        let names: Vec<_> = names.iter().map(String::from_utf8_lossy).collect();
+        Failure::option(format!(
+            "column is `{}`; the first line has {}",
+            shortened(column),
+            shortened(&names.join(", "))
+        ))
+    })
+}
+
+/// The first line of a column that has a number: its name, or its first ID.
+fn first(text: &str, line: u64, writer: &mut Writer<'_>) -> Result<(), Failure> {
+    if is_name(text, writer.format()) {
+        return Ok(());
+    }
+    match writer.complaint(text) {
+        None => writer.write(text, "line", line),
+        Some(why) => {
+            writer.refuse("line", line, &format!("{why}; if this line has names, give --column a name"));
+            Ok(())
+        }
+    }
+}
+
+/// A row of our own behind the last. Where it does not come, a quote that is open has taken it, and who knows how many before.
+struct End {
+    text: Vec<u8>,
+}
+
+impl End {
+    fn of(delimiter: u8) -> Self {
+        let byte = u8::from(delimiter == 0);
+        Self { text: [&b"\n"[..], &[byte; 16], b"\n"].concat() }
+    }
+
+    fn is(&self, row: &csv::ByteRecord) -> bool {
+        row.len() == 1 && row.get(0) == Some(self.text.trim_ascii())
+    }
+}
+
+/// What is behind the mark that editors of Windows put before a text in UTF-8.
+struct Unmarked<R> {
+    from: R,
+    first: Vec<u8>,
+    is_begun: bool,
+}
+
+impl<R: Read> Unmarked<R> {
+    const fn new(from: R) -> Self {
+        Self { from, first: Vec::new(), is_begun: false }
+    }
+
+    /// Reads no more than tells, since more may be long in coming.
+    fn begin(&mut self) -> io::Result<()> {
+        while matches!(*self.first, [] | [_] | [0xef, 0xbb]) {
+            let mut byte = [0];
+            match self.from.read(&mut byte) {
+                Ok(0) => break,
+                Ok(_) => self.first.extend(byte),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match *self.first {
+            [0xef, 0xbb, 0xbf] => self.first.clear(),
+            [0xff, 0xfe] | [0xfe, 0xff] | [0, _] | [_, 0] => {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "it is UTF-16; it must be UTF-8"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Unmarked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.is_begun {
+            self.begin()?;
+            self.is_begun = true;
+        }
+        if self.first.is_empty() {
+            return self.from.read(buffer);
+        }
+        let read = self.first.as_slice().read(buffer)?;
+        self.first.drain(..read);
+        Ok(read)
+    }
 }
 
 /// Fails where one row takes all that it may.

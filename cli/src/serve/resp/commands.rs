@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyflake::{Format, Layout, Number};
 
 use super::reply::{Reply, Version};
-use crate::reading::{read_id, shortened};
+use crate::reading::{read_id, shortened, shown};
 use crate::serve::error::Error;
 use crate::serve::generators::Ids;
 use crate::serve::service::Service;
@@ -225,7 +225,7 @@ impl Session {
             "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\npolyflake_version:{}\r\n\
              generators:{}\r\n\r\n# Persistence\r\nloading:0\r\n\r\n# Replication\r\nrole:master\r\n",
             env!("CARGO_PKG_VERSION"),
-            names.join(",")
+            shown(&names.join(","))
         )
     }
 }

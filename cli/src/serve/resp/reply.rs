@@ -3,6 +3,8 @@
 use bytes::BytesMut;
 use redis_protocol::{resp2, resp3};
 
+use crate::reading::shown;
+
 /// Which version a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
@@ -26,8 +28,7 @@ pub(super) enum Reply {
 impl Reply {
     /// The first word says which, as for Redis.
     pub(super) fn error(kind: &str, message: &str) -> Self {
-        let message: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        Self::Error(format!("{kind} {message}"))
+        Self::Error(format!("{kind} {}", shown(message)))
     }
 
     pub(super) const fn ok() -> Self {
@@ -122,7 +123,7 @@ mod tests {
         let map = Reply::Map(vec![("a", Reply::Number(1)), ("b", Reply::List(vec![Reply::Null]))]);
         for (reply, two, three) in [
             (Reply::ok(), "+OK\r\n", "+OK\r\n"),
-            (Reply::error("ERR", "a\r\nb"), "-ERR a  b\r\n", "-ERR a  b\r\n"),
+            (Reply::error("ERR", "a\r\nb"), "-ERR a\\u{d}\\u{a}b\r\n", "-ERR a\\u{d}\\u{a}b\r\n"),
             (Reply::Number(7), ":7\r\n", ":7\r\n"),
             (Reply::Signed(-2), ":-2\r\n", ":-2\r\n"),
             (Reply::text("é"), "$2\r\né\r\n", "$2\r\né\r\n"),

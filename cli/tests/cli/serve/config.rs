@@ -82,7 +82,7 @@ fn errors_name_line_and_key_and_no_secret() {
         ("[limits]\nmax_n = 0", &["max_n is 0; it takes"]),
         (
             "[generators.a]\nkind = \"other\"",
-            &["line 2: generators.a.kind: ", "\"other\"", "counter, object-id"],
+            &["line 2: generators.a.kind: ", "`other`", "counter, object-id"],
         ),
         ("[generators.a]\nstep = 5", &["line 1: generators.a: kind is missing"]),
         (
@@ -110,7 +110,7 @@ fn errors_name_line_and_key_and_no_secret() {
     has(&fails(&["serve", "--config", "/nowhere/x.toml"], 1), &["polyflake: io: /nowhere/x.toml"]);
     for (arguments, part) in [
         (&["--uuid", "a=5"][..], "--uuid: "),
-        (&["--uuid", "a=4", "--object-id", "a"], "two generators called \"a\""),
+        (&["--uuid", "a=4", "--object-id", "a"], "two generators called `a`"),
         (&["--counter", "=redis://h/0"], "name"),
         (&["--counter", "a=redis://:hunter2@h:x/0"], "--counter: "),
         (&["--lease", "nowhere"], "--lease: "),

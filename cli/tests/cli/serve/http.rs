@@ -99,7 +99,7 @@ fn what_cannot_be() {
         ("/v1/ids/inbox", 400, "invalid_option", "key"),
         ("/v1/ids/inbox?key=a&n=2", 400, "invalid_option", "without n"),
         ("/v1/ids/other", 404, "unknown_generator", "inbox, orders, snowflake"),
-        ("/v1/ids/a%22b", 404, "unknown_generator", "`a\\\"b`"),
+        ("/v1/ids/a%22b", 404, "unknown_generator", "`a\"b`"),
         ("/api/segment/get/other", 404, "unknown_generator", "other"),
         ("/v1/decode/x", 400, "invalid_id", "position 1"),
         ("/v1/decode/99999999999999999999", 400, "invalid_id", ""),

@@ -21,7 +21,7 @@ fn two_servers_give_nothing_twice() {
 #[test]
 fn two_servers_on_a_redis_give_nothing_twice() {
     let store = Redis::new();
-    two(&format!("{}?init=yes", store.url()));
+    two(&format!("{}?init=always", store.url()));
 }
 
 /// Two servers, clients of both at once, and one that is killed and begins again.
@@ -157,7 +157,7 @@ fn a_port_that_somebody_has_is_an_error_before_any_store_is_asked() {
 #[test]
 fn it_is_not_ready_while_its_lease_is_lost() {
     let mut store = Redis::new();
-    let lease = format!("{}?init=yes&ttl=3s", store.url());
+    let lease = format!("{}?init=always&ttl=3s", store.url());
     let server = Server::new(&["--lease", &lease]);
     assert_eq!(server.get("/readyz").0, 200);
     store.server.kill();

@@ -13,4 +13,5 @@ mod resp;
 mod server;
 mod tls;
 
-use server::{Server, http, redis};
+use server::redis;
+pub(super) use server::{Server, http};

@@ -10,16 +10,16 @@ use std::thread::JoinHandle;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A server that has begun, and ends with the test.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub(super) http: Option<SocketAddr>,
-    pub(super) resp: Option<SocketAddr>,
+    pub(crate) http: Option<SocketAddr>,
+    pub(crate) resp: Option<SocketAddr>,
     log: Option<JoinHandle<String>>,
 }
 
 impl Server {
     /// With HTTP and RESP.
-    pub(super) fn new(arguments: &[&str]) -> Self {
+    pub(crate) fn new(arguments: &[&str]) -> Self {
         let both = ["--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"];
         Self::start(command().args(both).args(arguments))
     }
@@ -27,7 +27,7 @@ impl Server {
     /// With a store in this folder.
     pub(super) fn in_folder(folder: &Path, arguments: &[&str]) -> Self {
         // Nobody was there before, so nobody waits.
-        let lease = format!("sqlite://{}/leases.db?init=yes", folder.display());
+        let lease = format!("sqlite://{}/leases.db?init=always", folder.display());
         Self::new(&[&["--lease", &*lease], arguments].concat())
     }
 
@@ -56,12 +56,12 @@ impl Server {
         server
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.http.unwrap())
     }
 
     /// The status and the body.
-    pub(super) fn get(&self, path: &str) -> (u16, String) {
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
         let mut response = http().get(self.url(path)).call().unwrap();
         (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
     }
@@ -79,7 +79,7 @@ impl Server {
     }
 
     /// What it answers to these bytes, until it closes the connection.
-    pub(super) fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
         let mut stream = TcpStream::connect(address).unwrap();
         // It may close before it has read all.
         let _ = stream.write_all(bytes);
@@ -102,7 +102,7 @@ impl Server {
         (status, self.log.take().unwrap().join().unwrap())
     }
 
-    pub(super) fn terminate(self) -> (ExitStatus, String) {
+    pub(crate) fn terminate(self) -> (ExitStatus, String) {
         self.signal(Signal::TERM);
         self.ended()
     }
@@ -130,7 +130,7 @@ pub(super) fn of(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// A client whose errors are answers too.
-pub(super) fn http() -> ureq::Agent {
+pub(crate) fn http() -> ureq::Agent {
     ureq::Agent::config_builder().http_status_as_error(false).build().new_agent()
 }
 

@@ -1,0 +1,269 @@
+//! Texts of a store, a file or a client that would do something to a terminal: clear it, draw a row, turn a name around.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use polyflake_coordination::{Counter, Sequences};
+use redis::Commands as _;
+
+use super::serve::{Server, http};
+use super::servers::redis::Redis;
+use super::{ID, has, json, polyflake, stderr, stdout};
+
+/// A screen that is cleared and a row that is none, in C0 and in C1; a new direction of writing; separators and what has no
+/// width. Then what is to stay readable.
+const HOSTILE: &str = "\u{1b}[2J\u{1b}[H  node 7  free\r\n\u{7}\u{7f}\u{9b}2J\u{85}\u{202e}\u{2066}\u{2028}\u{200b}\u{feff}\
+                       \u{e0041}<b>é 名 ن 👍";
+const SHOWN: &str = "\\u{1b}[2J\\u{1b}[H  node 7  free\\u{d}\\u{a}\\u{7}\\u{7f}\\u{9b}2J\\u{85}\\u{202e}\\u{2066}\\u{2028}\\u{200b}\
+                     \\u{feff}\\u{e0041}<b>é 名 ن 👍";
+/// A name that a counter can have.
+const NAME: &str = "a\u{202e}\u{2028}\"\\{}é";
+/// After the tests.
+const YEAR_2100_MS: u64 = 4_102_444_800_000;
+
+fn is_harmless(text: &str) -> bool {
+    !text.chars().any(|c| {
+        (c.is_control() && c != '\n')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+            || matches!(c, '\u{e0000}'..='\u{e007f}')
+    })
+}
+
+/// What it says to a terminal, on both streams, without its colours, and its exit code.
+fn says(arguments: &[&str]) -> (Option<i32>, String) {
+    says_of(arguments, "")
+}
+
+/// As [`says`], with standard input.
+fn says_of(arguments: &[&str], input: &str) -> (Option<i32>, String) {
+    // Else what looks like a colour is taken out, of whatever is printed.
+    let arguments = &[&["--color", "always"], arguments].concat();
+    let output = polyflake(arguments).write_stdin(input).output().unwrap();
+    let said = without_colours(&(stdout(&output) + &stderr(&output)));
+    assert!(is_harmless(&said), "{arguments:?}: {said:?}");
+    (output.status.code(), said)
+}
+
+fn without_colours(text: &str) -> String {
+    let mut pieces = text.split("\u{1b}[");
+    let mut plain = pieces.next().unwrap().to_owned();
+    for piece in pieces {
+        match piece.split_once('m') {
+            Some((digits, rest)) if digits.bytes().all(|b| b.is_ascii_digit() || b == b';') => plain += rest,
+            _ => plain.extend(["\u{1b}[", piece]),
+        }
+    }
+    plain
+}
+
+fn change(file: &Path, statement: &str, text: &str) {
+    let changed = rusqlite::Connection::open(file).unwrap().execute(statement, [text]).unwrap();
+    assert!(changed > 0, "{statement}");
+}
+
+/// Sets parts of the text of nodes' records.
+fn node(parts: &str) -> String {
+    format!(
+        "UPDATE polyflake_records SET text = json_set(text, {parts}) WHERE kind = 'space' AND name <> 'head'"
+    )
+}
+
+fn held(expires_ms: u64) -> String {
+    node(&format!("'$.token', '17', '$.expires_ms', {expires_ms}, '$.label', ?"))
+}
+
+#[test]
+fn a_label_in_a_file_of_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("leases.db");
+    let url = format!("sqlite://{}?nodes=7&init=always&wait=0s", file.display());
+    assert_eq!(says(&["next", "--lease", &url]).0, Some(0));
+    change(&file, &node("'$.label', ?"), HOSTILE);
+    has(&says(&["leases", &url]).1, &["given back by ", SHOWN]);
+    for (expires_ms, part) in [(1, "the lease of "), (YEAR_2100_MS, "by ")] {
+        change(&file, &held(expires_ms), HOSTILE);
+        has(&says(&["leases", &url]).1, &[part, SHOWN]);
+        let (_, line) = says(&["leases", &url, "--json"]);
+        assert_eq!(json(&line)["nodes"][0]["label"], HOSTILE);
+    }
+    // Errors have it too.
+    let (code, said) = says(&["leases", &url, "--reset", "7", "--yes"]);
+    has(&said, &["lease_unavailable: node 7 is leased by ", SHOWN]);
+    assert_eq!(code, Some(22));
+    let (code, said) = says(&["next", "--lease", &url]);
+    has(&said, &["lease_unavailable: no node is free", SHOWN]);
+    assert_eq!(code, Some(22));
+}
+
+#[test]
+fn a_counter_in_a_file_of_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("leases.db");
+    let url = format!("sqlite://{}", file.display());
+    Counter::open("orders", &url).unwrap().close();
+    Counter::open("a", &url).unwrap().close();
+    change(&file, "UPDATE polyflake_counters SET name = ? WHERE name = 'a'", HOSTILE);
+    let (_, said) = says(&["counters", &url]);
+    assert_eq!(said.lines().count(), 2, "{said}");
+    has(&said, &[SHOWN]);
+    // The columns stand below each other as far as can be known.
+    has(&said, &[&format!("orders{}", " ".repeat(SHOWN.chars().count() - "orders".len() + 2))]);
+    let (_, lines) = says(&["counters", &url, "--json"]);
+    assert!(lines.lines().any(|line| json(line)["name"] == HOSTILE), "{lines}");
+    // Questions have it.
+    for change in [&["--raise", NAME, "7"][..], &["--remove", "orders"]] {
+        says(&[&["counters", &url], change].concat());
+    }
+    let row = "UPDATE polyflake_counters SET place_count = 0, place_index = 0 WHERE name = ?";
+    change(&file, row, HOSTILE);
+    assert_eq!(says(&["counters", &url]).0, Some(25));
+}
+
+#[test]
+fn in_redis() {
+    let redis = Redis::new();
+    let url = format!("{}?nodes=7&init=always&wait=0s", redis.url());
+    assert_eq!(says(&["next", "--lease", &url]).0, Some(0));
+    Counter::open("a", &redis.url()).unwrap().close();
+    let mut there = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
+    let all: Vec<String> = there.keys("polyflake:*").unwrap();
+    let space = all.iter().find(|key| key.contains("/space/")).unwrap();
+    let text: String = there.hget(space, "7/text").unwrap();
+    let mut text = json(&text);
+    text["label"] = HOSTILE.into();
+    let _: () = there.hset(space, "7/text", text.to_string()).unwrap();
+    let counter = all.iter().find(|key| key.contains("counter:a")).unwrap();
+    let _: () = there.rename(counter, counter.replace("counter:a", &format!("counter:{HOSTILE}"))).unwrap();
+    has(&says(&["leases", &url]).1, &["given back by ", SHOWN]);
+    has(&says(&["counters", &redis.url()]).1, &[SHOWN]);
+    let (_, line) = says(&["counters", &redis.url(), "--json"]);
+    assert_eq!(json(&line)["name"], HOSTILE);
+    // What a server says is no better known than what it holds.
+    let _: () = there.set(format!("polyflake:{{default/counter:{NAME}}}"), "no hash").unwrap();
+    says(&["counters", &redis.url()]);
+}
+
+#[test]
+fn what_is_read_or_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(HOSTILE);
+    let path = path.to_str().unwrap();
+    for arguments in [
+        &["decode", "--input", path][..],
+        &["decode", HOSTILE],
+        &["decode", "1\u{202e}"],
+        &["decode", "--text", NAME, ID],
+        &["decode", "--layout", HOSTILE, ID],
+        &["decode", "--column", HOSTILE],
+        &["decode", "--column", "1", "--no-header", "--delimiter", NAME],
+        &["inspect", HOSTILE],
+        &["inspect", "\u{202e}", "--json"],
+        &["range", "--from", HOSTILE],
+        &["range", "--from", "now", "--tz", HOSTILE],
+        &["layout", HOSTILE],
+        &["leases", HOSTILE],
+        &["counters", "sqlite:///x.db", "--raise", HOSTILE, "1", "--yes"],
+        &["counters", "sqlite:///x.db", "--raise", "x", HOSTILE, "--yes"],
+        &["next", "--node", HOSTILE],
+        &["next", "--node", "1", "--state", path, "--clock", HOSTILE],
+        &["serve", "--counter", HOSTILE, "--lease", "sqlite:///x.db"],
+        &["serve", "--http", HOSTILE],
+        &["serve", "--log", HOSTILE],
+        &["man", "/dev/null/\u{1b}[2J"],
+        &["completions", HOSTILE],
+        &[HOSTILE],
+    ] {
+        let (code, said) = says(arguments);
+        assert!(code.unwrap() > 0 && !said.is_empty(), "{arguments:?}");
+    }
+    let rows = format!("\"a\",id {HOSTILE}\n{ID},\"{HOSTILE}\"\n");
+    let objects =
+        format!("{{\"id\":\"{NAME}\"}}\n{{\"{HOSTILE}\":1}}\n{HOSTILE}\n").replace("\"\\", "\\\"\\\\");
+    for (arguments, input) in [
+        (&["decode"][..], &*rows),
+        (&["decode", "--column", "2"], &rows),
+        (&["decode", "--column", "x"], &rows),
+        (&["decode", "--key", "id"], &objects),
+        (&["decode", "--key", HOSTILE], &objects),
+    ] {
+        assert!(says_of(arguments, input).0.unwrap() > 0, "{arguments:?}");
+    }
+}
+
+#[test]
+fn in_a_file_of_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    let named = HOSTILE.chars().fold(String::new(), |text, c| text + &format!("\\U{:08x}", u32::from(c)));
+    for text in [
+        format!("[generators.\"{named}\"]\nversion = 4\n"),
+        format!("[generators.\"{named}\"]\nkind = \"counter\"\n"),
+        format!("[generators.x]\nkind = \"{named}\"\n"),
+        format!("[generators.x]\nkind = \"uuid\"\n\"{named}\" = 4\n"),
+        format!("\"{named}\" = 4\n"),
+        format!("lease = \"{named}\"\n"),
+        format!("http = \"{named}\"\n"),
+        format!("log = \"{named}\"\n"),
+        "[\u{9b}2J\u{202e}\n".into(),
+    ] {
+        std::fs::write(&path, &text).unwrap();
+        let (code, said) = says(&["serve", "--config", path.to_str().unwrap()]);
+        assert_eq!(code, Some(14), "{text}: {said}");
+    }
+}
+
+/// Its log, its answers and its metrics.
+#[test]
+fn of_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("leases.db");
+    let url = format!("sqlite://{}?init=always", file.display());
+    Sequences::open("inbox", &url).unwrap().close();
+    change(&file, &held(YEAR_2100_MS), HOSTILE);
+    let inbox = format!("inbox={url}&wait=0s");
+    let arguments = ["--sequences", &inbox, "--uuid", &format!("{NAME}=4"), "--lease", &url];
+
+    let server = Server::new(&arguments);
+    let (status, body) = server.get("/v1/ids/inbox?key=alice");
+    assert_eq!(status, 503, "{body}");
+    assert!(is_harmless(&body), "{body:?}");
+    has(json(&body)["message"].as_str().unwrap(), &[SHOWN]);
+    let (status, body) = server.get("/v1/ids/%E2%80%AE%1B%5B2J");
+    assert!(status == 404 && is_harmless(&body), "{body:?}");
+    json(&body);
+    let answer =
+        Server::raw(server.resp.unwrap(), "PF.SEQ inbox alice\r\nINCR \u{202e}\u{9b}\r\nQUIT\r\n".as_bytes());
+    let answer = String::from_utf8(answer).unwrap().replace("\r\n", "\n");
+    assert!(is_harmless(&answer), "{answer:?}");
+    has(&answer, &["-ERR ", SHOWN, "no generator is called `\\u{202e}\\u{9b}`", "+OK"]);
+    let metrics = http().get(server.url("/metrics")).call().unwrap().body_mut().read_to_string().unwrap();
+    assert!(is_harmless(&metrics), "{metrics:?}");
+    // Prometheus' own escapes of a quote and a backslash.
+    has(&metrics, &["polyflake_ids_total{name=\"a\\\\u{202e}\\\\u{2028}\\\"\\\\{}é\"} 0"]);
+    let (_, log) = server.terminate();
+    assert!(is_harmless(&log), "{log:?}");
+    let said: Vec<_> = log.lines().map(json).collect();
+    assert!(said.iter().any(|it| it["message"].as_str().unwrap().contains(SHOWN)), "{log}");
+    assert!(said.iter().any(|it| it["generators"].as_str().is_some_and(|it| it.contains(NAME))), "{log}");
+
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"))
+        .args(["serve", "--log", "text", "--http", "127.0.0.1:0", "--resp", "none"])
+        .args(arguments)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = String::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        log += &(line.unwrap() + "\n");
+        if log.contains(" ready") {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(is_harmless(&log), "{log:?}");
+    has(&log, &["standing_by", " ready"]);
+    assert!(log.contains(SHOWN), "{log}");
+    assert!(log.lines().all(|line| line.starts_with("20")), "{log}");
+}
