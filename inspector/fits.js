@@ -6,7 +6,17 @@ import { duration, fromNow } from "./words.js";
 /** @import { Decoded, Format, Layout, PolyflakeError } from "./polyflake.js" */
 
 /** @type {readonly Format[]} */
-export const FORMATS = ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"];
+export const FORMATS = [
+  "decimal",
+  "hex",
+  "base32",
+  "base36",
+  "base58",
+  "base62",
+  "uuid",
+  "bwmarrin-base32",
+  "bwmarrin-base58",
+];
 
 /**
  * @typedef {object} Reading

@@ -183,10 +183,24 @@ describe("inspector", { timeout: 1_800_000 }, () => {
 
     test("every text format reads back and can be copied", async () => {
       await idInput().fill(TWITTER);
-      for (const format of ["decimal", "hex", "base32", "base36", "base58", "base62", "uuid"]) {
+      for (const format of [
+        "decimal",
+        "hex",
+        "base32",
+        "base36",
+        "base58",
+        "base62",
+        "uuid",
+        "bwmarrin-base32",
+        "bwmarrin-base58",
+      ]) {
         const text = formatId(TWITTER, format);
         assert.equal(
-          await answer().locator("dt", { hasText: format }).locator("xpath=..").locator("code").innerText(),
+          await answer()
+            .locator("dt", { hasText: new RegExp(`^${format}$`) })
+            .locator("xpath=..")
+            .locator("code")
+            .innerText(),
           text,
         );
         await answer()

@@ -360,6 +360,12 @@ FORMATS = {
     "uuid": TextFormat(
         DIGITS + "abcdef", 36, dict(zip("ABCDEF", "abcdef", strict=True)), fixed_width=True
     ),
+    # Typed from https://github.com/bwmarrin/snowflake/blob/v0.3.0/snowflake.go, which has no text
+    # for numbers past 2^63.
+    "bwmarrin-base32": TextFormat("ybndrfg8ejkmcpqxot1uwisza345h769", 13, {}),
+    "bwmarrin-base58": TextFormat(
+        "123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ", 11, {}
+    ),
 }
 
 

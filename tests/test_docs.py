@@ -99,7 +99,7 @@ def store() -> str:
 
     atexit.register(end)
     # The address vouches that it is new, so that nobody waits.
-    return f"redis://127.0.0.1:{port}/0?init=yes"
+    return f"redis://127.0.0.1:{port}/0?init=always"
 
 
 def check(block: Block, printed: str) -> None:

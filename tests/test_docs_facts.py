@@ -165,6 +165,8 @@ def test_text_formats() -> None:
         "base58",
         "base62",
         "uuid",
+        "bwmarrin-base32",
+        "bwmarrin-base58",
     ]
     for name, text, written, _ in rows:
         assert code(text) == format_id(PUBLISHED_ID, code(name))  # type: ignore[arg-type]

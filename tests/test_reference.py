@@ -173,8 +173,34 @@ def test_the_largest_id_in_every_format() -> None:
         "base58": "jpXCZedGfVQ",
         "base62": "LygHa16AHYF",
         "uuid": "ffffffff-ffff-8fff-bc00-000000000000",
+        "bwmarrin-base32": "x999999999999",
+        "bwmarrin-base58": "JPwcyDCgEup",
     }
     assert {name: reference.format_id(2**64 - 1, name) for name in largest} == largest
+
+
+@pytest.mark.parametrize(
+    ("id_", "base32", "base58"),
+    [
+        # Written by github.com/bwmarrin/snowflake v0.3.0.
+        (0, "y", "1"),
+        (31, "9", "x"),
+        (57, "b3", "Z"),
+        (1023, "99", "iD"),
+        (1024, "byy", "iE"),
+        (3363, "djd", "ZZ"),
+        (3364, "djr", "211"),
+        (175928847299117063, "rhegmmyoryy8", "pFLuuKMHer"),
+        (1541815603606036480, "bk3pbd7tbxeyy", "4zzv4rZaYpj"),
+        (2124685436520722960, "b49dgrs9wghoo", "5W3VRzXSrFo"),
+        (6264500133488248714, "fp593ia99ethk", "fxpinMzsuDY"),
+        (9223372036854775807, "8999999999999", "npL6MjP8Qfc"),
+    ],
+)
+def test_texts_of_bwmarrins_snowflake(id_: int, base32: str, base58: str) -> None:
+    for format_, text in (("bwmarrin-base32", base32), ("bwmarrin-base58", base58)):
+        assert reference.format_id(id_, format_) == text
+        assert reference.parse_id(text, format_) == id_
 
 
 @pytest.mark.parametrize(
@@ -192,6 +218,8 @@ def test_the_largest_id_in_every_format() -> None:
         ("uuid", "ffffffff-ffff-8fff-bc00-000000000001", 36),
         ("uuid", "ffffffff-ffff-8fff-bc00-0000000000000", 37),
         ("uuid", "ffffffff-ffff-8fff-bc00-00000000000", None),
+        ("bwmarrin-base32", "b49dgrs9wghoO", 13),
+        ("bwmarrin-base58", "10", 2),
     ],
 )
 def test_invalid_texts(format_: str, text: str, position: int | None) -> None:

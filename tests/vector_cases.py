@@ -492,6 +492,19 @@ TEXTS_READ = [
     ("uuid", "FFFFFFFF-FFFF-8FFF-BC00-000000000000"),
     ("uuid", "ffffffff-FFFF-8fFf-Bc00-000000000000"),
     ("uuid", "0123ABCD-EF01-8234-A800-000000000000"),
+    # As github.com/bwmarrin/snowflake writes 2124685436520722960. Other alphabets read these texts
+    # too, as other IDs.
+    ("bwmarrin-base32", "b49dgrs9wghoo"),
+    ("base32", "b49dgrs9wghoo"),
+    ("bwmarrin-base58", "5W3VRzXSrFo"),
+    ("base58", "5W3VRzXSrFo"),
+    ("base62", "5W3VRzXSrFo"),
+    ("bwmarrin-base32", "yyyyyyyyyyyyy"),
+    ("bwmarrin-base32", "yyyyyyyyyyyyb"),
+    ("bwmarrin-base32", "x999999999999"),
+    ("bwmarrin-base58", "11111111111"),
+    ("bwmarrin-base58", "1111111111Z"),
+    ("bwmarrin-base58", "JPwcyDCgEup"),
 ]
 
 
@@ -550,6 +563,21 @@ TEXTS_REFUSED = [
     ("base62", "LygHa16AHYz"),
     ("base62", "M0000000000"),
     ("base62", "\u00e9"),
+    ("bwmarrin-base32", "oyyyyyyyyyyyy"),
+    ("bwmarrin-base58", "JPwcyDCgEuq"),
+    # The original reads these characters as 0.
+    ("bwmarrin-base32", "B49dgrs9wghoo"),
+    ("bwmarrin-base32", "b49dgrs9wghoO"),
+    ("bwmarrin-base32", "b0"),
+    ("bwmarrin-base32", "b2"),
+    ("bwmarrin-base32", "bl"),
+    ("bwmarrin-base32", "bv"),
+    ("bwmarrin-base32", "yyyyyyyyyyyyyb"),
+    ("bwmarrin-base58", "1l"),
+    ("bwmarrin-base58", "10"),
+    ("bwmarrin-base58", "1O"),
+    ("bwmarrin-base58", "1I"),
+    ("bwmarrin-base58", "1\u00e9"),
     # Not all of it.
     ("uuid", "1565a11f"),
     ("uuid", "1565a11f-6217-8a00-8000-00000000000"),

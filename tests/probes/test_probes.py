@@ -213,7 +213,7 @@ def all_ours(tmp_path_factory: pytest.TempPathFactory) -> Any:
         }
         if shutil.which("redis-server"):
             port = stack.enter_context(redis(tmp_path_factory.mktemp("redis")))
-            address = f"redis://127.0.0.1:{port}/0?init=yes&{FLEET}&namespace={{language}}"
+            address = f"redis://127.0.0.1:{port}/0?init=always&{FLEET}&namespace={{language}}"
             options["redis"] = ["--only=fleet", *lease(address)]
         pool = stack.enter_context(ThreadPoolExecutor(6))
 
