@@ -42,6 +42,8 @@ pub struct Admin {
 /// Why a change was not made.
 enum Refusal {
     Store(StoreError),
+    /// A record of the space cannot be read.
+    Unreadable(String),
     /// Others changed the record each time.
     Contended,
     /// As things stand it would do harm, or nothing.
@@ -51,6 +53,16 @@ enum Refusal {
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<lease::Refusal> for Refusal {
+    fn from(refusal: lease::Refusal) -> Self {
+        match refusal {
+            lease::Refusal::Store(error) => Self::Store(error),
+            lease::Refusal::Unreadable(why) => Self::Unreadable(why),
+            _ => Self::Contended,
+        }
     }
 }
 
@@ -358,6 +370,7 @@ impl Admin {
             let why = match refusal {
                 Refusal::Store(StoreError::Unreachable(why)) => format!("the store cannot be reached: {why}"),
                 Refusal::Store(StoreError::Refused(why)) => format!("the store cannot be used: {why}"),
+                Refusal::Unreadable(why) => format!("the store cannot be used: {}: {why}", self.address),
                 Refusal::Contended => format!("others were faster each time at {}", self.address),
                 Refusal::No(why) => why,
             };
@@ -377,7 +390,7 @@ struct Found {
 }
 
 impl Found {
-    async fn read(store: &mut dyn records::Store, space: &Space) -> Result<Self, StoreError> {
+    async fn read(store: &mut dyn records::Store, space: &Space) -> Result<Self, Refusal> {
         let (answer, _) = lease::put(store, &lease::group(space), &Request::Read(None)).await?;
         let records::Answer { now_ms, incarnation, value } = answer;
         let (head, nodes) = match value {
@@ -424,7 +437,7 @@ impl Space {
         store: &mut dyn records::Store,
         expected: Option<u64>,
         new: Head,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool, Refusal> {
         let put = Request::PutHead { expected, new };
         let (answer, _) = lease::put(store, &lease::group(self), &put).await?;
         Ok(answer.value == Reply::Head(true))

@@ -262,6 +262,7 @@ fn terms(address: &Address, wanted: &LeaseTerms) -> Terms {
         ttl_ms: address.ttl_ms,
         lead_ms: address.ttl_ms.saturating_add(wanted.max_ahead_ms.into()),
         clock_difference_ms: address.clock_difference_ms,
+        is_difference_default: address.is_clock_difference_default,
         label: address.label(),
         is_init: address.is_init,
     }

@@ -53,6 +53,8 @@ pub(crate) struct Terms {
     /// How far past the time a bound may lie: `ttl_ms` plus `max_ahead_ms`.
     pub(crate) lead_ms: u64,
     pub(crate) clock_difference_ms: u64,
+    /// Nobody named a difference: where the space has a smaller one, that holds.
+    pub(crate) is_difference_default: bool,
     pub(crate) label: String,
     /// Somebody vouches that nobody was in this store before.
     pub(crate) is_init: bool,
@@ -67,6 +69,11 @@ impl Terms {
     /// How far past the time a bound lies, in a space with this head.
     fn lead_ms(&self, head: &Head) -> u64 {
         self.lead_ms.min(head.lead_ms)
+    }
+
+    /// How far this machine's clock may be from the store's, in a space with this head.
+    fn difference_ms(&self, head: &Head) -> u64 {
+        self.clock_difference_ms.min(head.difference_ms)
     }
 
     /// How far past the time a lease expires, in a space with this head.
@@ -214,6 +221,8 @@ impl StoreTime {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Store(StoreError),
+    /// A record of the space cannot be read: another version of Polyflake wrote it, or another program.
+    Unreadable(String),
     /// All of the `nodes` that could be chosen from are leased or used.
     NoneFree {
         nodes: u64,
@@ -318,6 +327,12 @@ impl Received {
     /// The time by which others' leases have expired.
     fn lower_ms(&self) -> u64 {
         self.now_ms.min(self.wall_first_ms())
+    }
+
+    fn check_clock(&self, difference_ms: u64) -> Result<(), Refusal> {
+        self.clock_differs()
+            .filter(|differs| differs.by_ms > difference_ms)
+            .map_or(Ok(()), |differs| Err(Refusal::ClockDiffers(differs)))
     }
 
     fn wall_first_ms(&self) -> u64 {
@@ -452,7 +467,7 @@ async fn ask(
     time: &dyn Time,
 ) -> Result<Received, Refusal> {
     let wall_sent_ms = time.wall_ms();
-    let (answer, under) = put(store, group, request).await.map_err(Refusal::Store)?;
+    let (answer, under) = put(store, group, request).await?;
     let (wall_received_ms, elapsed_ms) = (time.wall_ms(), time.elapsed_ms());
     let Answer { now_ms, incarnation, value: reply } = answer;
     let has_kept_all = under.is_some_and(|before| store.has_kept_all(&before, &incarnation));
@@ -474,7 +489,7 @@ pub(crate) async fn put(
     store: &mut dyn Store,
     group: &Group,
     request: &Request,
-) -> Result<(Answer<Reply>, Option<String>), StoreError> {
+) -> Result<(Answer<Reply>, Option<String>), Refusal> {
     let write =
         |name: String, expected, guard, new| Write { group: group.clone(), name, expected, guard, new };
     match request {
@@ -491,7 +506,7 @@ pub(crate) async fn put(
                     head = Some(Head::read(record)?);
                 } else {
                     let node = name.parse().map_err(|_| {
-                        StoreError::Refused(format!("the space has a record {name:?}, which is no node's"))
+                        Refusal::Unreadable(format!("the space has a record {name:?}, which names no node"))
                     })?;
                     nodes.push((node, Node::read(node, record)?));
                 }

@@ -130,6 +130,8 @@ pub struct Address {
     pub nodes: Option<RangeInclusive<u64>>,
     /// How far the local clock may be from the store's.
     pub clock_difference_ms: u64,
+    /// Whether the address leaves that open: then a space that has a smaller one keeps its own.
+    pub is_clock_difference_default: bool,
     /// Redis: how many replicas must have a change before it counts.
     pub replicas: u32,
     /// It is meant that the server may forget: for Redis, PostgreSQL and MySQL.
@@ -207,6 +209,7 @@ impl Address {
             nodes,
             label,
             clock_difference_ms,
+            is_clock_difference_default,
             replicas,
             is_durability_none,
             is_init,
@@ -219,6 +222,7 @@ impl Address {
             wait_ms: wait_ms.unwrap_or(ttl_ms + 5_000),
             nodes,
             clock_difference_ms,
+            is_clock_difference_default,
             replicas,
             is_durability_none,
             is_init,
@@ -449,6 +453,7 @@ struct Parameters {
     nodes: Option<RangeInclusive<u64>>,
     label: Option<String>,
     clock_difference_ms: u64,
+    is_clock_difference_default: bool,
     replicas: u32,
     is_durability_none: bool,
     is_init: bool,
@@ -542,6 +547,7 @@ impl Parameters {
         }
         // A lease that two clocks may differ about by its whole length is none.
         let most_ms = it.ttl_ms / 4;
+        it.is_clock_difference_default = difference_ms.is_none();
         it.clock_difference_ms = match difference_ms {
             Some(ms) if ms > most_ms => {
                 let text = |ms| humantime::format_duration(Duration::from_millis(ms));

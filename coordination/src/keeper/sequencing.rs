@@ -74,6 +74,7 @@ fn terms(address: &Address, name: &str) -> Terms {
         ttl_ms: address.ttl_ms,
         lead_ms: address.ttl_ms,
         clock_difference_ms: address.clock_difference_ms,
+        is_difference_default: address.is_clock_difference_default,
         label: address.label(),
         is_init: address.is_init,
     }
@@ -301,6 +302,12 @@ impl Task {
                 matches!(error, StoreError::Refused(_)),
                 backoff / 2 + jitter,
                 stores::text_of(error),
+            ),
+            Refusal::Unreadable(why) => (
+                Kind::StoreUnreachable,
+                true,
+                backoff / 2 + jitter,
+                format!("the store cannot be used: {address}: {why}"),
             ),
             Refusal::NoneFree { first: Some(first), .. } => {
                 let label: String = first.label.chars().take(100).collect();

@@ -271,9 +271,9 @@ impl Task {
 
     fn refused(&mut self, refusal: &Refusal) {
         self.failures = self.failures.saturating_add(1);
-        if let Refusal::Store(error) = refusal {
+        if matches!(refusal, Refusal::Store(_) | Refusal::Unreadable(_)) {
             if self.shared.is_reachable.swap(false, Ordering::Relaxed) {
-                self.warn(Kind::StoreUnreachable, &stores::text_of(error));
+                self.warn(Kind::StoreUnreachable, &self.text_of(refusal));
             }
         } else {
             self.reached();
@@ -400,6 +400,7 @@ impl Task {
         let name = &self.shared.name;
         match refusal {
             Refusal::Store(error) => stores::text_of(error),
+            Refusal::Unreadable(why) => format!("the store cannot be used: {name}: {why}"),
             Refusal::NoneFree { nodes: 0, .. } => {
                 "no node can be leased: none has the given fields and is in the address's `nodes`".into()
             }
@@ -468,6 +469,7 @@ fn is_final(refusal: &Refusal) -> bool {
     matches!(
         refusal,
         Refusal::Store(StoreError::Refused(_))
+            | Refusal::Unreadable(_)
             | Refusal::DifferenceTooLarge { .. }
             | Refusal::ClockDiffers(_)
             | Refusal::NoneFree { first: None, .. }

@@ -68,12 +68,10 @@ impl Acquisition {
         random: Random<'_>,
         is_used: &dyn Fn(u64) -> bool,
     ) -> Result<Next<Held>, Refusal> {
-        if let Some(differs) =
-            received.clock_differs().filter(|differs| differs.by_ms > terms.clock_difference_ms)
-        {
-            // Its clock differs, but its answer to a write holds: the next go repeats the write.
-            return Err(Refusal::ClockDiffers(differs));
-        }
+        // Its answer to a write holds all the same: the next go repeats the write.
+        let known = self.known.as_ref();
+        received
+            .check_clock(known.map_or(terms.clock_difference_ms, |known| terms.difference_ms(&known.head)))?;
         match &received.reply {
             Reply::Records { head, nodes } => {
                 self.choose(terms, received, head.as_ref(), nodes, random, is_used)
@@ -146,7 +144,8 @@ impl Acquisition {
             Some(known) => known.see(head),
             known => *known = Some(Known::new(head.clone())),
         }
-        if terms.clock_difference_ms > head.difference_ms {
+        received.check_clock(terms.difference_ms(head))?;
+        if terms.clock_difference_ms > head.difference_ms && !terms.is_difference_default {
             let (difference_ms, of_space_ms) = (terms.clock_difference_ms, head.difference_ms);
             return Err(Refusal::DifferenceTooLarge { difference_ms, of_space_ms });
         }

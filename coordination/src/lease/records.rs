@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Refusal;
 use crate::records::Record;
-use crate::store::StoreError;
 
 /// The form of the records. Another one is refused.
 const FORMAT: u64 = 1;
@@ -75,13 +75,13 @@ struct NodeText {
 }
 
 impl Head {
-    pub(crate) fn read(record: &Record) -> Result<Self, StoreError> {
+    pub(crate) fn read(record: &Record) -> Result<Self, Refusal> {
         let HeadText { incarnation, lead_ms, difference_ms, granularity_ms, why, .. } = read(HEAD, record)?;
         let (version, fence) = (record.version, record.number);
         Ok(Self { version, incarnation, lead_ms, difference_ms, granularity_ms, fence, why })
     }
 
-    pub(crate) fn write(&self) -> Result<Record, StoreError> {
+    pub(crate) fn write(&self) -> Result<Record, Refusal> {
         let Self { version, incarnation, lead_ms, difference_ms, granularity_ms, fence, why } = self.clone();
         let text = HeadText { format: FORMAT, incarnation, lead_ms, difference_ms, granularity_ms, why };
         write(version, fence, &text)
@@ -94,7 +94,7 @@ impl Node {
         self.token == 0
     }
 
-    pub(crate) fn read(node: u64, record: &Record) -> Result<Self, StoreError> {
+    pub(crate) fn read(node: u64, record: &Record) -> Result<Self, Refusal> {
         let name = node.to_string();
         let NodeText { token, expires_ms, label, since_ms, .. } = read(&name, record)?;
         let (version, reserved_until) = (record.version, record.number);
@@ -103,26 +103,26 @@ impl Node {
         Ok(Self { version, token, expires_ms, reserved_until, label, since_ms })
     }
 
-    pub(crate) fn write(&self) -> Result<Record, StoreError> {
+    pub(crate) fn write(&self) -> Result<Record, Refusal> {
         let token = if self.token == 0 { String::new() } else { format!("{:016x}", self.token) };
         let Self { version, token: _, expires_ms, reserved_until, label, since_ms } = self.clone();
         write(version, reserved_until, &NodeText { format: FORMAT, token, expires_ms, label, since_ms })
     }
 }
 
-fn write(version: u64, number: u64, text: &impl Serialize) -> Result<Record, StoreError> {
+fn write(version: u64, number: u64, text: &impl Serialize) -> Result<Record, Refusal> {
     let text = serde_json::to_string(text)
-        .map_err(|error| StoreError::Refused(format!("a record of a lease cannot be written: {error}")))?;
+        .map_err(|error| Refusal::Unreadable(format!("a record of a lease cannot be written: {error}")))?;
     Ok(Record { version, number: number.min(Record::LAST_NUMBER), text })
 }
 
-fn read<T: for<'a> Deserialize<'a>>(name: &str, record: &Record) -> Result<T, StoreError> {
+fn read<T: for<'a> Deserialize<'a>>(name: &str, record: &Record) -> Result<T, Refusal> {
     let value: Value =
         serde_json::from_str(&record.text).map_err(|_| unreadable(name, "its text is no JSON"))?;
     match value.get("format") {
         Some(format) if format.as_u64() == Some(FORMAT) => {}
         Some(format) => {
-            return Err(StoreError::Refused(format!(
+            return Err(Refusal::Unreadable(format!(
                 "the record {name:?} of a space has format {format}, and this program knows {FORMAT}: use one version \
                  of Polyflake for all processes of a space"
             )));
@@ -133,8 +133,8 @@ fn read<T: for<'a> Deserialize<'a>>(name: &str, record: &Record) -> Result<T, St
 }
 
 /// Without its text, which may be anybody's.
-fn unreadable(name: &str, why: &str) -> StoreError {
-    StoreError::Refused(format!(
+fn unreadable(name: &str, why: &str) -> Refusal {
+    Refusal::Unreadable(format!(
         "the record {name:?} of a space cannot be read: {why}. Something other than Polyflake has written it"
     ))
 }
@@ -174,9 +174,13 @@ mod tests {
 
     #[test]
     fn what_is_found_is_named() {
+        let why = |refusal| match refusal {
+            Refusal::Unreadable(why) => why,
+            other => panic!("{other:?}"),
+        };
         let said = |text: &str| {
             let record = Record { version: 1, number: 1, text: text.into() };
-            Node::read(3, &record).unwrap_err().text().to_owned()
+            why(Node::read(3, &record).unwrap_err())
         };
         assert!(said("").contains("\"3\"") && said("").contains("no JSON"));
         assert!(said("{}").contains("names no format"));
@@ -185,6 +189,6 @@ mod tests {
         let token = said(r#"{"format":1,"token":"x","expires_ms":1,"label":"","since_ms":1}"#);
         assert!(token.contains("token"), "{token}");
         let head = Record { version: 1, number: 1, text: r#"{"format":1,"why":"other"}"#.into() };
-        assert!(Head::read(&head).unwrap_err().text().contains("\"head\""));
+        assert!(why(Head::read(&head).unwrap_err()).contains("\"head\""));
     }
 }

@@ -52,7 +52,8 @@ impl Renewal {
         random: Random<'_>,
     ) -> Result<Next<Renewed>, Refusal> {
         held.store_time = received.store_time();
-        let clock = received.clock_differs().filter(|differs| differs.by_ms > terms.clock_difference_ms);
+        let difference_ms = terms.difference_ms(&held.known.head);
+        let clock = received.clock_differs().filter(|differs| differs.by_ms > difference_ms);
         if let Some(differs) = clock.filter(|differs| differs.by_ms > terms.ttl_ms / 3) {
             return Err(Refusal::ClockDiffers(differs));
         }

@@ -20,6 +20,7 @@ pub(super) fn terms() -> Terms {
         ttl_ms: 30_000,
         lead_ms: 31_000,
         clock_difference_ms: 1000,
+        is_difference_default: false,
         label: "here".to_owned(),
         is_init: false,
     }
@@ -332,6 +333,13 @@ fn a_larger_difference_than_the_spaces_is_refused() {
     bench.terms.clock_difference_ms = 1001;
     let refusal = Refusal::DifferenceTooLarge { difference_ms: 1001, of_space_ms: 1000 };
     assert_eq!(bench.acquire(NOW), Err(refusal));
+    // Nobody asked for it: the space's holds, for the comparison of the clocks too.
+    bench.terms.is_difference_default = true;
+    bench.acquire(NOW).unwrap();
+    bench.local_ahead_ms = 1001;
+    let differs = ClockDiffers { store_ms: NOW, local_ms: 1_001_001, by_ms: 1001 };
+    assert_eq!(bench.acquire(NOW), Err(Refusal::ClockDiffers(differs)));
+    (bench.local_ahead_ms, bench.terms.is_difference_default) = (0, false);
     bench.terms.clock_difference_ms = 10;
     bench.acquire(NOW).unwrap();
     // The space's counts: it has expired at 30 000.
@@ -910,7 +918,7 @@ fn a_lease_goes_through_a_store() {
         let write = Write { group, name: held.node.to_string(), expected, guard: None, new };
         store.write(&write).await.unwrap();
         let refusal = acquire(&mut store, &terms, &mut acquisition, &time, random, &|_| false).await;
-        let Err(Refusal::Store(StoreError::Refused(why))) = refusal else { panic!("{refusal:?}") };
+        let Err(Refusal::Unreadable(why)) = refusal else { panic!("{refusal:?}") };
         assert!(why.contains("names no format"), "{why}");
     });
 }

@@ -3,6 +3,8 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::backend::Backend;
 use crate::holder::{Holder, Journals, node_of};
 use crate::proxy::{Conduct, Proxy};
@@ -60,7 +62,11 @@ fn a_node_that_is_the_only_one_comes_back() {
     assert_eq!(holder.node(), 7);
     holder.tell("stream");
     holder.wait_for_ids(Holder::start(), 50);
+    // Else it would still have been alone when it noticed, and go on.
+    holder.signal(Signal::STOP);
     redis.cli(&["FLUSHALL"]);
+    sleep(Duration::from_secs(3));
+    holder.signal(Signal::CONT);
     let (_, lost) = holder.wait_for(Holder::start(), "event lost");
     let (_, replaced) = holder.wait_for(lost, "event replaced 7 ");
     holder.wait_for_ids(replaced, 100);
