@@ -12,7 +12,7 @@ use polyflake::{Error, ErrorCode, IdGenerator, Number, ThreadWait, Wait, batch_s
 
 use crate::keeper::Keeper;
 use crate::store::{LAST_NUMBER, Reserve};
-use crate::watched::LOOK_EVERY;
+use crate::watched::{Awaiting, Blocking, LOOK_EVERY, Waiting, block_on};
 
 mod options;
 #[cfg(test)]
@@ -91,7 +91,7 @@ impl Counter {
     pub fn next_id(&self) -> Result<u64, Error> {
         match self.number_in_hand() {
             Some(number) => Ok(number),
-            None => self.next_id_later(&mut ThreadWait::new()),
+            None => block_on(self.next_id_later(&mut Blocking(&mut ThreadWait::new()))),
         }
     }
 
@@ -104,7 +104,19 @@ impl Counter {
     pub fn next_id_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
         match self.number_in_hand() {
             Some(number) => Ok(number),
-            None => self.next_id_later(wait),
+            None => block_on(self.next_id_later(&mut Blocking(wait))),
+        }
+    }
+
+    /// [`next_id`](Self::next_id), awaited in a runtime of Tokio that has timers. A call that waits costs no thread.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_id`](Self::next_id).
+    pub async fn next_id_async(&self) -> Result<u64, Error> {
+        match self.number_in_hand() {
+            Some(number) => Ok(number),
+            None => self.next_id_later(&mut Awaiting::new()).await,
         }
     }
 
@@ -147,17 +159,25 @@ impl Counter {
     ///
     /// Those of [`fill`](Self::fill), or what interrupted the wait.
     #[inline]
-    pub fn fill_with<W: Wait>(&self, mut numbers: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
+    pub fn fill_with<W: Wait>(&self, numbers: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
         let counter = self.here()?;
-        while !numbers.is_empty() {
-            let wanted = numbers.len() as u64;
-            let run = match counter.take(wanted) {
-                Some(run) => run,
-                None => counter.run_later(wanted, wait)?,
-            };
-            numbers = write_to(run, numbers);
+        match counter.fill_in_hand(numbers) {
+            [] => Ok(()),
+            rest => block_on(counter.fill_later(rest, &mut Blocking(wait))),
         }
-        Ok(())
+    }
+
+    /// [`fill`](Self::fill), awaited as [`next_id_async`](Self::next_id_async) is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`fill`](Self::fill).
+    pub async fn fill_async(&self, numbers: &mut [u64]) -> Result<(), Error> {
+        let counter = self.here()?;
+        match counter.fill_in_hand(numbers) {
+            [] => Ok(()),
+            rest => counter.fill_later(rest, &mut Awaiting::new()).await,
+        }
     }
 
     /// Fills `numbers` with what is in hand, if that is enough: it does not wait for the store, and takes none otherwise.
@@ -195,7 +215,19 @@ impl Counter {
     ///
     /// Those of [`next_block`](Self::next_block), or what interrupted the wait.
     pub fn next_block_with<W: Wait>(&self, n: impl Into<Number>, wait: &mut W) -> Result<u64, W::Error> {
-        let wanted = batch_size(n)? as u64;
+        block_on(self.next_block_in(batch_size(n)? as u64, &mut Blocking(wait)))
+    }
+
+    /// [`next_block`](Self::next_block), awaited as [`next_id_async`](Self::next_id_async) is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_block`](Self::next_block).
+    pub async fn next_block_async(&self, n: u64) -> Result<u64, Error> {
+        self.next_block_in(batch_size(n)? as u64, &mut Awaiting::new()).await
+    }
+
+    async fn next_block_in<W: Waiting>(&self, wanted: u64, wait: &mut W) -> Result<u64, W::Error> {
         let shared = &self.here()?.shared;
         let [source] = &*shared.sources else {
             return Err(
@@ -206,7 +238,7 @@ impl Counter {
             return Ok(first);
         }
         shared.counts.waits.fetch_add(1, Ordering::Relaxed);
-        match self.here()?.ask(What::Run(wanted), wait)? {
+        match self.here()?.ask(What::Run(wanted), wait).await? {
             Answer::Run(run) => Ok(run.first),
             Answer::Record(_) | Answer::Done(_) => Err(other_answer().into()),
         }
@@ -265,8 +297,21 @@ impl Counter {
     ///
     /// Those of [`peek`](Self::peek), or what interrupted the wait.
     pub fn peek_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
+        block_on(self.peek_in(&mut Blocking(wait)))
+    }
+
+    /// [`peek`](Self::peek), awaited as [`next_id_async`](Self::next_id_async) is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`peek`](Self::peek).
+    pub async fn peek_async(&self) -> Result<u64, Error> {
+        self.peek_in(&mut Awaiting::new()).await
+    }
+
+    async fn peek_in<W: Waiting>(&self, wait: &mut W) -> Result<u64, W::Error> {
         let mut highest = None;
-        for answer in self.here()?.ask_all(What::Peek, wait)? {
+        for answer in self.here()?.ask_all(What::Peek, wait).await? {
             if let Answer::Record(Some(record)) = answer {
                 highest = highest.max(Some(record.last));
             }
@@ -291,9 +336,21 @@ impl Counter {
     ///
     /// Those of [`raise`](Self::raise), or what interrupted the wait.
     pub fn raise_with<W: Wait>(&self, number: impl Into<Number>, wait: &mut W) -> Result<(), W::Error> {
-        let number = number.into().in_range("number", 1, LAST_NUMBER)?;
-        let counter = self.here()?;
-        counter.ask_all(What::Raise(number), wait)?;
+        block_on(self.raise_in(number.into(), &mut Blocking(wait)))
+    }
+
+    /// [`raise`](Self::raise), awaited as [`next_id_async`](Self::next_id_async) is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`raise`](Self::raise).
+    pub async fn raise_async(&self, number: Number) -> Result<(), Error> {
+        self.raise_in(number, &mut Awaiting::new()).await
+    }
+
+    async fn raise_in<W: Waiting>(&self, number: Number, wait: &mut W) -> Result<(), W::Error> {
+        let number = number.in_range("number", 1, LAST_NUMBER)?;
+        self.here()?.ask_all(What::Raise(number), wait).await?;
         Ok(())
     }
 
@@ -313,7 +370,20 @@ impl Counter {
     ///
     /// Those of [`remove`](Self::remove), or what interrupted the wait.
     pub fn remove_with<W: Wait>(&self, wait: &mut W) -> Result<bool, W::Error> {
-        let answers = self.here()?.ask_all(What::Remove, wait)?;
+        block_on(self.remove_in(&mut Blocking(wait)))
+    }
+
+    /// [`remove`](Self::remove), awaited as [`next_id_async`](Self::next_id_async) is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`remove`](Self::remove).
+    pub async fn remove_async(&self) -> Result<bool, Error> {
+        self.remove_in(&mut Awaiting::new()).await
+    }
+
+    async fn remove_in<W: Waiting>(&self, wait: &mut W) -> Result<bool, W::Error> {
+        let answers = self.here()?.ask_all(What::Remove, wait).await?;
         Ok(answers.iter().any(|answer| matches!(answer, Answer::Done(true))))
     }
 
@@ -348,12 +418,31 @@ impl Counter {
     }
 
     #[cold]
-    fn next_id_later<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
+    async fn next_id_later<W: Waiting>(&self, wait: &mut W) -> Result<u64, W::Error> {
         let counter = self.here()?;
         match counter.take(1) {
             Some(run) => Ok(run.first),
-            None => Ok(counter.run_later(1, wait)?.first),
+            None => Ok(counter.run_later(1, wait).await?.first),
         }
+    }
+
+    /// Returns the places that are left once nothing is in hand.
+    #[inline]
+    fn fill_in_hand<'a>(&self, mut numbers: &'a mut [u64]) -> &'a mut [u64] {
+        while !numbers.is_empty() {
+            let Some(run) = self.take(numbers.len() as u64) else { break };
+            numbers = write_to(run, numbers);
+        }
+        numbers
+    }
+
+    #[cold]
+    async fn fill_later<W: Waiting>(&self, mut numbers: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
+        while !numbers.is_empty() {
+            let run = self.run_later(numbers.len() as u64, wait).await?;
+            numbers = self.fill_in_hand(write_to(run, numbers));
+        }
+        Ok(())
     }
 
     /// Up to `wanted` numbers that follow each other, of what is in hand.
@@ -367,10 +456,10 @@ impl Counter {
 
     /// As [`take`](Self::take), waiting for the store.
     #[cold]
-    fn run_later<W: Wait>(&self, wanted: u64, wait: &mut W) -> Result<Run, W::Error> {
+    async fn run_later<W: Waiting>(&self, wanted: u64, wait: &mut W) -> Result<Run, W::Error> {
         self.shared.counts.waits.fetch_add(1, Ordering::Relaxed);
         if self.shared.step.is_none() {
-            return match self.ask(What::Run(wanted.min(Reserve::MAX_COUNT)), wait)? {
+            return match self.ask(What::Run(wanted.min(Reserve::MAX_COUNT)), wait).await? {
                 Answer::Run(run) => Ok(run),
                 Answer::Record(_) | Answer::Done(_) => Err(other_answer().into()),
             };
@@ -382,10 +471,11 @@ impl Counter {
             shared.wake();
             shared.trouble(true).map(Err)
         })
+        .await
     }
 
     /// What one of the stores answers: another, where one does not.
-    fn ask<W: Wait>(&self, what: What, wait: &mut W) -> Result<Answer, W::Error> {
+    async fn ask<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Answer, W::Error> {
         let shared = &self.shared;
         let mut at = shared.next_turn();
         let mut pending: Option<Pending> = None;
@@ -403,14 +493,15 @@ impl Counter {
             pending.get_or_insert_with(|| shared.ask(at, what));
             None
         })
+        .await
     }
 
     /// What each of the stores answers.
-    fn ask_all<W: Wait>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
+    async fn ask_all<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
         let mut answers = Vec::new();
         for at in 0..self.shared.sources.len() {
             let mut pending: Option<Pending> = None;
-            answers.push(self.wait_for(wait, |shared| {
+            let answer = self.wait_for(wait, |shared| {
                 match pending.as_ref().and_then(Pending::answer) {
                     Some(Ok(answer)) => return Some(Ok(answer)),
                     Some(Err(trouble)) if trouble.is_final => return Some(Err(trouble.error)),
@@ -419,13 +510,14 @@ impl Counter {
                 }
                 pending.get_or_insert_with(|| shared.ask(at, what));
                 None
-            })?);
+            });
+            answers.push(answer.await?);
         }
         Ok(answers)
     }
 
     /// Looks whenever something has changed, for at most `max_wait_ms`.
-    fn wait_for<T, W: Wait>(
+    async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
         mut look: impl FnMut(&Shared) -> Option<Result<T, Error>>,
@@ -434,7 +526,7 @@ impl Counter {
         let longest = Duration::from_millis(self.options.longest_wait_ms().into());
         let is_closed = || self.is_closed.load(Ordering::Relaxed);
         let look = || look(shared).or_else(|| is_closed().then(|| Err(closed())));
-        shared.wait_for(wait, longest, look)
+        shared.wait_for(wait, longest, look).await
     }
 
     /// This one, or what stands for it in a child.
@@ -496,8 +588,21 @@ impl CounterOptions {
     ///
     /// Those of [`open`](Self::open), or what interrupted the wait.
     pub fn open_with<W: Wait>(&self, wait: &mut W) -> Result<Counter, W::Error> {
+        block_on(self.open_in(&mut Blocking(wait)))
+    }
+
+    /// [`open`](Self::open), awaited as [`Counter::next_id_async`] is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub async fn open_async(&self) -> Result<Counter, Error> {
+        self.open_in(&mut Awaiting::new()).await
+    }
+
+    async fn open_in<W: Waiting>(&self, wait: &mut W) -> Result<Counter, W::Error> {
         let counter = self.join()?;
-        match counter.wait_for(wait, Shared::opened) {
+        match counter.wait_for(wait, Shared::opened).await {
             Ok(()) => Ok(counter),
             Err(error) => {
                 // The next try may be with other options.

@@ -14,6 +14,7 @@ use polyflake::{
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::calls::Calls;
 use crate::counter::shared as counter;
 use crate::lease::{Nodes, Terms};
 use crate::sequences::shared as sequences;
@@ -98,6 +99,7 @@ impl Drop for Leased {
 pub(crate) struct Keeper {
     process: ThisProcess,
     state: Mutex<State>,
+    pub(crate) calls: Calls,
 }
 
 #[derive(Debug, Default)]
@@ -109,7 +111,7 @@ struct State {
 }
 
 /// What the thread is to keep.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum New {
     Lease(Arc<Shared>, &'static Lease),
     Counter(Arc<counter::Shared>),
@@ -128,7 +130,7 @@ impl Keeper {
             if let Some(keeper) = unsafe { newest.as_ref() }.filter(|keeper| keeper.process.is_alive()) {
                 return keeper;
             }
-            let made = Self { process: ThisProcess::now(), state: Mutex::default() };
+            let made = Self { process: ThisProcess::now(), state: Mutex::default(), calls: Calls::default() };
             let made = ptr::from_ref(Box::leak(Box::new(made))).cast_mut();
             match KEEPER.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => newest = made,
@@ -146,17 +148,26 @@ impl Keeper {
     fn lease(&'static self, options: &Options, wanted: &LeaseTerms) -> Result<Leased, Error> {
         let address = Address::parse(&wanted.address).map_err(|why| invalid(&format!("lease: {why}")))?;
         let terms = terms(&address, wanted);
-        let key = format!("{} {address:?} {terms:?}", address.key());
+        // The nodes and the fields given in the layout choose the lease. What it promises, all of a space must agree on.
+        let key = address.key();
         let mut state = self.state();
-        if let Some((shared, lease)) = state.leases.iter().find(|(shared, _)| shared.key == key) {
+        let is_of_space = |shared: &Shared| shared.key == key && shared.terms.space == terms.space;
+        let of_space = || state.leases.iter().filter(|(shared, _)| is_of_space(shared));
+        for (shared, _) in of_space().filter(|(shared, _)| !shared.users.are_none()) {
+            if let Some(differ) = shared.address.other_promises(&address) {
+                return Err(invalid(&format!("this process leases from {address} {differ}")));
+            }
+        }
+        let is_same =
+            |shared: &Shared| shared.address.other_promises(&address).is_none() && shared.terms == terms;
+        if let Some((shared, lease)) = of_space().find(|(shared, _)| is_same(shared)) {
             shared.users.join();
             return Ok(Leased { shared: Arc::clone(shared), lease });
         }
         let shared = Arc::new(Shared::new(key, address, terms));
         let lease = options.new_lease(Box::new(OfLease(Arc::clone(&shared))))?;
         shared.users.join();
-        state.leases.push((Arc::clone(&shared), lease));
-        self.keep(&mut state, New::Lease(Arc::clone(&shared), lease), ErrorCode::LeaseUnavailable)?;
+        self.keep(&mut state, New::Lease(Arc::clone(&shared), lease))?;
         Ok(Leased { shared, lease })
     }
 
@@ -170,8 +181,7 @@ impl Keeper {
         }
         let shared = Arc::new(new);
         shared.users.join();
-        state.counters.push(Arc::clone(&shared));
-        self.keep(&mut state, New::Counter(Arc::clone(&shared)), ErrorCode::CounterUnavailable)?;
+        self.keep(&mut state, New::Counter(Arc::clone(&shared)))?;
         Ok(shared)
     }
 
@@ -185,25 +195,28 @@ impl Keeper {
         }
         let shared = Arc::new(new);
         shared.users.join();
-        state.sequences.push(Arc::clone(&shared));
-        self.keep(&mut state, New::Sequences(Arc::clone(&shared)), ErrorCode::LeaseUnavailable)?;
+        self.keep(&mut state, New::Sequences(Arc::clone(&shared)))?;
         Ok(shared)
     }
 
-    /// Gives it to the thread, which is started where there is none.
-    fn keep(&'static self, state: &mut State, new: New, code: ErrorCode) -> Result<(), Error> {
+    /// Gives it to the thread, which is started where there is none. Where it cannot be, nobody joins what no thread keeps.
+    fn keep(&'static self, state: &mut State, new: New) -> Result<(), Error> {
         let sent = match &state.thread {
-            Some((sender, _)) => sender.send(new),
-            None => Err(tokio::sync::mpsc::error::SendError(new)),
+            Some((sender, _)) => sender.send(new.clone()),
+            None => Err(tokio::sync::mpsc::error::SendError(new.clone())),
         };
         if let Err(unsent) = sent {
             // There is none, or it is ending.
             let (sender, receiver) = unbounded_channel();
             let _ = sender.send(unsent.0);
-            let thread = start(self, receiver).map_err(|error| {
-                Error::from_outside(code, &format!("no thread to ask stores can be started: {error}"))
-            })?;
+            let thread = start_thread("polyflake-keeper", move || run(self, receiver))
+                .map_err(|error| new.error(&format!("no thread to ask stores can be started: {error}")))?;
             state.thread = Some((sender, thread));
+        }
+        match new {
+            New::Lease(shared, lease) => state.leases.push((shared, lease)),
+            New::Counter(shared) => state.counters.push(shared),
+            New::Sequences(shared) => state.sequences.push(shared),
         }
         Ok(())
     }
@@ -268,15 +281,17 @@ fn terms(address: &Address, wanted: &LeaseTerms) -> Terms {
     }
 }
 
-/// Starts the thread. It takes no signals: those are for the program's own threads.
-fn start(keeper: &'static Keeper, receiver: UnboundedReceiver<New>) -> std::io::Result<JoinHandle<()>> {
+/// Starts a thread. It takes no signals: those are for the program's own threads.
+pub(crate) fn start_thread(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
     #[cfg(unix)]
     let before = {
         use nix::sys::signal::{SigSet, SigmaskHow};
         SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)
     };
-    let thread = std::thread::Builder::new().name("polyflake-keeper".into());
-    let thread = thread.spawn(move || run(keeper, receiver));
+    let thread = std::thread::Builder::new().name(name.into()).spawn(body);
     #[cfg(unix)]
     if let Ok(before) = before {
         let _ = before.thread_set_mask();
@@ -316,43 +331,57 @@ impl New {
         };
         match self {
             Self::Lease(shared, lease) => {
-                let task =
-                    task::Task::new(keeper, Arc::clone(shared), lease, get(&shared.address, Use::Leases)?);
-                tokio::task::spawn_local(task.run());
+                let store = get(&shared.address, Use::Leases)?;
+                self.spawn(keeper, task::Task::new(keeper, Arc::clone(shared), lease, store).run());
             }
             Self::Counter(shared) => {
                 let stores: Result<Vec<_>, _> =
                     shared.sources.iter().map(|source| get(&source.address, Use::Others)).collect();
                 for (at, store) in stores?.into_iter().enumerate() {
-                    let task = counting::Task::new(keeper, Arc::clone(shared), at, store);
-                    tokio::task::spawn_local(task.run());
+                    self.spawn(keeper, counting::Task::new(keeper, Arc::clone(shared), at, store).run());
                 }
             }
             Self::Sequences(shared) => {
-                let task =
-                    sequencing::Task::new(keeper, Arc::clone(shared), get(&shared.address, Use::Others)?);
-                tokio::task::spawn_local(task.run());
+                let store = get(&shared.address, Use::Others)?;
+                self.spawn(keeper, sequencing::Task::new(keeper, Arc::clone(shared), store).run());
             }
         }
         Ok(())
     }
 
-    fn fail(&self, keeper: &Keeper, why: &str) {
-        match self {
-            Self::Lease(shared, _) => {
-                shared.fail(keeper, Error::from_outside(ErrorCode::LeaseUnavailable, why));
+    /// Calls that wait for a task that panics are told so, and the next to open begins afresh.
+    fn spawn(&self, keeper: &'static Keeper, task: impl Future<Output = ()> + 'static) {
+        let new = self.clone();
+        tokio::task::spawn_local(async move {
+            if tokio::task::spawn_local(task).await.is_err() {
+                new.fail(keeper, "the task that asks the store panicked");
             }
+        });
+    }
+
+    fn fail(&self, keeper: &Keeper, why: &str) {
+        let error = self.error(why);
+        match self {
+            Self::Lease(shared, _) => shared.fail(keeper, error),
             Self::Counter(shared) => {
                 keeper.forget_counter(shared, true);
-                shared.fail(Error::from_outside(ErrorCode::CounterUnavailable, why));
+                shared.fail(error);
                 shared.users.end();
             }
             Self::Sequences(shared) => {
                 keeper.forget_sequences(shared, true);
-                shared.fail(Error::from_outside(ErrorCode::LeaseUnavailable, why));
+                shared.fail(error);
                 shared.users.end();
             }
         }
+    }
+
+    fn error(&self, why: &str) -> Error {
+        let code = match self {
+            Self::Lease(..) | Self::Sequences(_) => ErrorCode::LeaseUnavailable,
+            Self::Counter(_) => ErrorCode::CounterUnavailable,
+        };
+        Error::from_outside(code, why)
     }
 }
 

@@ -45,7 +45,7 @@ const MAX_REQUESTS: u32 = 24;
 const MAX_BEFORE: usize = 16;
 
 /// What a process wants of a lease.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub(crate) space: Space,
     pub(crate) nodes: Nodes,

@@ -2,6 +2,7 @@
 //! out.
 
 mod admin;
+mod calls;
 mod counter;
 mod event;
 mod keeper;
@@ -17,6 +18,7 @@ mod users;
 mod watched;
 
 pub use admin::Admin;
+pub use calls::spawn;
 pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};
 pub use event::{Event, Kind, set_listener};
 pub use keeper::{Leased, lease, open};

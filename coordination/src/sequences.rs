@@ -13,7 +13,7 @@ use polyflake::{Error, ErrorCode, ThreadWait, Wait};
 use crate::keeper::Keeper;
 use crate::lease::Time as _;
 use crate::local::Clocks;
-use crate::watched::LOOK_EVERY;
+use crate::watched::{Awaiting, Blocking, LOOK_EVERY, Waiting, block_on};
 
 pub(crate) mod key;
 mod options;
@@ -114,7 +114,21 @@ impl Sequences {
         let hash = key.into().hash();
         match self.shared.next(hash) {
             Ok(number) => Ok(number),
-            Err(_) => self.next_later(hash, wait),
+            Err(_) => block_on(self.next_later(hash, &mut Blocking(wait))),
+        }
+    }
+
+    /// [`next_id`](Self::next_id), awaited in a runtime of Tokio that has timers. A call that waits costs no thread.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_id`](Self::next_id).
+    pub async fn next_id_async(&self, key: SequenceKey<'_>) -> Result<u64, Error> {
+        self.check()?;
+        let hash = key.hash();
+        match self.shared.next(hash) {
+            Ok(number) => Ok(number),
+            Err(_) => self.next_later(hash, &mut Awaiting::new()).await,
         }
     }
 
@@ -150,8 +164,22 @@ impl Sequences {
         keys: impl IntoIterator<Item = K>,
         wait: &mut W,
     ) -> Result<Vec<u64>, W::Error> {
+        let hashes = keys.into_iter().map(|key| key.into().hash()).collect();
+        block_on(self.next_of_all(hashes, &mut Blocking(wait)))
+    }
+
+    /// [`next_ids`](Self::next_ids), awaited as [`next_id_async`](Self::next_id_async) is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_ids`](Self::next_ids).
+    pub async fn next_ids_async(&self, keys: &[SequenceKey<'_>]) -> Result<Vec<u64>, Error> {
+        let hashes = keys.iter().map(|key| key.hash()).collect();
+        self.next_of_all(hashes, &mut Awaiting::new()).await
+    }
+
+    async fn next_of_all<W: Waiting>(&self, hashes: Vec<u64>, wait: &mut W) -> Result<Vec<u64>, W::Error> {
         self.check()?;
-        let hashes: Vec<u64> = keys.into_iter().map(|key| key.into().hash()).collect();
         let mut numbers = vec![0; hashes.len()];
         for (hashes, numbers) in hashes.chunks(MAX_TOGETHER).zip(numbers.chunks_mut(MAX_TOGETHER)) {
             // 0 is no number: those sections have come to their bounds.
@@ -159,10 +187,11 @@ impl Sequences {
                 self.wait_for(wait, self.options.longest_wait(), |shared| match shared.lacks() {
                     Lacks::Bound | Lacks::End => Some(Ok(())),
                     lacks @ Lacks::Lease => shared.trouble_of(&lacks).map(Err),
-                })?;
+                })
+                .await?;
             }
             for (&hash, number) in hashes.iter().zip(numbers).filter(|(_, number)| **number == 0) {
-                *number = self.next_later(hash, wait)?;
+                *number = self.next_later(hash, wait).await?;
             }
         }
         Ok(numbers)
@@ -242,16 +271,17 @@ impl Sequences {
     }
 
     #[cold]
-    fn next_later<W: Wait>(&self, hash: u64, wait: &mut W) -> Result<u64, W::Error> {
+    async fn next_later<W: Waiting>(&self, hash: u64, wait: &mut W) -> Result<u64, W::Error> {
         self.shared.counts.waits.fetch_add(1, Ordering::Relaxed);
         self.wait_for(wait, self.options.longest_wait(), |shared| match shared.next(hash) {
             Ok(number) => Some(Ok(number)),
             Err(lacks) => shared.trouble_of(&lacks).map(Err),
         })
+        .await
     }
 
     /// Looks whenever something has changed, for at most `longest`.
-    fn wait_for<T, W: Wait>(
+    async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
         longest: Duration,
@@ -260,7 +290,7 @@ impl Sequences {
         let shared = &self.shared;
         let is_closed = || self.is_closed.load(Ordering::Relaxed);
         let look = || look(shared).or_else(|| is_closed().then(|| Err(closed())));
-        shared.wait_for(wait, longest, look)
+        shared.wait_for(wait, longest, look).await
     }
 }
 
@@ -282,6 +312,19 @@ impl SequencesOptions {
     ///
     /// Those of [`open`](Self::open), or what interrupted the wait.
     pub fn open_with<W: Wait>(&self, wait: &mut W) -> Result<Sequences, W::Error> {
+        block_on(self.open_in(&mut Blocking(wait)))
+    }
+
+    /// [`open`](Self::open), awaited as [`Sequences::next_id_async`] is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub async fn open_async(&self) -> Result<Sequences, Error> {
+        self.open_in(&mut Awaiting::new()).await
+    }
+
+    async fn open_in<W: Waiting>(&self, wait: &mut W) -> Result<Sequences, W::Error> {
         self.check()?;
         let sequences = Sequences {
             shared: Keeper::of_this_process().sequences(Shared::new(self)?)?,
@@ -289,7 +332,7 @@ impl SequencesOptions {
             is_closed: false.into(),
         };
         // The task gives up within `wait`, and an attempt's time after it.
-        match sequences.wait_for(wait, Duration::MAX, Shared::opened) {
+        match sequences.wait_for(wait, Duration::MAX, Shared::opened).await {
             Ok(()) => Ok(sequences),
             Err(error) => {
                 // The next try may be with other options.

@@ -244,6 +244,19 @@ impl Address {
         Duration::from_millis((self.ttl_ms / 6).min(5000))
     }
 
+    /// Where two addresses lead to one store: how they differ in a parameter on which a promise rests. Two users of one lease or
+    /// counter must have the same.
+    pub(crate) fn other_promises(&self, other: &Self) -> Option<String> {
+        let text = |it: &Self| {
+            let duration = |ms| humantime::format_duration(Duration::from_millis(ms));
+            let durability = if it.is_durability_none { ", durability=none" } else { "" };
+            let (ttl, difference) = (duration(it.ttl_ms), duration(it.clock_difference_ms));
+            format!("ttl={ttl}, clock_difference={difference}, replicas={}{durability}", it.replicas)
+        };
+        let (this, other) = (text(self), text(other));
+        (this != other).then(|| format!("with {this} already, not with {other}"))
+    }
+
     /// The kind of store.
     pub const fn scheme(&self) -> Scheme {
         self.scheme

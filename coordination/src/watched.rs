@@ -1,9 +1,14 @@
 //! A state that the keeper changes, and that calls wait for.
 
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use polyflake::{Error, Wait};
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 /// How long a call that waits for the keeper does not look whether it was interrupted.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -21,17 +26,102 @@ pub(crate) struct Trouble {
     pub(crate) is_final: bool,
 }
 
+/// How a call waits: it blocks a thread, or is awaited.
+pub(crate) trait Waiting {
+    type Error: From<Error>;
+
+    /// Since it began to wait, or earlier.
+    fn elapsed(&mut self) -> Duration;
+
+    /// Until the state has changed more often than that, or a time has passed.
+    async fn changed<S: Send>(
+        &mut self,
+        state: &Watched<S>,
+        changes: u64,
+        longest: Duration,
+    ) -> Result<(), Self::Error>;
+}
+
+/// A call that blocks a thread, and waits in its caller's way.
+#[derive(Debug)]
+pub(crate) struct Blocking<'a, W>(pub(crate) &'a mut W);
+
+impl<W: Wait> Waiting for Blocking<'_, W> {
+    type Error = W::Error;
+
+    fn elapsed(&mut self) -> Duration {
+        self.0.elapsed()
+    }
+
+    async fn changed<S: Send>(
+        &mut self,
+        state: &Watched<S>,
+        changes: u64,
+        longest: Duration,
+    ) -> Result<(), W::Error> {
+        self.0.block_on(&mut || state.block_until_changed(changes, longest.min(LOOK_EVERY)));
+        self.0.pause(Duration::ZERO)
+    }
+}
+
+/// A call that is awaited, in a runtime of Tokio.
+#[derive(Debug)]
+pub(crate) struct Awaiting(Instant);
+
+impl Awaiting {
+    pub(crate) fn new() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Waiting for Awaiting {
+    type Error = Error;
+
+    fn elapsed(&mut self) -> Duration {
+        self.0.elapsed()
+    }
+
+    async fn changed<S: Send>(
+        &mut self,
+        state: &Watched<S>,
+        changes: u64,
+        longest: Duration,
+    ) -> Result<(), Error> {
+        // The caller looks at the time.
+        let _ = timeout(longest, state.changed_since(changes)).await;
+        Ok(())
+    }
+}
+
+/// Runs a future that waits by [`Blocking`]: it is ready at once.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return value;
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Watched<S> {
     state: Mutex<S>,
     /// How often it has changed.
     changes: Mutex<u64>,
+    /// For calls that block, and for those that are awaited.
     changed: Condvar,
+    awaited: Notify,
 }
 
 impl<S: Send> Watched<S> {
     pub(crate) fn new(state: S) -> Self {
-        Self { state: Mutex::new(state), changes: Mutex::default(), changed: Condvar::new() }
+        Self {
+            state: Mutex::new(state),
+            changes: Mutex::default(),
+            changed: Condvar::new(),
+            awaited: Notify::new(),
+        }
     }
 
     pub(crate) fn get(&self) -> MutexGuard<'_, S> {
@@ -42,10 +132,11 @@ impl<S: Send> Watched<S> {
         change(&mut self.get());
         *lock(&self.changes) += 1;
         self.changed.notify_all();
+        self.awaited.notify_waiters();
     }
 
     /// Looks whenever it has changed, for at most `longest`.
-    pub(crate) fn wait_for<T, W: Wait>(
+    pub(crate) async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
         longest: Duration,
@@ -63,15 +154,23 @@ impl<S: Send> Watched<S> {
             let Some(left) = longest.checked_sub(waited).filter(|left| !left.is_zero()) else {
                 return Err(too_late().into());
             };
-            wait.block_on(&mut || self.wait_for_change(changes, left.min(LOOK_EVERY)));
-            wait.pause(Duration::ZERO)?;
+            wait.changed(self, changes, left).await?;
         }
     }
 
-    fn wait_for_change(&self, changes: u64, longest: Duration) {
+    fn block_until_changed(&self, changes: u64, longest: Duration) {
         let present = lock(&self.changes);
         if *present == changes {
             drop(self.changed.wait_timeout(present, longest).unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    async fn changed_since(&self, changes: u64) {
+        let mut changed = pin!(self.awaited.notified());
+        // From here on it is told, so that a change after the look at the count is not missed.
+        changed.as_mut().enable();
+        if *lock(&self.changes) == changes {
+            changed.await;
         }
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use polyflake::{Error, ErrorCode, ThisProcess, Wait};
+use polyflake::{Error, ErrorCode, ThisProcess};
 use tokio::sync::Notify;
 
 use super::options::{CounterOptions, invalid};
@@ -14,7 +14,7 @@ use super::step::Step;
 use crate::store::{CounterName, CounterRecord, Place};
 use crate::url::Address;
 use crate::users::Users;
-use crate::watched::{Trouble, Watched, lock};
+use crate::watched::{Trouble, Waiting, Watched, lock};
 
 /// What the Counters of one name share with the tasks that fetch their segments.
 #[derive(Debug)]
@@ -156,6 +156,10 @@ impl Shared {
 
     /// Two with other options cannot share what is in hand.
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
+        let mut pairs = self.sources.iter().zip(&other.sources);
+        if let Some(differ) = pairs.find_map(|(one, other)| one.address.other_promises(&other.address)) {
+            return Err(invalid(&format!("this process uses the counter {differ}")));
+        }
         if (self.start, self.step) == (other.start, other.step) {
             return Ok(());
         }
@@ -309,6 +313,10 @@ impl Shared {
         if let Some(error) = state.failed {
             return Some(Err(error));
         }
+        // Whatever the store says by now, these are given.
+        if self.in_hand() > 0 {
+            return Some(Ok(()));
+        }
         let of_final =
             state.sources.iter().filter_map(|source| source.trouble).find(|trouble| trouble.is_final);
         match of_final {
@@ -343,13 +351,13 @@ impl Shared {
     }
 
     /// Looks whenever something has changed, for at most `longest`.
-    pub(super) fn wait_for<T, W: Wait>(
+    pub(super) async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
         longest: Duration,
         look: impl FnMut() -> Option<Result<T, Error>>,
     ) -> Result<T, W::Error> {
-        self.state.wait_for(wait, longest, look, || self.too_late())
+        self.state.wait_for(wait, longest, look, || self.too_late()).await
     }
 
     pub(super) fn in_hand(&self) -> u64 {
@@ -397,4 +405,41 @@ impl Pending {
 
 pub(super) fn unavailable(message: &str) -> Error {
     Error::from_outside(ErrorCode::CounterUnavailable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared(store: &str) -> Shared {
+        Shared::new(&CounterOptions::new("orders").store(store)).unwrap()
+    }
+
+    #[test]
+    fn it_opens_as_long_as_numbers_are_in_hand() {
+        let orders = shared("redis://host");
+        assert_eq!(orders.opened(), None);
+        orders.sources[0].segments.install(Run { first: 1, stride: 1, count: 2 });
+        let error = unavailable("it refuses");
+        orders.gave(0, Err(Trouble { error, is_final: true }));
+        assert_eq!(orders.opened(), Some(Ok(())));
+        assert_eq!(orders.sources[0].take(2).unwrap().count, 2);
+        assert_eq!(orders.opened(), Some(Err(error)));
+    }
+
+    #[test]
+    fn two_share_numbers_only_on_the_same_terms() {
+        let orders = shared("redis://host");
+        orders.check_same(&shared("redis://host?label=other&clock_difference=1s")).unwrap();
+        for (more, says) in [
+            ("replicas=1", "replicas=1"),
+            ("durability=none", "durability=none"),
+            ("ttl=1h", "ttl=30s, clock_difference=1s, replicas=0 already, not with ttl=1h"),
+            ("clock_difference=2s", "not with ttl=30s, clock_difference=2s"),
+        ] {
+            let error = orders.check_same(&shared(&format!("redis://host?{more}"))).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::InvalidOption);
+            assert!(error.to_string().contains(says), "{error}");
+        }
+    }
 }

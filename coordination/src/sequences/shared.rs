@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Mutex;
 
-use polyflake::{Error, ErrorCode, ThisProcess, Wait};
+use polyflake::{Error, ErrorCode, ThisProcess};
 use tokio::sync::Notify;
 
 use super::key;
@@ -16,7 +16,7 @@ use crate::local::{Clocks, random};
 use crate::store::{LAST_NUMBER, SequencesName, SequencesRecord};
 use crate::url::Address;
 use crate::users::Users;
-use crate::watched::{Trouble, Watched, lock};
+use crate::watched::{Trouble, Waiting, Watched, lock};
 
 /// So that threads seldom wait for each other, and a batch takes few locks.
 const MAX_SHARDS: usize = 32;
@@ -121,13 +121,16 @@ impl Shared {
 
     /// Two with other options cannot be one.
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
-        let of = |it: &Self| (it.section_count, it.step, it.max_keys, it.address.ttl_ms);
+        if let Some(differ) = self.address.other_promises(&other.address) {
+            return Err(invalid(&format!("this process uses the sequences {differ}")));
+        }
+        let of = |it: &Self| (it.section_count, it.step, it.max_keys);
         if of(self) == of(other) {
             return Ok(());
         }
         let text = |it: &Self| {
-            let (sections, step, max_keys, ttl_ms) = of(it);
-            format!("sections={sections}, step={step}, max_keys={max_keys} and a ttl of {ttl_ms} ms")
+            let (sections, step, max_keys) = of(it);
+            format!("sections={sections}, step={step} and max_keys={max_keys}")
         };
         Err(invalid(&format!(
             "this process uses the sequences with {} already, not with {}",
@@ -263,13 +266,13 @@ impl Shared {
     }
 
     /// Looks whenever something has changed, for at most `longest`.
-    pub(super) fn wait_for<T, W: Wait>(
+    pub(super) async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
         longest: Duration,
         look: impl FnMut() -> Option<Result<T, Error>>,
     ) -> Result<T, W::Error> {
-        self.state.wait_for(wait, longest, look, || self.why(&self.lacks()))
+        self.state.wait_for(wait, longest, look, || self.why(&self.lacks())).await
     }
 
     /// Whether it has been opened, or cannot be.

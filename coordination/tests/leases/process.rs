@@ -6,9 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use polyflake::ErrorCode;
-use polyflake_coordination::open;
+use polyflake_coordination::{CounterOptions, open, set_listener};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Sqlite};
 use crate::holder::{Holder, Journal, Journals, node_of, options};
 
 /// As long as it is so.
@@ -213,4 +213,82 @@ pub(crate) fn a_program_that_ends_without_close<B: Backend>() {
     assert!(holders[2].wait().success());
     store.resume();
     journals.assert_unique(30);
+}
+
+/// Where no thread can be started, calls say so, and the next one tries again.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_thread() {
+    let (store, journals) = (Sqlite::begin(), Journals::new());
+    journals.run(&store.address("nodes=0-3&ttl=20m&wait=60s"), "process::no_thread_at_first");
+    journals.assert_unique(10);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "the other tests start it"]
+fn no_thread_at_first() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    let unlimited = getrlimit(Resource::As);
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.split_whitespace().next());
+    // Memory, but none for the stack of a thread.
+    let now = (kib.unwrap().parse::<u64>().unwrap() + 1024) << 10;
+    setrlimit(Resource::As, Rlimit { current: Some(now), ..unlimited }).unwrap();
+    for _ in 0..2 {
+        let error = open(&options(&address)).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::LeaseUnavailable);
+        assert!(error.to_string().contains("no thread to ask stores can be started"), "{error}");
+        let counters = CounterOptions::new("orders").store(&address);
+        assert_eq!(counters.open().unwrap_err().code(), ErrorCode::CounterUnavailable);
+    }
+    setrlimit(Resource::As, unlimited).unwrap();
+    journal.ids(&open(&options(&address)).unwrap().next_ids(10_u64).unwrap());
+    CounterOptions::new("orders").store(&address).open().unwrap().next_id().unwrap();
+}
+
+/// Those that wait for a task that panics are told, and the next one has another.
+#[test]
+fn a_listener_that_panics() {
+    let (store, journals) = (Sqlite::begin(), Journals::new());
+    journals.run(&store.address("nodes=0-3&ttl=20m&wait=60s"), "process::panics_at_first");
+    journals.assert_unique(10);
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn panics_at_first() {
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    set_listener(Some(Box::new(|_| panic!("on purpose"))));
+    let error = open(&options(&address)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::LeaseUnavailable);
+    assert!(error.to_string().contains("panicked"), "{error}");
+    set_listener(None);
+    journal.ids(&open(&options(&address)).unwrap().next_ids(10_u64).unwrap());
+}
+
+/// A promise that one of two makes is not the other's: they share no lease, and have no second one of the space.
+#[test]
+fn two_on_other_terms() {
+    let (store, journals) = (Sqlite::begin(), Journals::new());
+    journals.run(&store.address("nodes=0-3&ttl=20m&wait=60s"), "process::on_other_terms");
+    journals.assert_unique(20);
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn on_other_terms() {
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    let first = open(&options(&address)).unwrap();
+    let other = address.replace("ttl=20m", "ttl=10m");
+    let error = open(&options(&other)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidOption);
+    assert!(error.to_string().contains("ttl=20m, clock_difference=1s, replicas=0 already, not with ttl=10m"));
+    journal.ids(&first.next_ids(10_u64).unwrap());
+    // What else the address says does not matter to it.
+    assert_ne!(open(&options(&address.replace("nodes=0-3", "nodes=1-3"))).unwrap().node(), first.node());
+    first.close();
+    journal.ids(&open(&options(&address)).unwrap().next_ids(10_u64).unwrap());
 }
