@@ -119,6 +119,14 @@ impl Server {
         // None is started any more by then.
         self.signal(Signal::STOP);
         self.signal_children(Signal::STOP);
+        // The threads of a process may run on for a while.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut all = self.children();
+        all.push(self.pid());
+        while !all.iter().all(|&pid| is_stopped(pid)) {
+            assert!(Instant::now() < deadline, "it does not stop");
+            sleep(Duration::from_millis(1));
+        }
     }
 
     pub(crate) fn resume(&self) {
@@ -126,15 +134,33 @@ impl Server {
         self.signal(Signal::CONT);
     }
 
-    /// PostgreSQL has a process for each connection.
     fn signal_children(&self, signal: Signal) {
-        let pid = self.child.as_ref().expect("it does not run").id();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        for child in children.split_whitespace() {
+        for child in self.children() {
             // It may have ended.
-            let _ = kill_process(Pid::from_raw(child.parse().unwrap()).unwrap(), signal);
+            let _ = kill_process(Pid::from_raw(child).unwrap(), signal);
         }
     }
+
+    fn pid(&self) -> i32 {
+        self.child.as_ref().expect("it does not run").id().try_into().unwrap()
+    }
+
+    /// PostgreSQL has a process for each connection.
+    fn children(&self) -> Vec<i32> {
+        let pid = self.pid();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        children.split_whitespace().map(|child| child.parse().unwrap()).collect()
+    }
+}
+
+/// Whether no thread of the process runs.
+fn is_stopped(pid: i32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // After the name, which may have spaces in it.
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['T', 'Z', 'X']))
+    })
 }
 
 impl Drop for Server {
