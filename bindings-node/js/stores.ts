@@ -33,6 +33,9 @@ export function noNetwork(whose: string): PolyflakeError {
   return coreError(4, "invalid_option", `invalid_option: ${why}`);
 }
 
+/** As many as the largest batch: calls are served together up to that, so that their sum stays a size of an array. */
+const MOST_TOGETHER = 2 ** 24;
+
 /** A call that waits for numbers. */
 interface Waiting<Asked> {
   readonly asked: Asked;
@@ -61,10 +64,15 @@ export class Together<Asked> {
   }
 
   #fetch(): void {
-    const group = this.#waiting;
-    this.#isFetching = group.length > 0;
+    let [calls, total] = [0, 0];
+    for (const { n } of this.#waiting) {
+      total += n;
+      if (calls > 0 && total > MOST_TOGETHER) break;
+      calls += 1;
+    }
+    const group = this.#waiting.splice(0, calls);
+    this.#isFetching = calls > 0;
     if (!this.#isFetching) return;
-    this.#waiting = [];
     const done: Done<BigUint64Array> = (error, numbers) => {
       if (error) {
         this.#isFetching = false;

@@ -1,4 +1,4 @@
-//! Counters, as objects of closures, as Snowflakes are. What waits for a store does so on a thread, and then calls back.
+//! Counters, as objects of closures, as Snowflakes are. What waits for a store is awaited on one thread, and then calls back.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,9 +11,8 @@ use polyflake_coordination::{Counter, CounterGiveBack, CounterOptions};
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, catch, js_error, number};
 use crate::fast::{AnyGenerator, FastCalls};
 use crate::layout::pairs;
-use crate::lease::ThreadsWait;
 use crate::snowflake::copy;
-use crate::thread::{IsGone, on_thread};
+use crate::thread::{IsGone, awaited, on_thread};
 
 /// What JavaScript is called back with: an error, or what was asked for.
 pub(crate) type Done<'a, R> = Function<'a, Outcome<R>, ()>;
@@ -31,7 +30,7 @@ pub(crate) struct CounterStats {
 /// A counter that was opened, for `counter`.
 pub(crate) struct OpenedCounter(Arc<Counter>);
 
-/// Opens a counter on a thread, and then calls `done` with an error, or with what `counter` takes.
+/// Opens a counter, and then calls `done` with an error, or with what `counter` takes.
 #[napi]
 pub(crate) fn open_counter(
     core_error: CoreError<'_>,
@@ -40,13 +39,13 @@ pub(crate) fn open_counter(
     done: Done<'_, External<OpenedCounter>>,
 ) -> Result<()> {
     let core_error = core_error.create_ref()?;
-    let open = move |wait: &mut ThreadsWait<'_>| {
+    let open = async move {
         let options = pairs(&options)
             .fold(CounterOptions::new(&name), |options, (name, value)| options.set_camel_case(name, value));
-        options.open_with(wait)
+        options.open_async().await
     };
     let opened = |counter| External::new(OpenedCounter(Arc::new(counter)));
-    later("polyflake-open", Arc::new(core_error), &done, open, opened)
+    later(Arc::new(core_error), &done, open, opened)
 }
 
 /// The functions of a counter that was opened. Its `number` is what the fast calls know it by, as long as the object lives.
@@ -70,17 +69,17 @@ pub(crate) fn counter<'env>(
     this.method(env, &mut object, "fillLater", NativeCounter::fill_later)?;
     this.method(env, &mut object, "nextBlock", |this, call| {
         let n = call.get::<String>(0)?;
-        this.later(call, 1, move |counter, wait| counter.next_block_with(Number::parse(&n), wait))
+        this.later(call, 1, move |counter| async move { counter.next_block_async(Number::parse(&n)).await })
     })?;
     this.method(env, &mut object, "peek", |this, call| {
-        this.later(call, 0, |counter, wait| counter.peek_with(wait))
+        this.later(call, 0, |counter| async move { counter.peek_async().await })
     })?;
     this.method(env, &mut object, "raise", |this, call| {
         let to = call.get::<String>(0)?;
-        this.later(call, 1, move |counter, wait| counter.raise_with(Number::parse(&to), wait))
+        this.later(call, 1, move |counter| async move { counter.raise_async(Number::parse(&to)).await })
     })?;
     this.method(env, &mut object, "remove", |this, call| {
-        this.later(call, 0, |counter, wait| counter.remove_with(wait))
+        this.later(call, 0, |counter| async move { counter.remove_async().await })
     })?;
     this.method(env, &mut object, "close", NativeCounter::close)?;
     Ok(object)
@@ -106,16 +105,14 @@ impl NativeCounter {
     }
 
     /// A call that waits for the store. Its last argument, at `done`, is called with what it returned.
-    fn later<R: ToNapiValue + Send + 'static>(
+    fn later<R: ToNapiValue + Send + 'static, F: Future<Output = CoreResult<R>> + Send + 'static>(
         &self,
         call: &FunctionCallContext<'_>,
         done: usize,
-        work: impl FnOnce(&Counter, &mut ThreadsWait<'_>) -> CoreResult<R> + Send + 'static,
+        asked: impl FnOnce(Arc<Counter>) -> F,
     ) -> Result<()> {
         let done = call.get::<Done<'_, R>>(done)?;
-        let counter = Arc::clone(&self.counter);
-        let work = move |wait: &mut ThreadsWait<'_>| work(&counter, wait);
-        later("polyflake-counter", Arc::clone(&self.core_error), &done, work, |value| value)
+        later(Arc::clone(&self.core_error), &done, asked(Arc::clone(&self.counter)), |value| value)
     }
 
     /// The next number in hand.
@@ -139,12 +136,12 @@ impl NativeCounter {
         let size = call.get::<u32>(0)? as usize;
         let done = call.get::<Done<'_, BigUint64Array>>(1)?;
         let counter = Arc::clone(&self.counter);
-        let fill = move |wait: &mut ThreadsWait<'_>| {
+        let fill = async move {
             let mut numbers = vec![0; size];
-            counter.fill_with(&mut numbers, wait)?;
+            counter.fill_async(&mut numbers).await?;
             Ok(numbers)
         };
-        later("polyflake-counter", Arc::clone(&self.core_error), &done, fill, BigUint64Array::new)
+        later(Arc::clone(&self.core_error), &done, fill, BigUint64Array::new)
     }
 
     fn stats(&self, env: &Env) -> Result<CounterStats> {
@@ -172,20 +169,20 @@ impl NativeCounter {
     }
 }
 
-/// Works on a thread, and then calls `done`.
+/// Awaits a call, and then calls `done`.
 pub(crate) fn later<T: Send + 'static, R: ToNapiValue + 'static>(
-    thread: &str,
     core_error: Arc<CoreErrorRef>,
     done: &Done<'_, R>,
-    work: impl FnOnce(&mut ThreadsWait<'_>) -> CoreResult<T> + Send + 'static,
+    call: impl Future<Output = CoreResult<T>> + Send + 'static,
     into_js: impl Fn(T) -> R + 'static,
 ) -> Result<()> {
-    let work = move |is_gone: IsGone<'_>| catch(|| work(&mut ThreadsWait::new(is_gone)));
-    on_thread(thread, done, work, move |env, outcome| match outcome {
-        Ok(value) => Ok((Either::B(()), Some(into_js(value))).into()),
-        Err(failure) => {
-            let core_error = core_error.borrow_back(env)?;
-            Ok((Either::A(failure.to_unknown(env, &core_error)?), None).into())
-        }
+    awaited(done, call, move |env, outcome| {
+        let failure = match outcome {
+            Some(Ok(value)) => return Ok((Either::B(()), Some(into_js(value))).into()),
+            Some(Err(error)) => Failure::Core(error),
+            None => Failure::Panic,
+        };
+        let core_error = core_error.borrow_back(env)?;
+        Ok((Either::A(failure.to_unknown(env, &core_error)?), None).into())
     })
 }

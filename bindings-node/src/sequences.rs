@@ -1,4 +1,4 @@
-//! Sequences, as counters are (see `counter.rs`): objects of closures, and what waits for a store does so on a thread.
+//! Sequences, as counters are (see `counter.rs`): objects of closures, and what waits for a store is awaited.
 
 use std::sync::Arc;
 
@@ -11,7 +11,6 @@ use polyflake_coordination::{SequenceKey, Sequences, SequencesGiveBack, Sequence
 use crate::counter::{Done, later};
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, catch, js_error, number};
 use crate::layout::pairs;
-use crate::lease::ThreadsWait;
 use crate::thread::{IsGone, on_thread};
 
 #[napi(object, object_from_js = false)]
@@ -26,7 +25,7 @@ pub(crate) struct SequencesStats {
 /// Sequences that were opened, for `sequences`.
 pub(crate) struct OpenedSequences(Arc<Sequences>);
 
-/// Opens sequences on a thread, and then calls `done` with an error, or with what `sequences` takes.
+/// Opens sequences, and then calls `done` with an error, or with what `sequences` takes.
 #[napi]
 pub(crate) fn open_sequences(
     core_error: CoreError<'_>,
@@ -35,13 +34,13 @@ pub(crate) fn open_sequences(
     done: Done<'_, External<OpenedSequences>>,
 ) -> Result<()> {
     let core_error = core_error.create_ref()?;
-    let open = move |wait: &mut ThreadsWait<'_>| {
+    let open = async move {
         let options = pairs(&options)
             .fold(SequencesOptions::new(&name), |options, (name, value)| options.set_camel_case(name, value));
-        options.open_with(wait)
+        options.open_async().await
     };
     let opened = |sequences| External::new(OpenedSequences(Arc::new(sequences)));
-    later("polyflake-open", Arc::new(core_error), &done, open, opened)
+    later(Arc::new(core_error), &done, open, opened)
 }
 
 /// The functions of sequences that were opened.
@@ -132,8 +131,11 @@ impl NativeSequences {
         let keys = self.keys(call, 0)?;
         let done = call.get::<Done<'_, BigUint64Array>>(1)?;
         let sequences = Arc::clone(&self.sequences);
-        let next = move |wait: &mut ThreadsWait<'_>| sequences.next_ids_with(&keys, wait);
-        later("polyflake-sequences", Arc::clone(&self.core_error), &done, next, BigUint64Array::new)
+        let next = async move {
+            let keys: Vec<SequenceKey<'_>> = keys.iter().map(Into::into).collect();
+            sequences.next_ids_async(&keys).await
+        };
+        later(Arc::clone(&self.core_error), &done, next, BigUint64Array::new)
     }
 
     fn stats(&self, env: &Env) -> Result<SequencesStats> {

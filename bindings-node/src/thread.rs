@@ -1,15 +1,46 @@
-//! Work that may wait for a network, on a thread of its own. Not on libuv's pool: a process that ends waits for what runs
+//! Work that may wait for a network, away from the event loop. Not on libuv's pool: a process that ends waits for what runs
 //! there, and programs need it for files and names.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use napi::bindgen_prelude::*;
+use napi::threadsafe_function::ThreadsafeFunction;
 use napi::threadsafe_function::ThreadsafeFunctionCallMode::NonBlocking;
 
 /// Whether the environment that waits for the work has ended.
 pub(crate) type IsGone<'a> = &'a dyn Fn() -> bool;
 
-/// Calls `done` with what `work` returned. The process lives on until then, unless it is told to end.
+/// A function of JavaScript that is to be called with a value from another thread. The process lives on until then, unless it is
+/// told to end.
+struct Later<T, A: JsValuesTupleIntoVec + 'static> {
+    // What waits to be called back is never dropped if the environment ends before; what `into_js` holds is.
+    place: Weak<Mutex<Option<T>>>,
+    done: Arc<ThreadsafeFunction<(), (), A, Status, false>>,
+}
+
+impl<T: Send + 'static, A: JsValuesTupleIntoVec + 'static> Later<T, A> {
+    fn new(done: &Function<'_, A, ()>, into_js: impl Fn(&Env, T) -> Result<A> + 'static) -> Result<Self> {
+        let outcome = Arc::new(Mutex::new(None));
+        let place = Arc::downgrade(&outcome);
+        let done = done.build_threadsafe_function::<()>().build_callback(move |call| {
+            outcome
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take()
+                .map_or_else(|| Err(Error::from_status(Status::Closing)), |value| into_js(&call.env, value))
+        })?;
+        Ok(Self { place, done: Arc::new(done) })
+    }
+
+    fn call(self, value: T) {
+        if let Some(place) = self.place.upgrade() {
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        }
+        self.done.call((), NonBlocking);
+    }
+}
+
+/// Calls `done` with what `work` returned, which may block its thread.
 pub(crate) fn on_thread<T, A>(
     name: &str,
     done: &Function<'_, A, ()>,
@@ -20,23 +51,27 @@ where
     T: Send + 'static,
     A: JsValuesTupleIntoVec + 'static,
 {
-    // What waits to be called back is never dropped if the environment ends before; what `into_js` holds is.
-    let outcome = Arc::new(Mutex::new(None));
-    let place = Arc::clone(&outcome);
-    let lock = |place: &Mutex<Option<T>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let done = done.build_threadsafe_function::<()>().build_callback(move |call| {
-        lock(&place)
-            .map_or_else(|| Err(Error::from_status(Status::Closing)), |value| into_js(&call.env, value))
-    })?;
-    let place = Arc::downgrade(&outcome);
-    drop(outcome);
+    let later = Later::new(done, into_js)?;
     let work = move || {
-        let value = work(&|| done.aborted());
-        if let Some(place) = place.upgrade() {
-            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-        }
-        done.call((), NonBlocking);
+        let value = work(&|| later.done.aborted());
+        later.call(value);
     };
     let started = std::thread::Builder::new().name(name.into()).spawn(work);
     started.map(drop).map_err(|error| Error::from_reason(format!("no thread can be started: {error}")))
+}
+
+/// Calls `done` with what a call gave that waits for a store: one thread serves all of them. `None`: it panicked.
+pub(crate) fn awaited<T, A>(
+    done: &Function<'_, A, ()>,
+    call: impl Future<Output = T> + Send + 'static,
+    into_js: impl Fn(&Env, Option<T>) -> Result<A> + 'static,
+) -> Result<()>
+where
+    T: Send + 'static,
+    A: JsValuesTupleIntoVec + 'static,
+{
+    let later = Later::new(done, into_js)?;
+    let of_caller = Arc::clone(&later.done);
+    let spawned = polyflake_coordination::spawn(call, move || of_caller.aborted(), |value| later.call(value));
+    spawned.map_err(|error| Error::from_reason(error.to_string()))
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import { before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { inspect, promisify } from "node:util";
@@ -257,6 +258,37 @@ describe("counters in Redis", { skip: isWasm && "wasm has no counters" }, () => 
     await failsLater(Promise.reject(error), "COUNTER_UNAVAILABLE", "redis://");
     assert.ok(!inspect(error).includes("hush"), error.message);
     assert.ok(turns > 10, `${turns}`);
+  });
+
+  test("calls that wait cost no threads", { skip: process.platform !== "linux" }, async () => {
+    const down = await redis();
+    const counter = await Counter.open("waits", { store: down.address, step: 10, maxWaitMs: 60_000 });
+    const threads = () => readdirSync("/proc/self/task").length;
+    process.kill(down.pid(), "SIGSTOP");
+    const before = threads();
+    const waiting = Array.from({ length: 300 }, () => [
+      counter.nextIdsAsync(20),
+      counter.nextBlock(20),
+      counter.peek(),
+      counter.raise(5),
+    ]).flat();
+    await pause(100);
+    assert.ok(threads() <= before + 2, `${before} threads, and then ${threads()}`);
+    process.kill(down.pid(), "SIGCONT");
+    await Promise.all(waiting);
+    await counter.close();
+  });
+
+  test("batches that wait together are not too many for an array", async () => {
+    const counter = await Counter.open("many", { store, step: 1_000_000 });
+    const batches = Array.from({ length: 257 }, () => counter.nextIdsAsync(2 ** 24));
+    const settled = Promise.allSettled(batches);
+    assert.equal((await batches[0]).length, 2 ** 24);
+    await counter.close();
+    for (const { value, reason } of await settled) {
+      if (value === undefined) assert.equal(reason.code, "CLOSED");
+      else assert.equal(value.length, 2 ** 24);
+    }
   });
 
   test("worker threads share a counter, and nothing is given twice", async () => {

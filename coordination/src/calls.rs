@@ -1,9 +1,11 @@
 //! One thread for the calls of bindings that wait, whose languages await them: neither the caller's thread nor one for each call.
 
-use core::pin::Pin;
+use core::pin::{Pin, pin};
+use core::time::Duration;
 
 use polyflake::{Error, ErrorCode};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 
 use crate::keeper::{Keeper, start_thread};
 use crate::watched::lock;
@@ -13,8 +15,11 @@ type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// To the thread of a process, once it has one.
 pub(crate) type Calls = std::sync::Mutex<Option<UnboundedSender<Call>>>;
 
-/// Runs a call on the thread for calls that wait, and `done` with what it gave: `None` if it panicked. What `done` does delays
-/// other calls, and no lease.
+/// How often a call looks whether anybody waits for it still.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Runs a call on the thread for calls that wait, and `done` with what it gave: `None` if it panicked, or soon after `is_gone`
+/// says that nobody waits for it. What `done` does delays other calls, and no lease.
 ///
 /// # Errors
 ///
@@ -22,9 +27,20 @@ pub(crate) type Calls = std::sync::Mutex<Option<UnboundedSender<Call>>>;
 #[doc(hidden)]
 pub fn spawn<T: Send + 'static>(
     call: impl Future<Output = T> + Send + 'static,
+    is_gone: impl Fn() -> bool + Send + 'static,
     done: impl FnOnce(Option<T>) + Send + 'static,
 ) -> Result<(), Error> {
-    let call: Call = Box::pin(async { done(tokio::spawn(call).await.ok()) });
+    let call = async move {
+        let mut call = pin!(call);
+        loop {
+            match timeout(LOOK_EVERY, &mut call).await {
+                Ok(value) => return Some(value),
+                Err(_) if is_gone() => return None,
+                Err(_) => {}
+            }
+        }
+    };
+    let call: Call = Box::pin(async { done(tokio::spawn(call).await.ok().flatten()) });
     let mut calls = lock(&Keeper::of_this_process().calls);
     let call = match &*calls {
         // It runs as long as the process, but for a panic in `done`.
@@ -58,19 +74,23 @@ async fn run(mut receiver: UnboundedReceiver<Call>) {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
-    use std::time::Duration;
 
     use super::*;
 
     const LONG: Duration = Duration::from_secs(60);
+
+    fn waited_for() -> bool {
+        false
+    }
 
     #[test]
     fn a_call_that_waits_holds_no_other_up() {
         let (sender, receiver) = channel();
         let (release, released) = tokio::sync::oneshot::channel();
         let told = sender.clone();
-        spawn(released, move |outcome| told.send(outcome.and_then(Result::ok)).unwrap()).unwrap();
-        spawn(async { 1 }, move |outcome| sender.send(outcome).unwrap()).unwrap();
+        let done = move |outcome: Option<Result<_, _>>| told.send(outcome.and_then(Result::ok)).unwrap();
+        spawn(released, waited_for, done).unwrap();
+        spawn(async { 1 }, waited_for, move |outcome| sender.send(outcome).unwrap()).unwrap();
         assert_eq!(receiver.recv_timeout(LONG), Ok(Some(1)));
         release.send(2).unwrap();
         assert_eq!(receiver.recv_timeout(LONG), Ok(Some(2)));
@@ -81,16 +101,20 @@ mod tests {
         let (sender, receiver) = channel();
         let told = sender.clone();
         let panics = async {
-            assert!(told_nothing(), "on purpose");
+            assert!(waited_for(), "on purpose");
         };
-        spawn(panics, move |outcome| told.send(outcome.is_none()).unwrap()).unwrap();
+        spawn(panics, waited_for, move |outcome| told.send(outcome.is_none()).unwrap()).unwrap();
         assert_eq!(receiver.recv_timeout(LONG), Ok(true));
-        spawn(async {}, |_| panic!("on purpose, in `done`")).unwrap();
-        spawn(async {}, move |outcome| sender.send(outcome.is_some()).unwrap()).unwrap();
+        spawn(async {}, waited_for, |_| panic!("on purpose, in `done`")).unwrap();
+        spawn(async {}, waited_for, move |outcome| sender.send(outcome.is_some()).unwrap()).unwrap();
         assert_eq!(receiver.recv_timeout(LONG), Ok(true));
     }
 
-    fn told_nothing() -> bool {
-        std::hint::black_box(false)
+    #[test]
+    fn one_for_which_nobody_waits_ends() {
+        let (sender, receiver) = channel();
+        let done = move |outcome: Option<()>| sender.send(outcome).unwrap();
+        spawn(std::future::pending(), || true, done).unwrap();
+        assert_eq!(receiver.recv_timeout(LONG), Ok(None));
     }
 }

@@ -223,7 +223,7 @@ impl Counter {
     /// # Errors
     ///
     /// Those of [`next_block`](Self::next_block).
-    pub async fn next_block_async(&self, n: u64) -> Result<u64, Error> {
+    pub async fn next_block_async(&self, n: impl Into<Number>) -> Result<u64, Error> {
         self.next_block_in(batch_size(n)? as u64, &mut Awaiting::new()).await
     }
 
@@ -344,8 +344,8 @@ impl Counter {
     /// # Errors
     ///
     /// Those of [`raise`](Self::raise).
-    pub async fn raise_async(&self, number: Number) -> Result<(), Error> {
-        self.raise_in(number, &mut Awaiting::new()).await
+    pub async fn raise_async(&self, number: impl Into<Number>) -> Result<(), Error> {
+        self.raise_in(number.into(), &mut Awaiting::new()).await
     }
 
     async fn raise_in<W: Waiting>(&self, number: Number, wait: &mut W) -> Result<(), W::Error> {
