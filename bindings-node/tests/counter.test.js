@@ -283,7 +283,8 @@ describe("counters in Redis", { skip: isWasm && "wasm has no counters" }, () => 
     const counter = await Counter.open("many", { store, step: 1_000_000 });
     const batches = Array.from({ length: 257 }, () => counter.nextIdsAsync(2 ** 24));
     const settled = Promise.allSettled(batches);
-    assert.equal((await batches[0]).length, 2 ** 24);
+    // The second had all others behind it.
+    for (const batch of batches.slice(0, 2)) assert.equal((await batch).length, 2 ** 24);
     await counter.close();
     for (const { value, reason } of await settled) {
       if (value === undefined) assert.equal(reason.code, "CLOSED");
