@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use polyflake::ErrorCode;
+use polyflake_coordination::{Counter, CounterOptions};
 
 use crate::servers::redis::Redis;
 use crate::taker::{options, settings};
@@ -110,5 +111,68 @@ fn a_store_that_is_down_is_not_asked_all_the_time() {
         let asked = asked.load(Ordering::Relaxed);
         assert!((2..=60).contains(&asked), "{asked} times");
         counter.close();
+    }
+}
+
+/// On one thread, whatever they wait for.
+#[test]
+fn calls_that_are_awaited() {
+    let redis = Redis::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let options = options(&settings("orders", &[&redis.url()], &["step=1", "max_wait_ms=60000"]));
+        let counter = Arc::new(options.open_async().await.unwrap());
+        redis.server.pause();
+        let waiting: Vec<_> = (0..500)
+            .map(|way| {
+                let counter = Arc::clone(&counter);
+                tokio::spawn(async move {
+                    match way % 4 {
+                        0 => vec![counter.next_id_async().await.unwrap()],
+                        1 => {
+                            let mut numbers = vec![0; 3];
+                            counter.fill_async(&mut numbers).await.unwrap();
+                            numbers
+                        }
+                        2 => {
+                            let first = counter.next_block_async(5_u64).await.unwrap();
+                            (first..first + 5).collect()
+                        }
+                        _ => {
+                            counter.peek_async().await.unwrap();
+                            Vec::new()
+                        }
+                    }
+                })
+            })
+            .collect();
+        wait_for_waits(&counter, 375).await;
+        redis.server.resume();
+        let mut numbers = Vec::new();
+        for call in waiting {
+            numbers.extend(call.await.unwrap());
+        }
+        numbers.sort_unstable();
+        assert_eq!(numbers, (1..=125 * 9).collect::<Vec<u64>>());
+        counter.raise_async(5_000_u64).await.unwrap();
+        assert_eq!(counter.next_id_async().await, Ok(5_001));
+        // They hear of a close, and of the longest wait.
+        redis.server.pause();
+        let closing = Arc::clone(&counter);
+        let waits = tokio::spawn(async move { closing.next_id_async().await });
+        wait_for_waits(&counter, 377).await;
+        counter.close_later();
+        assert_eq!(waits.await.unwrap().unwrap_err().code(), ErrorCode::Closed);
+        redis.server.resume();
+        let short = CounterOptions::new("orders").store("redis://127.0.0.1:1/0").max_wait_ms(50_u64);
+        assert_eq!(short.open_async().await.unwrap_err().code(), ErrorCode::CounterUnavailable);
+    });
+}
+
+async fn wait_for_waits(counter: &Counter, waits: u64) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while counter.stats().unwrap().waits < waits {
+        assert!(Instant::now() < deadline, "{:?}", counter.stats());
+        tokio::task::yield_now().await;
     }
 }
