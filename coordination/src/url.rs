@@ -119,6 +119,7 @@ impl Scheme {
 
 /// Where a store is, and how leases in it are kept. Neither `Display` nor `Debug` show a secret.
 #[derive(Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a parameter")]
 pub struct Address {
     /// Leases of two namespaces do not know of each other.
     pub namespace: String,

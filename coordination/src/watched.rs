@@ -166,11 +166,11 @@ impl<S: Send> Watched<S> {
     }
 
     async fn changed_since(&self, changes: u64) {
-        let mut changed = pin!(self.awaited.notified());
+        let mut told = pin!(self.awaited.notified());
         // From here on it is told, so that a change after the look at the count is not missed.
-        changed.as_mut().enable();
+        told.as_mut().enable();
         if *lock(&self.changes) == changes {
-            changed.await;
+            told.await;
         }
     }
 }
