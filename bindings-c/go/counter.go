@@ -4,7 +4,9 @@ package polyflake
 // #cgo nocallback polyflake_counter_options_set_bytes
 // #cgo noescape polyflake_counter_open
 // #cgo nocallback polyflake_counter_open
-// #cgo nocallback polyflake_go_counter_next_id
+// #cgo nocallback polyflake_go_counter_in_hand_or_zero
+// #cgo noescape polyflake_go_counter_fill_in_hand
+// #cgo nocallback polyflake_go_counter_fill_in_hand
 // #cgo nocallback polyflake_go_counter_try_next_id
 // #cgo noescape polyflake_counter_fill
 // #cgo nocallback polyflake_counter_fill
@@ -22,6 +24,7 @@ package polyflake
 import "C"
 
 import (
+	"context"
 	"iter"
 	"runtime"
 	"strconv"
@@ -38,6 +41,8 @@ import (
 // greater than every number that this process got before the call began (with one store). A process that ends without
 // [Counter.Close] leaves a gap of at most the numbers that it had in hand: two segments.
 //
+// Goroutines that wait for the store wait in Go, and hold a few threads together.
+//
 // The zero Counter is closed. A Counter must not be copied.
 type Counter struct {
 	// nil once closed. A call holds the cCounter that it found here until it returns.
@@ -50,11 +55,18 @@ type cCounter struct {
 	pointer *C.polyflake_counter
 	address C.uintptr_t // the same: see shim.h
 	// Keeps a Go pointer in the struct: see cSnowflake.
-	name string
+	name  string
+	queue counterQueue
+	store storeCalls
 }
 
 // CounterOption is an option of [OpenCounter]. A later value replaces an earlier one, but for [CounterStore].
-type CounterOption func(*C.polyflake_counter_options) error
+type CounterOption func(*counterSettings) error
+
+type counterSettings struct {
+	options *C.polyflake_counter_options
+	maxWait time.Duration
+}
 
 // OpenCounter opens the counter of a name, of 1 to 100 characters: it makes it where the store has none, and waits until it
 // can give a number, for at most [CounterMaxWait].
@@ -69,34 +81,46 @@ type CounterOption func(*C.polyflake_counter_options) error
 // number than the counter began with, and where this process uses the counter with another start or step; and
 // [ErrCounterUnavailable] if the store cannot be reached or will not give numbers.
 func OpenCounter(name string, options ...CounterOption) (*Counter, error) {
-	c := C.polyflake_counter_options_new()
-	defer C.polyflake_counter_options_free(c)
+	s := counterSettings{C.polyflake_counter_options_new(), defaultMaxWait}
+	defer C.polyflake_counter_options_free(s.options)
 	listen()
 	for _, option := range append([]CounterOption{CounterSet("name", name)}, options...) {
-		if err := option(c); err != nil {
+		if err := option(&s); err != nil {
 			return nil, err
 		}
 	}
 	detail := newDetail()
 	var opened *C.polyflake_counter
-	if err := check(C.polyflake_counter_open(c, &opened, &detail), &detail); err != nil {
+	if err := check(C.polyflake_counter_open(s.options, &opened, &detail), &detail); err != nil {
 		return nil, err
 	}
 	made := &Counter{name: name}
-	owner := &cCounter{opened, C.uintptr_t(uintptr(unsafe.Pointer(opened))), name}
+	owner := &cCounter{
+		pointer: opened, address: C.uintptr_t(uintptr(unsafe.Pointer(opened))), name: name, store: newStoreCalls(s.maxWait),
+	}
 	made.open.Store(owner)
 	runtime.AddCleanup(owner, func(c *C.polyflake_counter) { C.polyflake_counter_free(c) }, opened)
 	return made, nil
+}
+
+// OpenCounterContext is like [OpenCounter], but stops waiting and returns the context's error when the context is done. The
+// attempt then goes on in the background, on one thread, and what it opens is closed. If the context is done before the call,
+// nothing is opened.
+func OpenCounterContext(ctx context.Context, name string, options ...CounterOption) (*Counter, error) {
+	return openContext(ctx, func() (*Counter, error) { return OpenCounter(name, options...) })
 }
 
 // CounterSet sets an option by name, from text, for values that come from a configuration. Names and texts are the same in
 // every language. The names are store, start, step and max_wait_ms. [OpenCounter] returns [ErrInvalidOption] for any other
 // name.
 func CounterSet(name, value string) CounterOption {
-	return func(c *C.polyflake_counter_options) error {
+	return func(s *counterSettings) error {
 		detail := newDetail()
 		text, length := cBytes(value)
-		return check(C.polyflake_counter_options_set_bytes(c, cText(name), text, length, &detail), &detail)
+		if name == "max_wait_ms" {
+			s.maxWait = maxWaitOf(value)
+		}
+		return check(C.polyflake_counter_options_set_bytes(s.options, cText(name), text, length, &detail), &detail)
 	}
 }
 
@@ -104,9 +128,9 @@ func CounterSet(name, value string) CounterOption {
 // out: calls go to each in turn, and to the others while one is down, so that numbers are unique, but not ordered. Every
 // process must name them in the same order.
 func CounterStore(addresses ...string) CounterOption {
-	return func(c *C.polyflake_counter_options) error {
+	return func(s *counterSettings) error {
 		for _, address := range addresses {
-			if err := CounterSet("store", address)(c); err != nil {
+			if err := CounterSet("store", address)(s); err != nil {
 				return err
 			}
 		}
@@ -136,16 +160,34 @@ func CounterMaxWait(d time.Duration) CounterOption {
 // It returns [ErrCounterUnavailable] if the store gave none in that time, and at once where waiting does not help: the
 // store refuses, has lost the counter, or the counter has reached 2^63-1. It returns [ErrClosed] after [Counter.Close].
 func (c *Counter) NextID() (ID, error) {
+	return c.next(context.Background())
+}
+
+// NextIDContext is like [Counter.NextID], but stops waiting and returns the context's error when the context is done. If the
+// context is done before the call, it takes no number, even if one is in hand. A number that was taken for the call before
+// its context ended is lost, never repeated.
+func (c *Counter) NextIDContext(ctx context.Context) (ID, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.next(ctx)
+}
+
+func (c *Counter) next(ctx context.Context) (ID, error) {
 	open := c.open.Load()
 	if open == nil {
 		return 0, errClosed()
 	}
-	result := C.polyflake_go_counter_next_id(open.address)
+	number := C.polyflake_go_counter_in_hand_or_zero(open.address)
 	runtime.KeepAlive(open)
-	if result.failure != nil {
-		return 0, failed(result.failure)
+	if number != 0 {
+		return ID(number), nil
 	}
-	return ID(result.id), nil
+	room := make([]ID, 1)
+	if err := open.wait(ctx, room, 0); err != nil {
+		return 0, err
+	}
+	return room[0], nil
 }
 
 // TryNextID returns the next number without waiting for the store. It returns [ErrCounterUnavailable] if none is in hand:
@@ -169,12 +211,17 @@ func (c *Counter) TryNextID() (ID, error) {
 //
 // It returns the errors of NextID, and [ErrInvalidOption] unless n is 1 to [MaxBatch].
 func (c *Counter) NextIDs(n int) ([]ID, error) {
+	return c.NextIDsContext(context.Background(), n)
+}
+
+// NextIDsContext is like [Counter.NextIDs], but waits no longer than the context allows, as [Counter.NextIDContext].
+func (c *Counter) NextIDsContext(ctx context.Context, n int) ([]ID, error) {
 	detail := newDetail()
 	if err := check(C.polyflake_check_batch(C.int64_t(n), &detail), &detail); err != nil {
 		return nil, err
 	}
 	numbers := make([]ID, n)
-	if err := c.Fill(numbers); err != nil {
+	if err := c.FillContext(ctx, numbers); err != nil {
 		return nil, err
 	}
 	return numbers, nil
@@ -183,10 +230,19 @@ func (c *Counter) NextIDs(n int) ([]ID, error) {
 // Fill is like [Counter.NextIDs], but fills an existing slice of any length. After an error, the contents of the slice are
 // meaningless.
 func (c *Counter) Fill(numbers []ID) error {
-	return c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
-		start := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(numbers)))
-		return C.polyflake_counter_fill(counter, C.size_t(len(numbers)), start, detail)
-	})
+	return c.FillContext(context.Background(), numbers)
+}
+
+// FillContext is like [Counter.Fill], but waits no longer than the context allows, as [Counter.NextIDContext].
+func (c *Counter) FillContext(ctx context.Context, numbers []ID) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	open := c.open.Load()
+	if open == nil {
+		return errClosed()
+	}
+	return open.fill(ctx, numbers)
 }
 
 // NextBlock returns the first of n numbers that follow each other; the last is it plus n-1. Where fewer than n are left of
@@ -195,11 +251,18 @@ func (c *Counter) Fill(numbers []ID) error {
 // It returns the errors of [Counter.NextID], and [ErrInvalidOption] unless n is 1 to [MaxBatch], or with several stores,
 // whose numbers do not follow each other.
 func (c *Counter) NextBlock(n int) (first ID, err error) {
-	var number C.uint64_t
-	err = c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
-		return C.polyflake_counter_next_block(counter, C.int64_t(n), &number, detail)
+	return c.NextBlockContext(context.Background(), n)
+}
+
+// NextBlockContext is like [Counter.NextBlock], but waits no longer than the context allows, as [Counter.NextIDContext]. The
+// numbers of a call whose context ended are lost, never repeated.
+func (c *Counter) NextBlockContext(ctx context.Context, n int) (first ID, err error) {
+	return askStore(ctx, c, func(open *cCounter) (ID, error) {
+		var number C.uint64_t
+		detail := newDetail()
+		err := check(C.polyflake_counter_next_block(open.pointer, C.int64_t(n), &number, &detail), &detail)
+		return ID(number), err
 	})
-	return ID(number), err
 }
 
 // All returns an endless iterator over numbers from [Counter.NextID]. It ends after an error; to continue, range again.
@@ -225,11 +288,12 @@ func (c *Counter) Name() string {
 // It returns [ErrCounterUnavailable] if the store cannot be reached within [CounterMaxWait] or has no such counter, or
 // [ErrClosed].
 func (c *Counter) Peek() (ID, error) {
-	var number C.uint64_t
-	err := c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
-		return C.polyflake_counter_peek(counter, &number, detail)
+	return askStore(context.Background(), c, func(open *cCounter) (ID, error) {
+		var number C.uint64_t
+		detail := newDetail()
+		err := check(C.polyflake_counter_peek(open.pointer, &number, &detail), &detail)
+		return ID(number), err
 	})
-	return ID(number), err
 }
 
 // Raise lets no number up to this one be handed out any more, by the store to any process: the next is above it. What is
@@ -238,9 +302,11 @@ func (c *Counter) Peek() (ID, error) {
 //
 // It returns the errors of [Counter.Peek], and [ErrInvalidOption] unless the number is 1 to 2^63-1.
 func (c *Counter) Raise(number ID) error {
-	return c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
-		return C.polyflake_counter_raise(counter, C.uint64_t(number), detail)
+	_, err := askStore(context.Background(), c, func(open *cCounter) (struct{}, error) {
+		detail := newDetail()
+		return struct{}{}, check(C.polyflake_counter_raise(open.pointer, C.uint64_t(number), &detail), &detail)
 	})
+	return err
 }
 
 // Remove deletes the counter from the store, and returns whether there was one. Whoever opens it later begins at its start
@@ -248,11 +314,12 @@ func (c *Counter) Raise(number ID) error {
 //
 // It returns the errors of [Counter.Peek].
 func (c *Counter) Remove() (existed bool, err error) {
-	var answer C.int
-	err = c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
-		return C.polyflake_counter_remove(counter, &answer, detail)
+	return askStore(context.Background(), c, func(open *cCounter) (bool, error) {
+		var answer C.int
+		detail := newDetail()
+		err := check(C.polyflake_counter_remove(open.pointer, &answer, &detail), &detail)
+		return answer != 0, err
 	})
-	return answer != 0, err
 }
 
 // CounterStats holds counters for monitoring, since the first Counter of that name was opened, of all of this process. Get
@@ -266,16 +333,18 @@ type CounterStats struct {
 	Segments uint64
 	// Skipped is how many numbers were passed over, so that a block is one run and numbers go on increasing.
 	Skipped uint64
-	// Waits is how often a call found no number in hand, and waited or failed.
+	// Waits is how often a call found no number in hand, and waited or failed. Calls for which the store is asked together
+	// count once.
 	Waits uint64
 }
 
 // Stats reads the counters for monitoring. It returns [ErrClosed] after [Counter.Close].
 func (c *Counter) Stats() (CounterStats, error) {
-	read := C.polyflake_counter_counts{size: C.sizeof_polyflake_counter_counts}
-	err := c.call(func(counter *C.polyflake_counter, detail *C.polyflake_detail) C.polyflake_status {
-		return C.polyflake_counter_stats(counter, &read, detail)
-	})
+	open := c.open.Load()
+	if open == nil {
+		return CounterStats{}, errClosed()
+	}
+	read, err := open.counts()
 	return CounterStats{
 		InHand: uint64(read.in_hand), Step: uint64(read.step), Segments: uint64(read.segments),
 		Skipped: uint64(read.skipped), Waits: uint64(read.waits),
@@ -288,20 +357,35 @@ func (c *Counter) Stats() (CounterStats, error) {
 // nothing.
 func (c *Counter) Close() error {
 	if open := c.open.Swap(nil); open != nil {
+		open.queue.close() // first: the store may take its time
+		close(open.store.closed)
 		C.polyflake_counter_close(open.pointer)
 		runtime.KeepAlive(open)
 	}
 	return nil
 }
 
-// call makes a call of C that takes the counter and a detail.
-func (c *Counter) call(f func(*C.polyflake_counter, *C.polyflake_detail) C.polyflake_status) error {
+func (c *cCounter) counts() (C.polyflake_counter_counts, error) {
+	read := C.polyflake_counter_counts{size: C.sizeof_polyflake_counter_counts}
+	detail := newDetail()
+	err := check(C.polyflake_counter_stats(c.pointer, &read, &detail), &detail)
+	runtime.KeepAlive(c)
+	return read, err
+}
+
+// askStore makes a call of C that asks the store itself.
+func askStore[T any](ctx context.Context, c *Counter, call func(*cCounter) (T, error)) (answer T, err error) {
+	if err := ctx.Err(); err != nil {
+		return answer, err
+	}
 	open := c.open.Load()
 	if open == nil {
-		return errClosed()
+		return answer, errClosed()
 	}
-	detail := newDetail()
-	err := check(f(open.pointer, &detail), &detail)
-	runtime.KeepAlive(open)
-	return err
+	return bounded(ctx, &open.store, func() (T, error) {
+		defer runtime.KeepAlive(open)
+		return call(open)
+	}, func() (none T, err error) {
+		return none, newError(ErrCounterUnavailable, ErrCounterUnavailable.words())
+	})
 }

@@ -121,3 +121,28 @@ func Batch(s *Snowflake, n int, runs ...[]ID) []ID {
 	}
 	return w.ids[:w.filled]
 }
+
+// CallsThatWaitForAStore is how many calls of a Counter wait in its queue.
+func CallsThatWaitForAStore(c *Counter) (n int) {
+	q := &c.open.Load().queue
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	for w := q.first; w != nil; w = w.after {
+		n++
+	}
+	return n
+}
+
+// CallsBehindOthers is how many calls of a Counter wait until fewer others are in the library.
+func CallsBehindOthers(c *Counter) int {
+	return int(c.open.Load().store.behind.Load())
+}
+
+// BackdateLastForAStore makes the last call that waits have come so much earlier.
+func BackdateLastForAStore(c *Counter, by time.Duration) {
+	q := &c.open.Load().queue
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.last.since = q.last.since.Add(-by)
+	q.last.tell()
+}

@@ -16,6 +16,7 @@ package polyflake
 import "C"
 
 import (
+	"context"
 	"reflect"
 	"runtime"
 	"strconv"
@@ -52,11 +53,17 @@ type cSequences struct {
 	pointer *C.polyflake_sequences
 	address C.uintptr_t // the same: see shim.h
 	// Keeps a Go pointer in the struct: see cSnowflake.
-	name string
+	name  string
+	store storeCalls
 }
 
 // SequencesOption is an option of [OpenSequences]. A later value replaces an earlier one, but for [SequencesStore].
-type SequencesOption func(*C.polyflake_sequences_options) error
+type SequencesOption func(*sequencesSettings) error
+
+type sequencesSettings struct {
+	options *C.polyflake_sequences_options
+	maxWait time.Duration
+}
 
 // OpenSequences opens the sequences of a name, of 1 to 100 characters: it makes them where the store has none, and waits
 // for the lease, for at most the wait in the store's address (its ttl + 5 s, so 35 s by default).
@@ -80,21 +87,30 @@ func OpenSequences[K SequenceKey](name string, options ...SequencesOption) (*Seq
 	return made, nil
 }
 
+// OpenSequencesContext is like [OpenSequences], but stops waiting and returns the context's error when the context is done.
+// The attempt then goes on in the background, on one thread, and what it opens is closed. If the context is done before the
+// call, nothing is opened.
+func OpenSequencesContext[K SequenceKey](
+	ctx context.Context, name string, options ...SequencesOption,
+) (*Sequences[K], error) {
+	return openContext(ctx, func() (*Sequences[K], error) { return OpenSequences[K](name, options...) })
+}
+
 func openSequences(name string, options []SequencesOption) (*cSequences, error) {
-	c := C.polyflake_sequences_options_new()
-	defer C.polyflake_sequences_options_free(c)
+	s := sequencesSettings{C.polyflake_sequences_options_new(), defaultMaxWait}
+	defer C.polyflake_sequences_options_free(s.options)
 	listen()
 	for _, option := range append([]SequencesOption{SequencesSet("name", name)}, options...) {
-		if err := option(c); err != nil {
+		if err := option(&s); err != nil {
 			return nil, err
 		}
 	}
 	detail := newDetail()
 	var opened *C.polyflake_sequences
-	if err := check(C.polyflake_sequences_open(c, &opened, &detail), &detail); err != nil {
+	if err := check(C.polyflake_sequences_open(s.options, &opened, &detail), &detail); err != nil {
 		return nil, err
 	}
-	owner := &cSequences{opened, C.uintptr_t(uintptr(unsafe.Pointer(opened))), name}
+	owner := &cSequences{opened, C.uintptr_t(uintptr(unsafe.Pointer(opened))), name, newStoreCalls(s.maxWait)}
 	runtime.AddCleanup(owner, func(c *C.polyflake_sequences) { C.polyflake_sequences_free(c) }, opened)
 	return owner, nil
 }
@@ -103,10 +119,13 @@ func openSequences(name string, options []SequencesOption) (*cSequences, error) 
 // same in every language. The names are store, sections, step, max_keys and max_wait_ms. [OpenSequences] returns
 // [ErrInvalidOption] for any other name.
 func SequencesSet(name, value string) SequencesOption {
-	return func(c *C.polyflake_sequences_options) error {
+	return func(s *sequencesSettings) error {
 		detail := newDetail()
 		text, length := cBytes(value)
-		return check(C.polyflake_sequences_options_set_bytes(c, cText(name), text, length, &detail), &detail)
+		if name == "max_wait_ms" {
+			s.maxWait = maxWaitOf(value)
+		}
+		return check(C.polyflake_sequences_options_set_bytes(s.options, cText(name), text, length, &detail), &detail)
 	}
 }
 
@@ -154,7 +173,21 @@ func (s *Sequences[K]) NextID(key K) (ID, error) {
 	if open == nil {
 		return 0, errClosed()
 	}
-	return open.next(keyOf(key))
+	return open.next(context.Background(), keyOf(key))
+}
+
+// NextIDContext is like [Sequences.NextID], but stops waiting and returns the context's error when the context is done. If
+// the context is done before the call, it takes no number. A number that was taken for the call before its context ended is
+// lost, never repeated.
+func (s *Sequences[K]) NextIDContext(ctx context.Context, key K) (ID, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	open := s.open.Load()
+	if open == nil {
+		return 0, errClosed()
+	}
+	return open.next(ctx, keyOf(key))
 }
 
 // TryNextID returns the key's next number without waiting for the store. It returns the errors of [Sequences.NextID] at
@@ -173,6 +206,14 @@ func (s *Sequences[K]) TryNextID(key K) (ID, error) {
 //
 // It returns the errors of NextID. For a text that is not UTF-8, no number is taken.
 func (s *Sequences[K]) NextIDs(keys []K) ([]ID, error) {
+	return s.NextIDsContext(context.Background(), keys)
+}
+
+// NextIDsContext is like [Sequences.NextIDs], but waits no longer than the context allows, as [Sequences.NextIDContext].
+func (s *Sequences[K]) NextIDsContext(ctx context.Context, keys []K) ([]ID, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	open := s.open.Load()
 	if open == nil {
 		return nil, errClosed()
@@ -186,7 +227,22 @@ func (s *Sequences[K]) NextIDs(keys []K) ([]ID, error) {
 		kind, values[n] = key.kind, key.value
 		texts = append(texts, key.text...)
 	}
-	return open.nextAll(kind, values, texts)
+	return bounded(ctx, &open.store, func() ([]ID, error) {
+		return open.nextAll(kind, values, texts)
+	}, func() ([]ID, error) {
+		numbers := make([]ID, len(values))
+		for n, value := range values {
+			key := sequenceKey{kind: kind, value: value}
+			if kind == C.POLYFLAKE_KEY_TEXT {
+				key.text, texts = string(texts[:value]), texts[value:]
+			}
+			var err error
+			if numbers[n], err = open.tryNext(key); err != nil {
+				return nil, err
+			}
+		}
+		return numbers, nil
+	})
 }
 
 // Name returns the name of the sequences.
@@ -224,6 +280,7 @@ func (s *Sequences[K]) Stats() (SequencesStats, error) {
 // that is never closed. Close never fails. Closing again does nothing.
 func (s *Sequences[K]) Close() error {
 	if open := s.open.Swap(nil); open != nil {
+		close(open.store.closed) // first: the store may take its time
 		C.polyflake_sequences_close(open.pointer)
 		runtime.KeepAlive(open)
 	}
@@ -249,7 +306,25 @@ func keyOf[K SequenceKey](key K) sequenceKey {
 	}
 }
 
-func (c *cSequences) next(key sequenceKey) (ID, error) {
+func (c *cSequences) next(ctx context.Context, key sequenceKey) (ID, error) {
+	number, err := c.tryNext(key)
+	if err == nil {
+		return number, nil
+	}
+	switch err.(*Error).Code {
+	case ErrCounterUnavailable, ErrLeaseLost, ErrLeaseUnavailable:
+		return c.nextLater(ctx, key)
+	default:
+		return 0, err
+	}
+}
+
+// nextLater waits for the store. Its closures would cost an allocation in next.
+func (c *cSequences) nextLater(ctx context.Context, key sequenceKey) (ID, error) {
+	return bounded(ctx, &c.store, func() (ID, error) { return c.nextInThread(key) }, func() (ID, error) { return c.tryNext(key) })
+}
+
+func (c *cSequences) nextInThread(key sequenceKey) (ID, error) {
 	text := (*C.char)(unsafe.Pointer(unsafe.StringData(key.text)))
 	result := C.polyflake_go_sequences_next_id(c.address, key.kind, key.value, text)
 	runtime.KeepAlive(c)

@@ -128,12 +128,18 @@ polyflake_status polyflake_go_node(uintptr_t snowflake, uint64_t *node, polyflak
   return polyflake_snowflake_node((const polyflake_snowflake *)snowflake, node, detail);
 }
 
-polyflake_go_id polyflake_go_counter_next_id(uintptr_t counter) {
-  polyflake_detail detail;
-  begin(&detail);
-  polyflake_go_id result = {0, NULL};
-  result.failure = end(polyflake_counter_next_id((const polyflake_counter *)counter, &result.id, &detail), &detail);
-  return result;
+uint64_t polyflake_go_counter_in_hand_or_zero(uintptr_t counter) {
+  return polyflake_counter_try_next_id_or_zero((const polyflake_counter *)counter);
+}
+
+size_t polyflake_go_counter_fill_in_hand(uintptr_t counter, size_t n, uint64_t *numbers) {
+  for (size_t i = 0; i < n; i++) {
+    numbers[i] = polyflake_counter_try_next_id_or_zero((const polyflake_counter *)counter);
+    if (numbers[i] == 0) {
+      return i;
+    }
+  }
+  return n;
 }
 
 polyflake_go_id polyflake_go_counter_try_next_id(uintptr_t counter) {

@@ -57,8 +57,10 @@ polyflake_status polyflake_go_lease(uintptr_t snowflake, polyflake_lease *lease)
 polyflake_status polyflake_go_node(uintptr_t snowflake, uint64_t *node, polyflake_detail *detail);
 void polyflake_go_close(uintptr_t snowflake); /* waits for the store of a lease */
 
-/* Counters, by address too. */
-polyflake_go_id polyflake_go_counter_next_id(uintptr_t counter);
+/* Counters, by address too. These do not wait. */
+uint64_t polyflake_go_counter_in_hand_or_zero(uintptr_t counter);
+/* Writes at most n numbers, of those in hand, and returns how many. */
+size_t polyflake_go_counter_fill_in_hand(uintptr_t counter, size_t n, uint64_t *numbers);
 polyflake_go_id polyflake_go_counter_try_next_id(uintptr_t counter);
 
 /* Sequences, by address too. A key's value is the integer, or the length of the text. */

@@ -123,6 +123,13 @@ func New(options ...Option) (*Snowflake, error) {
 	return made, nil
 }
 
+// NewContext is like [New], but stops waiting, for the node of a [Lease] above all, and returns the context's error when the
+// context is done. The attempt then goes on in the background, on one thread, and the Snowflake that it makes is closed, so
+// that the node is free again. If the context is done before the call, nothing is made.
+func NewContext(ctx context.Context, options ...Option) (*Snowflake, error) {
+	return openContext(ctx, func() (*Snowflake, error) { return New(options...) })
+}
+
 func wrap(c *C.polyflake_snowflake, hasOwnClock, isLeased bool) (*Snowflake, error) {
 	text, err := layoutText(C.polyflake_snowflake_layout(c))
 	if err != nil {

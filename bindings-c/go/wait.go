@@ -38,9 +38,9 @@ var exact atomic.Int32
 type queue struct {
 	maxWait time.Duration
 
-	mutex       sync.Mutex
-	first, last *waiter
-	isClosed    bool
+	mutex sync.Mutex
+	line
+	isClosed bool
 	// When the queue last got IDs.
 	served time.Time
 	// nil until a poll needs it.
@@ -57,10 +57,14 @@ type queue struct {
 	room []ID
 }
 
+// line is calls in the order in which they came.
+type line struct{ first, last *waiter }
+
 // waiter is a call that waits.
 type waiter struct {
 	ids    []ID
 	filled int
+	err    error // why it gets none, in a counter's queue
 	since  time.Time
 	timer  *time.Timer
 	// Told when the call has its IDs, is the first, or is closed.
@@ -169,6 +173,7 @@ func (c *cSnowflake) poll(w *waiter) (time.Duration, error) {
 	var served []*waiter
 	if result.failure == nil {
 		served = q.deal(room[:result.count], c.layout.nodeMask())
+		q.served = time.Now()
 	}
 	q.askNone()
 	q.settle(w)
@@ -281,34 +286,44 @@ func (w *waiter) put(ids []ID, nodeMask ID) {
 
 // The mutex is held in all that follow.
 
-func (q *queue) push(w *waiter) {
-	w.before, w.after, w.isQueued = q.last, nil, true
-	if q.last != nil {
-		q.last.after = w
+func (l *line) push(w *waiter) {
+	w.before, w.after, w.isQueued = l.last, nil, true
+	if l.last != nil {
+		l.last.after = w
 	} else {
-		q.first = w
+		l.first = w
 	}
-	q.last = w
+	l.last = w
 }
 
-func (q *queue) remove(w *waiter) {
+func (l *line) remove(w *waiter) {
 	if !w.isQueued {
 		return
 	}
 	if w.before != nil {
 		w.before.after = w.after
 	} else {
-		q.first = w.after
+		l.first = w.after
 	}
 	if w.after != nil {
 		w.after.before = w.before
 	} else {
-		q.last = w.before
+		l.last = w.before
 	}
+	w.before, w.after, w.isQueued, w.isAsked = nil, nil, false, false
+}
+
+func (l *line) tellAll() {
+	for w := l.first; w != nil; w = w.after {
+		w.tell()
+	}
+}
+
+func (q *queue) remove(w *waiter) {
 	if w.isAsked {
 		q.isShort = true
 	}
-	w.before, w.after, w.isQueued, w.isAsked = nil, nil, false, false
+	q.line.remove(w)
 }
 
 // settle runs after calls have left the queue: it wakes the new first call, unless that is the caller.
@@ -348,26 +363,25 @@ func (q *queue) forget() {
 
 // deal gives IDs to the calls for which they were asked: one to each, and the others to the first that want more. It
 // returns those that have all theirs.
-func (q *queue) deal(ids []ID, nodeMask ID) (served []*waiter) {
+func (l *line) deal(ids []ID, nodeMask ID) (served []*waiter) {
 	calls := 0
-	for w := q.first; w != nil && w.isAsked && calls < len(ids); w = w.after {
+	for w := l.first; w != nil && w.isAsked && calls < len(ids); w = w.after {
 		calls++
 	}
 	more := len(ids) - calls
 	for range calls {
-		w := q.first
+		w := l.first
 		extra := min(more, len(w.ids)-w.filled-1)
 		more -= extra
 		w.put(ids[:1+extra], nodeMask)
 		ids = ids[1+extra:]
-		q.remove(w)
+		l.remove(w)
 		if w.filled < len(w.ids) {
-			q.push(w)
+			l.push(w)
 		} else {
 			served = append(served, w)
 		}
 	}
-	q.served = time.Now()
 	return served
 }
 
@@ -400,7 +414,5 @@ func (q *queue) close() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	q.isClosed = true
-	for w := q.first; w != nil; w = w.after {
-		w.tell()
-	}
+	q.tellAll()
 }

@@ -1,0 +1,319 @@
+package polyflake
+
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+const (
+	// defaultMaxWait is max_wait_ms of counters and sequences, where it is not set.
+	defaultMaxWait = 10 * time.Second
+	// mostInStore is how many threads may wait for the store in calls of one kind, where there are not more processors.
+	mostInStore = 4
+	// mostFetched is the most numbers that are fetched for the calls that wait, in one call of C.
+	mostFetched = 1 << 20
+	// manyNumbers is from how many numbers on one call of the library for all of them is worth a look at what is in hand.
+	manyNumbers = 64
+)
+
+// counterQueue is the calls of a Counter that wait. One goroutine at a time fetches numbers, for all that are there when it
+// begins: those that come later may have begun after greater numbers were returned, and are next.
+type counterQueue struct {
+	mutex sync.Mutex
+	line
+	isFetching, isClosed bool
+	// How many calls fill large slices themselves, having found enough in hand. Others may take it first, so they may wait.
+	filling atomic.Int32
+}
+
+// fill is for a slice of any length.
+func (c *cCounter) fill(ctx context.Context, numbers []ID) error {
+	if len(numbers) >= manyNumbers && ctx.Done() == nil {
+		if read, err := c.counts(); err == nil && uint64(read.in_hand) >= uint64(len(numbers)) {
+			if c.queue.filling.Add(1) <= mostInStore {
+				defer c.queue.filling.Add(-1)
+				return c.fetchInto(numbers)
+			}
+			c.queue.filling.Add(-1)
+		}
+	}
+	if filled := c.fillInHand(numbers); filled < len(numbers) {
+		return c.wait(ctx, numbers, filled)
+	}
+	return nil
+}
+
+// fillInHand takes numbers in hand, and returns how many.
+func (c *cCounter) fillInHand(numbers []ID) int {
+	start := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(numbers)))
+	filled := C.polyflake_go_counter_fill_in_hand(c.address, C.size_t(len(numbers)), start)
+	runtime.KeepAlive(c)
+	return int(filled)
+}
+
+// fetchInto waits for the store in a thread.
+func (c *cCounter) fetchInto(numbers []ID) error {
+	detail := newDetail()
+	start := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(numbers)))
+	err := check(C.polyflake_counter_fill(c.pointer, C.size_t(len(numbers)), start, &detail), &detail)
+	runtime.KeepAlive(c)
+	return err
+}
+
+// wait fills the rest of numbers, of which some are filled.
+func (c *cCounter) wait(ctx context.Context, numbers []ID, filled int) error {
+	w := &waiter{ids: numbers, filled: filled, since: time.Now(), news: make(chan struct{}, 1)}
+	done := ctx.Done()
+	q := &c.queue
+	q.mutex.Lock()
+	q.push(w)
+	if !q.isFetching && !q.isClosed {
+		q.isFetching = true
+		go c.fetch()
+	}
+	q.mutex.Unlock()
+	for isCancelled := false; ; {
+		q.mutex.Lock()
+		// Later than the library, which may say more about what is wrong.
+		left := c.store.maxWait + grace - time.Since(w.since)
+		isFilled := w.filled == len(w.ids)
+		isOver := isFilled || w.err != nil || q.isClosed || isCancelled || left <= 0
+		isClosed := q.isClosed
+		if isOver {
+			q.remove(w)
+		}
+		q.mutex.Unlock()
+		switch {
+		case !isOver:
+			isCancelled = w.sleep(done, left)
+		case isFilled:
+			return nil
+		case isClosed:
+			return errClosed()
+		case w.err != nil:
+			return w.err
+		case isCancelled:
+			return ctx.Err()
+		default:
+			return c.tooLate(w)
+		}
+	}
+}
+
+// tooLate says why a call has waited in vain, unless what it wants is in hand by now.
+func (c *cCounter) tooLate(w *waiter) error {
+	for {
+		w.filled += c.fillInHand(w.ids[w.filled:])
+		if w.filled == len(w.ids) {
+			return nil
+		}
+		result := C.polyflake_go_counter_try_next_id(c.address)
+		runtime.KeepAlive(c)
+		if result.failure != nil {
+			return failed(result.failure)
+		}
+		w.ids[w.filled] = ID(result.id)
+		w.filled++
+		if w.filled == len(w.ids) {
+			return nil
+		}
+	}
+}
+
+// fetch gets numbers for the calls that wait, until there are none.
+func (c *cCounter) fetch() {
+	q := &c.queue
+	var room []ID
+	for {
+		most := c.mostAtOnce()
+		wanted := 0
+		q.mutex.Lock()
+		for w := q.first; w != nil && wanted < most; w = w.after {
+			wanted = min(wanted+len(w.ids)-w.filled, most)
+			w.isAsked = true
+		}
+		if wanted == 0 || q.isClosed {
+			q.isFetching = false
+			q.mutex.Unlock()
+			return
+		}
+		q.mutex.Unlock()
+		// Not into a call's own slice: its wait may end before the library's.
+		if len(room) < wanted {
+			room = make([]ID, wanted)
+		}
+		err := c.fetchInto(room[:wanted])
+		q.mutex.Lock()
+		var served []*waiter
+		if err == nil {
+			served = q.deal(room[:wanted], 0)
+		} else {
+			for q.first != nil && q.first.isAsked {
+				q.first.err = err
+				served = append(served, q.first)
+				q.remove(q.first)
+			}
+		}
+		now := time.Now()
+		for w := q.first; w != nil; w = w.after {
+			w.isAsked = false
+			if w.filled > 0 && err == nil {
+				w.since = now // a batch may wait for so long each time, as in the library
+			}
+		}
+		q.mutex.Unlock()
+		for _, w := range served {
+			w.tell()
+		}
+	}
+}
+
+// mostAtOnce is how many numbers a fetch asks for: a segment, so that calls that wait get theirs after one answer of the
+// store. With a step of 1, the store gives any number of them at once.
+func (c *cCounter) mostAtOnce() int {
+	read, err := c.counts()
+	if step := uint64(read.step); err == nil && step > 1 {
+		return int(min(step, mostFetched))
+	}
+	return mostFetched
+}
+
+// close ends the calls that wait.
+func (q *counterQueue) close() {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.isClosed = true
+	q.tellAll()
+}
+
+// storeCalls bounds how many calls are in the library at once that wait for the store, and cannot be one.
+type storeCalls struct {
+	maxWait time.Duration
+	slots   chan struct{}
+	closed  chan struct{}
+	// How many calls wait for a slot.
+	behind *atomic.Int32
+}
+
+func newStoreCalls(maxWait time.Duration) storeCalls {
+	// Most of these calls find what they want in memory, and may use every processor.
+	most := max(mostInStore, min(runtime.GOMAXPROCS(0), 32))
+	return storeCalls{maxWait, make(chan struct{}, most), make(chan struct{}), new(atomic.Int32)}
+}
+
+// bounded makes a call that waits for the store, once few others do. The call ends after maxWait, with what tooLate says.
+func bounded[T any](ctx context.Context, s *storeCalls, call, tooLate func() (T, error)) (none T, err error) {
+	select {
+	case s.slots <- struct{}{}:
+		if ctx.Done() == nil {
+			defer func() { <-s.slots }()
+			return call()
+		}
+		return afterwards(ctx, s, time.NewTimer(s.maxWait+grace), call, tooLate)
+	default:
+	}
+	timer := time.NewTimer(s.maxWait + grace)
+	s.behind.Add(1)
+	select {
+	case s.slots <- struct{}{}:
+		s.behind.Add(-1)
+		return afterwards(ctx, s, timer, call, tooLate)
+	case <-timer.C:
+		s.behind.Add(-1)
+		return tooLate()
+	case <-s.closed:
+		err = errClosed()
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	s.behind.Add(-1)
+	timer.Stop()
+	return none, err
+}
+
+// afterwards makes a call in a goroutine, which has a slot: the library's wait may be longer than what is left of this one.
+func afterwards[T any](
+	ctx context.Context, s *storeCalls, timer *time.Timer, call, tooLate func() (T, error),
+) (none T, err error) {
+	defer timer.Stop()
+	answers := make(chan answer[T], 1)
+	go func() {
+		defer func() { <-s.slots }()
+		value, err := call()
+		answers <- answer[T]{value, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-timer.C:
+		return tooLate()
+	case <-s.closed:
+		return none, errClosed()
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// maxWaitOf reads max_wait_ms. What is no number fails when the object is opened.
+func maxWaitOf(value string) time.Duration {
+	ms, err := strconv.ParseUint(value, 10, 32)
+	if err != nil {
+		return defaultMaxWait
+	}
+	return duration(ms)
+}
+
+// openContext opens something in the background if the context can end, and closes it if the context ended first.
+func openContext[T interface{ Close() error }](ctx context.Context, open func() (T, error)) (none T, err error) {
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	if ctx.Done() == nil {
+		return open()
+	}
+	type result struct {
+		answer[T]
+		panicked any
+		isBack   bool
+	}
+	results := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			// A clock of the caller's may panic, or end its goroutine: that is the caller's to see.
+			r.panicked = recover()
+			results <- r
+		}()
+		r.value, r.err = open()
+		r.isBack = true
+	}()
+	select {
+	case r := <-results:
+		if r.panicked != nil {
+			panic(r.panicked)
+		} else if !r.isBack {
+			runtime.Goexit()
+		}
+		return r.value, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-results; r.isBack && r.err == nil {
+				_ = r.value.Close()
+			}
+		}()
+		return none, ctx.Err()
+	}
+}

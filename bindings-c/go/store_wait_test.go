@@ -1,0 +1,290 @@
+//go:build unix
+
+package polyflake_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	polyflake "github.com/polyflake/polyflake/bindings-c/go"
+)
+
+func threadsMade() int { return pprof.Lookup("threadcreate").Count() }
+
+// mostForAStore is how many threads the calls of one counter may make, with those that Go makes for itself.
+const mostForAStore = 60
+
+func TestGoroutinesThatAskAStoreAreFewThreads(t *testing.T) {
+	const goroutines, rounds = 400, 5
+	address, _, _ := counterStore(t)
+	counter := opened(t, "single", address, polyflake.CounterStep(1))
+	before := threadsMade()
+	var all [goroutines][]polyflake.ID
+	var asking sync.WaitGroup
+	for n := range goroutines {
+		asking.Add(1)
+		go func() {
+			defer asking.Done()
+			for round := range rounds {
+				if (n+round)%4 == 0 {
+					all[n] = append(all[n], must(counter.NextIDs(3))...)
+				} else {
+					all[n] = append(all[n], must(counter.NextID()))
+				}
+			}
+		}()
+	}
+	asking.Wait()
+	for _, numbers := range all {
+		if !slices.IsSorted(numbers) {
+			t.Fatal("not increasing: ", numbers)
+		}
+	}
+	together := slices.Concat(all[:]...)
+	slices.Sort(together)
+	equal(t, "the number of different numbers", len(slices.Compact(slices.Clone(together))), len(together))
+	if threads := threadsMade() - before; threads > mostForAStore {
+		t.Errorf("%d goroutines made %d threads, more than %d", goroutines, threads, mostForAStore)
+	}
+}
+
+// deadStore opens a counter that has nothing in hand, and whose store does not answer.
+func deadStore(t *testing.T, name string, maxWait time.Duration) *polyflake.Counter {
+	t.Helper()
+	address, stop, _ := counterStore(t)
+	counter := opened(t, name, address, polyflake.CounterStep(1), polyflake.CounterMaxWait(maxWait))
+	must(counter.NextID())
+	stop()
+	return counter
+}
+
+func untilWaitingForAStore(t *testing.T, counter *polyflake.Counter, n int) {
+	t.Helper()
+	eventually(t, "calls that wait", func() bool { return polyflake.CallsThatWaitForAStore(counter) == n })
+}
+
+func TestGoroutinesThatWaitForADeadStoreAreFewThreads(t *testing.T) {
+	const goroutines = 400
+	counter := deadStore(t, "dead", time.Hour)
+	before := threadsMade()
+	var buffers [goroutines][2]polyflake.ID
+	queued := []func(n int) error{
+		func(int) error { _, err := counter.NextID(); return err },
+		func(int) error { _, err := counter.NextIDs(100); return err },
+		func(n int) error { return counter.Fill(buffers[n][:]) },
+	}
+	others := []func() error{
+		func() error { _, err := counter.NextBlock(5); return err },
+		func() error { _, err := counter.Peek(); return err },
+		func() error { return counter.Raise(7) },
+		func() error { _, err := counter.Remove(); return err },
+	}
+	var waiting sync.WaitGroup
+	begin := func(call func() error) {
+		waiting.Add(1)
+		go func() {
+			defer waiting.Done()
+			wantError(t, call(), "closed")
+		}()
+	}
+	for n := range goroutines {
+		begin(func() error { return queued[n%len(queued)](n) })
+		begin(others[n%len(others)])
+	}
+	untilWaitingForAStore(t, counter, goroutines)
+	eventually(t, "all others", func() bool { return polyflake.CallsBehindOthers(counter) > goroutines/2 })
+	if threads := threadsMade() - before; threads > mostForAStore {
+		t.Errorf("%d goroutines made %d threads, more than %d", 2*goroutines, threads, mostForAStore)
+	}
+	counter.Close()
+	waiting.Wait()
+}
+
+// Each ends when its own time is over, although one before it is still in the library then.
+func TestEachCallWaitsItsOwnTime(t *testing.T) {
+	counter := deadStore(t, "bounds", 500*time.Millisecond)
+	var waiting sync.WaitGroup
+	for n := range 20 {
+		waiting.Add(1)
+		go func() {
+			defer waiting.Done()
+			time.Sleep(time.Duration(n) * 20 * time.Millisecond)
+			if n%2 == 0 {
+				_, err := counter.NextID()
+				wantCounterUnavailable(t, err)
+			} else {
+				_, err := counter.NextBlock(3)
+				wantCounterUnavailable(t, err)
+			}
+		}()
+	}
+	waiting.Wait()
+	if n := polyflake.CallsThatWaitForAStore(counter); n != 0 {
+		t.Error(n, "calls are still in the queue")
+	}
+}
+
+func wantCounterUnavailable(t *testing.T, err error) {
+	if !errors.Is(err, polyflake.ErrCounterUnavailable) {
+		t.Error(err)
+	}
+}
+
+// The library's call is for an hour, and the one behind it has waited for long enough.
+func TestACallBehindAnotherEnds(t *testing.T) {
+	counter := deadStore(t, "behind", time.Hour)
+	first, second := make(chan error, 1), make(chan error, 1)
+	ask := func(errs chan<- error) {
+		_, err := counter.NextID()
+		errs <- err
+	}
+	go ask(first)
+	untilWaitingForAStore(t, counter, 1)
+	go ask(second)
+	untilWaitingForAStore(t, counter, 2)
+	polyflake.BackdateLastForAStore(counter, 2*time.Hour)
+	wantError(t, <-second, "counter_unavailable")
+	counter.Close()
+	wantError(t, <-first, "closed")
+}
+
+func TestContextsOfCounters(t *testing.T) {
+	counter := deadStore(t, "contexts", time.Hour)
+	over, cancel := context.WithCancel(context.Background())
+	calls := []func() error{
+		func() error { _, err := counter.NextIDContext(over); return err },
+		func() error { _, err := counter.NextIDsContext(over, 1000); return err },
+		func() error { return counter.FillContext(over, make([]polyflake.ID, 2)) },
+		func() error { _, err := counter.NextBlockContext(over, 3); return err },
+	}
+	errs := make(chan error)
+	for _, call := range calls {
+		go func() { errs <- call() }()
+	}
+	untilWaitingForAStore(t, counter, 3)
+	cancel()
+	for range calls {
+		if err := <-errs; err != context.Canceled {
+			t.Error(err)
+		}
+	}
+	for _, call := range calls { // over before it began
+		if err := call(); err != context.Canceled {
+			t.Error(err)
+		}
+	}
+	untilWaitingForAStore(t, counter, 0)
+}
+
+func TestACallGoesOnAfterOneThatLeft(t *testing.T) {
+	address, stop, start := counterStore(t)
+	counter := opened(t, "goes on", address, polyflake.CounterStep(1), polyflake.CounterMaxWait(time.Hour))
+	last := must(counter.NextID())
+	stop()
+	over, cancel := context.WithCancel(context.Background())
+	left, stayed := make(chan error, 1), make(chan answer, 1)
+	go func() {
+		_, err := counter.NextIDContext(over)
+		left <- err
+	}()
+	untilWaitingForAStore(t, counter, 1)
+	go func() {
+		numbers, err := counter.NextIDs(5)
+		stayed <- answer{numbers, err}
+	}()
+	untilWaitingForAStore(t, counter, 2)
+	cancel()
+	if err := <-left; err != context.Canceled {
+		t.Error(err)
+	}
+	start()
+	got := <-stayed
+	if got.err != nil || got.ids[0] <= last || !slices.IsSorted(got.ids) {
+		t.Error(got)
+	}
+}
+
+func TestContextsOfSequences(t *testing.T) {
+	address, stop, _ := counterStore(t)
+	sequences := openedSequences[string](t, "contexts", address+"?init=always", polyflake.SequencesSections(1),
+		polyflake.SequencesStep(1), polyflake.SequencesMaxWait(time.Hour))
+	stop()
+	for { // until nothing is in hand
+		if _, err := sequences.TryNextID("alice"); err != nil {
+			break
+		}
+	}
+	before := threadsMade()
+	over, cancel := context.WithCancel(context.Background())
+	const goroutines = 400
+	errs := make(chan error)
+	for n := range goroutines {
+		go func() {
+			if n%2 == 0 {
+				_, err := sequences.NextIDContext(over, "alice")
+				errs <- err
+			} else {
+				_, err := sequences.NextIDsContext(over, []string{"alice", "bob"})
+				errs <- err
+			}
+		}()
+	}
+	eventually(t, "a wait", func() bool { return must(sequences.Stats()).Waits > 0 })
+	cancel()
+	for range goroutines {
+		if err := <-errs; err != context.Canceled {
+			t.Error(err)
+		}
+	}
+	if threads := threadsMade() - before; threads > mostForAStore {
+		t.Errorf("%d goroutines made %d threads, more than %d", goroutines, threads, mostForAStore)
+	}
+}
+
+func TestContextsOfOpening(t *testing.T) {
+	// It takes connections, and says nothing.
+	silent := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer silent.Close()
+	store := "redis://" + silent.Addr().String() + "/0"
+	for name, open := range map[string]func(ctx context.Context) error{
+		"counter": func(ctx context.Context) error {
+			_, err := polyflake.OpenCounterContext(ctx, "a", polyflake.CounterStore(store))
+			return err
+		},
+		"sequences": func(ctx context.Context) error {
+			_, err := polyflake.OpenSequencesContext[int](ctx, "a", polyflake.SequencesStore(store))
+			return err
+		},
+		"lease": func(ctx context.Context) error {
+			_, err := polyflake.NewContext(ctx, polyflake.Lease(store))
+			return err
+		},
+	} {
+		over, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		if err := open(over); err != context.DeadlineExceeded {
+			t.Error(name, err)
+		}
+		cancel()
+		over, cancel = context.WithCancel(context.Background())
+		cancel()
+		if err := open(over); err != context.Canceled {
+			t.Error(name, err)
+		}
+	}
+	address, _, _ := counterStore(t)
+	over, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	counter := must(polyflake.OpenCounterContext(over, "opens", polyflake.CounterStore(address)))
+	defer counter.Close()
+	equal(t, "the first number", must(counter.NextIDContext(over)), 1)
+	broken := polyflake.Clock(func() (time.Time, error) { panic("the clock broke") })
+	defer func() { equal(t, "the panic", recover(), any("the clock broke")) }()
+	ids, err := polyflake.NewContext(over, polyflake.Node(801), broken, polyflake.State(t.TempDir()+"/state"))
+	t.Error("no panic:", ids, err)
+}
