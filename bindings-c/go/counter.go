@@ -257,12 +257,24 @@ func (c *Counter) NextBlock(n int) (first ID, err error) {
 // NextBlockContext is like [Counter.NextBlock], but waits no longer than the context allows, as [Counter.NextIDContext]. The
 // numbers of a call whose context ended are lost, never repeated.
 func (c *Counter) NextBlockContext(ctx context.Context, n int) (first ID, err error) {
-	return askStore(ctx, c, func(open *cCounter) (ID, error) {
-		var number C.uint64_t
-		detail := newDetail()
-		err := check(C.polyflake_counter_next_block(open.pointer, C.int64_t(n), &number, &detail), &detail)
-		return ID(number), err
-	})
+	if open := c.open.Load(); open != nil && ctx.Done() == nil && open.store.enter() {
+		defer open.store.leave()
+		return open.nextBlock(n)
+	}
+	return c.nextBlockLater(ctx, n)
+}
+
+// nextBlockLater waits in Go. Its closure would cost an allocation in NextBlockContext.
+func (c *Counter) nextBlockLater(ctx context.Context, n int) (ID, error) {
+	return askStore(ctx, c, func(open *cCounter) (ID, error) { return open.nextBlock(n) })
+}
+
+func (c *cCounter) nextBlock(n int) (ID, error) {
+	var number C.uint64_t
+	detail := newDetail()
+	err := check(C.polyflake_counter_next_block(c.pointer, C.int64_t(n), &number, &detail), &detail)
+	runtime.KeepAlive(c)
+	return ID(number), err
 }
 
 // All returns an endless iterator over numbers from [Counter.NextID]. It ends after an error; to continue, range again.

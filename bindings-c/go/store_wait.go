@@ -21,7 +21,7 @@ const (
 	// mostFetched is the most numbers that are fetched for the calls that wait, in one call of C.
 	mostFetched = 1 << 20
 	// manyNumbers is from how many numbers on one call of the library for all of them is worth a look at what is in hand.
-	manyNumbers = 64
+	manyNumbers = 16
 )
 
 // counterQueue is the calls of a Counter that wait. One goroutine at a time fetches numbers, for all that are there when it
@@ -209,16 +209,28 @@ func newStoreCalls(maxWait time.Duration) storeCalls {
 	return storeCalls{maxWait, make(chan struct{}, most), make(chan struct{}), new(atomic.Int32)}
 }
 
-// bounded makes a call that waits for the store, once few others do. The call ends after maxWait, with what tooLate says.
-func bounded[T any](ctx context.Context, s *storeCalls, call, tooLate func() (T, error)) (none T, err error) {
+// enter takes a slot if one is free. leave gives it back.
+func (s *storeCalls) enter() bool {
 	select {
 	case s.slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *storeCalls) leave() {
+	<-s.slots
+}
+
+// bounded makes a call that waits for the store, once few others do. The call ends after maxWait, with what tooLate says.
+func bounded[T any](ctx context.Context, s *storeCalls, call, tooLate func() (T, error)) (none T, err error) {
+	if s.enter() {
 		if ctx.Done() == nil {
-			defer func() { <-s.slots }()
+			defer s.leave()
 			return call()
 		}
 		return afterwards(ctx, s, time.NewTimer(s.maxWait+grace), call, tooLate)
-	default:
 	}
 	timer := time.NewTimer(s.maxWait + grace)
 	s.behind.Add(1)
@@ -239,14 +251,14 @@ func bounded[T any](ctx context.Context, s *storeCalls, call, tooLate func() (T,
 	return none, err
 }
 
-// afterwards makes a call in a goroutine, which has a slot: the library's wait may be longer than what is left of this one.
+// afterwards makes a call that has a slot, in a goroutine: the library's wait may be longer than what is left of this one.
 func afterwards[T any](
 	ctx context.Context, s *storeCalls, timer *time.Timer, call, tooLate func() (T, error),
 ) (none T, err error) {
 	defer timer.Stop()
 	answers := make(chan answer[T], 1)
 	go func() {
-		defer func() { <-s.slots }()
+		defer s.leave()
 		value, err := call()
 		answers <- answer[T]{value, err}
 	}()

@@ -5,10 +5,12 @@ package polyflake_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"runtime/pprof"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -287,4 +289,89 @@ func TestContextsOfOpening(t *testing.T) {
 	defer func() { equal(t, "the panic", recover(), any("the clock broke")) }()
 	ids, err := polyflake.NewContext(over, polyflake.Node(801), broken, polyflake.State(t.TempDir()+"/state"))
 	t.Error("no panic:", ids, err)
+}
+
+// Whatever the way of a number, it is greater than all that were returned before its call began.
+func TestNumbersIncreaseFromCallToCallWhileCallsWait(t *testing.T) {
+	const goroutines, rounds = 48, 40
+	address, _, _ := counterStore(t)
+	for _, step := range []uint64{1, 7} {
+		name := fmt.Sprint("increase", step)
+		counters := [2]*polyflake.Counter{
+			opened(t, name, address, polyflake.CounterStep(step)), opened(t, name, address, polyflake.CounterStep(step)),
+		}
+		var highest atomic.Uint64
+		var asking sync.WaitGroup
+		for n := range goroutines {
+			asking.Add(1)
+			go func() {
+				defer asking.Done()
+				counter := counters[n%2]
+				for round := range rounds {
+					before := highest.Load()
+					var first, last polyflake.ID
+					switch n % 3 {
+					case 0:
+						first = must(counter.NextID())
+						last = first
+					case 1:
+						numbers := must(counter.NextIDs(1 + (n+round)%100))
+						first, last = numbers[0], numbers[len(numbers)-1]
+					default:
+						first = must(counter.NextBlock(3))
+						last = first + 2
+					}
+					if uint64(first) <= before {
+						t.Errorf("step %d: %d, after %d was returned", step, first, before)
+					}
+					for seen := before; seen < uint64(last) && !highest.CompareAndSwap(seen, uint64(last)); seen = highest.Load() {
+					}
+				}
+			}()
+		}
+		asking.Wait()
+	}
+}
+
+func TestCounterAllocatesNothing(t *testing.T) {
+	address, _, _ := counterStore(t)
+	counter := opened(t, "none", address, polyflake.CounterStep(1_000_000))
+	var few [10]polyflake.ID
+	var many [1000]polyflake.ID
+	for name, call := range map[string]func(){
+		"NextID":    func() { must(counter.NextID()) },
+		"few":       func() { must(0, counter.Fill(few[:])) },
+		"many":      func() { must(0, counter.Fill(many[:])) },
+		"NextBlock": func() { must(counter.NextBlock(2)) },
+	} {
+		if n := testing.AllocsPerRun(100, call); n != 0 {
+			t.Error(name, n)
+		}
+	}
+}
+
+func BenchmarkCounter(b *testing.B) {
+	counter := must(polyflake.OpenCounter("speed", polyflake.CounterStore(sequencesStore(b)), polyflake.CounterStep(1_000_000_000)))
+	defer counter.Close()
+	few, many := make([]polyflake.ID, 50), make([]polyflake.ID, 1000)
+	b.Run("NextID", func(b *testing.B) {
+		for b.Loop() {
+			must(counter.NextID())
+		}
+	})
+	b.Run("Fill x50", func(b *testing.B) {
+		for b.Loop() {
+			must(0, counter.Fill(few))
+		}
+	})
+	b.Run("Fill x1000", func(b *testing.B) {
+		for b.Loop() {
+			must(0, counter.Fill(many))
+		}
+	})
+	b.Run("NextBlock", func(b *testing.B) {
+		for b.Loop() {
+			must(counter.NextBlock(10))
+		}
+	})
 }
