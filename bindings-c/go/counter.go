@@ -398,6 +398,19 @@ func askStore[T any](ctx context.Context, c *Counter, call func(*cCounter) (T, e
 		defer runtime.KeepAlive(open)
 		return call(open)
 	}, func() (none T, err error) {
-		return none, newError(ErrCounterUnavailable, ErrCounterUnavailable.words())
+		return none, open.whyLate()
 	})
+}
+
+// whyLate says why a call has waited in vain for its turn to ask the store.
+func (c *cCounter) whyLate() error {
+	// With numbers in hand, the library would give one instead.
+	if read, err := c.counts(); err == nil && read.in_hand == 0 {
+		result := C.polyflake_go_counter_try_next_id(c.address)
+		runtime.KeepAlive(c)
+		if result.failure != nil {
+			return failed(result.failure)
+		}
+	}
+	return newError(ErrCounterUnavailable, ErrCounterUnavailable.words())
 }

@@ -321,7 +321,8 @@ func (c *cSequences) next(ctx context.Context, key sequenceKey) (ID, error) {
 
 // nextLater waits for the store. Its closures would cost an allocation in next.
 func (c *cSequences) nextLater(ctx context.Context, key sequenceKey) (ID, error) {
-	return bounded(ctx, &c.store, func() (ID, error) { return c.nextInThread(key) }, func() (ID, error) { return c.tryNext(key) })
+	return bounded(ctx, &c.store,
+		func() (ID, error) { return c.nextInThread(key) }, func() (ID, error) { return c.tryNext(key) })
 }
 
 func (c *cSequences) nextInThread(key sequenceKey) (ID, error) {
