@@ -130,7 +130,7 @@ impl Shared {
         }
         let text = |it: &Self| {
             let (sections, step, max_keys) = of(it);
-            format!("sections={sections}, step={step} and max_keys={max_keys}")
+            format!("sections={sections}, step={step}, max_keys={max_keys}")
         };
         Err(invalid(&format!(
             "this process uses the sequences with {} already, not with {}",
