@@ -224,7 +224,7 @@ impl Admin {
                 }
                 let reserved_until = bound(&space, found.now_ms, under.lead_ms);
                 let expected = Some(record.version);
-                // With a time of its own: whoever had it does not take it for a record that the store has lost.
+                // With a later time, so that the former holder does not take it for a record that the store has lost.
                 let new = Node {
                     version: draw(&mut random),
                     token: 0,

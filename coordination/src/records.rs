@@ -21,7 +21,7 @@ pub struct Group {
     pub namespace: String,
     /// What the records are about.
     pub kind: Kind,
-    /// 1 to 100 characters, none of them a control character. Stores compare it byte by byte.
+    /// 1 to 100 characters without control characters. Stores compare it byte by byte.
     pub name: String,
 }
 
@@ -166,7 +166,7 @@ pub struct Facts {
 /// A call that was ended may still take effect, once and later. No call makes tables or anything else but `write`.
 #[async_trait(?Send)]
 pub trait Store: Send + fmt::Debug {
-    /// Those of the records that are there; all of the group's where no names are given.
+    /// The named records that exist; all of the group's where no names are given.
     async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError>;
 
     /// Writes a record in one atomic step if its version is the expected one and the guard's is as given. A record that has the new

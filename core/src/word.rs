@@ -297,7 +297,7 @@ mod tests {
             ("\u{7f}\u{80}\u{9b}\u{9f}\u{ad}", "\\u{7f}\\u{80}\\u{9b}\\u{9f}\\u{ad}"),
             ("\u{202a}\u{202e}\u{2066}\u{2069}", "\\u{202a}\\u{202e}\\u{2066}\\u{2069}"),
             ("\u{2028}\u{2029}\u{200b}\u{200f}\u{feff}", "\\u{2028}\\u{2029}\\u{200b}\\u{200f}\\u{feff}"),
-            // What people read stays, accents that are characters of their own included.
+            // What people read stays, combining accents included.
             (
                 "web-1 \"é\" e\u{301} 名 नि نام\u{a0}👍\u{fe0f} \\u{1b}",
                 "web-1 \"é\" e\u{301} 名 नि نام\u{a0}👍\u{fe0f} \\u{1b}",

@@ -325,7 +325,7 @@ fn resolve(text: &str) -> Result<Vec<SocketAddr>, String> {
     }
     if once.is_empty() {
         return Err(format!(
-            "`{text}` is no address to listen on: it takes a host and a port, such as 127.0.0.1:8080 or [::]:8080, or `none`"
+            "`{text}` is not an address to listen on: it takes a host and a port, such as 127.0.0.1:8080 or [::]:8080, or `none`"
         ));
     }
     Ok(once)

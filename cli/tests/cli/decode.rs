@@ -200,7 +200,7 @@ fn a_first_line_whose_column_is_an_id_is_data() {
         let rows = format!("{text},a\n{text},b\n");
         assert_eq!(prints_of(&["decode", "--column", "1", "--text", format.name()], &rows), LINE.repeat(2));
     }
-    // No rows are no rows, though nobody knows how many columns they would have.
+    // A file without rows decodes to none, although nobody knows its columns.
     assert_eq!(decodes(&["--column", "1"], ""), (0, String::new(), String::new()));
     assert_eq!(decodes(&["--column", "1"], "\u{feff}"), (0, String::new(), String::new()));
 }

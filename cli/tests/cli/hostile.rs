@@ -139,7 +139,7 @@ fn in_redis() {
     has(&says(&["counters", &redis.url()]).1, &[SHOWN]);
     let (_, line) = says(&["counters", &redis.url(), "--json"]);
     assert_eq!(json(&line)["name"], HOSTILE);
-    // What a server says is no better known than what it holds.
+    // A server's messages are as little trusted as its data.
     let _: () = there.set(format!("polyflake:{{default/counter:{NAME}}}"), "no hash").unwrap();
     says(&["counters", &redis.url()]);
 }

@@ -67,7 +67,7 @@ pub(crate) enum Request {
 pub(crate) struct Received {
     /// Whether the write or the add took effect.
     pub(crate) is_done: bool,
-    /// What is there, after it.
+    /// The record after it.
     pub(crate) record: Option<Record>,
     pub(crate) incarnation: String,
     /// When it was received, by a clock of this process that never goes back.
@@ -90,7 +90,7 @@ pub(crate) enum Refusal {
     Unreachable { at: Vec<usize> },
     /// Nothing is to be raised or removed.
     NotThere,
-    /// The store lost writes. The record is turned over in so many ms.
+    /// The store lost writes. The record is turned over after this many ms.
     Lost { in_ms: u64 },
     /// The store lost writes, and numbers are not to go on by themselves: somebody has to raise the counter.
     RefusedAfterLoss,

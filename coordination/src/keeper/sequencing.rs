@@ -426,7 +426,7 @@ impl Task {
     /// Writes how far the sections counted, and gives the lease back. What does not come to the store is skipped, and expires.
     async fn give_back(&mut self) {
         let given = self.shared.end();
-        // What may have been written is no lease, and another may want it.
+        // A write of unknown outcome gave no lease: give it back, since another process may want it.
         let Some(held) = self.held.take().or_else(|| self.acquisition.unclear()) else { return };
         if let Some(known) = self.known.as_ref().filter(|_| self.is_loaded) {
             let new = SequencesRecord { version: new_version(), bounds: given, hash: known.hash.clone() };

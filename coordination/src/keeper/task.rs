@@ -343,7 +343,7 @@ impl Task {
     /// Ends issuing, and gives back what it has.
     async fn give_back(&mut self) {
         let issued_until = self.lease.end();
-        // What may have been written is no lease, and another may want its node.
+        // A write of unknown outcome gave no lease: give it back, since another process may want the node.
         let held = self.held.take().map(|holding| holding.held).or_else(|| self.acquisition.unclear());
         let Some(held) = held else { return };
         let (node, name) = (held.node, &self.shared.name);

@@ -132,7 +132,7 @@ impl Acquisition {
         is_used: &dyn Fn(u64) -> bool,
     ) -> Result<Next<Held>, Refusal> {
         let known = self.known.as_ref();
-        // Nodes without a head: it is no new space.
+        // Nodes without a head: the space is not new.
         let has_lost_records = head.is_none() && !nodes.is_empty();
         let look = Look { terms, received, found: head, known, has_lost_records };
         if let Some(new) = look.head_to_write(random) {

@@ -45,11 +45,11 @@ enum Without {
     OneDifference,
     /// A process counts with its own lead.
     OneLead,
-    /// An acquisition counts, whoever acknowledged it.
+    /// An acquisition counts, whichever server acknowledged it.
     CountedAcquisition,
-    /// A renewal counts, whoever acknowledged it.
+    /// A renewal counts, whichever server acknowledged it.
     CountedRenewal,
-    /// Whoever finds its record after a loss rejoins.
+    /// A holder that finds its record after a loss rejoins.
     RejoiningInTime,
     /// A holder rejoins up to its expiry.
     RejoiningMargin,
@@ -65,7 +65,7 @@ enum Without {
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     nodes: u32,
-    /// Those of the first process, which made the space, and of the other.
+    /// For the first process, which made the space, and for the other.
     difference_ms: [u64; 2],
     lead_ms: [u64; 2],
     ttl_ms: u64,

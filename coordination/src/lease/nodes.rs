@@ -32,7 +32,7 @@ impl Nodes {
         self.places().map(|place| self.at(place))
     }
 
-    /// Up to `most` of them at random, each once: all of them where there are no more.
+    /// Up to `most` of them at random, each once; all of them where there are fewer.
     pub(crate) fn sample(&self, most: usize, random: Random<'_>) -> Vec<u64> {
         let places = self.places();
         let count = places.end - places.start;

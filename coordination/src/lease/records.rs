@@ -33,7 +33,7 @@ pub(crate) struct Head {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Why {
-    /// There was no head, and whoever wrote it knew of none.
+    /// There was no head, and its writer knew of none.
     First,
     /// The store had lost writes, or an operator said so.
     Loss,
@@ -99,7 +99,7 @@ impl Node {
         let NodeText { token, expires_ms, label, since_ms, .. } = read(&name, record)?;
         let (version, reserved_until) = (record.version, record.number);
         let token = if token.is_empty() { Some(0) } else { u64::from_str_radix(&token, 16).ok() };
-        let token = token.ok_or_else(|| unreadable(&name, "its token is no hexadecimal number"))?;
+        let token = token.ok_or_else(|| unreadable(&name, "its token is not a hexadecimal number"))?;
         Ok(Self { version, token, expires_ms, reserved_until, label, since_ms })
     }
 
@@ -118,7 +118,7 @@ fn write(version: u64, number: u64, text: &impl Serialize) -> Result<Record, Ref
 
 fn read<T: for<'a> Deserialize<'a>>(name: &str, record: &Record) -> Result<T, Refusal> {
     let value: Value =
-        serde_json::from_str(&record.text).map_err(|_| unreadable(name, "its text is no JSON"))?;
+        serde_json::from_str(&record.text).map_err(|_| unreadable(name, "its text is not JSON"))?;
     match value.get("format") {
         Some(format) if format.as_u64() == Some(FORMAT) => {}
         Some(format) => {
@@ -182,7 +182,7 @@ mod tests {
             let record = Record { version: 1, number: 1, text: text.into() };
             why(Node::read(3, &record).unwrap_err())
         };
-        assert!(said("").contains("\"3\"") && said("").contains("no JSON"));
+        assert!(said("").contains("\"3\"") && said("").contains("not JSON"));
         assert!(said("{}").contains("names no format"));
         assert!(said(r#"{"format":9}"#).contains("format 9"));
         assert!(said(r#"{"format":1,"token":""}"#).contains("expires_ms"));

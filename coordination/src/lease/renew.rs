@@ -91,7 +91,7 @@ impl Renewal {
         }
     }
 
-    /// Goes on from what is there, which is not what this process wrote last under the head it knew.
+    /// Goes on from the records in the store, which differ from the last write under the known head.
     fn look(
         &mut self,
         terms: &Terms,
@@ -180,7 +180,7 @@ fn may_go_on(held: &Held, received: &Received, head: &Head, is_as_written: bool)
     received.high_ms().saturating_add(margin_ms) < held.expires_ms
 }
 
-/// Whether what is there is from before this lease: whoever had the node later wrote a bound at or above its.
+/// Whether the record is from before this lease: a later holder would have written a bound at or above this one's.
 fn is_older(record: Option<&Node>, held: &Held) -> bool {
     record.is_none_or(|record| {
         let is_replaced = held.replaced == Some(record.version);
@@ -188,7 +188,7 @@ fn is_older(record: Option<&Node>, held: &Held) -> bool {
     })
 }
 
-/// A record whose bound is never below what is there, or what was reserved before.
+/// A record whose bound is never below the one in the store, nor below one reserved before.
 fn extend(
     terms: &Terms,
     held: &mut Held,

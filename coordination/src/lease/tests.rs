@@ -453,7 +453,7 @@ fn an_unclear_acquisition_is_written_once_more() {
         if was_written {
             bench.send(&put, NOW);
         }
-        // The very same: a store may have had it and not confirmed it. What a read shows is no confirmation.
+        // The same write: a store may have had it without confirming it, and a read confirms nothing.
         assert_eq!(acquisition.begin(&terms(), &mut || 1), put);
         let Request::PutNode { node, new, .. } = put else { panic!() };
         let held = bench.go(&mut acquisition, NOW + 9).unwrap();
@@ -646,7 +646,7 @@ fn what_another_has_is_lost() {
     // Also where the other has given it back.
     bench.release(&other, 0, NOW + 40_000);
     assert_eq!(bench.renew(&mut held, NOW + 40_000), Ok(Renewed::Lost));
-    assert_eq!(bench.head().why, Why::First, "it is no loss");
+    assert_eq!(bench.head().why, Why::First, "nothing was lost");
 }
 
 #[test]
@@ -730,7 +730,7 @@ fn a_record_or_a_head_that_was_replaced_is_a_loss() {
     assert_eq!(bench.renew(&mut held, NOW + 11_000), EXTENDED);
     assert_eq!(bench.head().why, Why::Loss);
 
-    // The one that acquiring replaced, and one from before that.
+    // The record that acquiring replaced, and one from before that.
     for mut older in [true, false] {
         let mut bench = Bench::new().of_one();
         let one = bench.acquire(NOW).unwrap();

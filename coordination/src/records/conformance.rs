@@ -408,7 +408,7 @@ fn the_ends_of_the_ranges(open: Open<'_>, namespace: &str) {
     );
 }
 
-/// Runs it at the same time in several threads, each with a client of its own.
+/// Runs it at the same time in several threads, each with its own client.
 fn at_once<T: Send>(open: Open<'_>, run: impl Fn(&mut Client, u64) -> T + Sync) -> Vec<T> {
     const THREADS: u64 = 4;
     let start = Barrier::new(4);

@@ -78,7 +78,7 @@ pub(crate) enum Refusal {
     },
 }
 
-/// The present owner, as it is in its record.
+/// The present owner, as its record names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     pub(crate) name: String,
@@ -128,7 +128,7 @@ struct Part {
     /// What was there last, or what is known to be written.
     bounds: Vec<u64>,
     above: Vec<u64>,
-    /// Whether this owner has bounds of its own, which must not come down.
+    /// Whether this owner has bounds already, which must not come down.
     is_own: bool,
     skip: u64,
     incarnation: String,
@@ -262,7 +262,7 @@ impl Bounds {
         Ok(Next::Done)
     }
 
-    /// Keeps what is there, and what this owner has to write before it answers.
+    /// Keeps the bounds it found, and those this owner has to write before it answers.
     fn read(
         &mut self,
         at: usize,

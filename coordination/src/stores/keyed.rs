@@ -39,7 +39,7 @@ pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
     };
     record().ok_or_else(|| {
         format!(
-            "{key} is no record of this version of Polyflake, which reads `VERSION NUMBER TEXT`: write it so again, or remove it \
+            "{key} is not a record of this version of Polyflake, which reads `VERSION NUMBER TEXT`: write it so again, or remove it \
              while no process uses it"
         )
     })
@@ -151,7 +151,7 @@ mod tests {
             "1  2",
         ] {
             let said = read("some/key", value).unwrap_err();
-            assert!(said.starts_with("some/key is no record"), "{value}: {said}");
+            assert!(said.starts_with("some/key is not a record"), "{value}: {said}");
         }
     }
 }

@@ -203,7 +203,7 @@ impl MysqlStore {
         Ok(Self { is_durability_none: address.is_durability_none, ..store })
     }
 
-    /// How long an attempt takes: after that, whoever calls drops it.
+    /// How long an attempt takes: after that, the caller drops it.
     #[must_use]
     pub const fn within(mut self, attempt: Duration) -> Self {
         self.attempt = attempt;

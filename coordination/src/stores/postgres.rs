@@ -304,7 +304,7 @@ impl PostgresStore {
         Ok(Self { schema_name: schema_name.clone(), is_durability_none: *is_durability_none, ..store })
     }
 
-    /// How long an attempt takes: after that, whoever calls drops it.
+    /// How long an attempt takes: after that, the caller drops it.
     #[must_use]
     pub fn within(mut self, attempt: Duration) -> Self {
         self.attempt = attempt;

@@ -32,7 +32,7 @@ pub(super) const fn longest_idle(attempt: Duration) -> Duration {
     attempt.saturating_mul(2)
 }
 
-/// Calls that were ended before the server answered: it may be at work for them still, each on a connection of its own.
+/// Calls that were ended before the server answered: it may be at work for each of them still, on another connection.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     last: Option<Instant>,

@@ -140,7 +140,7 @@ impl SqliteStore {
         Self { path, attempt: ATTEMPT }
     }
 
-    /// How long an attempt takes: after that, whoever calls drops it.
+    /// How long an attempt takes: after that, the caller drops it.
     #[must_use]
     pub const fn within(mut self, attempt: Duration) -> Self {
         self.attempt = attempt;
@@ -157,7 +157,7 @@ impl SqliteStore {
         let deadline = Instant::now() + self.attempt / 4 * 3;
         loop {
             let result = {
-                // A connection of its own for each: it is cheap, and a child that is forked later inherits nothing of it.
+                // A new connection for each: it is cheap, and a child that is forked later inherits none.
                 let _no_forks = NoForks::begin();
                 self.try_transact(behavior, &run).await
             };

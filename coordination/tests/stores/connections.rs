@@ -194,7 +194,7 @@ fn a_dead_host_is_passed_over() {
             assert!(timeout(LONG, listed).await.is_ok(), "{dead} of {hosts}");
         });
     }
-    // None of them: each is named, with what it said.
+    // All of them refuse: each is named, with its answer.
     let (silent, refusing) = (port(&silent), free_port());
     let url = format!("postgres://u:secret@127.0.0.1:{silent},127.0.0.1:{refusing}/test?ttl=3s");
     let listed = block(async { timeout(LONG, open(&url).list(&space("default"))).await });
@@ -351,7 +351,7 @@ fn attempts_that_are_ended_leave_nothing_behind() {
     assert_eq!(listed(&block(take(&mut store, &name, &only(1)))), [1]);
 }
 
-/// A change that waits for a standby is no lock's: to cancel it would show others what no standby has.
+/// A change that waits for a standby is not cancelled: that would show others a row that no standby has.
 #[test]
 fn what_waits_for_a_standby_is_not_cancelled() {
     let server = Postgres::new();

@@ -24,7 +24,7 @@ pub struct Waiting {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub enum Polled {
-    /// So many IDs are written, at least one.
+    /// This many IDs are written, at least one.
     Filled(usize),
     /// Poll again after this time.
     Pause(Duration),

@@ -193,7 +193,7 @@ mod processor {
     }
 }
 
-/// How many counts go by at least in so many ns of the wall clock, which may be slewed to run faster than the counter tells:
+/// The fewest counts that go by in this many ns of the wall clock, which may be slewed to run faster than the counter tells:
 /// by 8.3 % by chrony, unless it is told otherwise (`maxslewrate` of chrony.conf), by 10 % at most on Linux (`tick` of
 /// adjtimex(2)), and a crystal is off by 100 ppm. An eighth covers them together.
 #[cfg_attr(

@@ -162,7 +162,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// A call that wants so many slots, and blocks its thread, joins those that wait for the same `key`.
+    /// A call that wants this many slots, and blocks its thread, joins the calls that wait for the same `key`.
     pub(super) fn join(queue: &'static Queue, key: Key, wanted: u64) -> Self {
         let outer = WAITING.try_with(|waiting| waiting.replace(waiting.get() + 1)).unwrap_or(0);
         Self::new(queue, key, wanted, false, outer > 0)

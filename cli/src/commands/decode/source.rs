@@ -123,7 +123,7 @@ impl Source {
             }
         }
         if reader.read_byte_record(&mut row).map_err(|error| failed(&error))? {
-            return Err(failed(&format_args!("line {}: it is no text", reader.position().line())));
+            return Err(failed(&format_args!("line {}: it is not text", reader.position().line())));
         }
         if index.is_none() {
             named(column, &csv::ByteRecord::new())?;

@@ -1,6 +1,6 @@
 //! What an answer says about the record: whether the store lost writes, and what this process owes then.
 //!
-//! Whoever finds a loss raises the number to the highest that it knows of, and leaves the incarnation, so that nobody's adds count.
+//! A process that finds a loss raises the number to the highest it knows, and leaves the incarnation, so that no add counts.
 //! Only [`TURN_OVER_AFTER_MS`](super::TURN_OVER_AFTER_MS) after its own finding a process turns the record over. By then, whoever
 //! reaches the store has raised it. Whoever does not is told by the turn-over that it missed.
 

@@ -89,7 +89,7 @@ enum Action {
     CutOff(usize),
     Reconnect(usize),
     Crash(usize),
-    /// It gives so many back.
+    /// It gives this many back.
     Close(usize, u64),
     Replicate,
     Lose,

@@ -14,7 +14,7 @@ use crate::counter::segments::Run;
 pub(crate) enum Want {
     /// To find a loss, and to see how fast the counter advances.
     Look,
-    /// So many numbers of the place; fewer, but not fewer than `least`, where no more are left.
+    /// This many numbers of the place; fewer where fewer are left, but at least `least`.
     Reserve { count: u64, least: u64 },
 }
 
@@ -90,7 +90,7 @@ struct Newest {
     raw: String,
 }
 
-/// What the record as it is allows.
+/// What the present record allows.
 pub(super) enum Found {
     Gives,
     /// This has to be written first.

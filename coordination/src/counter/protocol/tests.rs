@@ -266,7 +266,7 @@ fn one_that_comes_late_drops_what_it_has() {
     assert!(!a.has_dropped() && !b.has_dropped());
 }
 
-/// Nothing but a lower number shows it, and only to whoever had a higher one: the record is marked for the others.
+/// Only a lower number shows it, to a process that had a higher one: it marks the record for the others.
 #[test]
 fn a_loss_without_a_trace() {
     for without in [None, Some(Rule::MarksALossWithoutATrace)] {

@@ -83,7 +83,7 @@ impl Text {
     pub(crate) fn read(text: &str) -> Result<Self, Refusal> {
         let refused = |why: String| Refusal::Unreadable { why };
         let value: Value = serde_json::from_str(text).map_err(|_| {
-            refused("it is no JSON: remove the counter, and make it again above its numbers".into())
+            refused("it is not JSON: remove the counter, and make it again above its numbers".into())
         })?;
         match value.get("format") {
             Some(format) if *format == FORMAT => {}
@@ -92,8 +92,8 @@ impl Text {
                 return Err(refused(format!("it has {found}, and this program knows {FORMAT}")));
             }
         }
-        let text: Self =
-            serde_json::from_value(value).map_err(|error| refused(format!("it is no counter: {error}")))?;
+        let text: Self = serde_json::from_value(value)
+            .map_err(|error| refused(format!("it is not a counter: {error}")))?;
         let Place { index, count } = text.place();
         if (1..=Place::MAX_COUNT).contains(&count) && index < count {
             Ok(text)

@@ -49,7 +49,7 @@ pub(super) struct Ready {
 
 const MYSQL: &str = "CONCAT('server ', @@GLOBAL.server_uuid)";
 
-/// `Uptime` counts from the server's start to that of the statement, in whole seconds, as `UNIX_TIMESTAMP()` counts. Its `server_uid`
+/// `Uptime` counts whole seconds from the server's start to the statement's, as `UNIX_TIMESTAMP()` does. Its `server_uid`
 /// would be that of other servers with the port and network address.
 const MARIADB: &str = "CONCAT('server ', @@GLOBAL.hostname, ' port ', @@GLOBAL.port, ' id ', @@GLOBAL.server_id, ' since ', \
     UNIX_TIMESTAMP() - CAST((SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \

@@ -291,7 +291,7 @@ fn failure(text: String) -> RedisError {
     io::Error::other(text).into()
 }
 
-/// `HOST:PORT`, as servers of a Cluster name one another: without a host where it is the one that answers.
+/// `HOST:PORT`, as servers of a Cluster name one another; a server leaves out its own host.
 pub(super) fn read_place(text: &str, answering: &Place) -> Option<Place> {
     let (host, port) = text.rsplit_once(':')?;
     let host = if matches!(host, "" | "?") { &answering.0 } else { host };

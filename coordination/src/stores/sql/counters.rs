@@ -458,7 +458,7 @@ impl Others {
         }
         let version = version.map(|version| version + 1);
         let lowest = if reserve.seen == 0 { 0 } else { (reserve.seen + 1).saturating_sub(self.below_next) };
-        // So many have all the numbers that are asked for among them, wherever they begin.
+        // This many contain all the numbers that are asked for, wherever they begin.
         if let Some(by) = reserve.count.checked_mul(place.count).map(|least| least.max(step)) {
             if next.checked_add(by).is_some_and(|after| after <= LAST_NUMBER) {
                 return Some(Ahead { by, from: [lowest, LAST_NUMBER - by], place, version });

@@ -54,9 +54,9 @@ pub(in crate::stores) struct Dialect {
     pub(in crate::stores) setup: &'static str,
     /// Whether an `UPDATE` names the tables that it reads before its `SET`.
     pub(in crate::stores) reads_first: bool,
-    /// After a statement that reads the guard `g`: what keeps it as it is until the change is committed.
+    /// After a statement that reads the guard `g`: the lock that keeps it unchanged until the commit.
     pub(in crate::stores) share: &'static str,
-    /// After a new row: so that a row that is there is no error.
+    /// After a new row: an existing row is not an error.
     pub(in crate::stores) unless_there: &'static str,
     /// Around a version that is written, and around a sum: for databases that return one number, and no row, of a change.
     pub(in crate::stores) version: [String; 2],

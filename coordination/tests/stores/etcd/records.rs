@@ -64,7 +64,7 @@ fn it_reads_well_and_what_is_no_record_is_refused() {
             }
             assert_eq!(etcd.ctl(&["get", "--print-value-only", key]), broken);
         }
-        // What it remembers is compared, and is no answer.
+        // It compares what it remembers, but never answers with it.
         etcd.ctl(&["put", key, "9 41 {\"skip\":\"0\"}"]);
         assert_eq!(store.add(&add).await.unwrap().value, Added::To(42));
         etcd.ctl(&["del", key]);
@@ -170,7 +170,7 @@ fn who_answered_and_when() {
         assert_eq!(elsewhere.incarnation, cluster(&other));
         assert!(!store.has_kept_all(&answers[0].incarnation, &elsewhere.incarnation));
 
-        // A restart keeps all, and is no other store.
+        // A restart keeps everything, and it stays the same store.
         one.server.kill();
         assert!(matches!(store.write(&head(Some(11), &new)).await, Err(StoreError::Unreachable(_))));
         one.server.start_again();
@@ -210,7 +210,7 @@ fn a_silent_host_before_one_that_answers() {
 #[test]
 fn a_member_without_a_leader() {
     let etcd = Etcd::new();
-    // A second one is to join, and never starts: what is there is no majority any more.
+    // A second member is added and never starts, so that the first has no majority any more.
     block(async {
         let mut store = open(&etcd.url());
         assert_eq!(write(&mut *store, &head(None, &record(11, 1, "{}"))).await.value, Outcome::Written);

@@ -275,7 +275,7 @@ fn each_session_begins_with_what_was_seen() {
     assert!(seen.is_sorted_by(|one, other| one < other), "{seen:?}");
 }
 
-/// Whoever writes reads first, from a server that may be behind: that is found, and no answer comes of it.
+/// A writer reads first, perhaps from a server that is behind: the store notices, and gives no wrong answer.
 #[test]
 fn nobody_is_told_what_is_old() {
     let ways = std::sync::Mutex::new(Vec::new());
