@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use polyflake::{Error, ErrorCode};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::{Keeper, stores};
 use crate::counter::segments::{Rest, Run};
@@ -313,22 +313,15 @@ impl Task {
     async fn give_back(&mut self, source: &Source) {
         let Some(numbers) = self.newest else { return };
         let Some((expected, new)) = given_back(&source.segments.end(), &numbers) else { return };
-        let deadline = Instant::now() + source.address.attempt();
-        let mut pause = SHORTEST / 4;
-        loop {
-            let attempt = async |store: &mut dyn Store| -> Result<bool, Refusal> {
-                Ok(store.put_counter(&source.counter, Some(&expected), &new).await?)
-            };
-            match self.limited(source, attempt).await {
-                Err(Refusal::Store(StoreError::Unreachable(_)))
-                    if expected.version.is_some() && Instant::now() + pause < deadline =>
-                {
-                    sleep(pause).await;
-                    pause *= 2;
-                }
-                _ => return,
-            }
-        }
+        let give = async |store: &mut dyn Store| -> Result<bool, Refusal> {
+            Ok(store.put_counter(&source.counter, Some(&expected), &new).await?)
+        };
+        let _ = if expected.version.is_some() {
+            stores::until_answered(&source.address, &self.store, async |store| give(store.before()).await)
+                .await
+        } else {
+            self.limited(source, give).await
+        };
     }
 
     /// One go at the store, within its time.
@@ -579,5 +572,9 @@ impl From<StoreError> for Refusal {
 impl stores::Failure for Refusal {
     fn is_the_stores(&self) -> bool {
         matches!(self, Self::Store(_))
+    }
+
+    fn is_temporary(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Unreachable(_)) | Self::Contended)
     }
 }

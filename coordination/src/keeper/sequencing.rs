@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use polyflake::ErrorCode;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::{Keeper, stores};
 use crate::event::{Event, Kind, tell};
@@ -17,7 +17,6 @@ use crate::sequences::key::{self, SequenceKey};
 use crate::sequences::shared::Shared;
 use crate::space::Space;
 use crate::store::{SequencesRecord, StoreError};
-use crate::stores::Both;
 use crate::url::Address;
 use crate::watched::Trouble;
 
@@ -430,48 +429,19 @@ impl Task {
         let Some(held) = self.held.take().or_else(|| self.acquisition.unclear()) else { return };
         if let Some(known) = self.known.as_ref().filter(|_| self.is_loaded) {
             let new = SequencesRecord { version: new_version(), bounds: given, hash: known.hash.clone() };
-            let _ = self
-                .until_answered(async |store| {
-                    store
-                        .before()
-                        .put_sequences(&self.shared.name, Some(known.version), &new)
-                        .await
-                        .map_err(Refusal::Store)
-                })
-                .await;
-        }
-        let released = self
-            .until_answered(async |store| {
-                release(store.records(), &self.terms, &held, held.start, &Clocks, &mut random).await
+            let _ = stores::until_answered(&self.shared.address, &self.store, async |store| {
+                store.before().put_sequences(&self.shared.name, Some(known.version), &new).await
             })
             .await;
-        let (kind, what) = match released {
+        }
+        let released = stores::until_answered(&self.shared.address, &self.store, async |store| {
+            release(store.records(), &self.terms, &held, held.start, &Clocks, &mut random).await
+        });
+        let (kind, what) = match released.await {
             Ok(()) => (Kind::Released, "its lease is given back"),
             Err(_) => (Kind::StoreUnreachable, "its lease is not given back, and is free when it ends"),
         };
         self.tell(kind, what);
-    }
-
-    /// A connection may have been cut since it was last used, and a file be in use: again, for as long as one attempt may take.
-    async fn until_answered<T>(
-        &self,
-        ask: impl AsyncFn(&mut dyn Both) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        let address = &self.shared.address;
-        let deadline = Instant::now() + address.attempt();
-        let mut pause = SHORTEST / 4;
-        loop {
-            let attempt = async { ask(&mut **self.store.lock().await).await };
-            match stores::limited(address, &self.store, attempt).await {
-                Err(Refusal::Store(StoreError::Unreachable(_)) | Refusal::Contended)
-                    if Instant::now() + pause < deadline =>
-                {
-                    sleep(pause).await;
-                    pause *= 2;
-                }
-                answered => return answered,
-            }
-        }
     }
 }
 
@@ -493,5 +463,9 @@ impl From<StoreError> for Fault {
 impl stores::Failure for Fault {
     fn is_the_stores(&self) -> bool {
         matches!(self, Self::Store(_))
+    }
+
+    fn is_temporary(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Unreachable(_)) | Self::Contended)
     }
 }

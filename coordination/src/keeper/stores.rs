@@ -1,15 +1,20 @@
 //! One connection for the leases of each store, and at most one more for everything else.
 
+use core::time::Duration;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
+use std::time::Instant;
 
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::event::{Event, Kind, tell};
 use crate::store::StoreError;
 use crate::stores::{self, Both};
 use crate::url::Address;
+
+/// The first pause before something is given back once more.
+const SHORTEST: Duration = Duration::from_millis(25);
 
 /// A store that all leases share, or all counters and sequences: what waits for another's row of a counter delays no lease.
 pub(super) type Shared = Rc<Mutex<Box<dyn Both>>>;
@@ -44,6 +49,9 @@ impl Stores {
 pub(super) trait Failure: From<StoreError> {
     /// Whether the store did not do what it was asked, and may on a new connection.
     fn is_the_stores(&self) -> bool;
+
+    /// Whether the same may succeed a little later.
+    fn is_temporary(&self) -> bool;
 }
 
 /// An attempt within its time. Where the store fails, the next opens a new connection.
@@ -52,7 +60,37 @@ pub(super) async fn limited<T, E: Failure>(
     store: &Shared,
     attempt: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    let longest = address.attempt();
+    limited_to(address.attempt(), address, store, attempt).await
+}
+
+/// Gives something back: again and again, for as long as one attempt may take. Only silence shows that a connection is dead, so
+/// each go has half of the time that is left, and the next one a new connection.
+pub(super) async fn until_answered<T, E: Failure>(
+    address: &Address,
+    store: &Shared,
+    mut ask: impl AsyncFnMut(&mut dyn Both) -> Result<T, E>,
+) -> Result<T, E> {
+    let deadline = Instant::now() + address.attempt();
+    let mut pause = SHORTEST;
+    loop {
+        let half = deadline.saturating_duration_since(Instant::now()) / 2;
+        let attempt = async { ask(&mut **store.lock().await).await };
+        let answer = limited_to(half, address, store, attempt).await;
+        let left = deadline.saturating_duration_since(Instant::now());
+        if !answer.as_ref().is_err_and(Failure::is_temporary) || left < 2 * pause {
+            return answer;
+        }
+        sleep(pause).await;
+        pause *= 2;
+    }
+}
+
+async fn limited_to<T, E: Failure>(
+    longest: Duration,
+    address: &Address,
+    store: &Shared,
+    attempt: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
     let result = timeout(longest, attempt).await.unwrap_or_else(|_| {
         let why = format!("{address}: no answer within {} ms", longest.as_millis());
         Err(StoreError::Unreachable(why).into())
@@ -80,6 +118,10 @@ pub(super) async fn tell_of_replicas(address: &Address, store: &Shared, lacks: &
 impl Failure for StoreError {
     fn is_the_stores(&self) -> bool {
         true
+    }
+
+    fn is_temporary(&self) -> bool {
+        matches!(self, Self::Unreachable(_))
     }
 }
 

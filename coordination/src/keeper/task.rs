@@ -347,27 +347,11 @@ impl Task {
         let held = self.held.take().map(|holding| holding.held).or_else(|| self.acquisition.unclear());
         let Some(held) = held else { return };
         let (node, name) = (held.node, &self.shared.name);
-        // A connection may have been cut since it was last used, and a file be in use; `close` waits for one attempt's time.
-        let deadline = Instant::now() + self.shared.address.attempt();
-        let mut pause = SHORTEST / 4;
-        let refusal = loop {
-            let attempt = async {
-                let mut store = self.store.lock().await;
-                release(store.records(), &self.shared.terms, &held, issued_until, &Clocks, &mut random).await
-            };
-            match stores::limited(&self.shared.address, &self.store, attempt).await {
-                Ok(()) => {
-                    self.tell(Kind::Released, Some(node), format!("node {node} is given back to {name}"));
-                    return;
-                }
-                Err(Refusal::Store(StoreError::Unreachable(_)) | Refusal::Contended)
-                    if pause <= LONGEST && Instant::now() + pause < deadline =>
-                {
-                    sleep(pause).await;
-                    pause *= 2;
-                }
-                Err(refusal) => break refusal,
-            }
+        let released = stores::until_answered(&self.shared.address, &self.store, async |store| {
+            release(store.records(), &self.shared.terms, &held, issued_until, &Clocks, &mut random).await
+        });
+        let Err(refusal) = released.await else {
+            return self.tell(Kind::Released, Some(node), format!("node {node} is given back to {name}"));
         };
         let what = format!("node {node} is not given back, and is free when its lease ends: ");
         self.warn(Kind::StoreUnreachable, &(what + &self.text_of(&refusal)));
@@ -461,6 +445,10 @@ impl From<StoreError> for Refusal {
 impl stores::Failure for Refusal {
     fn is_the_stores(&self) -> bool {
         matches!(self, Self::Store(_))
+    }
+
+    fn is_temporary(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Unreachable(_)) | Self::Contended)
     }
 }
 

@@ -26,6 +26,9 @@ pub(crate) struct Proxy {
 
 struct Inner {
     conduct: Mutex<(Conduct, u16)>,
+    /// Connections are numbered, and those below this number are silent.
+    opened: AtomicU64,
+    silent_below: AtomicU64,
     /// What was cut, delayed or lost.
     harms: AtomicU64,
     random: Mutex<u64>,
@@ -38,6 +41,8 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let inner = Arc::new(Inner {
             conduct: Mutex::new((Conduct::Good, to)),
+            opened: AtomicU64::new(0),
+            silent_below: AtomicU64::new(0),
             harms: AtomicU64::new(0),
             random: Mutex::new(seed),
             open: Mutex::default(),
@@ -73,6 +78,11 @@ impl Proxy {
         }
     }
 
+    /// Nothing more comes through the present connections, and nobody is told, as where a firewall forgot them.
+    pub(crate) fn forget(&self) {
+        self.inner.silent_below.store(self.inner.opened.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     pub(crate) fn harms(&self) -> u64 {
         self.inner.harms.load(Ordering::Relaxed)
     }
@@ -95,18 +105,19 @@ impl Inner {
             stream.set_nodelay(true).unwrap();
             self.open.lock().unwrap().push(stream.try_clone().unwrap());
         }
+        let number = self.opened.fetch_add(1, Ordering::Relaxed);
         let ways = [(client.try_clone(), server.try_clone()), (Ok(server), Ok(client))];
         for (from, to) in ways {
             let (inner, from, to) = (Arc::clone(self), from.unwrap(), to.unwrap());
             spawn(move || {
-                let _ = inner.pass(&from, &to);
+                let _ = inner.pass(number, &from, &to);
                 let _ = from.shutdown(Shutdown::Both);
                 let _ = to.shutdown(Shutdown::Both);
             });
         }
     }
 
-    fn pass(&self, mut from: &TcpStream, mut to: &TcpStream) -> std::io::Result<()> {
+    fn pass(&self, number: u64, mut from: &TcpStream, mut to: &TcpStream) -> std::io::Result<()> {
         let mut buffer = [0; 4096];
         loop {
             let length = from.read(&mut buffer)?;
@@ -114,6 +125,9 @@ impl Inner {
                 return Ok(());
             }
             let (conduct, _) = *self.conduct.lock().unwrap();
+            if number < self.silent_below.load(Ordering::Relaxed) {
+                continue;
+            }
             let fate = if conduct == Conduct::Bad { self.below(100) } else { 100 };
             if fate < 20 {
                 self.harms.fetch_add(1, Ordering::Relaxed);
