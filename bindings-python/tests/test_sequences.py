@@ -769,7 +769,7 @@ def test_a_child_has_none(store: str) -> None:
     for at in range(3):
         told: Any = in_child(child)
         (why,), taken, number, name = told
-        assert why.startswith("forked: the sequences are the parent's")
+        assert why.startswith("forked: these sequences belong to the parent process")
         assert taken.startswith("lease_unavailable: ")
         assert "`parent`" in taken
         assert (number, name) == (at + 1, "forks")

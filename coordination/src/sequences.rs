@@ -372,7 +372,7 @@ impl SequencesGiveBack {
 fn forked() -> Error {
     Error::from_outside(
         ErrorCode::Forked,
-        "the sequences are the parent's: open them in the process that is to have them",
+        "these sequences belong to the parent process: open them again after forking",
     )
 }
 

@@ -16,7 +16,7 @@ pub const FORMAT: u32 = 1;
 /// The record that a space has once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpaceRecord {
-    /// Which life of the store wrote it: a store that lost acknowledged writes has another by then.
+    /// The server instance that wrote this record: a store that lost acknowledged writes has another by then.
     pub incarnation: String,
     /// How far past the store's time a bound may lie: the time to live of its leases, plus `max_ahead_ms`.
     pub lead_ms: u64,

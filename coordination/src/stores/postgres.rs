@@ -37,7 +37,7 @@ use crate::store::{
 use crate::stores::lists;
 use crate::url::Address;
 
-/// Which life of which server; NULL on a standby. `pg_control_checkpoint()` would name the old timeline until the first
+/// The server and its instance; NULL on a standby. `pg_control_checkpoint()` would name the old timeline until the first
 /// checkpoint after a promotion.
 const INCARNATION: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE 'system ' || system_identifier \
     || ' timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END FROM pg_control_system())";

@@ -47,7 +47,7 @@ pub trait Generator: Send + Sync + 'static {
             (1, Ids::Numbers(numbers)) if numbers.len() == 1 => {
                 Ok(numbers.first().copied().unwrap_or_default())
             }
-            (_, Ids::Texts(_)) => Err(Error::invalid("its IDs are no numbers: PF.NEXT gives them")),
+            (_, Ids::Texts(_)) => Err(Error::invalid("these IDs are not integers: use PF.NEXT")),
             _ => Err(Error::invalid("its IDs do not follow each other: PF.NEXT gives several")),
         }
     }
