@@ -231,10 +231,11 @@ func (s *Sequences[K]) NextIDsContext(ctx context.Context, keys []K) ([]ID, erro
 		return open.nextAll(kind, values, texts)
 	}, func() ([]ID, error) {
 		numbers := make([]ID, len(values))
+		rest := texts // the call may be reading them still
 		for n, value := range values {
 			key := sequenceKey{kind: kind, value: value}
 			if kind == C.POLYFLAKE_KEY_TEXT {
-				key.text, texts = string(texts[:value]), texts[value:]
+				key.text, rest = string(rest[:value]), rest[value:]
 			}
 			var err error
 			if numbers[n], err = open.tryNext(key); err != nil {

@@ -232,11 +232,17 @@ func bounded[T any](ctx context.Context, s *storeCalls, call, tooLate func() (T,
 		}
 		return afterwards(ctx, s, time.NewTimer(s.maxWait+grace), call, tooLate)
 	}
-	timer := time.NewTimer(s.maxWait + grace)
+	begun, timer := time.Now(), time.NewTimer(s.maxWait+grace)
 	s.behind.Add(1)
 	select {
 	case s.slots <- struct{}{}:
 		s.behind.Add(-1)
+		if time.Since(begun) >= s.maxWait {
+			// Nobody would wait for the answer.
+			s.leave()
+			timer.Stop()
+			return tooLate()
+		}
 		return afterwards(ctx, s, timer, call, tooLate)
 	case <-timer.C:
 		s.behind.Add(-1)

@@ -404,6 +404,7 @@ impl Counter {
         let is_first = !self.is_closed.swap(true, Ordering::AcqRel) && self.shared.process.is_alive();
         is_first.then(|| {
             self.shared.left(true);
+            self.shared.tell_waiting();
             CounterGiveBack(Arc::clone(&self.shared))
         })
     }
@@ -525,7 +526,10 @@ impl Counter {
         let shared = &self.shared;
         let longest = Duration::from_millis(self.options.longest_wait_ms().into());
         let is_closed = || self.is_closed.load(Ordering::Relaxed);
-        let look = || look(shared).or_else(|| is_closed().then(|| Err(closed())));
+        let look = || {
+            let failed = || shared.failure().map(Err);
+            look(shared).or_else(failed).or_else(|| is_closed().then(|| Err(closed())))
+        };
         shared.wait_for(wait, longest, look).await
     }
 

@@ -4,6 +4,7 @@
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -174,10 +175,16 @@ impl Keeper {
     /// The counter that is like this new one: one that is there, or it.
     pub(crate) fn counter(&'static self, new: counter::Shared) -> Result<Arc<counter::Shared>, Error> {
         let mut state = self.state();
-        if let Some(shared) = state.counters.iter().find(|shared| shared.key == new.key) {
-            shared.check_same(&new)?;
-            shared.users.join();
-            return Ok(Arc::clone(shared));
+        for shared in state.counters.iter().filter(|shared| shared.key == new.key) {
+            match shared.check_same(&new) {
+                Ok(()) => {
+                    shared.users.join();
+                    return Ok(Arc::clone(shared));
+                }
+                // It is being given back.
+                Err(_) if shared.users.are_none() => {}
+                Err(other) => return Err(other),
+            }
         }
         let shared = Arc::new(new);
         shared.users.join();
@@ -188,10 +195,16 @@ impl Keeper {
     /// The sequences that are like these new ones: some that are there, or they.
     pub(crate) fn sequences(&'static self, new: sequences::Shared) -> Result<Arc<sequences::Shared>, Error> {
         let mut state = self.state();
-        if let Some(shared) = state.sequences.iter().find(|shared| shared.key == new.key) {
-            shared.check_same(&new)?;
-            shared.users.join();
-            return Ok(Arc::clone(shared));
+        for shared in state.sequences.iter().filter(|shared| shared.key == new.key) {
+            match shared.check_same(&new) {
+                Ok(()) => {
+                    shared.users.join();
+                    return Ok(Arc::clone(shared));
+                }
+                // It is being given back.
+                Err(_) if shared.users.are_none() => {}
+                Err(other) => return Err(other),
+            }
         }
         let shared = Arc::new(new);
         shared.users.join();
@@ -312,7 +325,8 @@ fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
     runtime.block_on(tasks.run_until(async {
         let mut stores = stores::Stores::default();
         while let Some(new) = receiver.recv().await {
-            if let Err(text) = new.begin(keeper, &mut stores) {
+            let begun = catch_unwind(AssertUnwindSafe(|| new.begin(keeper, &mut stores)));
+            if let Err(text) = begun.unwrap_or_else(|_| Err("the thread that asks stores panicked".into())) {
                 new.fail(keeper, &text);
             }
         }
@@ -354,6 +368,10 @@ impl New {
         let new = self.clone();
         tokio::task::spawn_local(async move {
             if tokio::task::spawn_local(task).await.is_err() {
+                if let Self::Lease(_, lease) = &new {
+                    // Nobody renews its node, and another of this process may lease it.
+                    lease.end();
+                }
                 new.fail(keeper, "the task that asks the store panicked");
             }
         });

@@ -257,6 +257,7 @@ impl Sequences {
         let is_first = !self.is_closed.swap(true, Ordering::AcqRel) && self.shared.process.is_alive();
         is_first.then(|| {
             self.shared.left(true);
+            self.shared.tell_waiting();
             SequencesGiveBack(Arc::clone(&self.shared))
         })
     }

@@ -207,7 +207,9 @@ impl Shared {
     pub(super) fn ask(&self, at: usize, what: What) -> Pending {
         let answer = Arc::new(Mutex::new(None));
         let mut state = self.state.get();
-        if let Some(source) = state.sources.get_mut(at) {
+        // Nobody would take it out again.
+        let is_served = state.failed.is_none();
+        if let Some(source) = state.sources.get_mut(at).filter(|_| is_served) {
             source.requests.push_back(Request { what, answer: Arc::clone(&answer) });
         }
         drop(state);
@@ -299,12 +301,26 @@ impl Shared {
         }
     }
 
+    /// It ends: calls are told, and the tasks of its stores.
     pub(crate) fn fail(&self, error: Error) {
-        self.state.change(|state| state.failed = Some(error));
+        self.state.change(|state| {
+            state.failed = Some(error);
+            state.sources.iter_mut().for_each(|source| source.requests.clear());
+        });
+        self.wake();
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        self.state.get().failed.is_some()
+        self.failure().is_some()
+    }
+
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.state.get().failed
+    }
+
+    /// Calls that wait look whether they are closed.
+    pub(super) fn tell_waiting(&self) {
+        self.state.change(|_| {});
     }
 
     /// Whether a store has given numbers, or one will not.
@@ -425,6 +441,18 @@ mod tests {
         assert_eq!(orders.opened(), Some(Ok(())));
         assert_eq!(orders.sources[0].take(2).unwrap().count, 2);
         assert_eq!(orders.opened(), Some(Err(error)));
+    }
+
+    #[test]
+    fn after_a_failure_nothing_is_asked() {
+        let orders = shared("redis://host");
+        let before = orders.ask(0, What::Peek);
+        let error = unavailable("its task panicked");
+        orders.fail(error);
+        let after = orders.ask(0, What::Peek);
+        assert_eq!(orders.failure(), Some(error));
+        assert!(!orders.has_request(0));
+        drop((before, after));
     }
 
     #[test]

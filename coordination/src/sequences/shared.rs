@@ -305,6 +305,11 @@ impl Shared {
         self.state.change(|state| state.bounds = Some(trouble));
     }
 
+    /// Calls that wait look whether they are closed.
+    pub(super) fn tell_waiting(&self) {
+        self.state.change(|_| {});
+    }
+
     pub(crate) fn fail(&self, error: Error) {
         self.state.change(|state| state.failed = Some(error));
     }

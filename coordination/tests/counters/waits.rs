@@ -161,11 +161,17 @@ fn calls_that_are_awaited() {
         let closing = Arc::clone(&counter);
         let waits = tokio::spawn(async move { closing.next_id_async().await });
         wait_for_waits(&counter, 377).await;
+        let other = options.open_async().await.unwrap();
         counter.close_later();
         assert_eq!(waits.await.unwrap().unwrap_err().code(), ErrorCode::Closed);
         redis.server.resume();
+        // The other one's go on.
+        assert!(other.next_id_async().await.unwrap() > 5_001);
         let short = CounterOptions::new("orders").store("redis://127.0.0.1:1/0").max_wait_ms(50_u64);
         assert_eq!(short.open_async().await.unwrap_err().code(), ErrorCode::CounterUnavailable);
+        // Nobody uses it, and it may be still asking: another is not refused for its options.
+        let another = short.step(7_u64).open_async().await;
+        assert_eq!(another.unwrap_err().code(), ErrorCode::CounterUnavailable);
     });
 }
 
