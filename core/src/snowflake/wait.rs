@@ -165,6 +165,7 @@ mod tests {
         };
         let (code, longest) = std::thread::scope(|scope| scope.spawn(follower).join().unwrap());
         assert_eq!(code, ErrorCode::SequenceExhausted);
-        assert!(!longest.is_zero() && longest <= Duration::from_millis(5), "{longest:?}");
+        // Zero on a machine so slow that the time is over before it waits.
+        assert!(longest <= Duration::from_millis(5), "{longest:?}");
     }
 }
