@@ -43,7 +43,7 @@ run() {
   echo "$name: ${good:-0} passed, ${bad:-0} failed"
   passed=$((passed + ${good:-0})) failed=$((failed + ${bad:-0}))
 }
-run bun '^ *([0-9]+) pass$' npx --no-install bun test ./package/tests
+run bun '^ *([0-9]+) pass$' npx --no-install bun test --timeout 120000 ./package/tests
 run deno '^.*[^0-9]([0-9]+) passed.*$' npx --no-install deno test --allow-all --no-check package/tests/
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

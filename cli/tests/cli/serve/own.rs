@@ -32,7 +32,7 @@ fn a_kind_of_ones_own() {
     let server = Server::start(&mut command);
     assert_eq!(server.ok("/v1/ids/orders?n=2&format=text"), "DE-17\nDE-24\n");
     let answer = Server::raw(server.resp.unwrap(), b"PF.NEXT orders\r\nINCR orders\r\nQUIT\r\n");
-    has(&String::from_utf8(answer).unwrap(), &["$5\r\nDE-31\r\n", "-ERR", "no numbers", "+OK"]);
+    has(&String::from_utf8(answer).unwrap(), &["$5\r\nDE-31\r\n", "-ERR", "not integers", "+OK"]);
     write("much too long");
     let output = of(&program).arg("--config").arg(&config).output().unwrap();
     assert_eq!(output.status.code(), Some(14));

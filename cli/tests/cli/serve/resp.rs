@@ -67,7 +67,7 @@ fn as_a_server_of_redis() {
         }
         for (words, part) in [
             (&["INCR", "other"][..], "unknown_generator"),
-            (&["INCR", "ids"], "no numbers"),
+            (&["INCR", "ids"], "not integers"),
             (&["INCRBY", "snowflake", "2"], "do not follow each other"),
             (&["INCRBY", "orders", "0"], "n is 0"),
             (&["INCRBY", "orders", "-1"], "n is -1"),
