@@ -92,11 +92,13 @@ impl Users {
             let waited = self.over.wait_timeout(present, left.min(LOOK_EVERY));
             present = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        // After a failure others may use it still, and the thread with them.
         let is_last = present.count == 0;
         drop(present);
-        if let Some(thread) = lock(&self.thread).take().filter(|_| is_last) {
-            let _ = thread.join();
+        // After a failure others may use it still, and the thread with them.
+        if is_last {
+            if let Some(thread) = lock(&self.thread).take() {
+                let _ = thread.join();
+            }
         }
     }
 }
