@@ -101,11 +101,14 @@ impl Zookeeper {
         let input = self.folder.path().join("commands");
         write(&input, &(commands.join("\n") + "\n"));
         let mut cli = unprivileged("java", self.folder.path());
-        cli.args(JAVA).args(["org.apache.zookeeper.ZooKeeperMain", "-server"]);
+        cli.args(JAVA).args(["org.apache.zookeeper.ZooKeeperMain", "-waitforconnection", "-server"]);
         cli.arg(format!("127.0.0.1:{}", self.port())).stdin(File::open(input).unwrap());
         let output = run(cli);
-        let output = output.split_once("WatchedEvent state:SyncConnected type:None path:null");
-        output.map_or("", |(_, output)| output.trim()).into()
+        // Another thread prints the connection's events, perhaps amid the output.
+        let is_output =
+            |line: &&str| !line.is_empty() && *line != "WATCHER::" && !line.starts_with("WatchedEvent ");
+        let lines = output.lines().skip_while(|it| *it != "JLine support is disabled").skip(1);
+        lines.filter(is_output).collect::<Vec<_>>().join("\n")
     }
 
     /// Whether it leads an ensemble.

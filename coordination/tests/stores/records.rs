@@ -3,8 +3,11 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use polyflake_coordination::StoreError;
-use polyflake_coordination::records::{Answer, Group, Kind, Outcome, Record, Store, Write};
+use polyflake_coordination::records::{
+    Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write,
+};
 
 use super::suite::block;
 
@@ -32,19 +35,60 @@ pub(crate) fn refused<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> Stri
 /// Asks as the keeper does, until there is an answer.
 pub(crate) async fn ask<T>(
     store: &mut dyn Store,
-    mut ask: impl AsyncFnMut(&mut dyn Store) -> Result<T, StoreError>,
+    ask: impl AsyncFnMut(&mut dyn Store) -> Result<T, StoreError>,
 ) -> T {
+    patiently(store, ask).await.unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+async fn patiently<T>(
+    store: &mut dyn Store,
+    mut ask: impl AsyncFnMut(&mut dyn Store) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     for _ in 0..600 {
         match ask(store).await {
-            Ok(value) => return value,
             Err(StoreError::Unreachable(_)) => {
                 store.disconnect();
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            Err(error) => panic!("{error:?}"),
+            answer => return answer,
         }
     }
     panic!("unreachable for too long");
+}
+
+/// A store that asks until there is an answer, for tests in which a slow machine is no matter.
+#[derive(Debug)]
+pub(crate) struct Patient(pub(crate) Box<dyn Store>);
+
+#[async_trait(?Send)]
+impl Store for Patient {
+    async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError> {
+        patiently(&mut *self.0, async |store| store.read(group, names).await).await
+    }
+
+    async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
+        patiently(&mut *self.0, async |store| store.write(write).await).await
+    }
+
+    async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
+        patiently(&mut *self.0, async |store| store.add(add).await).await
+    }
+
+    async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError> {
+        patiently(&mut *self.0, async |store| store.groups(namespace, kind).await).await
+    }
+
+    fn facts(&self) -> Facts {
+        self.0.facts()
+    }
+
+    fn has_kept_all(&self, before: &str, now: &str) -> bool {
+        self.0.has_kept_all(before, now)
+    }
+
+    fn disconnect(&mut self) {
+        self.0.disconnect();
+    }
 }
 
 pub(crate) async fn write(store: &mut dyn Store, write: &Write) -> Answer<Outcome> {

@@ -6,14 +6,19 @@ use polyflake_coordination::records::{Add, Added, Group, Kind, Outcome, Record, 
 use polyflake_coordination::stores::EtcdStore;
 use polyflake_coordination::{Address, StoreError};
 
-use crate::records::{self, SPACE, ask, head, read, record, refused, silent, space, write};
+use crate::records::{self, Patient, SPACE, ask, head, read, record, refused, silent, space, write};
 use crate::servers::etcd::Etcd;
 use crate::servers::free_port;
 use crate::suite::block;
 use crate::way::Way;
 
-fn open(url: &str) -> Box<dyn Store> {
+/// One that says so where the server does not answer.
+fn impatient(url: &str) -> Box<dyn Store> {
     Box::new(EtcdStore::new(&Address::parse(url).unwrap()).unwrap())
+}
+
+fn open(url: &str) -> Box<dyn Store> {
+    Box::new(Patient(impatient(url)))
 }
 
 #[test]
@@ -147,7 +152,7 @@ fn what_the_former_version_made_is_refused() {
 fn who_answered_and_when() {
     let (mut one, other) = (Etcd::new(), Etcd::new());
     block(async {
-        let mut store = open(&one.url());
+        let mut store = impatient(&one.url());
         let new = record(11, 1, "{}");
         let cluster = |etcd: &Etcd| {
             let status = etcd.ctl(&["endpoint", "status", "-w", "json"]);
@@ -166,7 +171,7 @@ fn who_answered_and_when() {
         assert!(answers.is_sorted_by_key(|it| it.now_ms));
         let facts = store.facts();
         assert_eq!((facts.granularity_ms, facts.can_forget, facts.asynchronous_replicas), (1_000, false, 0));
-        let elsewhere = open(&other.url()).read(&space("default"), None).await.unwrap();
+        let elsewhere = impatient(&other.url()).read(&space("default"), None).await.unwrap();
         assert_eq!(elsewhere.incarnation, cluster(&other));
         assert!(!store.has_kept_all(&answers[0].incarnation, &elsewhere.incarnation));
 
@@ -189,7 +194,7 @@ fn a_silent_host_before_one_that_answers() {
     let (_listener, quiet) = silent();
     let (none, port) = (free_port(), etcd.port());
     block(async {
-        let mut store = open(&format!("etcd://127.0.0.1:{quiet},127.0.0.1:{none},127.0.0.1:{port}"));
+        let mut store = impatient(&format!("etcd://127.0.0.1:{quiet},127.0.0.1:{none},127.0.0.1:{port}"));
         for at in 0..4 {
             let new = record(20 + at, at, "{}");
             let expected = (at > 0).then_some(19 + at);
@@ -197,7 +202,7 @@ fn a_silent_host_before_one_that_answers() {
             store.disconnect();
         }
         // Each host is named, with what it said.
-        let mut store = open(&format!("etcd://127.0.0.1:{quiet},127.0.0.1:{none}?ttl=3s"));
+        let mut store = impatient(&format!("etcd://127.0.0.1:{quiet},127.0.0.1:{none}?ttl=3s"));
         let Err(StoreError::Unreachable(said)) = store.read(&space("default"), None).await else { panic!() };
         assert!(
             said.contains(&format!("127.0.0.1:{quiet}: no answer in time; 127.0.0.1:{none}: ")),
@@ -212,15 +217,15 @@ fn a_member_without_a_leader() {
     let etcd = Etcd::new();
     // A second member is added and never starts, so that the first has no majority any more.
     block(async {
-        let mut store = open(&etcd.url());
+        let mut store = impatient(&etcd.url());
         assert_eq!(write(&mut *store, &head(None, &record(11, 1, "{}"))).await.value, Outcome::Written);
         etcd.ctl(&["member", "add", "two", &format!("--peer-urls=http://127.0.0.1:{}", free_port())]);
         let other = Etcd::new();
         let both = format!("etcd://127.0.0.1:{},127.0.0.1:{}", etcd.port(), other.port());
         // The other answers in its stead.
-        let mut store = open(&both);
+        let mut store = impatient(&both);
         assert_eq!(read(&mut *store, "head").await, None);
-        let mut alone = open(&format!("{}?ttl=3s", etcd.url()));
+        let mut alone = impatient(&format!("{}?ttl=3s", etcd.url()));
         let answer =
             tokio::time::timeout(Duration::from_secs(60), alone.read(&space("default"), Some(&[]))).await;
         assert!(matches!(answer, Ok(Err(StoreError::Unreachable(_)))), "{answer:?}");
@@ -233,7 +238,7 @@ fn a_write_whose_answer_is_lost() {
     let way = Way::new(etcd.port());
     let url = format!("etcd://127.0.0.1:{}", way.port());
     block(async {
-        let (mut store, mut other) = (open(&url), open(&etcd.url()));
+        let (mut store, mut other) = (impatient(&url), impatient(&etcd.url()));
         let mut there: Option<Record> = None;
         for at in 0..3 {
             let new = record(11 + at, at, "{}");
@@ -260,7 +265,7 @@ fn a_write_whose_answer_is_lost() {
 fn a_write_that_is_dropped() {
     let etcd = Etcd::new();
     let way = Way::new(etcd.port());
-    let mut store = open(&format!("etcd://127.0.0.1:{}", way.port()));
+    let mut store = impatient(&format!("etcd://127.0.0.1:{}", way.port()));
     records::a_write_that_is_dropped(&mut *store, |is_held| way.hold(is_held));
 }
 
@@ -304,6 +309,7 @@ fn users_and_rights() {
 fn a_guard_that_changes_meanwhile() {
     let etcd = Etcd::new();
     let way = Way::new(etcd.port());
-    let (mut store, mut other) = (open(&format!("etcd://127.0.0.1:{}", way.port())), open(&etcd.url()));
+    let (mut store, mut other) =
+        (impatient(&format!("etcd://127.0.0.1:{}", way.port())), impatient(&etcd.url()));
     records::a_guard_that_changes_meanwhile(&mut *store, &mut *other, |is_held| way.hold(is_held));
 }

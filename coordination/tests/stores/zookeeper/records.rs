@@ -6,14 +6,19 @@ use polyflake_coordination::records::{Add, Added, Group, Kind, Outcome, Record, 
 use polyflake_coordination::stores::ZookeeperStore;
 use polyflake_coordination::{Address, StoreError};
 
-use crate::records::{self, SPACE, ask, head, read, record, refused, silent, space, write};
+use crate::records::{self, Patient, SPACE, ask, head, read, record, refused, silent, space, write};
 use crate::servers::free_port;
 use crate::servers::zookeeper::Zookeeper;
 use crate::suite::block;
 use crate::way::Way;
 
-fn open(url: &str) -> Box<dyn Store> {
+/// One that says so where the server does not answer.
+fn impatient(url: &str) -> Box<dyn Store> {
     Box::new(ZookeeperStore::new(&Address::parse(url).unwrap()).unwrap())
+}
+
+fn open(url: &str) -> Box<dyn Store> {
+    Box::new(Patient(impatient(url)))
 }
 
 #[test]
@@ -171,7 +176,7 @@ fn what_the_former_version_made_is_refused() {
 fn who_answered_and_when() {
     let mut zookeeper = Zookeeper::new();
     block(async {
-        let mut store = open(&zookeeper.url());
+        let mut store = impatient(&zookeeper.url());
         let new = record(11, 1, "{}");
         let answers = [
             // Where there is nothing, and where there is something.
@@ -199,7 +204,8 @@ fn a_silent_host_before_one_that_answers() {
     let (_listener, quiet) = silent();
     let (none, port) = (free_port(), zookeeper.port());
     block(async {
-        let mut store = open(&format!("zookeeper://127.0.0.1:{quiet},127.0.0.1:{none},127.0.0.1:{port}"));
+        let mut store =
+            impatient(&format!("zookeeper://127.0.0.1:{quiet},127.0.0.1:{none},127.0.0.1:{port}"));
         for at in 0..4 {
             let new = record(20 + at, at, "{}");
             let expected = (at > 0).then_some(19 + at);
@@ -207,7 +213,7 @@ fn a_silent_host_before_one_that_answers() {
             store.disconnect();
         }
         // Each host is named, with what it said.
-        let mut store = open(&format!("zookeeper://127.0.0.1:{quiet},127.0.0.1:{none}?ttl=3s"));
+        let mut store = impatient(&format!("zookeeper://127.0.0.1:{quiet},127.0.0.1:{none}?ttl=3s"));
         let Err(StoreError::Unreachable(said)) = store.read(&space("default"), None).await else { panic!() };
         assert!(
             said.contains(&format!("127.0.0.1:{quiet}: no answer in time; 127.0.0.1:{none}: ")),
@@ -222,7 +228,7 @@ fn a_write_whose_answer_is_lost() {
     let way = Way::new(zookeeper.port());
     let url = format!("zookeeper://127.0.0.1:{}", way.port());
     block(async {
-        let (mut store, mut other) = (open(&url), open(&zookeeper.url()));
+        let (mut store, mut other) = (impatient(&url), impatient(&zookeeper.url()));
         let mut there: Option<Record> = None;
         for at in 0..3 {
             let new = record(11 + at, at, "{\"lost\":1}");
@@ -250,7 +256,7 @@ fn a_write_whose_answer_is_lost() {
 fn a_write_that_is_dropped() {
     let zookeeper = Zookeeper::new();
     let way = Way::new(zookeeper.port());
-    let mut store = open(&format!("zookeeper://127.0.0.1:{}", way.port()));
+    let mut store = impatient(&format!("zookeeper://127.0.0.1:{}", way.port()));
     records::a_write_that_is_dropped(&mut *store, |is_held| way.hold(is_held));
 }
 
@@ -259,7 +265,7 @@ fn a_write_that_is_dropped() {
 fn each_session_begins_with_what_was_seen() {
     let zookeeper = Zookeeper::new();
     let way = Way::new(zookeeper.port());
-    let mut store = open(&format!("zookeeper://127.0.0.1:{}", way.port()));
+    let mut store = impatient(&format!("zookeeper://127.0.0.1:{}", way.port()));
     block(async {
         for at in 0..3 {
             let new = record(20 + at, at, "{}");
@@ -287,7 +293,7 @@ fn nobody_is_told_what_is_old() {
     let hold = |is_held| ways.lock().unwrap().iter().for_each(|way| way.hold(is_held));
     block(async {
         // The first server does not hear what the two others decide.
-        let (mut store, mut behind) = (open(&all[1].url()), open(&all[0].url()));
+        let (mut store, mut behind) = (impatient(&all[1].url()), impatient(&all[0].url()));
         let group = space("default");
         let at = |version| record(version, version, "{}");
         assert_eq!(write(&mut *store, &head(None, &at(1))).await.value, Outcome::Written);
@@ -345,6 +351,6 @@ fn a_guard_that_changes_meanwhile() {
     let zookeeper = Zookeeper::new();
     let way = Way::new(zookeeper.port());
     let (mut store, mut other) =
-        (open(&format!("zookeeper://127.0.0.1:{}", way.port())), open(&zookeeper.url()));
+        (impatient(&format!("zookeeper://127.0.0.1:{}", way.port())), impatient(&zookeeper.url()));
     records::a_guard_that_changes_meanwhile(&mut *store, &mut *other, |is_held| way.hold(is_held));
 }
