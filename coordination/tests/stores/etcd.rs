@@ -107,7 +107,7 @@ fn hosts_are_tried_in_turn() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let quiet = silent.local_addr().unwrap().port();
     let url =
-        format!("etcd://127.0.0.1:{none},127.0.0.1:{quiet},127.0.0.1:{port},127.0.0.1:{also_none}?ttl=3s");
+        format!("etcd://127.0.0.1:{none},127.0.0.1:{quiet},127.0.0.1:{port},127.0.0.1:{also_none}?ttl=12s");
     for _ in 0..2 {
         assert!(list(&url).unwrap().is_new);
     }

@@ -176,7 +176,7 @@ fn hosts_are_tried_in_turn() {
     let quiet = silent.local_addr().unwrap().port();
     let url =
         format!("zookeeper://127.0.0.1:{none},127.0.0.1:{quiet},127.0.0.1:{port},127.0.0.1:{also_none}");
-    let url = format!("{url}/?ttl=3s");
+    let url = format!("{url}/?ttl=12s");
     for _ in 0..2 {
         assert!(list(&url).unwrap().is_new);
     }
