@@ -425,9 +425,8 @@ impl Found {
             let Head { incarnation, lead_ms, fence, .. } = head;
             SpaceRecord { incarnation, lead_ms, fence }
         });
-        let is_new = space.is_none() && self.nodes.is_empty();
         let nodes = self.nodes.into_iter().map(node).collect();
-        Listing { now_ms: self.now_ms, incarnation: self.incarnation, space, is_new, nodes }
+        Listing { now_ms: self.now_ms, incarnation: self.incarnation, space, nodes }
     }
 }
 

@@ -25,7 +25,7 @@ pub use keeper::{Leased, lease, open};
 pub use sequences::{SequenceKey, Sequences, SequencesGiveBack, SequencesOptions, SequencesStats};
 pub use space::Space;
 pub use store::{
-    Claim, CounterName, CounterRecord, FORMAT, LAST_NUMBER, Listing, NodeRecord, Numbers, Outcome, Place,
-    Put, Reserve, Reserved, Schema, SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
+    CounterName, CounterRecord, FORMAT, LAST_NUMBER, Listing, NodeRecord, Numbers, Place, Reserve, Reserved,
+    Schema, SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
 };
 pub use url::{Address, Scheme};

@@ -1,14 +1,9 @@
-//! What a store must be able to do: keep the records of leases, counters and sequences, change each by compare-and-set, and
-//! tell its time.
-//!
-//! The protocol of leases is in `lease.rs`, those of counters and sequences in `keeper/`, once for all stores. A store of your
-//! own implements [`Store`].
+//! What a store must be able to do for counters and sequences: keep their records, and change each by compare-and-set. Their
+//! protocol is in `keeper/`, once for all stores. Leases need [`records::Store`](crate::records::Store) only.
 
 use core::fmt;
 
 use async_trait::async_trait;
-
-use crate::space::Space;
 
 /// The version of the records' form, which stores keep beside them. Another version is refused.
 pub const FORMAT: u32 = 1;
@@ -47,21 +42,6 @@ impl NodeRecord {
     pub fn is_held(&self, now_ms: u64, clock_difference_ms: u64) -> bool {
         !self.token.is_empty() && now_ms <= self.expires_ms.saturating_add(clock_difference_ms)
     }
-
-    /// What a change of this record must find.
-    #[must_use]
-    pub fn claim(&self) -> Claim {
-        Claim { token: self.token.clone(), reserved_until: self.reserved_until }
-    }
-}
-
-/// What a change of a node's record must find.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Claim {
-    /// The token there.
-    pub token: String,
-    /// The bound there.
-    pub reserved_until: u64,
 }
 
 /// All that a store has of a space, at one instant.
@@ -73,30 +53,8 @@ pub struct Listing {
     pub incarnation: String,
     /// The space's record, if there is one.
     pub space: Option<SpaceRecord>,
-    /// Whether nothing of Polyflake's leases was ever in this store: only for stores that cannot forget. Counters do not matter.
-    pub is_new: bool,
     /// The records of the space's nodes, in any order.
     pub nodes: Vec<NodeRecord>,
-}
-
-/// What became of a change of a node's record.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Put {
-    /// The store's time (Unix ms), at the change.
-    pub now_ms: u64,
-    /// What became of it.
-    pub outcome: Outcome,
-}
-
-/// See [`Put`].
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// It is written, and is as safe as the store makes what it acknowledges.
-    Written,
-    /// Nothing is written: this is there (`None`: no record).
-    Found(Option<NodeRecord>),
-    /// Nothing is written: the space's record or the store's incarnation is another than the one given.
-    OtherSpace,
 }
 
 /// Whose numbers a counter's record hands out.
@@ -241,35 +199,12 @@ impl SequencesRecord {
     pub const MAX_SECTIONS: u64 = 16_384;
 }
 
-/// A store of leases, counters and sequences. Each call is one attempt: the keeper ends it when it takes too long, calls
+/// A store of counters and sequences. Each call is one attempt: the keeper ends it when it takes too long, calls
 /// [`disconnect`](Self::disconnect) after one that failed or was ended, and tries again.
 ///
 /// A call that was ended may still take effect later. So every change is a compare-and-set.
 #[async_trait(?Send)]
 pub trait Store: Send + fmt::Debug {
-    /// Everything of a space, read at one instant. Writes nothing, and makes no tables.
-    async fn list(&mut self, space: &Space) -> Result<Listing, StoreError>;
-
-    /// Writes the space's record if `expected` is there (`None`: if there is none), and makes the store's tables where
-    /// they are absent, in one step with the first record where the store can. Returns whether it was written. The new record
-    /// has the store's incarnation of the listing: where the store has another by now, nothing is written.
-    async fn put_space(
-        &mut self,
-        space: &Space,
-        expected: Option<&SpaceRecord>,
-        new: &SpaceRecord,
-    ) -> Result<bool, StoreError>;
-
-    /// Writes a node's record, in one atomic step, if the space's record is `under`, the store's incarnation is the one in
-    /// it, and the node's record has `expected` (`None`: if there is none).
-    async fn put_node(
-        &mut self,
-        space: &Space,
-        under: &SpaceRecord,
-        expected: Option<&Claim>,
-        new: &NodeRecord,
-    ) -> Result<Put, StoreError>;
-
     /// Takes numbers of a counter that has a record, in one atomic step: the `count` lowest that are above its
     /// [`last`](CounterRecord::last) and the [`place`](Reserve::place)'s. The last of them is the record's `last` then. Nothing is
     /// taken where that would be above [`LAST_NUMBER`], or the record is not as [`Reserved::Found`] says.
@@ -321,12 +256,6 @@ pub trait Store: Send + fmt::Debug {
         Err(no_counters())
     }
 
-    /// The spaces of a namespace, in any order. Writes nothing, and makes no tables.
-    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
-        let _ = namespace;
-        Err(no_lists())
-    }
-
     /// The names of a namespace's counters, in any order: those for which [`counter`](Self::counter) has a record. Writes nothing,
     /// and makes no tables.
     async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {
@@ -341,11 +270,6 @@ pub trait Store: Send + fmt::Debug {
 
     /// Drops the connection: the next call opens a new one.
     fn disconnect(&mut self);
-
-    /// By how much `now_ms` can be too low because the store's clock counts in larger steps.
-    fn granularity_ms(&self) -> u64 {
-        1
-    }
 }
 
 fn no_lists() -> StoreError {

@@ -9,7 +9,6 @@ mod keyed;
 mod lists;
 mod mysql;
 mod postgres;
-mod record;
 mod redis;
 mod sequences_record;
 mod sql;

@@ -1,9 +1,8 @@
 //! etcd, by the JSON gateway that each of its servers has: `/v3/kv/txn`.
 //!
-//! Under `polyflake/NAMESPACE/SPACE/` there are the key `space` and one key for each node, `nodes/N`, both with JSON. A change is one
-//! transaction that compares the revisions of both. There is no lease of etcd's in it: expiry is in the record, by the clock that the
-//! replies' `Date` says, so that a holder whose lease ran out reads like in every other store. Counters and sequences have a key
-//! each.
+//! Each record, counter and sequences has a key. A change is one transaction that compares the revisions of the record and its guard.
+//! There is no lease of etcd's in it: expiry is in the record, by the clock that the replies' `Date` says, so that a holder whose lease
+//! ran out reads like in every other store.
 
 mod counters;
 mod names;
@@ -32,13 +31,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::hosts::{Hosts, Used};
-use super::{record, tls};
-use crate::space::Space;
+use super::tls;
 use crate::store::{
-    Claim, CounterName, CounterRecord, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
-    SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
+    CounterName, CounterRecord, Reserve, Reserved, Schema, SequencesName, SequencesRecord, Store, StoreError,
 };
-use crate::stores::lists;
 use crate::url::Address;
 
 /// Of all keys of ours in any namespace.
@@ -46,9 +42,6 @@ const PREFIX: &str = "polyflake/";
 
 /// What the query of the address may have for this client, named as by `etcdctl`.
 const PARAMETERS: [&str; 3] = ["cacert", "cert", "key"];
-
-/// How often a transaction is tried whose keys others change at the same time.
-const ROUNDS: usize = 8;
 
 /// Leases and counters in etcd.
 pub struct EtcdStore {
@@ -349,14 +342,6 @@ impl EtcdStore {
         Ok((key, Found { value, revision: pair.mod_revision }))
     }
 
-    fn read_space(&self, found: &Found) -> Result<SpaceRecord, StoreError> {
-        record::read_space(&found.value).map_err(|e| self.refused(&e))
-    }
-
-    fn read_node(&self, node: u64, found: &Found) -> Result<NodeRecord, StoreError> {
-        record::read(node, &found.value).ok_or_else(|| self.refused("a node's record is not readable"))
-    }
-
     /// Writes `value` if the keys are at these revisions; else what is there, and the time.
     async fn change(
         &mut self,
@@ -384,10 +369,6 @@ impl EtcdStore {
     }
 }
 
-fn base(space: &Space) -> String {
-    format!("{PREFIX}{}/{space}/", space.namespace)
-}
-
 /// A range request, of one key or of all that start with `key`.
 fn range(key: &str, prefix: Option<&str>, more: &Value) -> Value {
     let mut it = more.clone();
@@ -406,116 +387,6 @@ fn read_date(text: &str) -> Option<u64> {
 
 #[async_trait(?Send)]
 impl Store for EtcdStore {
-    async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
-        let incarnation = self.cluster().await?;
-        let base = base(space);
-        let nodes = format!("{base}nodes/");
-        let both =
-            [range(&format!("{base}space"), None, &json!({})), range(&nodes, Some(&nodes), &json!({}))];
-        let reply = self.txn(&json!({ "success": both })).await?;
-        let (now_ms, revision) = (reply.now_ms, reply.header.revision);
-        let mut parts = reply.responses.into_iter().map(|it| it.response_range.map(|it| it.kvs));
-        let mut next = || parts.next().flatten().unwrap_or_default();
-        let (there, pairs) = (next().into_iter().next(), next());
-        let there = there.map(|it| self.decode(it)).transpose()?;
-        let record = there.map(|(_, it)| self.read_space(&it)).transpose()?;
-        let mut records = Vec::with_capacity(pairs.len());
-        for pair in pairs {
-            let (key, found) = self.decode(pair)?;
-            let node = key.strip_prefix(&nodes).and_then(|it| it.parse().ok());
-            let node = node.ok_or_else(|| self.refused("a node's key is not readable"))?;
-            records.push(self.read_node(node, &found)?);
-        }
-        let mut is_new = false;
-        if record.is_none() && records.is_empty() {
-            // At the same instant as the rest.
-            let of = json!({ "limit": "1", "keys_only": true, "revision": revision });
-            let any = json!({ "success": [range(PREFIX, Some(PREFIX), &of)] });
-            is_new = match self.txn(&any).await {
-                Ok(reply) => reply
-                    .responses
-                    .iter()
-                    .all(|it| it.response_range.as_ref().is_some_and(|it| it.kvs.is_empty())),
-                // A user who may see one namespace only cannot know.
-                Err(StoreError::Refused(_)) => false,
-                Err(e) => return Err(e),
-            };
-        }
-        Ok(Listing { now_ms, incarnation, space: record, is_new, nodes: records })
-    }
-
-    async fn put_space(
-        &mut self,
-        space: &Space,
-        expected: Option<&SpaceRecord>,
-        new: &SpaceRecord,
-    ) -> Result<bool, StoreError> {
-        if self.cluster().await? != new.incarnation {
-            return Ok(false);
-        }
-        let key = format!("{}space", base(space));
-        let value = record::write_space(new).ok_or_else(|| self.refused("the record cannot be written"))?;
-        let (mut there, _) = self.read(&[&key]).await?;
-        for _ in 0..ROUNDS {
-            let found = there.pop().flatten();
-            let record = found.as_ref().map(|it| self.read_space(it)).transpose()?;
-            if record.as_ref() != expected {
-                return Ok(false);
-            }
-            match self.change(&[(&key, found.as_ref())], &key, value.clone()).await?.0 {
-                Ok(()) => return Ok(true),
-                Err(now) => there = now,
-            }
-        }
-        Err(self.unreachable("others change the space's record all the time"))
-    }
-
-    async fn put_node(
-        &mut self,
-        space: &Space,
-        under: &SpaceRecord,
-        expected: Option<&Claim>,
-        new: &NodeRecord,
-    ) -> Result<Put, StoreError> {
-        let value = record::write(new).ok_or_else(|| self.refused("the record cannot be written"))?;
-        let base = base(space);
-        let (space_key, node_key) = (format!("{base}space"), format!("{base}nodes/{}", new.node));
-        let cluster = self.cluster().await?;
-        // What is known may be old: then the transaction fails and says what is there.
-        let known = self.known.get(&space_key).cloned().zip(self.known.get(&node_key).cloned());
-        let mut now = known.map(|(space, node)| (Some(space), Some(node), None));
-        for _ in 0..ROUNDS {
-            let (space_found, node_found, read_ms) = if let Some(it) = now.take() {
-                it
-            } else {
-                let (mut found, now_ms) = self.read(&[&space_key, &node_key]).await?;
-                let node = found.pop().flatten();
-                (found.pop().flatten(), node, Some(now_ms))
-            };
-            let record = space_found.as_ref().map(|it| self.read_space(it)).transpose()?;
-            let node = node_found.as_ref().map(|it| self.read_node(new.node, it)).transpose()?;
-            let is_same = record.as_ref() == Some(under) && cluster == under.incarnation;
-            if !is_same || node.as_ref().map(NodeRecord::claim).as_ref() != expected {
-                let Some(now_ms) = read_ms else { continue };
-                let outcome = if is_same { Outcome::Found(node) } else { Outcome::OtherSpace };
-                self.known.remove(&node_key);
-                return Ok(Put { now_ms, outcome });
-            }
-            let at = [(&*space_key, space_found.as_ref()), (&*node_key, node_found.as_ref())];
-            match self.change(&at, &node_key, value.clone()).await? {
-                (Ok(()), now_ms) => {
-                    self.known.extend(space_found.map(|it| (space_key, it)));
-                    return Ok(Put { now_ms, outcome: Outcome::Written });
-                }
-                (Err(mut found), now_ms) => {
-                    let node = found.pop().flatten();
-                    now = Some((found.pop().flatten(), node, Some(now_ms)));
-                }
-            }
-        }
-        Err(self.unreachable("others change the node's record all the time"))
-    }
-
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
         self.take(counter, reserve).await
     }
@@ -548,12 +419,6 @@ impl Store for EtcdStore {
         new: &SequencesRecord,
     ) -> Result<bool, StoreError> {
         self.write_sequences(name, expected, new).await
-    }
-
-    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
-        let keys = self.rests(namespace, "").await?;
-        // `SPACE/space`: the text of a space has a slash too.
-        Ok(lists::spaces(namespace, keys.iter().filter_map(|key| key.strip_suffix("/space"))))
     }
 
     async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {

@@ -18,16 +18,11 @@ use tokio::time::timeout;
 
 use super::sql::counters::{self, Columns, Dialect};
 use super::sql::sequences;
-use super::sql::{
-    self, ATTEMPT, Ended, MOST_TRIES, bigint, check_format, longest_idle, no_nodes, not_written,
-    other_format, read_only, whole,
-};
+use super::sql::{self, ATTEMPT, Ended, MOST_TRIES, bigint, longest_idle, other_format};
 use super::tls::{self, Check, Files};
 use crate::records::Facts;
-use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
-    SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
+    CounterName, CounterRecord, Reserve, Reserved, Schema, SequencesName, SequencesRecord, Store, StoreError,
 };
 use crate::stores::lists;
 use crate::url::Address;
@@ -45,31 +40,6 @@ const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) AS UNSIGNED)";
 
 /// Those with rights enough can write to a replica that is read-only. Later versions show a word for the number.
 const WRITABLE: &str = "CAST(@@GLOBAL.read_only AS CHAR) IN ('0', 'OFF')";
-
-const NODES: &str = "
-CREATE TABLE IF NOT EXISTS polyflake_nodes (
-    namespace VARCHAR(255) NOT NULL,
-    space VARCHAR(255) NOT NULL,
-    node BIGINT NOT NULL,
-    token VARCHAR(64) NOT NULL COMMENT 'Of the lease; empty: given back',
-    expires_ms BIGINT NOT NULL COMMENT 'Unix time; 0: given back',
-    reserved_until BIGINT NOT NULL COMMENT 'The holder issues below this tick',
-    label TEXT NOT NULL COMMENT 'Who holds it',
-    since_ms BIGINT NOT NULL COMMENT 'Unix time',
-    PRIMARY KEY (namespace, space, node)
-) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT 'Polyflake: which process has which node'";
-
-const SPACES: &str = "
-CREATE TABLE polyflake_spaces (
-    namespace VARCHAR(255) NOT NULL,
-    space VARCHAR(255) NOT NULL COMMENT 'What shapes the IDs',
-    format INT NOT NULL COMMENT 'Of this row and its nodes',
-    incarnation VARCHAR(255) NOT NULL COMMENT 'The server that it was written to',
-    lead_ms BIGINT NOT NULL COMMENT 'How far ahead a bound may be: the time to live, and max_ahead',
-    fence BIGINT NOT NULL COMMENT 'No new lease issues below this tick',
-    PRIMARY KEY (namespace, space)
-) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
-COMMENT 'Polyflake: what the leases of nodes have in common, for each shape of IDs'";
 
 /// Before its collation: one in which trailing spaces count, which MySQL and MariaDB name in different ways.
 const COUNTERS: &str = "
@@ -116,8 +86,6 @@ impl fmt::Debug for MysqlStore {
 
 struct Open {
     connection: Conn,
-    /// An expression for the server's incarnation.
-    incarnation: &'static str,
     ready: Option<records::Ready>,
     used: Instant,
     /// Whether the server has not answered yet.
@@ -216,28 +184,13 @@ impl MysqlStore {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let mut connection = Conn::new(self.opts.clone()).await?;
-        let known: Vec<(String, String)> = connection
-            .query(
-                "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
-                 ('server_uuid', 'server_uid', 'innodb_flush_log_at_trx_commit')",
-            )
-            .await?;
-        let has = |name| known.iter().any(|(known, _)| known == name);
-        let forgets = |(name, value): &(_, _)| name == "innodb_flush_log_at_trx_commit" && value == "0";
-        if !self.is_durability_none && known.iter().any(forgets) {
+        let flush = "SELECT CAST(@@GLOBAL.innodb_flush_log_at_trx_commit AS CHAR)";
+        let flush: Option<String> = connection.query_first(flush).await?;
+        if !self.is_durability_none && flush.as_deref() == Some("0") {
             let text = "innodb_flush_log_at_trx_commit is 0: what it acknowledges may be lost";
             return Err(StoreError::Refused(text.into()).into());
         }
-        let incarnation = if has("server_uuid") {
-            "CONCAT('server ', @@server_uuid)"
-        } else if has("server_uid") {
-            "CONCAT('server ', @@server_uid)"
-        } else {
-            // Both are whole seconds: their difference is when the server started, always the same.
-            "CONCAT(@@hostname, ':', @@port, ' since ', UNIX_TIMESTAMP(NOW()) - (SELECT VARIABLE_VALUE \
-             FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME'))"
-        };
-        Ok(Open { connection, incarnation, used: Instant::now(), is_busy: false, ready: None })
+        Ok(Open { connection, used: Instant::now(), is_busy: false, ready: None })
     }
 
     /// A connection that answers, as far as can be known: after a while without use it is asked.
@@ -323,242 +276,8 @@ fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, 
     }
 }
 
-/// Returns the time if it was written, which comes with the answer as if it were a new row's number.
-///
-/// The space's row stays locked, for reading by others, until the statement is committed.
-async fn change_node(
-    open: &mut Open,
-    space: &Space,
-    under: &SpaceRecord,
-    expected: Option<&Claim>,
-    new: &NodeRecord,
-) -> Result<Option<u64>, Fault> {
-    let incarnation = open.incarnation;
-    let held = format!(
-        "s.namespace = ? AND s.space = ? AND s.format = ? AND s.incarnation = ? AND s.lead_ms = ? \
-         AND s.fence = ? AND {incarnation} = s.incarnation AND {WRITABLE}"
-    );
-    let held_values: [Value; 6] = [
-        Value::from(&space.namespace),
-        space.to_string().into(),
-        FORMAT.into(),
-        Value::from(&under.incarnation),
-        bigint(under.lead_ms)?.into(),
-        bigint(under.fence)?.into(),
-    ];
-    let mut values: Vec<Value> = vec![
-        Value::from(&new.token),
-        bigint(new.expires_ms)?.into(),
-        bigint(new.reserved_until)?.into(),
-        Value::from(&new.label),
-        bigint(new.since_ms)?.into(),
-    ];
-    let node = Value::from(bigint(new.node)?);
-    let statement = match expected {
-        None => {
-            values.insert(0, node);
-            values.extend(held_values);
-            // The last condition holds; a time is never 0.
-            format!(
-                "INSERT INTO polyflake_nodes \
-                 (namespace, space, node, token, expires_ms, reserved_until, label, since_ms) \
-                 SELECT s.namespace, s.space, ?, ?, ?, ?, ?, IF(LAST_INSERT_ID({NOW}) = 0, 0, ?) \
-                 FROM polyflake_spaces s WHERE {held} LOCK IN SHARE MODE"
-            )
-        }
-        Some(expected) => {
-            let claim: [Value; 3] =
-                [node, Value::from(&expected.token), bigint(expected.reserved_until)?.into()];
-            values = held_values.into_iter().chain(values).chain(claim).collect();
-            format!(
-                "UPDATE polyflake_nodes n JOIN (SELECT s.namespace, s.space FROM polyflake_spaces s \
-                 WHERE {held} LOCK IN SHARE MODE) h ON h.namespace = n.namespace AND h.space = n.space \
-                 SET n.token = ?, n.expires_ms = ?, n.reserved_until = ?, n.label = ?, \
-                 n.since_ms = IF(LAST_INSERT_ID({NOW}) = 0, 0, ?) \
-                 WHERE n.node = ? AND n.token = ? AND n.reserved_until = ?"
-            )
-        }
-    };
-    match open.connection.exec_drop(statement, Params::Positional(values)).await {
-        Ok(()) if open.connection.affected_rows() == 0 => Ok(None),
-        Ok(()) => {
-            let now_ms = open.connection.last_insert_id();
-            Ok(Some(now_ms.ok_or_else(|| StoreError::Unreachable("an answer without a time".into()))?))
-        }
-        Err(Error::Server(ServerError { code: ABSENT | DUPLICATE, .. })) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
 const ABSENT: u16 = 1146;
 const DUPLICATE: u16 = 1062;
-
-async fn change_space(
-    open: &mut Open,
-    space: &Space,
-    expected: &SpaceRecord,
-    new: &SpaceRecord,
-) -> Result<bool, Fault> {
-    let statement = format!(
-        "UPDATE polyflake_spaces SET incarnation = ?, lead_ms = ?, fence = ? \
-         WHERE namespace = ? AND space = ? AND format = ? AND incarnation = ? AND lead_ms = ? AND fence = ? \
-         AND {} = ? AND {WRITABLE}",
-        open.incarnation
-    );
-    let values: Vec<Value> = vec![
-        Value::from(&new.incarnation),
-        bigint(new.lead_ms)?.into(),
-        bigint(new.fence)?.into(),
-        Value::from(&space.namespace),
-        space.to_string().into(),
-        FORMAT.into(),
-        Value::from(&expected.incarnation),
-        bigint(expected.lead_ms)?.into(),
-        bigint(expected.fence)?.into(),
-        Value::from(&new.incarnation),
-    ];
-    match open.connection.exec_drop(statement, Params::Positional(values)).await {
-        Ok(()) if open.connection.affected_rows() > 0 => return Ok(true),
-        Ok(()) | Err(Error::Server(ServerError { code: ABSENT, .. })) => {}
-        Err(error) => return Err(error.into()),
-    }
-    // For another format.
-    read(open, space, Some(0)).await?;
-    Ok(false)
-}
-
-/// Each change of a table is committed at once. So the table of nodes comes first, and that of spaces with its first row;
-/// a lock keeps others from doing the same.
-async fn make_space(open: &mut Open, space: &Space, new: &SpaceRecord) -> Result<bool, Fault> {
-    let lock = "CONCAT('polyflake ', LEFT(DATABASE(), 50))";
-    let locked: Option<Option<u8>> =
-        open.connection.query_first(format!("SELECT GET_LOCK({lock}, 5)")).await?;
-    if locked.flatten() != Some(1) {
-        return Err(StoreError::Unreachable("another process is making the tables".into()).into());
-    }
-    let made = make_space_locked(open, space, new).await?;
-    open.connection.query_drop(format!("DO RELEASE_LOCK({lock})")).await?;
-    Ok(made)
-}
-
-async fn make_space_locked(open: &mut Open, space: &Space, new: &SpaceRecord) -> Result<bool, Fault> {
-    let (listing, tables) = read(open, space, Some(0)).await?;
-    if listing.space.is_some() || listing.incarnation != new.incarnation {
-        return Ok(false);
-    }
-    if !tables.nodes {
-        open.connection.query_drop(NODES).await?;
-    }
-    // In hexadecimal, for not all servers take parameters where a table is made.
-    let text = |text: &str| {
-        let mut literal = "CONVERT(X'".to_owned();
-        for byte in text.bytes() {
-            literal.extend(
-                [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')),
-            );
-        }
-        literal + "' USING utf8mb4)"
-    };
-    let row = format!(
-        "SELECT {} AS namespace, {} AS space, {FORMAT} AS format, {} AS incarnation, {} AS lead_ms, {} AS fence",
-        text(&space.namespace),
-        text(&space.to_string()),
-        text(&new.incarnation),
-        bigint(new.lead_ms)?,
-        bigint(new.fence)?
-    );
-    let statement = if tables.spaces {
-        format!("INSERT INTO polyflake_spaces (namespace, space, format, incarnation, lead_ms, fence) {row}")
-    } else {
-        format!("{SPACES} AS {row}")
-    };
-    match open.connection.query_drop(statement).await {
-        Ok(()) => Ok(true),
-        Err(Error::Server(ServerError { code: DUPLICATE, .. })) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-struct Tables {
-    spaces: bool,
-    nodes: bool,
-}
-
-/// Everything of a space, or what it has of one node, by one statement.
-async fn read(open: &mut Open, space: &Space, node: Option<u64>) -> Result<(Listing, Tables), Fault> {
-    let incarnation = open.incarnation;
-    let names: Vec<String> = open
-        .connection
-        .query(
-            "SELECT TABLE_NAME FROM information_schema.TABLES \
-             WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE 'polyflake\\_%'",
-        )
-        .await?;
-    let has = |name| names.iter().any(|found| found.eq_ignore_ascii_case(name));
-    let tables = Tables { spaces: has("polyflake_spaces"), nodes: has("polyflake_nodes") };
-
-    let (mut columns, mut joins, mut other) = (String::new(), String::new(), "NULL");
-    let mut values: Vec<Value> = Vec::new();
-    if tables.spaces {
-        other = "(SELECT MAX(format) FROM polyflake_spaces WHERE format <> ?)";
-        columns += ", present.other, s.incarnation, s.lead_ms, s.fence";
-        joins += " LEFT JOIN polyflake_spaces s ON s.namespace = ? AND s.space = ?";
-        values.extend([FORMAT.into(), Value::from(&space.namespace), space.to_string().into()]);
-    }
-    if tables.spaces && tables.nodes {
-        columns += ", n.node, n.token, n.expires_ms, n.reserved_until, n.label, n.since_ms";
-        joins += " LEFT JOIN polyflake_nodes n ON n.namespace = ? AND n.space = ?";
-        values.extend([Value::from(&space.namespace), space.to_string().into()]);
-        if let Some(node) = node {
-            joins += " AND n.node = ?";
-            values.push(bigint(node)?.into());
-        }
-    }
-    let statement = format!(
-        "SELECT present.now_ms, present.incarnation, present.writable{columns} \
-         FROM (SELECT {NOW} AS now_ms, {incarnation} AS incarnation, {WRITABLE} AS writable, {other} AS other) present \
-         {joins}"
-    );
-    let values = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
-    let rows: Vec<Row> = open.connection.exec(statement, values).await?;
-    let first = rows.first().ok_or_else(|| StoreError::Unreachable("an empty answer".into()))?;
-    if column::<i64>(first, 2)? == 0 {
-        return Err(read_only().into());
-    }
-    let mut listing = Listing {
-        now_ms: column(first, 0)?,
-        incarnation: column(first, 1)?,
-        space: None,
-        is_new: !names.iter().any(|name| !name.eq_ignore_ascii_case("polyflake_counters")),
-        nodes: Vec::new(),
-    };
-    if tables.spaces {
-        if let Some(other) = column(first, 3)? {
-            check_format(other)?;
-        }
-        if let Some(incarnation) = column(first, 4)? {
-            let (lead_ms, fence) = (whole(column(first, 5)?)?, whole(column(first, 6)?)?);
-            listing.space = Some(SpaceRecord { incarnation, lead_ms, fence });
-        }
-    }
-    if tables.spaces && tables.nodes {
-        for row in &rows {
-            let Some(node) = column(row, 7)? else { continue };
-            listing.nodes.push(NodeRecord {
-                node: whole(node)?,
-                token: column(row, 8)?,
-                expires_ms: whole(column(row, 9)?)?,
-                reserved_until: whole(column(row, 10)?)?,
-                label: column(row, 11)?,
-                since_ms: whole(column(row, 12)?)?,
-            });
-        }
-    }
-    if listing.space.is_some() && !tables.nodes {
-        return Err(no_nodes().into());
-    }
-    Ok((listing, tables))
-}
 
 fn column<T: FromValue>(row: &Row, at: usize) -> Result<T, Fault> {
     match row.get_opt(at) {
@@ -694,37 +413,6 @@ fn params(values: &[counters::Value<'_>]) -> Params {
 
 #[async_trait(?Send)]
 impl Store for MysqlStore {
-    async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
-        self.call(async |open| Ok(read(open, space, None).await?.0)).await
-    }
-
-    async fn put_space(
-        &mut self,
-        space: &Space,
-        expected: Option<&SpaceRecord>,
-        new: &SpaceRecord,
-    ) -> Result<bool, StoreError> {
-        self.call(async |open| match expected {
-            Some(expected) => change_space(open, space, expected, new).await,
-            None => make_space(open, space, new).await,
-        })
-        .await
-    }
-
-    async fn put_node(
-        &mut self,
-        space: &Space,
-        under: &SpaceRecord,
-        expected: Option<&Claim>,
-        new: &NodeRecord,
-    ) -> Result<Put, StoreError> {
-        self.call(async |open| match change_node(open, space, under, expected, new).await? {
-            Some(now_ms) => Ok(Put { now_ms, outcome: Outcome::Written }),
-            None => Ok(not_written(read(open, space, Some(new.node)).await?.0, under, expected)?),
-        })
-        .await
-    }
-
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
         self.call(async |open| counters::reserve(open, counter, reserve).await).await
     }
@@ -772,10 +460,6 @@ impl Store for MysqlStore {
             Ok(all.unwrap_or_default().saturating_sub(synchronous.map_or(0, |(_, clients)| clients)))
         })
         .await
-    }
-
-    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
-        Ok(lists::spaces(namespace, self.texts(lists::SPACES, namespace).await?))
     }
 
     async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {

@@ -24,15 +24,12 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::sequences;
 use super::sql::{
-    self, ATTEMPT, Ended, LONGEST_LOCK, MOST_TRIES, bigint, check_format, longest_idle, no_nodes, none_of,
-    not_written, other_format, read_only, whole,
+    self, ATTEMPT, Ended, LONGEST_LOCK, MOST_TRIES, longest_idle, none_of, other_format, whole,
 };
 use super::tls::{self, Check, Files};
 use crate::records::Facts;
-use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
-    SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
+    CounterName, CounterRecord, Reserve, Reserved, Schema, SequencesName, SequencesRecord, Store, StoreError,
 };
 use crate::stores::lists;
 use crate::url::Address;
@@ -48,50 +45,11 @@ const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const DURABLE: &str = "CASE WHEN current_setting('synchronous_commit') = 'off' \
     THEN set_config('synchronous_commit', 'on', true) END";
 
-/// A condition that always holds, and bounds how long the statement waits for locks of rows. It has no column in it, so that it is
-/// evaluated before any row is read. For this transaction only, as above. (Locks of tables come before all conditions.)
-const BOUNDED: &str = "(SELECT set_config('lock_timeout', '1s', true)) IS NOT NULL";
-
-/// The same where a transaction begins.
+/// Bounds how long a transaction waits for locks. For this transaction only, as above.
 const BOUND: &str = "SET LOCAL lock_timeout = '1s'";
 
 /// So that only one makes the tables: `polyflak` in ASCII.
 const LOCK: i64 = 0x706F_6C79_666C_616B;
-
-const TABLES: &str = "
-CREATE TABLE IF NOT EXISTS polyflake_spaces (
-    namespace text NOT NULL,
-    space text NOT NULL,
-    format integer NOT NULL,
-    incarnation text NOT NULL,
-    lead_ms bigint NOT NULL,
-    fence bigint NOT NULL,
-    PRIMARY KEY (namespace, space)
-);
-COMMENT ON TABLE polyflake_spaces IS 'Polyflake: what the leases of nodes have in common, for each shape of IDs';
-COMMENT ON COLUMN polyflake_spaces.space IS 'What shapes the IDs';
-COMMENT ON COLUMN polyflake_spaces.format IS 'Of this row and its nodes';
-COMMENT ON COLUMN polyflake_spaces.incarnation IS 'The system identifier and timeline that it was written in';
-COMMENT ON COLUMN polyflake_spaces.lead_ms IS 'How far ahead a bound may be: the time to live, and max_ahead';
-COMMENT ON COLUMN polyflake_spaces.fence IS 'No new lease issues below this tick';
-CREATE TABLE IF NOT EXISTS polyflake_nodes (
-    namespace text NOT NULL,
-    space text NOT NULL,
-    node bigint NOT NULL,
-    token text NOT NULL,
-    expires_ms bigint NOT NULL,
-    reserved_until bigint NOT NULL,
-    label text NOT NULL,
-    since_ms bigint NOT NULL,
-    PRIMARY KEY (namespace, space, node)
-);
-COMMENT ON TABLE polyflake_nodes IS 'Polyflake: which process has which node';
-COMMENT ON COLUMN polyflake_nodes.token IS 'Of the lease; empty: given back';
-COMMENT ON COLUMN polyflake_nodes.expires_ms IS 'Unix time; 0: given back';
-COMMENT ON COLUMN polyflake_nodes.reserved_until IS 'The holder issues below this tick';
-COMMENT ON COLUMN polyflake_nodes.label IS 'Who holds it';
-COMMENT ON COLUMN polyflake_nodes.since_ms IS 'Unix time';";
-
 const COUNTERS: &str = "
 CREATE TABLE IF NOT EXISTS polyflake_counters (
     namespace text COLLATE \"C\" NOT NULL,
@@ -400,214 +358,6 @@ fn random_below(count: usize) -> usize {
     random.unwrap_or(0) % count.max(1)
 }
 
-/// Returns the time if it was written.
-///
-/// The lock on the space's row keeps out a change of it until this one is committed.
-async fn change_node(
-    open: &mut Open,
-    space: &Space,
-    under: &SpaceRecord,
-    expected: Option<&Claim>,
-    new: &NodeRecord,
-) -> Result<Option<u64>, Fault> {
-    let (named, format) = (space.to_string(), i64::from(FORMAT));
-    let (lead_ms, fence) = (bigint(under.lead_ms)?, bigint(under.fence)?);
-    let (node, expires_ms) = (bigint(new.node)?, bigint(new.expires_ms)?);
-    let (reserved_until, since_ms) = (bigint(new.reserved_until)?, bigint(new.since_ms)?);
-    let found = expected.map_or(Ok(0), |expected| bigint(expected.reserved_until))?;
-    let held = format!(
-        "WITH held AS (SELECT FROM polyflake_spaces WHERE namespace = $1 AND space = $2 AND format = $3 \
-         AND incarnation = $4 AND lead_ms = $5 AND fence = $6 AND {INCARNATION} = $4 AND {BOUNDED} FOR SHARE) "
-    );
-    let mut parameters: Vec<Parameter<'_>> = vec![
-        (&space.namespace, Type::TEXT),
-        (&named, Type::TEXT),
-        (&format, Type::INT8),
-        (&under.incarnation, Type::TEXT),
-        (&lead_ms, Type::INT8),
-        (&fence, Type::INT8),
-        (&node, Type::INT8),
-        (&new.token, Type::TEXT),
-        (&expires_ms, Type::INT8),
-        (&reserved_until, Type::INT8),
-        (&new.label, Type::TEXT),
-        (&since_ms, Type::INT8),
-    ];
-    let statement = match expected {
-        None => format!(
-            "{held} INSERT INTO polyflake_nodes \
-             (namespace, space, node, token, expires_ms, reserved_until, label, since_ms) \
-             SELECT $1, $2, $7, $8, $9, $10, $11, $12 FROM held ON CONFLICT DO NOTHING RETURNING {NOW}, {DURABLE}"
-        ),
-        Some(expected) => {
-            parameters.extend([(&expected.token as _, Type::TEXT), (&found as _, Type::INT8)]);
-            format!(
-                "{held} UPDATE polyflake_nodes \
-                 SET token = $8, expires_ms = $9, reserved_until = $10, label = $11, since_ms = $12 FROM held \
-                 WHERE namespace = $1 AND space = $2 AND node = $7 AND token = $13 AND reserved_until = $14 \
-                 RETURNING {NOW}, {DURABLE}"
-            )
-        }
-    };
-    match open.query(&statement, &parameters).await {
-        Ok(rows) => Ok(rows.first().map(|row| whole(row.try_get(0)?).map_err(Fault::from)).transpose()?),
-        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-async fn change_space(
-    open: &mut Open,
-    space: &Space,
-    expected: &SpaceRecord,
-    new: &SpaceRecord,
-) -> Result<bool, Fault> {
-    let (named, format) = (space.to_string(), i64::from(FORMAT));
-    let (lead_ms, fence) = (bigint(new.lead_ms)?, bigint(new.fence)?);
-    let (found_lead_ms, found_fence) = (bigint(expected.lead_ms)?, bigint(expected.fence)?);
-    let statement = format!(
-        "UPDATE polyflake_spaces SET incarnation = $4, lead_ms = $5, fence = $6 \
-         WHERE namespace = $1 AND space = $2 AND format = $3 AND {INCARNATION} = $4 \
-         AND incarnation = $7 AND lead_ms = $8 AND fence = $9 AND {BOUNDED} RETURNING {DURABLE}"
-    );
-    let parameters: [Parameter<'_>; 9] = [
-        (&space.namespace, Type::TEXT),
-        (&named, Type::TEXT),
-        (&format, Type::INT8),
-        (&new.incarnation, Type::TEXT),
-        (&lead_ms, Type::INT8),
-        (&fence, Type::INT8),
-        (&expected.incarnation, Type::TEXT),
-        (&found_lead_ms, Type::INT8),
-        (&found_fence, Type::INT8),
-    ];
-    match open.query(&statement, &parameters).await {
-        Ok(rows) if !rows.is_empty() => return Ok(true),
-        Ok(_) => {}
-        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {}
-        Err(error) => return Err(error.into()),
-    }
-    // For another format.
-    read(open, space, Some(0)).await?;
-    Ok(false)
-}
-
-/// Tables and first row appear as one.
-async fn make_space(open: &mut Open, space: &Space, new: &SpaceRecord) -> Result<bool, Fault> {
-    open.run(&format!("BEGIN; {BOUND}")).await?;
-    let locked = format!("SELECT pg_advisory_xact_lock($1), {DURABLE}");
-    open.query(&locked, &[(&LOCK, Type::INT8)]).await?;
-    let listing = read(open, space, Some(0)).await?;
-    if listing.space.is_some() || listing.incarnation != new.incarnation {
-        open.run("ROLLBACK").await?;
-        return Ok(false);
-    }
-    let tables = tables(open).await?;
-    if !(tables.spaces && tables.nodes) {
-        open.run(TABLES).await?;
-    }
-    let (lead_ms, fence, format) = (bigint(new.lead_ms)?, bigint(new.fence)?, i64::from(FORMAT));
-    let statement = "INSERT INTO polyflake_spaces (namespace, space, format, incarnation, lead_ms, fence) \
-                     VALUES ($1, $2, $3::bigint, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING 1";
-    let parameters: [Parameter<'_>; 6] = [
-        (&space.namespace, Type::TEXT),
-        (&space.to_string(), Type::TEXT),
-        (&format, Type::INT8),
-        (&new.incarnation, Type::TEXT),
-        (&lead_ms, Type::INT8),
-        (&fence, Type::INT8),
-    ];
-    let rows = open.query(statement, &parameters).await?;
-    open.run("COMMIT").await?;
-    Ok(!rows.is_empty())
-}
-
-/// Everything of a space, or what it has of one node, in one snapshot. In a transaction, tables that are absent must not
-/// be read: that ends it.
-async fn read(open: &mut Open, space: &Space, node: Option<u64>) -> Result<Listing, Fault> {
-    let tables = tables(open).await?;
-    let mut listing = Listing {
-        now_ms: tables.now_ms,
-        incarnation: tables.incarnation,
-        space: None,
-        is_new: !tables.any,
-        nodes: Vec::new(),
-    };
-    if !tables.spaces {
-        return Ok(listing);
-    }
-    let (named, format) = (space.to_string(), i64::from(FORMAT));
-    let node = node.map(bigint).transpose()?;
-    let mut parameters: Vec<Parameter<'_>> =
-        vec![(&space.namespace, Type::TEXT), (&named, Type::TEXT), (&format, Type::INT8)];
-    let (columns, join) = if tables.nodes {
-        parameters.push((&node, Type::INT8));
-        (
-            "n.node, n.token, n.expires_ms, n.reserved_until, n.label, n.since_ms",
-            "LEFT JOIN polyflake_nodes n ON n.namespace = $1 AND n.space = $2 AND ($4 IS NULL OR n.node = $4)",
-        )
-    } else {
-        ("NULL::bigint", "")
-    };
-    let statement = format!(
-        "SELECT now_ms, now_incarnation, other, s.incarnation, s.lead_ms, s.fence, {columns} \
-         FROM (SELECT {NOW} now_ms, {INCARNATION} now_incarnation, \
-         (SELECT max(format)::bigint FROM polyflake_spaces WHERE format <> $3) other) now \
-         LEFT JOIN polyflake_spaces s ON s.namespace = $1 AND s.space = $2 {join}"
-    );
-    for (at, row) in open.query(&statement, &parameters).await?.iter().enumerate() {
-        if at == 0 {
-            listing.now_ms = whole(row.try_get(0)?)?;
-            listing.incarnation = row.try_get::<_, Option<String>>(1)?.ok_or_else(read_only)?;
-            if let Some(other) = row.try_get(2)? {
-                check_format(other)?;
-            }
-            if let Some(incarnation) = row.try_get(3)? {
-                let (lead_ms, fence) = (whole(row.try_get(4)?)?, whole(row.try_get(5)?)?);
-                listing.space = Some(SpaceRecord { incarnation, lead_ms, fence });
-            }
-        }
-        if let Some(node) = row.try_get(6)? {
-            listing.nodes.push(NodeRecord {
-                node: whole(node)?,
-                token: row.try_get(7)?,
-                expires_ms: whole(row.try_get(8)?)?,
-                reserved_until: whole(row.try_get(9)?)?,
-                label: row.try_get(10)?,
-                since_ms: whole(row.try_get(11)?)?,
-            });
-        }
-    }
-    if listing.space.is_some() && !tables.nodes { Err(no_nodes().into()) } else { Ok(listing) }
-}
-
-struct Tables {
-    now_ms: u64,
-    incarnation: String,
-    any: bool,
-    spaces: bool,
-    nodes: bool,
-}
-
-async fn tables(open: &mut Open) -> Result<Tables, Fault> {
-    let statement = format!(
-        "SELECT {NOW}, {INCARNATION}, current_setting('transaction_read_only') = 'on', \
-         to_regclass('polyflake_spaces') IS NOT NULL, to_regclass('polyflake_nodes') IS NOT NULL, \
-         EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p') AND relname LIKE 'polyflake\\_%' \
-         AND relname <> 'polyflake_counters' AND pg_table_is_visible(oid))"
-    );
-    let rows = open.query(&statement, &[]).await?;
-    let row = rows.first().ok_or_else(|| StoreError::Unreachable("an empty answer".into()))?;
-    let (incarnation, read_only_now): (Option<String>, bool) = (row.try_get(1)?, row.try_get(2)?);
-    Ok(Tables {
-        now_ms: whole(row.try_get(0)?)?,
-        incarnation: incarnation.filter(|_| !read_only_now).ok_or_else(read_only)?,
-        spaces: row.try_get(3)?,
-        nodes: row.try_get(4)?,
-        any: row.try_get(5)?,
-    })
-}
-
 /// What is given for all hosts, for each of them, and its name for error texts.
 fn hosts(all: &Config, mode: SslMode) -> Result<Vec<(Config, String)>, &'static str> {
     let (names, addresses, ports) = (all.get_hosts(), all.get_hostaddrs(), all.get_ports());
@@ -805,37 +555,6 @@ fn number(row: &Row, at: usize) -> Result<Option<i64>, Fault> {
 
 #[async_trait(?Send)]
 impl Store for PostgresStore {
-    async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
-        self.call(async |open| read(open, space, None).await).await
-    }
-
-    async fn put_space(
-        &mut self,
-        space: &Space,
-        expected: Option<&SpaceRecord>,
-        new: &SpaceRecord,
-    ) -> Result<bool, StoreError> {
-        self.call(async |open| match expected {
-            Some(expected) => change_space(open, space, expected, new).await,
-            None => make_space(open, space, new).await,
-        })
-        .await
-    }
-
-    async fn put_node(
-        &mut self,
-        space: &Space,
-        under: &SpaceRecord,
-        expected: Option<&Claim>,
-        new: &NodeRecord,
-    ) -> Result<Put, StoreError> {
-        self.call(async |open| match change_node(open, space, under, expected, new).await? {
-            Some(now_ms) => Ok(Put { now_ms, outcome: Outcome::Written }),
-            None => Ok(not_written(read(open, space, Some(new.node)).await?, under, expected)?),
-        })
-        .await
-    }
-
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
         self.call(async |open| counters::reserve(open, counter, reserve).await).await
     }
@@ -879,10 +598,6 @@ impl Store for PostgresStore {
             Ok(whole(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default())?)
         })
         .await
-    }
-
-    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
-        Ok(lists::spaces(namespace, self.texts(lists::SPACES, namespace).await?))
     }
 
     async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {

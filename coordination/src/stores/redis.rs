@@ -1,8 +1,7 @@
 //! Redis: one server, the master that Sentinels name, or a Cluster.
 //!
-//! A space is two hashes, `polyflake:{NAMESPACE/SPACE}:space` and `...:nodes`, in one slot. Each call is one script, which reads
-//! the server's time and its replication ID in the same step: a server that took over, or that started again, has another.
-//! A counter is a hash of its own, and so are sequences.
+//! A group of records is one hash, and so is each counter and its sequences. Each call on records is one script, which reads the
+//! server's time and its replication ID in the same step: a server that took over, or that started again, has another.
 
 mod connection;
 mod counters;
@@ -17,70 +16,10 @@ use async_trait::async_trait;
 use redis::{ClientTlsConfig, ErrorKind, FromRedisValue, RedisError, TlsCertificates, Value};
 
 use self::connection::Connection;
-use super::record;
-use crate::space::Space;
 use crate::store::{
-    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
-    SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
+    CounterName, CounterRecord, Reserve, Reserved, Schema, SequencesName, SequencesRecord, Store, StoreError,
 };
-use crate::stores::lists;
 use crate::url::{Address, Scheme};
-
-/// Before each script. Numbers stay texts: Lua's are exact to 2^53 only.
-macro_rules! script {
-    ($body:literal) => {
-        concat!(
-            "local info = redis.call('INFO', 'replication')\n",
-            "if string.match(info, 'role:(%a+)') ~= 'master' then return {'replica'} end\n",
-            "local life = string.match(info, 'master_replid:(%x+)')\n",
-            "if not life then return {'nameless'} end\n",
-            "local time = redis.call('TIME')\n",
-            "local space = redis.call('HMGET', KEYS[1], 'version', 'incarnation', 'lead_ms', 'fence')\n",
-            "if space[1] and space[1] ~= ARGV[1] then return {'version', space[1]} end\n",
-            $body
-        )
-    };
-}
-
-const LIST: &str = script!("return {'ok', time[1], time[2], life, space, redis.call('HGETALL', KEYS[2])}");
-
-/// Arguments: version, the new record, and the expected one where there is one.
-const PUT_SPACE: &str = script!(
-    "
-    if life ~= ARGV[2] then return {'no'} end
-    local fits
-    if ARGV[5] then fits = space[2] == ARGV[5] and space[3] == ARGV[6] and space[4] == ARGV[7]
-    else fits = redis.call('EXISTS', KEYS[1]) == 0 end
-    if not fits then return {'no'} end
-    redis.call('HSET', KEYS[1], 'version', ARGV[1], 'incarnation', ARGV[2], 'lead_ms', ARGV[3], 'fence', ARGV[4])
-    return {'written'}"
-);
-
-/// Arguments: version, the space's record, node, its new record, whether to confirm what is found, and the claim where
-/// there is one. What is found may be what the caller wrote itself in an attempt that no replica confirmed: it is written once
-/// more, unchanged, so that the WAIT that follows is for it (servers differ in whether a WAIT is for what others wrote).
-const PUT_NODE: &str = script!(
-    "
-    if life ~= ARGV[2] or space[2] ~= ARGV[2] or space[3] ~= ARGV[3] or space[4] ~= ARGV[4] then
-      return {'other', time[1], time[2]}
-    end
-    local found = redis.call('HGET', KEYS[2], ARGV[5])
-    local fits = not found
-    if ARGV[8] then
-      fits = false
-      if found then
-        local read, it = pcall(cjson.decode, found)
-        if not read then return {'broken'} end
-        fits = it.token == ARGV[8] and it.reserved_until == ARGV[9]
-      end
-    end
-    if fits then
-      redis.call('HSET', KEYS[2], ARGV[5], ARGV[6])
-      return {'written', time[1], time[2]}
-    end
-    if found and ARGV[7] == '1' then redis.call('HSET', KEYS[2], ARGV[5], found) end
-    return {'found', time[1], time[2], found}"
-);
 
 /// What the query of the address may have for this client.
 const PARAMETERS: [&str; 5] =
@@ -195,16 +134,6 @@ impl RedisStore {
             Err(e) => return Err(self.told(&e, is_new)),
         };
         let reply = self.reply(reply, is_new)?;
-        match &*reply.status {
-            "version" => {
-                return Err(self.refused(&format!(
-                    "its leases have version {} of their form, and this program knows {FORMAT}",
-                    reply.texts.first().map_or("?", |it| it.as_str())
-                )));
-            }
-            "broken" => return Err(self.refused("a node's record is not readable")),
-            _ => {}
-        }
         if is_change && !counters::UNCHANGED.contains(&&*reply.status) {
             self.confirm(&mut connection).await?;
         }
@@ -317,33 +246,6 @@ impl Reply {
         let micros: u64 = self.texts.get(1)?.parse().ok()?;
         seconds.checked_mul(1_000)?.checked_add(micros / 1_000)
     }
-
-    fn listing(mut self) -> Option<Listing> {
-        let now_ms = self.now_ms()?;
-        let incarnation = self.texts.get(2)?.clone();
-        let nodes: HashMap<u64, String> = FromRedisValue::from_redis_value(self.rest.pop()?).ok()?;
-        let fields: [Option<String>; 4] =
-            Vec::from_redis_value(self.rest.pop()?).ok().and_then(|it| it.try_into().ok())?;
-        let space = match fields {
-            [None, None, None, None] => None,
-            [Some(_), Some(incarnation), Some(lead), Some(fence)] => {
-                Some(SpaceRecord { incarnation, lead_ms: lead.parse().ok()?, fence: fence.parse().ok()? })
-            }
-            _ => return None,
-        };
-        let nodes = nodes.into_iter().map(|(node, text)| record::read(node, &text)).collect::<Option<_>>()?;
-        // What was dropped and what never was look alike here.
-        Some(Listing { now_ms, incarnation, space, is_new: false, nodes })
-    }
-}
-
-fn keys(space: &Space) -> [String; 2] {
-    let tag = format!("polyflake:{{{}/{space}}}", space.namespace);
-    [format!("{tag}:space"), format!("{tag}:nodes")]
-}
-
-fn arguments(record: &SpaceRecord) -> [String; 3] {
-    [record.incarnation.clone(), record.lead_ms.to_string(), record.fence.to_string()]
 }
 
 /// The file that a parameter names. Neither the name nor what is in it is told.
@@ -357,50 +259,6 @@ fn read_file(address: &Address, parameter: &str) -> Result<Option<Vec<u8>>, Stor
 
 #[async_trait(?Send)]
 impl Store for RedisStore {
-    async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
-        let reply = self.run(&keys(space), LIST, &[FORMAT.to_string()], false).await?;
-        reply.listing().ok_or_else(|| self.refused("the records of the space are not readable"))
-    }
-
-    async fn put_space(
-        &mut self,
-        space: &Space,
-        expected: Option<&SpaceRecord>,
-        new: &SpaceRecord,
-    ) -> Result<bool, StoreError> {
-        let mut all = vec![FORMAT.to_string()];
-        all.extend(arguments(new));
-        all.extend(expected.map(arguments).into_iter().flatten());
-        Ok(self.run(&keys(space), PUT_SPACE, &all, true).await?.status == "written")
-    }
-
-    async fn put_node(
-        &mut self,
-        space: &Space,
-        under: &SpaceRecord,
-        expected: Option<&Claim>,
-        new: &NodeRecord,
-    ) -> Result<Put, StoreError> {
-        let text = record::write(new).ok_or_else(|| self.refused("the record cannot be written"))?;
-        let is_confirmed = if self.address.replicas > 0 { "1" } else { "0" };
-        let mut all = vec![FORMAT.to_string()];
-        all.extend(arguments(under));
-        all.extend([new.node.to_string(), text, is_confirmed.to_owned()]);
-        if let Some(Claim { token, reserved_until }) = expected {
-            all.extend([token.clone(), reserved_until.to_string()]);
-        }
-        let reply = self.run(&keys(space), PUT_NODE, &all, true).await?;
-        let unreadable = || self.refused("a node's record is not readable");
-        let now_ms = reply.now_ms().ok_or_else(unreadable)?;
-        let outcome = match (&*reply.status, reply.texts.get(2)) {
-            ("written", _) => Outcome::Written,
-            ("other", _) => Outcome::OtherSpace,
-            (_, None) => Outcome::Found(None),
-            (_, Some(text)) => Outcome::Found(Some(record::read(new.node, text).ok_or_else(unreadable)?)),
-        };
-        Ok(Put { now_ms, outcome })
-    }
-
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
         self.take(counter, reserve).await
     }
@@ -433,10 +291,6 @@ impl Store for RedisStore {
         new: &SequencesRecord,
     ) -> Result<bool, StoreError> {
         self.write_sequences(name, expected, new).await
-    }
-
-    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
-        Ok(lists::spaces(namespace, self.names(namespace, "", "}:space").await?))
     }
 
     async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {

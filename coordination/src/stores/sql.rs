@@ -1,11 +1,6 @@
 //! What the SQL stores have in common.
 //!
-//! Two tables hold all leases: `polyflake_spaces` has a row for each space, `polyflake_nodes` one for each node that was ever
-//! leased. Each row of `polyflake_spaces` says in which form it is, so that the statement that compares a space's record
-//! sees that too.
-//!
-//! Counters are in a table of their own, `polyflake_counters`, which says nothing of leases: a store without those two
-//! tables is new to leases also where it has this one. Sequences, whose owners have leases, are in `polyflake_sequences`.
+//! Records are in the table `polyflake`, counters in `polyflake_counters` and sequences in `polyflake_sequences`.
 
 pub(super) mod counters;
 pub(super) mod records;
@@ -16,7 +11,7 @@ use std::time::Instant;
 
 use tokio::time::sleep;
 
-use crate::store::{Claim, FORMAT, Listing, NodeRecord, Outcome, Put, SpaceRecord, StoreError};
+use crate::store::{FORMAT, StoreError};
 
 /// How long the server lets a statement wait for another's lock: the statements below say so in the database's own words.
 pub(super) const LONGEST_LOCK: Duration = Duration::from_secs(1);
@@ -92,24 +87,6 @@ impl<E> Fault<E> {
     }
 }
 
-/// Why a node's record was not written, by what was there next.
-pub(super) fn not_written(
-    listing: Listing,
-    under: &SpaceRecord,
-    expected: Option<&Claim>,
-) -> Result<Put, StoreError> {
-    let found = listing.nodes.into_iter().next();
-    let outcome = if listing.space.as_ref() != Some(under) || listing.incarnation != under.incarnation {
-        Outcome::OtherSpace
-    } else if found.as_ref().map(NodeRecord::claim).as_ref() == expected {
-        // What was in the way is gone again.
-        return Err(StoreError::Unreachable("the record changed meanwhile".into()));
-    } else {
-        Outcome::Found(found)
-    };
-    Ok(Put { now_ms: listing.now_ms, outcome })
-}
-
 pub(super) fn read_only() -> StoreError {
     StoreError::Refused("a read-only replica: the primary is needed".into())
 }
@@ -135,13 +112,4 @@ pub(super) fn other_format(found: &str) -> StoreError {
     StoreError::Refused(format!(
         "the tables have {found}, and this version of Polyflake knows format {FORMAT}"
     ))
-}
-
-/// A space without the table of its nodes: how far they were issued is lost, so nobody may take it for a new one.
-pub(super) fn no_nodes() -> StoreError {
-    StoreError::Refused(
-        "the table polyflake_nodes is gone, and polyflake_spaces is there: delete its rows, and leases begin again \
-         once no old one can be in use"
-            .into(),
-    )
 }

@@ -11,17 +11,15 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 use tokio::time::sleep;
 
 use super::forks::NoForks;
 use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::sequences;
-use super::sql::{ATTEMPT, bigint, check_format, no_nodes, other_format, whole};
-use crate::space::Space;
+use super::sql::{ATTEMPT, other_format};
 use crate::store::{
-    Claim, CounterName, CounterRecord, FORMAT, Listing, NodeRecord, Outcome, Put, Reserve, Reserved, Schema,
-    SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
+    CounterName, CounterRecord, Reserve, Reserved, Schema, SequencesName, SequencesRecord, Store, StoreError,
 };
 use crate::stores::lists;
 
@@ -31,28 +29,6 @@ const BUSY: Duration = Duration::from_millis(10);
 /// The shortest pause then, and by how much it may be longer.
 const PAUSE: Duration = Duration::from_millis(2);
 const JITTER_US: u32 = 10_000;
-
-const TABLES: &str = "
-CREATE TABLE IF NOT EXISTS polyflake_spaces (
-    namespace TEXT NOT NULL,
-    space TEXT NOT NULL, -- what shapes the IDs
-    format INTEGER NOT NULL, -- of this row and its nodes'
-    incarnation TEXT NOT NULL, -- the device and inode of the file that it was written to
-    lead_ms INTEGER NOT NULL, -- how far ahead a bound may be: the time to live, and max_ahead
-    fence INTEGER NOT NULL, -- no new lease issues below this tick
-    PRIMARY KEY (namespace, space)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS polyflake_nodes (
-    namespace TEXT NOT NULL,
-    space TEXT NOT NULL,
-    node INTEGER NOT NULL,
-    token TEXT NOT NULL, -- of the lease; empty: given back
-    expires_ms INTEGER NOT NULL, -- Unix time; 0: given back
-    reserved_until INTEGER NOT NULL, -- the holder issues below this tick
-    label TEXT NOT NULL, -- who holds it
-    since_ms INTEGER NOT NULL, -- Unix time
-    PRIMARY KEY (namespace, space, node)
-) STRICT, WITHOUT ROWID;";
 
 const COUNTERS: &str = "
 CREATE TABLE IF NOT EXISTS polyflake_counters (
@@ -318,35 +294,6 @@ fn tables(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<String>> {
     statement.query_map([], |row| row.get(0))?.collect()
 }
 
-/// The space's record, from a table that exists.
-fn space_record(transaction: &Transaction<'_>, space: &Space) -> Result<Option<SpaceRecord>, Fault> {
-    let mut other = transaction.prepare("SELECT format FROM polyflake_spaces WHERE format <> ? LIMIT 1")?;
-    if let Some(found) = other.query_row([FORMAT], |row| row.get(0)).optional()? {
-        check_format(found)?;
-    }
-    let mut statement = transaction.prepare(
-        "SELECT incarnation, lead_ms, fence FROM polyflake_spaces WHERE namespace = ? AND space = ?",
-    )?;
-    let found = statement
-        .query_row((&space.namespace, space.to_string()), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-    let Some((incarnation, lead_ms, fence)) = found.optional()? else { return Ok(None) };
-    Ok(Some(SpaceRecord { incarnation, lead_ms: whole(lead_ms)?, fence: whole(fence)? }))
-}
-
-const NODE: &str = "SELECT node, token, expires_ms, reserved_until, label, since_ms FROM polyflake_nodes \
-                    WHERE namespace = ?1 AND space = ?2";
-
-fn node_record(row: &Row<'_>) -> Result<NodeRecord, Fault> {
-    Ok(NodeRecord {
-        node: whole(row.get(0)?)?,
-        token: row.get(1)?,
-        expires_ms: whole(row.get(2)?)?,
-        reserved_until: whole(row.get(3)?)?,
-        label: row.get(4)?,
-        since_ms: whole(row.get(5)?)?,
-    })
-}
-
 impl counters::Client for &Transaction<'_> {
     type Fault = Fault;
 
@@ -411,110 +358,6 @@ fn parameters<'a>(values: &'a [Value<'a>]) -> impl rusqlite::Params + 'a {
 
 #[async_trait(?Send)]
 impl Store for SqliteStore {
-    async fn list(&mut self, space: &Space) -> Result<Listing, StoreError> {
-        self.transact(TransactionBehavior::Deferred, async |transaction, incarnation| {
-            let tables = tables(transaction)?;
-            let has = |name| tables.iter().any(|table| table == name);
-            let mut listing = Listing {
-                now_ms: now_ms(),
-                incarnation: incarnation.into(),
-                space: None,
-                is_new: !tables.iter().any(|table| table != "polyflake_counters"),
-                nodes: Vec::new(),
-            };
-            if has("polyflake_spaces") {
-                listing.space = space_record(transaction, space)?;
-            }
-            if has("polyflake_nodes") {
-                let mut statement = transaction.prepare(NODE)?;
-                let mut rows = statement.query((&space.namespace, space.to_string()))?;
-                while let Some(row) = rows.next()? {
-                    listing.nodes.push(node_record(row)?);
-                }
-            } else if listing.space.is_some() {
-                return Err(no_nodes().into());
-            }
-            Ok(listing)
-        })
-        .await
-    }
-
-    async fn put_space(
-        &mut self,
-        space: &Space,
-        expected: Option<&SpaceRecord>,
-        new: &SpaceRecord,
-    ) -> Result<bool, StoreError> {
-        self.transact(TransactionBehavior::Immediate, async |transaction, incarnation| {
-            let has_spaces = tables(transaction)?.iter().any(|table| table == "polyflake_spaces");
-            let found = if has_spaces { space_record(transaction, space)? } else { None };
-            if found.as_ref() != expected || new.incarnation != incarnation {
-                return Ok(false);
-            }
-            transaction.execute_batch(TABLES)?;
-            transaction.execute(
-                "INSERT OR REPLACE INTO polyflake_spaces (namespace, space, format, incarnation, lead_ms, fence) \
-                 VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    &space.namespace,
-                    space.to_string(),
-                    FORMAT,
-                    &new.incarnation,
-                    bigint(new.lead_ms)?,
-                    bigint(new.fence)?,
-                ),
-            )?;
-            Ok(true)
-        })
-        .await
-    }
-
-    async fn put_node(
-        &mut self,
-        space: &Space,
-        under: &SpaceRecord,
-        expected: Option<&Claim>,
-        new: &NodeRecord,
-    ) -> Result<Put, StoreError> {
-        self.transact(TransactionBehavior::Immediate, async |transaction, incarnation| {
-            let now_ms = now_ms();
-            let tables = tables(transaction)?;
-            let has = |name| tables.iter().any(|table| table == name);
-            let put = |outcome| Ok(Put { now_ms, outcome });
-            let found = if has("polyflake_spaces") { space_record(transaction, space)? } else { None };
-            if found.as_ref() != Some(under) || under.incarnation != incarnation {
-                return put(Outcome::OtherSpace);
-            }
-            if !has("polyflake_nodes") {
-                return Err(no_nodes().into());
-            }
-            let named = space.to_string();
-            let mut statement = transaction.prepare(&format!("{NODE} AND node = ?3"))?;
-            let mut rows = statement.query((&space.namespace, &named, bigint(new.node)?))?;
-            let found = rows.next()?.map(node_record).transpose()?;
-            if found.as_ref().map(NodeRecord::claim).as_ref() != expected {
-                return put(Outcome::Found(found));
-            }
-            let mut statement = transaction.prepare(
-                "INSERT OR REPLACE INTO polyflake_nodes \
-                 (namespace, space, node, token, expires_ms, reserved_until, label, since_ms) \
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            )?;
-            statement.execute((
-                &space.namespace,
-                &named,
-                bigint(new.node)?,
-                &new.token,
-                bigint(new.expires_ms)?,
-                bigint(new.reserved_until)?,
-                &new.label,
-                bigint(new.since_ms)?,
-            ))?;
-            put(Outcome::Written)
-        })
-        .await
-    }
-
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
         self.transact(TransactionBehavior::Immediate, async |mut transaction, _| {
             counters::reserve(&mut transaction, counter, reserve).await
@@ -565,10 +408,6 @@ impl Store for SqliteStore {
             sequences::write(&mut transaction, name, expected, new).await
         })
         .await
-    }
-
-    async fn spaces(&mut self, namespace: &str) -> Result<Vec<Space>, StoreError> {
-        Ok(lists::spaces(namespace, self.texts(lists::SPACES, namespace).await?))
     }
 
     async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {

@@ -75,7 +75,7 @@ impl Zookeeper {
             &configuration,
             &format!(
                 "tickTime=1000\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
-                 admin.enableServer=false\nmaxClientCnxns=0\nforceSync=no\n{}\n",
+                 admin.enableServer=false\nmaxClientCnxns=0\nforceSync=no\nmaxSessionTimeout=60000\n{}\n",
                 data.display(),
                 lines.join("\n")
             ),

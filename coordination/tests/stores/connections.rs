@@ -22,7 +22,7 @@ use super::servers::free_port;
 use super::servers::mariadb::MariaDb;
 use super::servers::pgbouncer::PgBouncer;
 use super::servers::postgres::Postgres;
-use super::suite::{block, node, prepare, retry, space};
+use super::suite::{block, retry};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -190,14 +190,14 @@ fn a_dead_host_is_passed_over() {
         block(async {
             // A machine that is busy may need more than one attempt.
             let mut store = open(&url);
-            let listed = retry(&mut store, async |store| store.list(&space("default")).await);
+            let listed = retry(&mut store, async |store| store.counter(&counter("default")).await);
             assert!(timeout(LONG, listed).await.is_ok(), "{dead} of {hosts}");
         });
     }
     // All of them refuse: each is named, with its answer.
     let (silent, refusing) = (port(&silent), free_port());
     let url = format!("postgres://u:secret@127.0.0.1:{silent},127.0.0.1:{refusing}/test?ttl=3s");
-    let listed = block(async { timeout(LONG, open(&url).list(&space("default"))).await });
+    let listed = block(async { timeout(LONG, open(&url).counter(&counter("default"))).await });
     let Ok(Err(StoreError::Unreachable(text))) = listed else { panic!("{listed:?}") };
     assert!(text.contains(&format!("127.0.0.1:{silent}: no answer")), "{text}");
     assert!(text.contains(&format!("127.0.0.1:{refusing}: Connection refused")), "{text}");
@@ -214,14 +214,14 @@ fn a_host_that_dies_is_left() {
     let url = server.url().replace(&format!("127.0.0.1:{alive}"), &hosts);
     block(async {
         let mut store = open(&url);
-        store.list(&space("default")).await.unwrap();
+        store.counter(&counter("default")).await.unwrap();
         assert_eq!(first.count.load(Ordering::SeqCst), 1);
         let silent = silent();
         let hosts = format!("127.0.0.1:{},127.0.0.1:{alive}", port(&silent));
         let mut store = open(&url.replace(&format!("127.0.0.1:{},127.0.0.1:{alive}", first.port), &hosts));
         // As the keeper: an attempt that is ended after its time, and a new connection.
         for _ in 0..20 {
-            let attempt = timeout(Duration::from_secs(1), store.list(&space("default"))).await;
+            let attempt = timeout(Duration::from_secs(1), store.counter(&counter("default"))).await;
             if matches!(attempt, Ok(Ok(_))) {
                 return;
             }
@@ -244,33 +244,20 @@ fn postgres_waits_for_a_lock_for_a_bounded_time() {
             let mut store = made(&|| open(&url), &name, &first).await;
             let _ = store.put_sequences(&inbox, None, &bounds).await;
             let there = store.sequences(&inbox).await.unwrap().unwrap();
-            let prepared = prepare(&|| open(&url), space(at)).await;
-            let (space, under) = (&prepared.space, &prepared.record);
-            let first_node = node(1, 1, 1);
-            store.put_node(space, under, None, &first_node).await.unwrap();
             let _held = Session::of_postgres(
                 &server,
-                "UPDATE polyflake_counters SET format = format; UPDATE polyflake_sequences SET version = version; \
-                 UPDATE polyflake_spaces SET fence = fence; UPDATE polyflake_nodes SET token = token",
+                "UPDATE polyflake_counters SET format = format; UPDATE polyflake_sequences SET version = version",
             );
-            for call in 0..6 {
+            for call in 0..4 {
                 let ended = match call {
                     0 => timeout(LONG, store.reserve(&name, &only(1))).await.map(|it| it.map(drop)),
                     1 => timeout(LONG, store.put_counter(&name, Some(&first), &record(9)))
                         .await
                         .map(|it| it.map(drop)),
                     2 => timeout(LONG, store.remove_counter(&name)).await.map(|it| it.map(drop)),
-                    3 => timeout(LONG, store.put_sequences(&inbox, Some(there.version), &bounds))
+                    _ => timeout(LONG, store.put_sequences(&inbox, Some(there.version), &bounds))
                         .await
                         .map(|it| it.map(drop)),
-                    4 => {
-                        timeout(LONG, store.put_node(space, under, Some(&first_node.claim()), &node(1, 2, 2)))
-                            .await
-                            .map(|it| it.map(drop))
-                    }
-                    _ => {
-                        timeout(LONG, store.put_space(space, Some(under), under)).await.map(|it| it.map(drop))
-                    }
                 };
                 let Ok(Err(StoreError::Unreachable(text))) = &ended else { panic!("call {call}: {ended:?}") };
                 assert!(text.contains("lock timeout"), "call {call}: {text}");

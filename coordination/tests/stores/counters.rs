@@ -9,7 +9,7 @@ use polyflake_coordination::{
     CounterName, CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema, Store, StoreError,
 };
 
-use super::suite::{Open, Prepared, block, give_up, node, prepare, retry, space};
+use super::suite::{Open, block, give_up, retry};
 
 /// Runs every history.
 pub(crate) fn all(open: Open<'_>) {
@@ -22,7 +22,6 @@ pub(crate) fn all(open: Open<'_>) {
     given_back_once(open);
     made_again(open);
     names_are_apart(open);
-    beside_leases(open);
     many_at_once(open);
     one_of_many_makes_it(open);
     a_call_that_is_dropped(open);
@@ -411,22 +410,6 @@ fn names_are_apart(open: Open<'_>) {
         for counter in &all {
             assert_eq!(store.counter(counter).await, Ok(None), "{counter:?}");
         }
-    });
-}
-
-fn beside_leases(open: Open<'_>) {
-    block(async {
-        let counter = CounterName { namespace: "beside".into(), ..counter("1") };
-        let mut store = made(open, &counter, &record(0)).await;
-        let mut prepared = prepare(open, space("beside")).await;
-        assert_eq!(prepared.put(None, &node(1, 1, 500)).await, polyflake_coordination::Outcome::Written);
-        assert_eq!(listed(&take(&mut store, &counter, &only(2)).await), [1, 2]);
-        assert_eq!(listed(&take(&mut prepared.store, &counter, &only(2)).await), [3, 4]);
-        assert_eq!(prepared.list().await.nodes, [node(1, 1, 500)]);
-        assert_eq!(store.remove_counter(&counter).await, Ok(true));
-        let Prepared { space, record, mut store } = prepared;
-        let listing = store.list(&space).await.unwrap();
-        assert_eq!((listing.space, listing.nodes.len(), listing.is_new), (Some(record), 1, false));
     });
 }
 

@@ -2,56 +2,52 @@
 
 mod records;
 
-use std::slice::from_ref;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use polyflake::Snowflake;
 use polyflake_coordination::stores::PostgresStore;
 use polyflake_coordination::{
-    Counter, CounterName, Kind as EventKind, NodeRecord, Outcome, Schema, Sequences, Store, StoreError,
-    set_listener,
+    Address, Counter, CounterName, Kind as EventKind, Schema, Sequences, Store, StoreError, set_listener,
 };
 use tokio_postgres::SimpleQueryMessage;
 
 use super::counters;
 use super::others::{self, Database, Run, TABLES};
+use super::records::{killed, look, paused};
 use super::servers::free_port;
 use super::servers::pgbouncer::PgBouncer;
 use super::servers::postgres::Postgres;
-use super::suite::{self, Kind, block, node, prepare, retry, space};
+use super::suite::{block, until};
 
 fn open(url: &str) -> Box<dyn Store> {
     Box::new(PostgresStore::new(url).unwrap())
 }
 
-/// The error of a listing.
+/// The servers of these tests do not wait for the disk.
+fn of(url: &str) -> PostgresStore {
+    let durability = if url.contains('?') { "&durability=none" } else { "?durability=none" };
+    PostgresStore::of(&Address::parse(&format!("{url}{durability}")).unwrap()).unwrap()
+}
+
 fn refused(url: &str) -> String {
-    let listed = block(async { open(url).list(&space("default")).await });
-    let Err(StoreError::Refused(text)) = listed else { panic!("{url}: {listed:?}") };
+    let answer = look(of(url));
+    let Err(StoreError::Refused(text)) = answer else { panic!("{url}: {answer:?}") };
     assert!(!text.contains("secret"), "{text}");
     text
 }
 
 #[test]
-fn every_history() {
-    let server = Postgres::new();
-    suite::all(&|| open(&server.url()), Kind { is_new: true });
-    let shown =
-        server.sql("test", "SELECT space, node, label FROM polyflake_nodes WHERE namespace = 'fight'");
-    assert!(shown.starts_with("timestamp:41<<22|sequence:12<<0@1288834974657/1ms|5|host-"), "{shown}");
-    let comment = server.sql("test", "SELECT obj_description('polyflake_nodes'::regclass)");
-    assert_eq!(comment, "Polyflake: which process has which node");
+fn a_server_that_was_killed_is_back() {
+    let mut server = Postgres::new();
+    killed(&mut of(&server.url()), &mut server.server);
 }
 
 #[test]
-fn every_history_through_a_pooler() {
+fn a_server_that_does_not_answer() {
     let server = Postgres::new();
-    let pooler = PgBouncer::new(server.server.port());
-    suite::all(&|| open(&pooler.url()), Kind { is_new: true });
-    // What was set for a transaction has not stayed in a connection of others.
-    assert_eq!(server.sql("test", "SELECT count(*) > 0 FROM polyflake_nodes"), "t");
+    paused(&mut of(&server.url()), &server.server);
 }
 
 /// A client that is none of ours.
@@ -77,13 +73,9 @@ fn theirs(url: &str) -> Run {
 #[test]
 fn every_history_of_counters() {
     let server = Postgres::new();
-    // Where counters are first, leases find a new store all the same.
-    let listing = || block(async { open(&server.url()).list(&space("first")).await.unwrap() });
     block(counters::made(&|| open(&server.url()), &counters::counter("first"), &counters::record(7)));
-    assert!(listing().is_new);
     counters::all(&|| open(&server.url()));
     crate::sequences::all(&|| open(&server.url()));
-    assert!(!listing().is_new);
     let shown = "SELECT namespace, name, last_number, updated_at > now() - interval '1 hour' \
                  FROM polyflake_counters WHERE name = 'first'";
     assert_eq!(server.sql("test", shown), "counters|first|7|t");
@@ -202,80 +194,17 @@ fn whoever_opens_it_is_told_of_replicas(url: &str) {
 }
 
 #[test]
-fn a_promoted_standby_is_another_incarnation() {
-    let mut primary = Postgres::new();
+fn an_asynchronous_replica_is_told() {
+    let primary = Postgres::new();
     block(async {
-        let mut prepared = prepare(&|| open(&primary.url()), space("default")).await;
-        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
         let mut store = open(&primary.url());
         assert_eq!(store.asynchronous_replicas().await, Ok(0));
-        let standby = primary.standby();
+        let _standby = primary.standby();
         // It connects on its own time.
         while store.asynchronous_replicas().await != Ok(1) {
             thread::sleep(Duration::from_millis(20));
         }
-        // Not beside tables of the former edition.
-        primary.sql("postgres", "CREATE DATABASE leases OWNER polyflake");
-        whoever_opens_it_is_told_of_replicas(&primary.url().replace("/test", "/leases"));
-        let mut store = open(&standby.url());
-        let (space, record) = (&prepared.space, &prepared.record);
-        for refused in [
-            store.list(space).await.map(drop),
-            store.put_space(space, Some(record), record).await.map(drop),
-            store.put_space(space, None, record).await.map(drop),
-            store.put_node(space, record, None, &node(2, 2, 2)).await.map(drop),
-        ] {
-            let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
-            assert!(text.contains("a read-only replica"), "{text}");
-        }
-        primary.server.kill();
-        standby.promote();
-
-        let listing = retry(&mut store, async |store| match store.list(space).await {
-            // The promotion takes a moment.
-            Err(StoreError::Refused(text)) => Err(StoreError::Unreachable(text)),
-            listed => listed,
-        })
-        .await;
-        assert_ne!(listing.incarnation, record.incarnation);
-        assert_eq!((listing.is_new, listing.space.as_ref()), (false, Some(record)));
-        assert_eq!(listing.nodes, [node(1, 1, 1)]);
-        let put = store.put_node(space, record, Some(&node(1, 1, 1).claim()), &node(1, 2, 2)).await;
-        assert_eq!(put.unwrap().outcome, Outcome::OtherSpace);
-        assert!(!store.put_space(space, Some(record), record).await.unwrap());
-        let mut now = record.clone();
-        now.incarnation = listing.incarnation;
-        now.fence += 1;
-        assert!(store.put_space(space, Some(record), &now).await.unwrap());
-        let put = store.put_node(space, &now, Some(&node(1, 1, 1).claim()), &node(1, 2, 2)).await;
-        assert_eq!(put.unwrap().outcome, Outcome::Written);
-    });
-}
-
-#[test]
-fn a_server_that_was_killed_is_back() {
-    let mut server = Postgres::new();
-    block(async {
-        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
-        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
-        for crash in [true, false] {
-            if crash {
-                server.server.kill();
-            } else {
-                server.server.stop();
-            }
-            // A process of it may answer once more.
-            while prepared.store.list(&prepared.space).await.is_ok() {}
-            for _ in 0..2 {
-                let listed = prepared.store.list(&prepared.space).await;
-                let Err(StoreError::Unreachable(text)) = listed else { panic!("{listed:?}") };
-                assert!(text.starts_with(&format!("127.0.0.1:{}: ", server.server.port())), "{text}");
-                prepared.store.disconnect();
-            }
-            server.server.start_again();
-            assert_eq!(prepared.list().await.nodes, [node(1, 1, 1)]);
-        }
-        assert_eq!(prepared.put(Some(&node(1, 1, 1)), &node(1, 2, 2)).await, Outcome::Written);
+        whoever_opens_it_is_told_of_replicas(&primary.url());
     });
 }
 
@@ -299,129 +228,10 @@ fn what_cannot_work_is_refused() {
     let text = refused(&through.replace("/test", "/none"));
     assert!(text.contains("no such database") || text.contains("does not exist"), "{text}");
 
-    let listed = block(async {
-        open(&format!("postgres://a:secret@127.0.0.1:{}/test", free_port())).list(&space("default")).await
-    });
-    let Err(StoreError::Unreachable(text)) = listed else { panic!("{listed:?}") };
+    let nobody = format!("postgres://a:secret@127.0.0.1:{}/test", free_port());
+    let answer = look(of(&nobody));
+    let Err(StoreError::Unreachable(text)) = answer else { panic!("{answer:?}") };
     assert!(text.contains("Connection refused") && !text.contains("secret"), "{text}");
-
-    block(async {
-        let mut prepared = prepare(&|| open(&url), space("default")).await;
-        server.sql("test", "ALTER DATABASE test SET default_transaction_read_only = on");
-        prepared.store.disconnect();
-        let (space, record) = (&prepared.space, &prepared.record);
-        for call in 0..3 {
-            let store = &mut prepared.store;
-            let refused = match call {
-                0 => store.list(space).await.map(drop),
-                1 => store.put_space(space, Some(record), record).await.map(drop),
-                _ => store.put_node(space, record, None, &node(1, 1, 1)).await.map(drop),
-            };
-            let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
-            assert!(text.contains("a read-only replica"), "{text}");
-        }
-    });
-    server.sql("postgres", "ALTER DATABASE test RESET default_transaction_read_only");
-    server.sql("test", "REVOKE ALL ON polyflake_spaces FROM polyflake");
-    server.sql("test", "ALTER TABLE polyflake_spaces OWNER TO postgres");
-    assert_eq!(refused(&url), format!("{at}permission denied for table polyflake_spaces"));
-}
-
-#[test]
-fn no_right_to_make_tables_is_refused_and_leaves_nothing() {
-    let server = Postgres::new();
-    server.sql("test", "REVOKE CREATE ON SCHEMA public FROM PUBLIC; ALTER SCHEMA public OWNER TO postgres");
-    block(async {
-        let mut store = open(&server.url());
-        let listing = store.list(&space("default")).await.unwrap();
-        assert!(listing.is_new);
-        let record =
-            polyflake_coordination::SpaceRecord { incarnation: listing.incarnation, lead_ms: 1, fence: 0 };
-        let put = store.put_space(&space("default"), None, &record).await;
-        let Err(StoreError::Refused(text)) = put else { panic!("{put:?}") };
-        assert!(text.ends_with("permission denied for schema public"), "{text}");
-        assert!(store.list(&space("default")).await.unwrap().is_new);
-    });
-}
-
-/// A change of the space's record that began before a change of a node's, and ends after it.
-#[test]
-fn a_fence_that_is_being_raised_is_waited_for() {
-    let server = Arc::new(Postgres::new());
-    block(async {
-        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
-        let first = node(1, 1, 1);
-        assert_eq!(prepared.put(None, &first).await, Outcome::Written);
-        for (expected, new) in [(None, node(2, 2, 2)), (Some(&first), node(1, 2, 2))] {
-            let other = Arc::clone(&server);
-            let raising = thread::spawn(move || {
-                other.sql(
-                    "test",
-                    "BEGIN; UPDATE polyflake_spaces SET fence = fence + 1; SELECT pg_sleep(1); COMMIT",
-                )
-            });
-            let sleeping =
-                || server.sql("test", "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
-            while sleeping() != "1" {}
-            // Its lock is waited for a second at a time.
-            let (space, record, claim) = (&prepared.space, &prepared.record, expected.map(NodeRecord::claim));
-            let put = retry(&mut prepared.store, async |store| {
-                store.put_node(space, record, claim.as_ref(), &new).await
-            });
-            assert_eq!(put.await.outcome, Outcome::OtherSpace);
-            raising.join().unwrap();
-            let listing = prepared.list().await;
-            assert_eq!(listing.nodes, from_ref(&first));
-            prepared.record = listing.space.unwrap();
-        }
-    });
-}
-
-#[test]
-fn another_format_is_refused() {
-    let server = Postgres::new();
-    block(async {
-        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
-        for (change, says) in [
-            ("UPDATE polyflake_spaces SET format = 2", "have format 2"),
-            ("ALTER TABLE polyflake_spaces RENAME COLUMN format TO form", "have other columns"),
-        ] {
-            server.sql("test", change);
-            let (space, record) = (&prepared.space, &prepared.record);
-            let store = &mut prepared.store;
-            for refused in [
-                store.list(space).await.map(drop),
-                store.put_space(space, None, record).await.map(drop),
-                store.put_space(space, Some(record), record).await.map(drop),
-                store.put_node(space, record, None, &node(1, 1, 1)).await.map(drop),
-            ] {
-                let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
-                assert!(text.contains(says), "{text}");
-            }
-        }
-    });
-}
-
-#[test]
-fn a_table_that_is_gone_is_no_new_store() {
-    let server = Postgres::new();
-    block(async {
-        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
-        server.sql("test", "DROP TABLE polyflake_nodes");
-        let (space, record) = (prepared.space.clone(), prepared.record.clone());
-        let listing = prepared.store.list(&space).await;
-        assert!(matches!(listing, Err(StoreError::Refused(_))), "{listing:?}");
-        let put = prepared.store.put_node(&space, &record, None, &node(1, 1, 1)).await;
-        assert!(matches!(put, Err(StoreError::Refused(_))), "{put:?}");
-        server.sql("test", "DELETE FROM polyflake_spaces");
-        let listing = prepared.list().await;
-        assert_eq!((listing.space, listing.is_new), (None, false));
-        assert!(prepared.store.put_space(&space, None, &record).await.unwrap());
-        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
-        server.sql("test", "DROP TABLE polyflake_spaces");
-        let listing = prepared.list().await;
-        assert_eq!((listing.space, listing.is_new), (None, false));
-    });
 }
 
 /// At the commit of each change; a trigger that is deferred sees it.
@@ -430,31 +240,13 @@ fn synchronous_commit_is_never_off() {
     let server = Postgres::new();
     server.sql("postgres", "ALTER ROLE polyflake SET synchronous_commit = off");
     block(async {
-        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
         server.sql(
             "test",
             "CREATE TABLE seen (setting text); GRANT ALL ON seen TO polyflake; \
              CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
              INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$",
         );
-        for table in ["polyflake_spaces", "polyflake_nodes"] {
-            server.sql(
-                "test",
-                &format!(
-                    "CREATE CONSTRAINT TRIGGER see AFTER INSERT OR UPDATE ON {table} \
-                     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()"
-                ),
-            );
-        }
-        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
-        assert_eq!(prepared.put(Some(&node(1, 1, 1)), &node(1, 1, 2)).await, Outcome::Written);
-        let (space, record) = (&prepared.space, &prepared.record);
-        assert!(prepared.store.put_space(space, Some(record), record).await.unwrap());
-        let other = suite::space("other");
-        assert!(prepared.store.put_space(&other, None, record).await.unwrap());
-        assert_eq!(server.sql("test", "SELECT string_agg(setting, ' ') FROM seen"), "on on on on");
-
-        // And of counters, in the tables of others as well.
+        // In the tables of others as well.
         let counter = counters::counter("orders");
         let mut store = counters::made(&|| open(&server.url()), &counter, &counters::record(0)).await;
         server.sql("test", &format!("{}; GRANT ALL ON leaf_alloc TO polyflake", TABLES[0]));
@@ -487,7 +279,7 @@ fn certificates_are_checked_as_told() {
     let server = Postgres::new();
     server.only_tls(false);
     let (url, port, folder) = (server.url(), server.server.port(), server.server.folder().display());
-    let works = |url: &str| block(async { open(url).list(&space("default")).await.unwrap() }).is_new;
+    let works = |url: &str| look(of(url)).unwrap().value.is_empty();
     let named = url.replace("127.0.0.1", "localhost");
     let (ours, other) =
         (format!("sslrootcert={folder}/authority.pem"), format!("sslrootcert={folder}/other.pem"));
@@ -510,22 +302,9 @@ fn certificates_are_checked_as_told() {
     server.only_tls(true);
     let named = named.replace(":secret-of-polyflake", "");
     let client = format!("sslcert={folder}/client.pem&sslkey={folder}/client.key");
-    suite::until(|| {
-        block(async {
-            open(&format!("{named}?sslmode=require&{ours}&{client}")).list(&space("default")).await
-        })
-    });
+    until(|| look(of(&format!("{named}?sslmode=require&{ours}&{client}"))));
     let text = refused(&format!("{named}?sslmode=require&{ours}"));
     assert!(text.contains("certificate"), "{text}");
-}
-
-#[test]
-fn a_server_that_does_not_answer() {
-    let server = Postgres::new();
-    block(async {
-        let mut prepared = prepare(&|| open(&server.url()), space("default")).await;
-        suite::paused(&mut prepared, &server.server).await;
-    });
 }
 
 #[test]

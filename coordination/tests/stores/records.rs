@@ -9,6 +9,7 @@ use polyflake_coordination::records::{
     Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write,
 };
 
+use super::servers::Server;
 use super::suite::block;
 
 pub(crate) const SPACE: &str = "timestamp:41<<22|sequence:12<<0@1288834974657/1ms";
@@ -156,4 +157,60 @@ pub(crate) fn a_guard_that_changes_meanwhile(
         let found = Outcome::Found { record: Some(node), guard: Some(third) };
         assert_eq!(write(store, &guarded(12, Some(21), &record(22, 4, "{}"))).await.value, found);
     });
+}
+
+/// A server that keeps its connections and does not answer: the keeper ends the call, and the next one works. What was sent may still
+/// take effect.
+pub(crate) fn paused(store: &mut dyn Store, server: &Server) {
+    block(async {
+        assert_eq!(write(store, &head(None, &record(11, 11, "{}"))).await.value, Outcome::Written);
+        for (connected, version) in [(true, 12), (false, 13)] {
+            if !connected {
+                store.disconnect();
+            }
+            server.pause();
+            let next = head(Some(version - 1), &record(version, version, "{}"));
+            let ended = tokio::time::timeout(Duration::from_millis(300), store.write(&next)).await;
+            // A connection that is there may have a process of its own.
+            assert!(connected || ended.is_err(), "{ended:?}");
+            store.disconnect();
+            server.resume();
+            assert_eq!(write(store, &next).await.value, Outcome::Written);
+            assert_eq!(read(store, "head").await, Some(next.new));
+        }
+    });
+}
+
+/// A server that crashes, and one that is stopped, have what they had once they are back. Errors say where it was.
+pub(crate) fn killed(store: &mut dyn Store, server: &mut Server) {
+    let at = format!("127.0.0.1:{}: ", server.port());
+    block(async {
+        let mut last = record(11, 1, "{}");
+        assert_eq!(write(store, &head(None, &last)).await.value, Outcome::Written);
+        for crash in [true, false] {
+            if crash {
+                server.kill();
+            } else {
+                server.stop();
+            }
+            // A process of it may answer once more.
+            while store.read(&space("default"), None).await.is_ok() {}
+            for _ in 0..2 {
+                let answer = store.read(&space("default"), None).await;
+                let Err(StoreError::Unreachable(said)) = answer else { panic!("{answer:?}") };
+                assert!(said.starts_with(&at), "{said}");
+                store.disconnect();
+            }
+            server.start_again();
+            assert_eq!(read(store, "head").await.as_ref(), Some(&last));
+            let next = record(last.version + 1, 2, "{}");
+            assert_eq!(write(store, &head(Some(last.version), &next)).await.value, Outcome::Written);
+            last = next;
+        }
+    });
+}
+
+/// One answer, on a new connection.
+pub(crate) fn look(mut store: impl Store) -> Result<Answer<Named>, StoreError> {
+    block(store.read(&space("default"), None))
 }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
 use polyflake_coordination::stores::SqliteStore;
-use polyflake_coordination::{Outcome, Store, StoreError};
+use polyflake_coordination::{Store, StoreError};
 use rusqlite::Connection;
 
 use super::counters;
 use super::others::{self, Database, Run, TABLES};
-use super::suite::{self, Kind, block, node, prepare, space};
+use super::records::{SPACE, head, look, record, write};
+use super::suite::block;
 
 struct Fresh {
     folder: tempfile::TempDir,
@@ -30,12 +31,6 @@ impl Fresh {
 
 fn open(path: &Path) -> Box<dyn Store> {
     Box::new(SqliteStore::new(path.into()))
-}
-
-#[test]
-fn every_history() {
-    let fresh = Fresh::new();
-    suite::all(&|| open(&fresh.path()), Kind { is_new: true });
 }
 
 /// A client that is none of ours.
@@ -58,13 +53,9 @@ fn theirs(path: &Path) -> Run {
 fn every_history_of_counters() {
     let fresh = Fresh::new();
     let path = fresh.path();
-    // Where counters are first, leases find a new store all the same.
-    let listing = || block(async { open(&path).list(&space("first")).await.unwrap() });
     block(counters::made(&|| open(&path), &counters::counter("first"), &counters::record(7)));
-    assert!(listing().is_new);
     counters::all(&|| open(&path));
     crate::sequences::all(&|| open(&path));
-    assert!(!listing().is_new);
     let shown: (String, String, i64, bool) = Connection::open(&path)
         .unwrap()
         .query_row(
@@ -90,7 +81,7 @@ fn many_make_the_table_of_counters_at_once() {
 fn counters_in_tables_of_others() {
     let fresh = Fresh::new();
     let path = fresh.path();
-    block(async { open(&path).list(&space("first")).await.unwrap() });
+    look(SqliteStore::new(path.clone())).unwrap();
     let connect = || theirs(&path);
     let (now, seconds) = ("CURRENT_TIMESTAMP", "unixepoch()");
     let database = Database { connect: &connect, begin: "BEGIN IMMEDIATE", now, seconds };
@@ -128,109 +119,19 @@ fn counters_that_cannot_work_are_refused() {
 fn the_file_is_private_and_reads_well() {
     let fresh = Fresh::new();
     let path = fresh.path();
-    block(async {
-        let mut prepared = prepare(&|| open(&path), space("default")).await;
-        assert_eq!(prepared.put(None, &node(3, 1, 500)).await, Outcome::Written);
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        // Between two calls there is no connection, and so no log.
-        let left: Vec<_> = fs::read_dir(fresh.folder.path()).unwrap().collect();
-        assert_eq!(left.len(), 1, "{left:?}");
-        let shown: (String, u32, i64, String) = Connection::open(&path)
-            .unwrap()
-            .query_row("SELECT space, node, reserved_until, label FROM polyflake_nodes", [], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-            })
-            .unwrap();
-        let space = "timestamp:41<<22|sequence:12<<0@1288834974657/1ms".to_owned();
-        assert_eq!(shown, (space, 3, 500, "host-1/1234".to_owned()));
-    });
-}
-
-#[test]
-fn a_locked_database_is_unreachable() {
-    let fresh = Fresh::new();
-    let path = fresh.path();
-    block(async {
-        let mut prepared = prepare(&|| open(&path), space("default")).await;
-        let other = Connection::open(&path).unwrap();
-        other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let put = prepared.store.put_node(&prepared.space, &prepared.record, None, &node(1, 1, 1)).await;
-        let text = format!("{}: the database is locked", path.display());
-        assert_eq!(put, Err(StoreError::Unreachable(text)));
-        // Readers are not kept away.
-        assert_eq!(prepared.list().await.nodes, []);
-        other.execute_batch("ROLLBACK").unwrap();
-        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
-    });
-}
-
-#[test]
-fn another_format_is_refused() {
-    let fresh = Fresh::new();
-    let path = fresh.path();
-    block(async {
-        let mut prepared = prepare(&|| open(&path), space("default")).await;
-        let other = Connection::open(&path).unwrap();
-        for (change, says) in [
-            ("UPDATE polyflake_spaces SET format = 2", "have format 2"),
-            ("ALTER TABLE polyflake_spaces RENAME COLUMN format TO form", "have other columns"),
-        ] {
-            other.execute_batch(change).unwrap();
-            let (space, record) = (&prepared.space, &prepared.record);
-            let store = &mut prepared.store;
-            for refused in [
-                store.list(space).await.map(drop),
-                store.put_space(space, Some(record), record).await.map(drop),
-                store.put_node(space, record, None, &node(1, 1, 1)).await.map(drop),
-            ] {
-                let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
-                assert!(text.contains(says), "{text}");
-            }
-        }
-    });
-}
-
-#[test]
-fn a_file_that_was_replaced_is_another_incarnation() {
-    let fresh = Fresh::new();
-    let path = fresh.path();
-    block(async {
-        let mut prepared = prepare(&|| open(&path), space("default")).await;
-        assert_eq!(prepared.put(None, &node(1, 1, 1)).await, Outcome::Written);
-        // A restore from a copy.
-        Connection::open(&path).unwrap().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
-        let copy = path.with_file_name("copy");
-        fs::copy(&path, &copy).unwrap();
-        assert_eq!(prepared.put(Some(&node(1, 1, 1)), &node(1, 2, 2)).await, Outcome::Written);
-        fs::rename(&copy, &path).unwrap();
-
-        assert_eq!(prepared.put(Some(&node(1, 2, 2)), &node(1, 2, 3)).await, Outcome::OtherSpace);
-        let listing = prepared.list().await;
-        assert_ne!(listing.incarnation, prepared.record.incarnation);
-        assert_eq!((listing.is_new, listing.space.as_ref()), (false, Some(&prepared.record)));
-        assert_eq!(listing.nodes, [node(1, 1, 1)]);
-    });
-}
-
-#[test]
-fn a_table_that_is_gone_is_no_new_store() {
-    let fresh = Fresh::new();
-    let path = fresh.path();
-    block(async {
-        let mut prepared = prepare(&|| open(&path), space("default")).await;
-        let other = Connection::open(&path).unwrap();
-        other.execute_batch("DROP TABLE polyflake_nodes").unwrap();
-        let listing = prepared.store.list(&prepared.space).await;
-        assert!(matches!(listing, Err(StoreError::Refused(_))), "{listing:?}");
-        other.execute_batch("DELETE FROM polyflake_spaces").unwrap();
-        let listing = prepared.list().await;
-        assert_eq!((listing.space, listing.is_new), (None, false));
-        let (space, record) = (&prepared.space, &prepared.record);
-        assert!(prepared.store.put_space(space, None, record).await.unwrap());
-        other.execute_batch("DROP TABLE polyflake_spaces").unwrap();
-        let listing = prepared.list().await;
-        assert_eq!((listing.space, listing.is_new), (None, false));
-    });
+    let new = record(11, 500, "{\"label\":\"host-1\"}");
+    block(write(&mut SqliteStore::new(path.clone()), &head(None, &new)));
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    // Between two calls there is no connection, and so no log.
+    let left: Vec<_> = fs::read_dir(fresh.folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    let shown: (String, String, i64, String) = Connection::open(&path)
+        .unwrap()
+        .query_row("SELECT * FROM polyflake_records", [], |row| {
+            Ok((row.get("group_name")?, row.get("name")?, row.get("number")?, row.get("text")?))
+        })
+        .unwrap();
+    assert_eq!(shown, (SPACE.into(), "head".into(), 500, new.text));
 }
 
 #[test]
@@ -244,8 +145,8 @@ fn files_that_cannot_be_used_are_refused() {
         (fresh.folder.path().to_owned(), "unable to open database file"),
         (PathBuf::from("/proc/leases.db"), "a file system of type 0x9fa0"),
     ] {
-        let listed = block(async { open(&path).list(&space("default")).await });
-        let Err(StoreError::Refused(text)) = listed else { panic!("{listed:?}") };
+        let answer = look(SqliteStore::new(path.clone()));
+        let Err(StoreError::Refused(text)) = answer else { panic!("{answer:?}") };
         assert!(text.contains(says) && text.starts_with(&path.display().to_string()), "{text}");
     }
 }
@@ -256,9 +157,8 @@ fn many_open_a_new_file_at_once() {
         let fresh = Fresh::new();
         let path = fresh.path();
         let incarnations: Vec<_> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| block(async { open(&path).list(&space("default")).await.unwrap() })))
-                .collect();
+            let threads: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| look(SqliteStore::new(path.clone())).unwrap())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap().incarnation).collect()
         });
         assert!(incarnations.iter().all(|incarnation| *incarnation == incarnations[0]));

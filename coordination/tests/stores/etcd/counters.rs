@@ -7,8 +7,7 @@ use polyflake_coordination::{
 use super::super::counters as common;
 use super::super::servers::etcd::Etcd;
 use super::super::servers::free_port;
-use super::super::suite::{block, retry};
-use super::open;
+use super::super::suite::{block, open, retry};
 
 fn named(name: &str) -> CounterName {
     CounterName { namespace: "default".into(), name: name.into(), schema: Schema::Polyflake }

@@ -6,7 +6,7 @@ use polyflake_coordination::records::{Add, Added, Group, Kind, Outcome, Record, 
 use polyflake_coordination::stores::EtcdStore;
 use polyflake_coordination::{Address, StoreError};
 
-use crate::records::{self, Patient, SPACE, ask, head, read, record, refused, silent, space, write};
+use crate::records::{self, Patient, SPACE, ask, head, look, read, record, refused, silent, space, write};
 use crate::servers::etcd::Etcd;
 use crate::servers::free_port;
 use crate::suite::block;
@@ -271,8 +271,11 @@ fn a_write_that_is_dropped() {
 
 #[test]
 fn users_and_rights() {
-    let etcd = Etcd::new();
+    let etcd = Etcd::with("http", &["--auth-token-ttl", "2"]);
     let (port, secret) = (etcd.port(), "secret-of-polyflake");
+    // A user where none is asked for.
+    look(EtcdStore::new(&Address::parse(&format!("etcd://ids:{secret}@127.0.0.1:{port}")).unwrap()).unwrap())
+        .unwrap();
     for command in [
         &["user", "add", "root:root"][..],
         &["user", "grant-role", "root", "root"],
@@ -291,7 +294,7 @@ fn users_and_rights() {
         let first = record(11, 1, "{}");
         assert_eq!(write(&mut *store, &head(None, &first)).await.value, Outcome::Written);
         assert_eq!(store.groups("default", Kind::Space).await.unwrap(), [SPACE]);
-        for url in [url("ids", "of-another"), url("bare", secret), etcd.url()] {
+        for url in [url("ids", "of-another"), url("nobody", secret), url("bare", secret), etcd.url()] {
             let mut store = open(&url);
             for said in [
                 refused(store.read(&space("default"), None).await),
@@ -299,8 +302,11 @@ fn users_and_rights() {
                 refused(store.groups("default", Kind::Space).await),
             ] {
                 assert!(said.contains(&format!("127.0.0.1:{port}")) && !said.contains(secret), "{said}");
+                assert!(!said.contains("of-another"), "{said}");
             }
         }
+        // The token has ended by then.
+        tokio::time::sleep(Duration::from_secs(6)).await;
         assert_eq!(read(&mut *store, "head").await, Some(first));
     });
 }

@@ -11,8 +11,8 @@ use polyflake_coordination::{
 use super::super::counters::{self as common, listed, take};
 use super::super::servers::free_port;
 use super::super::servers::redis::{Redis, Sentinel};
-use super::super::suite::{block, retry};
-use super::{heard_of, open};
+use super::super::suite::{block, open, retry};
+use super::heard_of;
 
 fn named(name: &str) -> CounterName {
     CounterName { namespace: "default".into(), name: name.into(), schema: Schema::Polyflake }

@@ -6,15 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use polyflake_coordination::{
-    CounterName, CounterRecord, LAST_NUMBER, Numbers, Outcome, Place, Reserve, Reserved, Schema, Store,
-    StoreError,
+    CounterName, CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema, Store, StoreError,
 };
 
 use super::super::counters as common;
 use super::super::servers::free_port;
 use super::super::servers::zookeeper::Zookeeper;
-use super::super::suite::{block, node, prepare, retry, space};
-use super::{open, way};
+use super::super::suite::{block, open, retry};
+use super::way;
 
 const ALL: &str = "/polyflake/default/counters";
 
@@ -182,40 +181,6 @@ fn names_that_are_escaped() {
             assert!(store.remove_counter(&named(name)).await.unwrap(), "{name}");
         }
         assert_eq!(zookeeper.cli(&[&format!("ls {ALL}")]), "[]");
-    });
-}
-
-/// Whether anything is there is asked of all of Polyflake: so a store with counters is none that is new.
-#[test]
-fn leases_beside_counters() {
-    let zookeeper = Zookeeper::new();
-    let name = named("orders");
-    block(async {
-        let mut store = open(&zookeeper.url());
-        assert!(store.list(&space("default")).await.unwrap().is_new);
-        // Asking for counters makes it no other.
-        assert_eq!(store.counter(&name).await.unwrap(), None);
-        assert!(store.list(&space("default")).await.unwrap().is_new);
-
-        // First counters and then leases, and the other way round.
-        assert!(store.put_counter(&name, None, &record(0, 1)).await.unwrap());
-        for namespace in ["default", "other"] {
-            let listing = store.list(&space(namespace)).await.unwrap();
-            assert_eq!((listing.is_new, listing.space, listing.nodes), (false, None, vec![]));
-        }
-        for namespace in ["default", "other"] {
-            let mut prepared = prepare(&|| open(&zookeeper.url()), space(namespace)).await;
-            assert_eq!(prepared.put(None, &node(1, 1, 500)).await, Outcome::Written);
-            let name = CounterName { namespace: namespace.into(), ..named("more") };
-            assert!(store.put_counter(&name, None, &record(0, 1)).await.unwrap());
-            assert_eq!(prepared.list().await.nodes, [node(1, 1, 500)]);
-            assert!(store.remove_counter(&name).await.unwrap());
-            assert_eq!(prepared.put(Some(&node(1, 1, 500)), &node(1, 1, 900)).await, Outcome::Written);
-        }
-        assert_eq!(store.reserve(&name, &ask(5, 0)).await.unwrap(), numbers(1, 5, 2));
-        zookeeper.cli(&["deleteall /polyflake"]);
-        assert_eq!(store.reserve(&name, &ask(5, 5)).await.unwrap(), Reserved::Found(None));
-        assert!(open(&zookeeper.url()).list(&space("default")).await.unwrap().is_new);
     });
 }
 
