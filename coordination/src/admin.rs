@@ -2,6 +2,7 @@
 //!
 //! It has no part in the keeper: each call asks the store itself, from the calling thread, and no ID or number waits for it.
 
+use core::fmt;
 use core::future::Future;
 
 use polyflake::{Error, ErrorCode, Layout, Number};
@@ -10,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::lease::{self, Head, Node, Reply, Request, Time as _, Why, bound, draw};
 use crate::local::{Clocks, random};
-use crate::records;
+use crate::records::{self, Group};
 use crate::space::Space;
 use crate::store::{
     CounterName, CounterRecord, LAST_NUMBER, Listing, NodeRecord, Place, Schema, SpaceRecord, StoreError,
@@ -27,8 +28,8 @@ const TRIES_UNREACHABLE: u32 = 2;
 /// ```no_run
 /// use polyflake_coordination::Admin;
 /// let mut store = Admin::open("redis://host/0")?;
-/// for (space, listing) in store.leases()? {
-///     println!("{space}: {} nodes were leased", listing.nodes.len());
+/// for (of, listing) in store.leases()? {
+///     println!("{of}: {} nodes were leased", listing.nodes.len());
 /// }
 /// # Ok::<(), polyflake::Error>(())
 /// ```
@@ -90,12 +91,12 @@ impl Admin {
         &self.address
     }
 
-    /// Every space of the namespace, with all that the store has of it.
+    /// All leases of the namespace: of each layout's nodes, and of each set of sequences.
     ///
     /// # Errors
     ///
     /// `lease_unavailable` if the store cannot be reached, or cannot list.
-    pub fn leases(&mut self) -> Result<Vec<(Space, Listing)>, Error> {
+    pub fn leases(&mut self) -> Result<Vec<(LeasesOf, Listing)>, Error> {
         let namespace = self.address.namespace.clone();
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
             let store = store.records();
@@ -103,11 +104,18 @@ impl Admin {
             for name in store.groups(&namespace, records::Kind::Space).await? {
                 // Another is of another version.
                 if let Some(space) = Space::parse(&namespace, &name) {
-                    let found = Found::read(store, &space).await?;
-                    all.push((space, found.listing()));
+                    let found = Found::read(store, &space, &lease::group(&space)).await?;
+                    all.push((LeasesOf::Layout(space), found.listing()));
                 }
             }
-            all.sort_by_key(|(space, _)| space.to_string());
+            for name in store.groups(&namespace, records::Kind::Sequences).await? {
+                let (namespace, kind) = (namespace.clone(), records::Kind::Sequences);
+                let space = Space::of_sequences(&namespace);
+                let group = Group { namespace, kind, name: name.clone() };
+                let found = Found::read(store, &space, &group).await?;
+                all.push((LeasesOf::Sequences { name, space }, found.listing()));
+            }
+            all.sort_by_key(|(of, _)| of.to_string());
             Ok(all)
         })
     }
@@ -123,7 +131,7 @@ impl Admin {
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
             let store = store.records();
             for _ in 0..TRIES {
-                let found = Found::read(store, &space).await?;
+                let found = Found::read(store, &space, &lease::group(&space)).await?;
                 if !found.nodes.is_empty() {
                     return Err(Refusal::No(format!(
                         "{} nodes of this space were leased already: that nobody was there before is not so. After a \
@@ -164,7 +172,7 @@ impl Admin {
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
             let store = store.records();
             for _ in 0..TRIES {
-                let found = Found::read(store, &space).await?;
+                let found = Found::read(store, &space, &lease::group(&space)).await?;
                 let (incarnation, granularity_ms) = (found.incarnation.clone(), store.facts().granularity_ms);
                 let expected = found.head.as_ref().map(|head| head.version);
                 let before = found.head.clone();
@@ -204,7 +212,7 @@ impl Admin {
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
             let store = store.records();
             for _ in 0..TRIES {
-                let found = Found::read(store, &space).await?;
+                let found = Found::read(store, &space, &lease::group(&space)).await?;
                 let Some(under) = found.head.filter(|under| under.incarnation == found.incarnation) else {
                     return Err(Refusal::No(
                         "the store has no such space, or has lost writes since: the next lease sets a fence".into(),
@@ -379,6 +387,39 @@ impl Admin {
     }
 }
 
+/// What leases are of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum LeasesOf {
+    /// The nodes of layouts that shape IDs alike.
+    Layout(Space),
+    /// One set of sequences, which has one owner at a time. Node 0 stands for it.
+    Sequences {
+        /// Its name.
+        name: String,
+        /// Whose ticks bounds and fences are: milliseconds since 1970.
+        space: Space,
+    },
+}
+
+impl LeasesOf {
+    /// Whose ticks bounds and fences are.
+    #[must_use]
+    pub const fn space(&self) -> &Space {
+        match self {
+            Self::Layout(space) | Self::Sequences { space, .. } => space,
+        }
+    }
+}
+
+impl fmt::Display for LeasesOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Layout(space) => space.fmt(f),
+            Self::Sequences { name, .. } => write!(f, "sequences {name:?}"),
+        }
+    }
+}
+
 /// All that a store has of a space.
 struct Found {
     space: Space,
@@ -390,8 +431,8 @@ struct Found {
 }
 
 impl Found {
-    async fn read(store: &mut dyn records::Store, space: &Space) -> Result<Self, Refusal> {
-        let (answer, _) = lease::put(store, &lease::group(space), &Request::Read(None)).await?;
+    async fn read(store: &mut dyn records::Store, space: &Space, group: &Group) -> Result<Self, Refusal> {
+        let (answer, _) = lease::put(store, group, &Request::Read(None)).await?;
         let records::Answer { now_ms, incarnation, value } = answer;
         let (head, nodes) = match value {
             Reply::Records { head, nodes } => (head, nodes),

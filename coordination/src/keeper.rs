@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::calls::Calls;
 use crate::counter::shared as counter;
-use crate::lease::{Nodes, Terms};
+use crate::lease::{Nodes, Terms, group};
 use crate::sequences::shared as sequences;
 use crate::space::Space;
 use crate::url::Address;
@@ -282,8 +282,10 @@ impl State {
 fn terms(address: &Address, wanted: &LeaseTerms) -> Terms {
     let layout = &wanted.layout;
     let (fixed_mask, fixed_value) = wanted.fixed;
+    let space = Space::of(&address.namespace, layout);
     Terms {
-        space: Space::of(&address.namespace, layout),
+        group: group(&space),
+        space,
         nodes: Nodes { bits: layout.node_bits(), fixed_mask, fixed_value, range: address.nodes.clone() },
         ttl_ms: address.ttl_ms,
         lead_ms: address.ttl_ms.saturating_add(wanted.max_ahead_ms.into()),

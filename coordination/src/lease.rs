@@ -41,12 +41,17 @@ pub(crate) use renew::{Renewal, Renewed};
 /// How often one go of acquiring, renewing or releasing asks before it gives up.
 const MAX_REQUESTS: u32 = 24;
 
+/// What the names of other records begin with in a group of sequences.
+pub(crate) const SECTION: &str = "section-";
+
 /// How many replaced heads are remembered.
 const MAX_BEFORE: usize = 16;
 
 /// What a process wants of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Terms {
+    /// Whose records these are.
+    pub(crate) group: Group,
     pub(crate) space: Space,
     pub(crate) nodes: Nodes,
     pub(crate) ttl_ms: u64,
@@ -61,11 +66,6 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// The space's records.
-    pub(crate) fn group(&self) -> Group {
-        group(&self.space)
-    }
-
     /// How far past the time a bound lies, in a space with this head.
     fn lead_ms(&self, head: &Head) -> u64 {
         self.lead_ms.min(head.lead_ms)
@@ -138,6 +138,11 @@ impl Held {
     /// The space's lead, where it is smaller than this process's, which then does not count.
     pub(crate) fn smaller_lead_ms(&self, terms: &Terms) -> Option<u64> {
         Some(self.known.head.lead_ms).filter(|&lead_ms| lead_ms < terms.lead_ms)
+    }
+
+    /// The version of its record, for writes that it guards. `None` while a renewal may have been written.
+    pub(crate) fn version(&self) -> Option<u64> {
+        self.sent.is_none().then_some(self.version)
     }
 
     /// How long a lease lasts in this space: renewals come at a third of it.
@@ -504,7 +509,7 @@ pub(crate) async fn put(
             for (name, record) in &value {
                 if name == HEAD {
                     head = Some(Head::read(record)?);
-                } else {
+                } else if group.kind != Kind::Sequences || !name.starts_with(SECTION) {
                     let node = name.parse().map_err(|_| {
                         Refusal::Unreadable(format!("the space has a record {name:?}, which names no node"))
                     })?;
@@ -547,10 +552,9 @@ pub(crate) async fn acquire(
     random: Random<'_>,
     is_used: &dyn Fn(u64) -> bool,
 ) -> Result<Held, Refusal> {
-    let group = terms.group();
     let mut request = acquisition.begin(terms, random);
     loop {
-        let received = ask(store, &group, &request, time).await?;
+        let received = ask(store, &terms.group, &request, time).await?;
         match acquisition.step(terms, &received, random, is_used)? {
             Next::Ask(next) => request = next,
             Next::Done(held) => return Ok(held),
@@ -566,10 +570,9 @@ pub(crate) async fn renew(
     time: &dyn Time,
     random: Random<'_>,
 ) -> Result<Renewed, Refusal> {
-    let group = terms.group();
     let (mut renewal, mut request) = Renewal::begin(terms, held, time, random);
     loop {
-        let received = ask(store, &group, &request, time).await?;
+        let received = ask(store, &terms.group, &request, time).await?;
         match renewal.step(terms, held, &received, random)? {
             Next::Ask(next) => request = next,
             Next::Done(renewed) => return Ok(renewed),
@@ -587,10 +590,9 @@ pub(crate) async fn release(
     time: &dyn Time,
     random: Random<'_>,
 ) -> Result<(), Refusal> {
-    let group = terms.group();
     let (mut release, mut request) = Release::begin(terms, held, issued_until, random);
     loop {
-        let received = ask(store, &group, &request, time).await?;
+        let received = ask(store, &terms.group, &request, time).await?;
         match release.step(held, &received, random)? {
             Next::Ask(next) => request = next,
             Next::Done(()) => return Ok(()),

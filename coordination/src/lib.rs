@@ -17,7 +17,7 @@ mod url;
 mod users;
 mod watched;
 
-pub use admin::Admin;
+pub use admin::{Admin, LeasesOf};
 pub use calls::spawn;
 pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};
 pub use event::{Event, Kind, set_listener};
@@ -26,6 +26,6 @@ pub use sequences::{SequenceKey, Sequences, SequencesGiveBack, SequencesOptions,
 pub use space::Space;
 pub use store::{
     CounterName, CounterRecord, FORMAT, LAST_NUMBER, Listing, NodeRecord, Numbers, Place, Reserve, Reserved,
-    Schema, SequencesName, SequencesRecord, SpaceRecord, Store, StoreError,
+    Schema, SpaceRecord, Store, StoreError,
 };
 pub use url::{Address, Scheme};

@@ -17,10 +17,12 @@ use crate::watched::{Awaiting, Blocking, LOOK_EVERY, Waiting, block_on};
 
 pub(crate) mod key;
 mod options;
-#[cfg(test)]
-mod protocol;
+pub(crate) mod protocol;
 mod section;
 pub(crate) mod shared;
+
+/// The most sections.
+const MAX_SECTIONS: u64 = 16_384;
 
 pub use key::SequenceKey;
 pub use options::SequencesOptions;
@@ -146,7 +148,7 @@ impl Sequences {
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id). An error loses the numbers of the keys before: they are not given again.
+    /// Those of [`next_id`](Self::next_id). A call that fails uses no number, unless another one was given a later number of the key.
     pub fn next_ids<'a, K: Into<SequenceKey<'a>>>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -181,6 +183,20 @@ impl Sequences {
     async fn next_of_all<W: Waiting>(&self, hashes: Vec<u64>, wait: &mut W) -> Result<Vec<u64>, W::Error> {
         self.check()?;
         let mut numbers = vec![0; hashes.len()];
+        let taken = self.take_of_all(&hashes, &mut numbers, wait).await;
+        if let Err(error) = taken {
+            self.shared.take_back(&hashes, &numbers);
+            return Err(error);
+        }
+        Ok(numbers)
+    }
+
+    async fn take_of_all<W: Waiting>(
+        &self,
+        hashes: &[u64],
+        numbers: &mut [u64],
+        wait: &mut W,
+    ) -> Result<(), W::Error> {
         for (hashes, numbers) in hashes.chunks(MAX_TOGETHER).zip(numbers.chunks_mut(MAX_TOGETHER)) {
             // 0 is no number: those sections have come to their bounds.
             while !self.shared.next_together(hashes, numbers) {
@@ -194,7 +210,7 @@ impl Sequences {
                 *number = self.next_later(hash, wait).await?;
             }
         }
-        Ok(numbers)
+        Ok(())
     }
 
     /// [`next_ids`](Self::next_ids), without waiting for the store.
@@ -209,21 +225,27 @@ impl Sequences {
         self.check()?;
         let hashes: Vec<u64> = keys.into_iter().map(|key| key.into().hash()).collect();
         let mut numbers = vec![0; hashes.len()];
-        for (hashes, numbers) in hashes.chunks(MAX_TOGETHER).zip(numbers.chunks_mut(MAX_TOGETHER)) {
-            if !self.shared.next_together(hashes, numbers) {
-                return Err(self.shared.why(&Lacks::Lease));
+        let mut take = || {
+            for (hashes, numbers) in hashes.chunks(MAX_TOGETHER).zip(numbers.chunks_mut(MAX_TOGETHER)) {
+                if !self.shared.next_together(hashes, numbers) {
+                    return Err(Lacks::Lease);
+                }
+                for (&hash, number) in hashes.iter().zip(numbers).filter(|(_, number)| **number == 0) {
+                    *number = self.shared.next(hash)?;
+                }
             }
-            if let Some((&hash, _)) = hashes.iter().zip(numbers).find(|(_, number)| **number == 0) {
-                let lacks = self.shared.next(hash).err().unwrap_or(Lacks::Bound);
-                return Err(self.shared.why(&lacks));
-            }
+            Ok(())
+        };
+        if let Err(lacks) = take() {
+            self.shared.take_back(&hashes, &numbers);
+            return Err(self.shared.why(&lacks));
         }
         Ok(numbers)
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.shared.name.name
+        &self.shared.name
     }
 
     /// What an operator may want to graph.

@@ -39,9 +39,8 @@ impl Space {
         }
     }
 
-    /// The space in which the owners of a namespace's sequences have a node each: the hash of the name. It has no IDs.
-    #[must_use]
-    pub fn of_sequences(namespace: &str) -> Self {
+    /// Of the leases of sequences. It has no IDs.
+    pub(crate) fn of_sequences(namespace: &str) -> Self {
         Self {
             namespace: namespace.into(),
             epoch_ms: 0,

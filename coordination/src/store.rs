@@ -1,5 +1,5 @@
-//! What a store must be able to do for counters and sequences: keep their records, and change each by compare-and-set. Their
-//! protocol is in `keeper/`, once for all stores. Leases need [`records::Store`](crate::records::Store) only.
+//! What a store must be able to do for counters: keep their records, and change each by compare-and-set. Their protocol is in
+//! `keeper/`, once for all stores. Leases and sequences need [`records::Store`](crate::records::Store) only.
 
 use core::fmt;
 
@@ -174,32 +174,7 @@ pub struct Numbers {
     pub version: Option<u64>,
 }
 
-/// Whose bounds a record of sequences has.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct SequencesName {
-    /// From the store's address. Letters, digits, `.`, `_` and `-`.
-    pub namespace: String,
-    /// 1 to [`CounterName::MAX_NAME`] characters, none of them a control character.
-    pub name: String,
-}
-
-/// The record of a [`Sequences`](crate::Sequences). Which process may change it is a matter of leases; the store only compares.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct SequencesRecord {
-    /// Below 2^63, at random: another after each change, and never one that an earlier record had.
-    pub version: u64,
-    /// Which hash puts keys into sections.
-    pub hash: String,
-    /// For each section a number: no key of it was given a number above. At most [`LAST_NUMBER`].
-    pub bounds: Vec<u64>,
-}
-
-impl SequencesRecord {
-    /// The most sections: all their bounds are written at once.
-    pub const MAX_SECTIONS: u64 = 16_384;
-}
-
-/// A store of counters and sequences. Each call is one attempt: the keeper ends it when it takes too long, calls
+/// A store of counters. Each call is one attempt: the keeper ends it when it takes too long, calls
 /// [`disconnect`](Self::disconnect) after one that failed or was ended, and tries again.
 ///
 /// A call that was ended may still take effect later. So every change is a compare-and-set.
@@ -235,24 +210,6 @@ pub trait Store: Send + fmt::Debug {
     /// Deletes a counter's record. Returns whether there was one. Refused in tables of others.
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         let _ = counter;
-        Err(no_counters())
-    }
-
-    /// The record of sequences, if there is one. Writes nothing, and makes no tables.
-    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
-        let _ = name;
-        Err(no_counters())
-    }
-
-    /// Writes all of the record in one atomic step, if the one there has the version `expected` (`None`: if there is none). Makes
-    /// the store's tables where they are absent. Returns whether it was written.
-    async fn put_sequences(
-        &mut self,
-        name: &SequencesName,
-        expected: Option<u64>,
-        new: &SequencesRecord,
-    ) -> Result<bool, StoreError> {
-        let _ = (name, expected, new);
         Err(no_counters())
     }
 

@@ -10,7 +10,6 @@ mod lists;
 mod mysql;
 mod postgres;
 mod redis;
-mod sequences_record;
 mod sql;
 #[cfg(unix)]
 mod sqlite;
@@ -39,6 +38,8 @@ pub(crate) trait Both: fmt::Debug {
     fn before(&mut self) -> &mut dyn Store;
     /// Nothing else of it.
     fn into_before(self: Box<Self>) -> Box<dyn Store>;
+    /// Nothing but its records.
+    fn into_records(self: Box<Self>) -> Box<dyn records::Store>;
 }
 
 impl<T: Store + records::Store + 'static> Both for T {
@@ -53,6 +54,10 @@ impl<T: Store + records::Store + 'static> Both for T {
     fn into_before(self: Box<Self>) -> Box<dyn Store> {
         self
     }
+
+    fn into_records(self: Box<Self>) -> Box<dyn records::Store> {
+        self
+    }
 }
 
 /// The store at an address. Nothing is sent before its first use.
@@ -62,6 +67,15 @@ impl<T: Store + records::Store + 'static> Both for T {
 /// [`StoreError::Refused`] where the address asks for what the store's client does not have.
 pub fn open(address: &Address) -> Result<Box<dyn Store>, StoreError> {
     open_both(address).map(Both::into_before)
+}
+
+/// The records of the store at an address. Nothing is sent before their first use.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_records(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
+    open_both(address).map(Both::into_records)
 }
 
 pub(crate) fn open_both(address: &Address) -> Result<Box<dyn Both>, StoreError> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use polyflake::{Layout, Node, PRESETS, UnixTime};
-use polyflake_coordination::{Admin, Listing, NodeRecord, Space};
+use polyflake_coordination::{Admin, LeasesOf, Listing, NodeRecord, Space};
 use serde::Serialize;
 
 use super::{LayoutArg, StoreArg};
@@ -108,14 +108,13 @@ impl Leases {
         if self.json {
             return all
                 .iter()
-                .try_for_each(|(space, listing)| output::json(&Json::of(space, listing, difference_ms)));
+                .try_for_each(|(of, listing)| output::json(&Json::of(of, listing, difference_ms)));
         }
         let namespace = &store.address().namespace;
         if all.is_empty() {
             return output::print(&format!("No node was ever leased in namespace {namespace}.\n"));
         }
-        let texts: Vec<_> =
-            all.iter().map(|(space, listing)| text_of(space, listing, difference_ms)).collect();
+        let texts: Vec<_> = all.iter().map(|(of, listing)| text_of(of, listing, difference_ms)).collect();
         output::print(&texts.join("\n"))
     }
 }
@@ -135,15 +134,10 @@ fn presets(space: &Space) -> Vec<&'static str> {
         .collect()
 }
 
-fn text_of(space: &Space, listing: &Listing, difference_ms: u64) -> String {
-    let now_ms = listing.now_ms;
-    let is_of_sequences = *space == Space::of_sequences(&space.namespace);
-    let (title, of_one) = if is_of_sequences {
-        ("sequences, by the hashes of their names".into(), "name")
-    } else {
-        (space.to_string(), "node")
-    };
-    let mut text = format!("{BOLD}{title}{BOLD:#}");
+fn text_of(of: &LeasesOf, listing: &Listing, difference_ms: u64) -> String {
+    let (now_ms, space) = (listing.now_ms, of.space());
+    let is_of_sequences = matches!(of, LeasesOf::Sequences { .. });
+    let mut text = format!("{BOLD}{of}{BOLD:#}");
     let names = presets(space);
     if !names.is_empty() {
         let _ = write!(text, "  {DIM}as {}{DIM:#}", names.join(", "));
@@ -171,11 +165,14 @@ fn text_of(space: &Space, listing: &Listing, difference_ms: u64) -> String {
     let mut nodes: Vec<_> = listing.nodes.iter().collect();
     nodes.sort_by_key(|node| node.node);
     if nodes.is_empty() {
-        let _ = writeln!(text, "  no {of_one} was leased");
+        let one = if is_of_sequences { "nobody has ever owned them" } else { "no node was leased" };
+        let _ = writeln!(text, "  {one}");
         return text;
     }
-    let held = nodes.iter().filter(|node| node.is_held(now_ms, difference_ms)).count();
-    let _ = writeln!(text, "  {DIM}{held} of {} that were ever leased are held{DIM:#}", nodes.len());
+    if !is_of_sequences {
+        let held = nodes.iter().filter(|node| node.is_held(now_ms, difference_ms)).count();
+        let _ = writeln!(text, "  {DIM}{held} of {} that were ever leased are held{DIM:#}", nodes.len());
+    }
     for node in nodes {
         let label = shown(&node.label);
         let state = match state(node, now_ms, difference_ms) {
@@ -197,7 +194,9 @@ fn text_of(space: &Space, listing: &Listing, difference_ms: u64) -> String {
         } else {
             String::new()
         };
-        let _ = writeln!(text, "  {of_one} {BOLD}{:<6}{BOLD:#} {state}{bound}", node.node);
+        let of_one =
+            if is_of_sequences { "owned".into() } else { format!("node {BOLD}{:<6}{BOLD:#}", node.node) };
+        let _ = writeln!(text, "  {of_one} {state}{bound}");
     }
     text
 }
@@ -216,6 +215,8 @@ fn state(node: &NodeRecord, now_ms: u64, difference_ms: u64) -> &'static str {
 struct Json<'a> {
     namespace: &'a str,
     space: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequences: Option<&'a str>,
     presets: Vec<&'static str>,
     store_time_ms: u64,
     incarnation: &'a str,
@@ -237,7 +238,12 @@ struct JsonNode<'a> {
 }
 
 impl<'a> Json<'a> {
-    fn of(space: &'a Space, listing: &'a Listing, difference_ms: u64) -> Self {
+    fn of(of: &'a LeasesOf, listing: &'a Listing, difference_ms: u64) -> Self {
+        let space = of.space();
+        let sequences = match of {
+            LeasesOf::Sequences { name, .. } => Some(&**name),
+            LeasesOf::Layout(_) => None,
+        };
         let record = listing.space.as_ref();
         let fence_ms = record.map(|record| if record.fence == 0 { 0 } else { space.start_ms(record.fence) });
         let mut nodes: Vec<_> = listing
@@ -256,6 +262,7 @@ impl<'a> Json<'a> {
         Self {
             namespace: &space.namespace,
             space: space.to_string(),
+            sequences,
             presets: presets(space),
             store_time_ms: listing.now_ms,
             incarnation: &listing.incarnation,

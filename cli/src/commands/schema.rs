@@ -6,7 +6,7 @@ use polyflake_coordination::{Scheme, stores};
 use crate::failure::Failure;
 use crate::output;
 
-/// Print the table of leases and the rights of a role, as SQL
+/// Print the table of leases and sequences, and the rights of a role, as SQL
 #[derive(Debug, Args)]
 #[command(after_help = "Such as: polyflake schema postgres | psql app")]
 pub(crate) struct Schema {

@@ -65,7 +65,8 @@ fn change(file: &Path, statement: &str, text: &str) {
 /// Sets parts of the text of nodes' records.
 fn node(parts: &str) -> String {
     format!(
-        "UPDATE polyflake_records SET text = json_set(text, {parts}) WHERE kind = 'space' AND name <> 'head'"
+        "UPDATE polyflake_records SET text = json_set(text, {parts}) WHERE kind <> 'counter' AND name <> 'head' \
+         AND name NOT LIKE 'section-%'"
     )
 }
 

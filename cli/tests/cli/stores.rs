@@ -87,14 +87,16 @@ fn all(url: &str) {
     has(&prints(&["counters", shop, "--remove", "über", "--yes"]), &["Done"]);
     has(&prints(&["counters", shop, "--remove", "über", "--yes"]), &["no such counter"]);
 
-    // Sequences have an owner. Theirs is the only space of this namespace.
+    // Sequences have an owner.
     let inboxes = format!("{url}?namespace=inboxes&label=owner&init=always");
     let inbox = Sequences::open("inbox", &inboxes).unwrap();
     assert_eq!(inbox.next_id("alice").unwrap(), 1);
     let said = prints(&["leases", &inboxes]);
-    has(&said, &["sequences, by the hashes of their names", "1 of 1", "name ", "by owner"]);
+    has(&said, &["sequences \"inbox\"", "owned by owner"]);
     assert!(!said.contains("node"), "{said}");
+    assert_eq!(leases(&inboxes)["sequences"], "inbox");
     inbox.close();
+    has(&prints(&["leases", &inboxes]), &["free: given back by owner"]);
 
     for (change, part) in [
         (&["--raise", "orders", "0"][..], "number is 0"),

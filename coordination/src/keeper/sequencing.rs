@@ -1,4 +1,5 @@
-//! What the keeper does for sequences: it holds their lease, and moves the bounds of their sections in time.
+//! What the keeper does for sequences: it holds their lease, and moves the bounds of their sections in time. Lease and bounds are records
+//! of one group.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -13,10 +14,12 @@ use crate::lease::{
     Acquisition, Held, Nodes, Refusal, Renewed, Terms, Time as _, Why, acquire, release, renew,
 };
 use crate::local::{Clocks, random};
-use crate::sequences::key::{self, SequenceKey};
+use crate::records::{Group, Kind as Records};
+use crate::sequences::key;
+use crate::sequences::protocol::{self, Bounds, Owner, go};
 use crate::sequences::shared::Shared;
 use crate::space::Space;
-use crate::store::{SequencesRecord, StoreError};
+use crate::store::StoreError;
 use crate::url::Address;
 use crate::watched::Trouble;
 
@@ -29,8 +32,8 @@ const LONGEST_WAIT_MS: u64 = 10_000;
 /// Until the store is asked for bounds again.
 const BOUNDS_AGAIN: Duration = Duration::from_millis(250);
 
-/// All node bits there are. (A database has no unsigned integers.)
-const NODE_BITS: u32 = 63;
+/// For how long the moves of a section are counted.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Sequences and their store.
 pub(super) struct Task {
@@ -42,10 +45,17 @@ pub(super) struct Task {
     held: Option<Held>,
     /// Until when this process is the only one, by [`Clocks::elapsed_ms`].
     until_ms: u64,
-    /// What the store had when it was last read or written, under any lease of this process.
-    known: Option<SequencesRecord>,
-    /// Whether it was read or written under this lease.
+    /// Of the lease that was held last, and whether that is held still.
+    bounds: Option<Bounds>,
+    is_owner: bool,
+    /// The version and the fence of the head that guarded them.
+    head: (u64, u64),
+    /// Whether they are in the store, as far as this process knows.
     is_loaded: bool,
+    /// Whether the store turned out to have lost some of them: they are written once more, after the lease was renewed.
+    has_lost: bool,
+    /// How far each section moved in the present minute, and since when that is counted.
+    moved: Vec<(Instant, u64)>,
     /// When the lease is acquired or renewed next, and the bounds may be asked for.
     next_lease: Instant,
     next_bounds: Instant,
@@ -54,22 +64,20 @@ pub(super) struct Task {
     told: Option<Kind>,
 }
 
-/// Why there is no record.
+/// Why there are no bounds.
+#[derive(Debug, PartialEq, Eq)]
 enum Fault {
     Store(StoreError),
-    OtherSections(usize),
-    OtherHash(String),
-    /// Others write to it: this process is about to lose its lease, or lost it.
-    Contended,
+    Bounds(protocol::Refusal),
 }
 
-/// The lease of some sequences is that of a node: one space for all of a namespace has a node for each name, its hash. Two names
-/// with one hash would exclude each other, no more.
+/// The lease of sequences is that of the only node in their group.
 fn terms(address: &Address, name: &str) -> Terms {
-    let node = SequenceKey::from(name).hash() & node_mask();
+    let namespace = address.namespace.clone();
     Terms {
-        space: Space::of_sequences(&address.namespace),
-        nodes: Nodes { bits: NODE_BITS, fixed_mask: node_mask(), fixed_value: node, range: None },
+        space: Space::of_sequences(&namespace),
+        group: Group { namespace, kind: Records::Sequences, name: name.into() },
+        nodes: Nodes { bits: 0, fixed_mask: 0, fixed_value: 0, range: None },
         ttl_ms: address.ttl_ms,
         lead_ms: address.ttl_ms,
         clock_difference_ms: address.clock_difference_ms,
@@ -79,22 +87,22 @@ fn terms(address: &Address, name: &str) -> Terms {
     }
 }
 
-const fn node_mask() -> u64 {
-    (1 << NODE_BITS) - 1
-}
-
 impl Task {
     pub(super) fn new(keeper: &'static Keeper, shared: Arc<Shared>, store: stores::Shared) -> Self {
         Self {
             keeper,
-            terms: terms(&shared.address, &shared.name.name),
+            terms: terms(&shared.address, &shared.name),
+            moved: vec![(Instant::now(), 0); shared.section_count()],
             shared,
             store,
             acquisition: Acquisition::new(None, &mut random),
             held: None,
             until_ms: 0,
-            known: None,
+            bounds: None,
+            is_owner: false,
+            head: (0, 0),
             is_loaded: false,
+            has_lost: false,
             next_lease: Instant::now(),
             next_bounds: Instant::now(),
             failures: 0,
@@ -149,7 +157,9 @@ impl Task {
     }
 
     fn wants_bounds(&self) -> bool {
-        self.held.is_some() && (!self.is_loaded || self.shared.wants_more())
+        // While a renewal may have been written, it is not known which record guards a move.
+        let is_clear = self.held.as_ref().is_some_and(|held| held.version().is_some());
+        is_clear && !self.has_lost && (!self.is_loaded || self.shared.wants_more())
     }
 
     /// Does what is due. Returns why there is no lease or no record, if that was found.
@@ -167,6 +177,7 @@ impl Task {
             Ok(()) => {
                 self.is_loaded = true;
                 self.next_bounds = Instant::now();
+                self.shared.has_bounds();
                 self.shared.hold_until(self.until_ms);
                 self.answered();
                 None
@@ -189,8 +200,8 @@ impl Task {
                     return Ok(());
                 }
                 Ok(Renewed::Lost) => {
-                    (self.is_loaded, self.until_ms) = (false, 0);
-                    self.shared.hold_until(0);
+                    (self.is_owner, self.until_ms) = (false, 0);
+                    self.unload();
                     self.acquisition = Acquisition::new(Some(held.known), &mut random);
                     self.tell(
                         Kind::Lost,
@@ -216,8 +227,15 @@ impl Task {
         Ok(())
     }
 
+    /// No number is given until the bounds are in the store.
+    fn unload(&mut self) {
+        self.is_loaded = false;
+        self.shared.hold_until(0);
+    }
+
     /// So much of the lease was left when the store wrote it, which was after it was asked.
     fn hold(&mut self, held: Held, sent_ms: u64) {
+        self.own(&held);
         self.until_ms = sent_ms.saturating_add(held.is_alone_for_ms());
         if self.is_loaded {
             self.shared.hold_until(self.until_ms);
@@ -229,46 +247,39 @@ impl Task {
         self.held = Some(held);
     }
 
-    /// Moves the bounds of all sections that want it, from what the store has. Numbers are given only from what this process has
-    /// moved: whatever others did with the rest, none is given twice.
-    async fn move_bounds(&mut self) -> Result<(), Fault> {
-        let mut has_lost_writes = false;
-        let attempt = async {
-            let mut store = self.store.lock().await;
-            let store = store.before();
-            let name = &self.shared.name;
-            // What this process wrote last, where it still may write.
-            let mut found = if self.is_loaded { self.known.clone() } else { None };
-            for _ in 0..4 {
-                let mut before = match found.take() {
-                    Some(record) => record,
-                    None => store.sequences(name).await?.unwrap_or_else(|| SequencesRecord {
-                        version: 0,
-                        hash: key::HASH.into(),
-                        bounds: vec![0; self.shared.section_count()],
-                    }),
-                };
-                self.check(&before)?;
-                if let Some(known) = self.known.as_ref().filter(|known| is_below(&before, known)) {
-                    // Whoever gave numbers since: above both is none of theirs and none of this process's.
-                    has_lost_writes = true;
-                    for (found, &known) in before.bounds.iter_mut().zip(&known.bounds) {
-                        *found = known.max(*found);
-                    }
+    /// From now on this lease guards the bounds.
+    fn own(&mut self, held: &Held) {
+        let Some(version) = held.version() else { return };
+        let under = &held.known.head;
+        let (before, now) = (self.head, (under.version, under.fence));
+        self.head = now;
+        let owner = Owner { name: held.node.to_string(), version, incarnation: under.incarnation.clone() };
+        let has_lost = core::mem::take(&mut self.has_lost) || before.1 != now.1;
+        match self.bounds.take() {
+            Some(mut bounds) if self.is_owner => {
+                if before.0 == now.0 && !has_lost {
+                    bounds.renewed(version);
+                } else {
+                    bounds.rejoined(owner);
+                    self.unload();
+                    self.next_bounds = Instant::now();
                 }
-                let bounds = self.shared.wanted(&before.bounds);
-                let new = SequencesRecord { version: new_version(), bounds, hash: before.hash.clone() };
-                let expected = Some(before.version).filter(|&version| version > 0);
-                if store.put_sequences(name, expected, &new).await? {
-                    return Ok((before, new));
+                self.bounds = Some(bounds);
+            }
+            former => {
+                let (group, sections) = (self.terms.group.clone(), self.shared.section_count());
+                let bounds = Bounds::new(group, sections, owner);
+                self.bounds = Some(match &former {
+                    Some(former) => bounds.above(former),
+                    None => bounds,
+                });
+                if former.is_none() {
+                    return self.is_owner = true;
                 }
             }
-            Err(Fault::Contended)
-        };
-        let (before, new) = stores::limited(&self.shared.address, &self.store, attempt).await?;
-        self.shared.extend(&before, &new);
-        self.known = Some(new);
-        if has_lost_writes {
+        }
+        self.is_owner = true;
+        if has_lost {
             let what = format!(
                 "{} had lost writes: its bounds are above all numbers of this process again. Others may have repeated some in \
                  between",
@@ -276,17 +287,40 @@ impl Task {
             );
             self.tell(Kind::WritesLost, &what);
         }
-        Ok(())
     }
 
-    fn check(&self, found: &SequencesRecord) -> Result<(), Fault> {
-        if found.bounds.len() != self.shared.section_count() {
-            return Err(Fault::OtherSections(found.bounds.len()));
-        }
-        if found.hash != key::HASH {
-            return Err(Fault::OtherHash(found.hash.clone()));
-        }
-        Ok(())
+    /// Reads the bounds where they are not known, and moves those of all sections that want it.
+    async fn move_bounds(&mut self) -> Result<(), Fault> {
+        let Self { bounds, shared, store, moved, .. } = self;
+        let Some(bounds) = bounds else { return Ok(()) };
+        let attempt = async {
+            let mut store = store.lock().await;
+            let store = store.records();
+            // What is pending comes first.
+            go::<Fault>(store, bounds, &[], &mut random).await?;
+            shared.extend(|section| bounds.range(section));
+            let wanted = shared.wanted();
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            for &(section, bound) in &wanted {
+                let (Some((since, moved)), Some(range)) = (moved.get_mut(section), bounds.range(section))
+                else {
+                    continue;
+                };
+                if since.elapsed() > MINUTE {
+                    (*since, *moved) = (Instant::now(), 0);
+                }
+                *moved = moved.saturating_add(bound.saturating_sub(range.bound));
+                bounds.advances(section, *moved);
+            }
+            shared.moved();
+            go::<Fault>(store, bounds, &wanted, &mut random).await
+        };
+        let result = stores::limited(&shared.address, store, attempt).await;
+        // What came to the store before an attempt failed.
+        shared.extend(|section| bounds.range(section));
+        result
     }
 
     /// Why there is no lease, for calls and the log.
@@ -320,9 +354,9 @@ impl Task {
             Refusal::Fenced { in_ms, why } => {
                 let what = match why {
                     Why::First => {
-                        "is new, or has lost all records of leases (`polyflake leases --init` ends the wait where there were none)"
+                        "is new, or has lost all records of them (for development, `init=always` in the address ends the wait)"
                     }
-                    Why::Loss => "has lost records of leases",
+                    Why::Loss => "has lost records of them",
                 };
                 let pause = Duration::from_millis(in_ms.saturating_add(1)).min(LONGEST) + jitter;
                 let why = format!(
@@ -344,8 +378,8 @@ impl Task {
                 true,
                 LONGEST,
                 format!(
-                    "clock_difference is {difference_ms} ms, but the sequences of this namespace in {address} count with \
-                     {of_space_ms} ms: give no more than that"
+                    "clock_difference is {difference_ms} ms, but these sequences in {address} count with {of_space_ms} ms: \
+                     give no more than that"
                 ),
             ),
             Refusal::NoneFree { first: None, .. } | Refusal::Contended => {
@@ -375,23 +409,38 @@ impl Task {
                 let (why, is_final) = (stores::text_of(error), matches!(error, StoreError::Refused(_)));
                 self.trouble(Kind::StoreUnreachable, unavailable, is_final, &why)
             }
-            Fault::Contended => {
+            Fault::Bounds(protocol::Refusal::NotOwner | protocol::Refusal::Lost) => {
+                // The lease shows which: lost, or to be rejoined.
+                self.has_lost = *fault == Fault::Bounds(protocol::Refusal::Lost);
+                self.next_lease = Instant::now();
+                let why = format!("{address} has lost writes, or another process has the lease");
+                self.trouble(Kind::StoreUnreachable, unavailable, false, &why)
+            }
+            Fault::Bounds(protocol::Refusal::Contended) => {
                 let why = format!("others were faster each time at {address}");
                 self.trouble(Kind::StoreUnreachable, unavailable, false, &why)
             }
-            Fault::OtherSections(found) => {
+            Fault::Bounds(protocol::Refusal::OtherSections { found }) => {
                 let why = format!(
                     "{address} has {found} sections of it, and {} are asked for: their number cannot be changed",
                     self.shared.section_count()
                 );
                 self.trouble(Kind::CounterStopped, ErrorCode::InvalidOption, true, &why)
             }
-            Fault::OtherHash(found) => {
+            Fault::Bounds(protocol::Refusal::OtherHash { found }) => {
                 let why = format!(
                     "{address} has its keys by the hash {found:?}, and this program knows {:?} only",
                     key::HASH
                 );
                 self.trouble(Kind::CounterStopped, ErrorCode::InvalidOption, true, &why)
+            }
+            Fault::Bounds(protocol::Refusal::End) => {
+                let why = format!("{address} has a section of it whose numbers reach the end: none is left");
+                self.trouble(Kind::CounterStopped, unavailable, true, &why)
+            }
+            Fault::Bounds(protocol::Refusal::Unreadable { name, why }) => {
+                let why = format!("the record {name:?} of it in {address} cannot be read: {why}");
+                self.trouble(Kind::CounterStopped, unavailable, true, &why)
             }
         }
     }
@@ -418,7 +467,7 @@ impl Task {
     }
 
     fn tell(&self, kind: Kind, what: &str) {
-        let message = format!("sequences {:?}: {what}", self.shared.name.name);
+        let message = format!("sequences {:?}: {what}", self.shared.name);
         tell(&Event { kind, node: None, store: self.shared.address.to_string(), message });
     }
 
@@ -427,10 +476,10 @@ impl Task {
         let given = self.shared.end();
         // A write of unknown outcome gave no lease: give it back, since another process may want it.
         let Some(held) = self.held.take().or_else(|| self.acquisition.unclear()) else { return };
-        if let Some(known) = self.known.as_ref().filter(|_| self.is_loaded) {
-            let new = SequencesRecord { version: new_version(), bounds: given, hash: known.hash.clone() };
+        if let Some(bounds) = self.bounds.as_mut().filter(|_| self.is_loaded && held.version().is_some()) {
+            bounds.give_back(&given, &mut random);
             let _ = stores::until_answered(&self.shared.address, &self.store, async |store| {
-                store.before().put_sequences(&self.shared.name, Some(known.version), &new).await
+                go::<Fault>(store.records(), bounds, &[], &mut random).await
             })
             .await;
         }
@@ -445,18 +494,15 @@ impl Task {
     }
 }
 
-/// Unlike any that was there. No record has 0, and databases have no unsigned integers.
-fn new_version() -> u64 {
-    (random() >> 1).max(1)
-}
-
-fn is_below(found: &SequencesRecord, known: &SequencesRecord) -> bool {
-    found.bounds.iter().zip(&known.bounds).any(|(found, known)| found < known)
-}
-
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<protocol::Refusal> for Fault {
+    fn from(refusal: protocol::Refusal) -> Self {
+        Self::Bounds(refusal)
     }
 }
 
@@ -466,6 +512,6 @@ impl stores::Failure for Fault {
     }
 
     fn is_temporary(&self) -> bool {
-        matches!(self, Self::Store(StoreError::Unreachable(_)) | Self::Contended)
+        matches!(self, Self::Store(StoreError::Unreachable(_)) | Self::Bounds(protocol::Refusal::Contended))
     }
 }

@@ -167,7 +167,8 @@ impl Acquisition {
         let Some(Free { node, record, start }) =
             self.pick(terms, received, head, nodes, random, &|node| is_used(node))
         else {
-            if self.asked.is_some() {
+            let has_others = |asked: &Vec<u64>| (asked.len() as u64) < terms.nodes.count();
+            if self.asked.as_ref().is_some_and(has_others) {
                 return self.look_at_all();
             }
             let leased = nodes.iter().filter(|(node, record)| {

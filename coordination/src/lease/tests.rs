@@ -6,16 +6,18 @@ use super::*;
 const NOW: u64 = 1_000_000;
 
 pub(super) fn terms() -> Terms {
+    let space = Space {
+        namespace: "default".to_owned(),
+        epoch_ms: 0,
+        tick_ms: 1,
+        timestamp_bits: 41,
+        timestamp_shift: 22,
+        sequence_bits: 12,
+        sequence_shift: 0,
+    };
     Terms {
-        space: Space {
-            namespace: "default".to_owned(),
-            epoch_ms: 0,
-            tick_ms: 1,
-            timestamp_bits: 41,
-            timestamp_shift: 22,
-            sequence_bits: 12,
-            sequence_shift: 0,
-        },
+        group: group(&space),
+        space,
         nodes: Nodes { bits: 2, fixed_mask: 0, fixed_value: 0, range: None },
         ttl_ms: 30_000,
         lead_ms: 31_000,
@@ -905,14 +907,14 @@ fn a_lease_goes_through_a_store() {
         assert_eq!(renew(&mut store, &terms, &mut held, &time, random).await, EXTENDED);
         assert!(held.reserved_until >= was.reserved_until && held.version != was.version);
         release(&mut store, &terms, &held, 5, &time, random).await.unwrap();
-        let read = store.read(&terms.group(), None).await.unwrap().value;
+        let read = store.read(&terms.group.clone(), None).await.unwrap().value;
         assert_eq!(read.len(), 2);
         let (_, record) = read.iter().find(|(name, _)| *name == held.node.to_string()).unwrap();
         let node = Node::read(held.node, record).unwrap();
         assert!(node.is_given_back() && node.reserved_until == 5 && node.label == "here");
 
         // Somebody else's record.
-        let group = terms.group();
+        let group = terms.group.clone();
         let new = Record { version: 1, number: 1, text: "{}".into() };
         let expected = Some(record.version);
         let write = Write { group, name: held.node.to_string(), expected, guard: None, new };

@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use polyflake::{Error, ErrorCode, Number};
 
-use crate::store::{CounterName, Schema, SequencesRecord};
+use super::MAX_SECTIONS;
+use crate::store::{CounterName, Schema};
 use crate::url::Address;
 
 const SECTIONS: u64 = 1_024;
@@ -84,7 +85,7 @@ impl SequencesOptions {
 
     /// How many bounds the store has.
     pub fn sections(mut self, sections: impl Into<Number>) -> Self {
-        match sections.into().in_range("sections", 1, SequencesRecord::MAX_SECTIONS) {
+        match sections.into().in_range("sections", 1, MAX_SECTIONS) {
             Ok(sections) => self.sections = sections,
             Err(error) => self.keep(error),
         }

@@ -18,7 +18,9 @@ mod tests;
 mod text;
 
 use super::key;
-use crate::records::{Group, Outcome, Record, Write};
+use crate::lease::SECTION;
+use crate::records::{Group, Named, Outcome, Record, Store, Write};
+use crate::store::StoreError;
 
 pub(crate) use text::Text;
 
@@ -44,7 +46,7 @@ pub(crate) enum Request {
 /// What it answers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Reply {
-    Read(Vec<(String, Record)>),
+    Read(Named),
     Write(Outcome),
 }
 
@@ -128,7 +130,7 @@ struct Part {
     /// What was there last, or what is known to be written.
     bounds: Vec<u64>,
     above: Vec<u64>,
-    /// Whether this owner has bounds already, which must not come down.
+    /// Whether this owner has bounds already.
     is_own: bool,
     skip: u64,
     incarnation: String,
@@ -149,7 +151,7 @@ impl Bounds {
         let part = |at: usize| {
             let count = sections.saturating_sub(at * SECTIONS).min(SECTIONS);
             Part {
-                name: format!("section-{at}"),
+                name: format!("{SECTION}{at}"),
                 is_read: false,
                 version: None,
                 bounds: vec![0; count],
@@ -172,6 +174,15 @@ impl Bounds {
             #[cfg(test)]
             without: None,
         }
+    }
+
+    /// Of another lease of the same process: no key is given a number up to the bounds of the former one, whatever the store has.
+    #[must_use]
+    pub(crate) fn above(mut self, former: &Self) -> Self {
+        for (part, former) in self.parts.iter_mut().zip(&former.parts) {
+            part.bounds.clone_from(&former.bounds);
+        }
+        self
     }
 
     /// The same lease goes on under another version of its record.
@@ -291,7 +302,7 @@ impl Bounds {
         for (there, own) in text.bounds.iter().zip(&part.bounds) {
             let moved =
                 there.checked_add(skip).filter(|&it| it <= Record::LAST_NUMBER).ok_or(Refusal::End)?;
-            bounds.push(if part.is_own { moved.max(*own) } else { moved });
+            bounds.push(moved.max(*own));
         }
         part.skip = part.skip.max(text.skip);
         part.incarnation.clone_from(incarnation);
@@ -381,6 +392,28 @@ impl Bounds {
             }
         }
     }
+}
+
+/// Asks until there is nothing more to ask. It may be dropped at any time, and begun again.
+pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
+    store: &mut dyn Store,
+    bounds: &mut Bounds,
+    wanted: &[(usize, u64)],
+    random: Random<'_>,
+) -> Result<(), F> {
+    let mut next = bounds.begin(wanted, random)?;
+    while let Next::Ask(request) = next {
+        let answer = match &request {
+            Request::Read(group, names) => {
+                let names: Vec<_> = names.iter().map(String::as_str).collect();
+                store.read(group, Some(&names)).await?.map(Reply::Read)
+            }
+            Request::Write(write) => store.write(write).await?.map(Reply::Write),
+        };
+        let received = Received { reply: answer.value, incarnation: answer.incarnation };
+        next = bounds.step(&received, wanted, &|before, now| store.has_kept_all(before, now), random)?;
+    }
+    Ok(())
 }
 
 /// A rule that the tests take out: some history must break a promise then.

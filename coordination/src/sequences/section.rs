@@ -80,7 +80,7 @@ impl Section {
             number
         };
         self.highest = self.highest.max(number);
-        Some(Given { number, left: self.bound - self.highest, evicted })
+        Some(Given { number, left: self.left(), evicted })
     }
 
     /// An eighth of the keys leave: those that were not used since all were taken for unused last, and where those are too few,
@@ -109,29 +109,37 @@ impl Section {
         evicted
     }
 
-    /// The store has a later bound, instead of the one it had: if that is not what was known, others may have used what is up to it.
-    pub(super) fn extend(&mut self, before: u64, bound: u64) {
-        if before != self.bound {
-            self.above = before;
-            self.left = self.left.max(before);
-            self.highest = self.highest.max(before);
+    /// Nobody was told of this number, which the key got last: it gets the number again.
+    pub(super) fn take_back(&mut self, hash: u64, number: u64, secret: u64) {
+        if let Some(key) = self.keys.find_mut(place(hash, secret), |key| key.hash == hash) {
+            if key.number & !USED == number && number > self.above {
+                key.number -= 1;
+            }
         }
-        self.bound = bound;
-        self.is_asked = false;
     }
 
-    /// What its bound is to be where the store has `found`, so that there are `ahead` numbers more than were given.
-    pub(super) fn wanted(&self, found: u64, ahead: u64) -> u64 {
-        let given = if found == self.bound { self.highest } else { found };
-        given.saturating_add(ahead).clamp(found, LAST_NUMBER)
+    /// The store has this bound. Others may have used what is up to `above`.
+    pub(super) fn extend(&mut self, above: u64, bound: u64) {
+        if above > self.above {
+            self.above = above;
+            self.left = self.left.max(above);
+            self.highest = self.highest.max(above);
+        }
+        self.bound = bound;
+    }
+
+    /// What its bound is to be, so that there are `ahead` numbers more than were given.
+    pub(super) fn wanted(&self, ahead: u64) -> u64 {
+        self.highest.saturating_add(ahead).min(LAST_NUMBER).max(self.bound)
     }
 
     pub(super) fn bound(&self) -> u64 {
         self.bound
     }
 
+    /// A store that lost writes may have a bound below what was given before.
     pub(super) fn left(&self) -> u64 {
-        self.bound - self.highest
+        self.bound.saturating_sub(self.highest)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -196,10 +204,10 @@ mod tests {
                         if skipped > 0 {
                             above = before;
                         }
-                        let wanted = section.wanted(before, by);
-                        prop_assert!(wanted >= before);
+                        let wanted = section.wanted(by);
+                        prop_assert!(wanted >= section.bound());
                         bound = before + by;
-                        section.extend(before, bound);
+                        section.extend(above, bound);
                     }
                 }
             }
@@ -237,6 +245,23 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_was_told_of_is_given_again() {
+        let mut section = open(1_000);
+        assert_eq!([next(&mut section, 1), next(&mut section, 1), next(&mut section, 2)], [1, 2, 1]);
+        section.take_back(1, 2, 7);
+        section.take_back(2, 1, 7);
+        section.take_back(3, 1, 7);
+        assert_eq!([next(&mut section, 1), next(&mut section, 2), next(&mut section, 3)], [2, 1, 1]);
+        // Another call had a later one since, or may have had it in another process.
+        next(&mut section, 1);
+        section.take_back(1, 2, 7);
+        assert_eq!(next(&mut section, 1), 4);
+        section.extend(500, 1_000);
+        section.take_back(1, 4, 7);
+        assert_eq!(next(&mut section, 1), 501);
+    }
+
+    #[test]
     fn where_all_were_used_some_leave() {
         let mut section = open(1_000);
         for hash in [1, 2, 3, 4, 1, 2, 3, 4] {
@@ -270,13 +295,13 @@ mod tests {
     fn nothing_is_above_the_last_number() {
         let mut section = open(0);
         section.extend(LAST_NUMBER - 2, LAST_NUMBER - 1);
-        assert_eq!(section.wanted(LAST_NUMBER - 1, 20_000), LAST_NUMBER);
-        section.extend(LAST_NUMBER - 1, LAST_NUMBER);
+        assert_eq!(section.wanted(20_000), LAST_NUMBER);
+        section.extend(LAST_NUMBER - 2, LAST_NUMBER);
         assert_eq!(
             [next(&mut section, 1), next(&mut section, 1), next(&mut section, 1)],
             [LAST_NUMBER - 1, LAST_NUMBER, 0]
         );
         assert_eq!(next(&mut section, 1), 0);
-        assert_eq!(section.wanted(LAST_NUMBER, 20_000), LAST_NUMBER);
+        assert_eq!(section.wanted(20_000), LAST_NUMBER);
     }
 }

@@ -10,10 +10,11 @@ use tokio::sync::Notify;
 
 use super::key;
 use super::options::{SequencesOptions, invalid};
+use super::protocol::{Range, SECTIONS};
 use super::section::{Given, Section};
 use crate::lease::Time as _;
 use crate::local::{Clocks, random};
-use crate::store::{LAST_NUMBER, SequencesName, SequencesRecord};
+use crate::store::LAST_NUMBER;
 use crate::url::Address;
 use crate::users::Users;
 use crate::watched::{Trouble, Waiting, Watched, lock};
@@ -26,7 +27,7 @@ pub(crate) struct Shared {
     /// The store, the namespace and the name.
     pub(crate) key: String,
     pub(crate) address: Address,
-    pub(crate) name: SequencesName,
+    pub(crate) name: String,
     pub(crate) step: u64,
     max_keys: u64,
     /// How many keys a section keeps.
@@ -90,12 +91,12 @@ impl Shared {
     /// Not yet known to the keeper.
     pub(super) fn new(options: &SequencesOptions) -> Result<Self, Error> {
         let address = options.address()?;
-        let name = SequencesName { namespace: address.namespace.clone(), name: options.name().into() };
+        let name = options.name().to_owned();
         let sections = options.section_count();
         let section_count = usize::try_from(sections).unwrap_or(usize::MAX);
         let per_shard = section_count.div_ceil(MAX_SHARDS);
         Ok(Self {
-            key: format!("{} {} {}", address.key(), name.namespace, name.name),
+            key: format!("{} {} {name}", address.key(), address.namespace),
             address: address.clone(),
             name,
             step: options.first_step(),
@@ -149,11 +150,28 @@ impl Shared {
         let given = self.shards.get(shard).ok_or(Lacks::Bound);
         let number = given.and_then(|shard| self.next_in(&mut lock(shard), section, hash))?;
         // After the number was taken: whatever is given later is above it.
-        if self.is_held() { Ok(number) } else { Err(Lacks::Lease) }
+        if self.is_held() {
+            return Ok(number);
+        }
+        self.take_back(&[hash], &[number]);
+        Err(Lacks::Lease)
+    }
+
+    /// A call that failed uses no number, unless another one was given a later number of the key meanwhile.
+    #[cold]
+    pub(super) fn take_back(&self, hashes: &[u64], numbers: &[u64]) {
+        // The last of a key comes first.
+        for (&hash, &number) in hashes.iter().zip(numbers).filter(|(_, number)| **number > 0).rev() {
+            let (shard, section) = self.place_of(hash);
+            let Some(shard) = self.shards.get(shard) else { continue };
+            if let Some(section) = lock(shard).get_mut(section) {
+                section.take_back(hash, number, self.secret);
+            }
+        }
     }
 
     /// The next numbers of the keys with those hashes, 0 where the bound does not allow one. `false`: the lease does not hold, and
-    /// these are not to be used. A lock is taken once for all of its keys, and no clock is read in between, so that a processor can
+    /// these are taken back. A lock is taken once for all of its keys, and no clock is read in between, so that a processor can
     /// look for several of them at a time.
     pub(super) fn next_together(&self, hashes: &[u64], numbers: &mut [u64]) -> bool {
         if self.until_ms.load(Ordering::Relaxed) == 0 {
@@ -174,7 +192,12 @@ impl Shared {
                 }
             }
         }
-        self.is_held()
+        let is_held = self.is_held();
+        if !is_held {
+            self.take_back(hashes, numbers);
+            numbers.fill(0);
+        }
+        is_held
     }
 
     #[inline]
@@ -262,7 +285,7 @@ impl Shared {
 
     /// With the name.
     pub(crate) fn error(&self, code: ErrorCode, why: &str) -> Error {
-        Error::from_outside(code, &format!("sequences {:?}: {why}", self.name.name))
+        Error::from_outside(code, &format!("sequences {:?}: {why}", self.name))
     }
 
     /// Looks whenever something has changed, for at most `longest`.
@@ -323,29 +346,46 @@ impl Shared {
         self.shards.iter().any(|shard| lock(shard).iter().any(|section| section.is_asked))
     }
 
-    /// For the task: the bounds after `found`. All that have less than one and a half steps left move, so that the next statement
-    /// is not for the next of them.
-    pub(crate) fn wanted(&self, found: &[u64]) -> Vec<u64> {
+    /// For the task: the sections whose bounds are to move, and to where. If one of a record wants more, so do all of it that have less
+    /// than one and a half steps left: the next write is not for the next of them.
+    pub(crate) fn wanted(&self) -> Vec<(usize, u64)> {
         let (ahead, enough) = (self.step.saturating_mul(2), self.step.saturating_add(self.step / 2));
-        let wanted_of = |(section, &found): (&Section, &u64)| {
-            let has_enough = section.bound() == found && section.left() >= enough;
-            if has_enough { found } else { section.wanted(found, ahead) }
+        let mut all = Vec::with_capacity(self.section_count);
+        for shard in &self.shards {
+            all.extend(lock(shard).iter_mut().map(|section| {
+                let asks = core::mem::take(&mut section.is_asked) || section.left() == 0;
+                let wanted =
+                    Some(section.wanted(ahead)).filter(|&it| section.left() < enough && it > section.bound());
+                (asks, wanted)
+            }));
+        }
+        let of_record = |(at, record): (usize, &[(bool, Option<u64>)])| -> Vec<(usize, u64)> {
+            if !record.iter().any(|(asks, _)| *asks) {
+                return Vec::new();
+            }
+            (at * SECTIONS..).zip(record).filter_map(|(at, (_, wanted))| Some((at, (*wanted)?))).collect()
         };
-        let of_shard = |(shard, found): (&Mutex<Box<[Section]>>, &[u64])| -> Vec<u64> {
-            lock(shard).iter().zip(found).map(wanted_of).collect()
-        };
-        self.shards.iter().zip(found.chunks(self.per_shard)).flat_map(of_shard).collect()
+        all.chunks(SECTIONS).enumerate().flat_map(of_record).collect()
     }
 
-    /// For the task: the store has these bounds, and had those before.
-    pub(crate) fn extend(&self, before: &SequencesRecord, now: &SequencesRecord) {
-        let (before, now) = (before.bounds.chunks(self.per_shard), now.bounds.chunks(self.per_shard));
-        for (shard, (before, now)) in self.shards.iter().zip(before.zip(now)) {
-            for (section, (&before, &now)) in lock(shard).iter_mut().zip(before.iter().zip(now)) {
-                section.extend(before, now);
+    /// For the task: the store has these.
+    pub(crate) fn extend(&self, range_of: impl Fn(usize) -> Option<Range>) {
+        for (shard, first) in self.shards.iter().zip((0..).step_by(self.per_shard)) {
+            for (section, at) in lock(shard).iter_mut().zip(first..) {
+                if let Some(Range { above, bound }) = range_of(at) {
+                    section.extend(above, bound);
+                }
             }
         }
+    }
+
+    /// For the task: the bounds moved.
+    pub(crate) fn moved(&self) {
         self.counts.moves.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// For the task: there are bounds as far as they are asked for.
+    pub(crate) fn has_bounds(&self) {
         self.state.change(|state| state.bounds = None);
     }
 

@@ -1,13 +1,12 @@
 //! etcd, by the JSON gateway that each of its servers has: `/v3/kv/txn`.
 //!
-//! Each record, counter and sequences has a key. A change is one transaction that compares the revisions of the record and its guard.
+//! Each record and each counter has a key. A change is one transaction that compares the revisions of the record and its guard.
 //! There is no lease of etcd's in it: expiry is in the record, by the clock that the replies' `Date` says, so that a holder whose lease
 //! ran out reads like in every other store.
 
 mod counters;
 mod names;
 mod records;
-mod sequences;
 
 use core::fmt;
 use std::collections::HashMap;
@@ -32,9 +31,7 @@ use tokio_rustls::TlsConnector;
 
 use super::hosts::{Hosts, Used};
 use super::tls;
-use crate::store::{
-    CounterName, CounterRecord, Reserve, Reserved, Schema, SequencesName, SequencesRecord, Store, StoreError,
-};
+use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
 use crate::url::Address;
 
 /// Of all keys of ours in any namespace.
@@ -406,19 +403,6 @@ impl Store for EtcdStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.remove(counter).await
-    }
-
-    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
-        self.read_sequences(name).await
-    }
-
-    async fn put_sequences(
-        &mut self,
-        name: &SequencesName,
-        expected: Option<u64>,
-        new: &SequencesRecord,
-    ) -> Result<bool, StoreError> {
-        self.write_sequences(name, expected, new).await
     }
 
     async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {

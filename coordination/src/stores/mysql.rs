@@ -17,13 +17,10 @@ use mysql_async::{
 use tokio::time::timeout;
 
 use super::sql::counters::{self, Columns, Dialect};
-use super::sql::sequences;
 use super::sql::{self, ATTEMPT, Ended, MOST_TRIES, bigint, longest_idle, other_format};
 use super::tls::{self, Check, Files};
 use crate::records::Facts;
-use crate::store::{
-    CounterName, CounterRecord, Reserve, Reserved, Schema, SequencesName, SequencesRecord, Store, StoreError,
-};
+use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
 use crate::stores::lists;
 use crate::url::Address;
 
@@ -54,17 +51,6 @@ CREATE TABLE IF NOT EXISTS polyflake_counters (
     updated_at DATETIME NOT NULL COMMENT 'UTC, for people',
     PRIMARY KEY (namespace, name)
 ) ENGINE=InnoDB COMMENT 'Polyflake: how far the numbers of each counter were handed out' DEFAULT CHARACTER SET utf8mb4 COLLATE ";
-
-/// As [`COUNTERS`].
-const SEQUENCES: &str = "
-CREATE TABLE IF NOT EXISTS polyflake_sequences (
-    namespace VARCHAR(255) NOT NULL,
-    name VARCHAR(100) NOT NULL,
-    version BIGINT NOT NULL COMMENT 'Another after each change, at random',
-    record MEDIUMTEXT NOT NULL COMMENT 'JSON: for each section the number above which none was handed out',
-    updated_at DATETIME NOT NULL COMMENT 'UTC, for people',
-    PRIMARY KEY (namespace, name)
-) ENGINE=InnoDB COMMENT 'Polyflake: how far the numbers of keys were handed out, by sections' DEFAULT CHARACTER SET utf8mb4 COLLATE ";
 
 /// A database of MySQL or MariaDB.
 pub struct MysqlStore {
@@ -368,21 +354,8 @@ impl counters::Client for Open {
         Ok(Some(bigint(number)?))
     }
 
-    async fn text(
-        &mut self,
-        statement: &str,
-        values: &[counters::Value<'_>],
-    ) -> Result<Option<String>, Fault> {
-        let text: Option<Option<String>> = self.connection.exec_first(statement, params(values)).await?;
-        Ok(text.flatten())
-    }
-
     async fn make_counters(&mut self) -> Result<(), Fault> {
         self.make_exact(COUNTERS).await
-    }
-
-    async fn make_sequences(&mut self) -> Result<(), Fault> {
-        self.make_exact(SEQUENCES).await
     }
 }
 
@@ -432,19 +405,6 @@ impl Store for MysqlStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.call(async |open| counters::remove_counter(open, counter).await).await
-    }
-
-    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
-        self.call(async |open| sequences::read(open, name).await).await
-    }
-
-    async fn put_sequences(
-        &mut self,
-        name: &SequencesName,
-        expected: Option<u64>,
-        new: &SequencesRecord,
-    ) -> Result<bool, StoreError> {
-        self.call(async |open| sequences::write(open, name, expected, new).await).await
     }
 
     async fn asynchronous_replicas(&mut self) -> Result<u64, StoreError> {

@@ -22,15 +22,12 @@ use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::sql::counters::{self, Columns, Dialect, Value};
-use super::sql::sequences;
 use super::sql::{
     self, ATTEMPT, Ended, LONGEST_LOCK, MOST_TRIES, longest_idle, none_of, other_format, whole,
 };
 use super::tls::{self, Check, Files};
 use crate::records::Facts;
-use crate::store::{
-    CounterName, CounterRecord, Reserve, Reserved, Schema, SequencesName, SequencesRecord, Store, StoreError,
-};
+use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
 use crate::stores::lists;
 use crate::url::Address;
 
@@ -69,20 +66,6 @@ COMMENT ON COLUMN polyflake_counters.version IS 'Another after each change, at r
 COMMENT ON COLUMN polyflake_counters.place_index IS 'Numbers are this, modulo place_count';
 COMMENT ON COLUMN polyflake_counters.place_count IS 'How many stores the counter has';
 COMMENT ON COLUMN polyflake_counters.updated_at IS 'For people';";
-
-const SEQUENCES: &str = "
-CREATE TABLE IF NOT EXISTS polyflake_sequences (
-    namespace text COLLATE \"C\" NOT NULL,
-    name text COLLATE \"C\" NOT NULL,
-    version bigint NOT NULL,
-    record text NOT NULL,
-    updated_at timestamptz NOT NULL,
-    PRIMARY KEY (namespace, name)
-);
-COMMENT ON TABLE polyflake_sequences IS 'Polyflake: how far the numbers of keys were handed out, by sections';
-COMMENT ON COLUMN polyflake_sequences.version IS 'Another after each change, at random';
-COMMENT ON COLUMN polyflake_sequences.record IS 'JSON: for each section the number above which none was handed out';
-COMMENT ON COLUMN polyflake_sequences.updated_at IS 'For people';";
 
 /// A database of PostgreSQL.
 pub struct PostgresStore {
@@ -525,20 +508,9 @@ impl counters::Client for Open {
         Ok(self.rows(&statement, values).await?.first().and_then(|row| row.first().copied().flatten()))
     }
 
-    async fn text(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<String>, Fault> {
-        let rows = self.query_with(statement, values).await?;
-        Ok(rows.first().map(|row| row.try_get(0)).transpose()?.flatten())
-    }
-
     async fn make_counters(&mut self) -> Result<(), Fault> {
         Ok(self
             .run(&format!("BEGIN; {BOUND}; SELECT pg_advisory_xact_lock({LOCK}); {COUNTERS} COMMIT"))
-            .await?)
-    }
-
-    async fn make_sequences(&mut self) -> Result<(), Fault> {
-        Ok(self
-            .run(&format!("BEGIN; {BOUND}; SELECT pg_advisory_xact_lock({LOCK}); {SEQUENCES} COMMIT"))
             .await?)
     }
 }
@@ -574,19 +546,6 @@ impl Store for PostgresStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.call(async |open| counters::remove_counter(open, counter).await).await
-    }
-
-    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
-        self.call(async |open| sequences::read(open, name).await).await
-    }
-
-    async fn put_sequences(
-        &mut self,
-        name: &SequencesName,
-        expected: Option<u64>,
-        new: &SequencesRecord,
-    ) -> Result<bool, StoreError> {
-        self.call(async |open| sequences::write(open, name, expected, new).await).await
     }
 
     async fn asynchronous_replicas(&mut self) -> Result<u64, StoreError> {

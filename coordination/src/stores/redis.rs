@@ -1,13 +1,12 @@
 //! Redis: one server, the master that Sentinels name, or a Cluster.
 //!
-//! A group of records is one hash, and so is each counter and its sequences. Each call on records is one script, which reads the
+//! A group of records is one hash, and so is each counter. Each call on records is one script, which reads the
 //! server's time and its replication ID in the same step: a server that took over, or that started again, has another.
 
 mod connection;
 mod counters;
 mod names;
 mod records;
-mod sequences;
 
 use core::fmt;
 use std::collections::HashMap;
@@ -16,9 +15,7 @@ use async_trait::async_trait;
 use redis::{ClientTlsConfig, ErrorKind, FromRedisValue, RedisError, TlsCertificates, Value};
 
 use self::connection::Connection;
-use crate::store::{
-    CounterName, CounterRecord, Reserve, Reserved, Schema, SequencesName, SequencesRecord, Store, StoreError,
-};
+use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
 use crate::url::{Address, Scheme};
 
 /// What the query of the address may have for this client.
@@ -278,19 +275,6 @@ impl Store for RedisStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.remove(counter).await
-    }
-
-    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
-        self.read_sequences(name).await
-    }
-
-    async fn put_sequences(
-        &mut self,
-        name: &SequencesName,
-        expected: Option<u64>,
-        new: &SequencesRecord,
-    ) -> Result<bool, StoreError> {
-        self.write_sequences(name, expected, new).await
     }
 
     async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {

@@ -1,10 +1,9 @@
 //! What the SQL stores have in common.
 //!
-//! Records are in the table `polyflake`, counters in `polyflake_counters` and sequences in `polyflake_sequences`.
+//! Records are in the table `polyflake_records`, counters in `polyflake_counters`.
 
 pub(super) mod counters;
 pub(super) mod records;
-pub(super) mod sequences;
 
 use core::time::Duration;
 use std::time::Instant;

@@ -11,16 +11,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use tokio::time::sleep;
 
 use super::forks::NoForks;
 use super::sql::counters::{self, Columns, Dialect, Value};
-use super::sql::sequences;
 use super::sql::{ATTEMPT, other_format};
-use crate::store::{
-    CounterName, CounterRecord, Reserve, Reserved, Schema, SequencesName, SequencesRecord, Store, StoreError,
-};
+use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
 use crate::stores::lists;
 
 /// How long the keeper's thread itself waits for another connection: other stores wait behind it.
@@ -42,16 +39,6 @@ CREATE TABLE IF NOT EXISTS polyflake_counters (
     updated_at TEXT NOT NULL, -- UTC, for people
     PRIMARY KEY (namespace, name)
 ) STRICT, WITHOUT ROWID";
-
-const SEQUENCES: &str = "
-CREATE TABLE IF NOT EXISTS polyflake_sequences (
-    namespace TEXT NOT NULL,
-    name TEXT NOT NULL,
-    version INTEGER NOT NULL, -- another after each change, at random
-    record TEXT NOT NULL, -- JSON: for each section the number above which none was handed out
-    updated_at TEXT NOT NULL, -- UTC, for people
-    PRIMARY KEY (namespace, name)
-) STRICT";
 
 /// A file that processes of one host share. Its time is the host's clock, its incarnation the file itself.
 #[derive(Debug)]
@@ -334,18 +321,8 @@ impl counters::Client for &Transaction<'_> {
         Ok(rows.first().and_then(|row| row.first().copied().flatten()))
     }
 
-    async fn text(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<String>, Fault> {
-        let text: Option<Option<String>> =
-            self.query_row(statement, parameters(values), |row| row.get(0)).optional()?;
-        Ok(text.flatten())
-    }
-
     async fn make_counters(&mut self) -> Result<(), Fault> {
         Ok(self.execute_batch(COUNTERS)?)
-    }
-
-    async fn make_sequences(&mut self) -> Result<(), Fault> {
-        Ok(self.execute_batch(SEQUENCES)?)
     }
 }
 
@@ -387,25 +364,6 @@ impl Store for SqliteStore {
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.transact(TransactionBehavior::Immediate, async |mut transaction, _| {
             counters::remove_counter(&mut transaction, counter).await
-        })
-        .await
-    }
-
-    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
-        self.transact(TransactionBehavior::Deferred, async |mut transaction, _| {
-            sequences::read(&mut transaction, name).await
-        })
-        .await
-    }
-
-    async fn put_sequences(
-        &mut self,
-        name: &SequencesName,
-        expected: Option<u64>,
-        new: &SequencesRecord,
-    ) -> Result<bool, StoreError> {
-        self.transact(TransactionBehavior::Immediate, async |mut transaction, _| {
-            sequences::write(&mut transaction, name, expected, new).await
         })
         .await
     }

@@ -1,6 +1,6 @@
 //! ZooKeeper, by a small client of our own.
 //!
-//! Each record, counter and sequences is a znode below `/polyflake/NAMESPACE/`. A change is one transaction that checks the version
+//! Each record and each counter is a znode below `/polyflake/NAMESPACE/`. A change is one transaction that checks the version
 //! of the guard and sets the record. Nothing is ephemeral: expiry is in the record, so that a holder whose lease ran out reads like in
 //! every other store. The time is the leader's, from the `mtime` of what was written.
 //!
@@ -14,7 +14,6 @@ mod counters;
 mod jute;
 mod names;
 mod records;
-mod sequences;
 #[cfg(test)]
 mod tests;
 
@@ -23,9 +22,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use self::client::{Client, Conflict};
 use self::jute::{Answer, Op};
-use crate::store::{
-    CounterName, CounterRecord, Reserve, Reserved, Schema, SequencesName, SequencesRecord, Store, StoreError,
-};
+use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
 use crate::url::Address;
 
 /// It loses nothing that it acknowledged, so there is one life of it.
@@ -155,19 +152,6 @@ impl Store for ZookeeperStore {
 
     async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
         self.remove(counter).await
-    }
-
-    async fn sequences(&mut self, name: &SequencesName) -> Result<Option<SequencesRecord>, StoreError> {
-        self.read_sequences(name).await
-    }
-
-    async fn put_sequences(
-        &mut self,
-        name: &SequencesName,
-        expected: Option<u64>,
-        new: &SequencesRecord,
-    ) -> Result<bool, StoreError> {
-        self.write_sequences(name, expected, new).await
     }
 
     async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {

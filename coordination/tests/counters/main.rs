@@ -133,13 +133,13 @@ macro_rules! stores {
 
 stores! {
     sqlite: crate::backend::Sqlite, |it| rusqlite::Connection::open(it.path()).unwrap().execute_batch("DELETE FROM polyflake_counters").unwrap(),
-        rusqlite::Connection::open(it.path()).unwrap().execute_batch("DELETE FROM polyflake_sequences").unwrap();
+        rusqlite::Connection::open(it.path()).unwrap().execute_batch("DELETE FROM polyflake_records").unwrap();
     redis: crate::servers::redis::Redis, |it| it.cli(&["FLUSHALL"]),
         it.cli(&["FLUSHALL"]), network;
     postgres: crate::servers::postgres::Postgres, |it| it.sql("test", "DELETE FROM polyflake_counters"),
-        it.sql("test", "DELETE FROM polyflake_sequences"), network;
+        it.sql("test", "DELETE FROM polyflake_records"), network;
     mariadb: crate::servers::mariadb::MariaDb, |it| it.sql("DELETE FROM test.polyflake_counters"),
-        it.sql("DELETE FROM test.polyflake_sequences"), network;
+        it.sql("DELETE FROM test.polyflake_records"), network;
     etcd: crate::servers::etcd::Etcd, |it| it.ctl(&["del", "", "--prefix"]),
         it.ctl(&["del", "", "--prefix"]), network;
     zookeeper: crate::servers::zookeeper::Zookeeper, |it| it.cli(&["deleteall /polyflake"]),

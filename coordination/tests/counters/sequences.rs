@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 use polyflake::{Error, ErrorCode};
-use polyflake_coordination::{
-    Address, SequenceKey, Sequences, SequencesName, SequencesOptions, SequencesRecord, stores,
-};
+use polyflake_coordination::records::{Group, Kind, Outcome, Record, Write};
+use polyflake_coordination::{Address, SequenceKey, Sequences, SequencesOptions, stores};
 use rustix::process::Signal;
 
 use crate::ForgetsSequences;
@@ -317,26 +316,37 @@ pub(crate) fn each_key_counts_for_itself(store: &impl Backend) {
 pub(crate) fn a_key_has_its_last_number(store: &impl Backend) {
     const LAST: u64 = i64::MAX as u64;
     let address = store.address("ttl=15s");
-    let parsed = Address::parse(&address).unwrap();
-    let name = SequencesName { namespace: "default".into(), name: "last".into() };
-    let record = SequencesRecord { version: 7, hash: "xxh3-64".into(), bounds: vec![LAST - 3] };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let put = |name: &SequencesName, record: &SequencesRecord| {
-        let mut store = stores::open(&parsed).unwrap();
-        // Others use it, too.
-        while runtime.block_on(store.sequences(name)) != Ok(Some(record.clone())) {
-            let _ = runtime.block_on(store.put_sequences(name, None, record));
-        }
+    let put = |name: &str, hash: &str| {
+        let bounds = LAST - 3;
+        let text = format!(
+            r#"{{"format":1,"sections":1,"hash":"{hash}","incarnation":"by hand","skip":"0","bounds":"{bounds}"}}"#
+        );
+        let group = Group { namespace: "default".into(), kind: Kind::Sequences, name: name.into() };
+        let new = Record { version: 7, number: 0, text };
+        let write = Write { group, name: "section-0".into(), expected: None, guard: None, new };
+        let mut records = stores::open_records(&Address::parse(&address).unwrap()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            // Others use the store, too.
+            while records.write(&write).await.map(|answer| answer.value) != Ok(Outcome::Written) {
+                records.disconnect();
+            }
+        });
     };
-    put(&name, &record);
+    put("last", "xxh3-64");
     let sequences = open("last", &address, &["sections=1"]).unwrap();
     assert_eq!(
         sequences.next_ids(["a", "b", "a", "a", "a"]).unwrap_err().code(),
         ErrorCode::CounterUnavailable
     );
-    // The fourth `a` had none; what was taken before is lost.
-    assert_eq!(sequences.next_id("b"), Ok(LAST - 1));
-    assert_eq!(sequences.next_id("b"), Ok(LAST));
+    // The fourth `a` had none. A call that fails uses no number.
+    assert_eq!(
+        sequences.try_next_ids(["b", "b", "b", "b"]).unwrap_err().code(),
+        ErrorCode::CounterUnavailable
+    );
+    assert_eq!(sequences.next_ids(["b", "b", "b"]), Ok(vec![LAST - 2, LAST - 1, LAST]));
+    assert_eq!(sequences.next_id("a"), Ok(LAST - 2));
+    assert_eq!(sequences.next_ids(["a", "a"]), Ok(vec![LAST - 1, LAST]));
     for key in ["b", "a"] {
         let error = sequences.next_id(key).unwrap_err();
         assert_eq!(error.code(), ErrorCode::CounterUnavailable);
@@ -347,9 +357,7 @@ pub(crate) fn a_key_has_its_last_number(store: &impl Backend) {
     assert_eq!(sequences.try_next_id("a").unwrap_err().code(), ErrorCode::CounterUnavailable);
     sequences.close();
     // Of a program with another hash.
-    let name = SequencesName { name: "other-hash".into(), ..name.clone() };
-    let other = SequencesRecord { hash: "md5".into(), ..record };
-    put(&name, &other);
+    put("other-hash", "md5");
     let error = open("other-hash", &address, &["sections=1"]).unwrap_err();
     assert_eq!(error.code(), ErrorCode::InvalidOption);
     assert!(

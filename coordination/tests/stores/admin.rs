@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use polyflake::{ErrorCode, Layout, Snowflake};
-use polyflake_coordination::{Admin, CounterName, LAST_NUMBER, Place, Schema, Space};
+use polyflake_coordination::{Admin, CounterName, LAST_NUMBER, LeasesOf, Place, Schema, Space};
 
 use super::servers::etcd::Etcd;
 use super::servers::mariadb::MariaDb;
@@ -45,9 +45,9 @@ fn leases(url: &str) {
     // Those whose names begin alike are others.
     assert!(admin(url, "shop2").init(&twitter, 0).unwrap());
     assert!(admin(url, "shop.a").init(&twitter, 0).unwrap());
-    let mut spaces = [Space::of("shop", &twitter), Space::of("shop", &layout("sonyflake"))];
-    spaces.sort_by_key(Space::to_string);
-    let found: Vec<_> = store.leases().unwrap().into_iter().map(|(space, _)| space).collect();
+    let mut spaces = ["twitter", "sonyflake"].map(|name| LeasesOf::Layout(Space::of("shop", &layout(name))));
+    spaces.sort_by_key(LeasesOf::to_string);
+    let found: Vec<_> = store.leases().unwrap().into_iter().map(|(of, _)| of).collect();
     assert_eq!(found, spaces);
 
     // Nobody waits, and the holder is shown.
@@ -56,7 +56,8 @@ fn leases(url: &str) {
     let id = ids.next_id().unwrap();
     let record = |store: &mut Admin| {
         let all = store.leases().unwrap();
-        let (_, listing) = all.into_iter().find(|(space, _)| *space == Space::of("shop", &twitter)).unwrap();
+        let (_, listing) =
+            all.into_iter().find(|(of, _)| *of.space() == Space::of("shop", &twitter)).unwrap();
         let [node] = &*listing.nodes else { panic!("{listing:?}") };
         (node.clone(), listing.now_ms, listing.space.unwrap())
     };

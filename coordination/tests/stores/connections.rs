@@ -238,26 +238,16 @@ fn postgres_waits_for_a_lock_for_a_bounded_time() {
     let pooler = PgBouncer::new(server.server.port());
     for (at, url) in ["direct", "pooled"].iter().zip([server.url(), pooler.url()]) {
         let (name, first) = (counter(at), record(0));
-        let inbox = crate::sequences::named("inbox");
-        let bounds = crate::sequences::record(&[0]);
         block(async {
             let mut store = made(&|| open(&url), &name, &first).await;
-            let _ = store.put_sequences(&inbox, None, &bounds).await;
-            let there = store.sequences(&inbox).await.unwrap().unwrap();
-            let _held = Session::of_postgres(
-                &server,
-                "UPDATE polyflake_counters SET format = format; UPDATE polyflake_sequences SET version = version",
-            );
-            for call in 0..4 {
+            let _held = Session::of_postgres(&server, "UPDATE polyflake_counters SET format = format");
+            for call in 0..3 {
                 let ended = match call {
                     0 => timeout(LONG, store.reserve(&name, &only(1))).await.map(|it| it.map(drop)),
                     1 => timeout(LONG, store.put_counter(&name, Some(&first), &record(9)))
                         .await
                         .map(|it| it.map(drop)),
-                    2 => timeout(LONG, store.remove_counter(&name)).await.map(|it| it.map(drop)),
-                    _ => timeout(LONG, store.put_sequences(&inbox, Some(there.version), &bounds))
-                        .await
-                        .map(|it| it.map(drop)),
+                    _ => timeout(LONG, store.remove_counter(&name)).await.map(|it| it.map(drop)),
                 };
                 let Ok(Err(StoreError::Unreachable(text))) = &ended else { panic!("call {call}: {ended:?}") };
                 assert!(text.contains("lock timeout"), "call {call}: {text}");

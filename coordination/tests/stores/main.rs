@@ -1,11 +1,10 @@
-//! Each store against the histories of `suite.rs` and `counters.rs` and `sequences.rs`, and what is particular to it.
+//! Each store against the histories of records and of `counters.rs`, and what is particular to it.
 
 mod admin;
 #[cfg(unix)]
 mod connections;
 mod counters;
 mod records;
-mod sequences;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod suite;

@@ -62,7 +62,6 @@ fn every_history_of_counters() {
     server.sql("ALTER DATABASE test CHARACTER SET latin1 COLLATE latin1_swedish_ci");
     block(counters::made(&|| open(&server.url()), &counters::counter("first"), &counters::record(7)));
     counters::all(&|| open(&server.url()));
-    crate::sequences::all(&|| open(&server.url()));
     let shown = "SELECT namespace, name, last_number, ABS(TIMESTAMPDIFF(MINUTE, updated_at, UTC_TIMESTAMP())) < 60 \
                  FROM test.polyflake_counters WHERE name = 'first'";
     assert_eq!(server.sql(shown), "counters\tfirst\t7\t1");
@@ -105,8 +104,6 @@ fn counters_that_cannot_work_are_refused() {
         let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
         assert!(text.contains("CREATE command denied"), "{text}");
         let mut store = counters::made(&|| open(&url), &counter, &counters::record(0)).await;
-        let inbox = crate::sequences::named("inbox");
-        crate::sequences::made(&|| open(&url), &inbox, &crate::sequences::record(&[0])).await;
 
         // A replica that is read-only, for whom it is and for whom it is not.
         server.sql("SET GLOBAL read_only = 1");
@@ -114,7 +111,6 @@ fn counters_that_cannot_work_are_refused() {
             server.sql(&format!("{right} ON *.* TO polyflake@'%'"));
             store.disconnect();
             counters::refused(&mut store, &counter, "a read-only replica").await;
-            crate::sequences::refused(&mut store, &inbox, "a read-only replica").await;
         }
         server.sql("SET GLOBAL read_only = 0");
         assert_eq!(counters::take(&mut store, &counter, &counters::only(1)).await.first, 1);

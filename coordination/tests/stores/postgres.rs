@@ -75,7 +75,6 @@ fn every_history_of_counters() {
     let server = Postgres::new();
     block(counters::made(&|| open(&server.url()), &counters::counter("first"), &counters::record(7)));
     counters::all(&|| open(&server.url()));
-    crate::sequences::all(&|| open(&server.url()));
     let shown = "SELECT namespace, name, last_number, updated_at > now() - interval '1 hour' \
                  FROM polyflake_counters WHERE name = 'first'";
     assert_eq!(server.sql("test", shown), "counters|first|7|t");
@@ -88,7 +87,6 @@ fn every_history_of_counters_through_a_pooler() {
     let server = Postgres::new();
     let pooler = PgBouncer::new(server.server.port());
     counters::all(&|| open(&pooler.url()));
-    crate::sequences::all(&|| open(&pooler.url()));
     let url = server.url();
     let connect = || {
         let url = url.clone();
@@ -138,13 +136,10 @@ fn counters_that_cannot_work_are_refused() {
         assert!(text.ends_with("permission denied for schema public"), "{text}");
         server.sql("test", "GRANT CREATE ON SCHEMA public TO PUBLIC");
         let mut store = counters::made(&|| open(&url), &counter, &counters::record(0)).await;
-        let inbox = crate::sequences::named("inbox");
-        crate::sequences::made(&|| open(&url), &inbox, &crate::sequences::record(&[0])).await;
 
         server.sql("test", "ALTER DATABASE test SET default_transaction_read_only = on");
         store.disconnect();
         counters::refused(&mut store, &counter, "a read-only replica").await;
-        crate::sequences::refused(&mut store, &inbox, "a read-only replica").await;
         server.sql("postgres", "ALTER DATABASE test RESET default_transaction_read_only");
         store.disconnect();
         for (change, says) in [
@@ -159,7 +154,6 @@ fn counters_that_cannot_work_are_refused() {
         // A standby.
         let standby = server.standby();
         counters::refused(&mut open(&standby.url()), &counter, "a read-only replica").await;
-        crate::sequences::refused(&mut open(&standby.url()), &inbox, "a read-only replica").await;
         assert_eq!(counters::take(&mut store, &counter, &counters::only(1)).await.first, 1);
     });
 }

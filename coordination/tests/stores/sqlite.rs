@@ -55,7 +55,6 @@ fn every_history_of_counters() {
     let path = fresh.path();
     block(counters::made(&|| open(&path), &counters::counter("first"), &counters::record(7)));
     counters::all(&|| open(&path));
-    crate::sequences::all(&|| open(&path));
     let shown: (String, String, i64, bool) = Connection::open(&path)
         .unwrap()
         .query_row(
@@ -73,7 +72,6 @@ fn many_make_the_table_of_counters_at_once() {
     for _ in 0..5 {
         let fresh = Fresh::new();
         counters::one_of_many_makes_it(&|| open(&fresh.path()));
-        crate::sequences::one_of_many_makes_it(&|| open(&fresh.path()));
     }
 }
 

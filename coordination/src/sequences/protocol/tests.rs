@@ -200,3 +200,21 @@ fn a_text_that_is_not_known_is_refused() {
         assert!(store.go(&mut next, &[]).is_err(), "{old}");
     }
 }
+
+/// A process that lost its lease, together with all that the store had, still knows what it gave.
+#[test]
+fn the_next_lease_of_a_process_begins_above_its_former_one() {
+    let mut store = Fake::new();
+    let mut former = store.bounds(70);
+    store.go(&mut former, &[(1, 100), (69, 40)]).unwrap();
+    (store.records, store.incarnation) = (Vec::new(), "b");
+    let mut next = store.bounds(70).above(&former);
+    store.go(&mut next, &[]).unwrap();
+    assert_eq!((next.range(0), next.range(1), next.range(69)), (range(0, 0), range(100, 100), range(40, 40)));
+    // And above another's, where that one went further.
+    let mut other = store.bounds(70);
+    store.go(&mut other, &[(1, 300)]).unwrap();
+    let mut next = store.bounds(70).above(&next);
+    store.go(&mut next, &[]).unwrap();
+    assert_eq!((next.range(1), next.range(69)), (range(300, 300), range(40, 40)));
+}

@@ -58,14 +58,8 @@ pub(in crate::stores) trait Client {
         values: &[Value<'_>],
     ) -> Result<Option<i64>, Self::Fault>;
 
-    /// The text in the only column of the first row, if it is not null.
-    async fn text(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Option<String>, Self::Fault>;
-
     /// Makes [`OWN`] where it is absent.
     async fn make_counters(&mut self) -> Result<(), Self::Fault>;
-
-    /// Makes `polyflake_sequences` where it is absent.
-    async fn make_sequences(&mut self) -> Result<(), Self::Fault>;
 }
 
 /// As [`Store::reserve`](crate::Store::reserve).

@@ -10,8 +10,9 @@ use crate::store::StoreError;
 /// The table of the records.
 pub(in crate::stores) const TABLE: &str = "polyflake_records";
 
-/// The tables of leases of the former edition. Its counters and sequences are not records yet.
-pub(in crate::stores) const FORMER: [&str; 2] = ["polyflake_spaces", "polyflake_nodes"];
+/// The tables of the former edition. Its counters are not records yet.
+pub(in crate::stores) const FORMER: [&str; 3] =
+    ["polyflake_spaces", "polyflake_nodes", "polyflake_sequences"];
 
 /// How often a call tries again where others changed the records meanwhile.
 const MAX_TRIES: u32 = 16;

@@ -146,7 +146,6 @@ fn what_others_changed_is_found() {
 fn every_history() {
     let etcd = Etcd::new();
     common::all(&|| open(&etcd.url()));
-    crate::sequences::all(&|| open(&etcd.url()));
 }
 
 #[test]

@@ -522,7 +522,6 @@ fn a_cluster_without_its_replicas_confirms_nothing() {
 fn every_history() {
     let redis = Redis::new();
     common::all(&|| open(&redis.url()));
-    crate::sequences::all(&|| open(&redis.url()));
 }
 
 #[test]
@@ -531,7 +530,6 @@ fn every_history_with_a_replica() {
     let replica = Redis::replica_of(&redis);
     let url = format!("{}?replicas=1", redis.url());
     common::all(&|| open(&url));
-    crate::sequences::all(&|| open(&url));
     drop(replica);
 }
 
@@ -540,7 +538,6 @@ fn every_history_in_a_cluster_of_three() {
     let all = Redis::cluster(3);
     let url = format!("redis-cluster://127.0.0.1:1,127.0.0.1:{}", all[0].port());
     common::all(&|| open(&url));
-    crate::sequences::all(&|| open(&url));
 }
 
 #[test]
@@ -549,7 +546,6 @@ fn every_history_behind_a_sentinel() {
     let sentinel = Sentinel::new(master.port());
     let url = format!("redis-sentinel://127.0.0.1:{}/mymaster", sentinel.server.port());
     common::all(&|| open(&url));
-    crate::sequences::all(&|| open(&url));
 }
 
 #[test]
@@ -565,7 +561,6 @@ fn every_history_as_a_user_with_few_rights() {
     redis.cli(&["ACL", "SETUSER", "default", "off"]);
     let url = |user: &str, password: &str| format!("redis://{user}:{password}@127.0.0.1:{port}/0");
     common::all(&|| open(&url("counters", secret)));
-    crate::sequences::all(&|| open(&url("counters", secret)));
     block(async {
         let at = format!("127.0.0.1:{port}");
         for url in [url("counters", "secret-of-another"), url("bare", secret), redis.url()] {

@@ -45,7 +45,6 @@ fn refused<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
 fn every_history() {
     let zookeeper = Zookeeper::new();
     common::all(&|| open(&zookeeper.url()));
-    crate::sequences::all(&|| open(&zookeeper.url()));
 }
 
 #[test]
