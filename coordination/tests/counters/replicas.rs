@@ -29,8 +29,11 @@ impl Pair {
     }
 
     fn settings(&self, more: &str) -> String {
-        let url = format!("redis://127.0.0.1:{}/0?ttl=3s{more}", self.address.port());
-        settings("orders", &[&url], &["step=10", "max_wait_ms=3000"])
+        settings("orders", &[&self.url(more)], &["step=10", "max_wait_ms=3000"])
+    }
+
+    fn url(&self, more: &str) -> String {
+        format!("redis://127.0.0.1:{}/0?ttl=3s{more}", self.address.port())
     }
 
     /// From now on, nothing of what the master acknowledges reaches the replica.
@@ -101,4 +104,34 @@ fn what_nobody_confirmed_is_repeated_by_new_processes_only() {
     above.extend(old.take(50));
     above.sort_unstable();
     assert!(above[0] > 10_000 && above.is_sorted_by(|a, b| a < b), "{above:?}");
+}
+
+/// The owner of sequences knows what it gave, whatever the store has.
+#[test]
+fn an_owner_of_sequences_goes_on_where_its_last_moves_are_lost() {
+    let (mut pair, journals) = (Pair::new(), Journals::new());
+    let url = pair.url("&init=always");
+    let mut owner = crate::sequences::start_counting(&journals, &url);
+    // It replicates on its own time, and must have the sequences.
+    while pair.replica.cli(&["KEYS", "*"]).is_empty() {
+        sleep(Duration::from_millis(20));
+    }
+    pair.part();
+    // Its bounds move on, and the replica does not hear of it.
+    sleep(Duration::from_secs(2));
+    crate::sequences::owner(std::slice::from_mut(&mut owner));
+    let mark = owner.mark();
+    pair.fail_over();
+    owner.wait_for(mark, "event writes_lost");
+    crate::sequences::owner(std::slice::from_mut(&mut owner));
+    let mark = owner.mark();
+    owner.tell("close");
+    owner.wait_for(mark, "closed");
+    // Another one goes on above it.
+    let mut next = crate::sequences::start_counting(&journals, &url);
+    crate::sequences::owner(std::slice::from_mut(&mut next));
+    let mark = next.mark();
+    next.tell("close");
+    next.wait_for(mark, "closed");
+    assert!(crate::sequences::judge(&journals) > 200);
 }

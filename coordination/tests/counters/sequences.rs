@@ -152,7 +152,7 @@ fn given(journals: &Journals) -> HashMap<u64, Vec<Given>> {
 }
 
 /// No number of a key was given twice, and none that is lower was asked for after it. Returns how many there are.
-fn judge(journals: &Journals) -> usize {
+pub(crate) fn judge(journals: &Journals) -> usize {
     let mut count = 0;
     for (key, mut all) in given(journals) {
         // Each thread's own, in its order.
@@ -183,8 +183,13 @@ fn start(journals: &Journals, settings: &str) -> Holder {
     journals.start_with(settings, "sequences::a_process", &[])
 }
 
+/// One that counts all the time, and moves its bounds often.
+pub(crate) fn start_counting(journals: &Journals, address: &str) -> Holder {
+    start(journals, &settings("inbox", address, &["sections=4", "step=50", "max_wait_ms=1000"]))
+}
+
 /// The one whose journal grows.
-fn owner(all: &mut [Holder]) -> usize {
+pub(crate) fn owner(all: &mut [Holder]) -> usize {
     owner_within(all, Duration::from_secs(90)).unwrap_or_else(|| {
         let texts: Vec<_> = all.iter().map(Holder::text).collect();
         panic!("nobody counts:\n{}", texts.join("\n---\n"))
