@@ -657,7 +657,8 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
     sequences.close()
     until(lambda: [it for it in redis.logged(caplog) if it.__dict__["kind"] == "released"])
     kinds = [record.__dict__["kind"] for record in redis.logged(caplog)]
-    assert kinds == ["acquired", "store_unreachable", "store_reachable", "released"]
+    # One that starts again may have lost its last writes.
+    assert kinds == ["acquired", "store_unreachable", "writes_lost", "store_reachable", "released"]
     for record in redis.logged(caplog):
         assert record.name == "polyflake"
         assert record.__dict__["node"] is None

@@ -281,8 +281,7 @@ impl Task {
         self.is_owner = true;
         if has_lost {
             let what = format!(
-                "{} had lost writes: its bounds are above all numbers of this process again. Others may have repeated some in \
-                 between",
+                "{} may have lost writes: all bounds are written once more, above all numbers of this process",
                 self.shared.address
             );
             self.tell(Kind::WritesLost, &what);
