@@ -387,7 +387,7 @@ impl Admin {
     }
 }
 
-/// What leases are of.
+/// What a group of leases is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LeasesOf {
     /// The nodes of layouts that shape IDs alike.

@@ -148,7 +148,7 @@ impl Sequences {
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id). A call that fails uses no number, unless another one was given a later number of the key.
+    /// Those of [`next_id`](Self::next_id). A call that fails uses no number, unless another call got a later number of the same key meanwhile.
     pub fn next_ids<'a, K: Into<SequenceKey<'a>>>(
         &self,
         keys: impl IntoIterator<Item = K>,

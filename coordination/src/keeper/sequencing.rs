@@ -52,7 +52,7 @@ pub(super) struct Task {
     head: (u64, u64),
     /// Whether they are in the store, as far as this process knows.
     is_loaded: bool,
-    /// Whether the store turned out to have lost some of them: they are written once more, after the lease was renewed.
+    /// Whether the store has lost some of them. After the next renewal, this process writes all of them again.
     has_lost: bool,
     /// How far each section moved in the present minute, and since when that is counted.
     moved: Vec<(Instant, u64)>,
@@ -64,14 +64,14 @@ pub(super) struct Task {
     told: Option<Kind>,
 }
 
-/// Why there are no bounds.
+/// Why the bounds could not be read or moved.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault {
     Store(StoreError),
     Bounds(protocol::Refusal),
 }
 
-/// The lease of sequences is that of the only node in their group.
+/// A group of sequences has one node, and its holder owns them.
 fn terms(address: &Address, name: &str) -> Terms {
     let namespace = address.namespace.clone();
     Terms {
@@ -227,7 +227,7 @@ impl Task {
         Ok(())
     }
 
-    /// No number is given until the bounds are in the store.
+    /// Stops giving numbers until the bounds are in the store.
     fn unload(&mut self) {
         self.is_loaded = false;
         self.shared.hold_until(0);
@@ -247,7 +247,7 @@ impl Task {
         self.held = Some(held);
     }
 
-    /// From now on this lease guards the bounds.
+    /// Makes this lease guard the bounds from now on.
     fn own(&mut self, held: &Held) {
         let Some(version) = held.version() else { return };
         let under = &held.known.head;
@@ -288,14 +288,14 @@ impl Task {
         }
     }
 
-    /// Reads the bounds where they are not known, and moves those of all sections that want it.
+    /// Reads the bounds if this process does not know them, and moves those that sections asked for.
     async fn move_bounds(&mut self) -> Result<(), Fault> {
         let Self { bounds, shared, store, moved, .. } = self;
         let Some(bounds) = bounds else { return Ok(()) };
         let attempt = async {
             let mut store = store.lock().await;
             let store = store.records();
-            // What is pending comes first.
+            // Send pending writes first.
             go::<Fault>(store, bounds, &[], &mut random).await?;
             shared.extend(|section| bounds.range(section));
             let wanted = shared.wanted();
@@ -317,7 +317,7 @@ impl Task {
             go::<Fault>(store, bounds, &wanted, &mut random).await
         };
         let result = stores::limited(&shared.address, store, attempt).await;
-        // What came to the store before an attempt failed.
+        // Use the bounds that reached the store before an attempt failed.
         shared.extend(|section| bounds.range(section));
         result
     }

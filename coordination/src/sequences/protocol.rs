@@ -176,7 +176,7 @@ impl Bounds {
         }
     }
 
-    /// Of another lease of the same process: no key is given a number up to the bounds of the former one, whatever the store has.
+    /// For a new lease of the same process: no key gets a number up to the bounds of the former lease, whatever the store has.
     #[must_use]
     pub(crate) fn above(mut self, former: &Self) -> Self {
         for (part, former) in self.parts.iter_mut().zip(&former.parts) {

@@ -109,7 +109,7 @@ impl Section {
         evicted
     }
 
-    /// Nobody was told of this number, which the key got last: it gets the number again.
+    /// Takes back the key's last number, which no caller has seen: the key gets it again.
     pub(super) fn take_back(&mut self, hash: u64, number: u64, secret: u64) {
         if let Some(key) = self.keys.find_mut(place(hash, secret), |key| key.hash == hash) {
             if key.number & !USED == number && number > self.above {
@@ -252,7 +252,7 @@ mod tests {
         section.take_back(2, 1, 7);
         section.take_back(3, 1, 7);
         assert_eq!([next(&mut section, 1), next(&mut section, 2), next(&mut section, 3)], [2, 1, 1]);
-        // Another call had a later one since, or may have had it in another process.
+        // Not if another call got a later number, or another process may have.
         next(&mut section, 1);
         section.take_back(1, 2, 7);
         assert_eq!(next(&mut section, 1), 4);

@@ -157,7 +157,7 @@ impl Shared {
         Err(Lacks::Lease)
     }
 
-    /// A call that failed uses no number, unless another one was given a later number of the key meanwhile.
+    /// Takes back the numbers of a call that failed, except where another call got a later number of the key.
     #[cold]
     pub(super) fn take_back(&self, hashes: &[u64], numbers: &[u64]) {
         // The last of a key comes first.
@@ -346,8 +346,8 @@ impl Shared {
         self.shards.iter().any(|shard| lock(shard).iter().any(|section| section.is_asked))
     }
 
-    /// For the task: the sections whose bounds are to move, and to where. If one of a record wants more, so do all of it that have less
-    /// than one and a half steps left: the next write is not for the next of them.
+    /// For the task: the sections whose bounds are to move, and how far. If one section of a record asks, all sections of that record
+    /// with less than one and a half steps left move too, to save writes.
     pub(crate) fn wanted(&self) -> Vec<(usize, u64)> {
         let (ahead, enough) = (self.step.saturating_mul(2), self.step.saturating_add(self.step / 2));
         let mut all = Vec::with_capacity(self.section_count);
@@ -384,7 +384,7 @@ impl Shared {
         self.counts.moves.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// For the task: there are bounds as far as they are asked for.
+    /// For the task: all bounds that calls asked for are in the store.
     pub(crate) fn has_bounds(&self) {
         self.state.change(|state| state.bounds = None);
     }

@@ -1,7 +1,7 @@
 //! etcd, by the JSON gateway that each of its servers has: `/v3/kv/txn`.
 //!
 //! Each record and each counter has a key. A change is one transaction that compares the revisions of the record and its guard.
-//! There is no lease of etcd's in it: expiry is in the record, by the clock that the replies' `Date` says, so that a holder whose lease
+//! Polyflake does not use etcd's own leases: expiry is in the record, by the clock that the replies' `Date` says, so that a holder whose lease
 //! ran out reads like in every other store.
 
 mod counters;

@@ -59,7 +59,7 @@ fn what_a_replica_confirmed_is_not_repeated() {
     loop {
         let error = old.take_until_refused(500);
         assert!(error.starts_with("counter_unavailable "), "{error}");
-        // On a machine that is busy, an attempt may end before the master has waited long enough.
+        // On a busy machine, an attempt may end before the master's WAIT does.
         if error.contains("0 of 1 replicas confirmed") {
             break;
         }

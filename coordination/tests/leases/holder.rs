@@ -41,7 +41,7 @@ impl Journal {
         let journal = Self(Arc::new(Mutex::new(file)));
         let (told, parent) = (journal.clone(), std::process::id());
         set_listener(Some(Box::new(move |event| {
-            // In a child, another thread of the parent may have held the lock for ever.
+            // In a forked child the lock may stay held for ever, by a thread that only the parent has.
             if std::process::id() != parent && told.0.try_lock().is_err() {
                 return;
             }

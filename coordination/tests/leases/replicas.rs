@@ -182,7 +182,7 @@ fn two_masters_repeat_and_do_not_with_a_replica_that_confirms() {
         } else {
             // It issues up to the bound that was confirmed.
             let (why, _) = old.wait_for(mark, "event store_unreachable");
-            // On a machine that is busy, the attempt may end before the master has waited long enough.
+            // On a busy machine, the attempt may end before the master's WAIT does.
             let says = ["0 of 1 replicas confirmed", "no answer within"];
             assert!(says.iter().any(|says| why.contains(says)), "{why}");
             let (error, after) = old.wait_for(mark, "error ");

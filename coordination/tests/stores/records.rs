@@ -57,7 +57,7 @@ async fn patiently<T>(
     panic!("unreachable for too long");
 }
 
-/// A store that asks until there is an answer, for tests in which a slow machine is no matter.
+/// A store that asks until it gets an answer, so that a slow machine fails no test.
 #[derive(Debug)]
 pub(crate) struct Patient(pub(crate) Box<dyn Store>);
 
@@ -171,7 +171,7 @@ pub(crate) fn paused(store: &mut dyn Store, server: &Server) {
             server.pause();
             let next = head(Some(version - 1), &record(version, version, "{}"));
             let ended = tokio::time::timeout(Duration::from_millis(300), store.write(&next)).await;
-            // A connection that is there may have a process of its own.
+            // An open connection may have its own server process, which was not paused.
             assert!(connected || ended.is_err(), "{ended:?}");
             store.disconnect();
             server.resume();
@@ -181,7 +181,7 @@ pub(crate) fn paused(store: &mut dyn Store, server: &Server) {
     });
 }
 
-/// A server that crashes, and one that is stopped, have what they had once they are back. Errors say where it was.
+/// A server that crashed or was stopped keeps its records. Errors name its address.
 pub(crate) fn killed(store: &mut dyn Store, server: &mut Server) {
     let at = format!("127.0.0.1:{}: ", server.port());
     block(async {
@@ -193,7 +193,7 @@ pub(crate) fn killed(store: &mut dyn Store, server: &mut Server) {
             } else {
                 server.stop();
             }
-            // A process of it may answer once more.
+            // One of its processes may answer once more.
             while store.read(&space("default"), None).await.is_ok() {}
             for _ in 0..2 {
                 let answer = store.read(&space("default"), None).await;

@@ -120,7 +120,7 @@ fn the_file_is_private_and_reads_well() {
     let new = record(11, 500, "{\"label\":\"host-1\"}");
     block(write(&mut SqliteStore::new(path.clone()), &head(None, &new)));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    // Between two calls there is no connection, and so no log.
+    // Each call closes its connection, so no log is left.
     let left: Vec<_> = fs::read_dir(fresh.folder.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
     let shown: (String, String, i64, String) = Connection::open(&path)

@@ -12,7 +12,7 @@ use crate::servers::zookeeper::Zookeeper;
 use crate::suite::block;
 use crate::way::Way;
 
-/// One that says so where the server does not answer.
+/// Fails at once if the server does not answer.
 fn impatient(url: &str) -> Box<dyn Store> {
     Box::new(ZookeeperStore::new(&Address::parse(url).unwrap()).unwrap())
 }
