@@ -158,7 +158,7 @@ func CounterMaxWait(d time.Duration) CounterOption {
 // NextID returns the next number. If none is in hand, it waits for the store, for at most [CounterMaxWait].
 //
 // It returns [ErrCounterUnavailable] if the store gave none in that time, and at once where waiting does not help: the
-// store refuses, has lost the counter, or the counter has reached 2^63-1. It returns [ErrClosed] after [Counter.Close].
+// store refuses, somebody removed the counter, or it has reached 2^63-1. It returns [ErrClosed] after [Counter.Close].
 func (c *Counter) NextID() (ID, error) {
 	return c.next(context.Background())
 }

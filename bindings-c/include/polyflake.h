@@ -395,8 +395,9 @@ typedef struct polyflake_lease_event {
   size_t size;
   /**
    * What: "acquired", "lost", "replaced" (another node came for one that was lost), "released", "store_unreachable",
-   * "store_reachable", "clock_differs", "waiting" (nobody can have a node for a while, since the store may have lost
-   * records) or "counter_stopped" (the store gives no numbers of a counter). Later versions may have more.
+   * "store_reachable", "clock_differs", "asynchronous_replicas", "lead_differs", "waiting" (nobody can have a node for a
+   * while, since the store may have lost records), "writes_lost" (it has), "numbers_may_repeat" (those of a counter that
+   * this process gave) or "counter_stopped" (the store gives no numbers of a counter). Later versions may have more.
    */
   const char *kind;
   /**
@@ -808,7 +809,7 @@ void polyflake_counter_free(struct polyflake_counter *counter);
  * If none is in hand, waits for the store, for at most max_wait_ms. In a child process, it gets numbers of its own.
  *
  * Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store gave none in that time, and at once where waiting does not help:
- * the store refuses, has lost the counter, or the counter has reached 2^63-1; or POLYFLAKE_CLOSED.
+ * the store refuses, somebody removed the counter, or the counter has reached 2^63-1; or POLYFLAKE_CLOSED.
  */
 polyflake_status polyflake_counter_next_id(const struct polyflake_counter *counter,
                                            uint64_t *number,

@@ -168,7 +168,7 @@ pub unsafe extern "C" fn polyflake_counter_free(counter: *mut polyflake_counter)
 /// If none is in hand, waits for the store, for at most max_wait_ms. In a child process, it gets numbers of its own.
 ///
 /// Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store gave none in that time, and at once where waiting does not help:
-/// the store refuses, has lost the counter, or the counter has reached 2^63-1; or POLYFLAKE_CLOSED.
+/// the store refuses, somebody removed the counter, or the counter has reached 2^63-1; or POLYFLAKE_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_next_id(
     counter: *const polyflake_counter,

@@ -106,8 +106,9 @@ pub struct polyflake_lease_event {
     /// sizeof(polyflake_lease_event), set by the library: a later one may be larger.
     pub size: usize,
     /// What: "acquired", "lost", "replaced" (another node came for one that was lost), "released", "store_unreachable",
-    /// "store_reachable", "clock_differs", "waiting" (nobody can have a node for a while, since the store may have lost
-    /// records) or "counter_stopped" (the store gives no numbers of a counter). Later versions may have more.
+    /// "store_reachable", "clock_differs", "asynchronous_replicas", "lead_differs", "waiting" (nobody can have a node for a
+    /// while, since the store may have lost records), "writes_lost" (it has), "numbers_may_repeat" (those of a counter that
+    /// this process gave) or "counter_stopped" (the store gives no numbers of a counter). Later versions may have more.
     pub kind: *const c_char,
     /// The store's address, without password.
     pub store: *const c_char,

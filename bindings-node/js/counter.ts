@@ -148,7 +148,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
    * (behind another call that waits already, at most twice that).
    *
    * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store gives none by then; at once where
-   * waiting does not help: the store refuses, has lost the counter, or the counter has reached 2^63 - 1. Or `CLOSED`.
+   * waiting does not help: the store refuses, somebody removed the counter, or the counter has reached 2^63 - 1. Or `CLOSED`.
    */
   async nextIdAsync(): Promise<bigint> {
     return this.#inner.take() ?? ((await this.#together.later(1, 1))[0] as bigint);

@@ -58,6 +58,7 @@ export interface LeaseEvent {
     | "clock_differs"
     | "asynchronous_replicas"
     | "counter_stopped"
+    | "numbers_may_repeat"
     | "writes_lost"
     | "lead_differs"
     | "waiting";

@@ -79,7 +79,7 @@ impl PyCounter {
     ///
     /// Raises:
     ///     CounterUnavailableError: if the store gave none within max_wait_ms; at once where waiting does not help: it
-    ///         refuses, has lost the counter, or the counter has reached 2**63-1.
+    ///         refuses, somebody removed the counter, or it has reached 2**63-1.
     ///     ClosedError: after close.
     fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.0.next_id_with(&mut ReleasesGil::new(py))?)

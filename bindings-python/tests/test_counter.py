@@ -652,31 +652,32 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
     counter.close()
     until(lambda: [it for it in redis.logged(caplog) if it.__dict__["kind"] == "store_reachable"])
     kinds = [record.__dict__["kind"] for record in redis.logged(caplog)]
-    assert kinds == ["store_unreachable", "store_reachable"]
+    # A Redis that starts again may have lost writes.
+    assert sorted(kinds) == ["store_reachable", "store_unreachable", "writes_lost"]
     for record in redis.logged(caplog):
         assert record.name == "polyflake"
         assert record.__dict__["node"] is None
         assert "orders" in record.getMessage()
-    assert [record.levelno for record in redis.logged(caplog)] == [logging.WARNING, logging.INFO]
+        is_warning = record.__dict__["kind"] != "store_reachable"
+        assert record.levelno == (logging.WARNING if is_warning else logging.INFO)
 
 
 def test_a_store_that_has_lost_the_counter(redis: Redis, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "polyflake")
-    counter = Counter("orders", store=redis.address(""), step=10)
+    counter = Counter("orders", store=redis.address(""), step=10, max_wait_ms=60_000)
     assert counter.next_id() == 1
     until(lambda: counter.stats.in_hand == 19)
     flush(redis)
-    assert counter.next_ids(19) == list(range(2, 21))
-    with pytest.raises(CounterUnavailableError, match=r"no such counter any more.* up to 20"):
-        counter.next_id()
     until(lambda: redis.logged(caplog))
     (record,) = redis.logged(caplog)
-    assert record.__dict__["kind"] == "counter_stopped"
+    assert record.__dict__["kind"] == "writes_lost"
     assert record.__dict__["node"] is None
     assert record.levelno == logging.WARNING
-    # As the message says.
+    # It goes on above all that it had.
+    assert counter.next_ids(19) == list(range(2, 21))
+    assert counter.next_id() > 20
     counter.raise_to(1000)
-    assert counter.next_id() == 1001
+    assert counter.next_ids(30)[-1] > 1000
     counter.close()
 
 

@@ -9,14 +9,15 @@ use polyflake::{Error, ErrorCode, Layout, Number};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
+use crate::counter::protocol::{self, Procedure, Purpose, Step, Text};
 use crate::lease::{self, Head, Node, Reply, Request, Time as _, Why, bound, draw};
 use crate::local::{Clocks, random};
 use crate::records::{self, Group};
 use crate::space::Space;
 use crate::store::{
-    CounterName, CounterRecord, LAST_NUMBER, Listing, NodeRecord, Place, Schema, SpaceRecord, StoreError,
+    CounterName, CounterRecord, LAST_NUMBER, Listing, NodeRecord, Rows, Schema, SpaceRecord, StoreError,
 };
-use crate::stores::{self, Both};
+use crate::stores;
 use crate::url::Address;
 
 /// How often a change is tried while others change the same record, and a store is asked that does not answer.
@@ -36,7 +37,7 @@ const TRIES_UNREACHABLE: u32 = 2;
 #[derive(Debug)]
 pub struct Admin {
     address: Address,
-    store: Box<dyn Both>,
+    store: Box<dyn records::Store>,
     runtime: Runtime,
 }
 
@@ -47,6 +48,8 @@ enum Refusal {
     Unreadable(String),
     /// Others changed the record each time.
     Contended,
+    /// There is no such counter.
+    NotThere,
     /// As things stand it would do harm, or nothing.
     No(String),
 }
@@ -54,6 +57,22 @@ enum Refusal {
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<protocol::Refusal> for Refusal {
+    fn from(refusal: protocol::Refusal) -> Self {
+        match refusal {
+            protocol::Refusal::NotThere => Self::NotThere,
+            protocol::Refusal::Unreadable { why } => Self::Unreadable(format!("the counter's record: {why}")),
+            protocol::Refusal::OtherPlace { found, .. } => Self::No(format!(
+                "this is store {} of {} of the counter: a program that names all of them can raise or remove it",
+                found.index + 1,
+                found.count
+            )),
+            protocol::Refusal::End => Self::No(format!("the counter ends at {LAST_NUMBER}")),
+            _ => Self::Contended,
+        }
     }
 }
 
@@ -77,7 +96,7 @@ impl Admin {
         let invalid = |why: &str| Error::from_outside(ErrorCode::InvalidOption, why);
         let address =
             Address::parse(address).map_err(|why| invalid(&format!("the store's address: {why}")))?;
-        let store = stores::open_both(&address).map_err(|error| invalid(error.text()))?;
+        let store = stores::open(&address).map_err(|error| invalid(error.text()))?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
         let runtime = runtime.map_err(|error| {
@@ -99,7 +118,6 @@ impl Admin {
     pub fn leases(&mut self) -> Result<Vec<(LeasesOf, Listing)>, Error> {
         let namespace = self.address.namespace.clone();
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
-            let store = store.records();
             let mut all = Vec::new();
             for name in store.groups(&namespace, records::Kind::Space).await? {
                 // Another is of another version.
@@ -129,7 +147,6 @@ impl Admin {
         let space = Space::of(&self.address.namespace, layout);
         let (lead_ms, difference_ms) = (self.lead_ms(max_ahead_ms), self.address.clock_difference_ms);
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
-            let store = store.records();
             for _ in 0..TRIES {
                 let found = Found::read(store, &space, &lease::group(&space)).await?;
                 if !found.nodes.is_empty() {
@@ -170,7 +187,6 @@ impl Admin {
         let space = Space::of(&self.address.namespace, layout);
         let (lead_ms, difference_ms) = (self.lead_ms(max_ahead_ms), self.address.clock_difference_ms);
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
-            let store = store.records();
             for _ in 0..TRIES {
                 let found = Found::read(store, &space, &lease::group(&space)).await?;
                 let (incarnation, granularity_ms) = (found.incarnation.clone(), store.facts().granularity_ms);
@@ -210,7 +226,6 @@ impl Admin {
         let space = Space::of(&self.address.namespace, layout);
         let difference_ms = self.address.clock_difference_ms;
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
-            let store = store.records();
             for _ in 0..TRIES {
                 let found = Found::read(store, &space, &lease::group(&space)).await?;
                 let Some(under) = found.head.filter(|under| under.incarnation == found.incarnation) else {
@@ -259,16 +274,18 @@ impl Admin {
     pub fn counters(&mut self) -> Result<Vec<(String, CounterRecord)>, Error> {
         let (namespace, schema) = (self.address.namespace.clone(), self.address.schema);
         let mut names = self.ask(ErrorCode::CounterUnavailable, &async |store| {
-            Ok(store.before().counter_names(&namespace, schema).await?)
+            Ok(match schema {
+                Schema::Polyflake => store.groups(&namespace, records::Kind::Counter).await?,
+                _ => store.rows()?.counter_names(&namespace, schema).await?,
+            })
         })?;
         names.sort();
         let mut all = Vec::with_capacity(names.len());
         // Each by itself: together they might take longer than one answer may.
         for name in names {
             let counter = CounterName { namespace: namespace.clone(), name, schema };
-            let found = self.ask(ErrorCode::CounterUnavailable, &async |store| {
-                Ok(store.before().counter(&counter).await?)
-            })?;
+            let found =
+                self.ask(ErrorCode::CounterUnavailable, &async |store| counter_of(store, &counter).await)?;
             if let Some(found) = found {
                 all.push((counter.name, found));
             }
@@ -283,42 +300,30 @@ impl Admin {
     /// `counter_unavailable` if the store cannot be reached, `invalid_option` for a name that cannot be.
     pub fn counter(&mut self, name: &str) -> Result<Option<CounterRecord>, Error> {
         let counter = self.counter_name(name)?;
-        self.ask(ErrorCode::CounterUnavailable, &async |store| Ok(store.before().counter(&counter).await?))
+        self.ask(ErrorCode::CounterUnavailable, &async |store| counter_of(store, &counter).await)
     }
 
-    /// Lets no number up to `number` be handed out any more. A counter that is gone is made again, above it; `place` is which of
-    /// the numbers are this store's then. What processes have in hand they still give: raise it above that. Returns whether it
-    /// was below.
+    /// Lets no number up to `number` be handed out any more. A counter that is gone is made again, above it. What processes have in
+    /// hand they still give: raise it above that. Returns whether it was below, or the store had lost writes.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached, or a table of others has no such row; `invalid_option` for a number
-    /// that is not 1 to 2^63-1.
-    pub fn raise(&mut self, name: &str, number: impl Into<Number>, place: Place) -> Result<bool, Error> {
+    /// `counter_unavailable` if the store cannot be reached, if it is one of several of the counter, or a table of others has no
+    /// such row; `invalid_option` for a number that is not 1 to 2^63-1.
+    pub fn raise(&mut self, name: &str, number: impl Into<Number>) -> Result<bool, Error> {
         let number = number.into().in_range("number", 1, LAST_NUMBER)?;
         let counter = self.counter_name(name)?;
         self.ask(ErrorCode::CounterUnavailable, &async |store| {
-            for _ in 0..TRIES {
-                let found = store.before().counter(&counter).await?;
-                let new = match found {
-                    Some(found) if found.last >= number => return Ok(false),
-                    Some(found) => {
-                        let version = found.version.map(|version| version.saturating_add(1));
-                        CounterRecord { last: number, version, place: found.place }
-                    }
-                    None if counter.schema != Schema::Polyflake => {
-                        return Err(Refusal::No(
-                            "the table has no such row: make it as its own software does".into(),
-                        ));
-                    }
-                    // Unlike that of a counter of this name which was removed.
-                    None => CounterRecord { last: number, version: Some(random() >> 12), place },
-                };
-                if store.before().put_counter(&counter, found.as_ref(), &new).await? {
-                    return Ok(true);
-                }
+            if counter.schema != Schema::Polyflake {
+                return raise_row(store.rows()?, &counter, number).await;
             }
-            Err(Refusal::Contended)
+            match change(store, &counter, Purpose::Raise { number, resolves: true }).await {
+                Err(Refusal::NotThere) => {
+                    change(store, &counter, Purpose::Open { start: number.saturating_add(1) }).await?;
+                    Ok(true)
+                }
+                changed => changed,
+            }
         })
     }
 
@@ -326,11 +331,17 @@ impl Admin {
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached, and for tables of others.
+    /// `counter_unavailable` if the store cannot be reached or is one of several of the counter, and for tables of others.
     pub fn remove(&mut self, name: &str) -> Result<bool, Error> {
         let counter = self.counter_name(name)?;
         self.ask(ErrorCode::CounterUnavailable, &async |store| {
-            Ok(store.before().remove_counter(&counter).await?)
+            if counter.schema != Schema::Polyflake {
+                return Err(Refusal::No("a row of a table of others is removed by its own software".into()));
+            }
+            match change(store, &counter, Purpose::Remove).await {
+                Err(Refusal::NotThere) => Ok(false),
+                changed => changed,
+            }
         })
     }
 
@@ -357,7 +368,7 @@ impl Admin {
     fn ask<T>(
         &mut self,
         code: ErrorCode,
-        ask: &impl AsyncFn(&mut dyn Both) -> Result<T, Refusal>,
+        ask: &impl AsyncFn(&mut dyn records::Store) -> Result<T, Refusal>,
     ) -> Result<T, Error> {
         let longest = self.address.attempt();
         let store = &mut self.store;
@@ -367,8 +378,7 @@ impl Admin {
             let answer = self.runtime.block_on(within(longest, ask(&mut **store)));
             let is_unreachable = matches!(answer, Err(Refusal::Store(StoreError::Unreachable(_))));
             if answer.is_err() {
-                store.before().disconnect();
-                store.records().disconnect();
+                store.disconnect();
             }
             if !is_unreachable || attempts == TRIES_UNREACHABLE {
                 break answer;
@@ -380,11 +390,71 @@ impl Admin {
                 Refusal::Store(StoreError::Refused(why)) => format!("the store cannot be used: {why}"),
                 Refusal::Unreadable(why) => format!("the store cannot be used: {}: {why}", self.address),
                 Refusal::Contended => format!("others were faster each time at {}", self.address),
+                Refusal::NotThere => format!("{} has no such counter", self.address),
                 Refusal::No(why) => why,
             };
             Error::from_outside(code, &why)
         })
     }
+}
+
+/// A counter's record.
+async fn counter_of(
+    store: &mut dyn records::Store,
+    counter: &CounterName,
+) -> Result<Option<CounterRecord>, Refusal> {
+    if counter.schema != Schema::Polyflake {
+        return Ok(store.rows()?.counter(counter).await?);
+    }
+    let found = store.read(&group_of(counter), Some(&[protocol::NAME])).await?.value;
+    let Some((_, record)) = found.into_iter().next() else { return Ok(None) };
+    let text = Text::read(&record.text)?;
+    let last = protocol::last_of(&record, &text);
+    let found = CounterRecord { last, version: Some(record.version), place: text.place() };
+    Ok(Some(found).filter(|_| !text.is_tombstone()))
+}
+
+fn group_of(counter: &CounterName) -> Group {
+    let CounterName { namespace, name, .. } = counter.clone();
+    Group { namespace, kind: records::Kind::Counter, name }
+}
+
+/// Returns whether anything was written.
+async fn change(
+    store: &mut dyn records::Store,
+    counter: &CounterName,
+    purpose: Purpose,
+) -> Result<bool, Refusal> {
+    let mut procedure = Procedure::new(purpose, vec![group_of(counter)], &mut random);
+    let mut has_written = false;
+    loop {
+        match procedure.next(&mut random)? {
+            Step::Done => return Ok(has_written),
+            Step::Ask(at, request) => {
+                let received = protocol::ask(store, &request, || Clocks.elapsed_ms()).await?;
+                has_written |= received.is_done;
+                procedure.answered(at, Some(&received), &|before, now| store.has_kept_all(before, now))?;
+            }
+        }
+    }
+}
+
+/// Returns whether it was lower.
+async fn raise_row(store: &mut dyn Rows, counter: &CounterName, number: u64) -> Result<bool, Refusal> {
+    for _ in 0..TRIES {
+        let Some(found) = store.counter(counter).await? else {
+            return Err(Refusal::No("the table has no such row: make it as its own software does".into()));
+        };
+        if found.last >= number {
+            return Ok(false);
+        }
+        let version = found.version.map(|version| version.saturating_add(1));
+        let new = CounterRecord { last: number, version, place: found.place };
+        if store.put_counter(counter, &found, &new).await? {
+            return Ok(true);
+        }
+    }
+    Err(Refusal::Contended)
 }
 
 /// What a group of leases is for.

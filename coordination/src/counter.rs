@@ -11,12 +11,11 @@ use std::sync::Arc;
 use polyflake::{Error, ErrorCode, IdGenerator, Number, ThreadWait, Wait, batch_size};
 
 use crate::keeper::Keeper;
-use crate::store::{LAST_NUMBER, Reserve};
+use crate::store::{LAST_NUMBER, Reserve, Schema};
 use crate::watched::{Awaiting, Blocking, LOOK_EVERY, Waiting, block_on};
 
 mod options;
-#[cfg(test)]
-mod protocol;
+pub(crate) mod protocol;
 pub(crate) mod segments;
 pub(crate) mod shared;
 pub(crate) mod step;
@@ -85,7 +84,7 @@ impl Counter {
     /// # Errors
     ///
     /// - `counter_unavailable` if no number is in hand and the store gives none within `max_wait_ms`; at once where waiting does
-    ///   not help: the store refuses, has lost the counter, or the counter has reached 2^63-1.
+    ///   not help: the store refuses, somebody removed the counter, or the counter has reached 2^63-1.
     /// - `closed` after [`close`](Self::close).
     #[inline]
     pub fn next_id(&self) -> Result<u64, Error> {
@@ -240,7 +239,7 @@ impl Counter {
         shared.counts.waits.fetch_add(1, Ordering::Relaxed);
         match self.here()?.ask(What::Run(wanted), wait).await? {
             Answer::Run(run) => Ok(run.first),
-            Answer::Record(_) | Answer::Done(_) => Err(other_answer().into()),
+            Answer::Last(_) | Answer::Done(_) => Err(other_answer().into()),
         }
     }
 
@@ -312,8 +311,8 @@ impl Counter {
     async fn peek_in<W: Waiting>(&self, wait: &mut W) -> Result<u64, W::Error> {
         let mut highest = None;
         for answer in self.here()?.ask_all(What::Peek, wait).await? {
-            if let Answer::Record(Some(record)) = answer {
-                highest = highest.max(Some(record.last));
+            if let Answer::Last(last) = answer {
+                highest = highest.max(last);
             }
         }
         let none = || unavailable(&format!("the store has no counter {}", self.name()));
@@ -350,7 +349,7 @@ impl Counter {
 
     async fn raise_in<W: Waiting>(&self, number: Number, wait: &mut W) -> Result<(), W::Error> {
         let number = number.in_range("number", 1, LAST_NUMBER)?;
-        self.here()?.ask_all(What::Raise(number), wait).await?;
+        self.here()?.ask_for_all(What::Raise(number), wait).await?;
         Ok(())
     }
 
@@ -383,7 +382,7 @@ impl Counter {
     }
 
     async fn remove_in<W: Waiting>(&self, wait: &mut W) -> Result<bool, W::Error> {
-        let answers = self.here()?.ask_all(What::Remove, wait).await?;
+        let answers = self.here()?.ask_for_all(What::Remove, wait).await?;
         Ok(answers.iter().any(|answer| matches!(answer, Answer::Done(true))))
     }
 
@@ -462,7 +461,7 @@ impl Counter {
         if self.shared.step.is_none() {
             return match self.ask(What::Run(wanted.min(Reserve::MAX_COUNT)), wait).await? {
                 Answer::Run(run) => Ok(run),
-                Answer::Record(_) | Answer::Done(_) => Err(other_answer().into()),
+                Answer::Last(_) | Answer::Done(_) => Err(other_answer().into()),
             };
         }
         self.wait_for(wait, |shared| {
@@ -495,6 +494,12 @@ impl Counter {
             None
         })
         .await
+    }
+
+    /// What is done with all stores: where they are one counter, by any of them.
+    async fn ask_for_all<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
+        let is_one = self.shared.sources.iter().all(|source| source.counter.schema == Schema::Polyflake);
+        if is_one { Ok(vec![self.ask(what, wait).await?]) } else { self.ask_all(what, wait).await }
     }
 
     /// What each of the stores answers.

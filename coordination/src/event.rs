@@ -27,7 +27,10 @@ pub enum Kind {
     AsynchronousReplicas,
     /// A store gives no numbers of a counter: it has lost writes, refuses, or the counter has reached its end.
     CounterStopped,
-    /// The store had lost bounds of sequences, which the process with their lease has put back.
+    /// A store had lost numbers of a counter that this process was given, and gave them to others: what was in hand is dropped.
+    NumbersMayRepeat,
+    /// The store had lost numbers of a counter, which is moved above those that processes know, or bounds of sequences, which their
+    /// owner writes once more.
     WritesLost,
     /// The leases of this space last shorter than the address asks for.
     LeadDiffers,
@@ -49,6 +52,7 @@ impl Kind {
             Self::ClockDiffers => "clock_differs",
             Self::AsynchronousReplicas => "asynchronous_replicas",
             Self::CounterStopped => "counter_stopped",
+            Self::NumbersMayRepeat => "numbers_may_repeat",
             Self::WritesLost => "writes_lost",
             Self::LeadDiffers => "lead_differs",
             Self::Waiting => "waiting",

@@ -5,6 +5,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -353,8 +354,12 @@ impl New {
             Self::Counter(shared) => {
                 let stores: Result<Vec<_>, _> =
                     shared.sources.iter().map(|source| get(&source.address, Use::Others)).collect();
-                for (at, store) in stores?.into_iter().enumerate() {
-                    self.spawn(keeper, counting::Task::new(keeper, Arc::clone(shared), at, store).run());
+                let stores: Rc<[_]> = stores?.into();
+                for at in 0..stores.len() {
+                    let task = counting::Task::new(keeper, Arc::clone(shared), at, Rc::clone(&stores));
+                    if let Some(task) = task {
+                        self.spawn(keeper, task.run());
+                    }
                 }
             }
             Self::Sequences(shared) => {

@@ -25,7 +25,7 @@ pub use keeper::{Leased, lease, open};
 pub use sequences::{SequenceKey, Sequences, SequencesGiveBack, SequencesOptions, SequencesStats};
 pub use space::Space;
 pub use store::{
-    CounterName, CounterRecord, FORMAT, LAST_NUMBER, Listing, NodeRecord, Numbers, Place, Reserve, Reserved,
-    Schema, SpaceRecord, Store, StoreError,
+    CounterName, CounterRecord, LAST_NUMBER, Listing, NodeRecord, Numbers, Place, Reserve, Reserved, Rows,
+    Schema, SpaceRecord, StoreError,
 };
 pub use url::{Address, Scheme};

@@ -9,7 +9,7 @@ use core::fmt;
 
 use async_trait::async_trait;
 
-use crate::store::StoreError;
+use crate::store::{Rows, StoreError};
 
 pub use conformance::conformance;
 pub use memory::MemoryStore;
@@ -214,6 +214,15 @@ pub trait Store: Send + fmt::Debug {
 
     /// Drops the connection: the next call opens a new one.
     fn disconnect(&mut self);
+
+    /// Leaf's, tinyid's and `CosId`'s tables.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] where the store has none: only SQL stores do.
+    fn rows(&mut self) -> Result<&mut dyn Rows, StoreError> {
+        Err(StoreError::Refused("only SQL stores have tables of others".into()))
+    }
 }
 
 /// How often the default [`Store::add`] tries.

@@ -1,12 +1,8 @@
-//! What a store must be able to do for counters: keep their records, and change each by compare-and-set. Their protocol is in
-//! `keeper/`, once for all stores. Leases and sequences need [`records::Store`](crate::records::Store) only.
+//! What stores have beside records: errors, and rows in the tables of others.
 
 use core::fmt;
 
 use async_trait::async_trait;
-
-/// The version of the records' form, which stores keep beside them. Another version is refused.
-pub const FORMAT: u32 = 1;
 
 /// The record that a space has once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -92,7 +88,7 @@ impl CounterName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Schema {
-    /// `polyflake_counters`.
+    /// Records.
     #[default]
     Polyflake,
     /// Leaf: `leaf_alloc`.
@@ -174,67 +170,29 @@ pub struct Numbers {
     pub version: Option<u64>,
 }
 
-/// A store of counters. Each call is one attempt: the keeper ends it when it takes too long, calls
-/// [`disconnect`](Self::disconnect) after one that failed or was ended, and tries again.
+/// Rows of counters in tables of others. Each call is one attempt: the keeper ends it when it takes too long.
 ///
-/// A call that was ended may still take effect later. So every change is a compare-and-set.
+/// A call that was ended may still take effect later. So every change is a compare-and-set, or skips numbers if it lands unseen.
 #[async_trait(?Send)]
-pub trait Store: Send + fmt::Debug {
-    /// Takes numbers of a counter that has a record, in one atomic step: the `count` lowest that are above its
-    /// [`last`](CounterRecord::last) and the [`place`](Reserve::place)'s. The last of them is the record's `last` then. Nothing is
-    /// taken where that would be above [`LAST_NUMBER`], or the record is not as [`Reserved::Found`] says.
-    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
-        let _ = (counter, reserve);
-        Err(no_counters())
-    }
+pub trait Rows: Send + fmt::Debug {
+    /// Takes numbers of a row, in one atomic step: the `count` lowest that are above what was handed out and the
+    /// [`place`](Reserve::place)'s, or more where the row's own step is larger. Nothing is taken where that would be above
+    /// [`LAST_NUMBER`], or the row is not as [`Reserved::Found`] says.
+    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError>;
 
-    /// A counter's record, if there is one. Writes nothing, and makes no tables.
-    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
-        let _ = counter;
-        Err(no_counters())
-    }
+    /// A row, if there is one.
+    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError>;
 
-    /// Writes a counter's record, `new.version` included, if `expected` is there (`None`: if there is none): compared on its
-    /// version, and on all of it where it has none. Makes the store's tables where they are absent. Returns whether it was
-    /// written. In a table of others only `last`, and the version where it has one, are written, and no row is made.
+    /// Writes how far a row is, and its version where it has one, if it is as expected. Returns whether it was written.
     async fn put_counter(
         &mut self,
         counter: &CounterName,
-        expected: Option<&CounterRecord>,
+        expected: &CounterRecord,
         new: &CounterRecord,
-    ) -> Result<bool, StoreError> {
-        let _ = (counter, expected, new);
-        Err(no_counters())
-    }
+    ) -> Result<bool, StoreError>;
 
-    /// Deletes a counter's record. Returns whether there was one. Refused in tables of others.
-    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
-        let _ = counter;
-        Err(no_counters())
-    }
-
-    /// The names of a namespace's counters, in any order: those for which [`counter`](Self::counter) has a record. Writes nothing,
-    /// and makes no tables.
-    async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {
-        let _ = (namespace, schema);
-        Err(no_lists())
-    }
-
-    /// How many replicas may lack changes that the store has acknowledged, as far as this user may see them.
-    async fn asynchronous_replicas(&mut self) -> Result<u64, StoreError> {
-        Ok(0)
-    }
-
-    /// Drops the connection: the next call opens a new one.
-    fn disconnect(&mut self);
-}
-
-fn no_lists() -> StoreError {
-    StoreError::Refused("this store does not say what it has".into())
-}
-
-fn no_counters() -> StoreError {
-    StoreError::Refused("this store keeps no counters".into())
+    /// The names of all rows, in any order.
+    async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError>;
 }
 
 /// Why a store did not answer.

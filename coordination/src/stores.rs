@@ -1,12 +1,10 @@
 //! The stores that Polyflake comes with.
 
-mod counter_record;
 mod etcd;
 #[cfg(unix)]
 mod forks;
 mod hosts;
 mod keyed;
-mod lists;
 mod mysql;
 mod postgres;
 mod redis;
@@ -24,61 +22,16 @@ pub use redis::RedisStore;
 pub use sqlite::SqliteStore;
 pub use zookeeper::ZookeeperStore;
 
-use core::fmt;
-
 use crate::records;
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
 use crate::url::{Address, Scheme};
-
-/// A store that has the operations of before beside those on records, until everything stands on records.
-pub(crate) trait Both: fmt::Debug {
-    /// Its records.
-    fn records(&mut self) -> &mut dyn records::Store;
-    /// What there was before.
-    fn before(&mut self) -> &mut dyn Store;
-    /// Nothing else of it.
-    fn into_before(self: Box<Self>) -> Box<dyn Store>;
-    /// Nothing but its records.
-    fn into_records(self: Box<Self>) -> Box<dyn records::Store>;
-}
-
-impl<T: Store + records::Store + 'static> Both for T {
-    fn records(&mut self) -> &mut dyn records::Store {
-        self
-    }
-
-    fn before(&mut self) -> &mut dyn Store {
-        self
-    }
-
-    fn into_before(self: Box<Self>) -> Box<dyn Store> {
-        self
-    }
-
-    fn into_records(self: Box<Self>) -> Box<dyn records::Store> {
-        self
-    }
-}
 
 /// The store at an address. Nothing is sent before its first use.
 ///
 /// # Errors
 ///
 /// [`StoreError::Refused`] where the address asks for what the store's client does not have.
-pub fn open(address: &Address) -> Result<Box<dyn Store>, StoreError> {
-    open_both(address).map(Both::into_before)
-}
-
-/// The records of the store at an address. Nothing is sent before their first use.
-///
-/// # Errors
-///
-/// As [`open`].
-pub fn open_records(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
-    open_both(address).map(Both::into_records)
-}
-
-pub(crate) fn open_both(address: &Address) -> Result<Box<dyn Both>, StoreError> {
+pub fn open(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
     match address.scheme() {
         Scheme::Redis | Scheme::RedisSentinel | Scheme::RedisCluster => {
             Ok(Box::new(RedisStore::new(address)?))

@@ -14,7 +14,7 @@ use url::{Host, form_urlencoded};
 
 use crate::store::Schema;
 
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "namespace",
     "ttl",
     "wait",
@@ -23,6 +23,7 @@ const OURS: [&str; 11] = [
     "clock_difference",
     "replicas",
     "durability",
+    "after_loss",
     "init",
     "schema",
     "schema_name",
@@ -137,6 +138,8 @@ pub struct Address {
     pub replicas: u32,
     /// It is meant that the server may forget: for Redis, PostgreSQL and MySQL.
     pub is_durability_none: bool,
+    /// Whether a counter whose store lost writes gives no number before somebody raised it.
+    pub is_refused_after_loss: bool,
     /// Whether the user vouches, at each start, that nobody had a lease before.
     pub is_init: bool,
     /// SQL stores: whose table counters are in.
@@ -213,6 +216,7 @@ impl Address {
             is_clock_difference_default,
             replicas,
             is_durability_none,
+            is_refused_after_loss,
             is_init,
             schema,
             schema_name,
@@ -226,6 +230,7 @@ impl Address {
             is_clock_difference_default,
             replicas,
             is_durability_none,
+            is_refused_after_loss,
             is_init,
             schema,
             schema_name: schema_name.unwrap_or_else(|| "public".into()),
@@ -252,7 +257,11 @@ impl Address {
             let duration = |ms| humantime::format_duration(Duration::from_millis(ms));
             let durability = if it.is_durability_none { ", durability=none" } else { "" };
             let (ttl, difference) = (duration(it.ttl_ms), duration(it.clock_difference_ms));
-            format!("ttl={ttl}, clock_difference={difference}, replicas={}{durability}", it.replicas)
+            let after_loss = if it.is_refused_after_loss { ", after_loss=refuse" } else { "" };
+            format!(
+                "ttl={ttl}, clock_difference={difference}, replicas={}{durability}{after_loss}",
+                it.replicas
+            )
         };
         let (this, other) = (text(self), text(other));
         (this != other).then(|| format!("with {this} already, not with {other}"))
@@ -460,6 +469,7 @@ fn read_path(path: &str, scheme: Scheme) -> Result<String, String> {
 }
 
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a parameter")]
 struct Parameters {
     namespace: Option<String>,
     ttl_ms: u64,
@@ -470,6 +480,7 @@ struct Parameters {
     is_clock_difference_default: bool,
     replicas: u32,
     is_durability_none: bool,
+    is_refused_after_loss: bool,
     is_init: bool,
     schema: Schema,
     schema_name: Option<String>,
@@ -511,13 +522,7 @@ impl Parameters {
                     difference_ms = Some(duration("clock_difference", &value, 10, 900_000)?);
                 }
                 "nodes" => it.nodes = Some(nodes(&value)?),
-                "label" if value.is_empty() || value.chars().count() > 128 => {
-                    return Err("label is a text of 1 to 128 characters".into());
-                }
-                "label" if value.chars().any(char::is_control) => {
-                    return Err("label is a text without control characters".into());
-                }
-                "label" => it.label = Some(value.clone().into_owned()),
+                "label" => it.label = Some(label(&value)?),
                 "replicas" => {
                     it.replicas =
                         number(&value).and_then(|n| u32::try_from(n).ok()).filter(|&n| n <= 16).ok_or(
@@ -528,6 +533,13 @@ impl Parameters {
                 "durability" => {
                     return Err(
                         "durability has one value, none: it is meant that the server may forget".into()
+                    );
+                }
+                "after_loss" if value == "refuse" => it.is_refused_after_loss = true,
+                "after_loss" => {
+                    return Err(
+                        "after_loss has one value, refuse: a counter whose store lost writes waits until somebody raised it"
+                            .into(),
                     );
                 }
                 "init" if value == "always" => it.is_init = true,
@@ -579,6 +591,16 @@ impl Parameters {
         };
         Ok((it, rest))
     }
+}
+
+fn label(value: &str) -> Result<String, String> {
+    if value.is_empty() || value.chars().count() > 128 {
+        return Err("label is a text of 1 to 128 characters".into());
+    }
+    if value.chars().any(char::is_control) {
+        return Err("label is a text without control characters".into());
+    }
+    Ok(value.into())
 }
 
 fn ours(scheme: Scheme) -> String {
@@ -688,6 +710,8 @@ mod tests {
         assert_eq!((&*named.schema_name, named.is_durability_none), ("app_2", true));
         assert_ne!(named.key(), parse("postgres://h/d").key());
         assert!(parse("mysql://h/d?durability=none").is_durability_none);
+        assert!(parse("sqlite:///a?after_loss=refuse").is_refused_after_loss);
+        assert!(error("sqlite:///a?after_loss=skip").contains("after_loss has one value, refuse"));
         for wrong in ["", "2a", "a.b", "a\"b", "a%20b", "\u{e9}"] {
             assert!(error(&format!("postgres://h/d?schema_name={wrong}")).contains("identifier"), "{wrong}");
         }

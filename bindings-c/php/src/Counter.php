@@ -123,7 +123,7 @@ final class Counter implements IdGenerator, IteratorAggregate
      * The next number. If none is in hand, waits for the store, for at most maxWaitMs.
      *
      * @throws Exception\CounterUnavailableException if the store gave none in that time, and at once where waiting does
-     *     not help: the store refuses, has lost the counter, or the counter has reached 2^63-1
+     *     not help: the store refuses, somebody removed the counter, or the counter has reached 2^63-1
      * @throws Exception\ClosedException after close()
      */
     public function nextId(): int

@@ -25,9 +25,6 @@ pub(crate) struct Counters {
     store: StoreArg,
     #[command(flatten)]
     change: Change,
-    /// With --raise of a counter that is gone and had several stores: which of them this is, such as 1/2
-    #[arg(long, value_name = "INDEX/COUNT", requires = "raise")]
-    place: Option<String>,
     #[command(flatten)]
     yes: Yes,
     /// Print JSON, a line for each counter
@@ -70,7 +67,6 @@ impl Counters {
 
     fn raise(&self, store: &mut Admin, name: &str, number: &str) -> Result<(), Failure> {
         let number = Number::parse(number).in_range("number", 1, LAST_NUMBER)?;
-        let place = self.place()?;
         let at = match store.counter(name)? {
             Some(found) if found.last >= number => {
                 return output::print(&format!("It stands at {} already.\n", found.last));
@@ -83,27 +79,12 @@ impl Counters {
             "Raise counter `{name}` of namespace {} of {address} to {number}? {at} No number up to that is handed out any more.",
             address.namespace
         ))?;
-        let is_raised = store.raise(name, number, place)?;
+        let is_raised = store.raise(name, number)?;
         output::print(&if is_raised {
             format!("Done: the next number is above {number}.\n")
         } else {
             "It is further by now.\n".into()
         })
-    }
-
-    /// Which of the numbers are this store's.
-    fn place(&self) -> Result<Place, Failure> {
-        let Some(text) = &self.place else { return Ok(Place::ONLY) };
-        let number = |text: &str| Number::parse(text).to_u64();
-        text.split_once('/')
-            .and_then(|(index, count)| Some(Place { index: number(index)?, count: number(count)? }))
-            .filter(|place| place.index < place.count && place.count <= Place::MAX_COUNT)
-            .ok_or_else(|| {
-                let most = Place::MAX_COUNT;
-                Failure::option(format!(
-                    "place is an index from 0 and a count of at most {most}, such as 1/2"
-                ))
-            })
     }
 
     fn remove(&self, store: &mut Admin, name: &str) -> Result<(), Failure> {

@@ -104,7 +104,7 @@ fn a_counter_in_a_file_of_sqlite() {
     let url = format!("sqlite://{}", file.display());
     Counter::open("orders", &url).unwrap().close();
     Counter::open("a", &url).unwrap().close();
-    change(&file, "UPDATE polyflake_counters SET name = ? WHERE name = 'a'", HOSTILE);
+    change(&file, "UPDATE polyflake_records SET group_name = ? WHERE group_name = 'a'", HOSTILE);
     let (_, said) = says(&["counters", &url]);
     assert_eq!(said.lines().count(), 2, "{said}");
     has(&said, &[SHOWN]);
@@ -116,8 +116,7 @@ fn a_counter_in_a_file_of_sqlite() {
     for change in [&["--raise", NAME, "7"][..], &["--remove", "orders"]] {
         says(&[&["counters", &url], change].concat());
     }
-    let row = "UPDATE polyflake_counters SET place_count = 0, place_index = 0 WHERE name = ?";
-    change(&file, row, HOSTILE);
+    change(&file, "UPDATE polyflake_records SET text = '{}' WHERE group_name = ?", HOSTILE);
     assert_eq!(says(&["counters", &url]).0, Some(25));
 }
 
@@ -134,14 +133,14 @@ fn in_redis() {
     let mut text = json(&text);
     text["label"] = HOSTILE.into();
     let _: () = there.hset(space, "7/text", text.to_string()).unwrap();
-    let counter = all.iter().find(|key| key.contains("counter:a")).unwrap();
-    let _: () = there.rename(counter, counter.replace("counter:a", &format!("counter:{HOSTILE}"))).unwrap();
+    let counter = all.iter().find(|key| key.contains("counter/a")).unwrap();
+    let _: () = there.rename(counter, counter.replace("counter/a", &format!("counter/{HOSTILE}"))).unwrap();
     has(&says(&["leases", &url]).1, &["given back by ", SHOWN]);
     has(&says(&["counters", &redis.url()]).1, &[SHOWN]);
     let (_, line) = says(&["counters", &redis.url(), "--json"]);
     assert_eq!(json(&line)["name"], HOSTILE);
     // A server's messages are as little trusted as its data.
-    let _: () = there.set(format!("polyflake:{{default/counter:{NAME}}}"), "no hash").unwrap();
+    let _: () = there.set(format!("polyflake:{{default/counter/{NAME}}}"), "no hash").unwrap();
     says(&["counters", &redis.url()]);
 }
 

@@ -8,8 +8,8 @@
 //! - [`Source`] is one of these stores: it reserves, looks for losses every [`LOOK_EVERY_MS`], and gives back.
 //! - [`Text`] is the rest of the record.
 //!
-//! Each `add` and each `write` that hands out numbers is sent once. If its reply is lost, the next answer that shows its version gives
-//! the numbers. It is not sent again, since an `add` compares no version: a copy that lands late would add a second time under the
+//! Each `add` and each `write` that hands out numbers is sent once. If its reply is lost, and an answer shows its version, the record is
+//! written once more as it is, for replicas that must confirm it, and then gives the numbers. The `add` is not sent again, since an `add` compares no version: a copy that lands late would add a second time under the
 //! same version, and what is given back by that version would then be another's.
 
 mod loss;
@@ -31,7 +31,9 @@ use crate::store::{Place, StoreError};
 
 pub(crate) use reserve::{Next, Source, Want};
 pub(crate) use several::{Procedure, Purpose, Standing, Step};
-pub(crate) use text::{Text, TurnOver};
+pub(crate) use text::Text;
+#[cfg(test)]
+pub(crate) use text::TurnOver;
 
 /// The record of a counter.
 pub(crate) const NAME: &str = "last";
@@ -136,6 +138,16 @@ pub(crate) async fn ask(
     };
     let Answer { incarnation, value: (is_done, record), .. } = answer;
     Ok(Received { is_done, record, incarnation, elapsed_ms: elapsed_ms() })
+}
+
+/// The last number that a record has handed out, 0 where there was none.
+pub(crate) const fn last_of(record: &Record, text: &Text) -> u64 {
+    let Place { index, count } = text.place();
+    match record.number.checked_sub(count) {
+        // The numbers of this place up to the record's.
+        Some(before) if index > 0 => before + index,
+        _ => record.number,
+    }
 }
 
 fn read(group: &Group) -> Request {

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::options::{CounterOptions, invalid};
 use super::segments::{Run, Segments};
 use super::step::Step;
-use crate::store::{CounterName, CounterRecord, Place};
+use crate::store::{CounterName, Place};
 use crate::url::Address;
 use crate::users::Users;
 use crate::watched::{Trouble, Waiting, Watched, lock};
@@ -84,7 +84,8 @@ pub(crate) enum What {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
     Run(Run),
-    Record(Option<CounterRecord>),
+    /// The last number that was handed out, if there is such a counter.
+    Last(Option<u64>),
     Done(bool),
 }
 

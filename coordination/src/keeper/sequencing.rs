@@ -192,7 +192,7 @@ impl Task {
             let sent_ms = Clocks.elapsed_ms();
             let attempt = async {
                 let mut store = self.store.lock().await;
-                renew(store.records(), &self.terms, &mut held, &Clocks, &mut random).await
+                renew(&mut **store, &self.terms, &mut held, &Clocks, &mut random).await
             };
             match stores::limited(&self.shared.address, &self.store, attempt).await {
                 Ok(Renewed::Extended { .. }) => {
@@ -218,7 +218,7 @@ impl Task {
         let acquisition = &mut self.acquisition;
         let attempt = async {
             let mut store = self.store.lock().await;
-            acquire(store.records(), &self.terms, acquisition, &Clocks, &mut random, &|_| false).await
+            acquire(&mut **store, &self.terms, acquisition, &Clocks, &mut random, &|_| false).await
         };
         let held = stores::limited(&self.shared.address, &self.store, attempt).await?;
         self.hold(held, sent_ms);
@@ -294,7 +294,7 @@ impl Task {
         let Some(bounds) = bounds else { return Ok(()) };
         let attempt = async {
             let mut store = store.lock().await;
-            let store = store.records();
+            let store = &mut **store;
             // Send pending writes first.
             go::<Fault>(store, bounds, &[], &mut random).await?;
             shared.extend(|section| bounds.range(section));
@@ -478,12 +478,12 @@ impl Task {
         if let Some(bounds) = self.bounds.as_mut().filter(|_| self.is_loaded && held.version().is_some()) {
             bounds.give_back(&given, &mut random);
             let _ = stores::until_answered(&self.shared.address, &self.store, async |store| {
-                go::<Fault>(store.records(), bounds, &[], &mut random).await
+                go::<Fault>(store, bounds, &[], &mut random).await
             })
             .await;
         }
         let released = stores::until_answered(&self.shared.address, &self.store, async |store| {
-            release(store.records(), &self.terms, &held, held.start, &Clocks, &mut random).await
+            release(store, &self.terms, &held, held.start, &Clocks, &mut random).await
         });
         let (kind, what) = match released.await {
             Ok(()) => (Kind::Released, "its lease is given back"),

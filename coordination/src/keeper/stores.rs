@@ -9,15 +9,16 @@ use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
 use crate::event::{Event, Kind, tell};
+use crate::records;
 use crate::store::StoreError;
-use crate::stores::{self, Both};
+use crate::stores;
 use crate::url::Address;
 
 /// The first pause before something is given back once more.
 const SHORTEST: Duration = Duration::from_millis(25);
 
 /// A store that all leases share, or all counters and sequences: what waits for another's row of a counter delays no lease.
-pub(super) type Shared = Rc<Mutex<Box<dyn Both>>>;
+pub(super) type Shared = Rc<Mutex<Box<dyn records::Store>>>;
 
 /// Whom a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(super) enum Use {
 
 /// The stores that are in use, by their uses and addresses.
 #[derive(Debug, Default)]
-pub(super) struct Stores(HashMap<String, Weak<Mutex<Box<dyn Both>>>>);
+pub(super) struct Stores(HashMap<String, Weak<Mutex<Box<dyn records::Store>>>>);
 
 impl Stores {
     pub(super) fn get(&mut self, address: &Address, is_for: Use) -> Result<Shared, StoreError> {
@@ -38,7 +39,7 @@ impl Stores {
         if let Some(store) = self.0.get(&key).and_then(Weak::upgrade) {
             return Ok(store);
         }
-        let store = Rc::new(Mutex::new(stores::open_both(address)?));
+        let store = Rc::new(Mutex::new(stores::open(address)?));
         self.0.retain(|_, store| store.strong_count() > 0);
         self.0.insert(key, Rc::downgrade(&store));
         Ok(store)
@@ -68,7 +69,7 @@ pub(super) async fn limited<T, E: Failure>(
 pub(super) async fn until_answered<T, E: Failure>(
     address: &Address,
     store: &Shared,
-    mut ask: impl AsyncFnMut(&mut dyn Both) -> Result<T, E>,
+    mut ask: impl AsyncFnMut(&mut dyn records::Store) -> Result<T, E>,
 ) -> Result<T, E> {
     let deadline = Instant::now() + address.attempt();
     let mut pause = SHORTEST;
@@ -85,7 +86,7 @@ pub(super) async fn until_answered<T, E: Failure>(
     }
 }
 
-async fn limited_to<T, E: Failure>(
+pub(super) async fn limited_to<T, E: Failure>(
     longest: Duration,
     address: &Address,
     store: &Shared,
@@ -98,8 +99,7 @@ async fn limited_to<T, E: Failure>(
     if result.as_ref().is_err_and(Failure::is_the_stores) {
         // Another task may be using it: then that one finds out.
         if let Ok(mut store) = store.try_lock() {
-            store.records().disconnect();
-            store.before().disconnect();
+            store.disconnect();
         }
     }
     result
@@ -107,8 +107,8 @@ async fn limited_to<T, E: Failure>(
 
 /// Once, for whoever chose the store: what one that takes over may lack. Where the store does not say, there is nothing to tell.
 pub(super) async fn tell_of_replicas(address: &Address, store: &Shared, lacks: &str) {
-    let count = async { store.lock().await.before().asynchronous_replicas().await };
-    if let Some(count) = limited(address, store, count).await.ok().filter(|&count| count > 0) {
+    let count = store.lock().await.facts().asynchronous_replicas.saturating_sub(address.replicas.into());
+    if count > 0 {
         let message =
             format!("{address} has asynchronous replicas ({count}): one that takes over may lack {lacks}");
         tell(&Event { kind: Kind::AsynchronousReplicas, node: None, store: address.to_string(), message });

@@ -144,7 +144,7 @@ impl Task {
         let acquisition = &mut self.acquisition;
         let attempt = async {
             let mut store = self.store.lock().await;
-            acquire(store.records(), terms, acquisition, &Clocks, &mut random, &is_used).await
+            acquire(&mut **store, terms, acquisition, &Clocks, &mut random, &is_used).await
         };
         let held = stores::limited(&self.shared.address, &self.store, attempt).await?;
         if let Some(lead_ms) = held.smaller_lead_ms(terms) {
@@ -164,7 +164,7 @@ impl Task {
         let (node, bound) = (holding.held.node, terms.space.start_ms(holding.held.reserved_until));
         let attempt = async {
             let mut store = self.store.lock().await;
-            renew(store.records(), terms, &mut holding.held, &Clocks, &mut random).await
+            renew(&mut **store, terms, &mut holding.held, &Clocks, &mut random).await
         };
         let renewed = stores::limited(&self.shared.address, &self.store, attempt).await;
         if holding.is_live {
@@ -348,7 +348,7 @@ impl Task {
         let Some(held) = held else { return };
         let (node, name) = (held.node, &self.shared.name);
         let released = stores::until_answered(&self.shared.address, &self.store, async |store| {
-            release(store.records(), &self.shared.terms, &held, issued_until, &Clocks, &mut random).await
+            release(store, &self.shared.terms, &held, issued_until, &Clocks, &mut random).await
         });
         let Err(refusal) = released.await else {
             return self.tell(Kind::Released, Some(node), format!("node {node} is given back to {name}"));

@@ -1,18 +1,15 @@
 //! etcd, by the JSON gateway that each of its servers has: `/v3/kv/txn`.
 //!
-//! Each record and each counter has a key. A change is one transaction that compares the revisions of the record and its guard.
+//! Each record has a key. A change is one transaction that compares the values of the record and its guard.
 //! Polyflake does not use etcd's own leases: expiry is in the record, by the clock that the replies' `Date` says, so that a holder whose lease
 //! ran out reads like in every other store.
 
-mod counters;
-mod names;
 mod records;
 
 use core::fmt;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt as _, Full};
@@ -31,7 +28,7 @@ use tokio_rustls::TlsConnector;
 
 use super::hosts::{Hosts, Used};
 use super::tls;
-use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
+use crate::store::StoreError;
 use crate::url::Address;
 
 /// Of all keys of ours in any namespace.
@@ -47,7 +44,7 @@ pub struct EtcdStore {
     connection: Option<Connection>,
     hosts: Hosts,
     /// What this store wrote last, so that the next change needs no reading: by key.
-    known: HashMap<String, Found>,
+    known: HashMap<String, String>,
 }
 
 impl fmt::Debug for EtcdStore {
@@ -78,8 +75,6 @@ struct Reply {
 #[derive(Deserialize)]
 struct Header {
     cluster_id: String,
-    #[serde(default)]
-    revision: String,
 }
 
 #[derive(Deserialize)]
@@ -99,14 +94,6 @@ struct Pair {
     key: String,
     #[serde(default)]
     value: String,
-    mod_revision: String,
-}
-
-/// A key's value and the revision of its last change.
-#[derive(Clone)]
-struct Found {
-    value: String,
-    revision: String,
 }
 
 /// Why a request got no answer that can be used.
@@ -304,65 +291,10 @@ impl EtcdStore {
         Ok(reply)
     }
 
-    /// The cluster that the next transaction goes to.
-    async fn cluster(&mut self) -> Result<String, StoreError> {
-        let connection = self.connection().await?;
-        let cluster = connection.cluster.clone();
-        self.connection = Some(connection);
-        Ok(cluster)
-    }
-
-    /// What is at some keys.
-    async fn read(&mut self, keys: &[&str]) -> Result<(Vec<Option<Found>>, u64), StoreError> {
-        let ranges: Vec<_> = keys.iter().map(|key| range(key, None, &json!({}))).collect();
-        let reply = self.txn(&json!({ "success": ranges })).await?;
-        let now_ms = reply.now_ms;
-        Ok((self.found(reply)?, now_ms))
-    }
-
-    /// The first pair of each range in a reply.
-    fn found(&self, reply: Reply) -> Result<Vec<Option<Found>>, StoreError> {
-        reply
-            .responses
-            .into_iter()
-            .map(|it| {
-                let pair = it.response_range.and_then(|it| it.kvs.into_iter().next());
-                pair.map(|it| self.decode(it).map(|(_, found)| found)).transpose()
-            })
-            .collect()
-    }
-
-    fn decode(&self, pair: Pair) -> Result<(String, Found), StoreError> {
+    fn decode(&self, pair: &Pair) -> Result<(String, String), StoreError> {
         let text = |it: &str| STANDARD.decode(it).ok().and_then(|it| String::from_utf8(it).ok());
         let both = text(&pair.key).zip(text(&pair.value));
-        let (key, value) = both.ok_or_else(|| self.refused("a record is not a text"))?;
-        Ok((key, Found { value, revision: pair.mod_revision }))
-    }
-
-    /// Writes `value` if the keys are at these revisions; else what is there, and the time.
-    async fn change(
-        &mut self,
-        at: &[(&str, Option<&Found>)],
-        key: &str,
-        value: String,
-    ) -> Result<(Result<(), Vec<Option<Found>>>, u64), StoreError> {
-        let compare: Vec<_> = at
-            .iter()
-            .map(|(key, found)| {
-                // A key that is not there has revision 0.
-                let revision = found.map_or("0", |it| &it.revision);
-                json!({ "key": STANDARD.encode(key), "target": "MOD", "result": "EQUAL", "mod_revision": revision })
-            })
-            .collect();
-        let failure: Vec<_> = at.iter().map(|(key, _)| range(key, None, &json!({}))).collect();
-        let put = json!({ "request_put": { "key": STANDARD.encode(key), "value": STANDARD.encode(&value) } });
-        let reply = self.txn(&json!({ "compare": compare, "success": [put], "failure": failure })).await?;
-        let now_ms = reply.now_ms;
-        if reply.succeeded {
-            self.known.insert(key.into(), Found { value, revision: reply.header.revision });
-            return Ok((Ok(()), now_ms));
-        }
-        Ok((Err(self.found(reply)?), now_ms))
+        both.ok_or_else(|| self.refused("a record is not a text"))
     }
 }
 
@@ -380,38 +312,4 @@ fn range(key: &str, prefix: Option<&str>, more: &Value) -> Value {
 fn read_date(text: &str) -> Option<u64> {
     let since = httpdate::parse_http_date(text).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     u64::try_from(since.as_millis()).ok()
-}
-
-#[async_trait(?Send)]
-impl Store for EtcdStore {
-    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
-        self.take(counter, reserve).await
-    }
-
-    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
-        self.look(counter).await
-    }
-
-    async fn put_counter(
-        &mut self,
-        counter: &CounterName,
-        expected: Option<&CounterRecord>,
-        new: &CounterRecord,
-    ) -> Result<bool, StoreError> {
-        self.put(counter, expected, new).await
-    }
-
-    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
-        self.remove(counter).await
-    }
-
-    async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {
-        self.rests(namespace, "counters/").await
-    }
-
-    fn disconnect(&mut self) {
-        self.connection = None;
-        self.known.clear();
-        self.hosts.turn();
-    }
 }

@@ -20,8 +20,7 @@ use super::sql::counters::{self, Columns, Dialect};
 use super::sql::{self, ATTEMPT, Ended, MOST_TRIES, bigint, longest_idle, other_format};
 use super::tls::{self, Check, Files};
 use crate::records::Facts;
-use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
-use crate::stores::lists;
+use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 use crate::url::Address;
 
 /// Changes of this level can be logged as statements, too. Times are UTC: in
@@ -37,20 +36,6 @@ const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) AS UNSIGNED)";
 
 /// Those with rights enough can write to a replica that is read-only. Later versions show a word for the number.
 const WRITABLE: &str = "CAST(@@GLOBAL.read_only AS CHAR) IN ('0', 'OFF')";
-
-/// Before its collation: one in which trailing spaces count, which MySQL and MariaDB name in different ways.
-const COUNTERS: &str = "
-CREATE TABLE IF NOT EXISTS polyflake_counters (
-    namespace VARCHAR(255) NOT NULL,
-    name VARCHAR(100) NOT NULL,
-    format INT NOT NULL COMMENT 'Of this row',
-    last_number BIGINT NOT NULL COMMENT 'No number above it was handed out',
-    version BIGINT NOT NULL COMMENT 'Another after each change, at random',
-    place_index BIGINT NOT NULL COMMENT 'Numbers are this, modulo place_count',
-    place_count BIGINT NOT NULL COMMENT 'How many stores the counter has',
-    updated_at DATETIME NOT NULL COMMENT 'UTC, for people',
-    PRIMARY KEY (namespace, name)
-) ENGINE=InnoDB COMMENT 'Polyflake: how far the numbers of each counter were handed out' DEFAULT CHARACTER SET utf8mb4 COLLATE ";
 
 /// A database of MySQL or MariaDB.
 pub struct MysqlStore {
@@ -182,7 +167,7 @@ impl MysqlStore {
     /// A connection that answers, as far as can be known: after a while without use it is asked.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
         if self.open.as_ref().is_some_and(|open| open.is_busy) {
-            self.disconnect();
+            crate::records::Store::disconnect(self);
         }
         if self.open.as_ref().is_some_and(|open| open.used.elapsed() > longest_idle(self.attempt)) {
             if let Some(mut open) = self.open.take() {
@@ -314,17 +299,8 @@ fn explain(at: &str, error: &Error) -> StoreError {
 impl counters::Client for Open {
     type Fault = Fault;
 
-    const DIALECT: Dialect = Dialect {
-        writable: WRITABLE,
-        from: " FROM DUAL",
-        unless_there: "",
-        returned: ["LAST_INSERT_ID(", ")"],
-        seconds: "UNIX_TIMESTAMP()",
-    };
-
-    fn is_absent(fault: &Fault) -> bool {
-        matches!(fault, Fault::Client(Error::Server(ServerError { code: ABSENT, .. })))
-    }
+    const DIALECT: Dialect =
+        Dialect { writable: WRITABLE, returned: ["LAST_INSERT_ID(", ")"], seconds: "UNIX_TIMESTAMP()" };
 
     async fn rows(&mut self, statement: &str, values: &[counters::Value<'_>]) -> Result<Vec<Columns>, Fault> {
         let rows: Vec<Row> = self.connection.exec(statement, params(values)).await?;
@@ -353,28 +329,9 @@ impl counters::Client for Open {
         let number = number.ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?;
         Ok(Some(bigint(number)?))
     }
-
-    async fn make_counters(&mut self) -> Result<(), Fault> {
-        self.make_exact(COUNTERS).await
-    }
 }
 
-impl Open {
-    /// With a collation in which trailing spaces count.
-    async fn make_exact(&mut self, table: &str) -> Result<(), Fault> {
-        let exact: Option<String> = self
-            .connection
-            .query_first(
-                "SELECT COLLATION_NAME FROM information_schema.COLLATIONS \
-                 WHERE COLLATION_NAME IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin') ORDER BY COLLATION_NAME DESC",
-            )
-            .await?;
-        let exact = exact.ok_or_else(|| {
-            StoreError::Refused("counters need MySQL 8.0.17 or MariaDB 10.5, or one that is later".into())
-        })?;
-        Ok(self.connection.query_drop(format!("{table}{exact}")).await?)
-    }
-}
+impl Open {}
 
 fn params(values: &[counters::Value<'_>]) -> Params {
     let values = values.iter().map(|value| match value {
@@ -385,7 +342,7 @@ fn params(values: &[counters::Value<'_>]) -> Params {
 }
 
 #[async_trait(?Send)]
-impl Store for MysqlStore {
+impl Rows for MysqlStore {
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
         self.call(async |open| counters::reserve(open, counter, reserve).await).await
     }
@@ -397,39 +354,14 @@ impl Store for MysqlStore {
     async fn put_counter(
         &mut self,
         counter: &CounterName,
-        expected: Option<&CounterRecord>,
+        expected: &CounterRecord,
         new: &CounterRecord,
     ) -> Result<bool, StoreError> {
         self.call(async |open| counters::put_counter(open, counter, expected, new).await).await
     }
 
-    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
-        self.call(async |open| counters::remove_counter(open, counter).await).await
-    }
-
-    async fn asynchronous_replicas(&mut self) -> Result<u64, StoreError> {
-        self.call(async |open| {
-            // Without the right PROCESS there are none to be seen.
-            let statement =
-                "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
-            let all: Option<u64> = open.connection.query_first(statement).await?;
-            // Those that MariaDB calls a master's and MySQL a source's.
-            let statement =
-                "SHOW GLOBAL STATUS WHERE Variable_name REGEXP '^Rpl_semi_sync_(master|source)_clients$'";
-            let synchronous: Option<(String, u64)> = open.connection.query_first(statement).await?;
-            Ok(all.unwrap_or_default().saturating_sub(synchronous.map_or(0, |(_, clients)| clients)))
-        })
-        .await
-    }
-
     async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {
-        let rows = self.texts(lists::counters(schema), namespace).await?;
-        Ok(lists::names(schema, namespace, rows))
-    }
-
-    fn disconnect(&mut self) {
-        if self.open.take().is_some_and(|open| open.is_busy) {
-            self.ended.add();
-        }
+        let rows = self.texts(counters::names_of(schema)).await?;
+        Ok(counters::in_namespace(schema, namespace, rows))
     }
 }

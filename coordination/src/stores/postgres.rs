@@ -22,13 +22,10 @@ use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::sql::counters::{self, Columns, Dialect, Value};
-use super::sql::{
-    self, ATTEMPT, Ended, LONGEST_LOCK, MOST_TRIES, longest_idle, none_of, other_format, whole,
-};
+use super::sql::{self, ATTEMPT, Ended, LONGEST_LOCK, MOST_TRIES, longest_idle, none_of, other_format};
 use super::tls::{self, Check, Files};
 use crate::records::Facts;
-use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
-use crate::stores::lists;
+use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 use crate::url::Address;
 
 /// The server and its instance; NULL on a standby. `pg_control_checkpoint()` would name the old timeline until the first
@@ -47,26 +44,6 @@ const BOUND: &str = "SET LOCAL lock_timeout = '1s'";
 
 /// So that only one makes the tables: `polyflak` in ASCII.
 const LOCK: i64 = 0x706F_6C79_666C_616B;
-const COUNTERS: &str = "
-CREATE TABLE IF NOT EXISTS polyflake_counters (
-    namespace text COLLATE \"C\" NOT NULL,
-    name text COLLATE \"C\" NOT NULL,
-    format integer NOT NULL,
-    last_number bigint NOT NULL,
-    version bigint NOT NULL,
-    place_index bigint NOT NULL,
-    place_count bigint NOT NULL,
-    updated_at timestamptz NOT NULL,
-    PRIMARY KEY (namespace, name)
-);
-COMMENT ON TABLE polyflake_counters IS 'Polyflake: how far the numbers of each counter were handed out';
-COMMENT ON COLUMN polyflake_counters.format IS 'Of this row';
-COMMENT ON COLUMN polyflake_counters.last_number IS 'No number above it was handed out';
-COMMENT ON COLUMN polyflake_counters.version IS 'Another after each change, at random';
-COMMENT ON COLUMN polyflake_counters.place_index IS 'Numbers are this, modulo place_count';
-COMMENT ON COLUMN polyflake_counters.place_count IS 'How many stores the counter has';
-COMMENT ON COLUMN polyflake_counters.updated_at IS 'For people';";
-
 /// A database of PostgreSQL.
 pub struct PostgresStore {
     /// One for each host.
@@ -282,7 +259,7 @@ impl PostgresStore {
     /// A connection that answers, as far as can be known: after a while without use it is asked.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
         if self.open.as_ref().is_some_and(|open| open.is_busy || open.client.is_closed()) {
-            self.disconnect();
+            crate::records::Store::disconnect(self);
         }
         if self.open.as_ref().is_some_and(|open| open.used.elapsed() > longest_idle(self.attempt)) {
             if let Some(mut open) = self.open.take() {
@@ -478,15 +455,9 @@ impl counters::Client for Open {
     const DIALECT: Dialect = Dialect {
         writable: "current_setting('transaction_read_only') = 'off' \
                    AND (SELECT set_config('lock_timeout', '1s', true)) IS NOT NULL",
-        from: "",
-        unless_there: " ON CONFLICT DO NOTHING",
         returned: ["", ""],
         seconds: "floor(extract(epoch FROM clock_timestamp()))::bigint",
     };
-
-    fn is_absent(fault: &Fault) -> bool {
-        matches!(fault, Fault::Client(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE))
-    }
 
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Fault> {
         let rows = self.query_with(statement, values).await?;
@@ -507,12 +478,6 @@ impl counters::Client for Open {
         let statement = format!("{statement} RETURNING {column}, {DURABLE} IS NULL");
         Ok(self.rows(&statement, values).await?.first().and_then(|row| row.first().copied().flatten()))
     }
-
-    async fn make_counters(&mut self) -> Result<(), Fault> {
-        Ok(self
-            .run(&format!("BEGIN; {BOUND}; SELECT pg_advisory_xact_lock({LOCK}); {COUNTERS} COMMIT"))
-            .await?)
-    }
 }
 
 /// A column of a whole number of any width, or of a truth.
@@ -526,7 +491,7 @@ fn number(row: &Row, at: usize) -> Result<Option<i64>, Fault> {
 }
 
 #[async_trait(?Send)]
-impl Store for PostgresStore {
+impl Rows for PostgresStore {
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
         self.call(async |open| counters::reserve(open, counter, reserve).await).await
     }
@@ -538,35 +503,14 @@ impl Store for PostgresStore {
     async fn put_counter(
         &mut self,
         counter: &CounterName,
-        expected: Option<&CounterRecord>,
+        expected: &CounterRecord,
         new: &CounterRecord,
     ) -> Result<bool, StoreError> {
         self.call(async |open| counters::put_counter(open, counter, expected, new).await).await
     }
 
-    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
-        self.call(async |open| counters::remove_counter(open, counter).await).await
-    }
-
-    async fn asynchronous_replicas(&mut self) -> Result<u64, StoreError> {
-        self.call(async |open| {
-            // Who may not see a replica's state sees none there.
-            let statement = "SELECT count(*) FROM pg_stat_replication \
-                             WHERE coalesce(sync_state, 'async') NOT IN ('sync', 'quorum')";
-            let rows = open.query(statement, &[]).await?;
-            Ok(whole(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default())?)
-        })
-        .await
-    }
-
     async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {
-        let rows = self.texts(lists::counters(schema), namespace).await?;
-        Ok(lists::names(schema, namespace, rows))
-    }
-
-    fn disconnect(&mut self) {
-        if self.open.take().is_some_and(|open| open.is_busy) {
-            self.ended.add();
-        }
+        let rows = self.texts(counters::names_of(schema)).await?;
+        Ok(counters::in_namespace(schema, namespace, rows))
     }
 }

@@ -1,21 +1,18 @@
 //! Redis: one server, the master that Sentinels name, or a Cluster.
 //!
-//! A group of records is one hash, and so is each counter. Each call on records is one script, which reads the
+//! A group of records is one hash. Each call on records is one script, which reads the
 //! server's time and its replication ID in the same step: a server that took over, or that started again, has another.
 
 mod connection;
-mod counters;
 mod names;
 mod records;
 
 use core::fmt;
-use std::collections::HashMap;
 
-use async_trait::async_trait;
 use redis::{ClientTlsConfig, ErrorKind, FromRedisValue, RedisError, TlsCertificates, Value};
 
 use self::connection::Connection;
-use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
+use crate::store::StoreError;
 use crate::url::{Address, Scheme};
 
 /// What the query of the address may have for this client.
@@ -77,65 +74,12 @@ impl RedisStore {
         Ok(Self { address, password, certificates, connection: None, turn: 0, replicas: u64::MAX })
     }
 
-    /// Refuses a server that may drop keys, or that has nothing after a restart.
-    async fn check_durability(&self, connection: &mut Connection, key: &str) -> Result<(), StoreError> {
-        let told = |e| self.told(&e, true);
-        let text: String = self.send(connection, key, &redis::cmd("INFO")).await.map_err(told)?;
-        let field = |name: &str| {
-            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-        };
-        if let Some(policy) = field("maxmemory_policy").filter(|it| it.starts_with("allkeys")) {
-            return Err(self.refused(&format!(
-                "maxmemory-policy {policy} drops keys that are in use: set noeviction or a volatile policy; \
-                 durability=none in the address says that it is meant"
-            )));
-        }
-        if field("aof_enabled") == Some("1") {
-            return Ok(());
-        }
-        let mut points = redis::cmd("CONFIG");
-        points.arg("GET").arg("save");
-        // Managed services refuse CONFIG: there it cannot be known.
-        match self.send::<HashMap<String, String>>(connection, key, &points).await {
-            Ok(it) if it.get("save").is_some_and(|it| it.trim().is_empty()) => Err(self.refused(
-                "it keeps nothing on disk: set appendonly yes; durability=none in the address says that it is meant",
-            )),
-            Err(e) if e.is_io_error() => Err(told(e)),
-            _ => Ok(()),
-        }
-    }
-
     fn refused(&self, why: &str) -> StoreError {
         StoreError::Refused(format!("{}: {why}", self.address))
     }
 
     fn unreachable(&self, why: &str) -> StoreError {
         StoreError::Unreachable(format!("{}: {why}", self.address))
-    }
-
-    /// Runs a script, and waits for the replicas that must have what it wrote.
-    async fn run(
-        &mut self,
-        keys: &[String],
-        code: &'static str,
-        arguments: &[String],
-        is_change: bool,
-    ) -> Result<Reply, StoreError> {
-        let key = keys.first().map_or("", String::as_str);
-        let (mut connection, is_new) = self.connection(key).await?;
-        if is_new && !self.address.is_durability_none {
-            self.check_durability(&mut connection, key).await?;
-        }
-        let reply = match self.script(&mut connection, keys, code, arguments).await {
-            Ok(it) => it,
-            Err(e) => return Err(self.told(&e, is_new)),
-        };
-        let reply = self.reply(reply, is_new)?;
-        if is_change && !counters::UNCHANGED.contains(&&*reply.status) {
-            self.confirm(&mut connection).await?;
-        }
-        self.connection = Some(connection);
-        Ok(reply)
     }
 
     /// What a script said, of a master only.
@@ -252,36 +196,4 @@ fn read_file(address: &Address, parameter: &str) -> Result<Option<Vec<u8>>, Stor
         StoreError::Refused(format!("{address}: the file that {parameter} names: {}", e.kind()))
     };
     std::fs::read(path).map(Some).map_err(told)
-}
-
-#[async_trait(?Send)]
-impl Store for RedisStore {
-    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
-        self.take(counter, reserve).await
-    }
-
-    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
-        self.look(counter).await
-    }
-
-    async fn put_counter(
-        &mut self,
-        counter: &CounterName,
-        expected: Option<&CounterRecord>,
-        new: &CounterRecord,
-    ) -> Result<bool, StoreError> {
-        self.put(counter, expected, new).await
-    }
-
-    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
-        self.remove(counter).await
-    }
-
-    async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {
-        Ok(self.names(namespace, "counter:", "}").await?.into_iter().collect())
-    }
-
-    fn disconnect(&mut self) {
-        self.connection = None;
-    }
 }

@@ -17,8 +17,7 @@ use tokio::time::sleep;
 use super::forks::NoForks;
 use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::{ATTEMPT, other_format};
-use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
-use crate::stores::lists;
+use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 
 /// How long the keeper's thread itself waits for another connection: other stores wait behind it.
 const BUSY: Duration = Duration::from_millis(10);
@@ -26,19 +25,6 @@ const BUSY: Duration = Duration::from_millis(10);
 /// The shortest pause then, and by how much it may be longer.
 const PAUSE: Duration = Duration::from_millis(2);
 const JITTER_US: u32 = 10_000;
-
-const COUNTERS: &str = "
-CREATE TABLE IF NOT EXISTS polyflake_counters (
-    namespace TEXT NOT NULL,
-    name TEXT NOT NULL,
-    format INTEGER NOT NULL, -- of this row
-    last_number INTEGER NOT NULL, -- no number above it was handed out
-    version INTEGER NOT NULL, -- another after each change, at random
-    place_index INTEGER NOT NULL, -- numbers are this, modulo place_count
-    place_count INTEGER NOT NULL, -- how many stores the counter has
-    updated_at TEXT NOT NULL, -- UTC, for people
-    PRIMARY KEY (namespace, name)
-) STRICT, WITHOUT ROWID";
 
 /// A file that processes of one host share. Its time is the host's clock, its incarnation the file itself.
 #[derive(Debug)]
@@ -284,17 +270,8 @@ fn tables(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<String>> {
 impl counters::Client for &Transaction<'_> {
     type Fault = Fault;
 
-    const DIALECT: Dialect = Dialect {
-        writable: "true",
-        from: "",
-        unless_there: " ON CONFLICT DO NOTHING",
-        returned: ["", ""],
-        seconds: "CAST(strftime('%s', 'now') AS INTEGER)",
-    };
-
-    fn is_absent(fault: &Fault) -> bool {
-        matches!(fault, Fault::Sqlite(error) if error.to_string().contains("no such table: polyflake_"))
-    }
+    const DIALECT: Dialect =
+        Dialect { writable: "true", returned: ["", ""], seconds: "CAST(strftime('%s', 'now') AS INTEGER)" };
 
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Fault> {
         let mut statement = self.prepare(statement)?;
@@ -320,10 +297,6 @@ impl counters::Client for &Transaction<'_> {
         let rows = self.rows(&format!("{statement} RETURNING {column}"), values).await?;
         Ok(rows.first().and_then(|row| row.first().copied().flatten()))
     }
-
-    async fn make_counters(&mut self) -> Result<(), Fault> {
-        Ok(self.execute_batch(COUNTERS)?)
-    }
 }
 
 fn parameters<'a>(values: &'a [Value<'a>]) -> impl rusqlite::Params + 'a {
@@ -334,7 +307,7 @@ fn parameters<'a>(values: &'a [Value<'a>]) -> impl rusqlite::Params + 'a {
 }
 
 #[async_trait(?Send)]
-impl Store for SqliteStore {
+impl Rows for SqliteStore {
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
         self.transact(TransactionBehavior::Immediate, async |mut transaction, _| {
             counters::reserve(&mut transaction, counter, reserve).await
@@ -352,7 +325,7 @@ impl Store for SqliteStore {
     async fn put_counter(
         &mut self,
         counter: &CounterName,
-        expected: Option<&CounterRecord>,
+        expected: &CounterRecord,
         new: &CounterRecord,
     ) -> Result<bool, StoreError> {
         self.transact(TransactionBehavior::Immediate, async |mut transaction, _| {
@@ -361,19 +334,8 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
-        self.transact(TransactionBehavior::Immediate, async |mut transaction, _| {
-            counters::remove_counter(&mut transaction, counter).await
-        })
-        .await
-    }
-
     async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {
-        let rows = self.texts(lists::counters(schema), namespace).await?;
-        Ok(lists::names(schema, namespace, rows))
-    }
-
-    fn disconnect(&mut self) {
-        // There is none between two calls.
+        let rows = self.texts(counters::names_of(schema)).await?;
+        Ok(counters::in_namespace(schema, namespace, rows))
     }
 }

@@ -1,6 +1,6 @@
 //! ZooKeeper, by a small client of our own.
 //!
-//! Each record and each counter is a znode below `/polyflake/NAMESPACE/`. A change is one transaction that checks the version
+//! Each record is a znode below `/polyflake/NAMESPACE/`. A change is one transaction that checks the version
 //! of the guard and sets the record. Nothing is ephemeral: expiry is in the record, so that a holder whose lease ran out reads like in
 //! every other store. The time is the leader's, from the `mtime` of what was written.
 //!
@@ -10,19 +10,14 @@
 //! would change them.
 
 mod client;
-mod counters;
 mod jute;
-mod names;
 mod records;
 #[cfg(test)]
 mod tests;
 
-use async_trait::async_trait;
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-
 use self::client::{Client, Conflict};
 use self::jute::{Answer, Op};
-use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Schema, Store, StoreError};
+use crate::store::StoreError;
 use crate::url::Address;
 
 /// It loses nothing that it acknowledged, so there is one life of it.
@@ -31,10 +26,7 @@ const INCARNATION: &str = "zookeeper";
 /// How often a transaction is tried whose znodes others change at the same time.
 const ROUNDS: usize = 8;
 
-/// What the name of a znode cannot have, or `zkCli.sh` does not take.
-const ESCAPED: &AsciiSet = &CONTROLS.add(b'/').add(b'%').add(b' ').add(b'"').add(b'\'').add(b'\\');
-
-/// Leases and counters in ZooKeeper.
+/// Leases, counters and sequences in ZooKeeper.
 #[derive(Debug)]
 pub struct ZookeeperStore {
     client: Client,
@@ -119,46 +111,5 @@ fn found(answers: &mut impl Iterator<Item = Result<Answer, Conflict>>) -> Option
     match answers.next() {
         Some(Ok(Answer::Data(data, stat))) => Some((data, stat.version)),
         _ => None,
-    }
-}
-
-/// One component of a path. `.` and `..` are none, and neither is nothing.
-fn name(text: &str) -> String {
-    match text {
-        "" => "%".into(),
-        "." | ".." => text.replace('.', "%2E"),
-        _ => utf8_percent_encode(text, ESCAPED).to_string(),
-    }
-}
-
-#[async_trait(?Send)]
-impl Store for ZookeeperStore {
-    async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
-        self.take(counter, reserve).await
-    }
-
-    async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
-        self.look(counter).await
-    }
-
-    async fn put_counter(
-        &mut self,
-        counter: &CounterName,
-        expected: Option<&CounterRecord>,
-        new: &CounterRecord,
-    ) -> Result<bool, StoreError> {
-        self.put(counter, expected, new).await
-    }
-
-    async fn remove_counter(&mut self, counter: &CounterName) -> Result<bool, StoreError> {
-        self.remove(counter).await
-    }
-
-    async fn counter_names(&mut self, namespace: &str, _: Schema) -> Result<Vec<String>, StoreError> {
-        self.names(namespace, "/counters").await
-    }
-
-    fn disconnect(&mut self) {
-        self.client.disconnect();
     }
 }

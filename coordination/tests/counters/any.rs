@@ -263,46 +263,49 @@ pub(crate) fn two_minutes_without_the_store<B: Backend>() {
 pub(crate) fn a_store_that_forgets<B: Forgets>() {
     let store = B::begin();
     let journals = Journals::new();
-    let settings = settings("orders", &[&store.url()], &["step=10"]);
+    let settings = settings("orders", &[&store.url()], &["step=10", "max_wait_ms=60000"]);
     let mut old = start(&journals, &settings);
     old.take(100);
-    store.forget();
-    // What is in hand is its own.
-    let error = old.take_until_refused(100);
-    assert!(error.starts_with("counter_unavailable "), "{error}");
-    assert!(error.contains("has no such counter any more, and this process had numbers up to"), "{error}");
-    let seen = old.numbers(Holder::start()).pop().unwrap();
-    assert!(error.contains(&format!("up to {seen} from it. Raise the counter above all")), "{error}");
-    // It stays so.
-    assert_eq!(old.fails("take 1"), error);
-    old.does("raise 1000");
-    assert_eq!(old.take(100), (1_001..=1_100).collect::<Vec<_>>());
-    Judge::of(&journals).unique(200).increasing();
-
-    // A new process cannot know.
-    store.forget();
-    let mut new = start(&journals, &settings);
-    assert_eq!(new.take(15), (1..=15).collect::<Vec<_>>());
-    assert!(Judge::of(&journals).repeated().into_iter().eq(1..=15));
-    // The one that runs does. It may have asked for more before the new one made it again.
-    let mut error = old.take_until_refused(100);
-    while error.contains("has no such counter any more") {
-        sleep(Duration::from_millis(50));
-        error = old.fails("take 1");
-    }
-    assert!(error.starts_with("counter_unavailable "), "{error}");
-    assert!(error.contains("has lost writes: it stands at "), "{error}");
     let mark = old.mark();
-    new.does("raise 5000");
-    let mut above = new.take(11);
-    old.wait_for(mark, "event store_reachable");
-    above.extend(old.take(11));
-    above.sort_unstable();
-    assert!(above[0] > 5_000 && above.is_sorted_by(|a, b| a < b), "{above:?}");
-    // As where somebody deletes it on purpose.
+    store.forget();
+    // It is noticed whether numbers are needed or not, and the record is made again above them.
+    old.wait_for(mark, "event writes_lost");
+    old.take(100);
+    let mut new = start(&journals, &settings);
+    new.take(15);
+    old.take(100);
+    Judge::of(&journals).unique(215).increasing();
+
+    // An operator ends the wait.
+    let mark = old.mark();
+    store.forget();
+    old.wait_for(mark, "event writes_lost");
+    old.does("raise 5000");
+    assert!(old.take(11).into_iter().all(|number| number > 5_000));
+    // Beyond what it had in hand.
+    new.take(50);
+    Judge::of(&journals).unique(276).increasing();
+
+    // Where somebody removes it, nobody goes on: the next counter of that name has the same numbers.
     new.does("remove");
     for taker in [&mut new, &mut old] {
         let error = taker.take_until_refused(100);
-        assert!(error.contains("has no such counter any more"), "{error}");
+        assert!(error.contains("it was removed from"), "{error}");
     }
+    let mut again = start(&journals, &settings);
+    assert_eq!(again.take(3), [1, 2, 3]);
+    assert!(old.fails("take 1").contains("it was removed from"));
+
+    // Where losses are refused, nobody goes on before somebody raised it.
+    let mark = if store.url().contains('?') { '&' } else { '?' };
+    let url = format!("{}{mark}after_loss=refuse", store.url());
+    let mut refusing = start(&journals, &self::settings("refused", &[&url], &["step=10"]));
+    refusing.take(5);
+    let mark = refusing.mark();
+    store.forget();
+    refusing.wait_for(mark, "event writes_lost");
+    let error = refusing.take_until_refused(100);
+    assert!(error.contains("has lost writes: raise the counter"), "{error}");
+    refusing.does("raise 7000");
+    assert!(refusing.take(20).into_iter().all(|number| number > 7_000));
 }

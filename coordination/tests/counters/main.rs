@@ -132,13 +132,13 @@ macro_rules! stores {
 }
 
 stores! {
-    sqlite: crate::backend::Sqlite, |it| rusqlite::Connection::open(it.path()).unwrap().execute_batch("DELETE FROM polyflake_counters").unwrap(),
+    sqlite: crate::backend::Sqlite, |it| rusqlite::Connection::open(it.path()).unwrap().execute_batch("DELETE FROM polyflake_records").unwrap(),
         rusqlite::Connection::open(it.path()).unwrap().execute_batch("DELETE FROM polyflake_records").unwrap();
     redis: crate::servers::redis::Redis, |it| it.cli(&["FLUSHALL"]),
         it.cli(&["FLUSHALL"]), network;
-    postgres: crate::servers::postgres::Postgres, |it| it.sql("test", "DELETE FROM polyflake_counters"),
+    postgres: crate::servers::postgres::Postgres, |it| it.sql("test", "DELETE FROM polyflake_records"),
         it.sql("test", "DELETE FROM polyflake_records"), network;
-    mariadb: crate::servers::mariadb::MariaDb, |it| it.sql("DELETE FROM test.polyflake_counters"),
+    mariadb: crate::servers::mariadb::MariaDb, |it| it.sql("DELETE FROM test.polyflake_records"),
         it.sql("DELETE FROM test.polyflake_records"), network;
     etcd: crate::servers::etcd::Etcd, |it| it.ctl(&["del", "", "--prefix"]),
         it.ctl(&["del", "", "--prefix"]), network;

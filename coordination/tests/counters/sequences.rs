@@ -329,7 +329,7 @@ pub(crate) fn a_key_has_its_last_number(store: &impl Backend) {
         let group = Group { namespace: "default".into(), kind: Kind::Sequences, name: name.into() };
         let new = Record { version: 7, number: 0, text };
         let write = Write { group, name: "section-0".into(), expected: None, guard: None, new };
-        let mut records = stores::open_records(&Address::parse(&address).unwrap()).unwrap();
+        let mut records = stores::open(&Address::parse(&address).unwrap()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             // Others use the store, too.

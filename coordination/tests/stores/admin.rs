@@ -89,17 +89,22 @@ fn leases(url: &str) {
 fn counters(url: &str) {
     let mut store = admin(url, "shop");
     assert_eq!(store.counters().unwrap(), []);
-    assert!(store.raise("orders", 500, Place::ONLY).unwrap());
-    assert!(!store.raise("orders", 499, Place::ONLY).unwrap());
-    let second = Place { index: 1, count: 2 };
     let odd = "über/space }:x %2F*";
-    assert!(store.raise(odd, LAST_NUMBER, second).unwrap());
-    assert!(admin(url, "shop2").raise("others", 1, Place::ONLY).unwrap());
+    let names = [("shop", odd), ("shop2", "others")];
+    for (namespace, name) in names {
+        let counter = polyflake_coordination::Counter::open(name, &of(url, namespace)).unwrap();
+        assert_eq!(counter.next_id().unwrap(), 1);
+        counter.close();
+    }
+    // One that is not there is made.
+    assert!(store.raise("orders", 500).unwrap());
+    assert!(!store.raise("orders", 499).unwrap());
+    assert!(store.raise(odd, LAST_NUMBER).unwrap());
     let found = store.counters().unwrap();
     let found: Vec<_> = found.iter().map(|(name, record)| (&**name, record.last, record.place)).collect();
-    assert_eq!(found, [("orders", 500, Place::ONLY), (odd, LAST_NUMBER, second)]);
+    assert_eq!(found, [("orders", 500, Place::ONLY), (odd, LAST_NUMBER, Place::ONLY)]);
 
-    assert!(store.raise("orders", 600, second).unwrap());
+    assert!(store.raise("orders", 600).unwrap());
     let record = store.counter("orders").unwrap().unwrap();
     assert_eq!((record.last, record.place), (600, Place::ONLY));
     let orders = polyflake_coordination::Counter::open("orders", &of(url, "shop")).unwrap();
@@ -112,7 +117,7 @@ fn counters(url: &str) {
         assert_eq!(store.counter(name).unwrap_err().code(), ErrorCode::InvalidOption);
     }
     for number in [0, LAST_NUMBER + 1] {
-        assert_eq!(store.raise("orders", number, Place::ONLY).unwrap_err().code(), ErrorCode::InvalidOption);
+        assert_eq!(store.raise("orders", number).unwrap_err().code(), ErrorCode::InvalidOption);
     }
 }
 
@@ -143,7 +148,7 @@ fn of_sqlite() {
     assert_eq!(of_schema("cosid").unwrap(), [("x".into(), 7)]);
     assert_eq!(of_schema("tinyid").unwrap(), []);
     let missing = Admin::open(&format!("sqlite://{}?schema=leaf", path.display()));
-    let missing = missing.unwrap().raise("c", 5, Place::ONLY).unwrap_err();
+    let missing = missing.unwrap().raise("c", 5).unwrap_err();
     assert!(missing.to_string().contains("no such row"), "{missing}");
     assert_eq!(Schema::default(), Schema::Polyflake);
 }

@@ -12,12 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use polyflake::{ErrorCode, Snowflake};
+use polyflake_coordination::records::Store;
 use polyflake_coordination::{
-    Address, Counter, CounterName, CounterOptions, Reserved, Schema, Store, StoreError, stores,
+    Address, Counter, CounterName, CounterOptions, Reserved, Schema, StoreError, stores,
 };
 use tokio::time::timeout;
 
-use super::counters::{counter, listed, made, only, record, take};
+use super::others::{listed, only, rows, take};
+use super::records::space;
 use super::servers::free_port;
 use super::servers::mariadb::MariaDb;
 use super::servers::pgbouncer::PgBouncer;
@@ -190,14 +192,14 @@ fn a_dead_host_is_passed_over() {
         block(async {
             // A machine that is busy may need more than one attempt.
             let mut store = open(&url);
-            let listed = retry(&mut store, async |store| store.counter(&counter("default")).await);
+            let listed = retry(&mut store, async |store| store.read(&space("default"), None).await);
             assert!(timeout(LONG, listed).await.is_ok(), "{dead} of {hosts}");
         });
     }
     // All of them refuse: each is named, with its answer.
     let (silent, refusing) = (port(&silent), free_port());
     let url = format!("postgres://u:secret@127.0.0.1:{silent},127.0.0.1:{refusing}/test?ttl=3s");
-    let listed = block(async { timeout(LONG, open(&url).counter(&counter("default"))).await });
+    let listed = block(async { timeout(LONG, open(&url).read(&space("default"), None)).await });
     let Ok(Err(StoreError::Unreachable(text))) = listed else { panic!("{listed:?}") };
     assert!(text.contains(&format!("127.0.0.1:{silent}: no answer")), "{text}");
     assert!(text.contains(&format!("127.0.0.1:{refusing}: Connection refused")), "{text}");
@@ -214,14 +216,14 @@ fn a_host_that_dies_is_left() {
     let url = server.url().replace(&format!("127.0.0.1:{alive}"), &hosts);
     block(async {
         let mut store = open(&url);
-        store.counter(&counter("default")).await.unwrap();
+        store.read(&space("default"), None).await.unwrap();
         assert_eq!(first.count.load(Ordering::SeqCst), 1);
         let silent = silent();
         let hosts = format!("127.0.0.1:{},127.0.0.1:{alive}", port(&silent));
         let mut store = open(&url.replace(&format!("127.0.0.1:{},127.0.0.1:{alive}", first.port), &hosts));
         // As the keeper: an attempt that is ended after its time, and a new connection.
         for _ in 0..20 {
-            let attempt = timeout(Duration::from_secs(1), store.counter(&counter("default"))).await;
+            let attempt = timeout(Duration::from_secs(1), store.read(&space("default"), None)).await;
             if matches!(attempt, Ok(Ok(_))) {
                 return;
             }
@@ -231,26 +233,46 @@ fn a_host_that_dies_is_left() {
     });
 }
 
+const LEAF: &str = "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL PRIMARY KEY, max_id bigint NOT NULL, \
+                    step int NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)";
+const ROW: &str = "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 1)";
+const HOLD: &str = "UPDATE leaf_alloc SET step = step";
+
+fn orders() -> CounterName {
+    super::others::counter(Schema::Leaf, "orders")
+}
+
+fn postgres() -> Postgres {
+    let server = Postgres::new();
+    server.sql("test", &format!("{LEAF}; ALTER TABLE leaf_alloc OWNER TO polyflake; {ROW}"));
+    server
+}
+
+fn maria() -> MariaDb {
+    let server = MariaDb::new();
+    server.sql(&format!("USE test; {LEAF}; {ROW}"));
+    server
+}
+
 /// How long the server waits for another's lock is bounded, and nothing of that stays in a session.
 #[test]
 fn postgres_waits_for_a_lock_for_a_bounded_time() {
-    let server = Postgres::new();
+    let server = postgres();
     let pooler = PgBouncer::new(server.server.port());
-    for (at, url) in ["direct", "pooled"].iter().zip([server.url(), pooler.url()]) {
-        let (name, first) = (counter(at), record(0));
+    for url in [server.url(), pooler.url()] {
         block(async {
-            let mut store = made(&|| open(&url), &name, &first).await;
-            let _held = Session::of_postgres(&server, "UPDATE polyflake_counters SET format = format");
-            for call in 0..3 {
-                let ended = match call {
-                    0 => timeout(LONG, store.reserve(&name, &only(1))).await.map(|it| it.map(drop)),
-                    1 => timeout(LONG, store.put_counter(&name, Some(&first), &record(9)))
-                        .await
-                        .map(|it| it.map(drop)),
-                    _ => timeout(LONG, store.remove_counter(&name)).await.map(|it| it.map(drop)),
+            let mut store = open(&url);
+            let first = rows(&mut store).counter(&orders()).await.unwrap().unwrap();
+            let _held = Session::of_postgres(&server, HOLD);
+            for is_reserve in [true, false] {
+                let (rows, orders) = (rows(&mut store), orders());
+                let ended = if is_reserve {
+                    timeout(LONG, rows.reserve(&orders, &only(1))).await.map(|it| it.map(drop))
+                } else {
+                    timeout(LONG, rows.put_counter(&orders, &first, &first)).await.map(|it| it.map(drop))
                 };
-                let Ok(Err(StoreError::Unreachable(text))) = &ended else { panic!("call {call}: {ended:?}") };
-                assert!(text.contains("lock timeout"), "call {call}: {text}");
+                let Ok(Err(StoreError::Unreachable(text))) = &ended else { panic!("{ended:?}") };
+                assert!(text.contains("lock timeout"), "{text}");
             }
         });
     }
@@ -274,45 +296,38 @@ fn postgres_waits_for_a_lock_for_a_bounded_time() {
 
 #[test]
 fn mariadb_waits_for_a_lock_for_a_bounded_time() {
-    let server = MariaDb::new();
-    let (name, first) = (counter("locked"), record(0));
+    let server = maria();
     block(async {
-        let mut store = made(&|| open(&server.url()), &name, &first).await;
-        for locked in [
-            &["BEGIN", "UPDATE polyflake_counters SET format = format"][..],
-            &["LOCK TABLES polyflake_counters WRITE"],
-        ] {
+        let mut store = open(&server.url());
+        for locked in [&["BEGIN", HOLD][..], &["LOCK TABLES leaf_alloc WRITE"]] {
             let _held = Session::of_maria(&server, locked);
-            let ended = timeout(LONG, store.reserve(&name, &only(1))).await;
+            let ended = timeout(LONG, rows(&mut store).reserve(&orders(), &only(1))).await;
             let Ok(Err(StoreError::Unreachable(text))) = &ended else { panic!("{locked:?}: {ended:?}") };
             assert!(text.contains("Lock wait timeout exceeded"), "{text}");
         }
-        assert_eq!(listed(&take(&mut store, &name, &only(2)).await), [1, 2]);
+        assert_eq!(listed(&take(&mut store, &orders(), &only(2)).await), [1, 2]);
     });
 }
 
 /// Attempts that are ended leave few statements on the server, which take nothing later.
 #[test]
 fn attempts_that_are_ended_leave_nothing_behind() {
-    let server = Postgres::new();
+    let server = postgres();
     let url = format!("{}?ttl=3s", server.url());
     let busy = || -> usize {
         let busy =
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'polyflake' AND state = 'active'";
         server.sql("test", busy).parse().unwrap()
     };
-    let (name, first) = (counter("stuck"), record(0));
-    let mut store = block(made(&|| open(&url), &name, &first));
+    let (name, mut store) = (orders(), open(&url));
     // For the lock of a table a statement waits before it can bound anything: then it is asked to stop.
-    for locked in [
-        "UPDATE polyflake_counters SET format = format",
-        "LOCK TABLE polyflake_counters IN ACCESS EXCLUSIVE MODE",
-    ] {
+    for locked in [HOLD, "LOCK TABLE leaf_alloc IN ACCESS EXCLUSIVE MODE"] {
         let held = Session::of_postgres(&server, locked);
         let most = block(async {
             let mut most = 0;
             for _ in 0..12 {
-                let ended = timeout(Duration::from_millis(300), store.reserve(&name, &only(1000))).await;
+                let ended =
+                    timeout(Duration::from_millis(300), rows(&mut store).reserve(&name, &only(1000))).await;
                 assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
                 store.disconnect();
                 // What asks the server is as the keeper's: it goes on beside the next attempt.
@@ -331,9 +346,7 @@ fn attempts_that_are_ended_leave_nothing_behind() {
 /// A change that waits for a standby is not cancelled: that would show others a row that no standby has.
 #[test]
 fn what_waits_for_a_standby_is_not_cancelled() {
-    let server = Postgres::new();
-    let (name, first) = (counter("alone"), record(0));
-    drop(block(made(&|| open(&server.url()), &name, &first)));
+    let (server, name) = (postgres(), orders());
     server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     server.sql("postgres", "SELECT pg_reload_conf()");
     wait_until("the setting", || server.sql("test", "SHOW synchronous_standby_names") == "nobody");
@@ -342,7 +355,7 @@ fn what_waits_for_a_standby_is_not_cancelled() {
     block(async {
         let mut store = open(&server.url());
         let five = only(5);
-        let mut reserved = store.reserve(&name, &five);
+        let mut reserved = rows(&mut store).reserve(&name, &five);
         while !waits() {
             let _ = timeout(Duration::from_millis(50), &mut reserved).await;
         }
@@ -351,49 +364,38 @@ fn what_waits_for_a_standby_is_not_cancelled() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     });
     assert!(waits());
-    assert_eq!(server.sql("test", "SELECT last_number FROM polyflake_counters WHERE name = 'alone'"), "0");
+    assert_eq!(server.sql("test", "SELECT max_id FROM leaf_alloc"), "1");
     server.sql("postgres", "ALTER SYSTEM RESET synchronous_standby_names");
     server.sql("postgres", "SELECT pg_reload_conf()");
 }
 
-const LEAF: &str = "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL PRIMARY KEY, max_id bigint NOT NULL, \
-                    step int NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)";
-
 /// Wherever a client is cut off, others have the row.
 fn a_client_that_is_cut_off(url: &str, port: u16, is_free: impl Fn() -> bool) {
-    let orders = CounterName { namespace: "n".into(), name: "orders".into(), schema: Schema::Leaf };
+    let orders = orders();
     for pieces in 1..20 {
         let cut = Cut::new(port, vec![pieces]);
         let through = url.replace(&format!(":{port}/"), &format!(":{}/", cut.port));
         let reserved = block(async {
             let mut store = open(&through);
-            timeout(Duration::from_secs(1), store.reserve(&orders, &only(3))).await
+            timeout(Duration::from_secs(1), rows(&mut store).reserve(&orders, &only(3))).await
         });
         drop(reserved);
         wait_until(&format!("cut off after {pieces} pieces"), &is_free);
     }
-    let taken = block(async { timeout(LONG, open(url).reserve(&orders, &only(3))).await });
+    let taken = block(async { timeout(LONG, rows(&mut open(url)).reserve(&orders, &only(3))).await });
     assert!(matches!(taken, Ok(Ok(Reserved::Numbers(_)))), "{taken:?}");
 }
 
 #[test]
 fn a_client_that_is_cut_off_has_no_lock_on_postgres() {
-    let server = Postgres::new();
-    server.sql("test", LEAF);
-    server.sql(
-        "test",
-        "ALTER TABLE leaf_alloc OWNER TO polyflake; INSERT INTO leaf_alloc VALUES ('orders', 1, 10)",
-    );
+    let server = postgres();
     let is_free = || !server.sql("test", "SELECT step FROM leaf_alloc FOR UPDATE SKIP LOCKED").is_empty();
     a_client_that_is_cut_off(&server.url(), server.server.port(), is_free);
 }
 
 #[test]
 fn a_client_that_is_cut_off_has_no_lock_on_mariadb() {
-    let server = MariaDb::new();
-    server.sql(&format!(
-        "USE test; {LEAF}; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)"
-    ));
+    let server = maria();
     let is_free = || !server.sql("SELECT step FROM test.leaf_alloc FOR UPDATE SKIP LOCKED").is_empty();
     a_client_that_is_cut_off(&server.url(), server.server.port(), is_free);
 }
@@ -411,7 +413,7 @@ fn a_locked_row_does_not_starve_other_counters() {
     let connections = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'polyflake'";
     assert_eq!(server.sql("test", connections), "2");
     let held =
-        Session::of_postgres(&server, "UPDATE polyflake_counters SET format = format WHERE name = 'stuck'");
+        Session::of_postgres(&server, "UPDATE polyflake_records SET text = text WHERE group_name = 'stuck'");
     thread::scope(|scope| {
         let waits = scope.spawn(|| stuck.next_id());
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
@@ -434,11 +436,8 @@ fn a_locked_row_does_not_starve_other_counters() {
 /// Where the server's default makes each conflict an error.
 #[test]
 fn conflicts_are_tried_again() {
-    let server = Postgres::new();
-    for (isolation, name) in
-        [("repeatable read", counter("repeatable")), ("serializable", counter("serializable"))]
-    {
-        drop(block(made(&|| open(&server.url()), &name, &record(0))));
+    let (server, name) = (postgres(), orders());
+    for (isolation, first) in [("repeatable read", 1), ("serializable", 401)] {
         server.sql(
             "postgres",
             &format!("ALTER DATABASE test SET default_transaction_isolation = '{isolation}'"),
@@ -449,11 +448,10 @@ fn conflicts_are_tried_again() {
                 .map(|_| {
                     scope.spawn(|| {
                         block(async {
-                            let mut store = open(&server.url());
-                            let mut numbers = Vec::new();
+                            let (mut store, mut numbers) = (open(&server.url()), Vec::new());
                             for _ in 0..100 {
                                 // No error, not even once.
-                                match store.reserve(&name, &only(1)).await.unwrap() {
+                                match rows(&mut store).reserve(&name, &only(1)).await.unwrap() {
                                     Reserved::Numbers(one) => numbers.extend(listed(&one)),
                                     found @ Reserved::Found(_) => panic!("{found:?}"),
                                 }
@@ -468,25 +466,25 @@ fn conflicts_are_tried_again() {
             }
         });
         all.sort_unstable();
-        assert_eq!(all, (1..=400).collect::<Vec<u64>>());
+        assert_eq!(all, (first..first + 400).collect::<Vec<u64>>());
     }
 }
 
 /// MariaDB's deadlock, as a trigger says it.
 #[test]
 fn deadlocks_are_tried_again() {
-    let server = MariaDb::new();
-    let name = counter("dead");
+    let (server, name) = (maria(), orders());
     block(async {
-        let mut store = made(&|| open(&server.url()), &name, &record(0)).await;
+        let mut store = open(&server.url());
         server.sql(
             "USE test; CREATE TABLE deadlocks (n INT) ENGINE=MyISAM; INSERT INTO deadlocks VALUES (5);\nDELIMITER //\n\
-             CREATE TRIGGER dead BEFORE UPDATE ON polyflake_counters FOR EACH ROW BEGIN \
+             CREATE TRIGGER dead BEFORE UPDATE ON leaf_alloc FOR EACH ROW BEGIN \
              UPDATE deadlocks SET n = n - 1 WHERE n > 0; \
              IF ROW_COUNT() > 0 THEN SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'Deadlock'; END IF; END//\n",
         );
-        let first = store.counter(&name).await.unwrap();
-        assert_eq!(store.put_counter(&name, first.as_ref(), &record(7)).await, Ok(true));
+        let rows = rows(&mut store);
+        let first = rows.counter(&name).await.unwrap().unwrap();
+        assert_eq!(rows.put_counter(&name, &first, &first).await, Ok(true));
         assert_eq!(server.sql("SELECT n FROM test.deadlocks"), "0");
     });
 }
@@ -496,12 +494,12 @@ fn an_idle_connection(url: &str, at: u16) {
     let cut = Cut::new(at, Vec::new());
     let through = format!("{}?ttl=3s", url.replace(&format!(":{at}/"), &format!(":{}/", cut.port)));
     block(async {
-        let (mut store, name) = (open(&through), counter("idle"));
-        assert!(store.counter(&name).await.unwrap().is_some());
+        let (mut store, name) = (open(&through), orders());
+        assert!(rows(&mut store).counter(&name).await.unwrap().is_some());
         // Longer than leases go without being renewed.
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         cut.muted.store(cut.count.load(Ordering::SeqCst), Ordering::SeqCst);
-        let found = timeout(LONG, store.counter(&name)).await;
+        let found = timeout(LONG, rows(&mut store).counter(&name)).await;
         assert!(matches!(found, Ok(Ok(Some(_)))), "{found:?}");
         assert_eq!(cut.count.load(Ordering::SeqCst), 2);
     });
@@ -509,15 +507,13 @@ fn an_idle_connection(url: &str, at: u16) {
 
 #[test]
 fn an_idle_connection_of_postgres() {
-    let server = Postgres::new();
-    drop(block(made(&|| open(&server.url()), &counter("idle"), &record(0))));
+    let server = postgres();
     an_idle_connection(&server.url(), server.server.port());
 }
 
 #[test]
 fn an_idle_connection_of_mariadb() {
-    let server = MariaDb::new();
-    drop(block(made(&|| open(&server.url()), &counter("idle"), &record(0))));
+    let server = maria();
     an_idle_connection(&server.url(), server.server.port());
 }
 
@@ -527,21 +523,20 @@ fn a_file_that_is_in_use_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counters.db");
     let url = format!("sqlite://{}", path.display());
-    let name = counter("busy");
+    let name = orders();
+    rusqlite::Connection::open(&path).unwrap().execute_batch(&format!("{LEAF}; {ROW}")).unwrap();
     block(async {
-        let mut store = made(&|| open(&url), &name, &record(0)).await;
+        let mut store = open(&url);
         let (begun, has_begun) = mpsc::channel();
         let other = thread::spawn(move || {
             let connection = rusqlite::Connection::open(path).unwrap();
-            connection
-                .execute_batch("BEGIN IMMEDIATE; UPDATE polyflake_counters SET format = format")
-                .unwrap();
+            connection.execute_batch(&format!("BEGIN IMMEDIATE; {HOLD}")).unwrap();
             begun.send(()).unwrap();
             thread::sleep(Duration::from_millis(700));
             connection.execute_batch("COMMIT").unwrap();
         });
         has_begun.recv().unwrap();
-        let reserved = store.reserve(&name, &only(1)).await;
+        let reserved = rows(&mut store).reserve(&name, &only(1)).await;
         assert!(matches!(reserved, Ok(Reserved::Numbers(_))), "{reserved:?}");
         other.join().unwrap();
     });

@@ -1,6 +1,5 @@
 //! etcd.
 
-mod counters;
 mod records;
 
 use polyflake_coordination::stores::EtcdStore;

@@ -1,9 +1,8 @@
-//! Each store against the histories of records and of `counters.rs`, and what is particular to it.
+//! Each store against the histories of records, SQL stores against those of rows of others, and what is particular to each.
 
 mod admin;
 #[cfg(unix)]
 mod connections;
-mod counters;
 mod records;
 #[path = "../servers/mod.rs"]
 mod servers;

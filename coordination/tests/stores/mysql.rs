@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
+use polyflake_coordination::records::Store;
 use polyflake_coordination::stores::MysqlStore;
-use polyflake_coordination::{Store, StoreError};
+use polyflake_coordination::{Schema, StoreError};
 
-use super::counters;
 use super::others::{self, Database, Run, TABLES_OF_MYSQL};
 use super::records::{killed, look, paused};
 use super::servers::mariadb::MariaDb;
 use super::servers::{free_port, unprivileged};
-use super::suite::block;
+use super::suite::{asynchronous_replicas, block};
 
 fn open(url: &str) -> Box<dyn Store> {
     Box::new(MysqlStore::new(url).unwrap())
@@ -55,28 +55,6 @@ fn theirs(url: &str) -> Run {
 }
 
 #[test]
-fn every_history_of_counters() {
-    let server = MariaDb::new();
-    // None of these may matter.
-    server.sql("SET GLOBAL time_zone = '+05:30', sql_mode = '', tx_isolation = 'READ-UNCOMMITTED'");
-    server.sql("ALTER DATABASE test CHARACTER SET latin1 COLLATE latin1_swedish_ci");
-    block(counters::made(&|| open(&server.url()), &counters::counter("first"), &counters::record(7)));
-    counters::all(&|| open(&server.url()));
-    let shown = "SELECT namespace, name, last_number, ABS(TIMESTAMPDIFF(MINUTE, updated_at, UTC_TIMESTAMP())) < 60 \
-                 FROM test.polyflake_counters WHERE name = 'first'";
-    assert_eq!(server.sql(shown), "counters\tfirst\t7\t1");
-}
-
-#[test]
-fn many_make_the_table_of_counters_at_once() {
-    let server = MariaDb::new();
-    for _ in 0..5 {
-        counters::one_of_many_makes_it(&|| open(&server.url()));
-        server.sql("DROP TABLE test.polyflake_counters");
-    }
-}
-
-#[test]
 fn counters_in_tables_of_others() {
     let server = MariaDb::new();
     server.sql("SET GLOBAL sql_mode = '', tx_isolation = 'READ-UNCOMMITTED'");
@@ -90,37 +68,29 @@ fn counters_in_tables_of_others() {
 }
 
 #[test]
-fn counters_that_cannot_work_are_refused() {
+fn rows_that_cannot_be_used_are_refused() {
     let server = MariaDb::new();
-    let (url, counter) = (server.url(), counters::counter("orders"));
+    let (url, orders) = (server.url(), others::counter(Schema::Leaf, "orders"));
+    server.sql(&format!(
+        "USE test; {}; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 1)",
+        TABLES_OF_MYSQL[0]
+    ));
     block(async {
         let wrong = &mut open(&url.replace("secret-of-polyflake", "wrong-secret"));
-        counters::refused(wrong, &counter, "Access denied").await;
+        others::refused(wrong, &orders, "Access denied").await;
         let nobody = &mut open(&format!("mysql://a:secret@127.0.0.1:{}/test", free_port()));
-        counters::unreachable(nobody, &counter).await;
-        server.sql("CREATE DATABASE empty; GRANT SELECT, INSERT ON empty.* TO polyflake@'%'");
-        let mut store = open(&url.replace("/test", "/empty"));
-        let refused = store.put_counter(&counter, None, &counters::record(0)).await;
-        let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
-        assert!(text.contains("CREATE command denied"), "{text}");
-        let mut store = counters::made(&|| open(&url), &counter, &counters::record(0)).await;
+        others::unreachable(nobody, &orders).await;
 
         // A replica that is read-only, for whom it is and for whom it is not.
         server.sql("SET GLOBAL read_only = 1");
+        let mut store = open(&url);
         for right in ["GRANT USAGE", "GRANT READ ONLY ADMIN"] {
             server.sql(&format!("{right} ON *.* TO polyflake@'%'"));
             store.disconnect();
-            counters::refused(&mut store, &counter, "a read-only replica").await;
+            others::refused(&mut store, &orders, "a read-only replica").await;
         }
         server.sql("SET GLOBAL read_only = 0");
-        assert_eq!(counters::take(&mut store, &counter, &counters::only(1)).await.first, 1);
-        for (change, says) in [
-            ("UPDATE test.polyflake_counters SET format = 2", "have format 2"),
-            ("ALTER TABLE test.polyflake_counters CHANGE COLUMN format form INT", "have other columns"),
-        ] {
-            server.sql(change);
-            counters::refused(&mut store, &counter, says).await;
-        }
+        assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 1);
     });
 }
 
@@ -202,11 +172,11 @@ fn an_asynchronous_replica_is_seen_by_who_may() {
     replica.args([first]);
     let mut replica = replica.spawn().unwrap();
     block(async {
-        assert_eq!(open(&server.url()).asynchronous_replicas().await, Ok(0));
+        assert_eq!(asynchronous_replicas(&mut open(&server.url())).await, 0);
         server.sql("GRANT PROCESS ON *.* TO polyflake@'%'");
         let mut store = open(&server.url());
         // It connects on its own time.
-        while store.asynchronous_replicas().await != Ok(1) {
+        while asynchronous_replicas(&mut store).await != 1 {
             assert_eq!(replica.try_wait().unwrap(), None);
             thread::sleep(Duration::from_millis(20));
         }

@@ -3,12 +3,66 @@
 use std::sync::mpsc;
 use std::thread;
 
+use polyflake_coordination::records::Store;
 use polyflake_coordination::{
-    CounterName, CounterRecord, LAST_NUMBER, Place, Reserve, Reserved, Schema, Store, StoreError,
+    CounterName, CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Rows, Schema, StoreError,
 };
 
-use super::counters::{self, listed, only, take};
-use super::suite::{Open, block};
+use super::suite::{block, retry};
+
+/// Opens one more client of the same store.
+pub(crate) type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
+
+pub(crate) fn only(count: u64) -> Reserve {
+    Reserve { count, place: Place::ONLY, seen: 0 }
+}
+
+pub(crate) fn rows(store: &mut Box<dyn Store>) -> &mut dyn Rows {
+    store.rows().unwrap()
+}
+
+/// Numbers that there must be.
+pub(crate) async fn take(store: &mut Box<dyn Store>, counter: &CounterName, reserve: &Reserve) -> Numbers {
+    match retry(store, async |store| rows(store).reserve(counter, reserve).await).await {
+        Reserved::Numbers(numbers) => numbers,
+        other @ Reserved::Found(_) => panic!("{counter:?} {reserve:?}: {other:?}"),
+    }
+}
+
+pub(crate) fn listed(numbers: &Numbers) -> Vec<u64> {
+    (0..numbers.count).map(|at| numbers.first + at * numbers.stride).collect()
+}
+
+/// Tables without versions pass over them.
+fn any(last: u64) -> CounterRecord {
+    CounterRecord { last, version: Some(last), place: Place::ONLY }
+}
+
+/// What each call says that needs a row.
+async fn calls(store: &mut Box<dyn Store>, counter: &CounterName) -> [Result<(), StoreError>; 3] {
+    let rows = rows(store);
+    [
+        rows.reserve(counter, &only(1)).await.map(drop),
+        rows.counter(counter).await.map(drop),
+        rows.put_counter(counter, &any(1), &any(2)).await.map(drop),
+    ]
+}
+
+/// Each call is refused with this text, and no secret.
+pub(crate) async fn refused(store: &mut Box<dyn Store>, counter: &CounterName, says: &str) {
+    for refused in calls(store, counter).await {
+        let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
+        assert!(text.contains(says) && !text.contains("secret"), "{text}");
+    }
+}
+
+/// A store that cannot be reached says so, and no secret.
+pub(crate) async fn unreachable(store: &mut Box<dyn Store>, counter: &CounterName) {
+    for failed in calls(store, counter).await {
+        let Err(StoreError::Unreachable(text)) = failed else { panic!("{failed:?}") };
+        assert!(!text.contains("secret"), "{text}");
+    }
+}
 
 /// Runs one statement: what it returns, which are whole numbers, and how many rows it changed.
 pub(crate) type Run = Box<dyn FnMut(&str) -> (Vec<Vec<i64>>, u64)>;
@@ -95,7 +149,7 @@ pub(crate) fn all(open: Open<'_>, database: &Database<'_>, tables: &[&str]) {
     for (schema, says) in
         [(Schema::Leaf, "leaf_alloc"), (Schema::Tinyid, "tiny_id_info"), (Schema::Cosid, "cosid")]
     {
-        block(no_table(open, &counter(schema, "orders"), says));
+        block(refused(&mut open(), &counter(schema, "orders"), says));
     }
     for table in tables {
         run(table);
@@ -115,48 +169,25 @@ pub(crate) fn all(open: Open<'_>, database: &Database<'_>, tables: &[&str]) {
         run(change);
         block(async {
             let mut store = open();
-            let refused = store.reserve(&counter(schema, "orders"), &only(1)).await;
+            let refused = rows(&mut store).reserve(&counter(schema, "orders"), &only(1)).await;
             let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
             assert!(text.contains("other columns"), "{text}");
         });
     }
 }
 
-fn counter(schema: Schema, name: &str) -> CounterName {
+pub(crate) fn counter(schema: Schema, name: &str) -> CounterName {
     CounterName { namespace: "shop".into(), name: name.into(), schema }
-}
-
-async fn no_table(open: Open<'_>, counter: &CounterName, table: &str) {
-    let mut store = open();
-    let (old, new) = (counters::record(1), counters::record(2));
-    for refused in [
-        store.reserve(counter, &only(1)).await.map(drop),
-        store.counter(counter).await.map(drop),
-        store.put_counter(counter, None, &new).await.map(drop),
-        store.put_counter(counter, Some(&old), &new).await.map(drop),
-        store.remove_counter(counter).await.map(drop),
-    ] {
-        let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
-        assert!(text.contains(table), "{text}");
-    }
 }
 
 async fn no_row(open: Open<'_>, counter: &CounterName) {
     let mut store = open();
-    let new = counters::record(2);
     for _ in 0..2 {
-        assert_eq!(store.reserve(counter, &only(1)).await, Ok(Reserved::Found(None)));
-        assert_eq!(store.counter(counter).await, Ok(None));
-        assert_eq!(store.put_counter(counter, Some(&counters::record(1)), &new).await, Ok(false));
+        let rows = rows(&mut store);
+        assert_eq!(rows.reserve(counter, &only(1)).await, Ok(Reserved::Found(None)));
+        assert_eq!(rows.counter(counter).await, Ok(None));
+        assert_eq!(rows.put_counter(counter, &any(1), &any(2)).await, Ok(false));
     }
-    for (refused, says) in [
-        (store.put_counter(counter, None, &new).await, "Polyflake makes none of its rows"),
-        (store.remove_counter(counter).await, "Polyflake removes none of its rows"),
-    ] {
-        let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
-        assert!(text.contains(says) && text.contains("orders"), "{text}");
-    }
-    assert_eq!(store.counter(counter).await, Ok(None));
 }
 
 /// All that the store has of a counter without a version.
@@ -167,39 +198,42 @@ fn at(last: u64) -> CounterRecord {
 async fn leaf(open: Open<'_>, run: &mut Run) {
     let (mut store, orders) = (open(), counter(Schema::Leaf, "orders"));
     run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10), ('zero', 0, 2)");
-    assert_eq!(store.counter(&orders).await, Ok(Some(at(0))));
+    assert_eq!(rows(&mut store).counter(&orders).await, Ok(Some(at(0))));
     // The row's step, or what is asked for.
     let numbers = take(&mut store, &orders, &only(3)).await;
     assert_eq!((numbers.first, numbers.stride, numbers.count, numbers.version), (1, 1, 10, None));
     let other_place = Reserve { place: Place { index: 1, count: 3 }, ..only(25) };
     let numbers = take(&mut store, &orders, &other_place).await;
     assert_eq!((numbers.first, numbers.stride, numbers.count), (11, 1, 25));
-    assert_eq!(store.counter(&orders).await, Ok(Some(at(35))));
+    assert_eq!(rows(&mut store).counter(&orders).await, Ok(Some(at(35))));
     let seen = Reserve { seen: 36, ..only(1) };
-    assert_eq!(store.reserve(&orders, &seen).await, Ok(Reserved::Found(Some(at(35)))));
+    assert_eq!(rows(&mut store).reserve(&orders, &seen).await, Ok(Reserved::Found(Some(at(35)))));
     // Given back once.
-    assert_eq!(store.put_counter(&orders, Some(&at(34)), &at(20)).await, Ok(false));
-    assert_eq!(store.put_counter(&orders, Some(&at(35)), &at(20)).await, Ok(true));
-    assert_eq!(store.put_counter(&orders, Some(&at(35)), &at(20)).await, Ok(false));
+    assert_eq!(rows(&mut store).put_counter(&orders, &at(34), &at(20)).await, Ok(false));
+    assert_eq!(rows(&mut store).put_counter(&orders, &at(35), &at(20)).await, Ok(true));
+    assert_eq!(rows(&mut store).put_counter(&orders, &at(35), &at(20)).await, Ok(false));
     let row = "SELECT max_id, step FROM leaf_alloc WHERE biz_tag = 'orders'";
     assert_eq!(run(row).0, [[21, 10]]);
     // What Leaf hands out of such a row begins with 0, and numbers start at 1.
     let zero = counter(Schema::Leaf, "zero");
-    assert_eq!(store.counter(&zero).await, Ok(Some(at(0))));
+    assert_eq!(rows(&mut store).counter(&zero).await, Ok(Some(at(0))));
     assert_eq!(listed(&take(&mut store, &zero, &only(1)).await), [1, 2]);
-    assert_eq!(store.put_counter(&zero, Some(&at(2)), &at(0)).await, Ok(true));
+    assert_eq!(rows(&mut store).put_counter(&zero, &at(2), &at(0)).await, Ok(true));
     run("UPDATE leaf_alloc SET max_id = 0 WHERE biz_tag = 'zero'");
-    assert_eq!(store.put_counter(&zero, Some(&at(0)), &at(7)).await, Ok(true));
+    assert_eq!(rows(&mut store).put_counter(&zero, &at(0), &at(7)).await, Ok(true));
     assert_eq!(listed(&take(&mut store, &zero, &only(3)).await), [8, 9, 10]);
     // The end: its segments do not have their upper end.
     run(&format!("UPDATE leaf_alloc SET max_id = {} WHERE biz_tag = 'orders'", LAST_NUMBER - 5));
     let left = Ok(Reserved::Found(Some(at(LAST_NUMBER - 6))));
-    assert_eq!(store.reserve(&orders, &only(6)).await, left);
+    assert_eq!(rows(&mut store).reserve(&orders, &only(6)).await, left);
     let numbers = take(&mut store, &orders, &only(5)).await;
     assert_eq!((numbers.first, numbers.count), (LAST_NUMBER - 5, 5));
-    assert_eq!(store.reserve(&orders, &only(1)).await, Ok(Reserved::Found(Some(at(LAST_NUMBER - 1)))));
+    assert_eq!(
+        rows(&mut store).reserve(&orders, &only(1)).await,
+        Ok(Reserved::Found(Some(at(LAST_NUMBER - 1))))
+    );
     run("UPDATE leaf_alloc SET max_id = -7 WHERE biz_tag = 'orders'");
-    let refused = store.reserve(&orders, &only(1)).await;
+    let refused = rows(&mut store).reserve(&orders, &only(1)).await;
     assert!(matches!(&refused, Err(StoreError::Refused(text)) if text.contains("-7")), "{refused:?}");
 }
 
@@ -209,20 +243,20 @@ async fn tinyid(open: Open<'_>, run: &mut Run) {
          VALUES (1, 'orders', 0, 10, 3, 1, 5), (2, 'no step', 0, NULL, 2, 0, 0), (3, 'wrong', 0, 10, 2, 2, 0)");
     let place = Place { index: 1, count: 3 };
     let record = |last, version| CounterRecord { last, version: Some(version), place };
-    assert_eq!(store.counter(&orders).await, Ok(Some(record(0, 5))));
+    assert_eq!(rows(&mut store).counter(&orders).await, Ok(Some(record(0, 5))));
     let numbers = take(&mut store, &orders, &only(2)).await;
     assert_eq!((listed(&numbers), numbers.version), (vec![1, 4, 7, 10], Some(6)));
     let numbers = take(&mut store, &orders, &only(5)).await;
     assert_eq!((listed(&numbers), numbers.version), (vec![13, 16, 19, 22, 25], Some(7)));
     let numbers = take(&mut store, &orders, &only(1)).await;
     assert_eq!((listed(&numbers), numbers.version), (vec![28, 31, 34], Some(8)));
-    assert_eq!(store.counter(&orders).await, Ok(Some(record(35, 8))));
+    assert_eq!(rows(&mut store).counter(&orders).await, Ok(Some(record(35, 8))));
     let seen = Reserve { seen: 36, ..only(1) };
-    assert_eq!(store.reserve(&orders, &seen).await, Ok(Reserved::Found(Some(record(35, 8)))));
+    assert_eq!(rows(&mut store).reserve(&orders, &seen).await, Ok(Reserved::Found(Some(record(35, 8)))));
     // Compared on the version, as the row has one.
-    assert_eq!(store.put_counter(&orders, Some(&record(35, 7)), &record(28, 9)).await, Ok(false));
-    assert_eq!(store.put_counter(&orders, Some(&record(35, 8)), &record(28, 9)).await, Ok(true));
-    assert_eq!(store.put_counter(&orders, Some(&record(35, 8)), &record(1, 10)).await, Ok(false));
+    assert_eq!(rows(&mut store).put_counter(&orders, &record(35, 7), &record(28, 9)).await, Ok(false));
+    assert_eq!(rows(&mut store).put_counter(&orders, &record(35, 8), &record(28, 9)).await, Ok(true));
+    assert_eq!(rows(&mut store).put_counter(&orders, &record(35, 8), &record(1, 10)).await, Ok(false));
     let columns =
         "SELECT max_id, step, delta, remainder, version FROM tiny_id_info WHERE biz_type = 'orders'";
     assert_eq!(run(columns).0, [[28, 10, 3, 1, 9]]);
@@ -231,7 +265,7 @@ async fn tinyid(open: Open<'_>, run: &mut Run) {
     assert_eq!(listed(&take(&mut store, &orders, &only(1)).await), [31, 34, 37]);
 
     assert_eq!(listed(&take(&mut store, &counter(Schema::Tinyid, "no step"), &only(3)).await), [2, 4, 6]);
-    let refused = store.reserve(&counter(Schema::Tinyid, "wrong"), &only(1)).await;
+    let refused = rows(&mut store).reserve(&counter(Schema::Tinyid, "wrong"), &only(1)).await;
     let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
     assert!(text.contains("delta 2 and remainder 2"), "{text}");
     assert_eq!(run("SELECT max_id, version FROM tiny_id_info WHERE id = 3").0, [[0, 0]]);
@@ -239,7 +273,7 @@ async fn tinyid(open: Open<'_>, run: &mut Run) {
     let numbers = take(&mut store, &orders, &only(1)).await;
     // 2^63-1 is 1 modulo 3.
     assert_eq!(listed(&numbers), [LAST_NUMBER]);
-    let found = store.reserve(&orders, &only(1)).await;
+    let found = rows(&mut store).reserve(&orders, &only(1)).await;
     assert!(matches!(found, Ok(Reserved::Found(Some(record))) if record.last == LAST_NUMBER), "{found:?}");
 }
 
@@ -248,21 +282,24 @@ async fn cosid(open: Open<'_>, run: &mut Run) {
     run(
         "INSERT INTO cosid (name, last_max_id, last_fetch_time) VALUES ('shop.orders', 0, 0), ('orders', 99, 0)",
     );
-    assert_eq!(store.counter(&orders).await, Ok(Some(at(0))));
+    assert_eq!(rows(&mut store).counter(&orders).await, Ok(Some(at(0))));
     let numbers = take(&mut store, &orders, &only(3)).await;
     assert_eq!((numbers.first, numbers.stride, numbers.count, numbers.version), (1, 1, 3, None));
     assert_eq!(listed(&take(&mut store, &orders, &only(2)).await), [4, 5]);
     let seen = Reserve { seen: 6, ..only(1) };
-    assert_eq!(store.reserve(&orders, &seen).await, Ok(Reserved::Found(Some(at(5)))));
-    assert_eq!(store.put_counter(&orders, Some(&at(4)), &at(3)).await, Ok(false));
-    assert_eq!(store.put_counter(&orders, Some(&at(5)), &at(3)).await, Ok(true));
-    assert_eq!(store.put_counter(&orders, Some(&at(5)), &at(3)).await, Ok(false));
+    assert_eq!(rows(&mut store).reserve(&orders, &seen).await, Ok(Reserved::Found(Some(at(5)))));
+    assert_eq!(rows(&mut store).put_counter(&orders, &at(4), &at(3)).await, Ok(false));
+    assert_eq!(rows(&mut store).put_counter(&orders, &at(5), &at(3)).await, Ok(true));
+    assert_eq!(rows(&mut store).put_counter(&orders, &at(5), &at(3)).await, Ok(false));
     let row = "SELECT last_max_id FROM cosid WHERE last_fetch_time > 1700000000 AND name = 'shop.orders'";
     assert_eq!(run(row).0, [[3]]);
     run(&format!("UPDATE cosid SET last_max_id = {} WHERE name = 'shop.orders'", LAST_NUMBER - 2));
-    assert_eq!(store.reserve(&orders, &only(3)).await, Ok(Reserved::Found(Some(at(LAST_NUMBER - 2)))));
+    assert_eq!(
+        rows(&mut store).reserve(&orders, &only(3)).await,
+        Ok(Reserved::Found(Some(at(LAST_NUMBER - 2))))
+    );
     assert_eq!(listed(&take(&mut store, &orders, &only(2)).await), [LAST_NUMBER - 1, LAST_NUMBER]);
-    assert_eq!(store.reserve(&orders, &only(1)).await, Ok(Reserved::Found(Some(at(LAST_NUMBER)))));
+    assert_eq!(rows(&mut store).reserve(&orders, &only(1)).await, Ok(Reserved::Found(Some(at(LAST_NUMBER)))));
 }
 
 const ROUNDS: usize = 100;
@@ -289,7 +326,7 @@ fn beside_their_servers(open: Open<'_>, database: &Database<'_>, run: &mut Run) 
                 }));
                 threads.push(scope.spawn(|| {
                     block(async {
-                        let (mut store, mut mine): (Box<dyn Store>, _) = (open(), Vec::new());
+                        let (mut store, mut mine) = (open(), Vec::new());
                         for at in 0..ROUNDS {
                             let count = u64::try_from(at % 13 + 1).unwrap();
                             let numbers = take(&mut store, &counter, &only(count)).await;

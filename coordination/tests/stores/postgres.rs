@@ -7,19 +7,19 @@ use std::thread;
 use std::time::Duration;
 
 use polyflake::Snowflake;
+use polyflake_coordination::records::Store;
 use polyflake_coordination::stores::PostgresStore;
 use polyflake_coordination::{
-    Address, Counter, CounterName, Kind as EventKind, Schema, Sequences, Store, StoreError, set_listener,
+    Address, Counter, CounterRecord, Kind as EventKind, Schema, Sequences, StoreError, set_listener,
 };
 use tokio_postgres::SimpleQueryMessage;
 
-use super::counters;
 use super::others::{self, Database, Run, TABLES};
 use super::records::{killed, look, paused};
 use super::servers::free_port;
 use super::servers::pgbouncer::PgBouncer;
 use super::servers::postgres::Postgres;
-use super::suite::{block, until};
+use super::suite::{asynchronous_replicas, block, until};
 
 fn open(url: &str) -> Box<dyn Store> {
     Box::new(PostgresStore::new(url).unwrap())
@@ -70,91 +70,50 @@ fn theirs(url: &str) -> Run {
     })
 }
 
-#[test]
-fn every_history_of_counters() {
-    let server = Postgres::new();
-    block(counters::made(&|| open(&server.url()), &counters::counter("first"), &counters::record(7)));
-    counters::all(&|| open(&server.url()));
-    let shown = "SELECT namespace, name, last_number, updated_at > now() - interval '1 hour' \
-                 FROM polyflake_counters WHERE name = 'first'";
-    assert_eq!(server.sql("test", shown), "counters|first|7|t");
-    let comment = server.sql("test", "SELECT obj_description('polyflake_counters'::regclass)");
-    assert_eq!(comment, "Polyflake: how far the numbers of each counter were handed out");
-}
-
-#[test]
-fn every_history_of_counters_through_a_pooler() {
-    let server = Postgres::new();
-    let pooler = PgBouncer::new(server.server.port());
-    counters::all(&|| open(&pooler.url()));
-    let url = server.url();
-    let connect = || {
-        let url = url.clone();
-        others::on_a_thread(move || theirs(&url))
-    };
-    let database = Database { connect: &connect, begin: "BEGIN", now: "now()", seconds: SECONDS };
-    others::all(&|| open(&pooler.url()), &database, &TABLES);
-}
-
 const SECONDS: &str = "extract(epoch FROM now())::bigint";
 
+/// Directly, and through a pooler that gives each transaction another connection.
 #[test]
-fn many_make_the_table_of_counters_at_once() {
-    let server = Postgres::new();
-    for _ in 0..5 {
-        counters::one_of_many_makes_it(&|| open(&server.url()));
-        server.sql("test", "DROP TABLE polyflake_counters");
+fn counters_in_tables_of_others() {
+    for is_pooled in [false, true] {
+        let server = Postgres::new();
+        let pooler = is_pooled.then(|| PgBouncer::new(server.server.port()));
+        let url = server.url();
+        let connect = || {
+            let url = url.clone();
+            others::on_a_thread(move || theirs(&url))
+        };
+        let database = Database { connect: &connect, begin: "BEGIN", now: "now()", seconds: SECONDS };
+        let ours = pooler.as_ref().map_or_else(|| server.url(), PgBouncer::url);
+        others::all(&|| open(&ours), &database, &TABLES);
     }
 }
 
-#[test]
-fn counters_in_tables_of_others() {
+/// With one row of Leaf's, which the user may change.
+fn with_leaf() -> Postgres {
     let server = Postgres::new();
-    let url = server.url();
-    let connect = || {
-        let url = url.clone();
-        others::on_a_thread(move || theirs(&url))
-    };
-    let database = Database { connect: &connect, begin: "BEGIN", now: "now()", seconds: SECONDS };
-    others::all(&|| open(&server.url()), &database, &TABLES);
+    server.sql("test", &format!("{}; GRANT ALL ON leaf_alloc TO polyflake", TABLES[0]));
+    server.sql("test", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 1)");
+    server
 }
 
 #[test]
-fn counters_that_cannot_work_are_refused() {
-    let server = Postgres::new();
-    let (url, counter) = (server.url(), counters::counter("orders"));
+fn rows_that_cannot_be_used_are_refused() {
+    let server = with_leaf();
+    let (url, orders) = (server.url(), others::counter(Schema::Leaf, "orders"));
     block(async {
         let wrong = &mut open(&url.replace("secret-of-polyflake", "wrong-secret"));
-        counters::refused(wrong, &counter, "password authentication failed").await;
+        others::refused(wrong, &orders, "password authentication failed").await;
         let nobody = &mut open(&format!("postgres://a:secret@127.0.0.1:{}/test", free_port()));
-        counters::unreachable(nobody, &counter).await;
-        server
-            .sql("test", "REVOKE CREATE ON SCHEMA public FROM PUBLIC; ALTER SCHEMA public OWNER TO postgres");
+        others::unreachable(nobody, &orders).await;
         let mut store = open(&url);
-        let refused = store.put_counter(&counter, None, &counters::record(0)).await;
-        let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
-        assert!(text.ends_with("permission denied for schema public"), "{text}");
-        server.sql("test", "GRANT CREATE ON SCHEMA public TO PUBLIC");
-        let mut store = counters::made(&|| open(&url), &counter, &counters::record(0)).await;
-
         server.sql("test", "ALTER DATABASE test SET default_transaction_read_only = on");
-        store.disconnect();
-        counters::refused(&mut store, &counter, "a read-only replica").await;
+        others::refused(&mut store, &orders, "a read-only replica").await;
         server.sql("postgres", "ALTER DATABASE test RESET default_transaction_read_only");
         store.disconnect();
-        for (change, says) in [
-            ("UPDATE polyflake_counters SET format = 2", "have format 2"),
-            ("ALTER TABLE polyflake_counters RENAME COLUMN format TO form", "have other columns"),
-        ] {
-            server.sql("test", change);
-            counters::refused(&mut store, &counter, says).await;
-        }
-        server.sql("test", "ALTER TABLE polyflake_counters RENAME COLUMN form TO format");
-        server.sql("test", "UPDATE polyflake_counters SET format = 1");
-        // A standby.
         let standby = server.standby();
-        counters::refused(&mut open(&standby.url()), &counter, "a read-only replica").await;
-        assert_eq!(counters::take(&mut store, &counter, &counters::only(1)).await.first, 1);
+        others::refused(&mut open(&standby.url()), &orders, "a read-only replica").await;
+        assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 1);
     });
 }
 
@@ -178,7 +137,7 @@ fn whoever_opens_it_is_told_of_replicas(url: &str) {
     let ids = polyflake_coordination::open(&Snowflake::builder().lease(store.as_str())).unwrap();
     is_told("leases");
     let counter = Counter::open("orders", &store).unwrap();
-    is_told("numbers that were given: a process that runs notices");
+    is_told("numbers that were given: those that run pass over them");
     let sequences = Sequences::open("inbox", &store).unwrap();
     is_told("numbers that were given: the process that has the lease");
     set_listener(None);
@@ -192,10 +151,10 @@ fn an_asynchronous_replica_is_told() {
     let primary = Postgres::new();
     block(async {
         let mut store = open(&primary.url());
-        assert_eq!(store.asynchronous_replicas().await, Ok(0));
+        assert_eq!(asynchronous_replicas(&mut store).await, 0);
         let _standby = primary.standby();
         // It connects on its own time.
-        while store.asynchronous_replicas().await != Ok(1) {
+        while asynchronous_replicas(&mut store).await != 1 {
             thread::sleep(Duration::from_millis(20));
         }
         whoever_opens_it_is_told_of_replicas(&primary.url());
@@ -228,44 +187,28 @@ fn what_cannot_work_is_refused() {
     assert!(text.contains("Connection refused") && !text.contains("secret"), "{text}");
 }
 
-/// At the commit of each change; a trigger that is deferred sees it.
+/// In the tables of others as well, at the commit of each change; a trigger that is deferred sees it.
 #[test]
 fn synchronous_commit_is_never_off() {
-    let server = Postgres::new();
+    let server = with_leaf();
     server.sql("postgres", "ALTER ROLE polyflake SET synchronous_commit = off");
+    server.sql(
+        "test",
+        "CREATE TABLE seen (setting text); GRANT ALL ON seen TO polyflake; \
+         CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$; \
+         CREATE CONSTRAINT TRIGGER see AFTER INSERT OR UPDATE OR DELETE ON leaf_alloc \
+         DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()",
+    );
     block(async {
-        server.sql(
-            "test",
-            "CREATE TABLE seen (setting text); GRANT ALL ON seen TO polyflake; \
-             CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-             INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$",
-        );
-        // In the tables of others as well.
-        let counter = counters::counter("orders");
-        let mut store = counters::made(&|| open(&server.url()), &counter, &counters::record(0)).await;
-        server.sql("test", &format!("{}; GRANT ALL ON leaf_alloc TO polyflake", TABLES[0]));
-        for table in ["polyflake_counters", "leaf_alloc"] {
-            server.sql(
-                "test",
-                &format!(
-                    "CREATE CONSTRAINT TRIGGER see AFTER INSERT OR UPDATE OR DELETE ON {table} \
-                     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()"
-                ),
-            );
-        }
-        server.sql("test", "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('orders', 1)");
-        server.sql("test", "TRUNCATE seen");
-        counters::take(&mut store, &counter, &counters::only(1)).await;
-        let now = store.counter(&counter).await.unwrap();
-        assert!(store.put_counter(&counter, now.as_ref(), &counters::record(9)).await.unwrap());
-        assert!(store.remove_counter(&counter).await.unwrap());
-        assert!(store.put_counter(&counter, None, &counters::record(9)).await.unwrap());
-        let leaf = CounterName { schema: Schema::Leaf, ..counter };
-        counters::take(&mut store, &leaf, &counters::only(1)).await;
-        let now = store.counter(&leaf).await.unwrap();
-        assert!(store.put_counter(&leaf, now.as_ref(), &counters::record(9)).await.unwrap());
-        assert_eq!(server.sql("test", "SELECT string_agg(setting, ' ') FROM seen"), "on on on on on on");
+        let (mut store, orders) = (open(&server.url()), others::counter(Schema::Leaf, "orders"));
+        others::take(&mut store, &orders, &others::only(1)).await;
+        let rows = others::rows(&mut store);
+        let now = rows.counter(&orders).await.unwrap().unwrap();
+        let raised = CounterRecord { last: 9, ..now };
+        assert!(rows.put_counter(&orders, &now, &raised).await.unwrap());
     });
+    assert_eq!(server.sql("test", "SELECT string_agg(setting, ' ') FROM seen"), "on on");
 }
 
 #[test]

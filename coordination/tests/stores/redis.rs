@@ -1,6 +1,5 @@
 //! Redis.
 
-mod counters;
 mod records;
 
 use std::process::Command;

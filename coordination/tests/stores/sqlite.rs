@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
+use polyflake_coordination::records::Store;
 use polyflake_coordination::stores::SqliteStore;
-use polyflake_coordination::{Store, StoreError};
+use polyflake_coordination::{Schema, StoreError};
 use rusqlite::Connection;
 
-use super::counters;
 use super::others::{self, Database, Run, TABLES};
 use super::records::{SPACE, head, look, record, write};
 use super::suite::block;
@@ -50,32 +50,6 @@ fn theirs(path: &Path) -> Run {
 }
 
 #[test]
-fn every_history_of_counters() {
-    let fresh = Fresh::new();
-    let path = fresh.path();
-    block(counters::made(&|| open(&path), &counters::counter("first"), &counters::record(7)));
-    counters::all(&|| open(&path));
-    let shown: (String, String, i64, bool) = Connection::open(&path)
-        .unwrap()
-        .query_row(
-            "SELECT namespace, name, last_number, updated_at > datetime('now', '-1 hour') \
-             FROM polyflake_counters WHERE name = 'first'",
-            [],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
-        )
-        .unwrap();
-    assert_eq!(shown, ("counters".into(), "first".into(), 7, true));
-}
-
-#[test]
-fn many_make_the_table_of_counters_at_once() {
-    for _ in 0..5 {
-        let fresh = Fresh::new();
-        counters::one_of_many_makes_it(&|| open(&fresh.path()));
-    }
-}
-
-#[test]
 fn counters_in_tables_of_others() {
     let fresh = Fresh::new();
     let path = fresh.path();
@@ -87,29 +61,27 @@ fn counters_in_tables_of_others() {
 }
 
 #[test]
-fn counters_that_cannot_work_are_refused() {
+fn rows_that_cannot_be_used_are_refused() {
     let fresh = Fresh::new();
-    let (path, counter) = (fresh.path(), counters::counter("orders"));
+    let (path, orders) = (fresh.path(), others::counter(Schema::Leaf, "orders"));
+    look(SqliteStore::new(path.clone())).unwrap();
     block(async {
         let nowhere = &mut open(&fresh.folder.path().join("no/such/folder.db"));
-        counters::refused(nowhere, &counter, "No such file").await;
-        let mut store = counters::made(&|| open(&path), &counter, &counters::record(0)).await;
+        others::refused(nowhere, &orders, "No such file").await;
+        let mut store = open(&path);
         let other = Connection::open(&path).unwrap();
+        other.execute_batch(TABLES[0]).unwrap();
+        other
+            .execute_batch("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 1)")
+            .unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let text = format!("{}: the database is locked", path.display());
-        let locked = store.reserve(&counter, &counters::only(1)).await;
+        let locked = others::rows(&mut store).reserve(&orders, &others::only(1)).await;
         assert_eq!(locked, Err(StoreError::Unreachable(text)));
         // Readers are not kept away.
-        assert_eq!(store.counter(&counter).await.unwrap().unwrap().last, 0);
+        assert_eq!(others::rows(&mut store).counter(&orders).await.unwrap().unwrap().last, 0);
         other.execute_batch("ROLLBACK").unwrap();
-        assert_eq!(counters::take(&mut store, &counter, &counters::only(1)).await.first, 1);
-        for (change, says) in [
-            ("UPDATE polyflake_counters SET format = 2", "have format 2"),
-            ("ALTER TABLE polyflake_counters RENAME COLUMN format TO form", "have other columns"),
-        ] {
-            other.execute_batch(change).unwrap();
-            counters::refused(&mut store, &counter, says).await;
-        }
+        assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 1);
     });
 }
 

@@ -3,15 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use polyflake_coordination::{Address, Store, StoreError, stores};
-
-/// Opens one more client of the same store.
-pub(crate) type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
-
-/// The store at an address.
-pub(crate) fn open(url: &str) -> Box<dyn Store> {
-    stores::open(&Address::parse(url).unwrap()).unwrap()
-}
+use polyflake_coordination::StoreError;
+use polyflake_coordination::records::Store;
 
 /// Runs a call, as the keeper's thread does.
 pub(crate) fn block<T>(future: impl Future<Output = T>) -> T {
@@ -36,21 +29,6 @@ pub(crate) async fn retry<T>(
     panic!("unreachable for too long");
 }
 
-/// Polls at most this often, and then drops the call.
-pub(crate) async fn give_up<T>(call: impl Future<Output = T>, polls: u64) {
-    let mut call = std::pin::pin!(call);
-    let mut polled = 0;
-    let ended = std::future::poll_fn(|context| {
-        if polled == polls {
-            return std::task::Poll::Ready(());
-        }
-        polled += 1;
-        call.as_mut().poll(context).map(drop)
-    });
-    // A wait of this length is longer than any that goes on by itself on this host.
-    let _ = tokio::time::timeout(Duration::from_secs(2), ended).await;
-}
-
 /// Tries until it works: a server takes a new configuration in its own time.
 pub(crate) fn until<T>(mut call: impl FnMut() -> Result<T, StoreError>) -> T {
     for _ in 0..200 {
@@ -60,4 +38,12 @@ pub(crate) fn until<T>(mut call: impl FnMut() -> Result<T, StoreError>) -> T {
         thread::sleep(Duration::from_millis(50));
     }
     call().unwrap()
+}
+
+/// How many the server shows at present.
+pub(crate) async fn asynchronous_replicas(store: &mut Box<dyn Store>) -> u64 {
+    // It looks when it connects.
+    store.disconnect();
+    super::records::read(&mut **store, "head").await;
+    store.facts().asynchronous_replicas
 }

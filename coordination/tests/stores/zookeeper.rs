@@ -1,12 +1,9 @@
 //! ZooKeeper.
 
-mod counters;
 mod records;
 
 use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
@@ -66,35 +63,6 @@ fn others_than_zookeeper() {
         assert_eq!(matches!(error, StoreError::Refused(_)), !said.is_empty(), "{error:?}");
         other.join().unwrap();
     }
-}
-
-/// A way to a port, on which what comes back may be held.
-fn way(to: u16, is_held: &Arc<AtomicBool>) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let is_held = Arc::clone(is_held);
-    let pass = |mut from: TcpStream, mut to: TcpStream, is_held: Option<Arc<AtomicBool>>| {
-        let mut bytes = [0; 4_096];
-        while let Ok(count @ 1..) = from.read(&mut bytes) {
-            while is_held.as_ref().is_some_and(|it| it.load(Ordering::Relaxed)) {
-                thread::sleep(Duration::from_millis(1));
-            }
-            if to.write_all(&bytes[..count]).is_err() {
-                break;
-            }
-        }
-        let _ = to.shutdown(Shutdown::Both);
-    };
-    thread::spawn(move || {
-        for near in listener.incoming().map_while(Result::ok) {
-            let Ok(far) = TcpStream::connect(("127.0.0.1", to)) else { continue };
-            let (near_too, far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
-            let is_held = Some(Arc::clone(&is_held));
-            thread::spawn(move || pass(near, far, None));
-            thread::spawn(move || pass(far_too, near_too, is_held));
-        }
-    });
-    port
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::Rule;
 use super::skip::Looks;
 use super::{
     AFTER_UNKNOWN, Add, Group, KeptAll, MAX_REQUESTS, NAME, Place, Random, Received, Record, Refusal,
-    Request, TURN_OVER_AFTER_MS, Text, limit, new_version, read, rounded_up, write,
+    Request, TURN_OVER_AFTER_MS, Text, Write, limit, new_version, read, rounded_up, write,
 };
 use crate::counter::segments::Run;
 
@@ -82,6 +82,14 @@ struct Sent {
     request: Request,
 }
 
+/// What an answer shows of a request that hands out numbers.
+enum Landed {
+    Not,
+    Gave(Run),
+    /// It has to be written once more.
+    Unconfirmed(Record),
+}
+
 /// The last numbers that were given.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Newest {
@@ -149,6 +157,11 @@ impl Source {
         }
     }
 
+    /// Whether the store lost writes, and numbers do not go on yet.
+    pub(crate) const fn has_lost(&self) -> bool {
+        self.loss.is_some()
+    }
+
     /// Whether this process has to drop what it has in hand of this store, before anything else: others may have been given the same
     /// numbers, and `numbers_may_repeat` is told. Told once.
     #[must_use]
@@ -162,10 +175,15 @@ impl Source {
         kept_all: KeptAll<'_>,
         random: Random<'_>,
     ) -> Result<Next, Refusal> {
-        let given = self.take_sent(received, kept_all);
+        let landed = self.take_sent(received, kept_all);
         let found = self.see(received, kept_all)?;
-        if given.is_some() {
-            return Ok(Next::Done(given));
+        match landed {
+            Landed::Not => {}
+            Landed::Gave(run) => return Ok(Next::Done(Some(run))),
+            Landed::Unconfirmed(new) => {
+                let (group, name, expected) = (self.group.clone(), NAME.into(), Some(new.version));
+                return self.ask(Request::Write(Write { group, name, expected, guard: None, new }));
+            }
         }
         if let Found::Raise { number, ref text } = found {
             #[cfg(test)]
@@ -201,28 +219,38 @@ impl Source {
         Some(write(&self.group, Some(newest.version), number, &self.known.text, random))
     }
 
-    /// The numbers of what was sent, if this shows that it landed, and that they count.
-    fn take_sent(&mut self, received: &Received, kept_all: KeptAll<'_>) -> Option<Run> {
-        let sent = self.sent.take()?;
+    /// What this shows of what was sent.
+    fn take_sent(&mut self, received: &Received, kept_all: KeptAll<'_>) -> Landed {
+        let Some(sent) = self.sent.take() else { return Landed::Not };
         let landed = received.record.as_ref().filter(|record| record.version == sent.version);
         #[cfg(test)]
         let landed = landed.filter(|_| sent.is_next || self.has(Rule::FindsItsVersion));
         let Some(record) = landed else {
             self.is_after_unknown = !sent.is_next;
-            return None;
+            return Landed::Not;
         };
         self.is_after_unknown = false;
         if record.text != self.known.raw {
             // Its own turn-over: none that it missed.
-            self.known.text = Text::read(&record.text).ok()?;
+            let Ok(text) = Text::read(&record.text) else { return Landed::Not };
+            self.known.text = text;
             self.known.raw.clone_from(&record.text);
         }
         let counts = kept_all(&sent.incarnation, &received.incarnation);
         #[cfg(test)]
         let counts = counts || !self.has(Rule::CountsUnderItsIncarnation);
         if !counts {
-            return None;
+            return Landed::Not;
         }
+        if !sent.is_next {
+            // That a read shows it says nothing of the replicas that must have it. It is written once more, as it is.
+            self.sent = Some(Sent { is_next: true, ..sent });
+            return Landed::Unconfirmed(record.clone());
+        }
+        self.numbers_of(&sent, record).map_or(Landed::Not, Landed::Gave)
+    }
+
+    fn numbers_of(&mut self, sent: &Sent, record: &Record) -> Option<Run> {
         let Place { index, count } = self.place;
         let above = record.number.checked_sub(sent.count.checked_mul(count)?)?;
         self.highest = record.number;

@@ -393,23 +393,19 @@ impl Procedure {
         })
     }
 
-    #[cfg(test)]
-    fn takes_absent_for_lost(&self) -> bool {
-        self.without != Some(Rule::AbsentIsLost)
-    }
-
-    #[cfg(not(test))]
+    #[cfg_attr(not(test), allow(clippy::unused_self))]
     const fn takes_absent_for_lost(&self) -> bool {
+        #[cfg(test)]
+        return !matches!(self.without, Some(Rule::AbsentIsLost));
+        #[cfg(not(test))]
         true
     }
 
-    #[cfg(test)]
-    fn has_rule_to_read_again(&self) -> bool {
-        self.without != Some(Rule::ReadsAbsentAgain)
-    }
-
-    #[cfg(not(test))]
+    #[cfg_attr(not(test), allow(clippy::unused_self))]
     const fn has_rule_to_read_again(&self) -> bool {
+        #[cfg(test)]
+        return !matches!(self.without, Some(Rule::ReadsAbsentAgain));
+        #[cfg(not(test))]
         true
     }
 }

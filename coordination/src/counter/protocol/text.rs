@@ -128,7 +128,7 @@ impl Text {
     pub(crate) fn turn_over(&mut self, incarnation: &str, first: u64) {
         self.complete = true;
         self.raised += 1;
-        self.incarnation = incarnation.to_owned();
+        incarnation.clone_into(&mut self.incarnation);
         self.turn_overs.push(TurnOver { incarnation: incarnation.to_owned(), first });
         keep_last(&mut self.turn_overs);
     }

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{EtcdStore, Found, PREFIX, Reply, range};
+use super::{EtcdStore, PREFIX, Reply, range};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
 use crate::store::StoreError;
 use crate::stores::keyed::{self, Changed, Next, ROUNDS};
@@ -50,7 +50,7 @@ impl EtcdStore {
     async fn ask(&mut self, body: &Value) -> Result<(bool, Answer<Pairs>), StoreError> {
         let Reply { header, succeeded, responses, now_ms } = self.txn(body).await?;
         let pairs = responses.into_iter().filter_map(|it| it.response_range).flat_map(|it| it.kvs);
-        let pairs = pairs.map(|it| self.decode(it).map(|(key, found)| (key, found.value)));
+        let pairs = pairs.map(|it| self.decode(&it));
         let value = pairs.collect::<Result<_, _>>()?;
         Ok((succeeded, Answer { now_ms, incarnation: header.cluster_id, value }))
     }
@@ -61,7 +61,7 @@ impl EtcdStore {
             self.known.clear();
         }
         for (key, value) in pairs.iter().filter(|(key, value)| keyed::read(key, value).is_ok()) {
-            self.known.insert(key.clone(), Found { value: value.clone(), revision: String::new() });
+            self.known.insert(key.clone(), value.clone());
         }
     }
 
@@ -82,7 +82,7 @@ impl EtcdStore {
         let keys: Vec<_> = [&key].into_iter().chain(&guard_key).collect();
         let reads: Vec<_> = keys.iter().map(|key| range(key, None, &json!({}))).collect();
         // It may be old: good enough for a change that compares it, and for nothing else.
-        let known = keys.iter().map(|&key| Some((key.clone(), self.known.remove(key)?.value)));
+        let known = keys.iter().map(|&key| Some((key.clone(), self.known.remove(key)?)));
         let known = known.collect::<Option<_>>();
         let mut there = known.map(|value| (false, Answer { now_ms: 0, incarnation: String::new(), value }));
         for round in 0..ROUNDS {
@@ -182,6 +182,7 @@ impl Store for EtcdStore {
     }
 
     fn disconnect(&mut self) {
-        crate::store::Store::disconnect(self);
+        self.connection = None;
+        self.hosts.turn();
     }
 }

@@ -9,7 +9,7 @@ use mysql_async::{Error, Params, Row, ServerError, Value as Parameter};
 
 use super::{ABSENT, DUPLICATE, Fault, MysqlStore, NOW, Open, WRITABLE, column};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Store, Write};
-use crate::store::StoreError;
+use crate::store::{Rows, StoreError};
 use crate::stores::sql::bigint;
 use crate::stores::sql::counters::Value;
 use crate::stores::sql::records::{self, Client, Dialect, FORMER, TABLE, Trouble, read_only};
@@ -351,7 +351,13 @@ impl Store for MysqlStore {
     }
 
     fn disconnect(&mut self) {
-        crate::store::Store::disconnect(self);
+        if self.open.take().is_some_and(|open| open.is_busy) {
+            self.ended.add();
+        }
+    }
+
+    fn rows(&mut self) -> Result<&mut dyn Rows, StoreError> {
+        Ok(self)
     }
 }
 

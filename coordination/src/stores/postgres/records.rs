@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 
 use super::{BOUND, Fault, INCARNATION, LOCK, NOW, Open, PostgresStore};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Store, Write};
-use crate::store::StoreError;
+use crate::store::{Rows, StoreError};
 use crate::stores::sql::counters::Value;
 use crate::stores::sql::records::{self, Client, Dialect, FORMER, TABLE, Trouble, read_only};
 use crate::stores::sql::whole;
@@ -202,6 +202,12 @@ impl Store for PostgresStore {
     }
 
     fn disconnect(&mut self) {
-        crate::store::Store::disconnect(self);
+        if self.open.take().is_some_and(|open| open.is_busy) {
+            self.ended.add();
+        }
+    }
+
+    fn rows(&mut self) -> Result<&mut dyn Rows, StoreError> {
+        Ok(self)
     }
 }

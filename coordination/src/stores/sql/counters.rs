@@ -1,14 +1,11 @@
-//! Counters in SQL stores: in Polyflake's own table, and in those of Leaf, tinyid and `CosId`, beside their own servers.
+//! Counters in the tables of Leaf, tinyid and `CosId`, beside their own servers.
 //!
 //! Statements have `?` where values go, one after the other. All that they read are whole numbers.
 
-use super::{MOST_TRIES, bigint, check_format, whole};
+use super::{MOST_TRIES, bigint, whole};
 use crate::store::{
-    CounterName, CounterRecord, FORMAT, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema, StoreError,
+    CounterName, CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema, StoreError,
 };
-
-/// The table of the counters, for statements and texts.
-const OWN: &str = "polyflake_counters";
 
 /// A value of a statement.
 #[derive(Clone, Copy)]
@@ -24,10 +21,6 @@ pub(in crate::stores) type Columns = Vec<Option<i64>>;
 pub(in crate::stores) struct Dialect {
     /// A condition: this server takes changes. For some accounts a replica does, too.
     pub(in crate::stores) writable: &'static str,
-    /// Between the values of a new row and their condition.
-    pub(in crate::stores) from: &'static str,
-    /// After it: so that a row that is there is no error.
-    pub(in crate::stores) unless_there: &'static str,
     /// Around a number that [`Client::number`] returns.
     pub(in crate::stores) returned: [&'static str; 2],
     /// Unix time in whole seconds.
@@ -39,9 +32,6 @@ pub(in crate::stores) trait Client {
     type Fault: From<StoreError>;
 
     const DIALECT: Dialect;
-
-    /// Whether it says that a table is not there.
-    fn is_absent(fault: &Self::Fault) -> bool;
 
     /// The rows of a statement that changes nothing.
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Self::Fault>;
@@ -57,12 +47,9 @@ pub(in crate::stores) trait Client {
         column: &str,
         values: &[Value<'_>],
     ) -> Result<Option<i64>, Self::Fault>;
-
-    /// Makes [`OWN`] where it is absent.
-    async fn make_counters(&mut self) -> Result<(), Self::Fault>;
 }
 
-/// As [`Store::reserve`](crate::Store::reserve).
+/// As [`Rows::reserve`](crate::store::Rows::reserve).
 pub(in crate::stores) async fn reserve<C: Client>(
     client: &mut C,
     counter: &CounterName,
@@ -72,175 +59,45 @@ pub(in crate::stores) async fn reserve<C: Client>(
     if !(1..=Reserve::MAX_COUNT).contains(&reserve.count) || index >= stride || stride > Place::MAX_COUNT {
         return Err(StoreError::Refused(format!("no such numbers can be asked for: {reserve:?}")).into());
     }
-    if let Some(table) = Others::of(counter, C::DIALECT.seconds) {
-        return table.reserve(client, reserve).await;
-    }
-    let Dialect { writable, returned: [before, after], .. } = C::DIALECT;
-    // To the lowest number of the place, and on to the last one that is asked for. At most 2^43.
-    let ahead =
-        "1 + (place_index + place_count - 1 - last_number % place_count) % place_count + ? * place_count";
-    let statement = format!(
-        "UPDATE {OWN} SET last_number = {before}last_number + {ahead}{after}, version = ?, \
-         updated_at = CURRENT_TIMESTAMP \
-         WHERE namespace = ? AND name = ? AND format = {FORMAT} AND place_index = ? AND place_count = ? \
-         AND last_number >= ? AND last_number <= {LAST_NUMBER} - ({ahead}) AND {writable}"
-    );
-    let more = bigint(reserve.count - 1)?;
-    // Not the next one: databases that do not return what was there could not say which that is.
-    let version = random()?;
-    let values = [
-        Value::Number(more),
-        Value::Number(version),
-        Value::Text(&counter.namespace),
-        Value::Text(&counter.name),
-        Value::Number(bigint(index)?),
-        Value::Number(bigint(stride)?),
-        Value::Number(bigint(reserve.seen.min(LAST_NUMBER))?),
-        Value::Number(more),
-    ];
-    match client.number(&statement, "last_number", &values).await {
-        Ok(Some(last)) => {
-            let last = whole(last)?;
-            let first = (reserve.count - 1).checked_mul(stride).and_then(|rest| last.checked_sub(rest));
-            let first = first.ok_or_else(|| StoreError::Unreachable("numbers below 0".into()))?;
-            let version = Some(whole(version)?);
-            return Ok(Reserved::Numbers(Numbers { first, stride, count: reserve.count, version }));
-        }
-        Ok(None) => {}
-        Err(fault) if C::is_absent(&fault) => return Ok(Reserved::Found(None)),
-        Err(fault) => return Err(fault),
-    }
-    let found = read(client, counter).await?;
-    if found.is_some_and(|found| {
-        let next = first(found.last + 1, found.place).checked_add((reserve.count - 1) * stride);
-        found.place == reserve.place && found.last >= reserve.seen && next.is_some_and(|at| at <= LAST_NUMBER)
-    }) {
-        // What was in the way is gone again.
-        return Err(StoreError::Unreachable("the counter changed meanwhile".into()).into());
-    }
-    Ok(Reserved::Found(found))
+    Others::of(counter, C::DIALECT.seconds)?.reserve(client, reserve).await
 }
 
-/// As [`Store::counter`](crate::Store::counter).
+/// As [`Rows::counter`](crate::store::Rows::counter).
 pub(in crate::stores) async fn counter<C: Client>(
     client: &mut C,
     counter: &CounterName,
 ) -> Result<Option<CounterRecord>, C::Fault> {
-    match Others::of(counter, C::DIALECT.seconds) {
-        Some(table) => Ok(table.row(client).await?.map(|row| row.record())),
-        None => read(client, counter).await,
-    }
+    Ok(Others::of(counter, C::DIALECT.seconds)?.row(client).await?.map(|row| row.record()))
 }
 
-/// As [`Store::put_counter`](crate::Store::put_counter).
+/// As [`Rows::put_counter`](crate::store::Rows::put_counter).
 pub(in crate::stores) async fn put_counter<C: Client>(
     client: &mut C,
     counter: &CounterName,
-    expected: Option<&CounterRecord>,
+    expected: &CounterRecord,
     new: &CounterRecord,
 ) -> Result<bool, C::Fault> {
-    if let Some(table) = Others::of(counter, C::DIALECT.seconds) {
-        return match expected {
-            Some(expected) => table.put(client, expected, new).await,
-            None => Err(table.not_ours("makes none").into()),
-        };
-    }
-    let version = new.version.ok_or_else(|| StoreError::Refused("a counter without a version".into()))?;
-    let values = [
-        Value::Number(bigint(new.last)?),
-        Value::Number(bigint(version)?),
-        Value::Number(bigint(new.place.index)?),
-        Value::Number(bigint(new.place.count)?),
-        Value::Text(&counter.namespace),
-        Value::Text(&counter.name),
-    ];
-    let written = match expected {
-        None => insert(client, &values).await?,
-        Some(CounterRecord { version: None, .. }) => false,
-        Some(CounterRecord { version: Some(version), .. }) => {
-            let statement = format!(
-                "UPDATE {OWN} SET last_number = ?, version = ?, place_index = ?, place_count = ?, \
-                 updated_at = CURRENT_TIMESTAMP \
-                 WHERE namespace = ? AND name = ? AND version = ? AND format = {FORMAT} AND {}",
-                C::DIALECT.writable
-            );
-            let mut values = values.to_vec();
-            values.push(Value::Number(bigint(*version)?));
-            or_absent::<C>(client.change(&statement, &values).await)?
-        }
-    };
-    if !written {
-        // For another format, and for a server that takes no changes.
-        read(client, counter).await?;
-    }
-    Ok(written)
+    Others::of(counter, C::DIALECT.seconds)?.put(client, expected, new).await
 }
 
-async fn insert<C: Client>(client: &mut C, values: &[Value<'_>]) -> Result<bool, C::Fault> {
-    let Dialect { from, writable, unless_there, .. } = C::DIALECT;
-    let statement = format!(
-        "INSERT INTO {OWN} (last_number, version, place_index, place_count, namespace, name, format, updated_at) \
-         SELECT ?, ?, ?, ?, ?, ?, {FORMAT}, CURRENT_TIMESTAMP{from} WHERE {writable}{unless_there}"
-    );
-    match client.change(&statement, values).await {
-        Err(fault) if C::is_absent(&fault) => {
-            client.make_counters().await?;
-            client.change(&statement, values).await
-        }
-        changed => changed,
+/// The statement that reads the names of all rows.
+pub(in crate::stores) const fn names_of(schema: Schema) -> &'static str {
+    match schema {
+        // Its records are no rows of others.
+        Schema::Polyflake => "SELECT NULL LIMIT 0",
+        Schema::Leaf => "SELECT biz_tag FROM leaf_alloc",
+        Schema::Tinyid => "SELECT biz_type FROM tiny_id_info",
+        Schema::Cosid => "SELECT name FROM cosid",
     }
 }
 
-/// As [`Store::remove_counter`](crate::Store::remove_counter).
-pub(in crate::stores) async fn remove_counter<C: Client>(
-    client: &mut C,
-    counter: &CounterName,
-) -> Result<bool, C::Fault> {
-    if let Some(table) = Others::of(counter, C::DIALECT.seconds) {
-        return Err(table.not_ours("removes none").into());
+/// The counters of a namespace whose rows have these names.
+pub(in crate::stores) fn in_namespace(schema: Schema, namespace: &str, rows: Vec<String>) -> Vec<String> {
+    if schema != Schema::Cosid {
+        return rows;
     }
-    let statement = format!(
-        "DELETE FROM {OWN} WHERE namespace = ? AND name = ? AND format = {FORMAT} AND {}",
-        C::DIALECT.writable
-    );
-    let values = [Value::Text(&counter.namespace), Value::Text(&counter.name)];
-    let removed = or_absent::<C>(client.change(&statement, &values).await)?;
-    if !removed {
-        read(client, counter).await?;
-    }
-    Ok(removed)
-}
-
-/// Nothing was changed where the table is absent.
-pub(super) fn or_absent<C: Client>(changed: Result<bool, C::Fault>) -> Result<bool, C::Fault> {
-    match changed {
-        Err(fault) if C::is_absent(&fault) => Ok(false),
-        changed => changed,
-    }
-}
-
-/// The record in Polyflake's own table.
-async fn read<C: Client>(client: &mut C, counter: &CounterName) -> Result<Option<CounterRecord>, C::Fault> {
-    let statement = format!(
-        "SELECT present.writable, c.format, c.last_number, c.version, c.place_index, c.place_count \
-         FROM (SELECT {} AS writable) present LEFT JOIN {OWN} c ON c.namespace = ? AND c.name = ?",
-        C::DIALECT.writable
-    );
-    let values = [Value::Text(&counter.namespace), Value::Text(&counter.name)];
-    let rows = match client.rows(&statement, &values).await {
-        Err(fault) if C::is_absent(&fault) => return Ok(None),
-        rows => rows?,
-    };
-    let row = rows.first().ok_or_else(|| StoreError::Unreachable("an empty answer".into()))?;
-    check_writable(row)?;
-    let Some(format) = column(row, 1)? else { return Ok(None) };
-    check_format(format)?;
-    let number = |at| filled(row, at, OWN);
-    let place = Place { index: number(4)?, count: number(5)? };
-    if place.index >= place.count {
-        return Err(StoreError::Refused(format!("a row of {OWN} has place {place:?}")).into());
-    }
-    Ok(Some(CounterRecord { last: number(2)?, version: Some(number(3)?), place }))
+    let name = |row: String| Some(row.strip_prefix(namespace)?.strip_prefix('.')?.to_owned());
+    rows.into_iter().filter_map(name).collect()
 }
 
 fn check_writable(row: &Columns) -> Result<(), StoreError> {
@@ -257,12 +114,6 @@ fn filled(row: &Columns, at: usize, table: &str) -> Result<u64, StoreError> {
     whole(value)
 }
 
-/// A version that no record had: of 63 bits, as columns have.
-fn random() -> Result<i64, StoreError> {
-    let random = getrandom::u64().map_err(|error| StoreError::Unreachable(error.to_string()))?;
-    bigint(random >> 1)
-}
-
 /// The lowest number of a place that is not below another. Places of the tables of others are wider than ours.
 fn first(from: u64, place: Place) -> u64 {
     from.saturating_add((place.index + place.count - from % place.count) % place.count)
@@ -270,8 +121,6 @@ fn first(from: u64, place: Place) -> u64 {
 
 /// A counter in a table of others.
 struct Others {
-    /// What their software is called.
-    whose: &'static str,
     table: &'static str,
     /// The column with the row's name.
     key: &'static str,
@@ -326,11 +175,10 @@ impl Row {
 }
 
 impl Others {
-    fn of(counter: &CounterName, seconds: &str) -> Option<Self> {
-        match counter.schema {
-            Schema::Polyflake => None,
-            Schema::Leaf => Some(Self {
-                whose: "Leaf",
+    fn of(counter: &CounterName, seconds: &str) -> Result<Self, StoreError> {
+        Ok(match counter.schema {
+            Schema::Polyflake => return Err(StoreError::Refused("no table of others is named".into())),
+            Schema::Leaf => Self {
                 table: "leaf_alloc",
                 key: "biz_tag",
                 name: counter.name.clone(),
@@ -339,9 +187,8 @@ impl Others {
                 columns: "step, 1, 0, 0",
                 versioned: false,
                 also: String::new(),
-            }),
-            Schema::Tinyid => Some(Self {
-                whose: "tinyid",
+            },
+            Schema::Tinyid => Self {
                 table: "tiny_id_info",
                 key: "biz_type",
                 name: counter.name.clone(),
@@ -350,9 +197,8 @@ impl Others {
                 columns: "step, delta, remainder, version",
                 versioned: true,
                 also: ", update_time = CURRENT_TIMESTAMP".into(),
-            }),
-            Schema::Cosid => Some(Self {
-                whose: "CosId",
+            },
+            Schema::Cosid => Self {
                 table: "cosid",
                 key: "name",
                 name: format!("{}.{}", counter.namespace, counter.name),
@@ -361,15 +207,8 @@ impl Others {
                 columns: "1, 1, 0, 0",
                 versioned: false,
                 also: format!(", last_fetch_time = {seconds}"),
-            }),
-        }
-    }
-
-    fn not_ours(&self, does: &str) -> StoreError {
-        let Self { whose, table, key, name, .. } = self;
-        StoreError::Refused(format!(
-            "{table} is {whose}'s table, and Polyflake {does} of its rows: that of {key} {name:?} is yours"
-        ))
+            },
+        })
     }
 
     /// The row, if there is one.

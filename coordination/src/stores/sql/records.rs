@@ -10,9 +10,9 @@ use crate::store::StoreError;
 /// The table of the records.
 pub(in crate::stores) const TABLE: &str = "polyflake_records";
 
-/// The tables of the former edition. Its counters are not records yet.
-pub(in crate::stores) const FORMER: [&str; 3] =
-    ["polyflake_spaces", "polyflake_nodes", "polyflake_sequences"];
+/// The tables of the former edition.
+pub(in crate::stores) const FORMER: [&str; 4] =
+    ["polyflake_spaces", "polyflake_nodes", "polyflake_sequences", "polyflake_counters"];
 
 /// How often a call tries again where others changed the records meanwhile.
 const MAX_TRIES: u32 = 16;

@@ -5,7 +5,7 @@ use rusqlite::{ErrorCode, Transaction, TransactionBehavior};
 
 use super::{Fault, SqliteStore, now_ms, parameters};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Store, Write};
-use crate::store::StoreError;
+use crate::store::{Rows, StoreError};
 use crate::stores::sql::counters::Value;
 use crate::stores::sql::records::{self, Client, Dialect, FORMER, Row, TABLE, Trouble};
 
@@ -131,5 +131,9 @@ impl Store for SqliteStore {
 
     fn disconnect(&mut self) {
         // There is none between two calls.
+    }
+
+    fn rows(&mut self) -> Result<&mut dyn Rows, StoreError> {
+        Ok(self)
     }
 }

@@ -1,4 +1,4 @@
-//! ZooKeeper's wire format, as far as leases and counters need it: big-endian numbers, and texts, buffers and lists after their length.
+//! ZooKeeper's wire format, as far as records need it: big-endian numbers, and texts, buffers and lists after their length.
 
 /// What writes a message.
 #[derive(Debug, Default)]

@@ -2,7 +2,6 @@
 
 use super::client::hello;
 use super::jute::{Access, Answer, Op, Reader, Stat, Writer, read_multi, write_multi};
-use super::name;
 use super::records::set;
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -119,22 +118,6 @@ fn transactions() {
     assert_eq!(read(failed), Some(Err(-101)));
     for other in ["", "00000002 00 00000000", "ffffffff 01 ffffffff", &failed[..40]] {
         assert_eq!(read(other), None, "{other}");
-    }
-}
-
-#[test]
-fn names_of_znodes() {
-    for (text, shown) in [
-        ("default", "default"),
-        ("sequence:12<<0@1288834974657/1ms", "sequence:12<<0@1288834974657%2F1ms"),
-        ("", "%"),
-        (".", "%2E"),
-        ("..", "%2E%2E"),
-        ("a.b", "a.b"),
-        ("%2E", "%252E"),
-        ("ü \u{1}", "%C3%BC%20%01"),
-    ] {
-        assert_eq!(name(text), shown);
     }
 }
 

@@ -1,0 +1,259 @@
+//! The record of a counter in one of its stores.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Refusal, stores};
+use crate::counter::protocol::{
+    self, LOOK_AGAIN_MS, LOOK_EVERY_MS, LOOK_TAKES_MS, NAME, Procedure, Purpose, Standing, Step, Text, Want,
+};
+use crate::counter::segments::{Rest, Run};
+use crate::counter::shared::{Shared, Source};
+use crate::event::Kind;
+use crate::lease::Time as _;
+use crate::local::{Clocks, random};
+use crate::records::{self, Group};
+use crate::store::StoreError;
+
+/// One of the stores of a counter.
+#[derive(Debug)]
+pub(super) struct Records {
+    shared: Arc<Shared>,
+    /// All of the counter's.
+    stores: Rc<[stores::Shared]>,
+    at: usize,
+    /// Once the record gives numbers.
+    source: Option<protocol::Source>,
+    /// What it gave last.
+    newest: Option<Run>,
+    next_look: Instant,
+    is_loss_told: bool,
+}
+
+impl Records {
+    pub(super) fn new(shared: Arc<Shared>, stores: Rc<[stores::Shared]>, at: usize) -> Self {
+        Self {
+            shared,
+            stores,
+            at,
+            source: None,
+            newest: None,
+            next_look: Instant::now(),
+            is_loss_told: false,
+        }
+    }
+
+    /// Finds the record that gives numbers, and makes the counter where there is none.
+    pub(super) async fn open(&mut self) -> Result<(), Refusal> {
+        if self.source.is_some() {
+            return Ok(());
+        }
+        let procedure = self.all(Purpose::Open { start: self.shared.start }).await?;
+        match procedure.standing(self.at) {
+            Standing::Gives(record, text) => {
+                let refuses =
+                    self.shared.sources.get(self.at).is_some_and(|it| it.address.is_refused_after_loss);
+                self.source = Some(protocol::Source::new(self.group(self.at), &record, text, refuses));
+                self.look_in(LOOK_EVERY_MS);
+                Ok(())
+            }
+            Standing::Lost => Err(Refusal::LeftOut),
+            Standing::Down | Standing::None => Err(Refusal::Contended),
+        }
+    }
+
+    /// Until the record is looked at next, if it can lose writes.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        self.source.as_ref().map(|_| self.next_look)
+    }
+
+    fn look_in(&mut self, ms: u64) {
+        self.next_look = Instant::now() + Duration::from_millis(ms);
+    }
+
+    /// Looks whether the store lost writes.
+    pub(super) async fn look(&mut self) -> Result<Option<Run>, Refusal> {
+        self.look_in(LOOK_AGAIN_MS);
+        let longest = Duration::from_millis(LOOK_TAKES_MS);
+        let run = self.go(Want::Look, Some(longest)).await?;
+        self.look_in(LOOK_EVERY_MS);
+        Ok(run)
+    }
+
+    fn tell_of_loss(&mut self) {
+        let has_lost = self.source.as_ref().is_some_and(protocol::Source::has_lost);
+        let (was_told, Some(source)) =
+            (core::mem::replace(&mut self.is_loss_told, has_lost), self.shared.sources.get(self.at))
+        else {
+            return;
+        };
+        if has_lost && !was_told {
+            let goes_on = if source.address.is_refused_after_loss {
+                "numbers go on once somebody raised the counter above all that are in use"
+            } else {
+                "numbers go on in a while, above all that running processes had"
+            };
+            let what =
+                format!("counter {:?}: {} has lost writes: {goes_on}", source.counter.name, source.address);
+            super::tell_of(source, Kind::WritesLost, what);
+        }
+    }
+
+    /// Numbers that are this process's; where fewer are left before the counter's end, those if it `may_be_less`.
+    pub(super) async fn reserve(&mut self, count: u64, may_be_less: bool) -> Result<Run, Refusal> {
+        self.open().await?;
+        let least = if may_be_less { 1 } else { count };
+        self.go(Want::Reserve { count, least }, None).await?.ok_or(Refusal::Contended)
+    }
+
+    async fn go(&mut self, want: Want, longest: Option<Duration>) -> Result<Option<Run>, Refusal> {
+        let (all, stores) = (Arc::clone(&self.shared), Rc::clone(&self.stores));
+        let (Some(shared), Some(store)) = (all.sources.get(self.at), stores.get(self.at)) else {
+            return Ok(None);
+        };
+        let Some(source) = &mut self.source else { return Ok(None) };
+        let mut has_dropped = false;
+        let attempt = async {
+            let mut store = store.lock().await;
+            let store = &mut **store;
+            let mut request = source.begin(want, &mut random);
+            loop {
+                let received = protocol::ask(store, &request, || Clocks.elapsed_ms()).await?;
+                let kept_all = |before: &str, now: &str| store.has_kept_all(before, now);
+                let next = source.step(&received, &kept_all, &mut random);
+                if source.has_dropped() {
+                    has_dropped = true;
+                    drop_all(&all, shared);
+                }
+                match next? {
+                    protocol::Next::Ask(next) => request = next,
+                    protocol::Next::Done(run) => return Ok(run),
+                }
+            }
+        };
+        let longest = longest.unwrap_or(shared.address.attempt()).min(shared.address.attempt());
+        let result = stores::limited_to(longest, &shared.address, store, attempt).await;
+        if has_dropped {
+            let what = format!(
+                "counter {:?}: {} lost writes, and others may have been given the same numbers as this process: what it had in \
+                 hand is dropped",
+                shared.counter.name, shared.address
+            );
+            super::tell_of(shared, Kind::NumbersMayRepeat, what);
+        }
+        self.tell_of_loss();
+        match &result {
+            Ok(Some(run)) => self.newest = Some(*run),
+            // Somebody may make another counter of this name, whose numbers are the same.
+            Err(Refusal::Protocol(protocol::Refusal::Removed)) => drop_all(&all, shared),
+            _ => {}
+        }
+        result
+    }
+
+    pub(super) async fn peek(&self) -> Result<Option<u64>, Refusal> {
+        let (Some(shared), Some(store)) = (self.shared.sources.get(self.at), self.stores.get(self.at)) else {
+            return Ok(None);
+        };
+        let group = self.group(self.at);
+        let attempt = async {
+            let mut store = store.lock().await;
+            let found = store.read(&group, Some(&[NAME])).await?.value;
+            let Some((_, record)) = found.into_iter().next() else { return Ok(None) };
+            let text = Text::read(&record.text)?;
+            Ok(Some(protocol::last_of(&record, &text)).filter(|_| !text.is_tombstone()))
+        };
+        stores::limited(&shared.address, store, attempt).await
+    }
+
+    /// No number up to this is given any more.
+    pub(super) async fn raise(&mut self, number: u64) -> Result<bool, Refusal> {
+        // Makes a record that is gone again, as far as this process knows it.
+        let _ = self.look().await;
+        self.all(Purpose::Raise { number, resolves: true }).await?;
+        Ok(true)
+    }
+
+    /// Returns whether there was one.
+    pub(super) async fn remove(&mut self) -> Result<bool, Refusal> {
+        match self.all(Purpose::Remove).await {
+            Ok(_) => Ok(true),
+            Err(Refusal::Protocol(protocol::Refusal::NotThere)) => Ok(false),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// What is left of the last numbers goes back, if nobody was given any since.
+    pub(super) async fn give_back(&self, rest: &Rest) {
+        let (Some(source), Some(shared), Some(store)) =
+            (&self.source, self.shared.sources.get(self.at), self.stores.get(self.at))
+        else {
+            return;
+        };
+        let Some(unused) = self.newest.and_then(|newest| unused(rest, &newest)) else { return };
+        let Some(request) = source.give_back(unused, &mut random) else { return };
+        let _ = stores::until_answered(&shared.address, store, async |store| -> Result<_, StoreError> {
+            protocol::ask(store, &request, || Clocks.elapsed_ms()).await
+        })
+        .await;
+    }
+
+    /// A go on all stores of the counter. Another one that does not answer is taken for one that is down.
+    async fn all(&self, purpose: Purpose) -> Result<Procedure, Refusal> {
+        let groups = (0..self.stores.len()).map(|at| self.group(at)).collect();
+        let mut procedure = Procedure::new(purpose, groups, &mut random);
+        let mut last_error = None;
+        loop {
+            let (at, request) = match procedure.next(&mut random) {
+                Ok(Step::Done) => return Ok(procedure),
+                Ok(Step::Ask(at, request)) => (at, request),
+                Err(protocol::Refusal::Unreachable { .. }) => return Err(Refusal::Others(last_error)),
+                Err(refusal) => return Err(refusal.into()),
+            };
+            let (Some(shared), Some(store)) = (self.shared.sources.get(at), self.stores.get(at)) else {
+                return Err(Refusal::Contended);
+            };
+            let attempt = async {
+                let mut store = store.lock().await;
+                let store = &mut **store;
+                let received = protocol::ask(store, &request, || Clocks.elapsed_ms()).await?;
+                procedure.answered(at, Some(&received), &|before, now| store.has_kept_all(before, now))?;
+                Ok(())
+            };
+            match stores::limited(&shared.address, store, attempt).await {
+                Ok(()) => {}
+                Err(Refusal::Store(error)) if at != self.at => {
+                    last_error = Some(error);
+                    procedure.answered(at, None, &|_, _| false)?;
+                }
+                Err(refusal) => return Err(refusal),
+            }
+        }
+    }
+
+    fn group(&self, at: usize) -> Group {
+        let counter = self.shared.sources.get(at).map(|source| source.counter.clone());
+        let (namespace, name) = counter.map(|counter| (counter.namespace, counter.name)).unwrap_or_default();
+        Group { namespace, kind: records::Kind::Counter, name }
+    }
+}
+
+/// Nothing of this store is in hand any more.
+pub(super) fn drop_all(shared: &Shared, source: &Source) {
+    let Rest { left, .. } = source.segments.end();
+    shared.counts.skipped.fetch_add(left, core::sync::atomic::Ordering::Relaxed);
+}
+
+/// How many numbers go back: of the last segment, and of the one before where the two follow each other.
+fn unused(rest: &Rest, reserved: &Run) -> Option<u64> {
+    // What was reserved last may have been a block.
+    if rest.newest.count == 0 || rest.newest.last() != reserved.last() {
+        return None;
+    }
+    let of_newest = rest.newest.count - rest.taken;
+    Some(match &rest.before {
+        Some((before, left)) if before.last() + before.stride == rest.newest.first => of_newest + left,
+        _ => of_newest,
+    })
+}

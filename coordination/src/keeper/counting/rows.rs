@@ -1,0 +1,181 @@
+//! Rows of a counter in a table of others: Leaf's, tinyid's or `CosId`'s, whose own servers may use them as well.
+
+use super::{Refusal, stores};
+use crate::counter::segments::{Rest, Run};
+use crate::counter::shared::Source;
+use crate::store::Rows as Table;
+use crate::store::{CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema};
+
+/// How often one go asks, where others change the row each time.
+const MAX_REQUESTS: u32 = 8;
+
+/// The row of a counter.
+#[derive(Debug)]
+pub(super) struct Rows {
+    store: stores::Shared,
+    /// The highest number that the store gave.
+    seen: u64,
+    /// What it gave last.
+    newest: Option<Numbers>,
+}
+
+impl Rows {
+    pub(super) const fn new(store: stores::Shared) -> Self {
+        Self { store, seen: 0, newest: None }
+    }
+
+    /// Whether there is such a row, and it is this store's.
+    pub(super) async fn look(&self, source: &Source) -> Result<(), Refusal> {
+        let look = async |store: &mut dyn Table| match store.counter(&source.counter).await? {
+            Some(found) => check(source, &found, 0),
+            None => Err(Refusal::NoRow),
+        };
+        self.limited(source, look).await
+    }
+
+    /// Numbers that are this process's; where fewer are left before the counter's end, those if it `may_be_less`.
+    pub(super) async fn reserve(
+        &mut self,
+        source: &Source,
+        count: u64,
+        may_be_less: bool,
+    ) -> Result<Run, Refusal> {
+        let seen = self.seen;
+        let attempt = async |store: &mut dyn Table| reserve(store, source, seen, count, may_be_less).await;
+        let numbers = self.limited(source, attempt).await?;
+        let run = run_of(&numbers);
+        self.seen = self.seen.max(run.last());
+        self.newest = Some(numbers);
+        Ok(run)
+    }
+
+    pub(super) async fn peek(&self, source: &Source) -> Result<Option<u64>, Refusal> {
+        let peek = async |store: &mut dyn Table| Ok(store.counter(&source.counter).await?);
+        Ok(self.limited(source, peek).await?.map(|record| record.last))
+    }
+
+    /// Returns whether it was lower.
+    pub(super) async fn raise(&self, source: &Source, number: u64) -> Result<bool, Refusal> {
+        self.limited(source, async |store: &mut dyn Table| raise(store, source, number).await).await
+    }
+
+    /// Gives back what is left of the last segment. A table that has no versions is told once, since it could not tell a second
+    /// time from a first.
+    pub(super) async fn give_back(&self, source: &Source, rest: &Rest) {
+        let Some(numbers) = self.newest else { return };
+        let Some((expected, new)) = given_back(rest, &numbers) else { return };
+        let give = async |store: &mut dyn Table| -> Result<bool, Refusal> {
+            Ok(store.put_counter(&source.counter, &expected, &new).await?)
+        };
+        let _ = if expected.version.is_some() {
+            stores::until_answered(&source.address, &self.store, async |store| give(store.rows()?).await)
+                .await
+        } else {
+            self.limited(source, give).await
+        };
+    }
+
+    /// One go at the store, within its time.
+    async fn limited<T>(
+        &self,
+        source: &Source,
+        attempt: impl AsyncFnOnce(&mut dyn Table) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let attempt = async {
+            let mut store = self.store.lock().await;
+            attempt(store.rows()?).await
+        };
+        stores::limited(&source.address, &self.store, attempt).await
+    }
+}
+
+/// One go at numbers. It may be dropped at any time: numbers whose reply is lost are lost.
+async fn reserve(
+    store: &mut dyn Table,
+    source: &Source,
+    seen: u64,
+    mut count: u64,
+    may_be_less: bool,
+) -> Result<Numbers, Refusal> {
+    let Source { counter, place, .. } = source;
+    for _ in 0..MAX_REQUESTS {
+        match store.reserve(counter, &Reserve { count, place: *place, seen }).await? {
+            Reserved::Numbers(numbers) => return Ok(numbers),
+            Reserved::Found(None) => return Err(Refusal::NoRow),
+            Reserved::Found(Some(found)) => {
+                check(source, &found, seen)?;
+                let left = left_above(found.last, found.place);
+                if left == 0 || (left < count && !may_be_less) {
+                    return Err(Refusal::End);
+                }
+                count = count.min(left);
+            }
+        }
+    }
+    Err(Refusal::Contended)
+}
+
+fn check(source: &Source, found: &CounterRecord, seen: u64) -> Result<(), Refusal> {
+    let is_placed = match source.counter.schema {
+        // Alone, its row may have any: then others' servers have the rest.
+        Schema::Tinyid => source.place.count > 1,
+        Schema::Leaf | Schema::Cosid | Schema::Polyflake => false,
+    };
+    if is_placed && found.place != source.place {
+        return Err(Refusal::OtherRow { found: found.place });
+    }
+    if found.last < seen {
+        return Err(Refusal::Behind { last: found.last, seen });
+    }
+    Ok(())
+}
+
+async fn raise(store: &mut dyn Table, source: &Source, number: u64) -> Result<bool, Refusal> {
+    for _ in 0..MAX_REQUESTS {
+        let found = store.counter(&source.counter).await?.ok_or(Refusal::NoRow)?;
+        check(source, &found, 0)?;
+        if found.last >= number {
+            return Ok(false);
+        }
+        let version = found.version.map(|version| version + 1);
+        let new = CounterRecord { last: number, version, place: found.place };
+        if store.put_counter(&source.counter, &found, &new).await? {
+            return Ok(true);
+        }
+    }
+    Err(Refusal::Contended)
+}
+
+/// How many numbers there are above `last`.
+fn left_above(last: u64, place: Place) -> u64 {
+    let Place { index, count } = place;
+    let Some(above) = last.checked_add(1).filter(|&above| above <= LAST_NUMBER) else { return 0 };
+    // The lowest from there on that is `index` modulo `count`.
+    let first = above + (index + count - above % count) % count;
+    if first > LAST_NUMBER { 0 } else { (LAST_NUMBER - first) / count + 1 }
+}
+
+const fn run_of(numbers: &Numbers) -> Run {
+    Run { first: numbers.first, stride: numbers.stride, count: numbers.count }
+}
+
+/// What the record is changed to, and from, where a part of the last segment is left: it goes back to the last number that was
+/// taken, of the segment before where the two follow each other.
+fn given_back(rest: &Rest, newest: &Numbers) -> Option<(CounterRecord, CounterRecord)> {
+    let reserved = run_of(newest);
+    // What was reserved last may have been a block.
+    if rest.newest.count == 0 || rest.newest.last() != reserved.last() || rest.taken == rest.newest.count {
+        return None;
+    }
+    let taken_of =
+        |run: &Run, taken: u64| run.first - 1 + if taken == 0 { 0 } else { (taken - 1) * run.stride + 1 };
+    let last = match &rest.before {
+        Some((before, left)) if before.last() + before.stride == rest.newest.first => {
+            taken_of(before, before.count - left)
+        }
+        _ => taken_of(&rest.newest, rest.taken),
+    };
+    let place = Place { index: reserved.first % reserved.stride, count: reserved.stride };
+    let expected = CounterRecord { last: reserved.last(), version: newest.version, place };
+    Some((expected, CounterRecord { last, version: newest.version.map(|version| version + 1), place }))
+}
