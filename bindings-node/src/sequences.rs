@@ -6,7 +6,7 @@ use napi::bindgen_prelude::*;
 use napi::{JsValue, ValueType};
 use napi_derive::napi;
 use polyflake::Number;
-use polyflake_coordination::{SequenceKey, Sequences, SequencesGiveBack, SequencesOptions};
+use polyflake_coordination::{OwnedKey as Key, SequenceKey, Sequences, SequencesGiveBack, SequencesOptions};
 
 use crate::counter::{Done, later};
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, catch, js_error, number};
@@ -69,21 +69,6 @@ pub(crate) fn sequences<'env>(
     this.method(env, &mut object, "stats", |this, call| this.stats(call.env))?;
     this.method(env, &mut object, "close", NativeSequences::close)?;
     Ok(object)
-}
-
-/// A key, out of JavaScript's memory.
-enum Key {
-    Text(String),
-    Integer(SequenceKey<'static>),
-}
-
-impl<'a> From<&'a Key> for SequenceKey<'a> {
-    fn from(key: &'a Key) -> Self {
-        match key {
-            Key::Text(text) => text.into(),
-            Key::Integer(integer) => *integer,
-        }
-    }
 }
 
 /// What the functions of sequences share.

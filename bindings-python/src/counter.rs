@@ -1,10 +1,12 @@
 //! `Counter`: the one of `polyflake_coordination`, with Python types.
 
 use polyflake_coordination::{Counter, CounterOptions, CounterStats};
+use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyRange, PySequence, PyString, PyTuple};
 
+use crate::awaited::{self, Waiter};
 use crate::batch;
 use crate::convert;
 use crate::errors::OrRaise;
@@ -125,8 +127,7 @@ impl PyCounter {
     fn next_block<'py>(&self, py: Python<'py>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let count = polyflake::batch_size(convert::number(n, "n")?).or_raise()?;
         let first = self.0.next_block_with(count, &mut ReleasesGil::new(py))?;
-        // The last is at most 2^63-1.
-        py.get_type::<PyRange>().call1((first, first + count as u64))
+        range(py, first, count as u64)
     }
 
     /// The highest number that the store has handed out, in segments, to any process; 0 before the first. Asks the store.
@@ -156,6 +157,63 @@ impl PyCounter {
     ///     PolyflakeError: as peek, also in a table of others.
     fn remove(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.0.remove_with(&mut ReleasesGil::new(py))?)
+    }
+
+    /// next_id, awaited in an event loop of asyncio: a call that waits for the store blocks no thread. What is in hand
+    /// comes at once. If the task is cancelled, a number may be lost, but is never given again.
+    ///
+    /// Raises:
+    ///     PolyflakeError: as next_id.
+    fn next_id_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        awaited::coroutine(slf, [Some("try_next_id"), Some("_next_id_later")], &[])
+    }
+
+    /// next_ids, awaited as next_id_async is.
+    ///
+    /// Raises:
+    ///     PolyflakeError: as next_ids.
+    fn next_ids_async<'py>(slf: &Bound<'py, Self>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        awaited::coroutine(slf, [Some("_next_ids_now"), Some("_next_ids_later")], &[n])
+    }
+
+    /// next_block, awaited as next_id_async is.
+    ///
+    /// Raises:
+    ///     PolyflakeError: as next_block.
+    fn next_block_async<'py>(slf: &Bound<'py, Self>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        awaited::coroutine(slf, [None, Some("_next_block_later")], &[n])
+    }
+
+    fn _next_id_later(slf: Py<Self>, py: Python<'_>, ticket: u64) -> PyResult<Waiter> {
+        let call = async move { slf.get().0.next_id_async().await };
+        awaited::begin(py, ticket, call, |py, number| number.into_py_any(py))
+    }
+
+    fn _next_ids_now(&self, n: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+        let mut numbers = vec![0; polyflake::batch_size(convert::number(n, "n")?).or_raise()?];
+        self.0.try_fill(&mut numbers).or_raise()?;
+        Ok(numbers)
+    }
+
+    fn _next_ids_later(slf: Py<Self>, py: Python<'_>, ticket: u64, n: &Bound<'_, PyAny>) -> PyResult<Waiter> {
+        let count = polyflake::batch_size(convert::number(n, "n")?).or_raise()?;
+        let call = async move {
+            let mut numbers = vec![0; count];
+            slf.get().0.fill_async(&mut numbers).await?;
+            Ok(numbers)
+        };
+        awaited::begin(py, ticket, call, |py, numbers| numbers.into_py_any(py))
+    }
+
+    fn _next_block_later(
+        slf: Py<Self>,
+        py: Python<'_>,
+        ticket: u64,
+        n: &Bound<'_, PyAny>,
+    ) -> PyResult<Waiter> {
+        let count = polyflake::batch_size(convert::number(n, "n")?).or_raise()? as u64;
+        let call = async move { slf.get().0.next_block_async(count).await };
+        awaited::begin(py, ticket, call, move |py, first| Ok(range(py, first, count)?.unbind()))
     }
 
     /// Close this Counter: from then on, calls raise ClosedError, also those that wait. Other Counters of that name are not
@@ -209,6 +267,11 @@ impl PyCounter {
             "a Counter cannot be pickled or copied: create one in each process, with the same name and store",
         ))
     }
+}
+
+/// The last is at most 2^63-1.
+fn range(py: Python<'_>, first: u64, count: u64) -> PyResult<Bound<'_, PyAny>> {
+    py.get_type::<PyRange>().call1((first, first + count))
 }
 
 /// One address or several.

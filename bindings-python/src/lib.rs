@@ -1,6 +1,8 @@
 //! The native half of the Python package `polyflake`: it converts types; the core decides everything else.
 #![allow(clippy::doc_markdown, reason = "doc comments here become Python docstrings")]
 
+#[cfg(feature = "coordination")]
+mod awaited;
 mod batch;
 mod convert;
 #[cfg_attr(not(feature = "coordination"), path = "no_counter.rs")]
@@ -11,6 +13,8 @@ mod layout;
 mod lease;
 #[cfg(feature = "coordination")]
 mod log;
+#[cfg(feature = "coordination")]
+mod process;
 #[cfg_attr(not(feature = "coordination"), path = "no_sequences.rs")]
 mod sequences;
 mod snowflake;

@@ -4,18 +4,17 @@
 //! a thread of Python's that logs what is in line and then ends.
 
 use std::collections::VecDeque;
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use polyflake::ThisProcess;
 use polyflake_coordination::Event;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::interpreter;
+use crate::process::PerProcess;
 
 /// How long the end of a program waits for a handler that is logging.
 const AT_EXIT: Duration = Duration::from_secs(2);
@@ -24,8 +23,8 @@ const WARNING: u8 = 30;
 const INFO: u8 = 20;
 
 /// The events of a process.
+#[derive(Default)]
 struct Log {
-    process: ThisProcess,
     line: Mutex<Line>,
     changed: Condvar,
 }
@@ -41,8 +40,7 @@ struct Line {
     is_over: bool,
 }
 
-/// This process's, or what a child inherited of its parent's: that one is left alone, since its lock may be held for ever.
-static NEWEST: AtomicPtr<Log> = AtomicPtr::new(ptr::null_mut());
+static LOG: PerProcess<Log> = PerProcess::new();
 
 /// Logs events from now on. Called before each of them, because nothing is imported before the first.
 ///
@@ -55,32 +53,13 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
         py.import("polyflake._log")?;
         let at_exit = PyCFunction::new_closure(py, None, None, |arguments, _| end(arguments.py()))?;
         py.import("atexit")?.call_method1("register", (at_exit,))?;
-        polyflake_coordination::set_listener(Some(Box::new(|event| Log::of_this_process().put(event))));
+        polyflake_coordination::set_listener(Some(Box::new(|event| LOG.get().put(event))));
         IS_READY.store(true, Ordering::Release);
     }
     Ok(())
 }
 
 impl Log {
-    fn newest() -> Option<&'static Self> {
-        // SAFETY: only what was leaked in `of_this_process` is ever stored there.
-        let newest = unsafe { NEWEST.load(Ordering::Acquire).as_ref() };
-        newest.filter(|log| log.process.is_alive())
-    }
-
-    fn of_this_process() -> &'static Self {
-        loop {
-            if let Some(log) = Self::newest() {
-                return log;
-            }
-            let parents = NEWEST.load(Ordering::Acquire);
-            let log = Self { process: ThisProcess::now(), line: Mutex::default(), changed: Condvar::new() };
-            let log = ptr::from_ref(Box::leak(Box::new(log))).cast_mut();
-            // Where another thread was faster, this one is lost, once in a process.
-            let _ = NEWEST.compare_exchange(parents, log, Ordering::AcqRel, Ordering::Acquire);
-        }
-    }
-
     /// Nobody waits for the GIL with this lock.
     fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
@@ -138,7 +117,7 @@ impl Log {
 
 /// At the end of the program: logs what is in line, and lets no thread come to an interpreter that has ended.
 fn end(py: Python<'_>) -> PyResult<()> {
-    let Some(log) = Log::newest() else { return Ok(()) };
+    let Some(log) = LOG.present() else { return Ok(()) };
     log.line().is_over = true;
     py.detach(|| {
         let is_busy = |line: &mut Line| line.has_thread || line.starters > 0;

@@ -1,10 +1,12 @@
 //! `Sequences`: those of `polyflake_coordination`, with Python types.
 
-use polyflake_coordination::{SequenceKey, Sequences, SequencesOptions, SequencesStats};
+use polyflake_coordination::{OwnedKey, SequenceKey, Sequences, SequencesOptions, SequencesStats};
+use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
+use crate::awaited::{self, Waiter};
 use crate::convert;
 use crate::errors::OrRaise;
 use crate::wait::ReleasesGil;
@@ -107,14 +109,7 @@ impl PySequences {
     /// Raises:
     ///     PolyflakeError: as next_id.
     fn next_ids(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        let keys: Vec<Bound<'_, PyAny>> = if let Ok(list) = keys.cast_exact::<PyList>() {
-            list.iter().collect()
-        } else if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
-            // One key, given by mistake. Its letters would be counted for.
-            return Err(convert::wrong_type(keys, "keys", "an iterable of str or int"));
-        } else {
-            keys.try_iter()?.collect::<PyResult<_>>()?
-        };
+        let keys = listed(keys)?;
         // All of them before the first number, so that one that cannot be loses none.
         let keys: Vec<SequenceKey<'_>> = keys.iter().map(to_key).collect::<PyResult<_>>()?;
         let wait = &mut ReleasesGil::new(py);
@@ -126,6 +121,48 @@ impl PySequences {
             numbers.append(&mut self.0.next_ids_with(part.iter().copied(), wait)?);
         }
         Ok(numbers)
+    }
+
+    /// next_id, awaited in an event loop of asyncio: a call that waits for the store blocks no thread. What is in hand
+    /// comes at once. If the task is cancelled, a number may be lost, but is never given again.
+    ///
+    /// Raises:
+    ///     PolyflakeError: as next_id.
+    fn next_id_async<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        awaited::coroutine(slf, [Some("try_next_id"), Some("_next_id_later")], &[key])
+    }
+
+    /// next_ids, awaited as next_id_async is.
+    ///
+    /// Raises:
+    ///     PolyflakeError: as next_ids.
+    fn next_ids_async<'py>(slf: &Bound<'py, Self>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        awaited::coroutine(slf, [None, Some("_next_ids_later")], &[keys])
+    }
+
+    fn _next_id_later(
+        slf: Py<Self>,
+        py: Python<'_>,
+        ticket: u64,
+        key: &Bound<'_, PyAny>,
+    ) -> PyResult<Waiter> {
+        let key = to_owned(key)?;
+        let call = async move { slf.get().0.next_id_async((&key).into()).await };
+        awaited::begin(py, ticket, call, |py, number| number.into_py_any(py))
+    }
+
+    fn _next_ids_later(
+        slf: Py<Self>,
+        py: Python<'_>,
+        ticket: u64,
+        keys: &Bound<'_, PyAny>,
+    ) -> PyResult<Waiter> {
+        let keys = listed(keys)?.iter().map(to_owned).collect::<PyResult<Vec<_>>>()?;
+        let call = async move {
+            let keys: Vec<_> = keys.iter().map(SequenceKey::from).collect();
+            slf.get().0.next_ids_async(&keys).await
+        };
+        awaited::begin(py, ticket, call, |py, numbers| numbers.into_py_any(py))
     }
 
     /// Close these Sequences: from then on, calls raise ClosedError, also those that wait. Other Sequences of that name are
@@ -174,13 +211,37 @@ impl PySequences {
     }
 }
 
+/// All keys of an iterable.
+fn listed<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    if let Ok(list) = keys.cast_exact::<PyList>() {
+        Ok(list.iter().collect())
+    } else if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
+        // One key, given by mistake. Its letters would be counted for.
+        Err(convert::wrong_type(keys, "keys", "an iterable of str or int"))
+    } else {
+        keys.try_iter()?.collect()
+    }
+}
+
+/// A key, out of Python's memory.
+fn to_owned(key: &Bound<'_, PyAny>) -> PyResult<OwnedKey> {
+    match key.cast::<PyString>() {
+        Ok(text) => Ok(OwnedKey::Text(text.to_str()?.to_owned())),
+        Err(_) => to_integer(key).map(OwnedKey::Integer),
+    }
+}
+
+fn to_integer(key: &Bound<'_, PyAny>) -> PyResult<SequenceKey<'static>> {
+    SequenceKey::try_from(convert::number_or(key, "key", "a str or an int")?).or_raise()
+}
+
 /// A `str`, or an `int` or an object with `__index__`.
 #[inline]
 fn to_key<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<SequenceKey<'a>> {
     match key.cast::<PyString>() {
         // Texts that UTF-8 cannot encode are no keys: several would be one.
         Ok(text) => Ok(text.to_str()?.into()),
-        Err(_) => SequenceKey::try_from(convert::number_or(key, "key", "a str or an int")?).or_raise(),
+        Err(_) => to_integer(key),
     }
 }
 

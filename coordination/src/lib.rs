@@ -22,6 +22,8 @@ pub use calls::spawn;
 pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};
 pub use event::{Event, Kind, set_listener};
 pub use keeper::{Leased, lease, open};
+#[doc(hidden)]
+pub use sequences::OwnedKey;
 pub use sequences::{SequenceKey, Sequences, SequencesGiveBack, SequencesOptions, SequencesStats};
 pub use space::Space;
 pub use store::{

@@ -24,7 +24,7 @@ pub(crate) mod shared;
 /// The most sections.
 const MAX_SECTIONS: u64 = 16_384;
 
-pub use key::SequenceKey;
+pub use key::{OwnedKey, SequenceKey};
 pub use options::SequencesOptions;
 use section::Section;
 use shared::{Counts, Lacks, Shared};

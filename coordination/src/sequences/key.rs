@@ -28,6 +28,23 @@ enum Kind<'a> {
     Integer(i128),
 }
 
+/// A key that owns its text: for bindings, whose calls are awaited after the caller's memory is gone.
+#[doc(hidden)]
+#[derive(Debug, Clone)]
+pub enum OwnedKey {
+    Text(String),
+    Integer(SequenceKey<'static>),
+}
+
+impl<'a> From<&'a OwnedKey> for SequenceKey<'a> {
+    fn from(key: &'a OwnedKey) -> Self {
+        match key {
+            OwnedKey::Text(text) => text.into(),
+            OwnedKey::Integer(integer) => *integer,
+        }
+    }
+}
+
 impl SequenceKey<'_> {
     /// Stands for the key. It must not change, since the store keeps numbers by it: XXH3 of 64 bits, of a text's bytes in UTF-8 with
     /// the seed 0, and of an integer's two's complement of 16 bytes, the lowest first, with the seed 1.

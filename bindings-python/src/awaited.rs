@@ -1,0 +1,179 @@
+//! Calls of counters and sequences that wait for their store, awaited in an event loop of asyncio.
+//!
+//! One thread serves all such calls. It is none of Python's, and must not wait for the GIL. So it puts what a call gave
+//! in line, for a thread of Python's that tells the event loop and ends a while after the last call.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyflake::{Error, ErrorCode};
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+
+use crate::errors::exception;
+use crate::process::PerProcess;
+
+/// How long Python's thread stays for another call.
+const IDLE: Duration = Duration::from_secs(10);
+/// How long the end of a program waits for that thread.
+const AT_EXIT: Duration = Duration::from_secs(2);
+
+/// Makes Python's object of what a call gave.
+type Given = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
+/// A ticket, and what its call gave or raised.
+type Told = (u64, Option<Py<PyAny>>, Option<Py<PyAny>>);
+
+/// The calls of a process.
+#[derive(Default)]
+struct Calls {
+    line: Mutex<Line>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Line {
+    /// What calls gave, by their tickets.
+    given: VecDeque<(u64, Given)>,
+    /// How many calls have given nothing yet.
+    pending: usize,
+    has_thread: bool,
+    /// Whether the interpreter is about to end: nobody is told any more.
+    is_over: bool,
+}
+
+static CALLS: PerProcess<Calls> = PerProcess::new();
+
+/// The coroutine of a call: it returns what `now` gives, or waits for what `later` begins.
+pub(crate) fn coroutine<'py>(
+    object: &Bound<'py, PyAny>,
+    [now, later]: [Option<&str>; 2],
+    arguments: &[&Bound<'py, PyAny>],
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    let method = |name: Option<&str>| name.map(|name| object.getattr(name)).transpose();
+    let functions = [method(now)?, method(later)?];
+    let functions = functions.iter().map(|it| it.clone().into_pyobject(py)).collect::<Result<Vec<_>, _>>()?;
+    let arguments = functions.into_iter().chain(arguments.iter().map(|&it| it.clone()));
+    py.import("polyflake._awaited")?.getattr("given")?.call1(PyTuple::new(py, arguments.collect::<Vec<_>>())?)
+}
+
+/// Begins a call; what it gives goes to who waits with the ticket.
+pub(crate) fn begin<T: Send + 'static>(
+    py: Python<'_>,
+    ticket: u64,
+    call: impl Future<Output = Result<T, Error>> + Send + 'static,
+    into_py: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Waiter> {
+    prepare(py)?;
+    let calls = CALLS.get();
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let gone = Arc::clone(&is_gone);
+    let done = move |outcome: Option<Result<T, Error>>| {
+        let given: Given = Box::new(move |py| match outcome {
+            Some(Ok(value)) => into_py(py, value),
+            Some(Err(error)) => Err(exception(&error)),
+            None => Err(exception(&Error::from_outside(ErrorCode::Internal, "the call panicked"))),
+        });
+        let mut line = calls.line();
+        line.pending -= 1;
+        line.given.push_back((ticket, given));
+        calls.changed.notify_all();
+    };
+    calls.line().pending += 1;
+    if let Err(error) = polyflake_coordination::spawn(call, move || gone.load(Ordering::Relaxed), done) {
+        calls.line().pending -= 1;
+        return Err(exception(&error));
+    }
+    calls.start(py)?;
+    Ok(Waiter(is_gone))
+}
+
+/// Who waits for a call.
+#[pyclass(frozen, module = "polyflake._polyflake", name = "_Waiter")]
+pub(crate) struct Waiter(Arc<AtomicBool>);
+
+#[pymethods]
+impl Waiter {
+    /// Nobody waits any more.
+    fn end(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// No lock: a fork in the middle of this would leave it locked in the child. To do it twice does no harm.
+fn prepare(py: Python<'_>) -> PyResult<()> {
+    static IS_READY: AtomicBool = AtomicBool::new(false);
+    if !IS_READY.load(Ordering::Acquire) {
+        let at_exit = PyCFunction::new_closure(py, None, None, |arguments, _| end(arguments.py()))?;
+        py.import("atexit")?.call_method1("register", (at_exit,))?;
+        IS_READY.store(true, Ordering::Release);
+    }
+    Ok(())
+}
+
+impl Calls {
+    /// Nobody waits for the GIL with this lock.
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees to it that Python's thread is there.
+    fn start(&'static self, py: Python<'_>) -> PyResult<()> {
+        let mut line = self.line();
+        let is_there = line.has_thread || line.is_over;
+        line.has_thread |= !is_there;
+        drop(line);
+        if is_there {
+            return Ok(());
+        }
+        let take = PyCFunction::new_closure(py, None, None, |arguments, _: Option<&Bound<'_, PyDict>>| {
+            self.take(arguments.py())
+        })?;
+        let started = py.import("polyflake._awaited")?.call_method1("start", (take,));
+        if started.is_err() {
+            self.line().has_thread = false;
+        }
+        started.map(drop)
+    }
+
+    /// The next ticket, with what its call gave or raised. `None`: the thread ends.
+    fn take(&self, py: Python<'_>) -> Option<Told> {
+        let (ticket, given) = py.detach(|| self.wait())?;
+        Some(match given(py) {
+            Ok(value) => (ticket, Some(value), None),
+            Err(raised) => (ticket, None, Some(raised.into_value(py).into_any())),
+        })
+    }
+
+    fn wait(&self) -> Option<(u64, Given)> {
+        let (until, mut line) = (Instant::now() + IDLE, self.line());
+        loop {
+            if let Some(given) = line.given.pop_front().filter(|_| !line.is_over) {
+                return Some(given);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if line.is_over || (left.is_zero() && line.pending == 0) {
+                line.has_thread = false;
+                self.changed.notify_all();
+                return None;
+            }
+            // Each call that is pending ends, and tells.
+            let longest = if left.is_zero() { IDLE } else { left };
+            line = self.changed.wait_timeout(line, longest).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// At the end of the program: no thread comes to an interpreter that has ended.
+fn end(py: Python<'_>) {
+    let Some(calls) = CALLS.present() else { return };
+    py.detach(|| {
+        let mut line = calls.line();
+        line.is_over = true;
+        calls.changed.notify_all();
+        drop(calls.changed.wait_timeout_while(line, AT_EXIT, |line| line.has_thread));
+    });
+}

@@ -1,0 +1,40 @@
+//! What each process has once, also a child that was forked.
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use polyflake::ThisProcess;
+
+/// This process's, or what a child inherited of its parent's: that one is left alone, since its lock may be held for ever.
+pub(crate) struct PerProcess<T: 'static>(AtomicPtr<Of<T>>);
+
+struct Of<T> {
+    process: ThisProcess,
+    value: T,
+}
+
+impl<T: Default + Sync> PerProcess<T> {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// What this process has, if it has it already.
+    pub(crate) fn present(&self) -> Option<&'static T> {
+        // SAFETY: only what was leaked in `get` is ever stored there.
+        let newest = unsafe { self.0.load(Ordering::Acquire).as_ref() };
+        newest.filter(|it| it.process.is_alive()).map(|it| &it.value)
+    }
+
+    pub(crate) fn get(&self) -> &'static T {
+        loop {
+            if let Some(value) = self.present() {
+                return value;
+            }
+            let parents = self.0.load(Ordering::Acquire);
+            let own = Of { process: ThisProcess::now(), value: T::default() };
+            let own = ptr::from_ref(Box::leak(Box::new(own))).cast_mut();
+            // Where another thread was faster, this one is lost, once in a process.
+            let _ = self.0.compare_exchange(parents, own, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+}
