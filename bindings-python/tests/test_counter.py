@@ -417,7 +417,7 @@ def test_peek_raise_and_remove(store: str) -> None:
     assert counter.remove() is True
     assert counter.remove() is False
     for call in (counter.peek, counter.next_id):
-        with pytest.raises(CounterUnavailableError, match="has no counter raised|it was removed"):
+        with pytest.raises(CounterUnavailableError, match=r"has no counter raised|it was removed"):
             call()
     counter.close()
     with Counter("raised", store=store) as counter:
