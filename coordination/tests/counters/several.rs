@@ -108,6 +108,27 @@ fn others_than_it_began_with_are_refused() {
     Judge::of(&journals).unique(200);
 }
 
+/// Programs that name other stores, on empty ones, at the same instant: one of them has the counter.
+#[test]
+fn lists_that_differ_are_opened_at_once() {
+    let all = [Redis::new(), Redis::new(), Redis::new()];
+    let [a, b, c] = all.each_ref();
+    for lists in [[&[a, b][..], &[a, b, c]], [&[a, b], &[b, a]], [&[a], &[a, b]]].repeat(4) {
+        all.iter().for_each(|redis| drop(redis.cli(&["FLUSHALL"])));
+        let journals = Journals::new();
+        let mut takers = lists.map(|stores| begin(&journals, &of(stores)));
+        let mut taken = 0;
+        for taker in &mut takers {
+            match taker.opened() {
+                Ok(()) => taken += taker.take(100).len(),
+                Err(error) => assert!(error.starts_with("invalid_option "), "{error}"),
+            }
+        }
+        assert_eq!(taken, 100);
+        Judge::of(&journals).unique(100);
+    }
+}
+
 /// What a store that has no such counter yet would give, the others may have given already.
 #[test]
 fn a_third_is_not_begun_while_nobody_asked_the_others() {

@@ -205,15 +205,19 @@ impl Holder {
         self.lines().into_iter().filter(|line| line.starts_with("error ")).collect()
     }
 
-    /// Why it could not open the counter.
-    pub(crate) fn why_refused(&mut self) -> String {
-        let outcome = self.wait_until(Self::start(), "outcome", |lines| {
+    /// Whether it could open the counter, or why not.
+    pub(crate) fn opened(&mut self) -> Result<(), String> {
+        self.wait_until(Self::start(), "outcome", |lines| {
             lines.iter().find_map(|line| match line.strip_prefix("refused ") {
                 Some(error) => Some(Err(error.to_owned())),
                 None => (line == "open").then_some(Ok(())),
             })
-        });
-        outcome.expect_err("it opened the counter")
+        })
+    }
+
+    /// Why it could not open the counter.
+    pub(crate) fn why_refused(&mut self) -> String {
+        self.opened().expect_err("it opened the counter")
     }
 
     /// Closes the counter, and ends.
