@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +23,6 @@ pytestmark = [
     # It turns a wait that never ends into a failure.
     pytest.mark.timeout(300),
 ]
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
-    server = Redis(tmp_path)
-    yield server
-    server.kill()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import itertools
 import logging
 import multiprocessing
 import pickle
-import shutil
 import signal
 import socket
 import sys
@@ -42,15 +41,6 @@ pytestmark = [
 LAST = 2**63 - 1
 # Where no store is asked.
 NOBODY = "redis://127.0.0.1:1/0"
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
-    server = Redis(tmp_path)
-    yield server
-    server.kill()
 
 
 @pytest.fixture(params=["redis", "sqlite"])

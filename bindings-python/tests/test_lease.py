@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import multiprocessing
-import shutil
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -41,15 +39,6 @@ NODES = "&nodes=900-963"
 def store(tmp_path: Path) -> str:
     # A node that was leased can be used only by lease: other tests of this process have others.
     return f"sqlite://{tmp_path}/leases.db?ttl=10m{NODES}"
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
-    server = Redis(tmp_path)
-    yield server
-    server.kill()
 
 
 # Processes and threads ---------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import itertools
 import logging
 import pickle
 import re
-import shutil
 import signal
 import sys
 import threading
@@ -41,15 +40,6 @@ pytestmark = [
 
 # Where no store is asked.
 NOBODY = "redis://127.0.0.1:1/0"
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
-    server = Redis(tmp_path)
-    yield server
-    server.kill()
 
 
 @pytest.fixture
