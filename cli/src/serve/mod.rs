@@ -32,7 +32,7 @@ use shutdown::{Ending, Signals};
 
 pub(crate) use config::Serve;
 pub use error::Error;
-pub use generators::{Generator, Ids, Made, Options, Registry, TextId};
+pub use generators::{Generator, Ids, Later, Made, Options, Registry, TextId};
 
 /// How long requests that run may take once the server ends.
 const DRAIN: Duration = Duration::from_secs(10);

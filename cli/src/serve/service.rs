@@ -17,7 +17,7 @@ use super::generators::{Generator, Ids, SNOWFLAKE};
 use super::metrics::Metrics;
 use crate::reading::{shortened, shown};
 
-/// How many calls to one generator may wait for its store at a time: each takes a thread.
+/// How many calls to one generator may wait on a thread at a time.
 const WAITING: usize = 16;
 /// How long one more waits for its turn.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
@@ -91,7 +91,10 @@ impl Service {
         };
         let result = match entry.generator.try_block(n) {
             Ok(Some(last)) => Ok(last),
-            Ok(None) => entry.wait(move |generator| generator.block(n)).await,
+            Ok(None) => match entry.generator.block_later(n) {
+                Some(later) => later.await,
+                None => entry.wait(move |generator| generator.block(n)).await,
+            },
             Err(error) => Err(error),
         };
         self.counted(entry, name, result, |_| n)
@@ -103,8 +106,12 @@ impl Service {
         let result = match entry.generator.try_of_key(key) {
             Ok(Some(number)) => Ok(number),
             Ok(None) => {
-                let key = key.to_owned();
-                entry.wait(move |generator| generator.of_key(&key)).await
+                if let Some(later) = entry.generator.of_key_later(key) {
+                    later.await
+                } else {
+                    let key = key.to_owned();
+                    entry.wait(move |generator| generator.of_key(&key)).await
+                }
             }
             Err(error) => Err(error),
         };
@@ -174,7 +181,10 @@ impl Entry {
     async fn ids(&self, n: usize) -> Result<Ids, Error> {
         let first = self.generator.try_ids(n)?;
         let Some(more) = n.checked_sub(first.len()).filter(|&more| more > 0) else { return Ok(first) };
-        let more = self.wait(move |generator| generator.ids(more)).await?;
+        let more = match self.generator.ids_later(more) {
+            Some(later) => later.await,
+            None => self.wait(move |generator| generator.ids(more)).await,
+        }?;
         Ok(first.followed_by(more))
     }
 

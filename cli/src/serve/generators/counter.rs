@@ -3,7 +3,7 @@
 use polyflake::ErrorCode;
 use polyflake_coordination::{Counter, CounterOptions};
 
-use super::{Generator, Ids, Made, Options};
+use super::{Generator, Ids, Later, Made, Options};
 use crate::serve::error::Error;
 
 struct Numbers(Counter);
@@ -51,6 +51,14 @@ impl Generator for Numbers {
         Ok(Ids::Numbers(if filled.is_some() { ids } else { Vec::new() }))
     }
 
+    fn ids_later(&self, n: usize) -> Option<Later<'_, Ids>> {
+        Some(Box::pin(async move {
+            let mut ids = vec![0; n];
+            self.0.fill_async(&mut ids).await?;
+            Ok(Ids::Numbers(ids))
+        }))
+    }
+
     fn block(&self, n: usize) -> Result<u64, Error> {
         if n == 1 {
             return Ok(self.0.next_id()?);
@@ -63,6 +71,15 @@ impl Generator for Numbers {
             return without_waiting(self.0.try_next_id());
         }
         Ok(self.0.try_next_block(n as u64)?.map(|first| last(first, n)))
+    }
+
+    fn block_later(&self, n: usize) -> Option<Later<'_, u64>> {
+        Some(Box::pin(async move {
+            if n == 1 {
+                return Ok(self.0.next_id_async().await?);
+            }
+            Ok(last(self.0.next_block_async(n as u64).await?, n))
+        }))
     }
 
     #[allow(clippy::cast_precision_loss, reason = "for graphs")]

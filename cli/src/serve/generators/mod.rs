@@ -10,9 +10,14 @@ mod uuid;
 pub(crate) use registry::{CommonStore, SNOWFLAKE};
 pub use registry::{Made, Options, Registry};
 
+use core::pin::Pin;
+
 use polyflake::Layout;
 
 use super::error::Error;
+
+/// A call that waits without a thread.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 /// Gives IDs to the clients of `polyflake serve`, under a name of its own. Implement it for a kind of your own, and add that to a
 /// [`Registry`].
@@ -35,6 +40,13 @@ pub trait Generator: Send + Sync + 'static {
     fn try_ids(&self, n: usize) -> Result<Ids, Error> {
         let _ = n;
         Ok(Ids::Numbers(Vec::new()))
+    }
+
+    /// [`ids`](Self::ids) for generators that can wait without a thread, in a runtime of Tokio: many such calls wait at a time.
+    /// By default `None`: then `ids` is called on a thread.
+    fn ids_later(&self, n: usize) -> Option<Later<'_, Ids>> {
+        let _ = n;
+        None
     }
 
     /// The last of `n` numbers that follow each other. It may wait.
@@ -62,6 +74,12 @@ pub trait Generator: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// [`block`](Self::block), as [`ids_later`](Self::ids_later).
+    fn block_later(&self, n: usize) -> Option<Later<'_, u64>> {
+        let _ = n;
+        None
+    }
+
     /// The next number of a key, for generators that count for each. It may wait.
     ///
     /// # Errors
@@ -80,6 +98,12 @@ pub trait Generator: Send + Sync + 'static {
     fn try_of_key(&self, key: &str) -> Result<Option<u64>, Error> {
         let _ = key;
         Ok(None)
+    }
+
+    /// [`of_key`](Self::of_key), as [`ids_later`](Self::ids_later).
+    fn of_key_later<'a>(&'a self, key: &'a str) -> Option<Later<'a, u64>> {
+        let _ = key;
+        None
     }
 
     /// The layout of its IDs, if they are Snowflakes.

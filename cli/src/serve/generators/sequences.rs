@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use polyflake::ErrorCode;
 use polyflake_coordination::{Sequences, SequencesOptions};
 
-use super::{Generator, Ids, Made, Options};
+use super::{Generator, Ids, Later, Made, Options};
 use crate::serve::error::Error;
 
 struct Keys {
@@ -139,6 +139,11 @@ impl Generator for Keys {
             Err(error) if error.code() == ErrorCode::Closed => Err(error.into()),
             Err(_) => Ok(None),
         }
+    }
+
+    fn of_key_later<'a>(&'a self, key: &'a str) -> Option<Later<'a, u64>> {
+        let open = self.present()?;
+        Some(Box::pin(async move { Ok(open.next_id_async(key.into()).await?) }))
     }
 
     #[allow(clippy::cast_precision_loss, reason = "for graphs")]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::super::servers::redis::Redis;
 use super::{Server, redis};
 
 const IDLE: usize = 10_000;
@@ -75,6 +76,37 @@ fn wait_until_alone(server: &Server) {
         assert!(start.elapsed() < Duration::from_secs(120), "{text}");
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Each number is asked of the store, which does not answer.
+#[cfg(target_os = "linux")]
+#[test]
+fn clients_that_wait_for_a_store_hold_no_thread_each() {
+    const WAITING: usize = 200;
+    let (store, folder) = (Redis::new(), tempfile::tempdir().unwrap());
+    let config = folder.path().join("polyflake.toml");
+    let text = format!("[generators.asked]\nkind = \"counter\"\nstore = \"{}\"\nstep = 1\n", store.url());
+    std::fs::write(&config, text).unwrap();
+    let server = Server::new(&["--config", config.to_str().unwrap()]);
+    assert_eq!(server.ids("/v1/ids/asked?format=text"), [1]);
+    let threads = || std::fs::read_dir(format!("/proc/{}/task", server.id())).unwrap().count();
+    let before = threads();
+    store.server.pause();
+    let mut waiting: Vec<_> = (0..WAITING)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.resp.unwrap()).unwrap();
+            stream.write_all(b"INCR asked\r\n").unwrap();
+            stream
+        })
+        .collect();
+    while !server.ok("/metrics").contains(&format!("polyflake_resp_connections {WAITING}")) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let during = threads();
+    store.server.resume();
+    let given: HashSet<_> = waiting.iter_mut().map(number).collect();
+    assert_eq!(given.len(), WAITING);
+    assert!(during <= before + 2, "{before} threads, and {during} while {WAITING} clients wait");
 }
 
 #[test]
