@@ -108,7 +108,8 @@ fn others_than_it_began_with_are_refused() {
     Judge::of(&journals).unique(200);
 }
 
-/// Programs that name other stores, on empty ones, at the same instant: one of them has the counter.
+/// Programs that name other stores, on empty ones, at the same instant: at most one of them has the counter, and one where the first
+/// store is the same, since that one decides.
 #[test]
 fn lists_that_differ_are_opened_at_once() {
     let all = [Redis::new(), Redis::new(), Redis::new()];
@@ -116,7 +117,8 @@ fn lists_that_differ_are_opened_at_once() {
     for lists in [[&[a, b][..], &[a, b, c]], [&[a, b], &[b, a]], [&[a], &[a, b]]].repeat(4) {
         all.iter().for_each(|redis| drop(redis.cli(&["FLUSHALL"])));
         let journals = Journals::new();
-        let mut takers = lists.map(|stores| begin(&journals, &of(stores)));
+        let patient = |stores| of(stores).replace("max_wait_ms=3000", "max_wait_ms=60000");
+        let mut takers = lists.map(|stores| begin(&journals, &patient(stores)));
         let mut taken = 0;
         for taker in &mut takers {
             match taker.opened() {
@@ -124,8 +126,9 @@ fn lists_that_differ_are_opened_at_once() {
                 Err(error) => assert!(error.starts_with("invalid_option "), "{error}"),
             }
         }
-        assert_eq!(taken, 100);
-        Judge::of(&journals).unique(100);
+        let has_one_first = lists[0][0].port() == lists[1][0].port();
+        assert!(taken == 100 || (taken == 0 && !has_one_first), "{taken}");
+        Judge::of(&journals).unique(taken);
     }
 }
 
