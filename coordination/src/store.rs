@@ -107,7 +107,7 @@ pub const LAST_NUMBER: u64 = i64::MAX as u64;
 pub struct CounterRecord {
     /// No number above it was handed out. It may be 0.
     pub last: u64,
-    /// Another after each change, and never one that an earlier record of this name had: what [`Store::put_counter`]
+    /// Another after each change, and never one that an earlier record of this name had: what [`Rows::put_counter`]
     /// compares. `None` in a table of others that has none.
     pub version: Option<u64>,
     /// Which of the numbers are this store's.
