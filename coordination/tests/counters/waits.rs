@@ -37,6 +37,41 @@ fn a_block_takes_of_the_segment_that_comes() {
     counter.close();
 }
 
+/// A reserve whose reply is lost is found by a call that needs more than it has.
+#[test]
+fn a_lost_reply_has_fewer_than_are_wanted_next() {
+    for (step, first) in [("step=1", 1_u64), ("step=100", 20)] {
+        let redis = Redis::new();
+        // An attempt takes half a second.
+        let url = format!("{}?ttl=3s", redis.url());
+        let counter = options(&settings("orders", &[&url], &[step, "max_wait_ms=60000"])).open().unwrap();
+        let mut all = vec![counter.next_id().unwrap()];
+        redis.server.pause();
+        thread::scope(|scope| {
+            // Redis carries it out, and nobody listens any more.
+            let one = scope.spawn(|| counter.next_ids(first).unwrap());
+            thread::sleep(Duration::from_millis(800));
+            let many = scope.spawn(|| counter.next_ids(300_u64).unwrap());
+            let block = scope.spawn(|| counter.next_block(500_u64).unwrap());
+            thread::sleep(Duration::from_millis(100));
+            redis.server.resume();
+            all.extend(one.join().unwrap());
+            all.extend(many.join().unwrap());
+            let first = block.join().unwrap();
+            all.extend(first..first + 500);
+        });
+        all.extend(counter.next_ids(50_u64).unwrap());
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count, "{step}");
+        // None that the store has not given.
+        assert!(all.last() <= Some(&counter.peek().unwrap()), "{step}: {:?}", counter.stats());
+        assert!(counter.stats().unwrap().in_hand <= 10_000, "{step}: {:?}", counter.stats());
+        counter.close();
+    }
+}
+
 /// A call that waits hears of it.
 #[test]
 fn a_close_amid_a_wait() {

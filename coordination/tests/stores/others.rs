@@ -260,6 +260,10 @@ async fn tinyid(open: Open<'_>, run: &mut Run) {
     let columns =
         "SELECT max_id, step, delta, remainder, version FROM tiny_id_info WHERE biz_type = 'orders'";
     assert_eq!(run(columns).0, [[28, 10, 3, 1, 9]]);
+    // Where somebody changed the row by hand, its version says nothing.
+    run("UPDATE tiny_id_info SET max_id = 50000 WHERE biz_type = 'orders'");
+    assert_eq!(rows(&mut store).put_counter(&orders, &record(28, 9), &record(1, 10)).await, Ok(false));
+    run("UPDATE tiny_id_info SET max_id = 28 WHERE biz_type = 'orders'");
     let changed = "SELECT COUNT(*) FROM tiny_id_info WHERE update_time > '2020-01-01 00:00:00'";
     assert_eq!(run(changed).0, [[1]]);
     assert_eq!(listed(&take(&mut store, &orders, &only(1)).await), [31, 34, 37]);

@@ -18,6 +18,15 @@ pub(crate) enum Want {
     Reserve { count: u64, least: u64 },
 }
 
+impl Want {
+    const fn least(self) -> u64 {
+        match self {
+            Self::Look => 1,
+            Self::Reserve { least, .. } => least,
+        }
+    }
+}
+
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -179,7 +188,9 @@ impl Source {
         let found = self.see(received, kept_all)?;
         match landed {
             Landed::Not => {}
-            Landed::Gave(run) => return Ok(Next::Done(Some(run))),
+            Landed::Gave(run) if self.want.least() <= run.count => return Ok(Next::Done(Some(run))),
+            // Fewer than this go needs: they are passed over, and are not what is given back.
+            Landed::Gave(_) => self.newest = None,
             Landed::Unconfirmed(new) => {
                 let (group, name, expected) = (self.group.clone(), NAME.into(), Some(new.version));
                 return self.ask(Request::Write(Write { group, name, expected, guard: None, new }));
@@ -208,8 +219,15 @@ impl Source {
         }
     }
 
+    /// Whether an answer shows the record as the last numbers left it, in the server instance that it names.
+    pub(crate) fn may_give_back(&self, received: &Received, kept_all: KeptAll<'_>) -> bool {
+        let newest = self.newest.as_ref().map(|newest| newest.version);
+        let is_newest = received.record.as_ref().is_some_and(|record| Some(record.version) == newest);
+        is_newest && self.known.text.is_under(&received.incarnation, kept_all)
+    }
+
     /// What is left of the last numbers, `unused` of the place, goes back: nobody was given any since. To be sent once the process
-    /// takes no more of them; and again, unchanged, if its reply is lost.
+    /// takes no more of them, after [`may_give_back`](Self::may_give_back); and again, unchanged, if its reply is lost.
     pub(crate) fn give_back(&self, unused: u64, random: Random<'_>) -> Option<Request> {
         let newest = self.newest.as_ref()?;
         if unused == 0 || self.loss.is_some() || newest.raw != self.known.raw {

@@ -277,7 +277,9 @@ impl Procedure {
                     let mut text = Text::new(of.id.clone(), place, incarnation.clone());
                     text.turn_over(&incarnation, wanted.saturating_add(1));
                     text.removed = before.map(|(_, text)| text.removed.clone()).unwrap_or_default();
-                    (before.map(|(record, _)| record.version), wanted, text)
+                    // A start may be above it.
+                    let number = other.incomplete().map_or(wanted, |(record, _)| record.number.max(wanted));
+                    (before.map(|(record, _)| record.version), number, text)
                 }
             };
             text.skip = text.skip.max(of.skip);

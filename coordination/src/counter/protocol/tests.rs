@@ -200,6 +200,43 @@ fn a_record_that_is_lost_while_others_are_incomplete() {
 }
 
 #[test]
+fn what_is_found_and_too_few_is_passed_over() {
+    let mut store = Fake::new();
+    let mut source = store.open();
+    let request = source.begin(Want::Reserve { count: 1, least: 1 }, &mut || store.version());
+    store.carry_out(&request);
+    // Another takes the next ones.
+    let mut another = store.open();
+    let all = Want::Reserve { count: 100, least: 100 };
+    let run = store.go(&mut source, all).unwrap().unwrap();
+    assert_eq!((run.first, run.count), (2, 100));
+    assert_eq!(store.reserve(&mut another, 10), Ok((102, 111)));
+    // And what was passed over is not what goes back.
+    let request = source.begin(Want::Reserve { count: 1, least: 1 }, &mut || store.version());
+    store.carry_out(&request);
+    let mut request = source.begin(all, &mut || store.version());
+    for _ in 0..2 {
+        let received = store.carry_out(&request);
+        let Ok(Next::Ask(next)) = source.step(&received, &kept_all, &mut || store.version()) else {
+            panic!()
+        };
+        request = next;
+    }
+    assert_eq!(source.give_back(50, &mut || store.version()), None);
+}
+
+#[test]
+fn nothing_goes_back_to_another_server_instance() {
+    let mut store = Fake::new();
+    let mut source = store.open();
+    store.reserve(&mut source, 10).unwrap();
+    let look = read(&group());
+    assert!(source.may_give_back(&store.carry_out(&look), &kept_all));
+    store.incarnation = "c";
+    assert!(!source.may_give_back(&store.carry_out(&look), &kept_all));
+}
+
+#[test]
 fn a_lost_reply_skips_nothing() {
     let mut store = Fake::new();
     let mut source = store.open();

@@ -4,6 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::time::timeout;
+
 use super::{Refusal, stores};
 use crate::counter::protocol::{
     self, LOOK_AGAIN_MS, LOOK_EVERY_MS, LOOK_TAKES_MS, NAME, Procedure, Purpose, Standing, Step, Text, Want,
@@ -104,7 +106,8 @@ impl Records {
     pub(super) async fn reserve(&mut self, count: u64, may_be_less: bool) -> Result<Run, Refusal> {
         self.open().await?;
         let least = if may_be_less { 1 } else { count };
-        self.go(Want::Reserve { count, least }, None).await?.ok_or(Refusal::Contended)
+        let run = self.go(Want::Reserve { count, least }, None).await?;
+        run.filter(|run| run.count >= least).ok_or(Refusal::Contended)
     }
 
     async fn go(&mut self, want: Want, longest: Option<Duration>) -> Result<Option<Run>, Refusal> {
@@ -117,23 +120,30 @@ impl Records {
         let attempt = async {
             let mut store = store.lock().await;
             let store = &mut **store;
-            let mut request = source.begin(want, &mut random);
-            loop {
-                let received = protocol::ask(store, &request, || Clocks.elapsed_ms()).await?;
-                let kept_all = |before: &str, now: &str| store.has_kept_all(before, now);
-                let next = source.step(&received, &kept_all, &mut random);
-                if source.has_dropped() {
-                    has_dropped = true;
-                    drop_all(&all, shared);
+            let asked = async {
+                let mut request = source.begin(want, &mut random);
+                loop {
+                    let received = protocol::ask(store, &request, || Clocks.elapsed_ms()).await?;
+                    let kept_all = |before: &str, now: &str| store.has_kept_all(before, now);
+                    let next = source.step(&received, &kept_all, &mut random);
+                    if source.has_dropped() {
+                        has_dropped = true;
+                        drop_all(&all, shared);
+                    }
+                    match next? {
+                        protocol::Next::Ask(next) => request = next,
+                        protocol::Next::Done(run) => return Ok(run),
+                    }
                 }
-                match next? {
-                    protocol::Next::Ask(next) => request = next,
-                    protocol::Next::Done(run) => return Ok(run),
-                }
-            }
+            };
+            // Other counters' questions come before this one, and say nothing about the store.
+            let longest = longest.unwrap_or(shared.address.attempt());
+            timeout(longest, asked).await.unwrap_or_else(|_| {
+                let why = format!("{}: no answer within {} ms", shared.address, longest.as_millis());
+                Err(StoreError::Unreachable(why).into())
+            })
         };
-        let longest = longest.unwrap_or(shared.address.attempt()).min(shared.address.attempt());
-        let result = stores::limited_to(longest, &shared.address, store, attempt).await;
+        let result = stores::limited(&shared.address, store, attempt).await;
         if has_dropped {
             let what = format!(
                 "counter {:?}: {} lost writes, and others may have been given the same numbers as this process: what it had in \
@@ -193,8 +203,13 @@ impl Records {
         };
         let Some(unused) = self.newest.and_then(|newest| unused(rest, &newest)) else { return };
         let Some(request) = source.give_back(unused, &mut random) else { return };
-        let _ = stores::until_answered(&shared.address, store, async |store| -> Result<_, StoreError> {
-            protocol::ask(store, &request, || Clocks.elapsed_ms()).await
+        let look = protocol::Request::Read(self.group(self.at));
+        let _ = stores::until_answered(&shared.address, store, async |store| -> Result<(), StoreError> {
+            let received = protocol::ask(store, &look, || Clocks.elapsed_ms()).await?;
+            if source.may_give_back(&received, &|before, now| store.has_kept_all(before, now)) {
+                protocol::ask(store, &request, || Clocks.elapsed_ms()).await?;
+            }
+            Ok(())
         })
         .await;
     }

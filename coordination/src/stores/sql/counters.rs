@@ -250,20 +250,22 @@ impl Others {
             let bound = next.checked_sub(self.below_next);
             bigint(bound.ok_or_else(|| StoreError::Refused("numbers begin at 1".into()))?)
         };
-        let (mut set, mut compared) = ("", bound);
+        let (mut set, mut compared) = ("", "");
         let mut values = vec![Value::Number(column(next)?)];
-        let mut old = column(expected_next)?;
+        let old = column(expected_next)?;
         // Before the first number, a row of Leaf has 0 or 1.
-        let mut lowest = if expected_next == 1 { 0 } else { old };
-        if let (Some(expected), Some(version)) = (expected_version, version) {
-            (set, compared) = (", version = ?", &"version");
+        let lowest = if expected_next == 1 { 0 } else { old };
+        let versions = expected_version.zip(version);
+        if let Some((_, version)) = versions {
+            (set, compared) = (", version = ?", " AND version = ?");
             values.push(Value::Number(bigint(version)?));
-            old = bigint(expected)?;
-            lowest = old;
         }
         values.extend([Value::Text(&self.name), Value::Number(lowest), Value::Number(old)]);
+        if let Some((expected, _)) = versions {
+            values.push(Value::Number(bigint(expected)?));
+        }
         let statement = format!(
-            "UPDATE {table} SET {bound} = ?{set}{also} WHERE {key} = ? AND {compared} BETWEEN ? AND ? AND {writable}"
+            "UPDATE {table} SET {bound} = ?{set}{also} WHERE {key} = ? AND {bound} BETWEEN ? AND ?{compared} AND {writable}"
         );
         client.change(&statement, &values).await
     }
