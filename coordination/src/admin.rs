@@ -2,6 +2,7 @@
 //!
 //! It has no part in the keeper: each call asks the store itself, from the calling thread, and no ID or number waits for it.
 
+use core::cell::Cell;
 use core::fmt;
 use core::future::Future;
 
@@ -313,13 +314,15 @@ impl Admin {
     pub fn raise(&mut self, name: &str, number: impl Into<Number>) -> Result<bool, Error> {
         let number = number.into().in_range("number", 1, LAST_NUMBER)?;
         let counter = self.counter_name(name)?;
+        let is_unsure = Cell::new(false);
         self.ask(ErrorCode::CounterUnavailable, &async |store| {
             if counter.schema != Schema::Polyflake {
                 return raise_row(store.rows()?, &counter, number).await;
             }
-            match change(store, &counter, Purpose::Raise { number, resolves: true }).await {
+            match change(store, &counter, Purpose::Raise { number }, &is_unsure).await {
                 Err(Refusal::NotThere) => {
-                    change(store, &counter, Purpose::Open { start: number.saturating_add(1) }).await?;
+                    let start = number.saturating_add(1);
+                    change(store, &counter, Purpose::Open { start }, &is_unsure).await?;
                     Ok(true)
                 }
                 changed => changed,
@@ -334,11 +337,12 @@ impl Admin {
     /// `counter_unavailable` if the store cannot be reached or is one of several of the counter, and for tables of others.
     pub fn remove(&mut self, name: &str) -> Result<bool, Error> {
         let counter = self.counter_name(name)?;
+        let is_unsure = Cell::new(false);
         self.ask(ErrorCode::CounterUnavailable, &async |store| {
             if counter.schema != Schema::Polyflake {
                 return Err(Refusal::No("a row of a table of others is removed by its own software".into()));
             }
-            match change(store, &counter, Purpose::Remove).await {
+            match change(store, &counter, Purpose::Remove, &is_unsure).await {
                 Err(Refusal::NotThere) => Ok(false),
                 changed => changed,
             }
@@ -419,18 +423,20 @@ fn group_of(counter: &CounterName) -> Group {
     Group { namespace, kind: records::Kind::Counter, name }
 }
 
-/// Returns whether anything was written.
+/// Returns whether anything was written, by a try before that `is_unsure` too.
 async fn change(
     store: &mut dyn records::Store,
     counter: &CounterName,
     purpose: Purpose,
+    is_unsure: &Cell<bool>,
 ) -> Result<bool, Refusal> {
-    let mut procedure = Procedure::new(purpose, vec![group_of(counter)], &mut random);
+    let mut procedure = Procedure::new(purpose, is_unsure.get(), vec![group_of(counter)], &mut random);
     let mut has_written = false;
     loop {
         match procedure.next(&mut random)? {
             Step::Done => return Ok(has_written),
             Step::Ask(at, request) => {
+                is_unsure.set(is_unsure.get() || procedure.has_written());
                 let received = protocol::ask(store, &request, || Clocks.elapsed_ms()).await?;
                 has_written |= received.is_done;
                 procedure.answered(at, Some(&received), &|before, now| store.has_kept_all(before, now))?;

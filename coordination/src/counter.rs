@@ -6,13 +6,13 @@
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use core::time::Duration;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use polyflake::{Error, ErrorCode, IdGenerator, Number, ThreadWait, Wait, batch_size};
 
 use crate::keeper::Keeper;
 use crate::store::{LAST_NUMBER, Reserve, Schema};
-use crate::watched::{Awaiting, Blocking, LOOK_EVERY, Waiting, block_on};
+use crate::watched::{Awaiting, Blocking, LOOK_EVERY, Waiting, block_on, lock};
 
 mod options;
 pub(crate) mod protocol;
@@ -479,12 +479,14 @@ impl Counter {
         let shared = &self.shared;
         let mut at = shared.next_turn();
         let mut pending: Option<Pending> = None;
-        self.wait_for(wait, |shared| {
+        let last_trouble = Mutex::new(None);
+        let look = |shared: &Shared| {
             if let Some(answer) = pending.as_ref().and_then(Pending::answer) {
                 match answer {
                     Ok(answer) => return Some(Ok(answer)),
                     Err(trouble) if trouble.is_final => return Some(Err(trouble.error)),
-                    Err(_) => {
+                    Err(trouble) => {
+                        *lock(&last_trouble) = Some(trouble.error);
                         at = (at + 1) % shared.sources.len();
                         pending = None;
                     }
@@ -492,8 +494,9 @@ impl Counter {
             }
             pending.get_or_insert_with(|| shared.ask(at, what));
             None
-        })
-        .await
+        };
+        let too_late = || lock(&last_trouble).unwrap_or_else(|| shared.too_late());
+        self.wait_until(wait, look, too_late).await
     }
 
     /// What is done with all stores: where they are one counter, by any of them.
@@ -526,7 +529,16 @@ impl Counter {
     async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
+        look: impl FnMut(&Shared) -> Option<Result<T, Error>>,
+    ) -> Result<T, W::Error> {
+        self.wait_until(wait, look, || self.shared.too_late()).await
+    }
+
+    async fn wait_until<T, W: Waiting>(
+        &self,
+        wait: &mut W,
         mut look: impl FnMut(&Shared) -> Option<Result<T, Error>>,
+        too_late: impl FnOnce() -> Error,
     ) -> Result<T, W::Error> {
         let shared = &self.shared;
         let longest = Duration::from_millis(self.options.longest_wait_ms().into());
@@ -535,7 +547,7 @@ impl Counter {
             let failed = || shared.failure().map(Err);
             look(shared).or_else(failed).or_else(|| is_closed().then(|| Err(closed())))
         };
-        shared.wait_for(wait, longest, look).await
+        shared.wait_for(wait, longest, look, too_late).await
     }
 
     /// This one, or what stands for it in a child.

@@ -198,5 +198,7 @@ pub(crate) enum Rule {
     FindsItsVersion,
     /// An add is sent once.
     SendsOnce,
+    /// What is found may be fewer than the present call needs.
+    PassesOverTooFew,
     GivesBackOnVersion,
 }

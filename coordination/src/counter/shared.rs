@@ -1,6 +1,6 @@
 //! What the Counters of one name share with the tasks that fetch their segments.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) users: Users,
     state: Watched<State>,
     pub(crate) counts: Counts,
+    /// Whether a raise or a removal wrote something, and its call does not know what came of it.
+    pub(crate) is_unsure: AtomicBool,
 }
 
 /// A store of a counter, and what is in hand of its numbers.
@@ -150,6 +152,7 @@ impl Shared {
             }),
             sources,
             counts: Counts::default(),
+            is_unsure: AtomicBool::new(false),
         };
         shared.counts.step.store(shared.step.map_or(1, Step::present), Ordering::Relaxed);
         Ok(shared)
@@ -363,7 +366,7 @@ impl Shared {
         let trouble = state.sources.iter().find_map(|source| source.trouble.filter(|_| !source.is_seen))?;
         let why = trouble.error.to_string();
         Some(unavailable(&format!(
-            "none of its stores has it yet, and it is made once all of them answer: {why}"
+            "none of its stores has it yet, and it is made once all of its stores answer: {why}"
         )))
     }
 
@@ -373,8 +376,9 @@ impl Shared {
         wait: &mut W,
         longest: Duration,
         look: impl FnMut() -> Option<Result<T, Error>>,
+        too_late: impl FnOnce() -> Error,
     ) -> Result<T, W::Error> {
-        self.state.wait_for(wait, longest, look, || self.too_late()).await
+        self.state.wait_for(wait, longest, look, too_late).await
     }
 
     pub(super) fn in_hand(&self) -> u64 {
@@ -405,7 +409,7 @@ impl Shared {
 
 impl Request {
     /// Whether the call has not given up.
-    fn is_waited_for(&self) -> bool {
+    pub(crate) fn is_waited_for(&self) -> bool {
         Arc::strong_count(&self.answer) > 1
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use self::records::{Records, drop_all};
 use self::rows::Rows;
 use super::{Keeper, stores};
-use crate::counter::protocol;
+use crate::counter::protocol::{self, Purpose};
 use crate::counter::segments::Run;
 use crate::counter::shared::{Answer, Request, Shared, Source, What};
 use crate::counter::step::Step;
@@ -62,8 +62,8 @@ enum Numbers {
 enum Refusal {
     Store(StoreError),
     Protocol(protocol::Refusal),
-    /// Nothing can be decided without these other stores.
-    Others(Option<StoreError>),
+    /// All of its stores have to answer for this.
+    Others(Purpose, Option<StoreError>),
     /// It lost its record of a counter that others of its stores have.
     LeftOut,
     /// A table of others has no such row.
@@ -216,7 +216,10 @@ impl Task {
                 self.shared.counts.skipped.fetch_add(run.count, Ordering::Relaxed);
             }
         }
-        let _ = self.gave(source, looked.map(drop));
+        // A counter that was removed, or has come to its end, stays so although its store answers.
+        if looked.is_err() || self.last_warning != Some(Kind::CounterStopped) {
+            let _ = self.gave(source, looked.map(drop));
+        }
     }
 
     /// Puts one more segment in hand.
@@ -313,6 +316,10 @@ impl Task {
                 removed.map(Answer::Done)
             }
         };
+        if matches!(answer, Ok(Answer::Done(_))) && !request.is_waited_for() {
+            // The call has given up, and the next one is to hear what came of it.
+            self.shared.is_unsure.store(true, Ordering::Relaxed);
+        }
         // There may be too few for a block, and some for the next segment.
         if self.step.is_none() || !answer.as_ref().is_err_and(Refusal::is_end) {
             let _ = self.gave(source, answer.as_ref().map(drop).map_err(Refusal::clone));
@@ -371,7 +378,7 @@ impl Task {
                     // The log says so already.
                     Refusal::Protocol(protocol::Refusal::Lost { .. }) => None,
                     Refusal::Store(StoreError::Unreachable(_))
-                    | Refusal::Others(_)
+                    | Refusal::Others(..)
                     | Refusal::Contended
                     | Refusal::Protocol(protocol::Refusal::Contended) => Some(Kind::StoreUnreachable),
                     _ => Some(Kind::CounterStopped),
@@ -410,11 +417,14 @@ impl Task {
             Refusal::Store(error) => {
                 (unavailable, matches!(error, StoreError::Refused(_)), stores::text_of(error))
             }
-            Refusal::Others(error) => {
+            Refusal::Others(purpose, error) => {
+                let what = match purpose {
+                    Purpose::Open { .. } => "none of its stores has it yet, and it is made",
+                    Purpose::Raise { .. } => "it is raised",
+                    Purpose::Remove => "it is removed",
+                };
                 let why = error.as_ref().map(stores::text_of).unwrap_or_default();
-                let why =
-                    format!("none of its stores has it yet, and it is made once all of them answer: {why}");
-                (unavailable, false, why)
+                (unavailable, false, format!("{what} once all of its stores answer: {why}"))
             }
             Refusal::LeftOut => {
                 let why = format!("{address} has lost its record of it, and is left out until then: {RAISE}");

@@ -1,14 +1,16 @@
 //! Redis where a replica takes over without the last writes that its master acknowledged.
 
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use polyflake::ErrorCode;
 
 use crate::backend::Backend as _;
 use crate::holder::Journals;
 use crate::judge::Judge;
 use crate::proxy::{Conduct, Proxy};
 use crate::servers::redis::Redis;
-use crate::taker::{settings, start};
+use crate::taker::{options, settings, start};
 
 /// A master, its replica behind a proxy, and a proxy that leads to whoever is the master, as an address that moves.
 struct Pair {
@@ -126,4 +128,40 @@ fn an_owner_of_sequences_goes_on_where_its_last_moves_are_lost() {
     next.tell("close");
     next.wait_for(mark, "closed");
     assert!(crate::sequences::judge(&journals) > 200);
+}
+
+/// That the master shows it says nothing of the replica, which may take over.
+#[test]
+fn a_raise_and_a_removal_wait_for_replicas() {
+    let pair = Pair::new();
+    let open = |name: &str| {
+        let settings = settings(name, &[&pair.url("&replicas=1")], &["step=10", "max_wait_ms=3000"]);
+        options(&settings).open().unwrap()
+    };
+    let (raised, removed) = (open("raised"), open("removed"));
+    raised.next_id().unwrap();
+    removed.next_id().unwrap();
+    pair.part();
+    // Each asks more than once.
+    assert_eq!(raised.raise(1_000_000_u64).unwrap_err().code(), ErrorCode::CounterUnavailable);
+    assert_eq!(removed.remove().unwrap_err().code(), ErrorCode::CounterUnavailable);
+    pair.replication.behave(Conduct::Good);
+    pair.replication.cut();
+    // What it has done before it could know that.
+    assert_eq!(in_time(|| removed.remove().ok()), Some(true));
+    in_time(|| raised.raise(1_000_000_u64).ok()).unwrap();
+    let last = pair.replica.cli(&["HGET", "polyflake:{default/counter/raised}", "last/number"]);
+    assert!(last.trim().parse::<u64>().unwrap() >= 1_000_000, "{last}");
+    assert_eq!(removed.remove(), Ok(false));
+}
+
+/// The first that comes within a minute.
+fn in_time<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(60) {
+        if let Some(answer) = ask() {
+            return Some(answer);
+        }
+    }
+    None
 }

@@ -1,9 +1,12 @@
 //! Several stores for one counter, as Flickr's ticket servers.
 
+use std::time::{Duration, Instant};
+
 use crate::holder::{Holder, Journals};
 use crate::judge::Judge;
+use crate::proxy::{Conduct, Proxy};
 use crate::servers::redis::Redis;
-use crate::taker::{begin, settings, start};
+use crate::taker::{begin, options, settings, start};
 
 /// An attempt takes half a second at most.
 fn url(redis: &Redis) -> String {
@@ -166,7 +169,7 @@ fn a_new_counter_waits_for_all_its_stores() {
     let error = begin(&journals, &settings).why_refused();
     assert!(error.starts_with("counter_unavailable "), "{error}");
     assert!(
-        error.contains("none of its stores has it yet, and it is made once all of them answer: "),
+        error.contains("none of its stores has it yet, and it is made once all of its stores answer: "),
         "{error}"
     );
     let mut waits = begin(&journals, &settings.replace("max_wait_ms=3000", "max_wait_ms=60000"));
@@ -177,4 +180,29 @@ fn a_new_counter_waits_for_all_its_stores() {
     while parts(&waits.take(10)).0 == 0 {}
     while parts(&waits.take(10)).1 == 0 {}
     Judge::of(&journals).unique(20);
+}
+
+/// Those that reach the store that is down go on, so it is not removed.
+#[test]
+fn it_is_removed_once_all_its_stores_answer() {
+    let (first, second) = (Redis::new(), Redis::new());
+    let way = Proxy::new(second.port(), 1);
+    let of = |second: &str| {
+        let settings = settings("tickets", &[&url(&first), second], &["step=10", "max_wait_ms=5000"]);
+        options(&settings).open().unwrap()
+    };
+    let user = of(&url(&second));
+    user.next_ids(40_u64).unwrap();
+    let remover = of(&format!("redis://127.0.0.1:{}/0?ttl=3s", way.port()));
+    way.behave(Conduct::Silent);
+    let error = remover.remove().unwrap_err().to_string();
+    assert!(error.contains("it is removed once all of its stores answer: "), "{error}");
+    assert_eq!(parts(&user.next_ids(100_u64).unwrap()).0, 0);
+    way.behave(Conduct::Good);
+    assert_eq!(remover.remove(), Ok(true));
+    let begun = Instant::now();
+    while user.next_id().is_ok() {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+    }
+    assert_eq!(remover.remove(), Ok(false));
 }

@@ -31,7 +31,7 @@ impl Source {
 
         let is_new = text.id != self.known.text.id;
         let is_under = text.complete && text.is_under(&received.incarnation, kept_all);
-        let is_behind = record.number < self.highest;
+        let is_behind = record.number < self.highest || (!is_new && self.has_come_back(&text, received));
         // What this process knows of others' numbers is of no use where they have gone on elsewhere.
         self.reach = if is_late { record.number.max(self.highest) } else { self.reach.max(record.number) };
         let wanted = if is_under || is_late { self.highest } else { self.reach };
@@ -43,15 +43,23 @@ impl Source {
         #[cfg(test)]
         let is_unnoticed = is_unnoticed && self.has(Rule::MarksALossWithoutATrace);
         let since_ms = self.find(!is_under || is_unnoticed, received);
-        if record.number < wanted {
+        if record.number < wanted || is_unnoticed {
             let mut text = Text { complete: true, ..self.known.text.clone() };
             text.raised += 1;
             if is_unnoticed {
                 text.incarnation.clear();
             }
-            return Ok(Found::Raise { number: wanted, text });
+            return Ok(Found::Raise { number: record.number.max(wanted), text });
         }
         Ok(since_ms.map_or(Found::Gives, |since_ms| Found::Lost { since_ms }))
+    }
+
+    /// Whether the store is back at what it was before it became another server instance, and nobody turned the record over since.
+    fn has_come_back(&self, text: &Text, received: &Received) -> bool {
+        let was_another = self.loss.as_ref().is_some_and(|loss| loss.incarnation != received.incarnation);
+        let (known, found) = (&self.known.text.turn_overs, &text.turn_overs);
+        let lacks_last = known.last().is_some_and(|it| !found.contains(it));
+        (was_another || lacks_last) && found.iter().all(|it| known.contains(it))
     }
 
     /// The record is gone altogether. It is made again as far as this process knows it, for nobody to add to yet.

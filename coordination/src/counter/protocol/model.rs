@@ -29,6 +29,8 @@ struct Left {
     crashes: u8,
     /// Processes that give back what they have not used.
     closes: u8,
+    /// Whether every second reserve is of one number.
+    has_small_ones: bool,
 }
 
 const TICK_MS: u64 = TURN_OVER_AFTER_MS / 2;
@@ -209,7 +211,9 @@ impl Model {
             }
             Action::Reserve(at) => {
                 world.left.reserves -= 1;
-                world.begin(at, Want::Reserve { count: STEP, least: 1 });
+                let is_small = world.left.has_small_ones && world.left.reserves % 2 == 1;
+                let count = if is_small { 1 } else { STEP };
+                world.begin(at, Want::Reserve { count, least: count });
                 self.exchange(&mut world, at, true)?;
             }
             Action::Exchange(at) => self.exchange(&mut world, at, false)?,
@@ -359,6 +363,9 @@ impl World {
             }
             Ok(Next::Done(Some(run))) => {
                 let bits = bits(&run);
+                if run.count < process.source.least() {
+                    return Err("a call is given fewer than it needs");
+                }
                 if process.given >= bits & bits.wrapping_neg() {
                     return Err("the numbers of a process decrease");
                 }
@@ -524,7 +531,11 @@ fn finds_a_fault(left: Left, without: Rule) {
 /// `[ticks, reserves, losses, timeouts, cuts, crashes, closes]`
 const fn left(of: [u8; 7]) -> Left {
     let [ticks, reserves, losses, timeouts, cuts, crashes, closes] = of;
-    Left { ticks, reserves, losses, timeouts, cuts, crashes, closes }
+    Left { ticks, reserves, losses, timeouts, cuts, crashes, closes, has_small_ones: false }
+}
+
+const fn with_small_ones(left: Left) -> Left {
+    Left { has_small_ones: true, ..left }
 }
 
 /// In these the mutants are found.
@@ -547,6 +558,8 @@ fn no_number_is_given_twice() {
     for left in SMALL {
         finds_nothing(left, 0);
     }
+    finds_nothing(with_small_ones(left([0, 3, 0, 1, 0, 0, 1])), 0);
+    finds_nothing(with_small_ones(left([0, 2, 1, 1, 0, 0, 1])), 0);
 }
 
 #[test]
@@ -555,11 +568,18 @@ fn no_number_is_given_twice_in_the_larger_models() {
     for left in LARGER {
         finds_nothing(left, 1);
     }
+    finds_nothing(with_small_ones(left([2, 3, 1, 1, 0, 0, 0])), 1);
+    finds_nothing(with_small_ones(left([0, 4, 0, 2, 0, 1, 1])), 1);
 }
 
 #[test]
 fn without_the_incarnation_of_the_record_some_are() {
     finds_a_fault(LOSS, Rule::CountsUnderItsIncarnation);
+}
+
+#[test]
+fn where_what_is_found_is_always_given_it_may_be_too_few() {
+    finds_a_fault(with_small_ones(left([0, 2, 0, 1, 0, 0, 0])), Rule::PassesOverTooFew);
 }
 
 #[test]

@@ -189,6 +189,8 @@ impl Source {
         match landed {
             Landed::Not => {}
             Landed::Gave(run) if self.want.least() <= run.count => return Ok(Next::Done(Some(run))),
+            #[cfg(test)]
+            Landed::Gave(run) if !self.has(Rule::PassesOverTooFew) => return Ok(Next::Done(Some(run))),
             // Fewer than this go needs: they are passed over, and are not what is given back.
             Landed::Gave(_) => self.newest = None,
             Landed::Unconfirmed(new) => {
@@ -361,6 +363,11 @@ impl Source {
     fn ask(&mut self, request: Request) -> Result<Next, Refusal> {
         self.requests += 1;
         if self.requests > MAX_REQUESTS { Err(Refusal::Contended) } else { Ok(Next::Ask(request)) }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn least(&self) -> u64 {
+        self.want.least()
     }
 
     #[cfg(test)]

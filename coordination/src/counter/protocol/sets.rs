@@ -65,7 +65,7 @@ impl Model {
             *versions << 1
         };
         let groups = list.iter().map(|_| group()).collect();
-        let mut procedure = Procedure::new(Purpose::Open { start: 1 }, groups, &mut random);
+        let mut procedure = Procedure::new(Purpose::Open { start: 1 }, false, groups, &mut random);
         procedure.without = self.without;
         let mut opener = Opener { list, procedure, doing: Doing::Done };
         opener.next(versions);

@@ -10,22 +10,18 @@
 #[cfg(test)]
 use super::Rule;
 use super::{
-    Group, KeptAll, MAX_REQUESTS, Place, Random, Received, Record, Refusal, Request, Text, new_id, read,
-    rounded_up, write,
+    Group, KeptAll, MAX_REQUESTS, NAME, Place, Random, Received, Record, Refusal, Request, Text, Write,
+    new_id, read, rounded_up, write,
 };
 
 /// What is to be done on all stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
     /// Makes the counter where there is none: no number is below `start`.
-    Open {
-        start: u64,
-    },
-    /// No number up to this is given any more. If it `resolves` losses, numbers go on, and records that were lost are made again.
-    Raise {
-        number: u64,
-        resolves: bool,
-    },
+    Open { start: u64 },
+    /// No number up to this is given any more. Where a store lost writes, numbers go on, and records that were lost are made again.
+    Raise { number: u64 },
+    /// A store that is down keeps its record: the counter is removed once all of them answered.
     Remove,
 }
 
@@ -54,6 +50,10 @@ pub(crate) enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Procedure {
     purpose: Purpose,
+    /// Whether one before wrote, and does not know that all replicas have it that must: what would stay as it is, is written once
+    /// more.
+    is_again: bool,
+    has_written: bool,
     /// Of the counter, if this makes it.
     id: String,
     stores: Vec<One>,
@@ -92,11 +92,13 @@ enum Has<'a> {
 }
 
 impl Procedure {
-    /// `groups`: the counter's, in each of its stores.
-    pub(crate) fn new(purpose: Purpose, groups: Vec<Group>, random: Random<'_>) -> Self {
+    /// `groups`: the counter's, in each of its stores. `is_again`: one before that [wrote](Self::has_written) failed.
+    pub(crate) fn new(purpose: Purpose, is_again: bool, groups: Vec<Group>, random: Random<'_>) -> Self {
         let one = |group| One { group, seen: Seen::NotAsked, is_done: false };
         Self {
             purpose,
+            is_again,
+            has_written: false,
             id: new_id(random),
             stores: groups.into_iter().map(one).collect(),
             answers: 0,
@@ -140,11 +142,22 @@ impl Procedure {
         if let Some(at) = self.all().position(|(_, has)| has == Has::Unknown) {
             return Ok(self.reads(at));
         }
-        match self.purpose {
+        let step = match self.purpose {
             Purpose::Open { start } => self.open(start, random),
-            Purpose::Raise { number, resolves } => self.raise(number, resolves, random),
+            Purpose::Raise { number } => self.raise(number, random),
             Purpose::Remove => self.remove(random),
-        }
+        };
+        self.has_written |= matches!(step, Ok(Step::Ask(_, Request::Write(_))));
+        step
+    }
+
+    pub(crate) const fn purpose(&self) -> Purpose {
+        self.purpose
+    }
+
+    /// Whether something was, or may have been, written.
+    pub(crate) const fn has_written(&self) -> bool {
+        self.has_written
     }
 
     /// What may be done with a store.
@@ -235,7 +248,7 @@ impl Procedure {
         self.writes(at, Some(record.version), record.number, &text, random)
     }
 
-    fn raise(&self, number: u64, resolves: bool, random: Random<'_>) -> Result<Step, Refusal> {
+    fn raise(&self, number: u64, random: Random<'_>) -> Result<Step, Refusal> {
         let incomplete = || self.all().find_map(|(at, has)| Some((at, has.incomplete()?)));
         let Some((_, (_, of))) = self.complete().or_else(incomplete) else {
             self.check_reachable()?;
@@ -257,20 +270,20 @@ impl Procedure {
             let (expected, number, mut text) = match has {
                 Has::Complete((record, text)) => {
                     let is_under = one.is_under();
-                    if record.number >= wanted && (is_under || !resolves) {
+                    if record.number >= wanted && is_under {
+                        if self.is_again {
+                            return Ok(self.writes_again(at, record));
+                        }
                         continue;
                     }
                     let number = record.number.max(wanted);
                     let mut text = text.clone();
-                    if resolves && !is_under {
-                        text.turn_over(&incarnation, number.saturating_add(1));
-                    } else {
+                    if is_under {
                         text.raised += 1;
+                    } else {
+                        text.turn_over(&incarnation, number.saturating_add(1));
                     }
                     (Some(record.version), number, text)
-                }
-                Has::None(_) | Has::Incomplete(_) if !resolves => {
-                    return Err(Refusal::Lost { in_ms: 0 });
                 }
                 other => {
                     let before = other.tombstone().or(other.incomplete());
@@ -308,14 +321,26 @@ impl Procedure {
             Has::Incomplete(it) | Has::Complete(it) => Some((at, it)),
             _ => None,
         });
-        let Some((at, (record, text))) = named.or(stands) else {
-            let is_done = self.stores.iter().any(|one| one.is_done);
-            return if is_done { Ok(Step::Done) } else { Err(Refusal::NotThere) };
-        };
+        let Some((at, (record, text))) = named.or(stands) else { return self.removed() };
         let mut text = text.clone();
         let id = text.id.clone();
         text.remove(&id);
         Ok(self.writes(at, Some(record.version), record.number, &text, random))
+    }
+
+    /// No store that answered has the counter any more.
+    fn removed(&self) -> Result<Step, Refusal> {
+        for (at, (one, (_, has))) in self.stores.iter().zip(self.all()).enumerate() {
+            if let (false, true, Some((record, _))) = (one.is_done, self.is_again, has.tombstone()) {
+                return Ok(self.writes_again(at, record));
+            }
+        }
+        if !self.stores.iter().any(|one| one.is_done) {
+            return Err(Refusal::NotThere);
+        }
+        // The processes that reach it go on there.
+        self.check_reachable()?;
+        Ok(Step::Done)
     }
 
     fn check(&self, at: usize, text: &Text, id: &str) -> Result<(), Refusal> {
@@ -345,6 +370,14 @@ impl Procedure {
 
     fn writes(&self, at: usize, expected: Option<u64>, number: u64, text: &Text, random: Random<'_>) -> Step {
         let write = |one: &One| Step::Ask(at, write(&one.group, expected, number, text, random));
+        self.stores.get(at).map_or(Step::Done, write)
+    }
+
+    fn writes_again(&self, at: usize, record: &Record) -> Step {
+        let write = |one: &One| {
+            let (group, name, expected) = (one.group.clone(), NAME.into(), Some(record.version));
+            Step::Ask(at, Request::Write(Write { group, name, expected, guard: None, new: record.clone() }))
+        };
         self.stores.get(at).map_or(Step::Done, write)
     }
 

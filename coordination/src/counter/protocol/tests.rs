@@ -93,7 +93,7 @@ fn all(stores: &mut [&mut Fake], purpose: Purpose) -> Result<Vec<Option<Source>>
         version += 2;
         version
     };
-    let mut procedure = Procedure::new(purpose, vec![group(); stores.len()], &mut random);
+    let mut procedure = Procedure::new(purpose, false, vec![group(); stores.len()], &mut random);
     while let Step::Ask(at, request) = procedure.next(&mut random)? {
         let received = Some(stores[at].carry_out(&request)).filter(|it| !it.incarnation.is_empty());
         procedure.answered(at, received.as_ref(), &kept_all)?;
@@ -104,6 +104,19 @@ fn all(stores: &mut [&mut Fake], purpose: Purpose) -> Result<Vec<Option<Source>>
         _ => None,
     };
     Ok((0..stores.len()).map(source).collect())
+}
+
+/// How often one after another that failed writes.
+fn all_again(stores: &mut [&mut Fake], purpose: Purpose) -> Result<usize, Refusal> {
+    let mut random = || 1 << 40;
+    let mut procedure = Procedure::new(purpose, true, vec![group(); stores.len()], &mut random);
+    let mut writes = 0;
+    while let Step::Ask(at, request) = procedure.next(&mut random)? {
+        let received = stores[at].carry_out(&request);
+        writes += usize::from(received.is_done);
+        procedure.answered(at, Some(&received), &kept_all)?;
+    }
+    Ok(writes)
 }
 
 const LOOK: Want = Want::Look;
@@ -118,7 +131,7 @@ fn it_runs_on_a_store() {
         version += 2;
         version
     };
-    let mut procedure = Procedure::new(Purpose::Open { start: 7 }, vec![group()], &mut random);
+    let mut procedure = Procedure::new(Purpose::Open { start: 7 }, false, vec![group()], &mut random);
     while let Step::Ask(at, request) = procedure.next(&mut random).unwrap() {
         procedure.answered(at, Some(&ask(&request)), &kept_all).unwrap();
     }
@@ -160,7 +173,7 @@ fn each_store_gives_the_numbers_of_its_place() {
     second.incarnation = "";
     let sources = all(&mut [&mut first, &mut second], Purpose::Open { start: 1 }).unwrap();
     assert!(sources[0].is_some() && sources[1].is_none());
-    let raise = Purpose::Raise { number: 99, resolves: true };
+    let raise = Purpose::Raise { number: 99 };
     let raised = all(&mut [&mut first, &mut second], raise);
     assert_eq!(raised.err(), Some(Refusal::Unreachable { at: vec![1] }));
     (second.incarnation, second.record) = ("c", None);
@@ -193,7 +206,7 @@ fn a_record_that_is_lost_while_others_are_incomplete() {
     second.record = Some(Record { version: 5, number: 0, text: text.write() });
     let opened = all(&mut [&mut first, &mut second], Purpose::Open { start: 1 });
     assert_eq!(opened.err(), Some(Refusal::LostRecord { at: 0 }));
-    let raise = Purpose::Raise { number: 100, resolves: true };
+    let raise = Purpose::Raise { number: 100 };
     let mut sources = all(&mut [&mut first, &mut second], raise).unwrap();
     assert_eq!(first.reserve(sources[0].as_mut().unwrap(), 1), Ok((102, 102)));
     assert_eq!(second.reserve(sources[1].as_mut().unwrap(), 1), Ok((101, 101)));
@@ -393,7 +406,7 @@ fn numbers_may_be_refused_after_a_loss() {
     store.elapsed_ms = 60_000;
     assert_eq!(store.number(), 10);
     assert_eq!(store.reserve(&mut refusing, 10), Err(Refusal::RefusedAfterLoss));
-    all(&mut [&mut store], Purpose::Raise { number: 5, resolves: true }).unwrap();
+    all(&mut [&mut store], Purpose::Raise { number: 5 }).unwrap();
     assert_eq!(store.reserve(&mut refusing, 10), Ok((11, 20)));
     assert_eq!(store.reserve(&mut a, 10), Ok((21, 30)));
 }
@@ -409,6 +422,9 @@ fn what_is_removed_ends_those_that_use_it() {
     assert_eq!(first.reserve(&mut a, 1), Err(Refusal::Removed));
     let gone = all(&mut [&mut first, &mut second], Purpose::Remove);
     assert_eq!(gone.err(), Some(Refusal::NotThere));
+    // A reply was lost, or too few replicas confirmed: it is written once more.
+    let again = all_again(&mut [&mut first, &mut second], Purpose::Remove);
+    assert_eq!(again.unwrap(), 2);
     // Under another place, and it still knows.
     let mut again = first.open();
     assert_eq!(first.reserve(&mut again, 1), Ok((1, 1)));
@@ -426,18 +442,75 @@ fn what_is_removed_ends_those_that_use_it() {
     all(&mut [&mut second, &mut third], Purpose::Remove).unwrap();
 }
 
+/// The processes that reach the store that is down go on.
+#[test]
+fn it_is_not_removed_while_a_store_is_down() {
+    let (mut first, mut second) = (Fake::new(), Fake::new());
+    all(&mut [&mut first, &mut second], Purpose::Open { start: 1 }).unwrap();
+    second.incarnation = "";
+    let removed = all(&mut [&mut first, &mut second], Purpose::Remove);
+    assert_eq!(removed.err(), Some(Refusal::Unreachable { at: vec![1] }));
+    assert!(first.text().is_tombstone());
+    second.incarnation = "a";
+    assert_eq!(all_again(&mut [&mut first, &mut second], Purpose::Remove), Ok(2));
+    assert!(second.text().is_tombstone());
+    assert_eq!(all(&mut [&mut first, &mut second], Purpose::Remove).err(), Some(Refusal::NotThere));
+}
+
+/// That the record is high enough says nothing of the replicas that must have it.
+#[test]
+fn a_raise_that_was_not_confirmed_is_written_again() {
+    let mut store = Fake::new();
+    store.open();
+    let raise = Purpose::Raise { number: 1_000 };
+    all(&mut [&mut store], raise).unwrap();
+    let before = store.record.clone();
+    assert_eq!(all_again(&mut [&mut store], raise), Ok(1));
+    assert_eq!(store.record, before);
+    all(&mut [&mut store], raise).unwrap();
+    assert_eq!(store.record, before);
+}
+
+/// Two servers take turns: those that were given numbers by the second must not go on with the first as if nothing had been.
+#[test]
+fn a_store_that_comes_back_to_what_it_was() {
+    for sees_the_turn_over in [false, true] {
+        let mut store = Fake::new();
+        let (mut gone, mut p, mut q) = (store.open(), store.open(), store.open());
+        assert_eq!(store.reserve(&mut p, 50), Ok((1, 50)));
+        let at_a = store.record.clone();
+        store.incarnation = "c";
+        store.go(&mut gone, LOOK).unwrap();
+        store.go(&mut p, LOOK).unwrap();
+        store.elapsed_ms = 8_000;
+        assert_eq!(store.reserve(&mut gone, 100), Ok((51, 150)));
+        if sees_the_turn_over {
+            store.go(&mut p, LOOK).unwrap();
+        }
+        (store.record, store.incarnation) = (at_a, "a");
+        let waits = Err(Refusal::Lost { in_ms: 8_000 });
+        assert_eq!(store.reserve(&mut p, 100), waits);
+        assert_eq!(store.reserve(&mut q, 100), waits);
+        assert_eq!(store.go(&mut gone, LOOK), Ok(None));
+        store.elapsed_ms = 16_000;
+        assert_eq!(store.reserve(&mut q, 100), Ok((151, 250)));
+        assert_eq!(store.reserve(&mut p, 100), Ok((251, 350)));
+        assert!(!p.has_dropped() && !q.has_dropped());
+    }
+}
+
 #[test]
 fn the_end_of_the_numbers() {
     let mut store = Fake::new();
     let mut a = store.open();
     let last = Record::LAST_NUMBER;
-    all(&mut [&mut store], Purpose::Raise { number: last - 5, resolves: false }).unwrap();
+    all(&mut [&mut store], Purpose::Raise { number: last - 5 }).unwrap();
     let block = Want::Reserve { count: 10, least: 10 };
     assert_eq!(store.go(&mut a, block), Err(Refusal::End));
     assert_eq!(store.reserve(&mut a, 10), Ok((last - 4, last)));
     assert_eq!(store.reserve(&mut a, 1), Err(Refusal::End));
     // Never lowered.
-    all(&mut [&mut store], Purpose::Raise { number: 3, resolves: true }).unwrap();
+    all(&mut [&mut store], Purpose::Raise { number: 3 }).unwrap();
     assert_eq!(store.number(), last);
 }
 

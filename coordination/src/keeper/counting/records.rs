@@ -1,5 +1,6 @@
 //! The record of a counter in one of its stores.
 
+use core::sync::atomic::Ordering::Relaxed;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -181,7 +182,7 @@ impl Records {
     pub(super) async fn raise(&mut self, number: u64) -> Result<bool, Refusal> {
         // Makes a record that is gone again, as far as this process knows it.
         let _ = self.look().await;
-        self.all(Purpose::Raise { number, resolves: true }).await?;
+        self.all(Purpose::Raise { number }).await?;
         Ok(true)
     }
 
@@ -217,13 +218,24 @@ impl Records {
     /// A go on all stores of the counter. Another one that does not answer is taken for one that is down.
     async fn all(&self, purpose: Purpose) -> Result<Procedure, Refusal> {
         let groups = (0..self.stores.len()).map(|at| self.group(at)).collect();
-        let mut procedure = Procedure::new(purpose, groups, &mut random);
+        let is_unsure = &self.shared.is_unsure;
+        let mut procedure = Procedure::new(purpose, is_unsure.load(Relaxed), groups, &mut random);
+        let done = self.all_of(&mut procedure).await;
+        if !matches!(purpose, Purpose::Open { .. }) {
+            is_unsure.store(done.is_err() && (is_unsure.load(Relaxed) || procedure.has_written()), Relaxed);
+        }
+        done.map(|()| procedure)
+    }
+
+    async fn all_of(&self, procedure: &mut Procedure) -> Result<(), Refusal> {
         let mut last_error = None;
         loop {
             let (at, request) = match procedure.next(&mut random) {
-                Ok(Step::Done) => return Ok(procedure),
+                Ok(Step::Done) => return Ok(()),
                 Ok(Step::Ask(at, request)) => (at, request),
-                Err(protocol::Refusal::Unreachable { .. }) => return Err(Refusal::Others(last_error)),
+                Err(protocol::Refusal::Unreachable { .. }) => {
+                    return Err(Refusal::Others(procedure.purpose(), last_error));
+                }
                 Err(refusal) => return Err(refusal.into()),
             };
             let (Some(shared), Some(store)) = (self.shared.sources.get(at), self.stores.get(at)) else {
