@@ -174,6 +174,30 @@ pub trait Store: Send + fmt::Debug {
     /// few replicas confirmed is repeated until they do: that a read shows it says nothing of them.
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError>;
 
+    /// The record of one name in each of these groups, if it is there. One after the other unless the store has a shorter way.
+    async fn read_each(
+        &mut self,
+        groups: &[Group],
+        name: &str,
+    ) -> Result<Vec<Answer<Option<Record>>>, StoreError> {
+        let mut answers = Vec::with_capacity(groups.len());
+        for group in groups {
+            let found = self.read(group, Some(&[name])).await?;
+            answers.push(found.map(|found| found.into_iter().next().map(|(_, record)| record)));
+        }
+        Ok(answers)
+    }
+
+    /// Several [`write`](Self::write)s, none of which depends on another. One after the other unless the store has a shorter way. After
+    /// an error, each of them may have taken effect.
+    async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
+        let mut answers = Vec::with_capacity(writes.len());
+        for write in writes {
+            answers.push(self.write(write).await?);
+        }
+        Ok(answers)
+    }
+
     /// Adds to a record's number, in one atomic step, if its text is the one given, its number at least `floor`, and the sum at most
     /// `limit`. Where the record has the version of this call already, nothing is added again, and the answer is that it was.
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {

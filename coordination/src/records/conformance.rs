@@ -22,7 +22,7 @@ type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 ///
 /// Where the store does not do what [`Store`] says.
 pub fn conformance(open: Open<'_>) {
-    let histories: [fn(Open<'_>, &str); 13] = [
+    let histories: [fn(Open<'_>, &str); 14] = [
         nothing_is_there,
         a_record_is_compared_and_set,
         a_write_can_be_repeated,
@@ -31,6 +31,7 @@ pub fn conformance(open: Open<'_>) {
         numbers_are_added,
         an_add_can_be_repeated,
         records_are_read_by_name,
+        several_are_asked_for_at_once,
         groups_are_apart,
         the_ends_of_the_ranges,
         one_of_many_writes,
@@ -307,6 +308,55 @@ fn records_are_read_by_name(open: Open<'_>, namespace: &str) {
     let mut all: Vec<u64> = client.read(&group, None).iter().map(|(_, record)| record.number).collect();
     all.sort_unstable();
     assert_eq!(all, (1_000..1_300).collect::<Vec<_>>());
+}
+
+fn several_are_asked_for_at_once(open: Open<'_>, namespace: &str) {
+    let mut client = Client::new(open);
+    let of = |at: u64| group(namespace, Kind::Counter, &format!("it is {at}"));
+    let each = |client: &mut Client, groups: &[Group]| -> Vec<Option<Record>> {
+        client.ask(async |store| Ok(all_of(store.read_each(groups, "last").await?)))
+    };
+    let write_each = |client: &mut Client, writes: &[Write]| -> Vec<Outcome> {
+        client.ask(async |store| Ok(all_of(store.write_each(writes).await?)))
+    };
+    let write = |at: u64, expected, version| {
+        let new = record(version, at, "{}");
+        Write { group: of(at), name: "last".into(), expected, guard: None, new }
+    };
+    let groups: Vec<_> = (1..=150).map(of).collect();
+    assert_eq!(each(&mut client, &groups), vec![None; 150]);
+    let writes: Vec<_> = (1..=150).filter(|at| at % 2 == 0).map(|at| write(at, None, at)).collect();
+    for _ in 0..2 {
+        assert_eq!(write_each(&mut client, &writes), vec![Outcome::Written; 75]);
+    }
+    let there = |at: u64| (at % 2 == 0).then(|| record(at, at, "{}"));
+    assert_eq!(each(&mut client, &groups), (1..=150).map(there).collect::<Vec<_>>());
+    // Those that fit, in whatever company, and each group in its place.
+    let outcomes =
+        write_each(&mut client, &[write(2, Some(7), 900), write(3, None, 901), write(4, Some(4), 902)]);
+    assert_eq!(outcomes, [found(&record(2, 2, "{}")), Outcome::Written, Outcome::Written]);
+    let others = [of(4), group(namespace, Kind::Sequences, "it is 3"), of(3), of(1), of(2)];
+    let (third, fourth) = (record(901, 3, "{}"), record(902, 4, "{}"));
+    assert_eq!(each(&mut client, &others), [Some(fourth), None, Some(third), None, there(2)]);
+    // One guard for several records of a group.
+    let guarded = |name: &str, version| {
+        let (name, guard, new) = (name.into(), Some(("last".into(), version)), record(1, 0, ""));
+        Write { group: of(3), name, expected: None, guard, new }
+    };
+    let outcomes = write_each(&mut client, &[guarded("a", 901), guarded("b", 7), guarded("c", 901)]);
+    assert_eq!(outcomes[0], Outcome::Written);
+    assert!(matches!(&outcomes[1], Outcome::Found { record: None, guard: Some(_) }), "{outcomes:?}");
+    assert_eq!(outcomes[2], Outcome::Written);
+    assert_eq!(client.record(&of(3), "b"), None);
+}
+
+fn all_of<T>(answers: Vec<Answer<T>>) -> Answer<Vec<T>> {
+    // Of groups that several servers keep, each tells its own.
+    let first = answers.first().map(|it| (it.now_ms, it.incarnation.clone()));
+    let (now_ms, incarnation) = first.unwrap_or_else(|| panic!("no answer"));
+    assert!(answers.iter().all(|answer| !answer.incarnation.is_empty()));
+    let value = answers.into_iter().map(|answer| answer.value).collect();
+    Answer { now_ms, incarnation, value }
 }
 
 fn groups_are_apart(open: Open<'_>, namespace: &str) {

@@ -260,17 +260,21 @@ impl Bounds {
             self.is_loaded = true;
             self.move_ahead(wanted, random)?;
         }
-        for part in &self.parts {
-            let Some(pending) = &part.pending else { continue };
-            let expected = part.version;
+        let write = self.pending().next();
+        Ok(write.map_or(Next::Done, |write| Next::Ask(Request::Write(write))))
+    }
+
+    /// What has to be written, in the order in which it is asked for. None of it depends on another.
+    fn pending(&self) -> impl Iterator<Item = Write> {
+        self.parts.iter().filter_map(|part| {
+            let (pending, expected) = (part.pending.as_ref()?, part.version);
             let new = Record { version: pending.version, number: 0, text: pending.text.write() };
             let guard = Some((self.owner.name.clone(), self.owner.version));
             #[cfg(test)]
             let guard = guard.filter(|_| self.without != Some(Rule::IsGuarded));
             let (group, name) = (self.group.clone(), part.name.clone());
-            return Ok(Next::Ask(Request::Write(Write { group, name, expected, guard, new })));
-        }
-        Ok(Next::Done)
+            Some(Write { group, name, expected, guard, new })
+        })
     }
 
     /// Keeps the bounds it found, and those this owner has to write before it answers.
@@ -402,16 +406,26 @@ pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
     random: Random<'_>,
 ) -> Result<(), F> {
     let mut next = bounds.begin(wanted, random)?;
-    while let Next::Ask(request) = next {
-        let answer = match &request {
+    while let Next::Ask(request) = &next {
+        let answers: Vec<_> = match request {
             Request::Read(group, names) => {
                 let names: Vec<_> = names.iter().map(String::as_str).collect();
-                store.read(group, Some(&names)).await?.map(Reply::Read)
+                vec![store.read(group, Some(&names)).await?.map(Reply::Read)]
             }
-            Request::Write(write) => store.write(write).await?.map(Reply::Write),
+            // The others that would be asked for next come with it.
+            Request::Write(_) => {
+                let writes: Vec<_> = bounds.pending().collect();
+                let answers = store.write_each(&writes).await?;
+                answers.into_iter().map(|answer| answer.map(Reply::Write)).collect()
+            }
         };
-        let received = Received { reply: answer.value, incarnation: answer.incarnation };
-        next = bounds.step(&received, wanted, &|before, now| store.has_kept_all(before, now), random)?;
+        if answers.is_empty() {
+            return Err(StoreError::Unreachable("the store gave no answer".into()).into());
+        }
+        for answer in answers {
+            let received = Received { reply: answer.value, incarnation: answer.incarnation };
+            next = bounds.step(&received, wanted, &|before, now| store.has_kept_all(before, now), random)?;
+        }
     }
     Ok(())
 }

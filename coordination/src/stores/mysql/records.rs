@@ -8,7 +8,7 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Params, Row, ServerError, Value as Parameter};
 
 use super::{ABSENT, DUPLICATE, Fault, MysqlStore, NOW, Open, WRITABLE, column};
-use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Store, Write};
+use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
 use crate::store::{Rows, StoreError};
 use crate::stores::sql::bigint;
 use crate::stores::sql::counters::Value;
@@ -331,6 +331,14 @@ impl Store for MysqlStore {
 
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
         self.ask(async |open| records::write(open, write).await).await
+    }
+
+    async fn read_each(
+        &mut self,
+        groups: &[Group],
+        name: &str,
+    ) -> Result<Vec<Answer<Option<Record>>>, StoreError> {
+        self.ask(async |open| records::read_each(open, groups, name).await).await
     }
 
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {

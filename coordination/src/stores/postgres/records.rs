@@ -5,7 +5,7 @@ use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 use super::{BOUND, Fault, INCARNATION, LOCK, NOW, Open, PostgresStore};
-use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Store, Write};
+use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
 use crate::store::{Rows, StoreError};
 use crate::stores::sql::counters::Value;
 use crate::stores::sql::records::{self, Client, Dialect, FORMER, TABLE, Trouble, read_only};
@@ -187,6 +187,14 @@ impl Store for PostgresStore {
 
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
         self.ask(async |open| records::write(open, write).await).await
+    }
+
+    async fn read_each(
+        &mut self,
+        groups: &[Group],
+        name: &str,
+    ) -> Result<Vec<Answer<Option<Record>>>, StoreError> {
+        self.ask(async |open| records::read_each(open, groups, name).await).await
     }
 
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {

@@ -245,27 +245,51 @@ impl RedisStore {
         Err(failure("its servers do not agree where the key is".into()))
     }
 
-    /// Runs a script on the server that has its keys.
+    /// Runs a script on the server that has its key.
     pub(super) async fn script(
         &self,
         connection: &mut Connection,
-        keys: &[String],
         code: &'static str,
-        arguments: &[impl redis::ToRedisArgs],
+        (key, arguments): &(String, Vec<&str>),
     ) -> Result<Value, RedisError> {
-        let key = keys.first().map_or("", String::as_str);
-        let command = |name, what: &str| {
-            let mut command = redis::cmd(name);
-            command.arg(what).arg(keys.len()).arg(keys).arg(arguments);
-            command
-        };
         let hash = Script::new(code).get_hash().to_owned();
-        match self.send(connection, key, &command("EVALSHA", &hash)).await {
+        match self.send(connection, key, &command("EVALSHA", &hash, key, arguments)).await {
             Err(e) if e.code() == Some("NOSCRIPT") => {
-                self.send(connection, key, &command("EVAL", code)).await
+                self.send(connection, key, &command("EVAL", code, key, arguments)).await
             }
             result => result,
         }
+    }
+
+    /// Runs a script several times, in one go where one server has all keys.
+    pub(super) async fn scripts(
+        &self,
+        connection: &mut Connection,
+        code: &'static str,
+        runs: &[(String, Vec<&str>)],
+    ) -> Result<Vec<Value>, RedisError> {
+        if runs.len() > 1 && self.address.scheme() != Scheme::RedisCluster {
+            let hash = Script::new(code).get_hash().to_owned();
+            let mut all = Pipeline::new();
+            for (key, arguments) in runs {
+                all.add_command(command("EVALSHA", &hash, key, arguments));
+            }
+            let home = connection.entrance.clone();
+            let server = self.server_of(connection, &home).await?;
+            let values = server.connection.send_packed_commands(&all, 0, all.len()).await?;
+            server.used_ms = Clocks.elapsed_ms();
+            connection.answered = home;
+            let values: Result<_, RedisError> = values.into_iter().map(Value::extract_error).collect();
+            // Where it does not know the script yet, each is run by itself.
+            if !values.as_ref().is_err_and(|e| e.code() == Some("NOSCRIPT")) {
+                return values;
+            }
+        }
+        let mut values = Vec::with_capacity(runs.len());
+        for run in runs {
+            values.push(self.script(connection, code, run).await?);
+        }
+        Ok(values)
     }
 
     /// How many replicas have what the last call wrote. It is asked on the same connection: servers differ in whether the answer
@@ -285,6 +309,12 @@ impl RedisStore {
     pub(super) fn wait_ms(&self) -> u64 {
         (self.address.ttl_ms / 12).min(1_000)
     }
+}
+
+fn command(name: &str, script: &str, key: &str, arguments: &[&str]) -> Cmd {
+    let mut command = redis::cmd(name);
+    command.arg(script).arg(1).arg(key).arg(arguments);
+    command
 }
 
 fn failure(text: String) -> RedisError {

@@ -12,6 +12,7 @@ use super::connection::Connection;
 use super::{RedisStore, Reply};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
 use crate::store::StoreError;
+use crate::url::Scheme;
 
 /// Before each script. Numbers stay texts, of digits without zeros in front: Lua's are exact to 2^53 only.
 macro_rules! script {
@@ -97,6 +98,25 @@ fn former_key(group: &Group) -> String {
     }
 }
 
+/// How many scripts are sent before the first answer is read.
+const MOST_AT_ONCE: usize = 64;
+
+/// The arguments of [`WRITE`].
+fn texts_of(write: &Write) -> [String; 7] {
+    let Write { name, expected, guard, new, .. } = write;
+    let text = |version: Option<u64>| version.map(|it| it.to_string()).unwrap_or_default();
+    let (guard, under) = guard.as_ref().map_or(("", None), |(name, version)| (&**name, Some(*version)));
+    [
+        name.clone(),
+        text(*expected),
+        guard.to_owned(),
+        text(under),
+        new.version.to_string(),
+        new.number.to_string(),
+        new.text.clone(),
+    ]
+}
+
 /// A record's version, number and text, as far as they are there.
 type Fields = [Option<String>; 3];
 
@@ -146,34 +166,57 @@ impl RedisStore {
         &mut self,
         group: &Group,
         code: &'static str,
-        arguments: &[&str],
+        arguments: Vec<&str>,
     ) -> Result<Answer<Reply>, StoreError> {
-        let key = [key(group)];
-        let [name] = &key;
-        let (mut connection, is_new) = self.connection(name).await?;
-        let is_numbers = group.kind != Kind::Space;
-        if is_numbers && !self.address.is_durability_none && !connection.is_checked(name) {
-            let checked = self.script(&mut connection, &key, CHECK, &[""; 0]).await;
-            let checked = self.reply(checked.map_err(|e| self.told(&e, is_new))?, is_new)?;
-            self.check(&checked)?;
-            connection.set_checked();
+        let answer = self.ask_each(&[group], code, vec![arguments]).await?.pop();
+        answer.ok_or_else(|| self.refused("it answered with something else"))
+    }
+
+    /// Runs a script for each of these groups.
+    async fn ask_each(
+        &mut self,
+        groups: &[&Group],
+        code: &'static str,
+        arguments: Vec<Vec<&str>>,
+    ) -> Result<Vec<Answer<Reply>>, StoreError> {
+        let runs: Vec<_> = groups.iter().map(|group| key(group)).zip(arguments).collect();
+        let Some((first, _)) = runs.first() else { return Ok(Vec::new()) };
+        let (mut connection, is_new) = self.connection(first).await?;
+        let is_numbers = groups.iter().any(|group| group.kind != Kind::Space);
+        for (key, _) in &runs {
+            if is_numbers && !self.address.is_durability_none && !connection.is_checked(key) {
+                let checked = self.script(&mut connection, CHECK, &(key.clone(), Vec::new())).await;
+                let checked = self.reply(checked.map_err(|e| self.told(&e, is_new))?, is_new)?;
+                self.check(&checked)?;
+                connection.set_checked();
+            }
         }
-        let reply = self.script(&mut connection, &key, code, arguments).await;
-        let reply = self.reply(reply.map_err(|e| self.told(&e, is_new))?, is_new)?;
-        if reply.status == "written" {
+        let replies = self.scripts(&mut connection, code, &runs).await.map_err(|e| self.told(&e, is_new))?;
+        let mut answers = Vec::with_capacity(replies.len());
+        for (group, reply) in groups.iter().zip(replies) {
+            let reply = self.reply(reply, is_new)?;
+            if code == READ || code == READ_ALL {
+                self.refuse_former(&mut connection, group, &reply).await?;
+            }
+            let unreadable = || self.refused("it answered with something else");
+            let now_ms = reply.now_ms().ok_or_else(unreadable)?;
+            let [_, _, run, life, before, replicas, ..] = &*reply.texts else { return Err(unreadable()) };
+            let incarnation = incarnation(run, life, before);
+            let replicas = replicas.parse().unwrap_or(u64::MAX);
+            self.replicas = replicas.saturating_sub(self.address.replicas.into());
+            answers.push(Answer { now_ms, incarnation, value: reply });
+        }
+        // Of one server: it comes after all of them.
+        if answers.iter().any(|answer| answer.value.status == "written") {
             self.confirm(&mut connection).await?;
         }
-        if code == READ || code == READ_ALL {
-            self.refuse_former(&mut connection, group, &reply).await?;
-        }
-        let unreadable = || self.refused("it answered with something else");
-        let now_ms = reply.now_ms().ok_or_else(unreadable)?;
-        let [_, _, run, life, before, replicas, ..] = &*reply.texts else { return Err(unreadable()) };
-        let incarnation = incarnation(run, life, before);
-        let replicas = replicas.parse().unwrap_or(u64::MAX);
-        self.replicas = replicas.saturating_sub(self.address.replicas.into());
         self.connection = Some(connection);
-        Ok(Answer { now_ms, incarnation, value: reply })
+        Ok(answers)
+    }
+
+    /// Whether one server has all that this address leads to.
+    fn is_one_server(&self) -> bool {
+        self.address.scheme() != Scheme::RedisCluster
     }
 
     /// Refuses a server that would hand out numbers again.
@@ -221,6 +264,16 @@ impl RedisStore {
         Ok(())
     }
 
+    fn outcome(&self, group: &Group, mut answer: Answer<Reply>) -> Result<Answer<Outcome>, StoreError> {
+        if answer.value.status == "written" {
+            return Ok(answer.map(|_| Outcome::Written));
+        }
+        let found = read_records(Value::Array(core::mem::take(&mut answer.value.rest)));
+        let found: Option<[_; 2]> = found.ok().and_then(|it| it.try_into().ok());
+        let [record, guard] = found.ok_or_else(|| self.unreadable(group))?;
+        Ok(answer.map(|_| Outcome::Found { record, guard }))
+    }
+
     fn unreadable(&self, group: &Group) -> StoreError {
         self.refused(&format!("a record in {} is not readable", key(group)))
     }
@@ -229,7 +282,7 @@ impl RedisStore {
 #[async_trait(?Send)]
 impl Store for RedisStore {
     async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError> {
-        let (code, arguments) = names.map_or((READ_ALL, &[][..]), |names| (READ, names));
+        let (code, arguments) = names.map_or((READ_ALL, Vec::new()), |names| (READ, names.to_vec()));
         let mut answer = self.ask(group, code, arguments).await?;
         let found = answer.value.rest.pop().ok_or(Unreadable).and_then(|value| match names {
             None => read_hash(value),
@@ -243,20 +296,43 @@ impl Store for RedisStore {
     }
 
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
-        let Write { group, name, expected, guard, new } = write;
-        let text = |version: Option<u64>| version.map(|it| it.to_string()).unwrap_or_default();
-        let (guard, under) = guard.as_ref().map_or(("", None), |(name, version)| (&**name, Some(*version)));
-        let (expected, under) = (text(*expected), text(under));
-        let (version, number) = (new.version.to_string(), new.number.to_string());
-        let arguments = [&**name, &expected, guard, &under, &version, &number, &new.text];
-        let mut answer = self.ask(group, WRITE, &arguments).await?;
-        if answer.value.status == "written" {
-            return Ok(answer.map(|_| Outcome::Written));
+        let texts = texts_of(write);
+        let answer = self.ask(&write.group, WRITE, texts.iter().map(String::as_str).collect()).await?;
+        self.outcome(&write.group, answer)
+    }
+
+    async fn read_each(
+        &mut self,
+        groups: &[Group],
+        name: &str,
+    ) -> Result<Vec<Answer<Option<Record>>>, StoreError> {
+        let mut answers = Vec::with_capacity(groups.len());
+        let most = if self.is_one_server() { MOST_AT_ONCE } else { 1 };
+        for groups in groups.chunks(most) {
+            let groups: Vec<_> = groups.iter().collect();
+            let found = self.ask_each(&groups, READ, vec![vec![name]; groups.len()]).await?;
+            for (mut answer, group) in found.into_iter().zip(groups) {
+                let records = answer.value.rest.pop().ok_or(Unreadable).and_then(read_records);
+                let record = records.map_err(|Unreadable| self.unreadable(group))?.pop().flatten();
+                answers.push(answer.map(|_| record));
+            }
         }
-        let found = read_records(Value::Array(core::mem::take(&mut answer.value.rest)));
-        let found: Option<[_; 2]> = found.ok().and_then(|it| it.try_into().ok());
-        let [record, guard] = found.ok_or_else(|| self.unreadable(group))?;
-        Ok(answer.map(|_| Outcome::Found { record, guard }))
+        Ok(answers)
+    }
+
+    async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
+        let mut answers = Vec::with_capacity(writes.len());
+        let most = if self.is_one_server() { MOST_AT_ONCE } else { 1 };
+        for writes in writes.chunks(most) {
+            let texts: Vec<_> = writes.iter().map(texts_of).collect();
+            let arguments = texts.iter().map(|texts| texts.iter().map(String::as_str).collect()).collect();
+            let groups: Vec<_> = writes.iter().map(|write| &write.group).collect();
+            let found = self.ask_each(&groups, WRITE, arguments).await?;
+            for (answer, group) in found.into_iter().zip(groups) {
+                answers.push(self.outcome(group, answer)?);
+            }
+        }
+        Ok(answers)
     }
 
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
@@ -265,8 +341,8 @@ impl Store for RedisStore {
         let most = (*limit).min(Record::LAST_NUMBER).checked_sub(*count);
         let (floor, most) = most.map_or((u64::MAX, 0), |most| (*floor, most));
         let [version, floor, most, count] = [*version, floor, most, *count].map(|it| it.to_string());
-        let arguments = [&**name, &version, text, &floor, &most, &count];
-        let mut answer = self.ask(group, ADD, &arguments).await?;
+        let arguments = vec![&**name, &version, text, &floor, &most, &count];
+        let mut answer = self.ask(group, ADD, arguments).await?;
         let added = if answer.value.status == "written" {
             answer.value.texts.pop().and_then(|it| it.parse().ok()).map(Added::To)
         } else {

@@ -2,6 +2,8 @@
 //!
 //! Statements have `?1`, `?2` and so on where values go.
 
+use std::collections::BTreeMap;
+
 use super::counters::Value;
 use super::{bigint, whole};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Write};
@@ -231,14 +233,16 @@ async fn read_once<C: Client>(
     };
     let joined = format!("{} r ON {of_group}{chosen}", client.dialect().table);
     let rows = select(client, "r.name, r.version, r.number, r.text", &joined, &values).await?;
-    let answer = gather(rows, |row| {
-        let Some(name) = row.name.take() else { return Ok(None) };
-        let (Some(version), Some(number), Some(text)) = (row.version, row.number, row.text.take()) else {
-            return Err(StoreError::Refused(format!("a column of {TABLE} is empty: {name}")));
-        };
-        Ok(Some((name, Record { version: whole(version)?, number: whole(number)?, text })))
-    });
-    Ok(answer?)
+    Ok(gather(rows, record)?)
+}
+
+/// A row's record, and what names it.
+fn record(row: &mut Row) -> Result<Option<(String, Record)>, StoreError> {
+    let Some(name) = row.name.take() else { return Ok(None) };
+    let (Some(version), Some(number), Some(text)) = (row.version, row.number, row.text.take()) else {
+        return Err(StoreError::Refused(format!("a column of {TABLE} is empty: {name}")));
+    };
+    Ok(Some((name, Record { version: whole(version)?, number: whole(number)?, text })))
 }
 
 /// As [`Store::read`](crate::records::Store::read).
@@ -248,6 +252,42 @@ pub(in crate::stores) async fn read<C: Client>(
     names: Option<&[&str]>,
 ) -> Result<Answer<Named>, C::Fault> {
     ask(client, async |client: &mut C| read_once(client, group, names).await).await
+}
+
+/// As [`Store::read_each`](crate::records::Store::read_each): groups of one namespace and kind together.
+pub(in crate::stores) async fn read_each<C: Client>(
+    client: &mut C,
+    groups: &[Group],
+    name: &str,
+) -> Result<Vec<Answer<Option<Record>>>, C::Fault> {
+    ask(client, async |client: &mut C| {
+        let mut answers = Vec::with_capacity(groups.len());
+        let are_alike = |one: &Group, other: &Group| (&one.namespace, one.kind) == (&other.namespace, other.kind);
+        for alike in groups.chunk_by(are_alike) {
+            for some in alike.chunks(Record::MAX_NAMES) {
+                let Some(first) = some.first() else { continue };
+                let mut values = Values::default();
+                let (namespace, kind) = (values.text(&first.namespace), values.text(first.kind.name()));
+                let names: Vec<_> = some.iter().map(|group| values.text(&group.name)).collect();
+                let joined = format!(
+                    "{} r ON r.namespace = {namespace} AND r.kind = {kind} AND r.group_name IN ({}) AND r.name = {}",
+                    client.dialect().table,
+                    names.join(", "),
+                    values.text(name)
+                );
+                let rows = select(client, "r.group_name, r.version, r.number, r.text", &joined, &values).await?;
+                let Answer { now_ms, incarnation, value } = gather(rows, record)?;
+                let mut found: BTreeMap<_, _> = value.into_iter().collect();
+                answers.extend(some.iter().map(|group| Answer {
+                    now_ms,
+                    incarnation: incarnation.clone(),
+                    value: found.remove(&group.name),
+                }));
+            }
+        }
+        Ok(answers)
+    })
+    .await
 }
 
 /// As [`Store::groups`](crate::records::Store::groups).

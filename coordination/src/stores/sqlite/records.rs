@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use rusqlite::{ErrorCode, Transaction, TransactionBehavior};
 
 use super::{Fault, SqliteStore, now_ms, parameters};
-use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Store, Write};
+use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
 use crate::store::{Rows, StoreError};
 use crate::stores::sql::counters::Value;
 use crate::stores::sql::records::{self, Client, Dialect, FORMER, Row, TABLE, Trouble};
@@ -114,6 +114,27 @@ impl Store for SqliteStore {
 
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
         self.ask(TransactionBehavior::Immediate, async |open| records::write(open, write).await).await
+    }
+
+    async fn read_each(
+        &mut self,
+        groups: &[Group],
+        name: &str,
+    ) -> Result<Vec<Answer<Option<Record>>>, StoreError> {
+        self.ask(TransactionBehavior::Deferred, async |open| records::read_each(open, groups, name).await)
+            .await
+    }
+
+    /// What is synced once takes as long as one of them.
+    async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
+        self.ask(TransactionBehavior::Immediate, async |open| {
+            let mut answers = Vec::with_capacity(writes.len());
+            for write in writes {
+                answers.push(records::write(open, write).await?);
+            }
+            Ok(answers)
+        })
+        .await
     }
 
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
