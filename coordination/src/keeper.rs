@@ -27,6 +27,7 @@ use crate::watched::{LOOK_EVERY, lock};
 use stores::Use;
 
 mod counting;
+mod looks;
 mod sequencing;
 mod stores;
 mod task;

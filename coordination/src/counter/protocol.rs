@@ -120,24 +120,45 @@ pub(crate) async fn ask(
     request: &Request,
     elapsed_ms: impl Fn() -> u64,
 ) -> Result<Received, StoreError> {
-    let answer = match request {
+    Ok(match request {
         Request::Read(group) => {
             let answer = store.read(group, Some(&[NAME])).await?;
-            answer.map(|found| (false, found.into_iter().next().map(|(_, record)| record)))
+            let answer = answer.map(|found| found.into_iter().next().map(|(_, record)| record));
+            Received::of_read(answer, elapsed_ms())
         }
-        Request::Write(write) => store.write(write).await?.map(|outcome| match outcome {
+        Request::Write(write) => {
+            let answer = store.write(write).await?;
+            Received::of_write(write, answer, elapsed_ms())
+        }
+        Request::Add(add) => {
+            let answer = store.add(add).await?.map(|added| match added {
+                Added::To(number) => {
+                    (true, Some(Record { version: add.version, number, text: add.text.clone() }))
+                }
+                Added::Found(record) => (false, record),
+            });
+            Received::of(answer, elapsed_ms())
+        }
+    })
+}
+
+impl Received {
+    pub(crate) fn of_read(answer: Answer<Option<Record>>, elapsed_ms: u64) -> Self {
+        Self::of(answer.map(|record| (false, record)), elapsed_ms)
+    }
+
+    pub(crate) fn of_write(write: &Write, answer: Answer<Outcome>, elapsed_ms: u64) -> Self {
+        let answer = answer.map(|outcome| match outcome {
             Outcome::Written => (true, Some(write.new.clone())),
             Outcome::Found { record, .. } => (false, record),
-        }),
-        Request::Add(add) => store.add(add).await?.map(|added| match added {
-            Added::To(number) => {
-                (true, Some(Record { version: add.version, number, text: add.text.clone() }))
-            }
-            Added::Found(record) => (false, record),
-        }),
-    };
-    let Answer { incarnation, value: (is_done, record), .. } = answer;
-    Ok(Received { is_done, record, incarnation, elapsed_ms: elapsed_ms() })
+        });
+        Self::of(answer, elapsed_ms)
+    }
+
+    fn of(answer: Answer<(bool, Option<Record>)>, elapsed_ms: u64) -> Self {
+        let Answer { incarnation, value: (is_done, record), .. } = answer;
+        Self { is_done, record, incarnation, elapsed_ms }
+    }
 }
 
 /// The last number that a record has handed out, 0 where there was none.

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use self::records::{Records, drop_all};
 use self::rows::Rows;
-use super::{Keeper, stores};
+use super::{Keeper, looks, stores};
 use crate::counter::protocol::{self, Purpose};
 use crate::counter::segments::Run;
 use crate::counter::shared::{Answer, Request, Shared, Source, What};

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::time::Instant;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{sleep, timeout};
 
+use super::looks::Looks;
 use crate::event::{Event, Kind, tell};
 use crate::records;
 use crate::store::StoreError;
@@ -18,7 +19,28 @@ use crate::url::Address;
 const SHORTEST: Duration = Duration::from_millis(25);
 
 /// A store that all leases share, or all counters and sequences: what waits for another's row of a counter delays no lease.
-pub(super) type Shared = Rc<Mutex<Box<dyn records::Store>>>;
+pub(super) type Shared = Rc<Connection>;
+
+/// See [`Shared`].
+#[derive(Debug)]
+pub(super) struct Connection {
+    store: Mutex<Box<dyn records::Store>>,
+    looks: Looks,
+}
+
+impl Connection {
+    pub(super) fn of(store: Box<dyn records::Store>) -> Self {
+        Self { store: Mutex::new(store), looks: Looks::default() }
+    }
+
+    pub(super) async fn lock(&self) -> MutexGuard<'_, Box<dyn records::Store>> {
+        self.store.lock().await
+    }
+
+    pub(super) const fn looks(&self) -> &Looks {
+        &self.looks
+    }
+}
 
 /// Whom a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +51,7 @@ pub(super) enum Use {
 
 /// The stores that are in use, by their uses and addresses.
 #[derive(Debug, Default)]
-pub(super) struct Stores(HashMap<String, Weak<Mutex<Box<dyn records::Store>>>>);
+pub(super) struct Stores(HashMap<String, Weak<Connection>>);
 
 impl Stores {
     pub(super) fn get(&mut self, address: &Address, is_for: Use) -> Result<Shared, StoreError> {
@@ -39,7 +61,7 @@ impl Stores {
         if let Some(store) = self.0.get(&key).and_then(Weak::upgrade) {
             return Ok(store);
         }
-        let store = Rc::new(Mutex::new(stores::open(address)?));
+        let store = Rc::new(Connection::of(stores::open(address)?));
         self.0.retain(|_, store| store.strong_count() > 0);
         self.0.insert(key, Rc::downgrade(&store));
         Ok(store)
@@ -98,7 +120,7 @@ pub(super) async fn limited_to<T, E: Failure>(
     });
     if result.as_ref().is_err_and(Failure::is_the_stores) {
         // Another task may be using it: then that one finds out.
-        if let Ok(mut store) = store.try_lock() {
+        if let Ok(mut store) = store.store.try_lock() {
             store.disconnect();
         }
     }

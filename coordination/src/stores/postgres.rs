@@ -13,6 +13,8 @@ use std::task::Poll;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
@@ -431,22 +433,38 @@ fn explain(at: &str, error: &Failure) -> StoreError {
 impl Open {
     /// With `?` where values go, or with `?1` and so on.
     async fn query_with(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
-        let mut parts = statement.split('?');
-        let mut numbered = parts.next().unwrap_or_default().to_owned();
-        for (at, part) in (1_usize..).zip(parts) {
-            let at =
-                if part.starts_with(|c: char| c.is_ascii_digit()) { String::new() } else { at.to_string() };
-            numbered.extend(["$", &at, part]);
-        }
-        let parameters: Vec<Parameter<'_>> = values
-            .iter()
-            .map(|value| match value {
-                Value::Text(text) => (text as _, Type::TEXT),
-                Value::Number(number) => (number as _, Type::INT8),
-            })
-            .collect();
-        Ok(self.query(&numbered, &parameters).await?)
+        Ok(self.query(&numbered(statement), &parameters(values)).await?)
     }
+
+    /// All of them are sent before the first is answered.
+    async fn query_each<'a>(
+        &mut self,
+        statements: impl Iterator<Item = (&'a str, &'a [Value<'a>])>,
+    ) -> Result<Vec<Result<Vec<Row>, Failure>>, Fault> {
+        let all: Vec<_> =
+            statements.map(|(statement, values)| (numbered(statement), parameters(values))).collect();
+        let client = &self.client;
+        let answers = join_all(all.iter().map(|(statement, values)| client.query_typed(statement, values)));
+        Ok(Self::drive(&mut self.connection, answers.map(Ok)).await?)
+    }
+}
+
+fn numbered(statement: &str) -> String {
+    let mut parts = statement.split('?');
+    let mut numbered = parts.next().unwrap_or_default().to_owned();
+    for (at, part) in (1_usize..).zip(parts) {
+        let at = if part.starts_with(|c: char| c.is_ascii_digit()) { String::new() } else { at.to_string() };
+        numbered.extend(["$", &at, part]);
+    }
+    numbered
+}
+
+fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<Parameter<'a>> {
+    let parameter = |value: &'a Value<'a>| match value {
+        Value::Text(text) => (text as _, Type::TEXT),
+        Value::Number(number) => (number as _, Type::INT8),
+    };
+    values.iter().map(parameter).collect()
 }
 
 impl counters::Client for Open {

@@ -5,11 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::time::timeout;
-
-use super::{Refusal, stores};
+use super::{Refusal, looks, stores};
 use crate::counter::protocol::{
-    self, LOOK_AGAIN_MS, LOOK_EVERY_MS, LOOK_TAKES_MS, NAME, Procedure, Purpose, Standing, Step, Text, Want,
+    self, LOOK_AGAIN_MS, LOOK_EVERY_MS, NAME, Procedure, Purpose, Standing, Step, Text, Want,
 };
 use crate::counter::segments::{Rest, Run};
 use crate::counter::shared::{Shared, Source};
@@ -78,8 +76,27 @@ impl Records {
     /// Looks whether the store lost writes.
     pub(super) async fn look(&mut self) -> Result<Option<Run>, Refusal> {
         self.look_in(LOOK_AGAIN_MS);
-        let longest = Duration::from_millis(LOOK_TAKES_MS);
-        let run = self.go(Want::Look, Some(longest)).await?;
+        let (all, stores) = (Arc::clone(&self.shared), Rc::clone(&self.stores));
+        let (Some(shared), Some(store)) = (all.sources.get(self.at), stores.get(self.at)) else {
+            return Ok(None);
+        };
+        let Some(source) = &mut self.source else { return Ok(None) };
+        let mut request = source.begin(Want::Look, &mut random);
+        let mut has_dropped = false;
+        let looked = loop {
+            let received = match looks::ask(&shared.address, store, request).await {
+                Ok(received) => received,
+                Err(error) => break Err(error.into()),
+            };
+            let next =
+                step(source, &**store.lock().await, &received, &mut has_dropped, || drop_all(&all, shared));
+            match next {
+                Ok(protocol::Next::Ask(next)) => request = next,
+                Ok(protocol::Next::Done(run)) => break Ok(run),
+                Err(refusal) => break Err(refusal.into()),
+            }
+        };
+        let run = self.went(looked, has_dropped)?;
         self.look_in(LOOK_EVERY_MS);
         Ok(run)
     }
@@ -107,11 +124,11 @@ impl Records {
     pub(super) async fn reserve(&mut self, count: u64, may_be_less: bool) -> Result<Run, Refusal> {
         self.open().await?;
         let least = if may_be_less { 1 } else { count };
-        let run = self.go(Want::Reserve { count, least }, None).await?;
+        let run = self.go(Want::Reserve { count, least }).await?;
         run.filter(|run| run.count >= least).ok_or(Refusal::Contended)
     }
 
-    async fn go(&mut self, want: Want, longest: Option<Duration>) -> Result<Option<Run>, Refusal> {
+    async fn go(&mut self, want: Want) -> Result<Option<Run>, Refusal> {
         let (all, stores) = (Arc::clone(&self.shared), Rc::clone(&self.stores));
         let (Some(shared), Some(store)) = (all.sources.get(self.at), stores.get(self.at)) else {
             return Ok(None);
@@ -121,30 +138,27 @@ impl Records {
         let attempt = async {
             let mut store = store.lock().await;
             let store = &mut **store;
-            let asked = async {
-                let mut request = source.begin(want, &mut random);
-                loop {
-                    let received = protocol::ask(store, &request, || Clocks.elapsed_ms()).await?;
-                    let kept_all = |before: &str, now: &str| store.has_kept_all(before, now);
-                    let next = source.step(&received, &kept_all, &mut random);
-                    if source.has_dropped() {
-                        has_dropped = true;
-                        drop_all(&all, shared);
-                    }
-                    match next? {
-                        protocol::Next::Ask(next) => request = next,
-                        protocol::Next::Done(run) => return Ok(run),
-                    }
+            let mut request = source.begin(want, &mut random);
+            loop {
+                let received = protocol::ask(store, &request, || Clocks.elapsed_ms()).await?;
+                let next = step(source, store, &received, &mut has_dropped, || drop_all(&all, shared));
+                match next? {
+                    protocol::Next::Ask(next) => request = next,
+                    protocol::Next::Done(run) => return Ok(run),
                 }
-            };
-            // Other counters' questions come before this one, and say nothing about the store.
-            let longest = longest.unwrap_or(shared.address.attempt());
-            timeout(longest, asked).await.unwrap_or_else(|_| {
-                let why = format!("{}: no answer within {} ms", shared.address, longest.as_millis());
-                Err(StoreError::Unreachable(why).into())
-            })
+            }
         };
         let result = stores::limited(&shared.address, store, attempt).await;
+        self.went(result, has_dropped)
+    }
+
+    /// What comes of a go.
+    fn went(
+        &mut self,
+        result: Result<Option<Run>, Refusal>,
+        has_dropped: bool,
+    ) -> Result<Option<Run>, Refusal> {
+        let Some(shared) = self.shared.sources.get(self.at) else { return result };
         if has_dropped {
             let what = format!(
                 "counter {:?}: {} lost writes, and others may have been given the same numbers as this process: what it had in \
@@ -153,13 +167,13 @@ impl Records {
             );
             super::tell_of(shared, Kind::NumbersMayRepeat, what);
         }
-        self.tell_of_loss();
         match &result {
             Ok(Some(run)) => self.newest = Some(*run),
             // Somebody may make another counter of this name, whose numbers are the same.
-            Err(Refusal::Protocol(protocol::Refusal::Removed)) => drop_all(&all, shared),
+            Err(Refusal::Protocol(protocol::Refusal::Removed)) => drop_all(&self.shared, shared),
             _ => {}
         }
+        self.tell_of_loss();
         result
     }
 
@@ -264,6 +278,22 @@ impl Records {
         let (namespace, name) = counter.map(|counter| (counter.namespace, counter.name)).unwrap_or_default();
         Group { namespace, kind: records::Kind::Counter, name }
     }
+}
+
+/// Judges an answer. What others may have been given, too, is dropped at once.
+fn step(
+    source: &mut protocol::Source,
+    store: &dyn records::Store,
+    received: &protocol::Received,
+    has_dropped: &mut bool,
+    drop: impl FnOnce(),
+) -> Result<protocol::Next, protocol::Refusal> {
+    let next = source.step(received, &|before, now| store.has_kept_all(before, now), &mut random);
+    if source.has_dropped() {
+        *has_dropped = true;
+        drop();
+    }
+    next
 }
 
 /// Nothing of this store is in hand any more.

@@ -143,6 +143,25 @@ impl Store for EtcdStore {
         Ok(answer.map(|_| records))
     }
 
+    async fn read_each(
+        &mut self,
+        groups: &[Group],
+        name: &str,
+    ) -> Result<Vec<Answer<Option<Record>>>, StoreError> {
+        let mut answers = Vec::with_capacity(groups.len());
+        for groups in groups.chunks(Record::MAX_NAMES) {
+            let keys: Vec<_> = groups.iter().map(|group| format!("{}{name}", prefix(group))).collect();
+            let ranges: Vec<_> = keys.iter().map(|key| range(key, None, &json!({}))).collect();
+            let (_, Answer { now_ms, incarnation, value }) = self.ask(&json!({ "success": ranges })).await?;
+            self.remember(&value);
+            for key in keys {
+                let record = self.record(&key, &value)?;
+                answers.push(Answer { now_ms, incarnation: incarnation.clone(), value: record });
+            }
+        }
+        Ok(answers)
+    }
+
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
         let guard = write.guard.as_ref().map(|(name, _)| &**name);
         let next = |record: Option<&_>, guard: Option<&_>| keyed::written(write, record, guard);

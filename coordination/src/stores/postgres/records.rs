@@ -197,6 +197,27 @@ impl Store for PostgresStore {
         self.ask(async |open| records::read_each(open, groups, name).await).await
     }
 
+    /// Each is a transaction by itself, and all are sent before the first is answered.
+    async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
+        self.ask(async |open| {
+            let dialect = open.dialect();
+            let statements: Result<Vec<_>, _> =
+                writes.iter().map(|write| records::statement(&dialect, write, write.expected)).collect();
+            let statements = statements?;
+            let sent = statements.iter().map(|(statement, values)| (&**statement, &*values.0));
+            let mut answers = Vec::with_capacity(writes.len());
+            for (write, changed) in writes.iter().zip(open.query_each(sent).await?) {
+                answers.push(match changed.map(|rows| rows.first().map(row)) {
+                    Ok(Some(row)) => row?.answer(Outcome::Written)?,
+                    // Why not is found by itself.
+                    _ => records::write(open, write).await?,
+                });
+            }
+            Ok(answers)
+        })
+        .await
+    }
+
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
         self.ask(async |open| records::add(open, add).await).await
     }

@@ -82,7 +82,7 @@ pub(in crate::stores) struct Row {
 }
 
 impl Row {
-    fn answer<T>(self, value: T) -> Result<Answer<T>, StoreError> {
+    pub(in crate::stores) fn answer<T>(self, value: T) -> Result<Answer<T>, StoreError> {
         let incarnation = self.incarnation.ok_or_else(read_only)?;
         Ok(Answer { now_ms: whole(self.now_ms)?, incarnation, value })
     }
@@ -136,7 +136,7 @@ pub(in crate::stores) fn read_only() -> StoreError {
 
 /// The values of a statement.
 #[derive(Default)]
-struct Values<'a>(Vec<Value<'a>>);
+pub(in crate::stores) struct Values<'a>(pub(in crate::stores) Vec<Value<'a>>);
 
 impl<'a> Values<'a> {
     /// Returns what stands for it.
@@ -335,7 +335,7 @@ impl Dialect {
 }
 
 /// The statement of a [`Write`], and its values.
-fn statement<'a>(
+pub(in crate::stores) fn statement<'a>(
     dialect: &Dialect,
     write: &'a Write,
     expected: Option<u64>,

@@ -159,6 +159,25 @@ impl Store for ZookeeperStore {
         Ok(answer(now_ms, records))
     }
 
+    async fn read_each(
+        &mut self,
+        groups: &[Group],
+        name: &str,
+    ) -> Result<Vec<Answer<Option<Record>>>, StoreError> {
+        let mut all = Vec::with_capacity(groups.len());
+        for groups in groups.chunks(Record::MAX_NAMES) {
+            let paths: Vec<_> = groups.iter().map(|group| format!("{}/{name}", self.base(group))).collect();
+            let gets: Vec<_> = paths.iter().cloned().map(Op::Get).collect();
+            let Fresh { now_ms, answers, .. } = self.read(&gets).await?;
+            let mut answers = answers.into_iter();
+            for path in paths {
+                let there = self.record_at(&path, &mut answers)?;
+                all.push(answer(now_ms, there.map(|(record, _)| record)));
+            }
+        }
+        Ok(all)
+    }
+
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
         let guard = write.guard.as_ref().map(|(name, _)| &**name);
         let next = |record: Option<&_>, guard: Option<&_>| keyed::written(write, record, guard);
