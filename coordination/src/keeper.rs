@@ -28,6 +28,7 @@ use stores::Use;
 
 mod counting;
 mod looks;
+mod pace;
 mod sequencing;
 mod stores;
 mod task;

@@ -14,19 +14,16 @@ use tokio::time::timeout;
 
 use self::records::{Records, drop_all};
 use self::rows::Rows;
+use super::pace::Pace;
 use super::{Keeper, looks, stores};
 use crate::counter::protocol::{self, Purpose};
 use crate::counter::segments::Run;
 use crate::counter::shared::{Answer, Request, Shared, Source, What};
 use crate::counter::step::Step;
 use crate::event::{Event, Kind, tell};
-use crate::local::random;
 use crate::store::{LAST_NUMBER, Place, Reserve, Schema, StoreError};
 use crate::watched::Trouble;
 
-/// The shortest pause after an attempt that failed, and the longest.
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(1);
 /// What somebody can do after a loss.
 const RAISE: &str = "raise the counter above all numbers that are in use";
 /// Where nothing is to be done.
@@ -44,9 +41,8 @@ pub(super) struct Task {
     since: Instant,
     used_before: u64,
     installed: u64,
-    /// When the store is asked again after an attempt that failed.
-    next: Instant,
-    failures: u32,
+    /// Of attempts that fail.
+    pace: Pace,
     last_warning: Option<Kind>,
 }
 
@@ -91,7 +87,9 @@ impl Task {
         stores: Rc<[stores::Shared]>,
     ) -> Option<Self> {
         let (step, store) = (shared.step, Rc::clone(stores.get(at)?));
-        let numbers = match shared.sources.get(at)?.counter.schema {
+        let Source { counter, address, .. } = shared.sources.get(at)?;
+        let ttl_ms = address.ttl_ms;
+        let numbers = match counter.schema {
             Schema::Polyflake => Numbers::Records(Box::new(Records::new(Arc::clone(&shared), stores, at))),
             Schema::Leaf | Schema::Tinyid | Schema::Cosid => Numbers::Rows(Rows::new(Rc::clone(&store))),
         };
@@ -105,8 +103,7 @@ impl Task {
             since: Instant::now(),
             used_before: 0,
             installed: 0,
-            next: Instant::now(),
-            failures: 0,
+            pace: Pace::new(ttl_ms),
             last_warning: None,
         })
     }
@@ -127,14 +124,18 @@ impl Task {
         }
         while !self.is_over() {
             let wants_more = self.step.is_some() && source.segments.wants_more();
-            if Instant::now() < self.next {
+            let is_look_due = self.next_look().is_some_and(|next| Instant::now() >= next);
+            if !self.pace.is_due() && is_look_due {
+                // Others count on it, however long the store has been away.
+                self.look(source).await;
+            } else if !self.pace.is_due() {
                 // A call that is told why not asks again at once.
                 self.pause(source, wants_more || shared.has_request(self.at)).await;
             } else if let Some(request) = shared.next_request(self.at) {
                 self.answer(source, request).await;
             } else if wants_more {
                 let _ = self.fetch(source).await;
-            } else if self.next_look().is_some_and(|next| Instant::now() >= next) {
+            } else if is_look_due {
                 self.look(source).await;
             } else {
                 self.pause(source, false).await;
@@ -152,7 +153,7 @@ impl Task {
 
     /// Until a call asks, the store is asked again, or the counter is given back.
     async fn pause(&self, source: &Source, wants_more: bool) {
-        let next = if wants_more { Some(self.next) } else { self.next_look() };
+        let next = self.next_look().into_iter().chain(wants_more.then(|| self.pace.next())).min();
         let next = next.map_or(IDLE, |next| next.saturating_duration_since(Instant::now()));
         let pause = self.shared.users.kept_for().map_or(next, |kept| kept.min(next));
         let _ = timeout(pause.max(Duration::from_millis(1)), source.wake.notified()).await;
@@ -185,7 +186,7 @@ impl Task {
 
     /// The first segment of the counter, which is made where the store has none.
     async fn open(&mut self, source: &Source) -> Result<(), ()> {
-        if Instant::now() < self.next {
+        if !self.pace.is_due() {
             return Err(());
         }
         if self.step.is_some() {
@@ -216,10 +217,15 @@ impl Task {
                 self.shared.counts.skipped.fetch_add(run.count, Ordering::Relaxed);
             }
         }
-        // A counter that was removed, or has come to its end, stays so although its store answers.
-        if looked.is_err() || self.last_warning != Some(Kind::CounterStopped) {
+        // A counter that lost writes, was removed or has come to its end stays so although its store answers.
+        let is_stopped = self.last_warning == Some(Kind::CounterStopped);
+        if looked.is_err() || !(is_stopped || self.has_lost()) {
             let _ = self.gave(source, looked.map(drop));
         }
+    }
+
+    fn has_lost(&self) -> bool {
+        matches!(&self.numbers, Numbers::Records(records) if records.has_lost())
     }
 
     /// Puts one more segment in hand.
@@ -368,8 +374,7 @@ impl Task {
                         format!("counter {}: {} answers again", self.name(), source.address),
                     );
                 }
-                self.failures = 0;
-                self.next = Instant::now();
+                self.pace.succeeded();
                 self.shared.gave(self.at, Ok(()));
                 Ok(())
             }
@@ -387,9 +392,12 @@ impl Task {
                 if let Some(kind) = kind.filter(|&kind| self.last_warning.replace(kind) != Some(kind)) {
                     tell_of(source, kind, trouble.error.to_string());
                 }
-                self.failures = self.failures.saturating_add(1);
-                let pause = SHORTEST.saturating_mul(1 << self.failures.min(5)).min(LONGEST);
-                self.next = Instant::now() + pause / 2 + Duration::from_millis(random() % 50);
+                match refusal {
+                    Refusal::Protocol(protocol::Refusal::Lost { in_ms }) => {
+                        self.pace.failed_for(Duration::from_millis(in_ms.saturating_add(1)));
+                    }
+                    _ => self.pace.failed(),
+                }
                 self.shared.gave(self.at, Err(trouble));
                 Err(())
             }

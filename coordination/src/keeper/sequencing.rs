@@ -8,10 +8,11 @@ use std::time::Instant;
 use polyflake::ErrorCode;
 use tokio::time::timeout;
 
+use super::pace::Pace;
 use super::{Keeper, stores};
 use crate::event::{Event, Kind, tell};
 use crate::lease::{
-    Acquisition, Held, Nodes, Refusal, Renewed, Terms, Time as _, Why, acquire, release, renew,
+    Acquisition, FreesFirst, Held, Nodes, Refusal, Renewed, Terms, Time as _, Why, acquire, release, renew,
 };
 use crate::local::{Clocks, random};
 use crate::records::{Group, Kind as Records};
@@ -22,15 +23,6 @@ use crate::space::Space;
 use crate::store::StoreError;
 use crate::url::Address;
 use crate::watched::Trouble;
-
-/// The shortest pause after an attempt that failed, and the longest.
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(1);
-/// A loss is to be noticed soon: the lease is renewed as often at least.
-const LONGEST_WAIT_MS: u64 = 10_000;
-
-/// Until the store is asked for bounds again.
-const BOUNDS_AGAIN: Duration = Duration::from_millis(250);
 
 /// For how long the moves of a section are counted.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -57,9 +49,8 @@ pub(super) struct Task {
     /// How far each section moved in the present minute, and since when that is counted.
     moved: Vec<(Instant, u64)>,
     /// When the lease is acquired or renewed next, and the bounds may be asked for.
-    next_lease: Instant,
-    next_bounds: Instant,
-    failures: u32,
+    lease_pace: Pace,
+    bounds_pace: Pace,
     /// Why there were no numbers, when the log was last told.
     told: Option<Kind>,
 }
@@ -89,6 +80,7 @@ fn terms(address: &Address, name: &str) -> Terms {
 
 impl Task {
     pub(super) fn new(keeper: &'static Keeper, shared: Arc<Shared>, store: stores::Shared) -> Self {
+        let ttl_ms = shared.address.ttl_ms;
         Self {
             keeper,
             terms: terms(&shared.address, &shared.name),
@@ -103,9 +95,8 @@ impl Task {
             head: (0, 0),
             is_loaded: false,
             has_lost: false,
-            next_lease: Instant::now(),
-            next_bounds: Instant::now(),
-            failures: 0,
+            lease_pace: Pace::new(ttl_ms),
+            bounds_pace: Pace::new(ttl_ms),
             told: None,
         }
     }
@@ -131,8 +122,8 @@ impl Task {
             while !(self.shared.users.are_gone() && self.keeper.forget_sequences(&self.shared, false)) {
                 self.pause(None).await;
                 // Timers do not count the time that the machine slept.
-                if self.failures == 0 && Clocks.elapsed_ms() >= self.until_ms {
-                    self.next_lease = Instant::now();
+                if !self.lease_pace.has_failed() && Clocks.elapsed_ms() >= self.until_ms {
+                    self.lease_pace.now();
                 }
                 self.tend().await;
             }
@@ -149,7 +140,8 @@ impl Task {
 
     /// Until there is something to do.
     async fn pause(&self, deadline: Option<Instant>) {
-        let next = if self.wants_bounds() { self.next_lease.min(self.next_bounds) } else { self.next_lease };
+        let next = self.lease_pace.next();
+        let next = if self.wants_bounds() { next.min(self.bounds_pace.next()) } else { next };
         let next = deadline.map_or(next, |deadline| next.min(deadline));
         let until = next.saturating_duration_since(Instant::now());
         let pause = self.shared.users.kept_for().map_or(until, |kept| kept.min(until));
@@ -164,19 +156,18 @@ impl Task {
 
     /// Does what is due. Returns why there is no lease or no record, if that was found.
     async fn tend(&mut self) -> Option<Trouble> {
-        if Instant::now() >= self.next_lease {
+        if self.lease_pace.is_due() {
             if let Err(refusal) = self.keep_lease().await {
                 return Some(self.refused(&refusal));
             }
-            self.failures = 0;
         }
-        if !self.wants_bounds() || Instant::now() < self.next_bounds {
+        if !self.wants_bounds() || !self.bounds_pace.is_due() {
             return None;
         }
         match self.move_bounds().await {
             Ok(()) => {
                 self.is_loaded = true;
-                self.next_bounds = Instant::now();
+                self.bounds_pace.succeeded();
                 self.shared.has_bounds();
                 self.shared.hold_until(self.until_ms);
                 self.answered();
@@ -240,10 +231,7 @@ impl Task {
         if self.is_loaded {
             self.shared.hold_until(self.until_ms);
         }
-        // With a tenth of it more or less, so that processes that started together do not ask together for ever.
-        let third = (held.ttl_ms(&self.terms) / 3).min(LONGEST_WAIT_MS);
-        let jitter = random() % (third / 5).max(1);
-        self.next_lease = Instant::now() + Duration::from_millis(third - third / 10 + jitter);
+        self.lease_pace.renewed(held.ttl_ms(&self.terms));
         self.held = Some(held);
     }
 
@@ -262,7 +250,7 @@ impl Task {
                 } else {
                     bounds.rejoined(owner);
                     self.unload();
-                    self.next_bounds = Instant::now();
+                    self.bounds_pace.now();
                 }
                 self.bounds = Some(bounds);
             }
@@ -324,31 +312,29 @@ impl Task {
 
     /// Why there is no lease, for calls and the log.
     fn refused(&mut self, refusal: &Refusal) -> Trouble {
-        self.failures = self.failures.saturating_add(1);
-        let backoff = SHORTEST.saturating_mul(1 << self.failures.min(5)).min(LONGEST);
-        let jitter = Duration::from_millis(random() % 50);
         let address = &self.shared.address;
-        let (kind, is_final, pause, why) = match refusal {
-            Refusal::Store(error) => (
-                Kind::StoreUnreachable,
-                matches!(error, StoreError::Refused(_)),
-                backoff / 2 + jitter,
-                stores::text_of(error),
-            ),
-            Refusal::Unreadable(why) => (
-                Kind::StoreUnreachable,
-                true,
-                backoff / 2 + jitter,
-                format!("the store cannot be used: {address}: {why}"),
-            ),
+        match refusal {
+            Refusal::NoneFree { first: Some(FreesFirst { in_ms, .. }), .. }
+            | Refusal::Fenced { in_ms, .. } => {
+                self.lease_pace.failed_for(Duration::from_millis(in_ms.saturating_add(1)));
+            }
+            Refusal::NoneFree { first: None, .. } | Refusal::Contended => self.lease_pace.contended(),
+            _ => self.lease_pace.failed(),
+        }
+        let (kind, is_final, why) = match refusal {
+            Refusal::Store(error) => {
+                (Kind::StoreUnreachable, matches!(error, StoreError::Refused(_)), stores::text_of(error))
+            }
+            Refusal::Unreadable(why) => {
+                (Kind::StoreUnreachable, true, format!("the store cannot be used: {address}: {why}"))
+            }
             Refusal::NoneFree { first: Some(first), .. } => {
                 let label: String = first.label.chars().take(100).collect();
                 let in_ms = first.in_ms;
-                let pause = Duration::from_millis(in_ms.saturating_add(1)).min(LONGEST) + jitter;
                 let why = format!(
                     "`{label}` has the lease of it in {address}, and gives its numbers: for {in_ms} ms unless it is renewed"
                 );
-                (Kind::Waiting, true, pause, why)
+                (Kind::Waiting, true, why)
             }
             Refusal::Fenced { in_ms, why } => {
                 let what = match why {
@@ -357,16 +343,14 @@ impl Task {
                     }
                     Why::Loss => "has lost records of them",
                 };
-                let pause = Duration::from_millis(in_ms.saturating_add(1)).min(LONGEST) + jitter;
                 let why = format!(
                     "{address} {what}: nobody can have the lease for {in_ms} ms, in which an earlier one may go on"
                 );
-                (Kind::Waiting, false, pause, why)
+                (Kind::Waiting, false, why)
             }
             Refusal::ClockDiffers(clock) => (
                 Kind::ClockDiffers,
                 true,
-                LONGEST,
                 format!(
                     "the clock of this machine is {} ms from that of {address}, which is more than clock_difference",
                     clock.by_ms
@@ -375,17 +359,15 @@ impl Task {
             Refusal::DifferenceTooLarge { difference_ms, of_space_ms } => (
                 Kind::Waiting,
                 true,
-                LONGEST,
                 format!(
                     "clock_difference is {difference_ms} ms, but these sequences in {address} count with {of_space_ms} ms: \
                      give no more than that"
                 ),
             ),
             Refusal::NoneFree { first: None, .. } | Refusal::Contended => {
-                (Kind::StoreUnreachable, false, jitter, format!("others were faster each time at {address}"))
+                (Kind::StoreUnreachable, false, format!("others were faster each time at {address}"))
             }
         };
-        self.next_lease = Instant::now() + pause;
         let code = match refusal {
             Refusal::DifferenceTooLarge { .. } => ErrorCode::InvalidOption,
             Refusal::Store(_) if self.held.is_some() => ErrorCode::LeaseLost,
@@ -400,7 +382,7 @@ impl Task {
 
     /// Why there is no later bound, for calls and the log.
     fn faulty(&mut self, fault: &Fault) -> Trouble {
-        self.next_bounds = Instant::now() + BOUNDS_AGAIN + Duration::from_millis(random() % 50);
+        self.bounds_pace.failed();
         let address = &self.shared.address;
         let unavailable = ErrorCode::CounterUnavailable;
         match fault {
@@ -411,7 +393,7 @@ impl Task {
             Fault::Bounds(protocol::Refusal::NotOwner | protocol::Refusal::Lost) => {
                 // The lease shows which: lost, or to be rejoined.
                 self.has_lost = *fault == Fault::Bounds(protocol::Refusal::Lost);
-                self.next_lease = Instant::now();
+                self.lease_pace.now();
                 let why = format!("{address} has lost writes, or another process has the lease");
                 self.trouble(Kind::StoreUnreachable, unavailable, false, &why)
             }

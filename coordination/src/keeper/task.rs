@@ -8,6 +8,7 @@ use std::time::Instant;
 use polyflake::{Error, ErrorCode, Lease};
 use tokio::time::{sleep, timeout};
 
+use super::pace::Pace;
 use super::{Keeper, Shared, Stage, stores};
 use crate::event::{Event, Kind, tell};
 use crate::lease::{
@@ -15,12 +16,6 @@ use crate::lease::{
 };
 use crate::local::{Clocks, random};
 use crate::store::StoreError;
-
-/// The shortest pause after an attempt that failed, and the longest.
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(1);
-/// A loss is to be noticed soon: a lease is renewed as often at least.
-const LONGEST_WAIT_MS: u64 = 10_000;
 
 /// Why a lease is lost whose bound has come.
 const RAN_OUT: &str = "it ran out before the store renewed it";
@@ -33,10 +28,7 @@ pub(super) struct Task {
     store: stores::Shared,
     acquisition: Acquisition,
     held: Option<Holding>,
-    /// When the store is asked next.
-    next: Instant,
-    /// How many attempts failed, one after the other.
-    failures: u32,
+    pace: Pace,
     /// Whether calls fail, which was counted.
     is_lost: bool,
     had_node: bool,
@@ -59,6 +51,7 @@ impl Task {
         lease: &'static Lease,
         store: stores::Shared,
     ) -> Self {
+        let ttl_ms = shared.terms.ttl_ms;
         Self {
             keeper,
             shared,
@@ -66,8 +59,7 @@ impl Task {
             store,
             acquisition: Acquisition::new(None, &mut random),
             held: None,
-            next: Instant::now(),
-            failures: 0,
+            pace: Pace::new(ttl_ms),
             is_lost: false,
             had_node: false,
             last_warning: None,
@@ -117,7 +109,7 @@ impl Task {
 
     /// Does what is due: asks the store, and changes nodes.
     async fn tend(&mut self) {
-        if Instant::now() >= self.next {
+        if self.pace.is_due() {
             self.ask().await;
         }
         self.begin();
@@ -213,7 +205,7 @@ impl Task {
         if !self.lease.hold(node, start, reserved_until) {
             // Somebody made a Snowflake with this very node meanwhile: another one, then. This one expires.
             self.held = None;
-            self.next = Instant::now();
+            self.pace.now();
             return;
         }
         holding.is_live = true;
@@ -259,18 +251,13 @@ impl Task {
 
     fn answered(&mut self) {
         self.reached();
-        (self.failures, self.refusal) = (0, None);
-        self.last_warning = None;
-        // With a tenth of it more or less, so that processes that started together do not ask together for ever.
+        (self.refusal, self.last_warning) = (None, None);
         let terms = &self.shared.terms;
         let ttl_ms = self.held.as_ref().map_or(terms.ttl_ms, |holding| holding.held.ttl_ms(terms));
-        let third = (ttl_ms / 3).min(LONGEST_WAIT_MS);
-        let jitter = random() % (third / 5).max(1);
-        self.ask_in(Duration::from_millis(third - third / 10 + jitter));
+        self.pace.renewed(ttl_ms);
     }
 
     fn refused(&mut self, refusal: &Refusal) {
-        self.failures = self.failures.saturating_add(1);
         if matches!(refusal, Refusal::Store(_) | Refusal::Unreadable(_)) {
             if self.shared.is_reachable.swap(false, Ordering::Relaxed) {
                 self.warn(Kind::StoreUnreachable, &self.text_of(refusal));
@@ -278,28 +265,21 @@ impl Task {
         } else {
             self.reached();
         }
-        let backoff = SHORTEST.saturating_mul(1 << self.failures.min(5)).min(LONGEST);
-        let jitter = Duration::from_millis(random() % 50);
-        let pause = match refusal {
+        match refusal {
             Refusal::Fenced { in_ms, .. } => {
                 self.warn(Kind::Waiting, &self.text_of(refusal));
-                Duration::from_millis(in_ms.saturating_add(1)).min(LONGEST) + jitter
+                self.pace.failed_for(Duration::from_millis(in_ms.saturating_add(1)));
             }
             Refusal::NoneFree { first: Some(first), .. } => {
-                Duration::from_millis(first.in_ms.saturating_add(1)).min(LONGEST) + jitter
+                self.pace.failed_for(Duration::from_millis(first.in_ms.saturating_add(1)));
             }
             Refusal::ClockDiffers(clock) => {
                 self.warn(Kind::ClockDiffers, &self.clock_differs(clock));
-                LONGEST
+                self.pace.failed();
             }
-            Refusal::Contended => jitter,
-            _ => backoff / 2 + jitter,
-        };
-        self.ask_in(pause);
-    }
-
-    fn ask_in(&mut self, pause: Duration) {
-        self.next = Instant::now() + pause;
+            Refusal::Contended => self.pace.contended(),
+            _ => self.pace.failed(),
+        }
     }
 
     /// Until there is something to do, or a call finds no slot.
@@ -313,8 +293,8 @@ impl Task {
         self.shared.retry_after_ms.store(retry_after_ms, Ordering::Relaxed);
         let is_woken = timeout(pause, self.shared.wake.notified()).await.is_ok();
         // After an attempt that failed, a call does not make the next come earlier.
-        if is_woken && self.failures == 0 && self.is_at_bound() {
-            self.next = Instant::now();
+        if is_woken && !self.pace.has_failed() && self.is_at_bound() {
+            self.pace.now();
         }
     }
 
@@ -329,7 +309,7 @@ impl Task {
 
     /// Until the store is asked, a node can be used or its bound comes.
     fn until_next(&self) -> Duration {
-        let next = self.next.saturating_duration_since(Instant::now());
+        let next = self.pace.next().saturating_duration_since(Instant::now());
         let space = &self.shared.terms.space;
         match &self.held {
             Some(Holding { held, is_live: false }) => next.min(ms_until(space.start_ms(held.start))),

@@ -101,8 +101,13 @@ impl Records {
         Ok(run)
     }
 
+    /// Whether the store lost writes, and numbers do not go on yet.
+    pub(super) fn has_lost(&self) -> bool {
+        self.source.as_ref().is_some_and(protocol::Source::has_lost)
+    }
+
     fn tell_of_loss(&mut self) {
-        let has_lost = self.source.as_ref().is_some_and(protocol::Source::has_lost);
+        let has_lost = self.has_lost();
         let (was_told, Some(source)) =
             (core::mem::replace(&mut self.is_loss_told, has_lost), self.shared.sources.get(self.at))
         else {
