@@ -23,7 +23,7 @@ pub(crate) mod step;
 pub use options::CounterOptions;
 use options::invalid;
 use segments::Run;
-use shared::{Answer, Counts, Pending, Shared, What, unavailable};
+use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 
 /// Numbers that count up, each given once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands them out in
 /// segments, so that a number costs no round trip.
@@ -63,7 +63,8 @@ pub struct CounterStats {
     pub step: u64,
     /// How often the store gave numbers.
     pub segments: u64,
-    /// How many numbers were passed over, so that a block is one run and numbers go on increasing.
+    /// How many numbers were passed over, so that a block is one run and numbers go on increasing; at most so many, where threads were
+    /// held up.
     pub skipped: u64,
     /// How often a call found no number in hand and waited or gave up.
     pub waits: u64,
@@ -90,7 +91,7 @@ impl Counter {
     pub fn next_id(&self) -> Result<u64, Error> {
         match self.number_in_hand() {
             Some(number) => Ok(number),
-            None => block_on(self.next_id_later(&mut Blocking(&mut ThreadWait::new()))),
+            None => self.wait_for_next(&mut ThreadWait::new()),
         }
     }
 
@@ -103,7 +104,7 @@ impl Counter {
     pub fn next_id_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
         match self.number_in_hand() {
             Some(number) => Ok(number),
-            None => block_on(self.next_id_later(&mut Blocking(wait))),
+            None => self.wait_for_next(wait),
         }
     }
 
@@ -126,8 +127,10 @@ impl Counter {
     /// `counter_unavailable` if none is in hand: the store is asked for more meanwhile. Always with a step of 1, which keeps none
     /// in hand. `closed` after [`close`](Self::close).
     pub fn try_next_id(&self) -> Result<u64, Error> {
-        let counter = self.here()?;
-        counter.take(1).map_or_else(|| Err(counter.shared.none_in_hand()), |run| Ok(run.first))
+        match self.number_in_hand() {
+            Some(number) => Ok(number),
+            None => self.try_next_id_here(),
+        }
     }
 
     /// `n` numbers (1 to 16,777,216). They are increasing, and need not follow each other.
@@ -271,12 +274,12 @@ impl Counter {
     /// `closed` after [`close`](Self::close).
     pub fn stats(&self) -> Result<CounterStats, Error> {
         let shared = &self.here()?.shared;
-        let Counts { segments, skipped, step, waits } = &shared.counts;
+        let Counts { segments, skipped: _, step, waits } = &shared.counts;
         Ok(CounterStats {
             in_hand: shared.in_hand(),
             step: step.load(Ordering::Relaxed),
             segments: segments.load(Ordering::Relaxed),
-            skipped: skipped.load(Ordering::Relaxed),
+            skipped: shared.skipped(),
             waits: waits.load(Ordering::Relaxed),
         })
     }
@@ -414,14 +417,28 @@ impl Counter {
         if self.is_closed.load(Ordering::Relaxed) || !self.shared.process.is_alive() {
             return None;
         }
-        self.take(1).map(|run| run.first)
+        self.take_one()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn try_next_id_here(&self) -> Result<u64, Error> {
+        let counter = self.here()?;
+        counter.take_one().ok_or_else(|| counter.shared.none_in_hand())
+    }
+
+    /// Apart from [`next_id`](Self::next_id), which is short without it.
+    #[cold]
+    #[inline(never)]
+    fn wait_for_next<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
+        block_on(self.next_id_later(&mut Blocking(wait)))
     }
 
     #[cold]
     async fn next_id_later<W: Waiting>(&self, wait: &mut W) -> Result<u64, W::Error> {
         let counter = self.here()?;
-        match counter.take(1) {
-            Some(run) => Ok(run.first),
+        match counter.take_one() {
+            Some(number) => Ok(number),
             None => Ok(counter.run_later(1, wait).await?.first),
         }
     }
@@ -445,12 +462,21 @@ impl Counter {
         Ok(())
     }
 
+    /// A number of what is in hand.
+    #[inline]
+    fn take_one(&self) -> Option<u64> {
+        match &*self.shared.sources {
+            [source] => source.take_one(),
+            sources => self.shared.in_turn(sources, Source::take_one),
+        }
+    }
+
     /// Up to `wanted` numbers that follow each other, of what is in hand.
     #[inline]
     fn take(&self, wanted: u64) -> Option<Run> {
         match &*self.shared.sources {
             [source] => source.take(wanted),
-            sources => self.shared.take_in_turn(sources, wanted),
+            sources => self.shared.in_turn(sources, |source| source.take(wanted)),
         }
     }
 

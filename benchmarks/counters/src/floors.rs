@@ -10,7 +10,8 @@ use crate::measure::{BATCH, Batches, FLOOR, FLOOR_OF_BATCHES, FLUSH, KEYS_IN_HAN
 use crate::ours::{FEW, MANY};
 use crate::suite::{BATCHES, ETCD, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite, TWO};
 
-pub const EXCHANGE: &str = "compare_exchange";
+/// What a counter does to its cursor.
+pub const ADD: &str = "fetch_add";
 pub const FEW_KEYS: &str = "an entry of a HashMap in a Mutex, 1,000 keys";
 pub const MANY_KEYS: &str = "an entry of a HashMap in a Mutex, 10,000,000 keys";
 pub const NUMBERS: &str = "1,024 consecutive numbers into a buffer";
@@ -24,7 +25,7 @@ impl Cursor {
         Box::new(Self(AtomicU64::new(0)))
     }
 
-    /// What a counter does to its cursor.
+    /// What a batch does to it.
     fn take(&self) -> u64 {
         let mut last = self.0.load(Ordering::Acquire);
         loop {
@@ -52,7 +53,7 @@ fn flush() -> impl FnMut() -> u64 {
 }
 
 pub fn add(suite: &mut Suite, are_in_memory: bool) {
-    const ADD: &str = "fetch_add";
+    const EXCHANGE: &str = "compare_exchange";
     let exchange = || {
         let cursor = Cursor::new();
         move || cursor.take()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use polyflake_coordination::{Counter, CounterOptions, Sequences, SequencesOptions};
 
 use crate::STEP;
-use crate::floors::{EXCHANGE, FEW_KEYS, MANY_KEYS, NUMBERS};
+use crate::floors::{ADD, FEW_KEYS, MANY_KEYS, NUMBERS};
 use crate::measure::{
     ASKED, ASKED_BY_THREADS, BATCH, BATCHES_ASKED, BATCHES_IN_HAND, BATCHES_OF_KEYS, Batches, IN_HAND,
     KEYS_IN_HAND, Measured, One, Random, Threads,
@@ -60,9 +60,9 @@ pub fn in_hand(suite: &mut Suite, store: &str) {
         (&auto, "polyflake Counter next_id, step=auto", AUTO),
     ] {
         let ids = Arc::clone(counter);
-        add(suite, ONE, subject, One(move || next_id(&ids), IN_HAND)).note(note).over(EXCHANGE).at_most(10.0);
+        add(suite, ONE, subject, One(move || next_id(&ids), IN_HAND)).note(note).over(ADD).at_most(10.0);
         let ids = Arc::clone(counter);
-        add(suite, TWO, subject, Threads(2, move || next_id(&ids), IN_HAND)).note(note).over(EXCHANGE);
+        add(suite, TWO, subject, Threads(2, move || next_id(&ids), IN_HAND)).note(note).over(ADD);
     }
     // Larger segments: at this speed one of 10,000,000 lasts for 3 ms.
     let large = Arc::new(open(&options("large", store).step(1_000_000_000)));

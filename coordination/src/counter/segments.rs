@@ -1,8 +1,19 @@
 //! The numbers that a process has in hand: one segment after the other, taken without a lock.
 //!
-//! The cursor has the serial number of the present segment and how many of it are taken. Whoever takes some reads what it needs
-//! of that segment first and then moves the cursor by compare-and-swap: if that succeeds, the segment was the present one all
-//! along, because its place is written again only when the cursor has left it.
+//! The cursor has the serial number of the present segment and how many of it are taken. A call that takes some reads what it
+//! needs of that segment first and then moves the cursor. If the cursor was in that segment even then, what was read is the
+//! segment's: its place is written again only when the cursor has left it.
+//!
+//! A call that takes several moves the cursor by compare-and-swap, which fails if anybody else moved it. A call that takes one
+//! adds to the cursor without reading it first, so that threads that share a counter pass its cache line on once for each number,
+//! and none of them tries twice. [`known`](Segments::known) tells that call which segment is the present one; the cursor's old value
+//! says what the call has claimed:
+//!
+//! - A number of that segment.
+//! - Nothing, because the segment has no more. The call then says so in `known`, or goes on to the next segment, before it adds
+//!   again. So each thread adds at most one too many in each segment, and there is room for that: see [`NONE_LEFT`].
+//! - A number of a later segment. The call reads that segment, and then looks whether the cursor is still in it. If it is not,
+//!   another segment may have been written over it, and the number is given up.
 
 #[cfg(not(loom))]
 use core::{
@@ -19,16 +30,24 @@ use loom::{
 const SERIAL: u32 = 32;
 /// All bits of a half.
 const HALF: u64 = u32::MAX as u64;
-/// More than any segment has, so that none is left.
-const NONE_LEFT: u64 = HALF;
+/// More than any segment has, so that none is left. Threads that add one too many have the other half of the numbers up to
+/// [`HALF`]: with fewer than 2^31 threads, none of them adds to the serial number.
+const NONE_LEFT: u64 = 1 << 31;
+/// See [`Segments::known`].
+const USED_UP: u64 = 1;
 
 /// The segments of a counter. One thread at a time calls [`install`](Self::install) and [`end`](Self::end), any number of them
-/// [`take`](Self::take).
+/// [`take`](Self::take), [`take_one`](Self::take_one) and [`take_run`](Self::take_run).
 #[derive(Debug)]
 pub(crate) struct Segments {
     cursor: Aligned<AtomicU64>,
+    /// The cursor at the start of a segment that it has come to; one more ([`USED_UP`]) where nothing is left of that. The cursor may
+    /// be further by now, as only calls that find this behind move it on. It is read far more often than it changes.
+    known: AtomicU64,
     /// The serial number of the segment that was installed last.
     newest: AtomicU64,
+    /// See [`given_up`](Self::given_up).
+    given_up: AtomicU64,
     /// Those of the present segment and of the one that follows.
     places: [Place; 2],
 }
@@ -46,6 +65,15 @@ struct Place {
     count: AtomicU64,
     /// Once so many are taken, the next segment is asked for.
     ask_at: AtomicU64,
+}
+
+/// What a claim gave in a segment that was not known.
+enum Claimed {
+    /// A number, and whether it is time to ask for the next segment.
+    Number(u64, bool),
+    Nothing,
+    /// A number, perhaps, of a segment that is not there any more.
+    Lost,
 }
 
 /// Numbers that follow each other: `first`, `first + stride`, and so on.
@@ -106,8 +134,125 @@ impl Segments {
     pub(crate) fn new() -> Self {
         Self {
             cursor: Aligned(AtomicU64::new(0)),
+            known: AtomicU64::new(USED_UP),
             newest: AtomicU64::new(0),
+            given_up: AtomicU64::new(0),
             places: [Place::new(), Place::new()],
+        }
+    }
+
+    /// Takes one number, and calls `ask` if now is the time to ask for the next segment. `None` where nothing is in hand.
+    #[inline]
+    pub(crate) fn take_one(&self, ask: impl Fn()) -> Option<u64> {
+        let known = self.known.load(Ordering::Acquire);
+        if known & HALF == USED_UP {
+            return self.take_one_of_next(known, None, ask);
+        }
+        match self.claim(known) {
+            Ok((number, is_time_to_ask)) => {
+                if is_time_to_ask {
+                    ask();
+                }
+                Some(number)
+            }
+            Err(claimed) => self.take_one_of_next(known, Some(claimed), ask),
+        }
+    }
+
+    /// Claims a number of the segment that is known, and says whether it is time to ask for the next one. Where that segment has no
+    /// more or the cursor has left it, it returns where the cursor was.
+    #[inline]
+    fn claim(&self, known: u64) -> Result<(u64, bool), u64> {
+        let place = self.place(known >> SERIAL);
+        let count = place.count.load(Ordering::Relaxed);
+        let first = place.first.load(Ordering::Relaxed);
+        let stride = place.stride.load(Ordering::Relaxed);
+        let ask_at = place.ask_at.load(Ordering::Relaxed);
+        let claimed = self.cursor.0.fetch_add(1, Ordering::AcqRel);
+        // In another segment, it is more than any count.
+        let taken = claimed.wrapping_sub(known);
+        if taken < count { Ok((first + taken * stride, taken + 1 == ask_at)) } else { Err(claimed) }
+    }
+
+    /// As [`take_one`](Self::take_one), where the segment that was known is used up, or the cursor has left it.
+    #[cold]
+    #[inline(never)]
+    fn take_one_of_next(&self, mut known: u64, mut claimed: Option<u64>, ask: impl Fn()) -> Option<u64> {
+        loop {
+            match claimed.filter(|&claimed| split(claimed).0 != split(known).0).map(|it| self.look_at(it)) {
+                Some(Claimed::Number(number, is_time_to_ask)) => {
+                    if is_time_to_ask {
+                        ask();
+                    }
+                    return Some(number);
+                }
+                Some(Claimed::Lost) => {
+                    self.given_up.fetch_add(1, Ordering::Relaxed);
+                    // It may have been the number that asks.
+                    ask();
+                }
+                Some(Claimed::Nothing) | None => {}
+            }
+            known = self.find_next()?;
+            claimed = match self.claim(known) {
+                Ok((number, is_time_to_ask)) => {
+                    if is_time_to_ask {
+                        ask();
+                    }
+                    return Some(number);
+                }
+                Err(claimed) => Some(claimed),
+            };
+        }
+    }
+
+    /// What a claim gave in a later segment than the one that was known.
+    fn look_at(&self, claimed: u64) -> Claimed {
+        let (serial, taken) = split(claimed);
+        let place = self.place(serial);
+        let Run { first, stride, count } = place.run();
+        let ask_at = place.ask_at.load(Ordering::Relaxed);
+        // As a write, it comes before the one that leaves the segment, or sees that.
+        let (present, _) = split(self.cursor.0.fetch_add(0, Ordering::AcqRel));
+        if present != serial {
+            Claimed::Lost
+        } else if taken < count {
+            self.tell(join(serial, 0));
+            Claimed::Number(first + taken * stride, taken + 1 == ask_at)
+        } else {
+            Claimed::Nothing
+        }
+    }
+
+    /// Moves the cursor on where its segment is used up, and [`known`](Self::known) to where the cursor is. `None` where nothing is
+    /// in hand.
+    fn find_next(&self) -> Option<u64> {
+        loop {
+            let cursor = self.cursor.0.load(Ordering::Acquire);
+            let (serial, taken) = split(cursor);
+            if taken < self.place(serial).count.load(Ordering::Relaxed) {
+                self.tell(join(serial, 0));
+                return Some(join(serial, 0));
+            }
+            let next = join(following(serial), 0);
+            if self.newest.load(Ordering::Acquire) == following(serial) {
+                let _ = self.cursor.0.compare_exchange(cursor, next, Ordering::AcqRel, Ordering::Acquire);
+            } else if split(self.cursor.0.load(Ordering::Acquire)).0 == serial {
+                self.tell(join(serial, USED_UP));
+                return None;
+            }
+        }
+    }
+
+    /// Moves [`known`](Self::known) on, never back: a segment that is used up stays so.
+    fn tell(&self, now: u64) {
+        let mut known = self.known.load(Ordering::Relaxed);
+        // Serial numbers come round.
+        while now != known && now.wrapping_sub(known) <= u64::MAX / 2 {
+            match self.known.compare_exchange_weak(known, now, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => known = other,
+            }
         }
     }
 
@@ -120,26 +265,22 @@ impl Segments {
             let (serial, taken) = split(cursor);
             let place = self.place(serial);
             let left = place.count.load(Ordering::Relaxed).saturating_sub(taken);
-            let next = if left > 0 {
-                cursor + wanted.min(left)
-            } else if self.newest.load(Ordering::Acquire) == following(serial) {
-                join(following(serial), 0)
-            } else {
-                return None;
-            };
+            if left == 0 {
+                self.find_next()?;
+                continue;
+            }
+            let count = wanted.min(left);
             let first = place.first.load(Ordering::Relaxed);
             let stride = place.stride.load(Ordering::Relaxed);
             let ask_at = place.ask_at.load(Ordering::Relaxed);
-            match self.cursor.0.compare_exchange_weak(cursor, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) if left > 0 => {
-                    let count = wanted.min(left);
-                    let run = Run { first: first + taken * stride, stride, count };
-                    return Some((run, taken < ask_at && taken + count >= ask_at));
-                }
-                Ok(_) => {}
-                // Another thread took some. Where both try again at once, each has to wait for the other's cache line.
-                Err(_) => spin_loop(),
+            let next = cursor + count;
+            if self.cursor.0.compare_exchange_weak(cursor, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
+            {
+                let run = Run { first: first + taken * stride, stride, count };
+                return Some((run, taken < ask_at && taken + count >= ask_at));
             }
+            // Another thread took some. Where both try again at once, each has to wait for the other's cache line.
+            spin_loop();
         }
     }
 
@@ -176,6 +317,11 @@ impl Segments {
         let (serial, taken) = split(self.cursor.0.load(Ordering::Acquire));
         self.newest.load(Ordering::Relaxed) == serial
             && taken >= self.place(serial).ask_at.load(Ordering::Relaxed)
+    }
+
+    /// How many numbers were given up at most: each by a thread that was held up while others used up its segment.
+    pub(crate) fn given_up(&self) -> u64 {
+        self.given_up.load(Ordering::Relaxed)
     }
 
     /// How many numbers are in hand.
@@ -274,6 +420,7 @@ mod tests {
     fn after(serial: u64, segment: Run) -> Segments {
         let segments = Segments::new();
         segments.cursor.0.store(join(serial, NONE_LEFT), Ordering::Relaxed);
+        segments.known.store(join(serial, USED_UP), Ordering::Relaxed);
         segments.newest.store(serial, Ordering::Relaxed);
         segments.install(segment);
         segments
@@ -283,10 +430,15 @@ mod tests {
         segments.take(wanted).map(|(run, _)| run)
     }
 
+    fn one(segments: &Segments) -> Option<u64> {
+        segments.take_one(|| {})
+    }
+
     #[test]
     fn nothing_is_in_hand_at_first() {
         let segments = Segments::new();
         assert_eq!((segments.take(1), segments.take_run(1), segments.left()), (None, None, 0));
+        assert_eq!(one(&segments), None);
         assert!(segments.wants_more());
         let rest = segments.end();
         assert_eq!((rest.newest.count, rest.taken, rest.left, rest.before), (0, 0, 0, None));
@@ -315,6 +467,83 @@ mod tests {
     }
 
     #[test]
+    fn one_number_after_the_other() {
+        let segments = with(run(5, 1, 2));
+        assert_eq!((one(&segments), one(&segments), one(&segments)), (Some(5), Some(6), None));
+        segments.install(run(100, 7, 4));
+        assert_eq!(one(&segments), Some(100));
+        // Beside those who take more.
+        assert_eq!(taken(&segments, 2), Some(run(107, 7, 2)));
+        assert_eq!(one(&segments), Some(121));
+        segments.install(run(50, 1, 3));
+        assert_eq!(segments.left(), 3);
+        assert_eq!(taken(&segments, 2), Some(run(50, 1, 2)));
+        assert_eq!((one(&segments), one(&segments)), (Some(52), None));
+        segments.install(run(60, 1, 3));
+        assert_eq!((segments.take_run(2), one(&segments)), (Some((run(60, 1, 2), 0)), Some(62)));
+        segments.install(run(70, 1, 3));
+        let before = Some((run(60, 1, 3), 0));
+        assert_eq!(segments.end(), Rest { newest: run(70, 1, 3), taken: 0, left: 3, before });
+        assert_eq!((one(&segments), segments.left(), segments.given_up()), (None, 0, 0));
+        segments.install(run(80, 1, 3));
+        assert_eq!((one(&segments), one(&segments)), (Some(80), Some(81)));
+        assert_eq!(segments.end(), Rest { newest: run(80, 1, 3), taken: 2, left: 1, before: None });
+        assert_eq!(segments.end(), Rest { newest: run(80, 1, 3), taken: 3, left: 0, before: None });
+    }
+
+    /// The room for claims of nothing is enough for all threads, not for all calls.
+    #[test]
+    fn calls_that_get_nothing_claim_nothing() {
+        let segments = with(run(1, 1, 2));
+        let claims = || segments.cursor.0.load(Ordering::Relaxed) & HALF;
+        for more in [false, true] {
+            assert!(one(&segments).is_some() && one(&segments).is_some());
+            for _ in 0..100 {
+                assert_eq!(one(&segments), None);
+            }
+            assert_eq!(claims(), 3);
+            if !more {
+                segments.install(run(11, 1, 2));
+            }
+        }
+        segments.end();
+        assert_eq!(((0..100).find_map(|_| one(&segments)), claims()), (None, NONE_LEFT));
+        segments.install(run(21, 1, 2));
+        segments.end();
+        // One claims, for it cannot know.
+        segments.known.store(join(3, 0), Ordering::Relaxed);
+        assert_eq!(((0..100).find_map(|_| one(&segments)), claims()), (None, NONE_LEFT + 1));
+        assert_eq!(segments.end().left, 0);
+    }
+
+    /// A thread may be held up before it claims, and after that.
+    #[test]
+    fn a_claim_may_be_of_a_later_segment() {
+        let segments = with(run(1, 1, 2));
+        assert_eq!((one(&segments), one(&segments)), (Some(1), Some(2)));
+        segments.install(run(11, 3, 20));
+        assert_eq!(one(&segments), Some(11));
+        let of_first = join(1, 0);
+        segments.known.store(of_first, Ordering::Relaxed);
+        assert_eq!((one(&segments), segments.given_up()), (Some(14), 0));
+        assert_eq!(segments.known.load(Ordering::Relaxed), join(2, 0));
+        // It tells no other that a segment is there that is not.
+        segments.tell(of_first);
+        segments.tell(join(1, USED_UP));
+        assert_eq!(segments.known.load(Ordering::Relaxed), join(2, 0));
+        // Whichever claims the second asks for the next segment.
+        let asked = core::cell::Cell::new(0);
+        let ask = || asked.set(asked.get() + 1);
+        let lost = segments.take_one_of_next(of_first, Some(join(3, 1)), ask);
+        assert_eq!((lost, segments.given_up(), asked.get()), (Some(17), 1, 1));
+        assert_eq!(segments.take_one_of_next(of_first, Some(join(2, 1)), ask), Some(14));
+        assert_eq!((segments.left(), asked.get()), (17, 2));
+        assert_eq!(segments.take_one_of_next(of_first, Some(join(2, 20)), ask), Some(20));
+        assert_eq!(segments.take_one_of_next(of_first, Some(join(1, 2)), ask), Some(23));
+        assert_eq!((segments.given_up(), asked.get()), (1, 2));
+    }
+
+    #[test]
     fn the_next_is_asked_for_once_a_tenth_is_taken() {
         let segments = with(run(1, 1, 40));
         let asks = |wanted| segments.take(wanted).unwrap().1;
@@ -328,6 +557,15 @@ mod tests {
         // All at once, and of a segment too small to have a tenth.
         assert_eq!(with(run(1, 1, 40)).take(40), Some((run(1, 1, 40), true)));
         assert_eq!(with(run(1, 1, 1)).take(1), Some((run(1, 1, 1), true)));
+        // One by one.
+        for (count, asking) in [(40, 4), (1, 1)] {
+            let segments = with(run(1, 1, count));
+            let asked = core::cell::RefCell::new(Vec::new());
+            for at in 1..=count {
+                assert_eq!(segments.take_one(|| asked.borrow_mut().push(at)), Some(at));
+            }
+            assert_eq!(asked.into_inner(), [asking]);
+        }
     }
 
     #[test]
@@ -381,7 +619,8 @@ mod tests {
         let segments = after(HALF - 1, run(1, 1, 2));
         for at in 0..5 {
             let next = |count| run(1 + 2 * at, 1, count);
-            assert_eq!(taken(&segments, 1), Some(next(1)), "{at}");
+            let number = if at < 2 { one(&segments) } else { taken(&segments, 1).map(|run| run.first) };
+            assert_eq!(number, Some(next(1).first), "{at}");
             segments.install(run(3 + 2 * at, 1, 2));
             assert_eq!(segments.left(), 3);
             if at % 2 == 0 {
@@ -397,6 +636,12 @@ mod tests {
         assert!(serial < 9, "{serial}");
         let ending = after(HALF, run(1, 1, 2));
         assert_eq!(ending.end(), Rest { newest: run(1, 1, 2), taken: 0, left: 2, before: None });
+        let segments = after(HALF - 1, run(1, 1, 1));
+        for at in 1..5 {
+            assert_eq!((one(&segments), one(&segments)), (Some(at), None));
+            segments.install(run(at + 1, 1, 1));
+        }
+        assert_eq!(split(segments.known.load(Ordering::Relaxed)), (2, USED_UP));
     }
 
     /// The row of another's table may have any step.
@@ -407,7 +652,7 @@ mod tests {
             let most = NONE_LEFT - 1;
             assert_eq!(taken(&segments, 1), Some(run(1, 1, 1)));
             assert_eq!(taken(&segments, u64::MAX), Some(run(2, 1, most - 1)));
-            assert_eq!((taken(&segments, 1), segments.left()), (None, 0));
+            assert_eq!((taken(&segments, 1), one(&segments), segments.left()), (None, None, 0));
             let segments = with(run(1, 1, count));
             let rest = segments.end();
             assert_eq!((rest.newest.last(), rest.left), (most, most));
@@ -425,7 +670,7 @@ mod tests {
         assert_eq!(run(5, 3, 11).last(), 35);
     }
 
-    /// Threads that take while one installs and ends: nothing twice, and all but what `end` returns is taken.
+    /// Threads that take while one installs and ends: nothing twice, and all but what `end` returns is taken or given up.
     #[test]
     fn threads_share_them_out() {
         let segments = Segments::new();
@@ -438,6 +683,8 @@ mod tests {
                     let run = segments.take_run(wanted);
                     skipped += run.map_or(0, |(_, skipped)| skipped);
                     run.map(|(run, _)| run)
+                } else if wanted == 1 {
+                    one(&segments).map(|number| run(number, 1, 1))
                 } else {
                     taken(&segments, wanted)
                 };
@@ -450,7 +697,7 @@ mod tests {
         };
         let (mut installed, mut ended) = (0, 0);
         let results: Vec<_> = std::thread::scope(|scope| {
-            let threads = [(1, false), (1, false), (5, false), (3, true)]
+            let threads = [(1, false), (1, false), (1, false), (5, false), (3, true)]
                 .map(|(wanted, as_runs)| scope.spawn(move || take(wanted, as_runs)));
             while installed < 10_000 {
                 if segments.wants_more() {
@@ -475,6 +722,7 @@ mod tests {
         all.dedup();
         assert_eq!(all.len() as u64, count, "a number is given twice");
         let skipped: u64 = results.iter().map(|(_, skipped)| skipped).sum();
-        assert_eq!(count + skipped + ended, installed);
+        let lost = installed - count - skipped - ended;
+        assert!(lost <= segments.given_up(), "{lost} are lost");
     }
 }

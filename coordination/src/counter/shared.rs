@@ -102,6 +102,11 @@ pub(crate) struct Counts {
 
 impl Source {
     #[inline]
+    pub(super) fn take_one(&self) -> Option<u64> {
+        self.segments.take_one(|| self.wake.notify_one())
+    }
+
+    #[inline]
     pub(super) fn take(&self, wanted: u64) -> Option<Run> {
         let (run, is_time_to_ask) = self.segments.take(wanted)?;
         if is_time_to_ask {
@@ -180,10 +185,10 @@ impl Shared {
     }
 
     #[inline(never)]
-    pub(super) fn take_in_turn(&self, sources: &[Source], wanted: u64) -> Option<Run> {
+    pub(super) fn in_turn<T>(&self, sources: &[Source], take: impl FnMut(&Source) -> Option<T>) -> Option<T> {
         let turn = self.next_turn();
         let (before, after) = sources.split_at_checked(turn)?;
-        after.iter().chain(before).find_map(|source| source.take(wanted))
+        after.iter().chain(before).find_map(take)
     }
 
     /// The first of so many numbers that follow each other, if they are in hand.
@@ -379,6 +384,11 @@ impl Shared {
         too_late: impl FnOnce() -> Error,
     ) -> Result<T, W::Error> {
         self.state.wait_for(wait, longest, look, too_late).await
+    }
+
+    pub(super) fn skipped(&self) -> u64 {
+        let given_up: u64 = self.sources.iter().map(|source| source.segments.given_up()).sum();
+        self.counts.skipped.load(Ordering::Relaxed) + given_up
     }
 
     pub(super) fn in_hand(&self) -> u64 {
