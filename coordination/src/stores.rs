@@ -1,25 +1,47 @@
-//! The stores that Polyflake comes with.
+//! The stores that Polyflake comes with. Each has a feature of its name.
 
+#[cfg(feature = "etcd")]
 mod etcd;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "sqlite"))]
 mod forks;
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
 mod hosts;
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
 mod keyed;
+#[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "redis")]
 mod redis;
+#[cfg(any(feature = "mysql", feature = "postgres", all(unix, feature = "sqlite")))]
+#[cfg_attr(
+    not(all(unix, feature = "mysql", feature = "postgres", feature = "sqlite")),
+    allow(dead_code, reason = "some of it is for two of the three")
+)]
 mod sql;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "sqlite"))]
 mod sqlite;
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
+#[cfg_attr(
+    not(any(feature = "mysql", feature = "postgres")),
+    allow(dead_code, reason = "etcd checks certificates in one way")
+)]
 mod tls;
+#[cfg(feature = "zookeeper")]
 mod zookeeper;
 
+#[cfg(feature = "etcd")]
 pub use etcd::EtcdStore;
+#[cfg(feature = "mysql")]
 pub use mysql::MysqlStore;
+#[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+#[cfg(feature = "redis")]
 pub use redis::RedisStore;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "sqlite"))]
 pub use sqlite::SqliteStore;
+#[cfg(feature = "zookeeper")]
 pub use zookeeper::ZookeeperStore;
 
 use crate::records;
@@ -30,30 +52,44 @@ use crate::url::{Address, Scheme};
 ///
 /// # Errors
 ///
-/// [`StoreError::Refused`] where the address asks for what the store's client does not have.
+/// [`StoreError::Refused`] where the address asks for what the store's client does not have, or the store's feature is off.
 pub fn open(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
     match address.scheme() {
+        #[cfg(feature = "redis")]
         Scheme::Redis | Scheme::RedisSentinel | Scheme::RedisCluster => {
             Ok(Box::new(RedisStore::new(address)?))
         }
+        #[cfg(feature = "etcd")]
         Scheme::Etcd => Ok(Box::new(EtcdStore::new(address)?)),
+        #[cfg(feature = "zookeeper")]
         Scheme::Zookeeper => Ok(Box::new(ZookeeperStore::new(address)?)),
+        #[cfg(feature = "mysql")]
         Scheme::Mysql => Ok(Box::new(MysqlStore::of(address)?)),
+        #[cfg(feature = "postgres")]
         Scheme::Postgres => Ok(Box::new(PostgresStore::of(address)?)),
-        #[cfg(unix)]
+        #[cfg(all(unix, feature = "sqlite"))]
         Scheme::Sqlite => Ok(Box::new(SqliteStore::new(address.path().into()).within(address.attempt()))),
         #[cfg(not(unix))]
         Scheme::Sqlite => Err(StoreError::Refused(format!("{address}: SQLite is for Unix only"))),
+        #[allow(unreachable_patterns, reason = "where every store is built in")]
+        missing => {
+            let (store, feature) = missing.feature();
+            Err(StoreError::Refused(format!(
+                "this build has no {store}: build polyflake-coordination with its feature `{feature}`"
+            )))
+        }
     }
 }
 
 /// The statements that make the table of an SQL store, and those that grant a role `polyflake` what it needs and no more. `None` for
-/// a store that has no tables.
+/// a store that has no tables, or is not built in.
 pub fn schema(scheme: Scheme) -> Option<(&'static str, &'static str)> {
     match scheme {
+        #[cfg(feature = "postgres")]
         Scheme::Postgres => Some((postgres::records::DDL, postgres::records::GRANTS)),
+        #[cfg(feature = "mysql")]
         Scheme::Mysql => Some((mysql::records::DDL, mysql::records::GRANTS)),
-        #[cfg(unix)]
+        #[cfg(all(unix, feature = "sqlite"))]
         Scheme::Sqlite => Some((sqlite::records::DDL, "")),
         _ => None,
     }
@@ -65,22 +101,41 @@ mod tests {
 
     #[test]
     fn each_kind_of_address_opens_without_a_secret_shown() {
-        for (url, kind) in [
-            ("redis://u:hunter2@h/0", "RedisStore"),
-            ("rediss-cluster://u:hunter2@h,[::1]:7", "RedisStore"),
-            ("redis-sentinel://u:hunter2@h/mymaster?sentinel_password=hunter2", "RedisStore"),
-            ("postgres://u:hunter2@h/d?ttl=5s", "PostgresStore"),
-            ("postgresql://u:hunter2@h,[::1]:7/d?sslmode=require", "PostgresStore"),
-            ("mysql://u:hunter2@h/d?ttl=5s", "MysqlStore"),
-            ("mariadb://u:hunter2@[::1]:7/d", "MysqlStore"),
-            ("etcds://u:hunter2@h,i", "EtcdStore"),
-            ("zookeeper://u:hunter2@h,[::1]:7/app?ttl=5s", "ZookeeperStore"),
+        for (url, is_built, kind) in [
+            ("redis://u:hunter2@h/0", cfg!(feature = "redis"), "RedisStore"),
+            ("rediss-cluster://u:hunter2@h,[::1]:7", cfg!(feature = "redis"), "RedisStore"),
+            (
+                "redis-sentinel://u:hunter2@h/mymaster?sentinel_password=hunter2",
+                cfg!(feature = "redis"),
+                "RedisStore",
+            ),
+            ("postgres://u:hunter2@h/d?ttl=5s", cfg!(feature = "postgres"), "PostgresStore"),
+            (
+                "postgresql://u:hunter2@h,[::1]:7/d?sslmode=require",
+                cfg!(feature = "postgres"),
+                "PostgresStore",
+            ),
+            ("mysql://u:hunter2@h/d?ttl=5s", cfg!(feature = "mysql"), "MysqlStore"),
+            ("mariadb://u:hunter2@[::1]:7/d", cfg!(feature = "mysql"), "MysqlStore"),
+            ("etcds://u:hunter2@h,i", cfg!(feature = "etcd"), "EtcdStore"),
+            ("zookeeper://u:hunter2@h,[::1]:7/app?ttl=5s", cfg!(feature = "zookeeper"), "ZookeeperStore"),
             #[cfg(unix)]
-            ("sqlite:///var/lib/app/leases.db?ttl=5s", "SqliteStore"),
+            ("sqlite:///var/lib/app/leases.db?ttl=5s", cfg!(feature = "sqlite"), "SqliteStore"),
         ] {
-            let store = open(&Address::parse(url).unwrap()).unwrap_or_else(|e| panic!("{url}: {e}"));
-            let shown = format!("{store:?}");
-            assert!(shown.contains(kind) && !shown.contains("hunter2"), "{shown}");
+            let address = Address::parse(url).unwrap();
+            let shown = match open(&address) {
+                Ok(store) => format!("{store:?}"),
+                Err(error) if is_built => panic!("{url}: {error}"),
+                Err(error) => {
+                    let (store, feature) = address.scheme().feature();
+                    let said = format!(
+                        "this build has no {store}: build polyflake-coordination with its feature `{feature}`"
+                    );
+                    assert_eq!(error.text(), said);
+                    continue;
+                }
+            };
+            assert!(is_built && shown.contains(kind) && !shown.contains("hunter2"), "{shown}");
         }
     }
 }

@@ -107,6 +107,18 @@ impl Scheme {
         }
     }
 
+    /// The store's name for people, and the feature that builds it in.
+    pub(crate) const fn feature(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Redis | Self::RedisSentinel | Self::RedisCluster => ("Redis", "redis"),
+            Self::Postgres => ("PostgreSQL", "postgres"),
+            Self::Mysql => ("MySQL", "mysql"),
+            Self::Etcd => ("etcd", "etcd"),
+            Self::Zookeeper => ("ZooKeeper", "zookeeper"),
+            Self::Sqlite => ("SQLite", "sqlite"),
+        }
+    }
+
     /// Whether it is a Redis of one kind or another.
     pub const fn is_redis(self) -> bool {
         matches!(self, Self::Redis | Self::RedisSentinel | Self::RedisCluster)
