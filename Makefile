@@ -85,7 +85,7 @@ store-servers: tools-ready # the servers that leases come from, and what starts 
 test-stores: store-servers # the stores of leases, against the real servers
 	@tools/need pgbouncer pgbouncer
 	cargo test --locked -p polyflake-coordination --doc
-	cargo test --locked -p polyflake-coordination --lib --examples --test stores
+	cargo test --locked -p polyflake-coordination --lib --examples --test custom --test stores
 
 .PHONY: test-leases
 test-leases: store-servers # processes that lease nodes, or take numbers, from the real servers; these mostly wait

@@ -4,6 +4,8 @@
 //! Each kind of store has a feature: `redis`, `postgres`, `mysql` (and MariaDB), `sqlite`, `etcd` and `zookeeper`. All are on by
 //! default; `default-features = false` and the one you use build that store's client alone. An address whose store is not built
 //! in is an error that names the feature.
+//!
+//! A store of your own implements [`records::Store`], and [`stores::register`] gives it a name in addresses.
 
 mod admin;
 mod calls;

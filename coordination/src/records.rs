@@ -164,6 +164,10 @@ pub struct Facts {
 /// [`disconnect`](Self::disconnect) after one that failed or was ended, and tries again.
 ///
 /// A call that was ended may still take effect, once and later. No call makes tables or anything else but `write`.
+///
+/// Errors are shown to people as they are: their texts begin with the store's address, without a secret.
+/// [`stores::register`](crate::stores::register) is the way in for a store of your own. The methods are asynchronous by the crate
+/// `async-trait`, and Tokio runs them: `#[async_trait(?Send)]` stands above the implementation.
 #[async_trait(?Send)]
 pub trait Store: Send + fmt::Debug {
     /// The named records that exist; all of the group's where no names are given.

@@ -1,5 +1,6 @@
 //! The stores that Polyflake comes with. Each has a feature of its name.
 
+pub(crate) mod custom;
 #[cfg(feature = "etcd")]
 mod etcd;
 #[cfg(all(unix, feature = "sqlite"))]
@@ -31,6 +32,7 @@ mod tls;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;
 
+pub use custom::register;
 #[cfg(feature = "etcd")]
 pub use etcd::EtcdStore;
 #[cfg(feature = "mysql")]
@@ -71,6 +73,7 @@ pub fn open(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
         Scheme::Sqlite => Ok(Box::new(SqliteStore::new(address.path().into()).within(address.attempt()))),
         #[cfg(not(unix))]
         Scheme::Sqlite => Err(StoreError::Refused(format!("{address}: SQLite is for Unix only"))),
+        Scheme::Custom(name) => custom::open(name, address),
         #[allow(unreachable_patterns, reason = "where every store is built in")]
         missing => {
             let (store, feature) = missing.feature();

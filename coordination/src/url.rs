@@ -13,6 +13,7 @@ use percent_encoding::percent_decode_str;
 use url::{Host, form_urlencoded};
 
 use crate::store::Schema;
+use crate::stores::custom;
 
 const OURS: [&str; 12] = [
     "namespace",
@@ -52,6 +53,8 @@ pub enum Scheme {
     Zookeeper,
     /// `sqlite`: a file.
     Sqlite,
+    /// A name that was given to [`stores::register`](crate::stores::register).
+    Custom(&'static str),
 }
 
 impl Scheme {
@@ -69,13 +72,21 @@ impl Scheme {
             "etcds" => (Self::Etcd, true),
             "sqlite" => (Self::Sqlite, false),
             "zookeeper" => (Self::Zookeeper, false),
-            _ => {
-                return Err("no such kind of store: an address starts with redis://, rediss://, \
-                            redis-sentinel://, redis-cluster://, postgres://, mysql://, etcd://, etcds://, \
-                            zookeeper:// or sqlite://"
-                    .into());
-            }
+            _ => match custom::registered(name) {
+                Some(name) => (Self::Custom(name), false),
+                None => {
+                    return Err("no such kind of store: an address starts with redis://, rediss://, \
+                                redis-sentinel://, redis-cluster://, postgres://, mysql://, etcd://, etcds://, \
+                                zookeeper:// or sqlite://"
+                        .into());
+                }
+            },
         })
+    }
+
+    /// Whether Polyflake comes with a store whose addresses start so.
+    pub(crate) fn is_ours(name: &str) -> bool {
+        matches!(Self::read(name), Ok((scheme, _)) if !matches!(scheme, Self::Custom(_)))
     }
 
     const fn name(self, is_tls: bool) -> &'static str {
@@ -92,6 +103,7 @@ impl Scheme {
             (Self::Etcd, true) => "etcds",
             (Self::Zookeeper, _) => "zookeeper",
             (Self::Sqlite, _) => "sqlite",
+            (Self::Custom(name), _) => name,
         }
     }
 
@@ -103,7 +115,7 @@ impl Scheme {
             Self::Mysql => 3306,
             Self::Etcd => 2379,
             Self::Zookeeper => 2181,
-            Self::Sqlite => 0,
+            Self::Sqlite | Self::Custom(_) => 0,
         }
     }
 
@@ -116,6 +128,8 @@ impl Scheme {
             Self::Etcd => ("etcd", "etcd"),
             Self::Zookeeper => ("ZooKeeper", "zookeeper"),
             Self::Sqlite => ("SQLite", "sqlite"),
+            // It needs none.
+            Self::Custom(name) => (name, name),
         }
     }
 
@@ -298,7 +312,8 @@ impl Address {
         })
     }
 
-    /// The hosts, in lower case, with their ports. Those of `postgres` may be absent, or a folder of sockets.
+    /// The hosts, in lower case, with their ports. Those of `postgres` may be absent, or a folder of sockets. Those of a store of
+    /// your own may be absent, and have port 0 where the address gives none.
     pub fn hosts(&self) -> &[(String, u16)] {
         &self.hosts
     }
@@ -371,7 +386,10 @@ impl Address {
     fn push_place(&self, to: &mut String) {
         for (i, (host, port)) in self.hosts.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
-            let _ = write!(to, "{comma}{host}:{port}");
+            let _ = match port {
+                0 => write!(to, "{comma}{host}"),
+                _ => write!(to, "{comma}{host}:{port}"),
+            };
         }
         if self.scheme != Scheme::Sqlite && !self.path.is_empty() {
             to.push('/');
@@ -390,7 +408,7 @@ fn decode(text: &str) -> Option<String> {
 fn read_hosts(text: &str, scheme: Scheme) -> Result<Vec<(String, u16)>, String> {
     if text.is_empty() {
         // The driver then takes the server of this host, or its `host` parameter.
-        return if scheme == Scheme::Postgres {
+        return if matches!(scheme, Scheme::Postgres | Scheme::Custom(_)) {
             Ok(Vec::new())
         } else {
             Err("no host in the store's address".into())
@@ -476,7 +494,7 @@ fn read_path(path: &str, scheme: Scheme) -> Result<String, String> {
         Scheme::Postgres | Scheme::Mysql if path.contains('/') => {
             Err("a database is one name; write / in it as %2F".into())
         }
-        Scheme::Zookeeper | Scheme::Postgres | Scheme::Mysql => Ok(path.into()),
+        Scheme::Zookeeper | Scheme::Postgres | Scheme::Mysql | Scheme::Custom(_) => Ok(path.into()),
     }
 }
 

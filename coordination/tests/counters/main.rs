@@ -17,6 +17,7 @@ mod holder;
 mod proxy;
 
 mod any;
+mod custom;
 mod judge;
 mod network;
 mod process;

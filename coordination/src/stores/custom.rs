@@ -1,0 +1,120 @@
+//! Stores of your own: their names, and the functions that open them.
+
+use core::fmt;
+use std::sync::OnceLock;
+
+use polyflake::{Error, ErrorCode};
+
+use crate::records::Store;
+use crate::store::StoreError;
+use crate::url::{Address, Scheme};
+
+type Open = dyn Fn(&Address) -> Result<Box<dyn Store>, StoreError> + Send + Sync;
+
+/// A name, and what is registered next: a chain that only grows. No reader takes a lock, which a forked child could inherit locked.
+struct Kind {
+    name: String,
+    open: Box<Open>,
+    next: Next,
+}
+
+type Next = OnceLock<&'static Kind>;
+
+static FIRST: Next = OnceLock::new();
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kind").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Gives stores of your own a name in addresses: where an address starts with `NAME://`, `open` makes its store. Snowflakes,
+/// counters, sequences and [`Admin`](crate::Admin) then take such addresses as they take those of other stores, with the same
+/// parameters.
+///
+/// Register a name once in a process, before the first address. `open` is called for each connection: one for the leases of an
+/// address and one for its counters and sequences, each shared by all that use it. It runs on the thread that asks stores, so
+/// it must not block: connect at the store's first call. A forked child calls it again. Addresses of a store of your own may have
+/// hosts, a path, and parameters that [`Address::parameter`] reads; [`Address`] shows neither passwords nor parameters, so begin
+/// the text of each error with it.
+///
+/// [`records::Store`](crate::records::Store) says what a store must do, and
+/// [`records::conformance`](crate::records::conformance) tests it. [`records::MemoryStore`](crate::records::MemoryStore) is an
+/// example, in a page of code. It keeps records for one process:
+///
+/// ```
+/// use polyflake::Snowflake;
+/// use polyflake_coordination::records::{self, MemoryStore};
+/// use polyflake_coordination::{CounterOptions, SequencesOptions, open, stores};
+///
+/// let store = MemoryStore::default();
+/// records::conformance(&|| Box::new(store.clone()));
+/// stores::register("memory", move |_address| Ok(Box::new(store.clone())))?;
+///
+/// let ids = open(&Snowflake::builder().lease("memory://?ttl=10s"))?;
+/// let orders = CounterOptions::new("orders").store("memory://?ttl=10s").open()?;
+/// let inbox = SequencesOptions::new("inbox").store("memory://?ttl=10s").open()?;
+/// println!("{}", ids.next_id()?);
+/// assert_eq!(orders.next_id()?, 1);
+/// assert_eq!(inbox.next_id("alice")?, 1);
+/// # Ok::<(), polyflake::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// `invalid_option` for a name that is registered already, or is one of Polyflake's stores, or is no name: lowercase letters,
+/// then also digits and hyphens, 32 at most.
+pub fn register(
+    name: &str,
+    open: impl Fn(&Address) -> Result<Box<dyn Store>, StoreError> + Send + Sync + 'static,
+) -> Result<(), Error> {
+    let invalid = |why: &str| Err(Error::from_outside(ErrorCode::InvalidOption, why));
+    let is_fit = name.len() <= 32
+        && name.bytes().next().is_some_and(|b| b.is_ascii_lowercase())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    if !is_fit {
+        return invalid(
+            "a store's name has 1 to 32 lowercase letters, digits and hyphens, and begins with a letter",
+        );
+    }
+    if Scheme::is_ours(name) {
+        return invalid(&format!("Polyflake has a store called {name}: take another name"));
+    }
+    let taken = format!("a store called {name} is registered already");
+    if registered(name).is_some() {
+        return invalid(&taken);
+    }
+    // For as long as the process: addresses have the name.
+    let mut new: &'static Kind =
+        Box::leak(Box::new(Kind { name: name.into(), open: Box::new(open), next: Next::new() }));
+    let mut place = &FIRST;
+    // Where another thread is faster, it comes after that one's.
+    while let Err(unset) = place.set(new) {
+        let Some(kind) = place.get() else { continue };
+        if kind.name == name {
+            return invalid(&taken);
+        }
+        (new, place) = (unset, &kind.next);
+    }
+    Ok(())
+}
+
+/// The name, if it is registered.
+pub(crate) fn registered(name: &str) -> Option<&'static str> {
+    find(name).map(|kind| &*kind.name)
+}
+
+pub(super) fn open(name: &str, address: &Address) -> Result<Box<dyn Store>, StoreError> {
+    match find(name) {
+        Some(kind) => (kind.open)(address),
+        None => Err(StoreError::Refused(format!("no store called {name} is registered"))),
+    }
+}
+
+fn find(name: &str) -> Option<&'static Kind> {
+    let mut next = FIRST.get();
+    while let Some(kind) = next.filter(|kind| kind.name != name) {
+        next = kind.next.get();
+    }
+    next.copied()
+}

@@ -1,0 +1,61 @@
+//! A store that the program registers, before and after a fork.
+
+use std::env;
+use std::panic::AssertUnwindSafe;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use polyflake::{ErrorCode, Snowflake};
+use polyflake_coordination::stores::SqliteStore;
+use polyflake_coordination::{Counter, Sequences, open, stores};
+
+use crate::process::{fork, join};
+use crate::servers::folder;
+
+/// The folder of the file that the program below uses.
+const FOLDER: &str = "POLYFLAKE_TEST_FOLDER";
+
+/// Alone in its process: there a fork finds no lock of another test's.
+#[test]
+fn a_forked_child_opens_its_own() {
+    let folder = folder();
+    let program = env::current_exe().unwrap();
+    let test = ["--exact", "--include-ignored", "--nocapture", "custom::forked"];
+    let ended = Command::new(program).args(test).env(FOLDER, folder.path()).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+}
+
+#[test]
+#[ignore = "the other test starts it"]
+fn forked() {
+    static OPENED: AtomicU32 = AtomicU32::new(0);
+    let Ok(folder) = env::var(FOLDER) else { return };
+    stores::register("file", |address| {
+        OPENED.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(SqliteStore::new(format!("/{}", address.path()).into())))
+    })
+    .unwrap();
+    let address = format!("file://{folder}/records.db?wait=60s");
+    let ids = open(&Snowflake::builder().lease(&address)).unwrap();
+    let orders = Counter::open("orders", &address).unwrap();
+    assert_eq!((orders.next_id().unwrap(), OPENED.load(Ordering::Relaxed)), (1, 2));
+    let of_child = AssertUnwindSafe((&ids, &orders));
+    let child = fork(|| {
+        let of_child = of_child;
+        let (ids, orders) = *of_child;
+        assert_eq!(ids.next_id().unwrap_err().code(), ErrorCode::Forked);
+        let own = open(&Snowflake::builder().lease(&address)).unwrap();
+        assert_eq!(OPENED.load(Ordering::Relaxed), 3);
+        assert_ne!(own.node(), ids.node());
+        assert!(orders.next_id().unwrap() > 1);
+        let inbox = Sequences::open("inbox", &address).unwrap();
+        assert_eq!((inbox.next_id("alice").unwrap(), OPENED.load(Ordering::Relaxed)), (1, 4));
+        inbox.close();
+        orders.close();
+        own.close();
+    });
+    join(child);
+    assert_eq!((orders.next_id().unwrap(), OPENED.load(Ordering::Relaxed)), (2, 2));
+    orders.close();
+    ids.close();
+}

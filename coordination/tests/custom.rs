@@ -1,0 +1,187 @@
+//! A store of one's own, under a name that a program registers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use async_trait::async_trait;
+use polyflake::{ErrorCode, Snowflake};
+use polyflake_coordination::records::{
+    Answer, Facts, Group, Kind, MemoryStore, Named, Outcome, Store, Write, conformance,
+};
+use polyflake_coordination::{
+    Address, Admin, Counter, CounterOptions, Sequences, SequencesOptions, StoreError, open, stores,
+};
+
+/// Registers a store in memory. Returns how often it was opened.
+fn register(name: &str) -> Arc<AtomicUsize> {
+    let (records, count) = (MemoryStore::default(), Arc::new(AtomicUsize::new(0)));
+    let opened = Arc::clone(&count);
+    let open = move |_: &Address| -> Result<Box<dyn Store>, StoreError> {
+        opened.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(records.clone()))
+    };
+    stores::register(name, open).unwrap();
+    count
+}
+
+#[test]
+fn snowflakes_counters_and_sequences_share_a_store_and_a_lease() {
+    let opened = register("shared");
+    let address = "shared://here/there?ttl=10s&namespace=shop";
+    let (one, two) = thread::scope(|scope| {
+        let ids = || open(&Snowflake::builder().lease(address)).unwrap();
+        let one = scope.spawn(ids);
+        (ids(), one.join().unwrap())
+    });
+    let node = |ids: &Snowflake| ids.decode(ids.next_id().unwrap()).unwrap().node();
+    assert_eq!(node(&one), node(&two));
+    assert_eq!(opened.load(Ordering::Relaxed), 1);
+
+    let (orders, same) =
+        (Counter::open("orders", address).unwrap(), Counter::open("orders", address).unwrap());
+    assert_eq!((orders.next_id().unwrap(), same.next_id().unwrap()), (1, 2));
+    let inbox = Sequences::open("inbox", address).unwrap();
+    assert_eq!((inbox.next_id("alice").unwrap(), inbox.next_id("alice").unwrap()), (1, 2));
+    assert_eq!(inbox.next_id("bob").unwrap(), 1);
+    assert_eq!(opened.load(Ordering::Relaxed), 2);
+
+    let mut admin = Admin::open(address).unwrap();
+    let held: Vec<_> = admin.leases().unwrap().into_iter().map(|(_, listing)| listing.nodes.len()).collect();
+    assert_eq!(held, [1, 1], "one node, and the owner of the sequences");
+    assert_eq!(admin.counters().unwrap().len(), 1);
+
+    for it in [&one, &two] {
+        it.close();
+    }
+    for it in [&orders, &same] {
+        it.close();
+    }
+    inbox.close();
+    // What was given back is there for the next.
+    let orders = Counter::open("orders", address).unwrap();
+    assert_eq!(orders.next_id().unwrap(), 3);
+    orders.close();
+}
+
+#[test]
+fn another_promise_is_refused() {
+    register("promises");
+    let ids = open(&Snowflake::builder().lease("promises://?ttl=10s")).unwrap();
+    let other = open(&Snowflake::builder().lease("promises://?ttl=20s")).unwrap_err();
+    assert_eq!(other.code(), ErrorCode::InvalidOption);
+    assert!(other.to_string().contains("promises://"), "{other}");
+    ids.close();
+}
+
+#[test]
+fn it_does_what_a_store_must() {
+    register("suite");
+    let address = Address::parse("suite://").unwrap();
+    conformance(&|| stores::open(&address).unwrap());
+}
+
+/// A store that does not answer.
+#[derive(Debug)]
+struct Down(Address);
+
+impl Down {
+    fn error<T>(&self) -> Result<T, StoreError> {
+        Err(StoreError::Unreachable(format!("{}: no quorum", self.0)))
+    }
+}
+
+#[async_trait(?Send)]
+impl Store for Down {
+    async fn read(&mut self, _: &Group, _: Option<&[&str]>) -> Result<Answer<Named>, StoreError> {
+        self.error()
+    }
+
+    async fn write(&mut self, _: &Write) -> Result<Answer<Outcome>, StoreError> {
+        self.error()
+    }
+
+    async fn groups(&mut self, _: &str, _: Kind) -> Result<Vec<String>, StoreError> {
+        self.error()
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: 0 }
+    }
+
+    fn disconnect(&mut self) {}
+}
+
+/// What each of them says when it cannot be opened, or gives nothing.
+fn errors(address: &str) -> [polyflake::Error; 3] {
+    let counter = CounterOptions::new("orders").store(address).max_wait_ms(500).open();
+    let sequences = SequencesOptions::new("inbox").store(address).max_wait_ms(500).open();
+    [
+        open(&Snowflake::builder().lease(address)).unwrap_err(),
+        counter.and_then(|it| it.next_id()).unwrap_err(),
+        sequences.and_then(|it| it.next_id("alice")).unwrap_err(),
+    ]
+}
+
+#[test]
+fn errors_name_the_store_and_show_no_secret() {
+    stores::register("down", |address| Ok(Box::new(Down(address.clone())))).unwrap();
+    for error in errors("down://ids:hunter2@a,b:7/x?wait=500ms&token=hunter2") {
+        let said = error.to_string();
+        assert!(said.contains("down://a,b:7/x: no quorum") && !said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_made_says_why() {
+    stores::register("without", |address| match address.parameter("token") {
+        Some(_) => panic!("a token"),
+        None => Err(StoreError::Refused("token is missing".into())),
+    })
+    .unwrap();
+    for error in errors("without://h") {
+        assert!(error.to_string().contains("without://h: token is missing"), "{error}");
+    }
+    for error in errors("without://h?token=1") {
+        assert!(error.to_string().contains("panicked"), "{error}");
+    }
+}
+
+#[test]
+fn a_name_is_registered_once() {
+    let refused = |name: &str| {
+        let error = stores::register(name, |_| Err(StoreError::Refused(String::new()))).expect_err(name);
+        assert_eq!(error.code(), ErrorCode::InvalidOption);
+        error.to_string()
+    };
+    assert!(Address::parse("once://").unwrap_err().contains("no such kind of store"));
+    register("once");
+    assert!(Address::parse("ONCE://").is_ok());
+    assert!(refused("once").contains("registered already"));
+    for ours in ["redis", "postgresql", "mariadb", "etcds", "sqlite"] {
+        assert!(refused(ours).contains("another name"), "{ours}");
+    }
+    for bad in ["", "1st", "My", "a_b", "a/b", "a:", "é", &"a".repeat(33)] {
+        assert!(refused(bad).contains("lowercase"), "{bad}");
+    }
+}
+
+#[test]
+fn of_threads_that_register_one_name_one_does() {
+    let done = thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|at| {
+                scope.spawn(move || {
+                    register(&format!("thread-{at}"));
+                    let made = |_: &Address| Err(StoreError::Refused("none".into()));
+                    stores::register("contended", made).is_ok()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|it| usize::from(it.join().unwrap())).sum::<usize>()
+    });
+    assert_eq!(done, 1);
+    for at in 0..8 {
+        assert!(Address::parse(&format!("thread-{at}://h")).is_ok());
+    }
+}
