@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// What it does with what comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// Each of the test programs that include this uses a part.
+#[allow(dead_code)]
 pub(crate) enum Conduct {
     /// All is passed on.
     Good,
@@ -16,6 +18,12 @@ pub(crate) enum Conduct {
     Bad,
     /// Nothing comes through, and nobody is told.
     Silent,
+    /// What is asked comes through, and no answer does.
+    Mute,
+    /// All is held back, and comes through when it behaves otherwise.
+    Frozen,
+    /// All comes 300 ms later, each way.
+    Late,
 }
 
 /// It passes connections on to a port of this host. Its threads end with their connections.
@@ -106,25 +114,35 @@ impl Inner {
             self.open.lock().unwrap().push(stream.try_clone().unwrap());
         }
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
-        let ways = [(client.try_clone(), server.try_clone()), (Ok(server), Ok(client))];
-        for (from, to) in ways {
+        let ways = [(client.try_clone(), server.try_clone(), false), (Ok(server), Ok(client), true)];
+        for (from, to, is_answer) in ways {
             let (inner, from, to) = (Arc::clone(self), from.unwrap(), to.unwrap());
             spawn(move || {
-                let _ = inner.pass(number, &from, &to);
+                let _ = inner.pass(number, is_answer, &from, &to);
                 let _ = from.shutdown(Shutdown::Both);
                 let _ = to.shutdown(Shutdown::Both);
             });
         }
     }
 
-    fn pass(&self, number: u64, mut from: &TcpStream, mut to: &TcpStream) -> std::io::Result<()> {
+    fn pass(
+        &self,
+        number: u64,
+        is_answer: bool,
+        mut from: &TcpStream,
+        mut to: &TcpStream,
+    ) -> std::io::Result<()> {
         let mut buffer = [0; 4096];
         loop {
             let length = from.read(&mut buffer)?;
             if length == 0 {
                 return Ok(());
             }
-            let (conduct, _) = *self.conduct.lock().unwrap();
+            let conduct = || self.conduct.lock().unwrap().0;
+            while conduct() == Conduct::Frozen {
+                sleep(Duration::from_millis(10));
+            }
+            let conduct = conduct();
             if number < self.silent_below.load(Ordering::Relaxed) {
                 continue;
             }
@@ -137,7 +155,8 @@ impl Inner {
                 0..2 => return Ok(()),
                 2..5 => continue,
                 5..20 => sleep(Duration::from_millis(10 * self.below(20))),
-                _ if conduct == Conduct::Silent => continue,
+                _ if conduct == Conduct::Silent || (conduct == Conduct::Mute && is_answer) => continue,
+                _ if conduct == Conduct::Late => sleep(Duration::from_millis(300)),
                 _ => {}
             }
             to.write_all(&buffer[..length])?;

@@ -1,0 +1,317 @@
+//! The histories, as scripts of steps.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use polyflake_coordination::CounterOptions;
+use rustix::process::Signal;
+
+use crate::backend::Backend;
+use crate::checker::{Process, Promise, check};
+use crate::holder::{Holder, Journals};
+use crate::proxy::{Conduct, Proxy};
+use crate::recorder::{AT_A_TIME, STEP, got_since, read};
+
+/// What a broken test waits for at most.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than the TTL, which is 3 s.
+const PAST_TTL_MS: u64 = 4_500;
+const PROCESSES: usize = 3;
+
+/// One thing that happens.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// Each process gets IDs and numbers, and one gets numbers of keys.
+    All,
+    /// The network does this for a while, and is good again, with new connections.
+    Network(Conduct, u64),
+    /// The network does this for a while, and then what it held back comes through.
+    Held(u64),
+    /// All connections are cut every few milliseconds, this often.
+    Cuts(u64),
+    /// A process is stopped for a while.
+    Stop(usize, u64),
+    /// A process is killed, and another begins.
+    Kill(usize),
+}
+
+use Step::{All, Cuts, Held, Kill, Network, Stop};
+
+/// The processes of a history, and the ways to their stores. The first store has all, and a second one belongs to the counter.
+struct Run<'a> {
+    name: String,
+    proxies: Vec<Proxy>,
+    addresses: Vec<String>,
+    direct: Vec<String>,
+    journals: &'a Journals,
+    running: Vec<Holder>,
+    killed: Vec<Process>,
+}
+
+impl<'a> Run<'a> {
+    fn new(name: &str, stores: &[&dyn Port], seed: u64, journals: &'a Journals) -> Self {
+        let mut run = Self {
+            name: name.into(),
+            proxies: Vec::new(),
+            addresses: Vec::new(),
+            direct: Vec::new(),
+            journals,
+            running: Vec::new(),
+            killed: Vec::new(),
+        };
+        for store in stores {
+            let url = format!("{}?namespace={name}&ttl=3s&wait=2s&init=always", store.url_of());
+            run.direct.push(url.clone());
+            // A file needs no network.
+            if store.port_of() == 0 {
+                run.addresses.push(url);
+            } else {
+                let proxy = Proxy::new(store.port_of(), seed);
+                let (from, to) = (format!(":{}", store.port_of()), format!(":{}", proxy.port()));
+                run.addresses.push(url.replace(&from, &to));
+                run.proxies.push(proxy);
+            }
+        }
+        run.running = (0..PROCESSES).map(|_| run.start()).collect();
+        run
+    }
+
+    fn start(&self) -> Holder {
+        // One node more than there are processes.
+        let leases = format!("{}&nodes=0-{PROCESSES}", self.addresses[0]);
+        let settings = [leases, self.addresses[0].clone()].into_iter().chain(self.addresses.iter().cloned());
+        let settings = settings.collect::<Vec<_>>().join("\n");
+        self.journals.start_with(&settings, "recorder::a_process", &[])
+    }
+
+    fn step(&mut self, step: Step) {
+        println!("{}: {step:?}", self.name);
+        match step {
+            All => self.all(),
+            Network(conduct, ms) => {
+                for proxy in &self.proxies {
+                    proxy.behave(conduct);
+                }
+                sleep(Duration::from_millis(ms));
+                for proxy in &self.proxies {
+                    proxy.behave(Conduct::Good);
+                    proxy.cut();
+                }
+            }
+            Held(ms) => {
+                for proxy in &self.proxies {
+                    proxy.behave(Conduct::Frozen);
+                }
+                sleep(Duration::from_millis(ms));
+                for proxy in &self.proxies {
+                    proxy.behave(Conduct::Good);
+                }
+            }
+            Cuts(count) => {
+                for round in 0..count {
+                    sleep(Duration::from_millis(2 + round % 7));
+                    for proxy in &self.proxies {
+                        proxy.cut();
+                    }
+                }
+            }
+            Stop(at, ms) => {
+                self.running[at].signal(Signal::STOP);
+                sleep(Duration::from_millis(ms));
+                self.running[at].signal(Signal::CONT);
+            }
+            Kill(at) => {
+                self.running[at].kill();
+                self.killed.push(read(&self.running[at].lines(), true));
+                self.running[at] = self.start();
+            }
+        }
+    }
+
+    fn all(&self) {
+        let marks: Vec<_> = self.running.iter().map(|holder| holder.mark().line()).collect();
+        let deadline = Instant::now() + PATIENCE;
+        let got = |at: usize, kind| got_since(&self.running[at], marks[at], kind);
+        let each = |kind| (0..PROCESSES).all(|at| got(at, kind));
+        while !(each("ids") && each("numbers") && (0..PROCESSES).any(|at| got(at, "keys"))) {
+            if Instant::now() > deadline {
+                let missing: Vec<_> =
+                    (0..PROCESSES).map(|at| (got(at, "ids"), got(at, "numbers"), got(at, "keys"))).collect();
+                let texts: Vec<_> = self.running.iter().map(tail).collect();
+                panic!("{}: no more of all, only {missing:?}:\n{}", self.name, texts.join("\n---\n"));
+            }
+            sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Ends all, and judges. Of numbers, so many more may be missing for each process that was not killed.
+    fn end(mut self, skipped_by_each: Option<u64>) {
+        for holder in &mut self.running {
+            holder.tell("close");
+        }
+        for holder in &mut self.running {
+            holder.wait_for(Holder::start(), "closed");
+            assert!(holder.wait().success());
+        }
+        let mut all: Vec<_> = self.running.iter().map(|holder| read(&holder.lines(), false)).collect();
+        all.append(&mut self.killed);
+        let skipped = skipped_by_each.map(|more| {
+            let counter =
+                CounterOptions::new("numbers").store(&self.direct[0]).step(1_u64).max_wait_ms(60_000_u64);
+            let last = counter.open().unwrap().peek().unwrap();
+            (last, all.len() as u64 * (2 * STEP + AT_A_TIME + more))
+        });
+        let counts = check(&all, Promise { skipped }).unwrap_or_else(|fault| {
+            let texts: Vec<_> = self.running.iter().map(tail).collect();
+            panic!("{}: {fault}\n{}", self.name, texts.join("\n---\n"))
+        });
+        println!("{}: {counts:?}, last and most that may be missing {skipped:?}", self.name);
+        assert!(counts.ids > 0 && counts.numbers > 0 && counts.keys > 0, "{counts:?}");
+    }
+}
+
+/// What a process said besides what it was given.
+fn tail(holder: &Holder) -> String {
+    let lines = holder.lines();
+    let said = |line: &&String| {
+        !line.starts_with("asked ") && !line.contains(" ids ") && !line.contains(" numbers ")
+    };
+    let said: Vec<_> = lines.iter().filter(said).filter(|line| !line.contains(" keys ")).cloned().collect();
+    said[said.len().saturating_sub(40)..].join("\n")
+}
+
+/// What a history needs of a store.
+trait Port {
+    fn url_of(&self) -> String;
+    fn port_of(&self) -> u16;
+}
+
+impl<B: Backend> Port for B {
+    fn url_of(&self) -> String {
+        self.url()
+    }
+
+    fn port_of(&self) -> u16 {
+        self.port()
+    }
+}
+
+fn run(name: &str, store: &impl Backend, steps: &[Step], skipped_by_each: Option<u64>) {
+    let journals = Journals::new();
+    let mut run = Run::new(name, &[store], 1, &journals);
+    run.step(All);
+    for &step in steps {
+        run.step(step);
+    }
+    run.step(All);
+    run.end(skipped_by_each);
+}
+
+/// What was asked for is done, and nobody learns of it. Each time, a process may lose what one reserve gave.
+pub(crate) fn replies_are_cut(store: &impl Backend) {
+    run("replies", store, &[Network(Conduct::Mute, 700), All, Network(Conduct::Mute, 1_500)], None);
+}
+
+/// What was sent comes through when others have the nodes.
+pub(crate) fn all_is_frozen(store: &impl Backend) {
+    run("frozen", store, &[Held(PAST_TTL_MS)], None);
+}
+
+pub(crate) fn connections_are_dropped(store: &impl Backend) {
+    run("dropped", store, &[Cuts(300)], None);
+}
+
+pub(crate) fn a_process_is_stopped(store: &impl Backend) {
+    run("stopped", store, &[Stop(0, PAST_TTL_MS), All, Stop(1, 500)], None);
+}
+
+pub(crate) fn a_process_is_killed(store: &impl Backend) {
+    run("killed", store, &[Kill(0), All, Kill(1), Kill(2)], Some(0));
+}
+
+pub(crate) fn all_is_slow(store: &impl Backend) {
+    let journals = Journals::new();
+    let mut run = Run::new("slow", &[store], 1, &journals);
+    run.step(All);
+    for proxy in &run.proxies {
+        proxy.behave(Conduct::Late);
+    }
+    for _ in 0..3 {
+        run.step(All);
+    }
+    run.end(None);
+}
+
+pub(crate) fn the_store_is_killed<B: Backend>(store: &mut B) {
+    let journals = Journals::new();
+    let mut run = Run::new("restarted", &[&*store], 1, &journals);
+    run.step(All);
+    if store.kill() {
+        sleep(Duration::from_millis(1_000));
+        store.start_again();
+    }
+    run.step(All);
+    run.end(None);
+}
+
+/// Of the counter's two. The other one has the leases.
+pub(crate) fn one_of_two_stores_is_cut_off<B: Backend>(store: &B) {
+    let second = B::begin();
+    let journals = Journals::new();
+    let mut run = Run::new("two", &[store, &second], 1, &journals);
+    run.step(All);
+    run.proxies[1].behave(Conduct::Silent);
+    run.step(All);
+    run.proxies[1].behave(Conduct::Good);
+    run.proxies[1].cut();
+    run.step(All);
+    run.end(None);
+}
+
+/// By SplitMix64.
+struct Random(u64);
+
+impl Random {
+    const fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % n
+    }
+}
+
+/// Steps of a seed, which is shown.
+fn mixture(name: &str, store: &impl Backend, count: u64, more: u64) {
+    let seed = std::env::var("POLYFLAKE_SEED")
+        .map_or_else(|_| u64::from(std::process::id()) * 1_000 + more, |seed| seed.parse().unwrap());
+    println!("POLYFLAKE_SEED={seed}");
+    let mut random = Random(seed);
+    let journals = Journals::new();
+    let mut run = Run::new(&format!("{name}-{seed}"), &[store], seed, &journals);
+    for _ in 0..count {
+        let at = usize::try_from(random.below(PROCESSES as u64)).unwrap();
+        let step = match random.below(8) {
+            0 => Network(Conduct::Mute, 200 + random.below(2_000)),
+            1 => Network(Conduct::Bad, 500 + random.below(2_000)),
+            2 => Network(Conduct::Silent, 200 + random.below(4_000)),
+            3 => Held(200 + random.below(4_500)),
+            4 => Cuts(20 + random.below(200)),
+            5 => Stop(at, 200 + random.below(4_500)),
+            6 => Kill(at),
+            _ => All,
+        };
+        run.step(step);
+    }
+    run.step(All);
+    run.end(None);
+}
+
+pub(crate) fn a_mixture(store: &impl Backend) {
+    mixture("mixture", store, 5, 0);
+}
+
+pub(crate) fn longer_mixtures(store: &impl Backend) {
+    for more in 1..=10 {
+        mixture("longer", store, 12, more);
+    }
+}

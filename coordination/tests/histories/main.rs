@@ -1,0 +1,66 @@
+//! Histories: processes that have a Snowflake, a counter and sequences of one store, over a proxy, while something goes wrong. All
+//! that they are given is recorded, and judged when all is over.
+//!
+//! `history.rs` has the histories, and each runs on each store that is named below. `POLYFLAKE_SEED` repeats one that was drawn.
+#![cfg(unix)]
+
+#[path = "../servers/mod.rs"]
+mod servers;
+
+// Of the tests of leases, which use all of them.
+#[path = "../leases/backend.rs"]
+#[allow(dead_code)]
+mod backend;
+#[path = "../leases/holder.rs"]
+#[allow(dead_code)]
+mod holder;
+#[path = "../leases/proxy.rs"]
+#[allow(dead_code)]
+mod proxy;
+
+mod checker;
+mod history;
+mod recorder;
+
+/// Each history on a store.
+macro_rules! stores {
+    ($($store:ident: $backend:ty, [$($also:ident)*];)*) => {$(
+        mod $store {
+            type Store = $backend;
+
+            fn shared() -> std::sync::Arc<Store> {
+                static SHARED: crate::backend::Shared<Store> = crate::backend::Shared::new();
+                SHARED.get()
+            }
+
+            stores!(histories: a_process_is_stopped a_process_is_killed a_mixture $($also)*);
+
+            #[test]
+            fn the_store_is_killed() {
+                let mut own = <Store as crate::backend::Backend>::begin();
+                crate::history::the_store_is_killed(&mut own);
+            }
+
+            #[test]
+            #[ignore = "it takes minutes"]
+            fn longer_mixtures() {
+                crate::history::longer_mixtures(&*shared());
+            }
+        }
+    )*};
+    (histories: $($history:ident)*) => {$(
+        #[test]
+        fn $history() {
+            crate::history::$history(&*shared());
+        }
+    )*};
+}
+
+stores! {
+    sqlite: crate::backend::Sqlite, [];
+    redis: crate::servers::redis::Redis, [replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    postgres: crate::servers::postgres::Postgres, [replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    mariadb: crate::servers::mariadb::MariaDb, [replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    etcd: crate::servers::etcd::Etcd, [replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    zookeeper: crate::servers::zookeeper::Zookeeper, [replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+}
