@@ -34,7 +34,7 @@ test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
 RELEASE_TESTS := test-cli-packages test-clients test-recipes test-site test-runtimes soak test-fuzz-longer test-miri test-python-longer \
-  test-service-longer
+  test-service-longer test-histories-longer
 
 .PHONY: test-release
 test-release: ## the long tests before a release: soak, fuzzing, Miri, the command installed and served, recipes, the site
@@ -91,6 +91,11 @@ test-stores: store-servers # the stores of leases, against the real servers
 test-leases: store-servers # processes that lease nodes, or take numbers, from the real servers; these mostly wait
 	@tools/need /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketimeMT.so.1 libfaketime
 	cargo test --locked -p polyflake-coordination --test leases --test counters -- --test-threads=12
+	cargo test --locked -p polyflake-coordination --test histories -- --test-threads=6
+
+.PHONY: test-histories-longer
+test-histories-longer: store-servers # random histories over every store; each prints its seed
+	cargo test --locked -p polyflake-coordination --test histories longer -- --ignored --nocapture --test-threads=3
 
 .PHONY: test-cli
 test-cli: tools-ready # the command `polyflake`, and what docs/command.md and docs/service.md say that it prints

@@ -1,5 +1,6 @@
 //! The histories, as scripts of steps.
 
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use rustix::process::Signal;
 
 use crate::backend::Backend;
 use crate::checker::{Process, Promise, check};
+use crate::clock;
 use crate::holder::{Holder, Journals};
 use crate::proxy::{Conduct, Proxy};
 use crate::recorder::{AT_A_TIME, STEP, got_since, read};
@@ -29,13 +31,15 @@ enum Step {
     Held(u64),
     /// All connections are cut every few milliseconds, this often.
     Cuts(u64),
+    /// The clock of a process's machine is set by so many seconds.
+    Clock(usize, i32),
     /// A process is stopped for a while.
     Stop(usize, u64),
     /// A process is killed, and another begins.
     Kill(usize),
 }
 
-use Step::{All, Cuts, Held, Kill, Network, Stop};
+use Step::{All, Clock, Cuts, Held, Kill, Network, Stop};
 
 /// The processes of a history, and the ways to their stores. The first store has all, and a second one belongs to the counter.
 struct Run<'a> {
@@ -46,14 +50,22 @@ struct Run<'a> {
     journals: &'a Journals,
     running: Vec<Holder>,
     killed: Vec<Process>,
+    has_clocks: bool,
 }
 
 impl<'a> Run<'a> {
     fn new(name: &str, stores: &[&dyn Port], seed: u64, journals: &'a Journals) -> Self {
-        Self::with_ttl("3s", name, stores, seed, journals)
+        Self::with("3s", false, name, stores, seed, journals)
     }
 
-    fn with_ttl(ttl: &str, name: &str, stores: &[&dyn Port], seed: u64, journals: &'a Journals) -> Self {
+    fn with(
+        ttl: &str,
+        has_clocks: bool,
+        name: &str,
+        stores: &[&dyn Port],
+        seed: u64,
+        journals: &'a Journals,
+    ) -> Self {
         let mut run = Self {
             name: name.into(),
             proxies: Vec::new(),
@@ -62,6 +74,7 @@ impl<'a> Run<'a> {
             journals,
             running: Vec::new(),
             killed: Vec::new(),
+            has_clocks,
         };
         for store in stores {
             let url = format!("{}?namespace={name}&ttl={ttl}&wait=2s&init=always", store.url_of());
@@ -76,16 +89,25 @@ impl<'a> Run<'a> {
                 run.proxies.push(proxy);
             }
         }
-        run.running = (0..PROCESSES).map(|_| run.start()).collect();
+        run.running = (0..PROCESSES).map(|at| run.start(at)).collect();
         run
     }
 
-    fn start(&self) -> Holder {
+    fn start(&self, at: usize) -> Holder {
         // One node more than there are processes.
         let leases = format!("{}&nodes=0-{PROCESSES}", self.addresses[0]);
         let settings = [leases, self.addresses[0].clone()].into_iter().chain(self.addresses.iter().cloned());
         let settings = settings.collect::<Vec<_>>().join("\n");
+        if self.has_clocks {
+            let clock = self.clock(at);
+            return clock::start_test(self.journals, &settings, "recorder::a_process", &clock);
+        }
         self.journals.start_with(&settings, "recorder::a_process", &[])
+    }
+
+    /// The file that sets a process's clock.
+    fn clock(&self, at: usize) -> PathBuf {
+        self.journals.folder().join(format!("{at}.clock"))
     }
 
     fn step(&mut self, step: Step) {
@@ -119,6 +141,7 @@ impl<'a> Run<'a> {
                     }
                 }
             }
+            Clock(at, by_s) => clock::set(&self.clock(at), by_s),
             Stop(at, ms) => {
                 self.running[at].signal(Signal::STOP);
                 sleep(Duration::from_millis(ms));
@@ -127,7 +150,7 @@ impl<'a> Run<'a> {
             Kill(at) => {
                 self.running[at].kill();
                 self.killed.push(read(&self.running[at].lines(), true));
-                self.running[at] = self.start();
+                self.running[at] = self.start(at);
             }
         }
     }
@@ -238,7 +261,7 @@ pub(crate) fn a_process_is_killed(store: &impl Backend) {
 pub(crate) fn all_is_slow(store: &impl Backend) {
     let journals = Journals::new();
     // An attempt, which may need several round trips, takes a sixth of the TTL.
-    let mut run = Run::with_ttl("30s", "slow", &[store], 1, &journals);
+    let mut run = Run::with("30s", false, "slow", &[store], 1, &journals);
     run.step(All);
     for proxy in &run.proxies {
         proxy.behave(Conduct::Late);
@@ -249,12 +272,28 @@ pub(crate) fn all_is_slow(store: &impl Backend) {
     run.end(None);
 }
 
+/// While one is wrong, its process gets no IDs; the numbers go on. The other processes notice nothing.
+/// A file has the clock of the process that writes it.
+pub(crate) fn clocks_differ(store: &impl Backend) {
+    let journals = Journals::new();
+    let mut run = Run::with("3s", true, "clocks", &[store], 1, &journals);
+    run.step(All);
+    for (at, by_s) in [(0, 3_600), (1, -3_600)] {
+        let mark = run.running[at].mark();
+        run.step(Clock(at, by_s));
+        run.running[at].wait_for(mark, "event clock_differs");
+        run.step(Clock(at, 0));
+        run.step(All);
+    }
+    run.end(None);
+}
+
 pub(crate) fn the_store_is_killed<B: Backend>(store: &mut B) {
     let journals = Journals::new();
     let mut run = Run::new("restarted", &[&*store], 1, &journals);
     run.step(All);
     if store.kill() {
-        sleep(Duration::from_millis(1_000));
+        sleep(Duration::from_secs(1));
         store.start_again();
     }
     run.step(All);

@@ -11,6 +11,9 @@ mod servers;
 #[path = "../leases/backend.rs"]
 #[allow(dead_code)]
 mod backend;
+#[path = "../leases/clock.rs"]
+#[allow(dead_code)]
+mod clock;
 #[path = "../leases/holder.rs"]
 #[allow(dead_code)]
 mod holder;
@@ -58,9 +61,9 @@ macro_rules! stores {
 
 stores! {
     sqlite: crate::backend::Sqlite, [];
-    redis: crate::servers::redis::Redis, [replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
-    postgres: crate::servers::postgres::Postgres, [replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
-    mariadb: crate::servers::mariadb::MariaDb, [replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
-    etcd: crate::servers::etcd::Etcd, [replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
-    zookeeper: crate::servers::zookeeper::Zookeeper, [replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    redis: crate::servers::redis::Redis, [clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    postgres: crate::servers::postgres::Postgres, [clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    mariadb: crate::servers::mariadb::MariaDb, [clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    etcd: crate::servers::etcd::Etcd, [clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    zookeeper: crate::servers::zookeeper::Zookeeper, [clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
 }

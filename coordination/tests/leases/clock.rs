@@ -15,6 +15,11 @@ fn library() -> PathBuf {
 
 /// A process whose clock a file sets.
 fn start(journals: &Journals, address: &str, clock: &Path) -> Holder {
+    start_test(journals, address, "holder::a_holder", clock)
+}
+
+/// One of the ignored tests as such a process.
+pub(crate) fn start_test(journals: &Journals, address: &str, test: &str, clock: &Path) -> Holder {
     set(clock, 0);
     let (library, file) = (library(), clock.display().to_string());
     let environment = [
@@ -25,11 +30,11 @@ fn start(journals: &Journals, address: &str, clock: &Path) -> Holder {
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
         ("DONT_FAKE_MONOTONIC", "1"),
     ];
-    journals.start_with(address, "holder::a_holder", &environment)
+    journals.start_with(address, test, &environment)
 }
 
 /// It is never read half written.
-fn set(clock: &Path, by_s: i32) {
+pub(crate) fn set(clock: &Path, by_s: i32) {
     let new = clock.with_extension("new");
     fs::write(&new, format!("{by_s:+}\n")).unwrap();
     fs::rename(new, clock).unwrap();
