@@ -246,6 +246,22 @@ pub(crate) fn all_is_frozen(store: &impl Backend) {
     run("frozen", store, &[Held(PAST_TTL_MS)], None);
 }
 
+/// Data is late or lost, and connections are cut, at random; and amid that somebody dies.
+pub(crate) fn the_network_is_bad(store: &impl Backend) {
+    let journals = Journals::new();
+    let mut run = Run::with("9s", false, "bad", &[store], 1, &journals);
+    run.proxies[0].behave(Conduct::Bad);
+    run.step(All);
+    assert!(run.proxies[0].harms() > 0);
+    // All at once.
+    run.proxies[0].cut();
+    run.step(Kill(0));
+    run.step(All);
+    run.proxies[0].behave(Conduct::Good);
+    run.step(All);
+    run.end(None);
+}
+
 pub(crate) fn connections_are_dropped(store: &impl Backend) {
     run("dropped", store, &[Cuts(300)], None);
 }

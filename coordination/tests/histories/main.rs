@@ -61,9 +61,9 @@ macro_rules! stores {
 
 stores! {
     sqlite: crate::backend::Sqlite, [];
-    redis: crate::servers::redis::Redis, [clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
-    postgres: crate::servers::postgres::Postgres, [clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
-    mariadb: crate::servers::mariadb::MariaDb, [clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
-    etcd: crate::servers::etcd::Etcd, [clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
-    zookeeper: crate::servers::zookeeper::Zookeeper, [clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    redis: crate::servers::redis::Redis, [the_network_is_bad clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    postgres: crate::servers::postgres::Postgres, [the_network_is_bad clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    mariadb: crate::servers::mariadb::MariaDb, [the_network_is_bad clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    etcd: crate::servers::etcd::Etcd, [the_network_is_bad clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
+    zookeeper: crate::servers::zookeeper::Zookeeper, [the_network_is_bad clocks_differ replies_are_cut all_is_frozen connections_are_dropped all_is_slow one_of_two_stores_is_cut_off];
 }
