@@ -42,7 +42,7 @@ macro_rules! stores {
                 crate::process::a_program_that_ends_without_close::<Store>();
             }
 
-            $(stores!(tests $network: a_bad_network a_cut_before_close a_silence_before_close);
+            $(stores!(tests $network: a_cut_before_close a_silence_before_close);
             stores!(tests clock: a_clock_that_is_set);)?
         }
     )*};

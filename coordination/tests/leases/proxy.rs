@@ -91,6 +91,7 @@ impl Proxy {
         self.inner.silent_below.store(self.inner.opened.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
+    #[allow(dead_code)]
     pub(crate) fn harms(&self) -> u64 {
         self.inner.harms.load(Ordering::Relaxed)
     }
