@@ -91,7 +91,7 @@ test-stores: store-servers # the stores of leases, against the real servers
 test-leases: store-servers # processes that lease nodes, or take numbers, from the real servers; these mostly wait
 	@tools/need /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketimeMT.so.1 libfaketime
 	cargo test --locked -p polyflake-coordination --test leases --test counters -- --test-threads=12
-	cargo test --locked -p polyflake-coordination --test histories -- --test-threads=8
+	cargo test --locked -p polyflake-coordination --test histories -- --test-threads=6
 
 .PHONY: test-histories-longer
 test-histories-longer: store-servers # random histories over every store; each prints its seed

@@ -90,12 +90,13 @@ impl Run {
         self.first + (self.count - 1) * self.stride
     }
 
-    /// The first so many, which it has; the others are left.
-    pub(crate) const fn split_off(&mut self, count: u64) -> Self {
+    /// The first so many, if it has them; the others are left.
+    pub(crate) const fn split_off(&mut self, count: u64) -> Option<Self> {
+        let Some(left) = self.count.checked_sub(count) else { return None };
         let run = Self { count, ..*self };
         self.first += count * self.stride;
-        self.count -= count;
-        run
+        self.count = left;
+        Some(run)
     }
 
     /// Writes them, as many as fit.

@@ -284,8 +284,15 @@ impl Task {
         let _ = self.gave(source, reserved.as_ref().map(drop).map_err(Refusal::clone));
         let mut reserved = reserved.map_err(|refusal| self.trouble(source, &refusal));
         self.shared.answer(requests.into_iter().map(|(request, wanted)| {
-            let answer = reserved.as_mut().map(|left| Answer::Run(left.split_off(wanted)));
-            (request, answer.map_err(|trouble| *trouble))
+            let answer = match &mut reserved {
+                // The protocol gives no fewer.
+                Ok(left) => left
+                    .split_off(wanted)
+                    .map(Answer::Run)
+                    .ok_or_else(|| self.trouble(source, &Refusal::Contended)),
+                Err(trouble) => Err(*trouble),
+            };
+            (request, answer)
         }));
     }
 
@@ -338,7 +345,7 @@ impl Task {
     async fn run_of(&mut self, source: &Source, wanted: u64) -> Result<Run, Refusal> {
         let count = self.step.map_or(wanted, |step| step.present().max(wanted));
         let mut left = self.reserve(source, count, false).await?;
-        let run = left.split_off(wanted);
+        let run = left.split_off(wanted).ok_or(Refusal::Contended)?;
         drop_all(&self.shared, source);
         if self.step.is_some() && left.count > 0 {
             self.install(source, left);

@@ -378,7 +378,7 @@ pub(crate) fn a_mixture(store: &impl Backend) {
 }
 
 pub(crate) fn longer_mixtures(store: &impl Backend) {
-    for more in 1..=10 {
+    for more in 1..=3 {
         mixture("longer", store, 12, more);
     }
 }
