@@ -240,6 +240,16 @@ impl Shared {
         None
     }
 
+    /// For the task of a store that is not asked for a while: a call for numbers, if another store may give them.
+    pub(crate) fn next_for_another(&self, at: usize) -> Option<Request> {
+        let mut state = self.state.get();
+        let mut others = state.sources.iter().enumerate().filter(|(other, _)| *other != at);
+        let may_give = others.any(|(_, other)| other.trouble.is_none());
+        let requests = &mut state.sources.get_mut(at)?.requests;
+        requests.front().filter(|request| may_give && matches!(request.what, What::Run(_)))?;
+        requests.pop_front()
+    }
+
     /// For the task of a store: the numbers that the next call wants, if it wants no more than so many and nothing else.
     pub(crate) fn next_run_of(&self, at: usize, most: u64) -> Option<(Request, u64)> {
         let mut state = self.state.get();

@@ -44,6 +44,8 @@ pub(super) struct Task {
     /// Of attempts that fail.
     pace: Pace,
     last_warning: Option<Kind>,
+    /// Why the last attempt failed, if it did.
+    trouble: Option<Trouble>,
 }
 
 /// Where numbers come from.
@@ -105,6 +107,7 @@ impl Task {
             installed: 0,
             pace: Pace::new(ttl_ms),
             last_warning: None,
+            trouble: None,
         })
     }
 
@@ -124,6 +127,10 @@ impl Task {
         }
         while !self.is_over() {
             let wants_more = self.step.is_some() && source.segments.wants_more();
+            if let Some((request, trouble)) = self.for_another() {
+                shared.answer([(request, Err(trouble))]);
+                continue;
+            }
             let is_look_due = self.next_look().is_some_and(|next| Instant::now() >= next);
             if !self.pace.is_due() && is_look_due {
                 // Others count on it, however long the store has been away.
@@ -197,6 +204,12 @@ impl Task {
             Numbers::Rows(rows) => rows.look(source).await,
         };
         self.gave(source, opened)
+    }
+
+    /// A call that another store may answer, while this one is not asked, and why it is not.
+    fn for_another(&self) -> Option<(Request, Trouble)> {
+        let trouble = self.trouble.filter(|_| !self.pace.is_due())?;
+        Some((self.shared.next_for_another(self.at)?, trouble))
     }
 
     fn next_look(&self) -> Option<Instant> {
@@ -382,6 +395,7 @@ impl Task {
                     );
                 }
                 self.pace.succeeded();
+                self.trouble = None;
                 self.shared.gave(self.at, Ok(()));
                 Ok(())
             }
@@ -405,6 +419,7 @@ impl Task {
                     }
                     _ => self.pace.failed(),
                 }
+                self.trouble = Some(trouble);
                 self.shared.gave(self.at, Err(trouble));
                 Err(())
             }

@@ -206,3 +206,28 @@ fn it_is_removed_once_all_its_stores_answer() {
     }
     assert_eq!(remover.remove(), Ok(false));
 }
+
+/// A store that is down is asked ever less often, and no call waits for that.
+#[test]
+fn with_a_step_of_1_calls_go_to_the_store_that_answers() {
+    let (first, mut second) = (Redis::new(), Redis::new());
+    let urls = [first.url(), format!("{}?ttl=60s", second.url())];
+    let settings = settings("tickets", &[&urls[0], &urls[1]], &["step=1", "max_wait_ms=5000"]);
+    let counter = options(&settings).open().unwrap();
+    let mut taken: Vec<_> = (0..20).map(|_| counter.next_id().unwrap()).collect();
+    second.server.kill();
+    // For longer than the pauses between attempts take to grow.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(8) {
+        taken.push(counter.next_id().unwrap());
+    }
+    second.server.start_again();
+    while parts(&taken[taken.len() - 1..]).0 == 1 {
+        taken.push(counter.next_id().unwrap());
+        assert!(begun.elapsed() < Duration::from_secs(90));
+    }
+    let count = taken.len();
+    taken.sort_unstable();
+    taken.dedup();
+    assert_eq!(taken.len(), count);
+}
