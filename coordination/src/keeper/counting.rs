@@ -105,7 +105,8 @@ impl Task {
             since: Instant::now(),
             used_before: 0,
             installed: 0,
-            pace: Pace::new(ttl_ms),
+            // Calls wait for numbers: it is asked once a second at least.
+            pace: Pace::new(ttl_ms.min(3_000)),
             last_warning: None,
             trouble: None,
         })
