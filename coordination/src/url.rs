@@ -312,8 +312,8 @@ impl Address {
         })
     }
 
-    /// The hosts, in lower case, with their ports. Those of `postgres` may be absent, or a folder of sockets. Those of a store of
-    /// your own may be absent, and have port 0 where the address gives none.
+    /// The hosts, in lower case, with their ports. An address of `postgres` may name none, or a folder of sockets. An address of
+    /// your own store may name none, and a host without a port has port 0.
     pub fn hosts(&self) -> &[(String, u16)] {
         &self.hosts
     }

@@ -6,8 +6,8 @@
 //!
 //! A call that takes several moves the cursor by compare-and-swap, which fails if anybody else moved it. A call that takes one
 //! adds to the cursor without reading it first, so that threads that share a counter pass its cache line on once for each number,
-//! and none of them tries twice. [`known`](Segments::known) tells that call which segment is the present one; the cursor's old value
-//! says what the call has claimed:
+//! and none of them tries twice. [`known`](Segments::known) tells that call which segment is present; the cursor's old value says
+//! what the call has claimed:
 //!
 //! - A number of that segment.
 //! - Nothing, because the segment has no more. The call then says so in `known`, or goes on to the next segment, before it adds

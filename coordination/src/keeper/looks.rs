@@ -1,5 +1,4 @@
-//! What the counters of a store ask when they look for losses: all of it together, since a process may have hundreds of them, and
-//! each has to look within seconds.
+//! Counters look for losses together: a process may have hundreds of them on one store, and each must look within seconds.
 
 use core::cell::{Cell, RefCell};
 use core::time::Duration;
@@ -136,7 +135,7 @@ mod tests {
         fn count(&self, of: impl Fn(&Counts) -> &Cell<usize>) -> Result<(), StoreError> {
             let counts = self.1.lock().unwrap_or_else(PoisonError::into_inner);
             of(&counts).set(of(&counts).get() + 1);
-            assert!(!counts.panics.take(), "as it is told");
+            assert!(!counts.panics.take(), "on purpose");
             if counts.fails.take() { Err(StoreError::Unreachable("away".into())) } else { Ok(()) }
         }
     }
@@ -214,7 +213,7 @@ mod tests {
         };
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         LocalSet::new().block_on(&runtime, async {
-            // Writes come before reads, whoever was there first.
+            // The store gets the writes first, although the reads were asked for earlier.
             let reads: Vec<_> = (1..=150).map(|at| ask(read(at))).collect();
             let writes: Vec<_> = (1..=150).map(|at| ask(write(at))).collect();
             for (at, (read, write)) in (1..).zip(reads.into_iter().zip(writes)) {

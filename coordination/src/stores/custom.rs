@@ -29,8 +29,7 @@ impl fmt::Debug for Kind {
 }
 
 /// Gives stores of your own a name in addresses: where an address starts with `NAME://`, `open` makes its store. Snowflakes,
-/// counters, sequences and [`Admin`](crate::Admin) then take such addresses as they take those of other stores, with the same
-/// parameters.
+/// counters, sequences and [`Admin`](crate::Admin) then accept these addresses like any other, with the same parameters.
 ///
 /// Register a name once in a process, before the first address. `open` is called for each connection: one for the leases of an
 /// address and one for its counters and sequences, each shared by all that use it. It runs on the thread that asks stores, so
@@ -62,8 +61,8 @@ impl fmt::Debug for Kind {
 ///
 /// # Errors
 ///
-/// `invalid_option` for a name that is registered already, or is one of Polyflake's stores, or is no name: lowercase letters,
-/// then also digits and hyphens, 32 at most.
+/// `invalid_option` if the name is registered already, belongs to one of Polyflake's stores, or is not a name: 1 to 32 lowercase
+/// letters, digits and hyphens, beginning with a letter.
 pub fn register(
     name: &str,
     open: impl Fn(&Address) -> Result<Box<dyn Store>, StoreError> + Send + Sync + 'static,

@@ -50,8 +50,7 @@ pub(crate) enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Procedure {
     purpose: Purpose,
-    /// Whether one before wrote, and does not know that all replicas have it that must: what would stay as it is, is written once
-    /// more.
+    /// Whether an earlier go wrote something and got no confirmation: records that already stand as wanted are written once more.
     is_again: bool,
     has_written: bool,
     /// Of the counter, if this makes it.
