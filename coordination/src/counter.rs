@@ -503,7 +503,6 @@ impl Counter {
     /// What one of the stores answers: another, where one does not.
     async fn ask<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Answer, W::Error> {
         let shared = &self.shared;
-        let mut at = shared.next_turn();
         let mut pending: Option<Pending> = None;
         let last_trouble = Mutex::new(None);
         let look = |shared: &Shared| {
@@ -513,12 +512,11 @@ impl Counter {
                     Err(trouble) if trouble.is_final => return Some(Err(trouble.error)),
                     Err(trouble) => {
                         *lock(&last_trouble) = Some(trouble.error);
-                        at = (at + 1) % shared.sources.len();
                         pending = None;
                     }
                 }
             }
-            pending.get_or_insert_with(|| shared.ask(at, what));
+            pending.get_or_insert_with(|| shared.ask(None, what));
             None
         };
         let too_late = || lock(&last_trouble).unwrap_or_else(|| shared.too_late());
@@ -543,7 +541,7 @@ impl Counter {
                     Some(Err(_)) => pending = None,
                     None => {}
                 }
-                pending.get_or_insert_with(|| shared.ask(at, what));
+                pending.get_or_insert_with(|| shared.ask(Some(at), what));
                 None
             });
             answers.push(answer.await?);

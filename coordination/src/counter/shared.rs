@@ -49,12 +49,14 @@ pub(crate) struct Source {
 #[derive(Debug, Default)]
 struct State {
     sources: Box<[SourceState]>,
+    requests: VecDeque<Request>,
+    /// How many requests there have been.
+    asked: usize,
     failed: Option<Error>,
 }
 
 #[derive(Debug, Default)]
 struct SourceState {
-    requests: VecDeque<Request>,
     /// Why the store gave nothing when it was last asked.
     trouble: Option<Trouble>,
     /// Whether it was looked at, and has nothing of another kind.
@@ -68,6 +70,8 @@ struct SourceState {
 /// Something that a call wants of the store itself.
 #[derive(Debug)]
 pub(crate) struct Request {
+    /// The store that is to answer; any, if there is none.
+    at: Option<usize>,
     pub(crate) what: What,
     answer: Arc<Mutex<Option<Result<Answer, Trouble>>>>,
 }
@@ -199,7 +203,7 @@ impl Shared {
         Some(run.first)
     }
 
-    pub(super) fn next_turn(&self) -> usize {
+    fn next_turn(&self) -> usize {
         self.turn.fetch_add(1, Ordering::Relaxed) % self.sources.len().max(1)
     }
 
@@ -210,66 +214,50 @@ impl Shared {
     }
 
     pub(super) fn wake(&self) {
-        self.sources.iter().for_each(|source| source.wake.notify_one());
+        self.wake_from(0);
     }
 
-    pub(super) fn ask(&self, at: usize, what: What) -> Pending {
+    fn wake_from(&self, first: usize) {
+        let (before, after) = self.sources.split_at_checked(first).unwrap_or_default();
+        after.iter().chain(before).for_each(|source| source.wake.notify_one());
+    }
+
+    /// Asks the store `at`, or the first that is free to answer.
+    pub(super) fn ask(&self, at: Option<usize>, what: What) -> Pending {
         let answer = Arc::new(Mutex::new(None));
         let mut state = self.state.get();
-        // Nobody would take it out again.
-        let is_served = state.failed.is_none();
-        if let Some(source) = state.sources.get_mut(at).filter(|_| is_served) {
-            source.requests.push_back(Request { what, answer: Arc::clone(&answer) });
+        // After a failure, nobody would take it out again.
+        if state.failed.is_none() {
+            state.requests.push_back(Request { at, what, answer: Arc::clone(&answer) });
         }
+        // Another first each time, so that all are used alike.
+        state.asked = state.asked.wrapping_add(1);
+        let first = state.asked % self.sources.len().max(1);
         drop(state);
-        if let Some(source) = self.sources.get(at) {
-            source.wake.notify_one();
-        }
+        self.wake_from(first);
         Pending(answer)
     }
 
-    /// For the task of a store: what a call asks next. Calls that gave up are passed over.
+    /// For the task of a store: what a call asks next.
     pub(crate) fn next_request(&self, at: usize) -> Option<Request> {
         let mut state = self.state.get();
-        let requests = &mut state.sources.get_mut(at)?.requests;
-        while let Some(request) = requests.pop_front() {
-            if request.is_waited_for() {
-                return Some(request);
-            }
-        }
-        None
+        let position = state.next_for(at)?;
+        state.requests.remove(position)
     }
 
-    /// For the task of a store that is not asked for a while: a call for numbers, if another store may give them.
-    pub(crate) fn next_for_another(&self, at: usize) -> Option<Request> {
-        let mut state = self.state.get();
-        let mut others = state.sources.iter().enumerate().filter(|(other, _)| *other != at);
-        let may_give = others.any(|(_, other)| other.trouble.is_none());
-        let requests = &mut state.sources.get_mut(at)?.requests;
-        requests.front().filter(|request| may_give && matches!(request.what, What::Run(_)))?;
-        requests.pop_front()
-    }
-
-    /// For the task of a store: the numbers that the next call wants, if it wants no more than so many and nothing else.
+    /// For the task of a store: the numbers that the next call wants, if it wants at most `most` and nothing else.
     pub(crate) fn next_run_of(&self, at: usize, most: u64) -> Option<(Request, u64)> {
         let mut state = self.state.get();
-        let requests = &mut state.sources.get_mut(at)?.requests;
-        loop {
-            let request = requests.front()?;
-            let What::Run(wanted) = request.what else { return None };
-            if wanted > most {
-                return None;
-            }
-            let request = requests.pop_front()?;
-            if request.is_waited_for() {
-                return Some((request, wanted));
-            }
+        let position = state.next_for(at)?;
+        match state.requests.get(position)?.what {
+            What::Run(wanted) if wanted <= most => Some((state.requests.remove(position)?, wanted)),
+            _ => None,
         }
     }
 
     /// For the task of a store: whether a call asks something.
     pub(crate) fn has_request(&self, at: usize) -> bool {
-        self.state.get().sources.get(at).is_some_and(|source| !source.requests.is_empty())
+        self.state.get().next_for(at).is_some()
     }
 
     /// For the task of a store.
@@ -324,7 +312,7 @@ impl Shared {
     pub(crate) fn fail(&self, error: Error) {
         self.state.change(|state| {
             state.failed = Some(error);
-            state.sources.iter_mut().for_each(|source| source.requests.clear());
+            state.requests.clear();
         });
         self.wake();
     }
@@ -427,6 +415,20 @@ impl Shared {
     }
 }
 
+impl State {
+    /// The place of the first request that this store may answer. Drops those whose calls have given up.
+    fn next_for(&mut self, at: usize) -> Option<usize> {
+        loop {
+            let is_for_it = |request: &Request| request.at.is_none_or(|only| only == at);
+            let position = self.requests.iter().position(is_for_it)?;
+            if self.requests.get(position)?.is_waited_for() {
+                return Some(position);
+            }
+            self.requests.remove(position);
+        }
+    }
+}
+
 impl Request {
     /// Whether the call has not given up.
     pub(crate) fn is_waited_for(&self) -> bool {
@@ -471,10 +473,10 @@ mod tests {
     #[test]
     fn after_a_failure_nothing_is_asked() {
         let orders = shared("redis://host");
-        let before = orders.ask(0, What::Peek);
+        let before = orders.ask(None, What::Peek);
         let error = unavailable("its task panicked");
         orders.fail(error);
-        let after = orders.ask(0, What::Peek);
+        let after = orders.ask(None, What::Peek);
         assert_eq!(orders.failure(), Some(error));
         assert!(!orders.has_request(0));
         drop((before, after));

@@ -44,8 +44,6 @@ pub(super) struct Task {
     /// Of attempts that fail.
     pace: Pace,
     last_warning: Option<Kind>,
-    /// Why the last attempt failed, if it did.
-    trouble: Option<Trouble>,
 }
 
 /// Where numbers come from.
@@ -105,10 +103,8 @@ impl Task {
             since: Instant::now(),
             used_before: 0,
             installed: 0,
-            // Calls wait for numbers: it is asked once a second at least.
-            pace: Pace::new(ttl_ms.min(3_000)),
+            pace: Pace::new(ttl_ms),
             last_warning: None,
-            trouble: None,
         })
     }
 
@@ -128,10 +124,6 @@ impl Task {
         }
         while !self.is_over() {
             let wants_more = self.step.is_some() && source.segments.wants_more();
-            if let Some((request, trouble)) = self.for_another() {
-                shared.answer([(request, Err(trouble))]);
-                continue;
-            }
             let is_look_due = self.next_look().is_some_and(|next| Instant::now() >= next);
             if !self.pace.is_due() && is_look_due {
                 // Others count on it, however long the store has been away.
@@ -205,12 +197,6 @@ impl Task {
             Numbers::Rows(rows) => rows.look(source).await,
         };
         self.gave(source, opened)
-    }
-
-    /// A call that another store may answer, while this one is not asked, and why it is not.
-    fn for_another(&self) -> Option<(Request, Trouble)> {
-        let trouble = self.trouble.filter(|_| !self.pace.is_due())?;
-        Some((self.shared.next_for_another(self.at)?, trouble))
     }
 
     fn next_look(&self) -> Option<Instant> {
@@ -396,7 +382,6 @@ impl Task {
                     );
                 }
                 self.pace.succeeded();
-                self.trouble = None;
                 self.shared.gave(self.at, Ok(()));
                 Ok(())
             }
@@ -420,7 +405,6 @@ impl Task {
                     }
                     _ => self.pace.failed(),
                 }
-                self.trouble = Some(trouble);
                 self.shared.gave(self.at, Err(trouble));
                 Err(())
             }
