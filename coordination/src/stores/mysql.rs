@@ -17,7 +17,7 @@ use mysql_async::{
 use tokio::time::timeout;
 
 use super::sql::counters::{self, Columns, Dialect};
-use super::sql::{self, ATTEMPT, Ended, MOST_TRIES, bigint, longest_idle, other_format};
+use super::sql::{self, ATTEMPT, MOST_TRIES, Opening, bigint, longest_idle, other_format};
 use super::tls::{self, Check, Files};
 use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
@@ -45,8 +45,10 @@ pub struct MysqlStore {
     at: String,
     is_durability_none: bool,
     facts: Facts,
+    /// Whether it is asked for records: then each connection is checked.
+    has_records: bool,
     open: Option<Open>,
-    ended: Ended,
+    opening: Opening<Open>,
 }
 
 impl fmt::Debug for MysqlStore {
@@ -128,8 +130,9 @@ impl MysqlStore {
             at,
             is_durability_none: false,
             facts: sql::records::WORST,
+            has_records: false,
             open: None,
-            ended: Ended::default(),
+            opening: Opening::default(),
         })
     }
 
@@ -149,24 +152,10 @@ impl MysqlStore {
         self
     }
 
-    async fn connect(&self) -> Result<Open, Fault> {
-        if self.opts.ssl_opts().is_some() && rustls::crypto::CryptoProvider::get_default().is_none() {
-            // The client takes the process's; where another thread was faster there is one as well.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        let mut connection = Conn::new(self.opts.clone()).await?;
-        let flush = "SELECT CAST(@@GLOBAL.innodb_flush_log_at_trx_commit AS CHAR)";
-        let flush: Option<String> = connection.query_first(flush).await?;
-        if !self.is_durability_none && flush.as_deref() == Some("0") {
-            let text = "innodb_flush_log_at_trx_commit is 0: what it acknowledges may be lost";
-            return Err(StoreError::Refused(text.into()).into());
-        }
-        Ok(Open { connection, used: Instant::now(), is_busy: false, ready: None })
-    }
-
     /// A connection that answers, as far as can be known: after a while without use it is asked.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
-        if self.open.as_ref().is_some_and(|open| open.is_busy) {
+        let is_unfit = |open: &Open| open.is_busy || (self.has_records && open.ready.is_none());
+        if self.open.as_ref().is_some_and(is_unfit) {
             crate::records::Store::disconnect(self);
         }
         if self.open.as_ref().is_some_and(|open| open.used.elapsed() > longest_idle(self.attempt)) {
@@ -176,8 +165,15 @@ impl MysqlStore {
             }
         }
         if self.open.is_none() {
-            self.ended.make_room().await;
-            self.open = Some(self.connect().await.map_err(|fault| fault.explain(&self.at, explain))?);
+            let (opts, at) = (self.opts.clone(), self.at.clone());
+            let (is_durability_none, has_records) = (self.is_durability_none, self.has_records);
+            let open = async move {
+                let opened = connect(opts, is_durability_none, has_records).await;
+                opened.map_err(|fault| fault.explain(&at, explain))
+            };
+            let open = self.opening.opened(self.attempt, &self.at, open).await?;
+            self.facts = open.ready.as_ref().map_or(self.facts, |ready| ready.facts);
+            self.open = Some(open);
         }
         Ok(())
     }
@@ -211,6 +207,26 @@ impl MysqlStore {
             }
         }
     }
+}
+
+async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Result<Open, Fault> {
+    if opts.ssl_opts().is_some() && rustls::crypto::CryptoProvider::get_default().is_none() {
+        // The client takes the process's; where another thread was faster there is one as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+    let mut connection = Conn::new(opts).await?;
+    let ready = if has_records {
+        Some(records::check(&mut connection, is_durability_none).await?)
+    } else {
+        let flush = "SELECT CAST(@@GLOBAL.innodb_flush_log_at_trx_commit AS CHAR)";
+        let flush: Option<String> = connection.query_first(flush).await?;
+        if !is_durability_none && flush.as_deref() == Some("0") {
+            let text = "innodb_flush_log_at_trx_commit is 0: what it acknowledges may be lost";
+            return Err(StoreError::Refused(text.into()).into());
+        }
+        None
+    };
+    Ok(Open { connection, used: Instant::now(), is_busy: false, ready })
 }
 
 /// Others changed the same rows, or wait for each other and this one: nothing is wrong with the server. (1020 is MariaDB's where a

@@ -9,6 +9,7 @@ use core::fmt;
 use core::time::Duration;
 use std::error::Error as _;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
@@ -24,7 +25,7 @@ use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::sql::counters::{self, Columns, Dialect, Value};
-use super::sql::{self, ATTEMPT, Ended, LONGEST_LOCK, MOST_TRIES, longest_idle, none_of, other_format};
+use super::sql::{self, ATTEMPT, LONGEST_LOCK, MOST_TRIES, Opening, longest_idle, none_of, other_format};
 use super::tls::{self, Check, Files};
 use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
@@ -49,7 +50,7 @@ const LOCK: i64 = 0x706F_6C79_666C_616B;
 /// A database of PostgreSQL.
 pub struct PostgresStore {
     /// One for each host.
-    hosts: Vec<(Config, String)>,
+    hosts: Arc<[(Config, String)]>,
     /// Which host is tried first.
     next: usize,
     attempt: Duration,
@@ -59,8 +60,10 @@ pub struct PostgresStore {
     schema_name: String,
     is_durability_none: bool,
     facts: Facts,
+    /// Whether it is asked for records: then each connection is checked.
+    has_records: bool,
     open: Option<Open>,
-    ended: Ended,
+    opening: Opening<Open>,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -201,7 +204,7 @@ impl PostgresStore {
         let at = hosts.iter().map(|(_, at)| &**at).collect::<Vec<_>>().join(",");
         let tls = MakeRustlsConnect::new(tls);
         Ok(Self {
-            hosts,
+            hosts: hosts.into(),
             next,
             attempt: ATTEMPT,
             tls,
@@ -209,8 +212,9 @@ impl PostgresStore {
             schema_name: "public".into(),
             is_durability_none: false,
             facts: sql::records::WORST,
+            has_records: false,
             open: None,
-            ended: Ended::default(),
+            opening: Opening::default(),
         })
     }
 
@@ -231,36 +235,12 @@ impl PostgresStore {
         self
     }
 
-    /// To one of the hosts that takes changes: of several, each has a part of the attempt, and each attempt begins with another.
-    async fn connect(&mut self) -> Result<Open, StoreError> {
-        self.ended.make_room().await;
-        let count = self.hosts.len();
-        let share = u32::try_from(count + 1).map_or(self.attempt, |parts| self.attempt / parts);
-        let mut failures = Vec::new();
-        for _ in 0..count {
-            let host = self.next;
-            // Before it is tried: the call may be dropped meanwhile.
-            self.next = (host + 1) % count;
-            let Some((config, at)) = self.hosts.get(host) else { continue };
-            let mut config = config.clone();
-            // Its name may lead to several addresses, one of which is silent.
-            config.connect_timeout(
-                config.get_connect_timeout().map_or(share / 2, |&given| given.min(share / 2)),
-            );
-            let connected = Open::connect(&config, host, &self.tls);
-            let connected = if count == 1 { Ok(connected.await) } else { timeout(share, connected).await };
-            failures.push(match connected {
-                Ok(Ok(open)) => return Ok(open),
-                Ok(Err(error)) => explain(at, &error),
-                Err(_) => StoreError::Unreachable(format!("{at}: no answer within {} ms", share.as_millis())),
-            });
-        }
-        Err(none_of(failures))
-    }
-
     /// A connection that answers, as far as can be known: after a while without use it is asked.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
-        if self.open.as_ref().is_some_and(|open| open.is_busy || open.client.is_closed()) {
+        let is_unfit = |open: &Open| {
+            open.is_busy || open.client.is_closed() || (self.has_records && open.ready.is_none())
+        };
+        if self.open.as_ref().is_some_and(is_unfit) {
             crate::records::Store::disconnect(self);
         }
         if self.open.as_ref().is_some_and(|open| open.used.elapsed() > longest_idle(self.attempt)) {
@@ -270,7 +250,24 @@ impl PostgresStore {
             }
         }
         if self.open.is_none() {
-            self.open = Some(self.connect().await?);
+            let (hosts, tls, attempt, first) = (Arc::clone(&self.hosts), self.tls.clone(), self.attempt, self.next);
+            let check = self.has_records.then(|| (self.schema_name.clone(), self.is_durability_none));
+            let open = async move {
+                let mut open = connect(&hosts, first, attempt, &tls).await?;
+                if let Some((schema, is_durability_none)) = check {
+                    let checked = records::check(&mut open, &schema, is_durability_none).await;
+                    let at = hosts.get(open.host).map_or("", |(_, at)| at);
+                    open.ready = Some(checked.map_err(|fault| fault.explain(at, explain))?);
+                }
+                Ok(open)
+            };
+            let opened = self.opening.opened(self.attempt, &self.at, open).await;
+            // Where this host fails, the next attempt begins with another.
+            let host = opened.as_ref().map_or(self.next, |open| open.host);
+            self.next = (host + 1) % self.hosts.len();
+            let open = opened?;
+            self.facts = open.ready.as_ref().map_or(self.facts, |ready| ready.facts);
+            self.open = Some(open);
         }
         Ok(())
     }
@@ -306,6 +303,33 @@ impl PostgresStore {
             }
         }
     }
+}
+
+/// To one of the hosts that takes changes. Of several, none takes more than half of an attempt.
+async fn connect(
+    hosts: &[(Config, String)],
+    first: usize,
+    attempt: Duration,
+    tls: &MakeRustlsConnect,
+) -> Result<Open, StoreError> {
+    let mut failures = Vec::new();
+    for (host, (config, at)) in hosts.iter().enumerate().cycle().skip(first).take(hosts.len()) {
+        let mut config = config.clone();
+        // Its name may lead to several addresses, one of which is silent.
+        let longest = attempt / 4;
+        config.connect_timeout(config.get_connect_timeout().map_or(longest, |&given| given.min(longest)));
+        let connected = Open::connect(&config, host, tls);
+        let connected =
+            if hosts.len() == 1 { Ok(connected.await) } else { timeout(attempt / 2, connected).await };
+        failures.push(match connected {
+            Ok(Ok(open)) => return Ok(open),
+            Ok(Err(error)) => explain(at, &error),
+            Err(_) => {
+                StoreError::Unreachable(format!("{at}: no answer within {} ms", (attempt / 2).as_millis()))
+            }
+        });
+    }
+    Err(none_of(failures))
 }
 
 /// Others changed the same rows, or wait for each other and this one: nothing is wrong with the server.

@@ -8,7 +8,8 @@ pub(super) mod records;
 use core::time::Duration;
 use std::time::Instant;
 
-use tokio::time::sleep;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use crate::store::StoreError;
 
@@ -26,22 +27,51 @@ pub(super) const fn longest_idle(attempt: Duration) -> Duration {
     attempt.saturating_mul(2)
 }
 
-/// Calls that were ended before the server answered: it may be at work for each of them still, on another connection.
-#[derive(Debug, Default)]
-pub(super) struct Ended {
-    last: Option<Instant>,
-    before: Option<Instant>,
+/// How a store comes by its next connection.
+///
+/// Opening and checking takes a dozen round trips. On a loaded machine, or far from the server, a single attempt may be too short for
+/// that, so it goes on between attempts.
+#[derive(Debug)]
+pub(super) struct Opening<C> {
+    task: JoinSet<Result<C, StoreError>>,
+    /// When the last two calls ended before the server answered: it may still be at work for each, on another connection.
+    ended: [Option<Instant>; 2],
 }
 
-impl Ended {
-    pub(super) fn add(&mut self) {
-        self.before = self.last.replace(Instant::now());
+impl<C> Default for Opening<C> {
+    fn default() -> Self {
+        Self { task: JoinSet::new(), ended: [None; 2] }
+    }
+}
+
+impl<C: Send + 'static> Opening<C> {
+    /// A connection is given up although the server has not answered.
+    pub(super) fn gave_up_busy(&mut self) {
+        self.ended = [self.ended[1], Some(Instant::now())];
     }
 
-    /// Until one more connection may be opened: beside one that may be busy, but not beside two.
-    pub(super) async fn make_room(&self) {
-        if let Some(before) = self.before {
-            sleep((before + LONGEST_LOCK).saturating_duration_since(Instant::now())).await;
+    /// The connection that is being opened, or else a new one. Opening is given up after the time of three attempts. It begins beside one
+    /// connection that may be busy, but not beside two.
+    pub(super) async fn opened(
+        &mut self,
+        attempt: Duration,
+        at: &str,
+        open: impl Future<Output = Result<C, StoreError>> + Send + 'static,
+    ) -> Result<C, StoreError> {
+        if self.task.is_empty() {
+            let begins = self.ended[0].map(|ended| ended + LONGEST_LOCK);
+            let (longest, at) = (attempt * 3, at.to_owned());
+            self.task.spawn(async move {
+                if let Some(begins) = begins {
+                    sleep(begins.saturating_duration_since(Instant::now())).await;
+                }
+                let why = format!("{at}: no connection within {} ms", longest.as_millis());
+                timeout(longest, open).await.unwrap_or(Err(StoreError::Unreachable(why)))
+            });
+        }
+        match self.task.join_next().await {
+            Some(Ok(opened)) => opened,
+            _ => Err(StoreError::Unreachable(format!("{at}: the task that connects ended"))),
         }
     }
 }

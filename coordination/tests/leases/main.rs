@@ -28,7 +28,7 @@ macro_rules! stores {
             }
 
             stores!(tests any: forty_processes_fight_for_32_nodes a_holder_that_stood_still_past_its_ttl
-                a_holder_that_was_frozen                 fifty_kills_and_restarts as_many_pods_as_nodes);
+                a_holder_that_was_frozen fifty_kills_and_restarts as_many_pods_as_nodes);
             stores!(tests process: two_share_a_lease_and_close_amid_batches what_is_dropped_is_kept_for_a_ttl
                 a_forked_child_leases_another_node no_thread_is_left);
 
@@ -42,7 +42,7 @@ macro_rules! stores {
                 crate::process::a_program_that_ends_without_close::<Store>();
             }
 
-            $(stores!(tests $network: a_cut_before_close a_silence_before_close);
+            $(stores!(tests $network: a_cut_before_close a_silence_before_close a_store_far_away);
             stores!(tests clock: a_clock_that_is_set);)?
         }
     )*};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use async_trait::async_trait;
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Error, Params, Row, ServerError, Value as Parameter};
+use mysql_async::{Conn, Error, Params, Row, ServerError, Value as Parameter};
 
 use super::{ABSENT, DUPLICATE, Fault, MysqlStore, NOW, Open, WRITABLE, column};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
@@ -39,7 +39,7 @@ GRANT PROCESS ON *.* TO polyflake@'%';
 /// What was found of the server when it was connected to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ready {
-    facts: Facts,
+    pub(super) facts: Facts,
     /// An expression for the server's incarnation.
     incarnation: &'static str,
     /// Its value in the last answer. A change is made only if it still has that: changes return nothing but a number.
@@ -135,23 +135,12 @@ fn is_restarted(before: &str, now: &str) -> Option<bool> {
 
 impl MysqlStore {
     async fn ask<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
-        let is_durability_none = self.is_durability_none;
-        let (value, facts) = self
-            .call(async |open| {
-                if open.ready.is_none() {
-                    open.ready = Some(check(open, is_durability_none).await?);
-                }
-                let value = run(open).await?;
-                Ok((value, open.ready.as_ref().map(|ready| ready.facts)))
-            })
-            .await?;
-        self.facts = facts.unwrap_or(self.facts);
-        Ok(value)
+        self.has_records = true;
+        self.call(run).await
     }
 }
 
-async fn check(open: &mut Open, is_durability_none: bool) -> Result<Ready, Fault> {
-    let connection = &mut open.connection;
+pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Result<Ready, Fault> {
     let mut settings = Settings::new();
     for statement in [
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'innodb_flush_log_at_trx_commit', 'log_bin', \
@@ -360,7 +349,7 @@ impl Store for MysqlStore {
 
     fn disconnect(&mut self) {
         if self.open.take().is_some_and(|open| open.is_busy) {
-            self.ended.add();
+            self.opening.gave_up_busy();
         }
     }
 

@@ -52,28 +52,18 @@ const SETUP: &str = "WITH setup AS MATERIALIZED (SELECT \
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
     table: String,
-    facts: Facts,
+    pub(super) facts: Facts,
 }
 
 impl PostgresStore {
     async fn ask<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
-        let (schema, is_durability_none) = (self.schema_name.clone(), self.is_durability_none);
-        let (value, facts) = self
-            .call(async |open| {
-                if open.ready.is_none() {
-                    open.ready = Some(check(open, &schema, is_durability_none).await?);
-                }
-                let value = run(open).await?;
-                Ok((value, open.ready.as_ref().map(|ready| ready.facts)))
-            })
-            .await?;
-        self.facts = facts.unwrap_or(self.facts);
-        Ok(value)
+        self.has_records = true;
+        self.call(run).await
     }
 }
 
 /// Whether this server is fit, and what it shows.
-async fn check(open: &mut Open, schema: &str, is_durability_none: bool) -> Result<Ready, Fault> {
+pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: bool) -> Result<Ready, Fault> {
     let former = FORMER.join("', '");
     // A role without rights sees that there are replicas, and not how they are.
     let statement = format!(
@@ -232,7 +222,7 @@ impl Store for PostgresStore {
 
     fn disconnect(&mut self) {
         if self.open.take().is_some_and(|open| open.is_busy) {
-            self.ended.add();
+            self.opening.gave_up_busy();
         }
     }
 
