@@ -140,6 +140,8 @@ pub struct Reserve {
     pub place: Place,
     /// The highest number that this process had of the counter; 0 where it had none. A record below it has lost writes.
     pub seen: u64,
+    /// Whether no more are taken, although the row of a table of others names a larger step.
+    pub is_exact: bool,
 }
 
 impl Reserve {

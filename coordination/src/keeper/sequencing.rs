@@ -212,6 +212,14 @@ impl Task {
             acquire(&mut **store, &self.terms, acquisition, &Clocks, &mut random, &|_| false).await
         };
         let held = stores::limited(&self.shared.address, &self.store, attempt).await?;
+        if let Some(lead_ms) = held.smaller_lead_ms(&self.terms) {
+            let (ttl_ms, address) = (self.terms.ttl_ms, &self.shared.address);
+            let what = format!(
+                "ttl is {ttl_ms} ms, but they were made with {lead_ms} ms in {address}, and this process counts with that: give \
+                 no more"
+            );
+            self.tell(Kind::LeadDiffers, &what);
+        }
         self.hold(held, sent_ms);
         let what = format!("its lease is acquired from {}", self.shared.address);
         self.tell(Kind::Acquired, &what);

@@ -221,8 +221,8 @@ async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Res
         let flush = "SELECT CAST(@@GLOBAL.innodb_flush_log_at_trx_commit AS CHAR)";
         let flush: Option<String> = connection.query_first(flush).await?;
         if !is_durability_none && flush.as_deref() == Some("0") {
-            let text = "innodb_flush_log_at_trx_commit is 0: what it acknowledges may be lost";
-            return Err(StoreError::Refused(text.into()).into());
+            let refused = sql::records::refused_setting("innodb_flush_log_at_trx_commit", "0", "1");
+            return Err(refused.into());
         }
         None
     };

@@ -576,3 +576,17 @@ fn tables_of_others_in_a_list() {
     let numbers = why(&["a", "b"].map(|file| url(file, "tinyid"))).unwrap();
     assert_eq!(numbers.iter().collect::<HashSet<_>>().len(), 4);
 }
+
+/// With a step of 1, the row moves on by what is taken, and not by its own step.
+#[test]
+fn a_row_of_leaf_with_a_step_of_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counters.db");
+    let row = "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 2000)";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(&format!("{LEAF}; {row}")).unwrap();
+    let url = format!("sqlite://{}?schema=leaf", path.display());
+    let orders = CounterOptions::new("orders").store(&url).step(1_u64).open().unwrap();
+    let taken = [1, 2, 3].map(|_| orders.next_id().unwrap());
+    assert_eq!((taken, orders.next_block(5_u64).unwrap(), orders.peek().unwrap()), ([1, 2, 3], 4, 8));
+    orders.close();
+}

@@ -14,7 +14,7 @@ use super::suite::{block, retry};
 pub(crate) type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 
 pub(crate) fn only(count: u64) -> Reserve {
-    Reserve { count, place: Place::ONLY, seen: 0 }
+    Reserve { count, place: Place::ONLY, seen: 0, is_exact: false }
 }
 
 pub(crate) fn rows(store: &mut Box<dyn Store>) -> &mut dyn Rows {
@@ -206,6 +206,10 @@ async fn leaf(open: Open<'_>, run: &mut Run) {
     let numbers = take(&mut store, &orders, &other_place).await;
     assert_eq!((numbers.first, numbers.stride, numbers.count), (11, 1, 25));
     assert_eq!(rows(&mut store).counter(&orders).await, Ok(Some(at(35))));
+    let exact = Reserve { is_exact: true, ..only(1) };
+    let numbers = take(&mut store, &orders, &exact).await;
+    assert_eq!((numbers.first, numbers.count), (36, 1));
+    assert_eq!(rows(&mut store).put_counter(&orders, &at(36), &at(35)).await, Ok(true));
     let seen = Reserve { seen: 36, ..only(1) };
     assert_eq!(rows(&mut store).reserve(&orders, &seen).await, Ok(Reserved::Found(Some(at(35)))));
     // Given back once.

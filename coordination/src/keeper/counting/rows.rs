@@ -17,11 +17,13 @@ pub(super) struct Rows {
     seen: u64,
     /// What it gave last.
     newest: Option<Numbers>,
+    /// Whether the row's step is disregarded.
+    is_exact: bool,
 }
 
 impl Rows {
-    pub(super) const fn new(store: stores::Shared) -> Self {
-        Self { store, seen: 0, newest: None }
+    pub(super) const fn new(store: stores::Shared, is_exact: bool) -> Self {
+        Self { store, seen: 0, newest: None, is_exact }
     }
 
     /// Whether there is such a row, and it is this store's.
@@ -40,8 +42,8 @@ impl Rows {
         count: u64,
         may_be_less: bool,
     ) -> Result<Run, Refusal> {
-        let seen = self.seen;
-        let attempt = async |store: &mut dyn Table| reserve(store, source, seen, count, may_be_less).await;
+        let wanted = Reserve { count, place: source.place, seen: self.seen, is_exact: self.is_exact };
+        let attempt = async |store: &mut dyn Table| reserve(store, source, wanted, may_be_less).await;
         let numbers = self.limited(source, attempt).await?;
         let run = run_of(&numbers);
         self.seen = self.seen.max(run.last());
@@ -93,22 +95,20 @@ impl Rows {
 async fn reserve(
     store: &mut dyn Table,
     source: &Source,
-    seen: u64,
-    mut count: u64,
+    mut wanted: Reserve,
     may_be_less: bool,
 ) -> Result<Numbers, Refusal> {
-    let Source { counter, place, .. } = source;
     for _ in 0..MAX_REQUESTS {
-        match store.reserve(counter, &Reserve { count, place: *place, seen }).await? {
+        match store.reserve(&source.counter, &wanted).await? {
             Reserved::Numbers(numbers) => return Ok(numbers),
             Reserved::Found(None) => return Err(Refusal::NoRow),
             Reserved::Found(Some(found)) => {
-                check(source, &found, seen)?;
+                check(source, &found, wanted.seen)?;
                 let left = left_above(found.last, found.place);
-                if left == 0 || (left < count && !may_be_less) {
+                if left == 0 || (left < wanted.count && !may_be_less) {
                     return Err(Refusal::End);
                 }
-                count = count.min(left);
+                wanted.count = wanted.count.min(left);
             }
         }
     }

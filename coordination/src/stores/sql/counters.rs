@@ -291,6 +291,7 @@ impl Others {
         if row.record().last < reserve.seen {
             return None;
         }
+        let step = if reserve.is_exact { 0 } else { step };
         let version = version.map(|version| version + 1);
         let lowest = if reserve.seen == 0 { 0 } else { (reserve.seen + 1).saturating_sub(self.below_next) };
         // This many contain all the numbers that are asked for, wherever they begin.
@@ -407,7 +408,7 @@ mod tests {
                 for (before, step) in (0..30).flat_map(|before| (0..25).map(move |step| (before, step))) {
                     for count in 1..5 {
                         let (table, row) = tinyid(before + 1, step, place);
-                        let reserve = Reserve { count, place: Place::ONLY, seen: 0 };
+                        let reserve = Reserve { count, place: Place::ONLY, seen: 0, is_exact: false };
                         let (numbers, next) = planned(&table, &row, &reserve).unwrap();
                         let after = next - 1;
                         let all = segment_id(before, after, place);
@@ -427,7 +428,7 @@ mod tests {
 
     #[test]
     fn nothing_is_above_the_last_number() {
-        let reserve = |count| Reserve { count, place: Place::ONLY, seen: 0 };
+        let reserve = |count| Reserve { count, place: Place::ONLY, seen: 0, is_exact: false };
         for step in [0, 1, 5, 1 << 31, u64::MAX] {
             let (table, row) = tinyid(LAST_NUMBER - 4, step, Place::ONLY);
             assert!(table.plan(&row, &reserve(6)).is_none());
