@@ -71,7 +71,8 @@ macro_rules! stores {
             mod sequences {
                 use super::{Store, shared};
 
-                stores!(tests sequences: each_key_counts_for_itself a_key_has_its_last_number a_child_has_none);
+                stores!(tests sequences: each_key_counts_for_itself a_key_has_its_last_number a_longer_ttl_is_told
+                    a_child_has_none);
 
                 #[test]
                 fn owners_come_and_go() {

@@ -436,6 +436,19 @@ pub(crate) fn a_store_that_forgets<B: ForgetsSequences>() {
     assert!(judge(&journals) > 100);
 }
 
+/// All use the TTL that they were made with, and a process that asks for more is told.
+pub(crate) fn a_longer_ttl_is_told(store: &impl Backend) {
+    let journals = Journals::new();
+    for (ttl, is_told) in [("3s", false), ("6s", true)] {
+        let mut process =
+            start_counting(&journals, &store.address(&format!("namespace=longer&ttl={ttl}&wait=60s")));
+        process.wait_for(Holder::start(), "open");
+        process.tell("close");
+        process.wait_for(Holder::start(), "closed");
+        assert_eq!(process.text().contains("event lead_differs"), is_told, "{}", process.text());
+    }
+}
+
 pub(crate) fn a_child_has_none(store: &impl Backend) {
     let journals = Journals::new();
     journals.run(
