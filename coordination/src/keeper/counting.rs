@@ -91,7 +91,9 @@ impl Task {
         let ttl_ms = address.ttl_ms;
         let numbers = match counter.schema {
             Schema::Polyflake => Numbers::Records(Box::new(Records::new(Arc::clone(&shared), stores, at))),
-            Schema::Leaf | Schema::Tinyid | Schema::Cosid => Numbers::Rows(Rows::new(Rc::clone(&store), step.is_none())),
+            Schema::Leaf | Schema::Tinyid | Schema::Cosid => {
+                Numbers::Rows(Rows::new(Rc::clone(&store), step.is_none()))
+            }
         };
         Some(Self {
             keeper,

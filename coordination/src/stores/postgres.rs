@@ -250,7 +250,8 @@ impl PostgresStore {
             }
         }
         if self.open.is_none() {
-            let (hosts, tls, attempt, first) = (Arc::clone(&self.hosts), self.tls.clone(), self.attempt, self.next);
+            let (hosts, tls, attempt, first) =
+                (Arc::clone(&self.hosts), self.tls.clone(), self.attempt, self.next);
             let check = self.has_records.then(|| (self.schema_name.clone(), self.is_durability_none));
             let open = async move {
                 let mut open = connect(&hosts, first, attempt, &tls).await?;

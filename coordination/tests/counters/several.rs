@@ -202,13 +202,13 @@ fn it_is_removed_once_all_its_stores_answer() {
     assert!(parts(&user.next_ids(100_u64).unwrap()).1 > 0);
     way.behave(Conduct::Good);
     let begun = Instant::now();
-    let removed = loop {
+    let is_removed = loop {
         match remover.remove() {
             Ok(was_there) => break was_there,
             Err(error) => assert!(begun.elapsed() < Duration::from_secs(60), "{error}"),
         }
     };
-    assert!(removed);
+    assert!(is_removed);
     while user.next_id().is_ok() {
         assert!(begun.elapsed() < Duration::from_secs(60));
     }

@@ -8,6 +8,7 @@ mod servers;
 mod any;
 mod backend;
 mod clock;
+mod cluster;
 mod holder;
 mod network;
 mod process;

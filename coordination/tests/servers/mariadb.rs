@@ -1,5 +1,8 @@
 //! MariaDB.
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use super::{Server, certificates, folder, free_port, run, unprivileged};
 
 pub(crate) struct MariaDb {
@@ -35,9 +38,51 @@ impl MariaDb {
         let ready = ["mariadb-admin", "--no-defaults", &socket, "--user=root", "status"];
         let server = Server::start(path, port, &command, &ready);
         let maria = Self { server, _folder: folder };
-        maria.sql("CREATE DATABASE test; CREATE USER polyflake@'%' IDENTIFIED BY 'secret-of-polyflake'");
-        maria.sql("GRANT ALL ON test.* TO polyflake@'%'");
+        // A node of a cluster may have them from another.
+        maria.sql(
+            "SET wsrep_on = OFF; CREATE DATABASE IF NOT EXISTS test; CREATE USER IF NOT EXISTS polyflake@'%' IDENTIFIED BY 'secret-of-polyflake'; \
+             GRANT ALL ON test.* TO polyflake@'%'",
+        );
         maria
+    }
+
+    /// Two nodes of a Galera cluster.
+    // Each of the test programs that include this uses a part.
+    #[allow(dead_code)]
+    pub(crate) fn cluster() -> [Self; 2] {
+        let group = format!("127.0.0.1:{}", free_port());
+        let node = |listens: &str, joins: &str| {
+            Self::with(&[
+                "--wsrep-on=ON",
+                "--wsrep-provider=/usr/lib/galera/libgalera_smm.so",
+                "--wsrep-sst-method=rsync",
+                "--binlog-format=ROW",
+                "--innodb-autoinc-lock-mode=2",
+                &format!("--wsrep-cluster-address=gcomm://{joins}"),
+                &format!("--wsrep-node-address={listens}"),
+                &format!("--wsrep-sst-receive-address=127.0.0.1:{}", free_port()),
+                &format!(
+                    "--wsrep-provider-options=gmcast.listen_addr=tcp://{listens};ist.recv_addr=127.0.0.1:{}",
+                    free_port()
+                ),
+            ])
+        };
+        let nodes = [node(&group, ""), node(&format!("127.0.0.1:{}", free_port()), &group)];
+        let status = |node: &Self, names: &str| {
+            let statement = format!(
+                "SELECT GROUP_CONCAT(VARIABLE_VALUE ORDER BY VARIABLE_NAME SEPARATOR ':') \
+                 FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME IN ({names})"
+            );
+            node.sql(&format!("SET wsrep_on = OFF; {statement}")).trim().to_owned()
+        };
+        let until = Instant::now() + Duration::from_secs(60);
+        for node in &nodes {
+            while status(node, "'wsrep_cluster_size', 'wsrep_ready'") != "2:ON" {
+                assert!(Instant::now() < until, "the cluster has not formed");
+                sleep(Duration::from_millis(50));
+            }
+        }
+        nodes
     }
 
     pub(crate) fn url(&self) -> String {
