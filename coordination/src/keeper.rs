@@ -345,9 +345,8 @@ fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
 impl New {
     /// Starts its tasks, or says why not.
     fn begin(&self, keeper: &'static Keeper, stores: &mut stores::Stores) -> Result<(), String> {
-        let mut get = |address: &Address, is_for| {
-            stores.get(address, is_for).map_err(|error| format!("{address}: {error}"))
-        };
+        let mut get =
+            |address: &Address, is_for| stores.get(address, is_for).map_err(|error| error.to_string());
         match self {
             Self::Lease(shared, lease) => {
                 let store = get(&shared.address, Use::Leases)?;

@@ -54,8 +54,17 @@ use crate::url::{Address, Scheme};
 ///
 /// # Errors
 ///
-/// [`StoreError::Refused`] where the address asks for what the store's client does not have, or the store's feature is off.
+/// [`StoreError::Refused`] where the address asks for what the store's client does not have, or the store's feature is off. Its text
+/// names the address.
 pub fn open(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
+    let name = address.to_string();
+    make(address).map_err(|error| match error {
+        StoreError::Refused(text) if !text.contains(&name) => StoreError::Refused(format!("{name}: {text}")),
+        other => other,
+    })
+}
+
+fn make(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
     match address.scheme() {
         #[cfg(feature = "redis")]
         Scheme::Redis | Scheme::RedisSentinel | Scheme::RedisCluster => {
@@ -72,7 +81,7 @@ pub fn open(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
         #[cfg(all(unix, feature = "sqlite"))]
         Scheme::Sqlite => Ok(Box::new(SqliteStore::new(address.path().into()).within(address.attempt()))),
         #[cfg(not(unix))]
-        Scheme::Sqlite => Err(StoreError::Refused(format!("{address}: SQLite is for Unix only"))),
+        Scheme::Sqlite => Err(StoreError::Refused("SQLite is for Unix only".into())),
         Scheme::Custom(name) => custom::open(name, address),
         #[allow(unreachable_patterns, reason = "where every store is built in")]
         missing => {
@@ -134,11 +143,22 @@ mod tests {
                     let said = format!(
                         "this build has no {store}: build polyflake-coordination with its feature `{feature}`"
                     );
-                    assert_eq!(error.text(), said);
+                    assert_eq!(error.text(), format!("{address}: {said}"));
                     continue;
                 }
             };
             assert!(is_built && shown.contains(kind) && !shown.contains("hunter2"), "{shown}");
+        }
+    }
+
+    #[cfg(all(feature = "zookeeper", feature = "postgres"))]
+    #[test]
+    fn an_error_names_the_address_once() {
+        for url in ["zookeeper://u:hunter2@h?chroot=/app", "postgres://u:hunter2@h/d?sslmode=perhaps"] {
+            let address = Address::parse(url).unwrap();
+            let Err(StoreError::Refused(text)) = open(&address) else { panic!("{url}") };
+            assert_eq!(text.matches(&address.to_string()).count(), 1, "{text}");
+            assert!(!text.contains("hunter2"), "{text}");
         }
     }
 }
