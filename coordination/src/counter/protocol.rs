@@ -213,6 +213,8 @@ pub(crate) enum Rule {
     AdoptsTheId,
     /// A record that is absent while another store's is complete is not made again.
     AbsentIsLost,
+    /// A record is marked only if it stood when the first one was.
+    MarksWhatStood,
     /// What is absent is read again once another was found to be complete.
     ReadsAbsentAgain,
     /// What is sent and has no answer is looked for by its version.

@@ -204,8 +204,7 @@ fn actions(world: &World) -> Vec<Action> {
         }
     }
     actions.extend((0..world.late.len()).map(Action::Late));
-    // One that began to look before may make the record again: see `several.rs`.
-    if world.wipes > 0 && world.openers[1].procedure.answers == 0 {
+    if world.wipes > 0 {
         // Of a store that has given numbers: of another it is the same as a crash.
         let given = |at: &usize| world.stores[*at].is_some() && world.gave.contains_key(at);
         actions.extend((0..world.stores.len()).filter(given).map(Action::Wipe));
@@ -295,6 +294,12 @@ fn where_incomplete_records_give_some_do() {
 #[test]
 fn where_no_id_is_adopted_a_set_stays_incomplete() {
     finds_a_fault(SAME, [1, 0], Rule::AdoptsTheId);
+}
+
+/// By a process that looked before it was lost.
+#[test]
+fn where_what_was_made_after_a_loss_is_marked_it_begins_again() {
+    finds_a_fault(SAME, [0, 1], Rule::MarksWhatStood);
 }
 
 #[test]

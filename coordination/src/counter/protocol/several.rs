@@ -4,8 +4,8 @@
 //! Once all of them stand, each is marked. So two processes that open the counter with other stores meet at one of
 //! them before either has numbers. A record that gives numbers is complete, and shows that all of them stood once: where one is absent
 //! then, it is lost. The same goes for a record that is absent while one of a later place stands, since they are made and marked in
-//! order: the first may have been marked, and have given numbers, before it was lost. What remains: a store that loses all it has in the
-//! moment in which the counter is made, between two requests of another process that makes it as well.
+//! order: the first may have been marked, and have given numbers, before it was lost. A mark names the versions of all records that
+//! stood, so that none is marked that a slow process made after a loss.
 
 #[cfg(test)]
 use super::Rule;
@@ -185,9 +185,9 @@ impl Procedure {
         for (at, has) in self.all() {
             match has {
                 Has::Complete((_, text)) => self.check(at, text, &of.id)?,
-                // Somebody was about to mark it. If it lost that since, its incarnation shows it.
-                Has::Incomplete((record, text)) if text.id == of.id && text.place() == self.place(at) => {
-                    return Ok(self.mark(at, record, text, random));
+                // Somebody was about to mark it.
+                Has::Incomplete((record, text)) if text.id == of.id && self.has_stood(at, record, of) => {
+                    return Ok(self.mark(at, record, text, of.stood.clone(), random));
                 }
                 // It may have been made since.
                 Has::None(_) if self.shown(at) < shown && self.has_rule_to_read_again() => {
@@ -223,7 +223,7 @@ impl Procedure {
         }
         let first = self.all().find_map(|(at, has)| has.incomplete().map(|it| (at, it)));
         let Some((at, (record, text))) = first else { return Ok(Step::Done) };
-        Ok(self.mark(at, record, text, random))
+        Ok(self.mark(at, record, text, self.versions(), random))
     }
 
     fn make_one(&self, at: usize, id: &str, start: u64, random: Random<'_>) -> Step {
@@ -242,9 +242,25 @@ impl Procedure {
         self.writes(at, tombstone.map(|(record, _)| record.version), number, &text, random)
     }
 
-    fn mark(&self, at: usize, record: &Record, text: &Text, random: Random<'_>) -> Step {
-        let text = Text { complete: true, ..text.clone() };
+    fn mark(&self, at: usize, record: &Record, text: &Text, stood: Vec<String>, random: Random<'_>) -> Step {
+        let text = Text { complete: true, stood, ..text.clone() };
         self.writes(at, Some(record.version), record.number, &text, random)
+    }
+
+    /// What [`Text::stood`] says of the records as they were seen.
+    fn versions(&self) -> Vec<String> {
+        let version =
+            |(_, has): (usize, Has<'_>)| has.incomplete().map(|(record, _)| record.version.to_string());
+        self.all().map(|has| version(has).unwrap_or_default()).collect()
+    }
+
+    /// Whether this record stood when another one was marked as complete.
+    fn has_stood(&self, at: usize, record: &Record, marked: &Text) -> bool {
+        #[cfg(test)]
+        if self.without == Some(Rule::MarksWhatStood) {
+            return true;
+        }
+        marked.stood.get(at).is_some_and(|version| *version == record.version.to_string())
     }
 
     fn raise(&self, number: u64, random: Random<'_>) -> Result<Step, Refusal> {
@@ -295,6 +311,7 @@ impl Procedure {
                 }
             };
             text.skip = text.skip.max(of.skip);
+            text.stood = if of.complete { of.stood.clone() } else { self.versions() };
             return Ok(self.writes(at, expected, number, &text, random));
         }
         Ok(Step::Done)

@@ -21,6 +21,10 @@ pub(crate) struct Text {
     pub(super) count: u64,
     /// Whether all stores of the counter have it: only then this one gives numbers.
     pub(crate) complete: bool,
+    /// The versions that the records of all stores had when the first one was marked as complete. Another record is not marked: it was
+    /// made after a loss.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) stood: Vec<String>,
     /// The store's, under which numbers are given. None of a store's is empty.
     pub(crate) incarnation: String,
     /// How many numbers are passed over after a loss.
@@ -67,6 +71,7 @@ impl Text {
             index: place.index,
             count: place.count,
             complete: false,
+            stood: Vec::new(),
             incarnation,
             skip: 0,
             raised: 0,
