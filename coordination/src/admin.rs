@@ -216,8 +216,8 @@ impl Admin {
         })
     }
 
-    /// Takes a node from whoever had it, and sets its bound to the store's now plus the lead: for one whose bound a wrong clock
-    /// has moved far ahead. Refused while its lease has not expired, unless forced: whoever holds it may issue up to the bound that
+    /// Takes a node from its holder, and sets its bound to the store's now plus the lead: for one whose bound a wrong clock
+    /// has moved far ahead. Refused while its lease has not expired, unless forced: its holder may issue up to the bound that
     /// it has. Returns from when on it can be used, in Unix ms.
     ///
     /// # Errors
@@ -330,7 +330,7 @@ impl Admin {
         })
     }
 
-    /// Deletes a counter. Whoever opens it later begins at its start again, and numbers repeat. Returns whether there was one.
+    /// Deletes a counter. A process that opens it later begins at its start again, and numbers repeat. Returns whether there was one.
     ///
     /// # Errors
     ///

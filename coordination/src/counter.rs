@@ -63,8 +63,8 @@ pub struct CounterStats {
     pub step: u64,
     /// How often the store gave numbers.
     pub segments: u64,
-    /// How many numbers were passed over, so that a block is one run and numbers go on increasing; at most so many, where threads were
-    /// held up.
+    /// How many numbers were passed over, so that a block is one run and numbers go on increasing. Where threads were held up, it
+    /// may have been fewer.
     pub skipped: u64,
     /// How often a call found no number in hand and waited or gave up.
     pub waits: u64,
@@ -246,7 +246,7 @@ impl Counter {
         }
     }
 
-    /// [`next_block`](Self::next_block), if so many that follow each other are in hand: it neither waits for the store nor asks it.
+    /// [`next_block`](Self::next_block), if `n` numbers that follow each other are in hand. It neither waits for the store nor asks it.
     #[doc(hidden)]
     pub fn try_next_block(&self, n: impl Into<Number>) -> Result<Option<u64>, Error> {
         let wanted = batch_size(n)? as u64;
@@ -356,7 +356,7 @@ impl Counter {
         Ok(())
     }
 
-    /// Deletes the counter from the store. Whoever opens it later begins at its start again, and numbers repeat. This process's
+    /// Deletes the counter from the store. A process that opens it later begins at its start again, and numbers repeat. This process's
     /// Counters of that name give none from then on. Returns whether there was one.
     ///
     /// # Errors

@@ -237,7 +237,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Takes out a lease that nobody uses, so that nobody joins it any more. `is_failed`: whoever waits for it gets an error.
+    /// Takes out a lease that nobody uses, so that nobody joins it any more. `is_failed`: calls that wait for it get an error.
     fn forget(&self, shared: &Arc<Shared>, is_failed: bool) -> bool {
         let mut state = self.state();
         let may_go = is_failed || shared.users.are_none();

@@ -45,7 +45,7 @@ use shared::{Counts, Lacks, Shared};
 ///   acknowledged.
 /// - Numbers are skipped: by a key that left memory and came back, by a new key where others left, and by all keys of a section,
 ///   at most two [steps](SequencesOptions::step), when a process ended without [`close`](Self::close).
-/// - One process at a time gives numbers: whoever has the lease. It checks with each number that the lease still holds, by a clock
+/// - One process at a time gives numbers: the one that has the lease. It checks with each number that the lease still holds, by a clock
 ///   that counts the time that a machine sleeps. The others get `lease_unavailable`, whose text names the label of
 ///   the process that has it.
 ///

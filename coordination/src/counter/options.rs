@@ -22,7 +22,7 @@ const MAX_WAIT_MS: u32 = 10_000;
 /// With `auto`, the first segment has 100 numbers, the next at most twice as many as the one before: what lasts ten minutes at the
 /// present rate, and at most 1,000,000. With 1, the store is asked for each number, and numbers increase over all processes.
 ///
-/// With several stores, each gives every so many-th number: of two, one the odd numbers and one the even. Calls go to each in turn,
+/// With several stores, the numbers are dealt out among them: of two, one gives the odd numbers and one the even. Calls go to each in turn,
 /// and to the others while one is down, so that numbers are unique, but not ordered. Every process must name them in the same
 /// order. A new counter begins once all of them answer.
 ///

@@ -63,11 +63,11 @@ struct Place {
     stride: AtomicU64,
     /// Fewer than [`NONE_LEFT`].
     count: AtomicU64,
-    /// Once so many are taken, the next segment is asked for.
+    /// How many are taken when the next segment is asked for.
     ask_at: AtomicU64,
 }
 
-/// What a claim gave in a segment that was not known.
+/// The result of a claim in a segment that the caller did not know.
 enum Claimed {
     /// A number, and whether it is time to ask for the next segment.
     Number(u64, bool),
@@ -90,7 +90,7 @@ impl Run {
         self.first + (self.count - 1) * self.stride
     }
 
-    /// The first so many, if it has them; the others are left.
+    /// Takes the first `count`, if there are as many.
     pub(crate) const fn split_off(&mut self, count: u64) -> Option<Self> {
         let Some(left) = self.count.checked_sub(count) else { return None };
         let run = Self { count, ..*self };
@@ -207,13 +207,13 @@ impl Segments {
         }
     }
 
-    /// What a claim gave in a later segment than the one that was known.
+    /// Looks up a claim that fell into a later segment than the caller knew.
     fn look_at(&self, claimed: u64) -> Claimed {
         let (serial, taken) = split(claimed);
         let place = self.place(serial);
         let Run { first, stride, count } = place.run();
         let ask_at = place.ask_at.load(Ordering::Relaxed);
-        // As a write, it comes before the one that leaves the segment, or sees that.
+        // A write: either it comes before the write that leaves the segment, or it sees that one.
         let (present, _) = split(self.cursor.0.fetch_add(0, Ordering::AcqRel));
         if present != serial {
             Claimed::Lost
@@ -286,7 +286,7 @@ impl Segments {
     }
 
     /// Takes a run of exactly `wanted` numbers from the present segment, or from the next: what is left of the present one is
-    /// then given up, and counted. `None` where neither has so many.
+    /// then given up, and counted. `None` where neither has that many.
     pub(crate) fn take_run(&self, wanted: u64) -> Option<(Run, u64)> {
         let mut cursor = self.cursor.0.load(Ordering::Acquire);
         loop {

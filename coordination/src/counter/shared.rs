@@ -195,7 +195,7 @@ impl Shared {
         after.iter().chain(before).find_map(take)
     }
 
-    /// The first of so many numbers that follow each other, if they are in hand.
+    /// The first of `wanted` numbers that follow each other, if they are in hand.
     pub(super) fn take_block(&self, source: &Source, wanted: u64) -> Option<u64> {
         let (run, skipped) = source.segments.take_run(wanted)?;
         self.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
@@ -397,7 +397,7 @@ impl Shared {
         if self.in_hand() == 0 {
             return self.none_in_hand();
         }
-        unavailable("fewer numbers are in hand: a call that waits gets so many")
+        unavailable("fewer numbers are in hand: a call that waits gets them all")
     }
 
     pub(super) fn none_in_hand(&self) -> Error {

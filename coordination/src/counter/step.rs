@@ -26,8 +26,8 @@ impl Step {
         }
     }
 
-    /// After so many numbers were used in that time: at most twice the last, and half of it after two in a row which would
-    /// have been at most that.
+    /// The step after `used` numbers went `within` a time: at most twice the last, and half of it once two steps in a row could have been
+    /// that small.
     #[must_use]
     pub(crate) fn after(self, used: u64, within: Duration) -> Self {
         let Self::Auto { present, was_quiet } = self else { return self };

@@ -127,7 +127,7 @@ pub(super) async fn limited_to<T, E: Failure>(
     result
 }
 
-/// Once, for whoever chose the store: what one that takes over may lack. Where the store does not say, there is nothing to tell.
+/// Tells once what a replica that takes over may lack. Where the store does not say, there is nothing to tell.
 pub(super) async fn tell_of_replicas(address: &Address, store: &Shared, lacks: &str) {
     let count = store.lock().await.facts().asynchronous_replicas.saturating_sub(address.replicas.into());
     if count > 0 {

@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     max_keys: u64,
     /// How many keys a section keeps.
     most: usize,
-    /// The sections, so many under each lock.
+    /// The sections, several under each lock.
     shards: Box<[Mutex<Box<[Section]>>]>,
     section_count: usize,
     per_shard: usize,

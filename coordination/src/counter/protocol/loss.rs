@@ -1,8 +1,8 @@
 //! What an answer says about the record: whether the store lost writes, and what this process owes then.
 //!
 //! A process that finds a loss raises the number to the highest it knows, and leaves the incarnation, so that no add counts.
-//! Only [`TURN_OVER_AFTER_MS`](super::TURN_OVER_AFTER_MS) after its own finding a process turns the record over. By then, whoever
-//! reaches the store has raised it. Whoever does not is told by the turn-over that it missed.
+//! Only [`TURN_OVER_AFTER_MS`](super::TURN_OVER_AFTER_MS) after its own finding a process turns the record over. By then, every
+//! process that reaches the store has raised it. One that does not is told by the turn-over that it missed.
 
 #[cfg(test)]
 use super::Rule;

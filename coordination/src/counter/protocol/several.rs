@@ -317,7 +317,7 @@ impl Procedure {
         Ok(Step::Done)
     }
 
-    /// In order: whoever marks the set as complete begins with the first, too.
+    /// In order, since a process that marks the set as complete begins with the first, too.
     fn remove(&self, random: Random<'_>) -> Result<Step, Refusal> {
         // A tombstone in one store names what others still have.
         let named =
