@@ -341,7 +341,11 @@ impl counters::Client for Open {
         if !self.change(statement, values).await? {
             return Ok(None);
         }
-        let number = self.connection.last_insert_id();
+        let number = match self.connection.last_insert_id() {
+            // A change that ran a trigger comes back without its number, and the session has it.
+            None => self.connection.query_first("SELECT LAST_INSERT_ID()").await?,
+            number => number,
+        };
         let number = number.ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?;
         Ok(Some(bigint(number)?))
     }

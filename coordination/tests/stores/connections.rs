@@ -489,6 +489,27 @@ fn deadlocks_are_tried_again() {
     });
 }
 
+/// With one, the server returns no number of a change.
+#[test]
+fn a_row_with_triggers() {
+    let (server, name) = (maria(), orders());
+    server.sql("CREATE TABLE test.seen (at BIGINT AUTO_INCREMENT PRIMARY KEY, max_id BIGINT)");
+    for when in ["BEFORE", "AFTER"] {
+        server.sql(&format!(
+            "CREATE TRIGGER test.seen_{when} {when} UPDATE ON test.leaf_alloc FOR EACH ROW \
+             INSERT INTO test.seen (max_id) VALUES (NEW.max_id)"
+        ));
+    }
+    block(async {
+        let mut store = open(&server.url());
+        for first in [1, 3, 5] {
+            let reserved = rows(&mut store).reserve(&name, &only(2)).await;
+            let Ok(Reserved::Numbers(numbers)) = &reserved else { panic!("{reserved:?}") };
+            assert_eq!(listed(numbers), [first, first + 1]);
+        }
+    });
+}
+
 /// A connection that died while nobody used it.
 fn an_idle_connection(url: &str, at: u16) {
     let cut = Cut::new(at, Vec::new());
