@@ -33,7 +33,8 @@ pub(super) const fn longest_idle(attempt: Duration) -> Duration {
 /// that, so it goes on between attempts.
 #[derive(Debug)]
 pub(super) struct Opening<C> {
-    task: JoinSet<Result<C, StoreError>>,
+    /// What came of it, and when.
+    task: JoinSet<(Result<C, StoreError>, Instant)>,
     /// When the last two calls ended before the server answered: it may still be at work for each, on another connection.
     ended: [Option<Instant>; 2],
 }
@@ -58,6 +59,12 @@ impl<C: Send + 'static> Opening<C> {
         at: &str,
         open: impl Future<Output = Result<C, StoreError>> + Send + 'static,
     ) -> Result<C, StoreError> {
+        // What came of it long ago says nothing of the present.
+        if let Some(Ok((opened, at))) = self.task.try_join_next() {
+            if at.elapsed() <= longest_idle(attempt) {
+                return opened;
+            }
+        }
         if self.task.is_empty() {
             let begins = self.ended[0].map(|ended| ended + LONGEST_LOCK);
             let (longest, at) = (attempt * 3, at.to_owned());
@@ -66,11 +73,12 @@ impl<C: Send + 'static> Opening<C> {
                     sleep(begins.saturating_duration_since(Instant::now())).await;
                 }
                 let why = format!("{at}: no connection within {} ms", longest.as_millis());
-                timeout(longest, open).await.unwrap_or(Err(StoreError::Unreachable(why)))
+                let opened = timeout(longest, open).await.unwrap_or(Err(StoreError::Unreachable(why)));
+                (opened, Instant::now())
             });
         }
         match self.task.join_next().await {
-            Some(Ok(opened)) => opened,
+            Some(Ok((opened, _))) => opened,
             _ => Err(StoreError::Unreachable(format!("{at}: the task that connects ended"))),
         }
     }

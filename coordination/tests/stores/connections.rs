@@ -538,6 +538,44 @@ fn an_idle_connection_of_mariadb() {
     an_idle_connection(&server.url(), server.server.port());
 }
 
+/// An attempt ended while it connected, to a host that said nothing and is well by now.
+fn an_attempt_of_long_ago(url: &str, at: u16) {
+    let silent = silent();
+    let through = format!("{}?ttl=3s", url.replace(&format!(":{at}/"), &format!(":{}/", port(&silent))));
+    block(async {
+        let mut store = open(&through);
+        let ended = timeout(Duration::from_millis(100), store.read(&space("default"), None)).await;
+        assert!(ended.is_err(), "{ended:?}");
+        store.disconnect();
+        // Longer than connecting may take, and longer than leases go without being renewed.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        silent.set_nonblocking(true).unwrap();
+        let listener = tokio::net::TcpListener::from_std(silent).unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let mut server = tokio::net::TcpStream::connect(("127.0.0.1", at)).await.unwrap();
+                tokio::spawn(
+                    async move { tokio::io::copy_bidirectional(&mut client, &mut server).await.ok() },
+                );
+            }
+        });
+        let found = timeout(LONG, store.read(&space("default"), None)).await;
+        assert!(matches!(found, Ok(Ok(_))), "{found:?}");
+    });
+}
+
+#[test]
+fn an_attempt_of_long_ago_on_postgres() {
+    let server = Postgres::new();
+    an_attempt_of_long_ago(&server.url(), server.server.port());
+}
+
+#[test]
+fn an_attempt_of_long_ago_on_mariadb() {
+    let server = MariaDb::new();
+    an_attempt_of_long_ago(&server.url(), server.server.port());
+}
+
 /// Another process has the file for a while.
 #[test]
 fn a_file_that_is_in_use_is_waited_for() {
