@@ -72,8 +72,9 @@ struct Process {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Sent {
     request: Request,
-    /// Of what is given back: the number that the record had.
-    given_back_from: Option<u64>,
+    /// Of what is given back: the number that the record had, and the store's incarnation. It is sent after a look, on the same
+    /// connection, so no other server instance carries it out.
+    given_back_from: Option<(u64, u64)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,7 +232,9 @@ impl Model {
             }
             Action::Late(place) => {
                 let sent = world.late.remove(place);
-                self.carry_out(&mut world, &sent);
+                if sent.given_back_from.is_none_or(|(_, incarnation)| incarnation == world.incarnation) {
+                    self.carry_out(&mut world, &sent);
+                }
             }
             Action::CutOff(at) => {
                 world.left.cuts -= 1;
@@ -254,7 +257,7 @@ impl Model {
                         world.versions = version;
                         process.given &= !freed;
                         // Its reply may be lost, and then it is sent again.
-                        let sent = Sent { request, given_back_from: Some(number) };
+                        let sent = Sent { request, given_back_from: Some((number, world.incarnation)) };
                         world.late.extend([sent.clone(), sent]);
                     }
                 }
@@ -301,7 +304,7 @@ impl Model {
             Request::Read(_) => {}
             Request::Write(write) => {
                 let mut expected = write.expected;
-                if let (Some(from), Some(Rule::GivesBackOnVersion)) = (sent.given_back_from, self.without) {
+                if let (Some((from, _)), Some(Rule::GivesBackOnVersion)) = (sent.given_back_from, self.without) {
                     expected = Some(world.record.version).filter(|_| world.record.number == from);
                 }
                 let found = Some(world.record.version);
