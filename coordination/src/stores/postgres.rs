@@ -84,16 +84,16 @@ struct Open {
     used: Instant,
     /// Whether the server has not answered yet.
     is_busy: bool,
-    /// To ask it to stop, if it may.
-    cancel: Option<MakeRustlsConnect>,
+    /// To ask it to stop.
+    tls: MakeRustlsConnect,
 }
 
 impl Drop for Open {
-    /// As a courtesy: nothing depends on whether it arrives, nor on when.
+    /// As a courtesy: nothing depends on whether it arrives, nor on when. A change that waits for a standby is there for all then, and
+    /// not on the standby: it counts once it is written again, and a later change that the standby has comes after it in the log.
     fn drop(&mut self) {
-        let (Some(tls), true) = (self.cancel.take(), self.is_busy) else { return };
-        let token = self.client.cancel_token();
-        if let Ok(runtime) = Handle::try_current() {
+        if let (true, Ok(runtime)) = (self.is_busy, Handle::try_current()) {
+            let (token, tls) = (self.client.cancel_token(), self.tls.clone());
             runtime.spawn(timeout(LONGEST_LOCK, async move { token.cancel_query(tls).await }));
         }
     }
@@ -111,13 +111,7 @@ impl Open {
     async fn connect(config: &Config, host: usize, tls: &MakeRustlsConnect) -> Result<Self, Failure> {
         let (client, connection) = config.connect(tls.clone()).await?;
         let (connection, used) = (Box::pin(connection), Instant::now());
-        let mut open = Self { client, connection, ready: None, host, used, is_busy: false, cancel: None };
-        // A change that waits for standbys is not to be cancelled: it would be there for all, and not on them.
-        let statement = "SELECT current_setting('synchronous_standby_names') = ''";
-        if open.query(statement, &[]).await?.first().is_some_and(|row| row.try_get(0).unwrap_or(false)) {
-            open.cancel = Some(tls.clone());
-        }
-        Ok(open)
+        Ok(Self { client, connection, ready: None, host, used, is_busy: false, tls: tls.clone() })
     }
 
     /// Waits for an answer, and drives the connection meanwhile: no task is left when a call is dropped.
