@@ -304,7 +304,9 @@ impl Model {
             Request::Read(_) => {}
             Request::Write(write) => {
                 let mut expected = write.expected;
-                if let (Some((from, _)), Some(Rule::GivesBackOnVersion)) = (sent.given_back_from, self.without) {
+                if let (Some((from, _)), Some(Rule::GivesBackOnVersion)) =
+                    (sent.given_back_from, self.without)
+                {
                     expected = Some(world.record.version).filter(|_| world.record.number == from);
                 }
                 let found = Some(world.record.version);

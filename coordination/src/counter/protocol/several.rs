@@ -255,6 +255,7 @@ impl Procedure {
     }
 
     /// Whether this record stood when another one was marked as complete.
+    #[cfg_attr(not(test), allow(clippy::unused_self))]
     fn has_stood(&self, at: usize, record: &Record, marked: &Text) -> bool {
         #[cfg(test)]
         if self.without == Some(Rule::MarksWhatStood) {
