@@ -13,6 +13,7 @@ use crate::clock;
 use crate::holder::{Holder, Journals};
 use crate::proxy::{Conduct, Proxy};
 use crate::recorder::{AT_A_TIME, STEP, got_since, read};
+use crate::servers::postgres::Postgres;
 
 /// What a broken test waits for at most.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -335,6 +336,46 @@ pub(crate) fn one_of_two_stores_is_cut_off<B: Backend>(store: &B) {
     run.step(All);
     run.proxies[1].behave(Conduct::Good);
     run.proxies[1].cut();
+    run.step(All);
+    run.end(None);
+}
+
+/// A standby of PostgreSQL takes over that lacks what the primary acknowledged last, while a process is stopped.
+#[test]
+fn a_standby_takes_over_without_the_last_writes() {
+    let mut primary = Postgres::new();
+    let standby = primary.standby();
+    let replication = Proxy::new(primary.port(), 1);
+    let way = format!("host=127.0.0.1 port={} user=postgres", replication.port());
+    standby.sql("postgres", &format!("ALTER SYSTEM SET primary_conninfo = '{way}'"));
+    standby.sql("postgres", "SELECT pg_reload_conf()");
+    let deadline = Instant::now() + PATIENCE;
+    let of_proxy =
+        format!("SELECT count(*) FROM pg_stat_wal_receiver WHERE sender_port = {}", replication.port());
+    while standby.sql("postgres", &of_proxy) != "1" {
+        assert!(Instant::now() < deadline, "the standby does not follow");
+        sleep(Duration::from_millis(50));
+    }
+    let journals = Journals::new();
+    let mut run = Run::new("failover", &[&primary], 1, &journals);
+    run.step(All);
+    replication.behave(Conduct::Silent);
+    // Renewed meanwhile, and numbers are taken.
+    for _ in 0..3 {
+        sleep(Duration::from_secs(1));
+        run.step(All);
+    }
+    run.running[1].signal(Signal::STOP);
+    let last = primary.sql("postgres", "SELECT pg_current_wal_lsn()");
+    primary.server.kill();
+    let lacks = format!("SELECT pg_last_wal_replay_lsn() < '{last}'");
+    assert_eq!(standby.sql("postgres", &lacks), "t");
+    standby.promote();
+    run.proxies[0].lead_to(standby.server.port());
+    sleep(Duration::from_secs(2));
+    run.running[1].signal(Signal::CONT);
+    run.step(All);
+    run.step(Kill(2));
     run.step(All);
     run.end(None);
 }
