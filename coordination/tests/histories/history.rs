@@ -324,7 +324,7 @@ pub(crate) fn one_of_two_stores_is_cut_off<B: Backend>(store: &B) {
     let mut run = Run::new("two", &[store, &second], 1, &journals);
     run.step(All);
     run.proxies[1].behave(Conduct::Silent);
-    // They go on with the other one. On a loaded machine, one may not have reached it before either, and says that once.
+    // They go on with the other one. On a loaded machine, a process may have found it unreachable before, and tells that once.
     let of_second = format!(":{}", run.proxies[1].port());
     for holder in &mut run.running {
         holder.wait_until(Holder::start(), "event store_unreachable", |lines| {
