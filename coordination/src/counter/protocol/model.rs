@@ -3,7 +3,8 @@
 //!
 //! A breadth-first search over all states, with the decisions that a process makes. Numbers count as used as soon as they are in hand.
 //! A request is carried out at any time after it was decided on, and its process may have given up on it, or be gone.
-//! A process that is cut off for too long, or is gone, may have its numbers repeated, but gives none itself once it was answered.
+//! A process that is cut off for too long, or is gone, may have its numbers repeated, but gives none itself once it was answered:
+//! unless a second loss takes what would have told it.
 //!
 //! Where a rule is taken out, the search has to find a promise that is broken.
 
@@ -202,7 +203,7 @@ impl Model {
                 if world.lost_ms.is_some_and(|lost_ms| world.now_ms >= lost_ms + TURN_OVER_AFTER_MS) {
                     world.lost_ms = None;
                     for process in &mut world.processes {
-                        process.is_late |= process.is_cut_off && !process.has_looked;
+                        process.is_late |= process.is_cut_off && !process.has_looked && process.exempt == 0;
                     }
                 }
             }
@@ -269,7 +270,11 @@ impl Model {
                 world.incarnation += 1;
                 world.record = world.replica.clone();
                 world.lost_ms = Some(world.now_ms);
-                world.processes.iter_mut().for_each(|process| process.has_looked = false);
+                for process in &mut world.processes {
+                    process.has_looked = false;
+                    // A second loss takes the turn-over that would have told it.
+                    process.is_late &= process.exempt == 0;
+                }
             }
         }
         world.check()?;
