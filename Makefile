@@ -34,7 +34,7 @@ test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
 RELEASE_TESTS := test-cli-packages test-clients test-recipes test-site test-runtimes soak test-fuzz-longer test-miri test-python-longer \
-  test-service-longer test-histories-longer
+  test-service-longer test-histories-longer test-counter-models
 
 .PHONY: test-release
 test-release: ## the long tests before a release: soak, fuzzing, Miri, the command installed and served, recipes, the site
@@ -59,6 +59,10 @@ soak: tools-ready ## 200 rounds of processes that share a state file and are kil
 .PHONY: test-models
 test-models: tools-ready # every interleaving of threads on a cursor; and mutants, which must fail
 	tools/models
+
+.PHONY: test-counter-models
+test-counter-models: tools-ready # the larger models of the protocol of counters: a minute and 2 GB
+	cargo test --locked --release -p polyflake-coordination --lib counter::protocol::model -- --ignored
 
 .PHONY: test-leases-longer
 test-leases-longer: store-servers ## 1,000 hours of simulated leases, the larger models of their protocol, a minute of killed processes and two of outage
