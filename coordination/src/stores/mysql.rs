@@ -37,6 +37,9 @@ const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) AS UNSIGNED)";
 /// Those with rights enough can write to a replica that is read-only. Later versions show a word for the number.
 const WRITABLE: &str = "CAST(@@GLOBAL.read_only AS CHAR) IN ('0', 'OFF')";
 
+/// No page of records is as long.
+const MOST_OF_A_PACKET: usize = 1 << 26;
+
 /// A database of MySQL or MariaDB.
 pub struct MysqlStore {
     opts: Opts,
@@ -116,12 +119,17 @@ impl MysqlStore {
             tls = options(tls.unwrap_or_default(), mode.as_deref().unwrap_or(default), files)
                 .map_err(refused)?;
         }
+        let packet = opts.max_allowed_packet().or(Some(MOST_OF_A_PACKET));
+        let timeout = opts.wait_timeout().or(Some(28_800));
         let opts = OptsBuilder::from_opts(opts)
             .ssl_opts::<Option<SslOpts>>(tls)
             // Rows that are written as they were count as well.
             .client_found_rows(true)
             // It would connect twice, and as another user than the address says.
             .prefer_socket(false)
+            // It would ask the server for these, which only its pool and longer statements need.
+            .max_allowed_packet(packet)
+            .wait_timeout(timeout)
             .setup(SETUP.to_vec())
             .into();
         Ok(Self {

@@ -30,18 +30,21 @@ pub(super) const fn longest_idle(attempt: Duration) -> Duration {
 /// How a store comes by its next connection.
 ///
 /// Opening and checking takes a dozen round trips. On a loaded machine, or far from the server, a single attempt may be too short for
-/// that, so it goes on between attempts.
+/// that, so it goes on between attempts. A packet that the network lost looks the same, so a second connection is opened beside one
+/// that is silent for an attempt, and the first to be ready is taken.
 #[derive(Debug)]
 pub(super) struct Opening<C> {
-    /// What came of it, and when.
-    task: JoinSet<(Result<C, StoreError>, Instant)>,
+    /// What came of them, and when.
+    tasks: JoinSet<(Result<C, StoreError>, Instant)>,
+    /// When the last of them began.
+    begun: Option<Instant>,
     /// When the last two calls ended before the server answered: it may still be at work for each, on another connection.
     ended: [Option<Instant>; 2],
 }
 
 impl<C> Default for Opening<C> {
     fn default() -> Self {
-        Self { task: JoinSet::new(), ended: [None; 2] }
+        Self { tasks: JoinSet::new(), begun: None, ended: [None; 2] }
     }
 }
 
@@ -51,7 +54,7 @@ impl<C: Send + 'static> Opening<C> {
         self.ended = [self.ended[1], Some(Instant::now())];
     }
 
-    /// The connection that is being opened, or else a new one. Opening is given up after the time of three attempts. It begins beside one
+    /// A connection that is being opened, or else a new one. Opening is given up after the time of three attempts. It begins beside one
     /// connection that may be busy, but not beside two.
     pub(super) async fn opened(
         &mut self,
@@ -59,28 +62,57 @@ impl<C: Send + 'static> Opening<C> {
         at: &str,
         open: impl Future<Output = Result<C, StoreError>> + Send + 'static,
     ) -> Result<C, StoreError> {
-        // What came of it long ago says nothing of the present.
-        if let Some(Ok((opened, at))) = self.task.try_join_next() {
-            if at.elapsed() <= longest_idle(attempt) {
-                return opened;
+        let is_silent = self.begun.is_some_and(|begun| begun.elapsed() >= attempt);
+        let mut come = self.has_come(attempt);
+        if come.is_none() && (self.tasks.is_empty() || (self.tasks.len() == 1 && is_silent)) {
+            self.begin(attempt, at, open);
+        }
+        loop {
+            match come {
+                Some(Err(error)) if self.tasks.is_empty() || matches!(error, StoreError::Refused(_)) => {
+                    return Err(error);
+                }
+                Some(Ok(opened)) => {
+                    self.tasks = JoinSet::new();
+                    return Ok(opened);
+                }
+                _ => {}
+            }
+            come = match self.tasks.join_next().await {
+                Some(Ok((opened, _))) => Some(opened),
+                _ => return Err(StoreError::Unreachable(format!("{at}: the task that connects ended"))),
+            };
+        }
+    }
+
+    /// What came of one between two calls. What came of it long ago says nothing of the present.
+    fn has_come(&mut self, attempt: Duration) -> Option<Result<C, StoreError>> {
+        while let Some(joined) = self.tasks.try_join_next() {
+            match joined {
+                Ok((opened, at)) if at.elapsed() <= longest_idle(attempt) => return Some(opened),
+                _ => {}
             }
         }
-        if self.task.is_empty() {
-            let begins = self.ended[0].map(|ended| ended + LONGEST_LOCK);
-            let (longest, at) = (attempt * 3, at.to_owned());
-            self.task.spawn(async move {
-                if let Some(begins) = begins {
-                    sleep(begins.saturating_duration_since(Instant::now())).await;
-                }
-                let why = format!("{at}: no connection within {} ms", longest.as_millis());
-                let opened = timeout(longest, open).await.unwrap_or(Err(StoreError::Unreachable(why)));
-                (opened, Instant::now())
-            });
-        }
-        match self.task.join_next().await {
-            Some(Ok((opened, _))) => opened,
-            _ => Err(StoreError::Unreachable(format!("{at}: the task that connects ended"))),
-        }
+        None
+    }
+
+    fn begin(
+        &mut self,
+        attempt: Duration,
+        at: &str,
+        open: impl Future<Output = Result<C, StoreError>> + Send + 'static,
+    ) {
+        let begins = self.ended[0].map(|ended| ended + LONGEST_LOCK);
+        let (longest, at) = (attempt * 3, at.to_owned());
+        self.begun = Some(Instant::now());
+        self.tasks.spawn(async move {
+            if let Some(begins) = begins {
+                sleep(begins.saturating_duration_since(Instant::now())).await;
+            }
+            let why = format!("{at}: no connection within {} ms", longest.as_millis());
+            let opened = timeout(longest, open).await.unwrap_or(Err(StoreError::Unreachable(why)));
+            (opened, Instant::now())
+        });
     }
 }
 
@@ -142,4 +174,65 @@ pub(super) fn whole(value: i64) -> Result<u64, StoreError> {
 
 pub(super) fn other_format(found: &str) -> StoreError {
     StoreError::Refused(format!("the tables have {found}, which this version of Polyflake does not know"))
+}
+
+#[cfg(test)]
+mod tests {
+    use core::future::{pending, ready};
+
+    use super::*;
+
+    /// None of these tests takes as long.
+    const LONG: Duration = Duration::from_secs(3600);
+
+    /// A call that its caller drops.
+    async fn dropped(
+        opening: &mut Opening<u8>,
+        open: impl Future<Output = Result<u8, StoreError>> + Send + 'static,
+    ) {
+        assert!(timeout(Duration::from_millis(10), opening.opened(LONG, "", open)).await.is_err());
+    }
+
+    fn block<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+    }
+
+    #[test]
+    fn a_second_connection_is_opened_beside_a_silent_one() {
+        block(async {
+            let mut opening = Opening::default();
+            dropped(&mut opening, pending()).await;
+            // An attempt is not over yet.
+            dropped(&mut opening, ready(Ok(1))).await;
+            assert_eq!(opening.tasks.len(), 1);
+            assert_eq!(opening.opened(Duration::ZERO, "", ready(Ok(2))).await, Ok(2));
+            assert!(opening.tasks.is_empty());
+        });
+    }
+
+    #[test]
+    fn an_error_of_one_is_not_that_of_the_other() {
+        block(async {
+            let mut opening = Opening::default();
+            let (send, receive) = tokio::sync::oneshot::channel();
+            dropped(&mut opening, async { receive.await.unwrap() }).await;
+            let failed = Err(StoreError::Unreachable("lost".into()));
+            let mut call = Box::pin(opening.opened(Duration::ZERO, "", ready(failed)));
+            assert!(timeout(Duration::from_millis(10), &mut call).await.is_err());
+            send.send(Ok(1)).unwrap();
+            assert_eq!(call.await, Ok(1));
+        });
+    }
+
+    #[test]
+    fn two_are_opened_at_most() {
+        block(async {
+            let mut opening = Opening::default();
+            dropped(&mut opening, pending()).await;
+            opening.begin(LONG, "", pending());
+            let third = opening.opened(Duration::ZERO, "", ready(Ok(3)));
+            assert!(timeout(Duration::from_millis(10), third).await.is_err());
+            assert_eq!(opening.tasks.len(), 2);
+        });
+    }
 }

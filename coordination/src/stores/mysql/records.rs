@@ -151,35 +151,32 @@ pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Re
         let found: Vec<(String, String)> = connection.query(statement).await?;
         settings.extend(found.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)));
     }
-    // Without the right PROCESS there are none to be seen.
-    let statement = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
-    let dumps: Option<u64> = connection.query_first(statement).await?;
-    let mut ready = judge(&settings, dumps.unwrap_or_default(), is_durability_none)?;
-    if ready.is_cluster {
-        // What this connection is told is what others were told that it is written.
-        connection.query_drop("SET SESSION wsrep_sync_wait = 7").await?;
-    }
     let statement = format!(
-        "SELECT MIN(TABLE_NAME) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
-         AND TABLE_NAME IN ('{}')",
+        // Without the right PROCESS there are none to be seen.
+        "SELECT (SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'), \
+         (SELECT MIN(TABLE_NAME) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
+         AND TABLE_NAME IN ('{}')), \
+         (SELECT MIN(ENGINE) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
+         AND TABLE_NAME = '{TABLE}' AND ENGINE <> 'InnoDB')",
         FORMER.join("', '")
     );
-    let former: Option<Option<String>> = connection.query_first(statement).await?;
-    if let Some(former) = former.flatten() {
+    let found: Option<(u64, Option<String>, Option<String>)> = connection.query_first(statement).await?;
+    let (dumps, former, other) = found.unwrap_or_default();
+    let mut ready = judge(&settings, dumps, is_durability_none)?;
+    if let Some(former) = former {
         return Err(StoreError::Refused(records::former_table(&former)).into());
     }
     // Galera does not copy the rows of other engines, and a crash loses them without a trace.
-    let statement = format!(
-        "SELECT MIN(ENGINE) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
-         AND TABLE_NAME = '{TABLE}' AND ENGINE <> 'InnoDB'"
-    );
-    let other: Option<Option<String>> = connection.query_first(statement).await?;
-    if let Some(other) = other.flatten() {
+    if let Some(other) = other {
         return Err(StoreError::Refused(format!(
             "the engine of {TABLE} is {other}, which loses and does not copy what InnoDB would keep: \
              ALTER TABLE {TABLE} ENGINE=InnoDB"
         ))
         .into());
+    }
+    if ready.is_cluster {
+        // What this connection is told is what others were told that it is written.
+        connection.query_drop("SET SESSION wsrep_sync_wait = 7").await?;
     }
     let seen: Option<Option<String>> =
         connection.query_first(format!("SELECT IF({WRITABLE}, {}, NULL)", ready.incarnation)).await?;
