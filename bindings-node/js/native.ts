@@ -34,13 +34,13 @@ interface Calls extends Omit<Backend, "snowflake" | "idText" | "open" | "openCou
   fastCalls(shared: BigUint64Array): FastCalls;
   snowflake(state: unknown, ...given: Parameters<Backend["snowflake"]>): NativeSnowflake;
   // The rest where the addon has leases, counters and sequences.
-  /** Acquires a lease on a thread. `opened`: for `snowflakeOnLease`. */
+  /** Acquires a lease. `opened`: for `snowflakeOnLease`. */
   lease?(options: string[], node: NodeTexts | undefined, done: Done<unknown>): void;
   snowflakeOnLease(state: unknown, opened: unknown): NativeSnowflake;
-  /** Opens a counter on a thread. `opened`: for `counter`. */
+  /** Opens a counter. `opened`: for `counter`. */
   openCounter?(name: string, options: string[], done: Done<unknown>): void;
   counter(state: unknown, opened: unknown): NativeCounter;
-  /** Opens sequences on a thread. `opened`: for `sequences`. */
+  /** Opens sequences. `opened`: for `sequences`. */
   openSequences?(name: string, options: string[], done: Done<unknown>): void;
   sequences(opened: unknown): BackendSequences;
   onLeaseEvent(publish: (event: LeaseEvent) => void): void;
@@ -136,7 +136,7 @@ export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void
 
   const { lease, openCounter, openSequences, ...others } = calls;
   let isListening = false;
-  /** What a call on a thread opens. */
+  /** What such a call opens. */
   function opening(open: (done: Done<unknown>) => void): Promise<unknown> {
     if (!isListening) calls.onLeaseEvent(publish);
     isListening = true;

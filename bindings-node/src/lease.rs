@@ -1,52 +1,41 @@
-//! Nodes by lease: acquired on a thread. And what happens to leases and counters, told to JavaScript.
+//! Nodes by lease, and what happens to leases and counters, told to JavaScript.
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::{Mutex, Once, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use napi::bindgen_prelude::*;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode::NonBlocking};
 use napi_derive::napi;
-use polyflake::{ErrorCode, Options, StdTime, Wait};
+use polyflake::{ErrorCode, Options, StdTime};
 use polyflake_coordination::{Event, Leased};
 
-use crate::errors::{CoreError, CoreResult, Failure, catch, run};
+use crate::counter::{Done, later};
+use crate::errors::{CoreError, CoreResult, Failure, run};
 use crate::fast::FastCalls;
 use crate::layout::NodeTexts;
 use crate::snowflake::{NativeSnowflake, options_of};
-use crate::thread::{IsGone, on_thread};
 
 /// Options, and the lease that was acquired for them. What is not taken out is kept for a TTL.
 pub(crate) struct Opened(RefCell<Option<(Options, Leased)>>);
 
-type Opening = FnArgs<(Either<Unknown<'static>, ()>, Option<External<Opened>>)>;
-
-/// Acquires a lease on a thread, and then calls `done` with an error, or with what `snowflake_on_lease` takes.
+/// Acquires a lease, and then calls `done` with an error, or with what `snowflake_on_lease` takes.
 #[napi]
 pub(crate) fn lease(
     env: &Env,
     core_error: CoreError<'_>,
     options: Vec<String>,
     node: Option<NodeTexts>,
-    done: Function<'_, Opening, ()>,
+    done: Done<'_, External<Opened>>,
 ) -> Result<()> {
     let options = run(env, &core_error, || options_of(&options, node.as_ref()))?;
     let core_error = core_error.create_ref()?;
-    let acquire = move |is_gone: IsGone<'_>| {
-        catch(|| polyflake_coordination::lease(&options, &mut ThreadsWait::new(is_gone)))
-            .map(|leased| (options, leased))
+    let acquire = async move {
+        let leased = polyflake_coordination::lease_async(&options).await?;
+        Ok((options, leased))
     };
-    on_thread("polyflake-open", &done, acquire, move |env, acquired| match acquired {
-        Ok(opened) => {
-            let opened = External::new(Opened(RefCell::new(Some(opened))));
-            Ok((Either::B(()), Some(opened)).into())
-        }
-        Err(failure) => {
-            let core_error = core_error.borrow_back(env)?;
-            Ok((Either::A(failure.to_unknown(env, &core_error)?), None).into())
-        }
-    })
+    let opened = |opened| External::new(Opened(RefCell::new(Some(opened))));
+    later(Arc::new(core_error), &done, acquire, opened)
 }
 
 /// The Snowflake for a lease that was acquired.
@@ -73,34 +62,6 @@ pub(crate) fn check_no_lease(options: &Options) -> CoreResult<()> {
         ErrorCode::InvalidOption,
         "lease is given, and a constructor waits for no store: use await Snowflake.open(options)",
     ))
-}
-
-/// Waits on a thread of its own, for as long as somebody waits for that.
-pub(crate) struct ThreadsWait<'a> {
-    is_gone: IsGone<'a>,
-    since: Instant,
-}
-
-impl<'a> ThreadsWait<'a> {
-    pub(crate) fn new(is_gone: IsGone<'a>) -> Self {
-        Self { is_gone, since: Instant::now() }
-    }
-}
-
-impl Wait for ThreadsWait<'_> {
-    type Error = polyflake::Error;
-
-    fn elapsed(&mut self) -> Duration {
-        self.since.elapsed()
-    }
-
-    fn pause(&mut self, pause: Duration) -> CoreResult<()> {
-        std::thread::sleep(pause);
-        if (self.is_gone)() {
-            return Err(polyflake::Error::from_outside(ErrorCode::Closed, "the thread that waits has ended"));
-        }
-        Ok(())
-    }
 }
 
 #[napi(object, object_from_js = false)]

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -164,6 +164,19 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
     clearInterval(timer);
     assert.equal(error.number, 12);
     assert.ok(turns > 10, `${turns}`);
+  });
+
+  test("opens that wait cost no threads", { skip: process.platform !== "linux" }, async () => {
+    await holder(sqlite("crowded", "nodes=0-0"));
+    const threads = () => readdirSync("/proc/self/task").length;
+    const before = threads();
+    const opens = Array.from({ length: 300 }, () =>
+      failsLater(Snowflake.open({ lease: sqlite("crowded", "nodes=0-0&wait=1s") }), "LEASE_UNAVAILABLE"),
+    );
+    await pause(100);
+    // The keeper, the thread that awaits calls, and the one that asks a file.
+    assert.ok(threads() <= before + 3, `${before} threads, and then ${threads()}`);
+    await Promise.all(opens);
   });
 
   test("the Snowflakes of a process share a lease, also in worker threads", async () => {

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use polyflake::{
@@ -23,7 +23,7 @@ use crate::sequences::shared as sequences;
 use crate::space::Space;
 use crate::url::Address;
 use crate::users::Users;
-use crate::watched::{LOOK_EVERY, lock};
+use crate::watched::{Awaiting, Blocking, LOOK_EVERY, Waiting, Watched, block_on, lock};
 use stores::Use;
 
 mod counting;
@@ -48,27 +48,45 @@ pub fn open(options: &Options) -> Result<Snowflake, Error> {
     options.build_on_lease(leased.lease(), StdTime, |clock| clock)
 }
 
+/// [`open`], awaited in a runtime of Tokio: it blocks no thread.
+///
+/// # Errors
+///
+/// As for [`open`].
+pub async fn open_async(options: &Options) -> Result<Snowflake, Error> {
+    let leased = lease_async(options).await?;
+    options.build_on_lease(leased.lease(), StdTime, |clock| clock)
+}
+
 /// The lease for such options, for callers that have clocks or ways to wait of their own: then `Options::build_on_lease`.
 ///
 /// # Errors
 ///
 /// As for [`open`], or what interrupted the wait.
 pub fn lease<W: Wait>(options: &Options, wait: &mut W) -> Result<Leased, W::Error> {
+    block_on(lease_in(options, &mut Blocking(wait)))
+}
+
+/// [`lease`], awaited as [`open_async`] is.
+///
+/// # Errors
+///
+/// As for [`open`].
+pub async fn lease_async(options: &Options) -> Result<Leased, Error> {
+    lease_in(options, &mut Awaiting::new()).await
+}
+
+async fn lease_in<W: Waiting>(options: &Options, wait: &mut W) -> Result<Leased, W::Error> {
     let Some(terms) = options.lease_terms()? else {
         return Err(
             invalid("lease is missing; it takes the address of a store, such as redis://host/0").into()
         );
     };
     let leased = Keeper::of_this_process().lease(options, &terms)?;
-    loop {
-        let mut outcome = None;
-        wait.block_on(&mut || outcome = leased.shared.wait_for_node(LOOK_EVERY));
-        match outcome {
-            Some(Ok(())) => return Ok(leased),
-            Some(Err(error)) => return Err(error.into()),
-            None => wait.pause(Duration::ZERO)?,
-        }
-    }
+    // Its task ends the wait: it fails, or panics.
+    let too_late = || Error::from_outside(ErrorCode::Internal, "the wait for a node has no end");
+    leased.shared.stage.wait_for(wait, Duration::MAX, || leased.shared.opened(), too_late).await?;
+    Ok(leased)
 }
 
 fn invalid(message: &str) -> Error {
@@ -419,8 +437,7 @@ struct Shared {
     name: String,
     terms: Terms,
     users: Users,
-    stage: Mutex<Stage>,
-    changed: Condvar,
+    stage: Watched<Stage>,
     wake: Notify,
     is_reachable: AtomicBool,
     retry_after_ms: AtomicU64,
@@ -444,8 +461,7 @@ impl Shared {
             name,
             users: Users::new(Duration::from_millis(terms.ttl_ms)),
             terms,
-            stage: Mutex::new(Stage::Opening),
-            changed: Condvar::new(),
+            stage: Watched::new(Stage::Opening),
             wake: Notify::new(),
             is_reachable: AtomicBool::new(true),
             retry_after_ms: AtomicU64::new(0),
@@ -462,14 +478,9 @@ impl Shared {
         }
     }
 
-    /// Waits for a while until it has had a node, or cannot have one.
-    fn wait_for_node(&self, longest: Duration) -> Option<Result<(), Error>> {
-        let mut stage = lock(&self.stage);
-        if *stage == Stage::Opening {
-            let waited = self.changed.wait_timeout(stage, longest);
-            stage = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        match *stage {
+    /// Whether it has had a node, or cannot have one.
+    fn opened(&self) -> Option<Result<(), Error>> {
+        match *self.stage.get() {
             Stage::Opening => None,
             Stage::Open | Stage::Over => Some(Ok(())),
             Stage::Failed(error) => Some(Err(error)),
@@ -477,8 +488,7 @@ impl Shared {
     }
 
     fn enter(&self, stage: Stage) {
-        *lock(&self.stage) = stage;
-        self.changed.notify_all();
+        self.stage.change(|present| *present = stage);
         if matches!(stage, Stage::Over | Stage::Failed(_)) {
             self.users.end();
         }

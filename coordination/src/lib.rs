@@ -27,7 +27,7 @@ pub use admin::{Admin, LeasesOf};
 pub use calls::spawn;
 pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};
 pub use event::{Event, Kind, set_listener};
-pub use keeper::{Leased, lease, open};
+pub use keeper::{Leased, lease, lease_async, open, open_async};
 #[doc(hidden)]
 pub use sequences::OwnedKey;
 pub use sequences::{SequenceKey, Sequences, SequencesGiveBack, SequencesOptions, SequencesStats};

@@ -10,7 +10,8 @@ use polyflake_coordination::records::{
     Answer, Facts, Group, Kind, MemoryStore, Named, Outcome, Store, Write, conformance,
 };
 use polyflake_coordination::{
-    Address, Admin, Counter, CounterOptions, Sequences, SequencesOptions, StoreError, open, stores,
+    Address, Admin, Counter, CounterOptions, Sequences, SequencesOptions, StoreError, open, open_async,
+    stores,
 };
 
 /// Registers a store in memory. Returns how often it was opened.
@@ -130,6 +131,23 @@ fn errors_name_the_store_and_show_no_secret() {
         let said = error.to_string();
         assert!(said.contains("down://a,b:7/x: no quorum") && !said.contains("hunter2"), "{said}");
     }
+}
+
+#[test]
+fn an_open_that_is_awaited_blocks_no_thread() {
+    stores::register("away", |address| Ok(Box::new(Down(address.clone())))).unwrap();
+    register("here");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let options = |lease: &str| Snowflake::builder().lease(lease).clone();
+        let waiting = tokio::spawn(async move { open_async(&options("away://?wait=60s")).await.map(drop) });
+        // On the same thread, while the other waits.
+        let ids = open_async(&options("here://")).await.unwrap();
+        assert!(ids.next_id().unwrap() > 0 && !waiting.is_finished());
+        ids.close();
+        waiting.abort();
+        assert!(waiting.await.unwrap_err().is_cancelled());
+    });
 }
 
 #[test]
