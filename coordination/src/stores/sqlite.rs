@@ -60,6 +60,8 @@ impl Identity {
 /// What ends a transaction early.
 pub(super) enum Fault {
     Sqlite(rusqlite::Error),
+    /// SQLite's log beside the file is not where others look for it.
+    Elsewhere(&'static str),
     File(io::Error),
     Store(StoreError),
 }
@@ -150,6 +152,7 @@ impl Open {
     fn new(path: &Path) -> Result<Self, Fault> {
         make(path)?;
         check_file_system(path)?;
+        check_one_name(path)?;
         let file = Identity::of(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
@@ -177,9 +180,40 @@ fn make(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         linked => linked,
     };
+    // Until this is done, the file cannot be used (see `check_one_name`).
     fs::remove_file(&unnamed)?;
     // A file that is gone after a power failure would pass for a new store.
     linked.and_then(|()| fs::File::open(folder)?.sync_all())
+}
+
+/// SQLite writes a log beside the file, in the folder of the name by which it was opened: under two names, two processes do not see
+/// what the other wrote.
+fn check_one_name(path: &Path) -> Result<(), Fault> {
+    let found = fs::metadata(path)?;
+    if found.is_file() && found.nlink() > 1 {
+        return Err(Fault::Elsewhere("the file has another name, a hard link: remove that"));
+    }
+    if is_mounted_alone(path)? {
+        return Err(Fault::Elsewhere("the file is mounted alone, as containers can do: mount its folder"));
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn is_mounted_alone(path: &Path) -> io::Result<bool> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    let mount = |path: &Path| -> io::Result<_> {
+        let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
+        // Before Linux 5.8 it is not told.
+        Ok((found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id))
+    };
+    let path = fs::canonicalize(path)?;
+    path.parent().map_or(Ok(false), |folder| Ok(mount(&path)? != mount(folder)?))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_mounted_alone(_: &Path) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// As for state files: what maps a file through a network does not show every process the same bytes, and WAL needs that.
@@ -218,16 +252,21 @@ fn check_file_system(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Another connection has the file.
+/// Another connection has the file, or is making it.
 fn is_busy(fault: &Fault) -> bool {
-    matches!(fault, Fault::Sqlite(error)
-        if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)))
+    match fault {
+        Fault::Sqlite(error) => {
+            matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+        }
+        fault => matches!(fault, Fault::Elsewhere(_)),
+    }
 }
 
 fn explain(path: &Path, fault: Fault) -> StoreError {
     let path = path.display();
     match fault {
         Fault::Store(error) => error,
+        Fault::Elsewhere(why) => StoreError::Refused(format!("{path}: {why}")),
         Fault::File(error) => {
             let text = format!("{path}: {error}");
             match error.kind() {

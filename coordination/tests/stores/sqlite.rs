@@ -4,6 +4,8 @@ mod records;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 use std::{fs, thread};
 
 use polyflake_coordination::records::Store;
@@ -119,6 +121,42 @@ fn files_that_cannot_be_used_are_refused() {
         let Err(StoreError::Refused(text)) = answer else { panic!("{answer:?}") };
         assert!(text.contains(says) && text.starts_with(&path.display().to_string()), "{text}");
     }
+}
+
+/// Of a counter, one name gave 232 numbers of 1,200 that the other had given.
+#[test]
+fn a_file_of_two_names_is_refused() {
+    let fresh = Fresh::new();
+    let other = fresh.folder.path().join("other");
+    fs::create_dir(&other).unwrap();
+    look(SqliteStore::new(fresh.path())).unwrap();
+    let refused = |path: &Path, says: &str| {
+        let answer = look(SqliteStore::new(path.into()).within(Duration::from_millis(200)));
+        let Err(StoreError::Refused(text)) = answer else { panic!("{answer:?}") };
+        assert!(text.contains(says) && text.starts_with(&path.display().to_string()), "{text}");
+    };
+    let linked = other.join("linked.db");
+    fs::hard_link(fresh.path(), &linked).unwrap();
+    for path in [&linked, &fresh.path()] {
+        refused(path, "hard link");
+    }
+    fs::remove_file(&linked).unwrap();
+    // SQLite goes by where such a link leads.
+    std::os::unix::fs::symlink(fresh.path(), &linked).unwrap();
+    look(SqliteStore::new(linked)).unwrap();
+    let mounted = other.join("mounted.db");
+    fs::write(&mounted, "").unwrap();
+    let run = |command: &str, paths: &[&Path]| {
+        Command::new(command).args(paths).status().is_ok_and(|it| it.success())
+    };
+    if !run("mount", &[Path::new("--bind"), &fresh.path(), &mounted]) {
+        println!("skipped: mounting a file needs root");
+        return;
+    }
+    let answer = look(SqliteStore::new(mounted.clone()).within(Duration::from_millis(200)));
+    assert!(run("umount", &[&mounted]));
+    let Err(StoreError::Refused(text)) = answer else { panic!("{answer:?}") };
+    assert!(text.contains("mount its folder"), "{text}");
 }
 
 #[test]
