@@ -271,7 +271,8 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	$(VENV)/bin/ruff check --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/ruff format --check --config bindings-python/pyproject.toml $(PYTHON_FILES)
 	$(VENV)/bin/typos
-	$(PYTHON) tools/imports.py
+	$(PYTHON) tools/imports.py core/src
+	$(PYTHON) tools/imports.py coordination/src
 	$(PYTHON) tools/versions
 	tools/cargo-for wasm32-unknown-unknown std,panic_abort clippy --locked -p polyflake-wasm -- -D warnings
 	cd bindings-node && npm run --silent lint

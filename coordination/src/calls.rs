@@ -1,19 +1,14 @@
 //! One thread for the calls of bindings that wait, whose languages await them: neither the caller's thread nor one for each call.
 
-use core::pin::{Pin, pin};
+use core::pin::pin;
 use core::time::Duration;
 
 use polyflake::{Error, ErrorCode};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::keeper::{Keeper, start_thread};
+use crate::keeper::{Call, Keeper, start_thread};
 use crate::watched::lock;
-
-type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// To the thread of a process, once it has one.
-pub(crate) type Calls = std::sync::Mutex<Option<UnboundedSender<Call>>>;
 
 /// How often a call looks whether anybody waits for it still.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

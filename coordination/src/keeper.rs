@@ -1,6 +1,7 @@
 //! The keeper: one thread a process, which acquires, renews and gives back the leases of all Snowflakes, and fetches the
 //! segments of all counters and the bounds of all sequences. It starts with the first of them and ends with the last.
 
+use core::pin::Pin;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use core::time::Duration;
@@ -16,7 +17,6 @@ use polyflake::{
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::calls::Calls;
 use crate::counter::shared as counter;
 use crate::lease::{Nodes, Terms, group};
 use crate::sequences::shared as sequences;
@@ -116,12 +116,16 @@ impl Drop for Leased {
     }
 }
 
+/// A call of a binding that waits.
+pub(crate) type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// The keeper of a process.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     process: ThisProcess,
     state: Mutex<State>,
-    pub(crate) calls: Calls,
+    /// To the thread for calls that wait, once there is one.
+    pub(crate) calls: Mutex<Option<UnboundedSender<Call>>>,
 }
 
 #[derive(Debug, Default)]
@@ -152,7 +156,7 @@ impl Keeper {
             if let Some(keeper) = unsafe { newest.as_ref() }.filter(|keeper| keeper.process.is_alive()) {
                 return keeper;
             }
-            let made = Self { process: ThisProcess::now(), state: Mutex::default(), calls: Calls::default() };
+            let made = Self { process: ThisProcess::now(), state: Mutex::default(), calls: Mutex::default() };
             let made = ptr::from_ref(Box::leak(Box::new(made))).cast_mut();
             match KEEPER.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => newest = made,

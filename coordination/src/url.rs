@@ -8,12 +8,12 @@ use core::hash::{Hash as _, Hasher as _};
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::collections::hash_map::DefaultHasher;
+use std::sync::OnceLock;
 
 use percent_encoding::percent_decode_str;
 use url::{Host, form_urlencoded};
 
 use crate::store::Schema;
-use crate::stores::custom;
 
 const OURS: [&str; 12] = [
     "namespace",
@@ -32,6 +32,9 @@ const OURS: [&str; 12] = [
 
 /// What the drivers have that looks like one of ours.
 const THEIRS: [&str; 2] = ["wait_timeout", "ttl_check_interval"];
+
+/// Finds the name of a store of one's own, once there is one.
+pub(crate) static REGISTERED: OnceLock<fn(&str) -> Option<&'static str>> = OnceLock::new();
 
 /// A kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,7 +75,7 @@ impl Scheme {
             "etcds" => (Self::Etcd, true),
             "sqlite" => (Self::Sqlite, false),
             "zookeeper" => (Self::Zookeeper, false),
-            _ => match custom::registered(name) {
+            _ => match REGISTERED.get().and_then(|registered| registered(name)) {
                 Some(name) => (Self::Custom(name), false),
                 None => {
                     return Err("no such kind of store: an address starts with redis://, rediss://, \

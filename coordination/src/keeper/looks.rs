@@ -1,13 +1,13 @@
 //! Counters look for losses together: a process may have hundreds of them on one store, and each must look within seconds.
 
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 use core::time::Duration;
 use std::rc::Rc;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::stores::{self, Shared};
+use super::stores::{self, Look, Shared};
 use crate::counter::protocol::{LOOK_TAKES_MS, NAME, Received, Request};
 use crate::lease::Time as _;
 use crate::local::Clocks;
@@ -17,19 +17,6 @@ use crate::url::Address;
 
 /// How many share an attempt: a store that takes them one after the other has to answer that many in time.
 const MOST: usize = 32;
-
-/// The questions of a store's counters that nobody has sent yet.
-#[derive(Debug, Default)]
-pub(super) struct Looks {
-    waiting: RefCell<Vec<Waiting>>,
-    is_asking: Cell<bool>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    request: Request,
-    tell: oneshot::Sender<Result<Received, StoreError>>,
-}
 
 /// However asking ends, the next question is asked.
 struct Asking<'a>(&'a Cell<bool>);
@@ -43,7 +30,7 @@ impl Drop for Asking<'_> {
 /// Asks a store with others that look. The call may be dropped.
 pub(super) async fn ask(address: &Address, store: &Shared, request: Request) -> Result<Received, StoreError> {
     let (tell, answer) = oneshot::channel();
-    store.looks().waiting.borrow_mut().push(Waiting { request, tell });
+    store.looks().waiting.borrow_mut().push(Look { request, tell });
     if !store.looks().is_asking.replace(true) {
         let (address, store) = (address.clone(), Rc::clone(store));
         tokio::task::spawn_local(async move {
@@ -63,8 +50,8 @@ pub(super) async fn ask(address: &Address, store: &Shared, request: Request) -> 
 }
 
 /// The next ones, all reads or all writes, without those that nobody waits for.
-fn take(waiting: &mut Vec<Waiting>) -> Vec<Waiting> {
-    let is_write = |it: &Waiting| matches!(it.request, Request::Write(_));
+fn take(waiting: &mut Vec<Look>) -> Vec<Look> {
+    let is_write = |it: &Look| matches!(it.request, Request::Write(_));
     let (writes, reads): (Vec<_>, Vec<_>) =
         waiting.drain(..).filter(|it| !it.tell.is_closed()).partition(is_write);
     // A raise comes before the next look.
@@ -74,7 +61,7 @@ fn take(waiting: &mut Vec<Waiting>) -> Vec<Waiting> {
     some
 }
 
-async fn ask_together(address: &Address, store: &Shared, some: Vec<Waiting>) {
+async fn ask_together(address: &Address, store: &Shared, some: Vec<Look>) {
     let longest = Duration::from_millis(LOOK_TAKES_MS);
     let attempt = async {
         let mut store = store.lock().await;
@@ -90,7 +77,7 @@ async fn ask_together(address: &Address, store: &Shared, some: Vec<Waiting>) {
     }
 }
 
-async fn carry_out(store: &mut dyn Store, some: &[Waiting]) -> Result<Vec<Received>, StoreError> {
+async fn carry_out(store: &mut dyn Store, some: &[Look]) -> Result<Vec<Received>, StoreError> {
     let (mut groups, mut writes) = (Vec::new(), Vec::new());
     for it in some {
         match &it.request {

@@ -1,14 +1,15 @@
 //! One connection for the leases of each store, and at most one more for everything else.
 
+use core::cell::{Cell, RefCell};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::time::Instant;
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, oneshot};
 use tokio::time::{sleep, timeout};
 
-use super::looks::Looks;
+use crate::counter::protocol::{Received, Request};
 use crate::event::{Event, Kind, tell};
 use crate::records;
 use crate::store::StoreError;
@@ -40,6 +41,19 @@ impl Connection {
     pub(super) const fn looks(&self) -> &Looks {
         &self.looks
     }
+}
+
+/// The questions of a store's counters that nobody has sent yet: see `looks`.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    pub(super) waiting: RefCell<Vec<Look>>,
+    pub(super) is_asking: Cell<bool>,
+}
+
+#[derive(Debug)]
+pub(super) struct Look {
+    pub(super) request: Request,
+    pub(super) tell: oneshot::Sender<Result<Received, StoreError>>,
 }
 
 /// Whom a connection is for.

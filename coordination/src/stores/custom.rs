@@ -7,7 +7,7 @@ use polyflake::{Error, ErrorCode};
 
 use crate::records::Store;
 use crate::store::StoreError;
-use crate::url::{Address, Scheme};
+use crate::url::{Address, REGISTERED, Scheme};
 
 type Open = dyn Fn(&Address) -> Result<Box<dyn Store>, StoreError> + Send + Sync;
 
@@ -86,6 +86,7 @@ pub fn register(
     // For as long as the process: addresses have the name.
     let mut new: &'static Kind =
         Box::leak(Box::new(Kind { name: name.into(), open: Box::new(open), next: Next::new() }));
+    let _ = REGISTERED.set(registered);
     let mut place = &FIRST;
     // Where another thread is faster, it comes after that one's.
     while let Err(unset) = place.set(new) {
@@ -99,7 +100,7 @@ pub fn register(
 }
 
 /// The name, if it is registered.
-pub(crate) fn registered(name: &str) -> Option<&'static str> {
+fn registered(name: &str) -> Option<&'static str> {
     find(name).map(|kind| &*kind.name)
 }
 
