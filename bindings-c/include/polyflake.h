@@ -396,7 +396,8 @@ typedef struct polyflake_lease_event {
   /**
    * What: "acquired", "lost", "replaced" (another node came for one that was lost), "released", "store_unreachable",
    * "store_reachable", "clock_differs", "asynchronous_replicas", "lead_differs", "waiting" (nobody can have a node for a
-   * while, since the store may have lost records), "writes_lost" (it has), "numbers_may_repeat" (those of a counter that
+   * while: all are in use, or the store may have lost records), "init_always" (the address has init=always, which is for
+   * development and tests), "writes_lost" (it has), "numbers_may_repeat" (those of a counter that
    * this process gave) or "counter_stopped" (the store gives no numbers of a counter). Later versions may have more.
    */
   const char *kind;
@@ -1020,8 +1021,10 @@ const char *polyflake_lease_state_name(int state);
 
 /**
  * Calls a function with everything that happens to the leases and counters of this process from now on: a lease was
- * acquired, lost or given back, a store does not answer, a counter has stopped. There is one listener at a time: another one replaces it, and NULL ends it.
- * Once this has returned, the one before is not called any more.
+ * acquired, lost or given back, a store does not answer, a counter has stopped. There is one listener at a time: another
+ * one replaces it, and NULL ends it. Once this has returned, the one before is not called any more.
+ *
+ * Until the first call of this function or of polyflake_next_lease_event, warnings are written to stderr.
  *
  * user must stay valid until then.
  */

@@ -46,7 +46,10 @@ interface Calls extends Omit<Backend, "snowflake" | "idText" | "open" | "openCou
   onLeaseEvent(publish: (event: LeaseEvent) => void): void;
 }
 
-/** What happened to a lease, a counter or sequences of this process: the messages of the diagnostics channel `polyflake:lease`. */
+/**
+ * What happened to a lease, a counter or sequences of this process: the messages of the diagnostics channel `polyflake:lease`. Where
+ * nobody has subscribed to that, warnings are emitted by `process.emitWarning`, with the code `POLYFLAKE_` and the kind.
+ */
 export interface LeaseEvent {
   readonly kind:
     | "acquired"
@@ -61,7 +64,8 @@ export interface LeaseEvent {
     | "numbers_may_repeat"
     | "writes_lost"
     | "lead_differs"
-    | "waiting";
+    | "waiting"
+    | "init_always";
   /** The node that it is about, if there is one: counters and sequences have none. */
   readonly node: number | null;
   /** The store's address, without secrets. */

@@ -8,7 +8,7 @@ import type { Backend } from "../../bindings-wasm/js/backend.js";
 import { wasmBackend } from "../../bindings-wasm/js/wasm.js";
 import { connect } from "./core.js";
 import { coreError } from "./errors.js";
-import { type Addon, nativeBackend } from "./native.js";
+import { type Addon, type LeaseEvent, nativeBackend } from "./native.js";
 
 export * from "./api.js";
 
@@ -26,7 +26,7 @@ function openBackend(): Backend {
   for (const abi of ABIS[process.platform] ?? [""]) {
     const name = `@polyflake/${process.platform}-${process.arch}${abi}`;
     try {
-      return nativeBackend(createRequire(__filename)(name) as Addon, (event) => leases.publish(event));
+      return nativeBackend(createRequire(__filename)(name) as Addon, tellOfLease);
     } catch (error) {
       failures.push((error as Error).message.replace(/\n.*/s, ""));
     }
@@ -36,6 +36,12 @@ function openBackend(): Backend {
     process.emitWarning(`${why}; using its WebAssembly build, which is slower`, { code: "POLYFLAKE_WASM" });
   }
   return fallback(why);
+}
+
+/** Where nobody has subscribed, warnings are Node's own: a program that waits for half a minute says why. */
+function tellOfLease(event: LeaseEvent) {
+  if (leases.hasSubscribers) leases.publish(event);
+  else if (event.isWarning) process.emitWarning(event.message, { code: `POLYFLAKE_${event.kind.toUpperCase()}` });
 }
 
 function fallback(why: string): Backend {

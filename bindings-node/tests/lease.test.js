@@ -52,6 +52,15 @@ async function run(program, options = {}) {
   return stdout === "" ? undefined : JSON.parse(stdout);
 }
 
+/** What an ES module writes to standard error. */
+async function warned(program) {
+  const { stderr } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {
+    cwd: import.meta.dirname,
+    timeout: 120_000,
+  });
+  return stderr;
+}
+
 /** A program that leases a node, logs it, and ends without closing. */
 const leasing = (address) => `
   import { Snowflake } from "polyflake";
@@ -220,6 +229,19 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
   test("child processes lease nodes of their own", async () => {
     const held = await Promise.all([1, 2, 3, 4].map(() => run(leasing(sqlite("children", "nodes=0-3")))));
     assert.deepEqual(held.map(({ node }) => node).sort(), [0, 1, 2, 3]);
+  });
+
+  test("where nobody has subscribed, warnings are Node's own", async () => {
+    const program = leasing(sqlite("warned", "init=always"));
+    assert.match(
+      await warned(program),
+      /\[POLYFLAKE_INIT_ALWAYS\] Warning: init=always stands in the address of sqlite:/,
+    );
+    const subscribed = `
+      import { subscribe } from "node:diagnostics_channel";
+      subscribe("polyflake:lease", () => {});
+    `;
+    assert.equal(await warned(subscribed + program), "");
   });
 
   test("close gives the node back in the background", async () => {

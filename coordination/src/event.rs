@@ -1,9 +1,13 @@
-//! What happens to leases and counters, for logs: as events of `tracing`, and to a listener where a program has one.
+//! What happens to leases and counters, for logs: as events of `tracing`, and to a listener where a program has one. Where it has
+//! neither, warnings go to standard error.
 
 use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::io::Write as _;
 use std::sync::RwLock;
 
 use polyflake::Shown;
+use tracing::subscriber::NoSubscriber;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,8 +38,10 @@ pub enum Kind {
     WritesLost,
     /// The leases of this space last shorter than the address asks for.
     LeadDiffers,
-    /// Nobody can lease a node before a while has passed, because the store may have lost records.
+    /// Nobody can lease a node before a while has passed: all are in use, or the store may have lost records.
     Waiting,
+    /// `init=always` stands in the address: for development and tests.
+    InitAlways,
 }
 
 impl Kind {
@@ -56,6 +62,7 @@ impl Kind {
             Self::WritesLost => "writes_lost",
             Self::LeadDiffers => "lead_differs",
             Self::Waiting => "waiting",
+            Self::InitAlways => "init_always",
         }
     }
 
@@ -90,8 +97,15 @@ type Listener = Box<dyn Fn(&Event) + Send + Sync>;
 
 static LISTENER: RwLock<Option<Listener>> = RwLock::new(None);
 
+/// Whether the program chose what hears events, if anything does.
+static IS_CHOSEN: AtomicBool = AtomicBool::new(false);
+
 /// Calls `listener` with every event of this process from now on, on the keeper's thread: it must not block. `None` ends that.
+///
+/// A program that never calls this, and has no subscriber of `tracing`, gets warnings on standard error: somebody who waits for half a
+/// minute sees why.
 pub fn set_listener(listener: Option<Listener>) {
+    IS_CHOSEN.store(true, Ordering::Relaxed);
     if let Ok(mut place) = LISTENER.write() {
         *place = listener;
     }
@@ -111,5 +125,12 @@ pub(crate) fn tell(event: &Event) {
         if let Some(listener) = &*place {
             listener(event);
         }
+    }
+    let is_heard = || {
+        IS_CHOSEN.load(Ordering::Relaxed)
+            || !tracing::dispatcher::get_default(tracing::Dispatch::is::<NoSubscriber>)
+    };
+    if kind.is_warning() && !is_heard() {
+        let _ = writeln!(std::io::stderr(), "polyflake: {message}");
     }
 }

@@ -27,6 +27,7 @@ use crate::watched::{Awaiting, Blocking, LOOK_EVERY, Waiting, Watched, block_on,
 use stores::Use;
 
 mod counting;
+mod holder;
 mod looks;
 mod pace;
 mod sequencing;

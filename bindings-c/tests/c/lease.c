@@ -261,6 +261,16 @@ static void no_thread_is_left(void) {
   CHECK_NUMBER(before, threads());
 }
 
+static void warnings(void) {
+  char said[1024];
+  begin("leases", "warnings go to stderr until a program has said who listens");
+  const char *where = address("warned", "init=always");
+  CHECK_NUMBER(0, (uint64_t)other_process("aloud", where, said, sizeof said));
+  CHECK(strncmp(said, "polyflake: init=always stands in the address of sqlite:///", 58) == 0);
+  CHECK_NUMBER(0, (uint64_t)other_process("listen", where, said, sizeof said));
+  CHECK(strstr(said, "polyflake") == NULL);
+}
+
 struct seen {
   pthread_mutex_t lock;
   int acquired, released, others;
@@ -409,6 +419,13 @@ static void remove_folder(void) {
 
 int main(int argc, char **argv) {
   program = argv[0];
+  if (argc == 3 && strcmp(argv[1], "listen") == 0) {
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_set_lease_listener(NULL, NULL, NULL));
+  }
+  if (argc == 3 && strcmp(argv[1], "aloud") == 0) {
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+  }
   if (argc == 3) {
     return take(argv[2], strcmp(argv[1], "take") == 0);
   }
@@ -420,11 +437,12 @@ int main(int argc, char **argv) {
   forks();
   freed();
   no_thread_is_left();
+  warnings();
   listeners();
   kept_events();
   many_threads();
   ends();
   wrong_options();
   remove_folder();
-  return finish(19);
+  return finish(20);
 }

@@ -2,18 +2,18 @@
 //! of one group.
 
 use core::time::Duration;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
 use polyflake::ErrorCode;
 use tokio::time::timeout;
 
+use super::holder::{Holder, Whose, code_of, is_final};
 use super::pace::Pace;
 use super::{Keeper, stores};
-use crate::event::{Event, Kind, tell};
-use crate::lease::{
-    Acquisition, FreesFirst, Held, Nodes, Refusal, Renewed, Terms, Time as _, Why, acquire, release, renew,
-};
+use crate::event::Kind;
+use crate::lease::{Held, Nodes, Refusal, Renewed, Terms, Time as _};
 use crate::local::{Clocks, random};
 use crate::records::{Group, Kind as Records};
 use crate::sequences::key;
@@ -32,8 +32,7 @@ pub(super) struct Task {
     keeper: &'static Keeper,
     shared: Arc<Shared>,
     store: stores::Shared,
-    terms: Terms,
-    acquisition: Acquisition,
+    holder: Holder,
     held: Option<Held>,
     /// Until when this process is the only one, by [`Clocks::elapsed_ms`].
     until_ms: u64,
@@ -48,10 +47,9 @@ pub(super) struct Task {
     has_lost: bool,
     /// How far each section moved in the present minute, and since when that is counted.
     moved: Vec<(Instant, u64)>,
-    /// When the lease is acquired or renewed next, and the bounds may be asked for.
-    lease_pace: Pace,
+    /// When the bounds may be asked for.
     bounds_pace: Pace,
-    /// Why there were no numbers, when the log was last told.
+    /// Why they cannot be moved although the store answers, when the log was last told.
     told: Option<Kind>,
 }
 
@@ -80,14 +78,15 @@ fn terms(address: &Address, name: &str) -> Terms {
 
 impl Task {
     pub(super) fn new(keeper: &'static Keeper, shared: Arc<Shared>, store: stores::Shared) -> Self {
-        let ttl_ms = shared.address.ttl_ms;
+        let terms = terms(&shared.address, &shared.name);
+        let bounds_pace = Pace::new(terms.ttl_ms);
+        let whose = Whose::Sequences(shared.name.clone());
         Self {
             keeper,
-            terms: terms(&shared.address, &shared.name),
+            holder: Holder::new(whose, &shared.address, terms, Rc::clone(&store)),
             moved: vec![(Instant::now(), 0); shared.section_count()],
             shared,
             store,
-            acquisition: Acquisition::new(None, &mut random),
             held: None,
             until_ms: 0,
             bounds: None,
@@ -95,8 +94,7 @@ impl Task {
             head: (0, 0),
             is_loaded: false,
             has_lost: false,
-            lease_pace: Pace::new(ttl_ms),
-            bounds_pace: Pace::new(ttl_ms),
+            bounds_pace,
             told: None,
         }
     }
@@ -108,8 +106,13 @@ impl Task {
             if self.is_loaded {
                 break Ok(());
             }
+            // Another process may give its lease back within `wait`.
             match trouble {
-                Some(trouble) if self.is_over(deadline, &trouble) => break Err(trouble.error),
+                Some((trouble, is_hopeless))
+                    if is_hopeless || Instant::now() >= deadline || self.shared.users.are_gone() =>
+                {
+                    break Err(trouble.error);
+                }
                 _ => self.pause(Some(deadline)).await,
             }
         };
@@ -122,8 +125,8 @@ impl Task {
             while !(self.shared.users.are_gone() && self.keeper.forget_sequences(&self.shared, false)) {
                 self.pause(None).await;
                 // Timers do not count the time that the machine slept.
-                if !self.lease_pace.has_failed() && Clocks.elapsed_ms() >= self.until_ms {
-                    self.lease_pace.now();
+                if !self.holder.pace.has_failed() && Clocks.elapsed_ms() >= self.until_ms {
+                    self.holder.pace.now();
                 }
                 self.tend().await;
             }
@@ -132,15 +135,9 @@ impl Task {
         self.shared.users.end();
     }
 
-    /// Whether opening has failed. Another process may give its lease back within `wait`.
-    fn is_over(&self, deadline: Instant, trouble: &Trouble) -> bool {
-        let is_owned = trouble.error.code() == ErrorCode::LeaseUnavailable;
-        (trouble.is_final && !is_owned) || Instant::now() >= deadline || self.shared.users.are_gone()
-    }
-
     /// Until there is something to do.
     async fn pause(&self, deadline: Option<Instant>) {
-        let next = self.lease_pace.next();
+        let next = self.holder.pace.next();
         let next = if self.wants_bounds() { next.min(self.bounds_pace.next()) } else { next };
         let next = deadline.map_or(next, |deadline| next.min(deadline));
         let until = next.saturating_duration_since(Instant::now());
@@ -154,11 +151,11 @@ impl Task {
         is_clear && !self.has_lost && (!self.is_loaded || self.shared.wants_more())
     }
 
-    /// Does what is due. Returns why there is no lease or no record, if that was found.
-    async fn tend(&mut self) -> Option<Trouble> {
-        if self.lease_pace.is_due() {
+    /// Does what is due. Returns why there is no lease or no record, if that was found, and whether asking again does not help.
+    async fn tend(&mut self) -> Option<(Trouble, bool)> {
+        if self.holder.pace.is_due() {
             if let Err(refusal) = self.keep_lease().await {
-                return Some(self.refused(&refusal));
+                return Some((self.refused(&refusal), is_final(&refusal)));
             }
         }
         if !self.wants_bounds() || !self.bounds_pace.is_due() {
@@ -170,22 +167,22 @@ impl Task {
                 self.bounds_pace.succeeded();
                 self.shared.has_bounds();
                 self.shared.hold_until(self.until_ms);
-                self.answered();
+                self.told = None;
+                self.holder.reached();
                 None
             }
-            Err(fault) => Some(self.faulty(&fault)),
+            Err(fault) => {
+                let trouble = self.faulty(&fault);
+                Some((trouble, trouble.is_final))
+            }
         }
     }
 
     /// Acquires or renews the lease.
     async fn keep_lease(&mut self) -> Result<(), Refusal> {
+        let mut sent_ms = Clocks.elapsed_ms();
         if let Some(mut held) = self.held.take() {
-            let sent_ms = Clocks.elapsed_ms();
-            let attempt = async {
-                let mut store = self.store.lock().await;
-                renew(&mut **store, &self.terms, &mut held, &Clocks, &mut random).await
-            };
-            match stores::limited(&self.shared.address, &self.store, attempt).await {
+            match self.holder.renew(&mut held).await {
                 Ok(Renewed::Extended { .. }) => {
                     self.hold(held, sent_ms);
                     return Ok(());
@@ -193,36 +190,20 @@ impl Task {
                 Ok(Renewed::Lost) => {
                     (self.is_owner, self.until_ms) = (false, 0);
                     self.unload();
-                    self.acquisition = Acquisition::new(Some(held.known), &mut random);
-                    self.tell(
-                        Kind::Lost,
-                        "its lease is lost: another process has it, or the store has lost its record",
-                    );
+                    let what = "its lease is lost: another process has it, or the store has lost its record";
+                    self.holder.tell(Kind::Lost, None, what);
                 }
                 Err(refusal) => {
                     self.held = Some(held);
                     return Err(refusal);
                 }
             }
+            sent_ms = Clocks.elapsed_ms();
         }
-        let sent_ms = Clocks.elapsed_ms();
-        let acquisition = &mut self.acquisition;
-        let attempt = async {
-            let mut store = self.store.lock().await;
-            acquire(&mut **store, &self.terms, acquisition, &Clocks, &mut random, &|_| false).await
-        };
-        let held = stores::limited(&self.shared.address, &self.store, attempt).await?;
-        if let Some(lead_ms) = held.smaller_lead_ms(&self.terms) {
-            let (ttl_ms, address) = (self.terms.ttl_ms, &self.shared.address);
-            let what = format!(
-                "ttl is {ttl_ms} ms, but they were made with {lead_ms} ms in {address}, and this process counts with that: give \
-                 no more"
-            );
-            self.tell(Kind::LeadDiffers, &what);
-        }
+        let held = self.holder.acquire(&|_| false).await?;
         self.hold(held, sent_ms);
         let what = format!("its lease is acquired from {}", self.shared.address);
-        self.tell(Kind::Acquired, &what);
+        self.holder.tell(Kind::Acquired, None, &what);
         Ok(())
     }
 
@@ -239,7 +220,6 @@ impl Task {
         if self.is_loaded {
             self.shared.hold_until(self.until_ms);
         }
-        self.lease_pace.renewed(held.ttl_ms(&self.terms));
         self.held = Some(held);
     }
 
@@ -263,7 +243,7 @@ impl Task {
                 self.bounds = Some(bounds);
             }
             former => {
-                let (group, sections) = (self.terms.group.clone(), self.shared.section_count());
+                let (group, sections) = (self.holder.terms.group.clone(), self.shared.section_count());
                 let bounds = Bounds::new(group, sections, owner);
                 self.bounds = Some(match &former {
                     Some(former) => bounds.above(former),
@@ -280,7 +260,7 @@ impl Task {
                 "{} may have lost writes: all bounds are written once more, above all numbers of this process",
                 self.shared.address
             );
-            self.tell(Kind::WritesLost, &what);
+            self.holder.tell(Kind::WritesLost, None, &what);
         }
     }
 
@@ -320,69 +300,14 @@ impl Task {
 
     /// Why there is no lease, for calls and the log.
     fn refused(&mut self, refusal: &Refusal) -> Trouble {
-        let address = &self.shared.address;
-        match refusal {
-            Refusal::NoneFree { first: Some(FreesFirst { in_ms, .. }), .. }
-            | Refusal::Fenced { in_ms, .. } => {
-                self.lease_pace.failed_for(Duration::from_millis(in_ms.saturating_add(1)));
-            }
-            Refusal::NoneFree { first: None, .. } | Refusal::Contended => self.lease_pace.contended(),
-            _ => self.lease_pace.failed(),
-        }
-        let (kind, is_final, why) = match refusal {
-            Refusal::Store(error) => {
-                (Kind::StoreUnreachable, matches!(error, StoreError::Refused(_)), stores::text_of(error))
-            }
-            Refusal::Unreadable(why) => {
-                (Kind::StoreUnreachable, true, format!("the store cannot be used: {address}: {why}"))
-            }
-            Refusal::NoneFree { first: Some(first), .. } => {
-                let label: String = first.label.chars().take(100).collect();
-                let in_ms = first.in_ms;
-                let why = format!(
-                    "`{label}` has the lease of it in {address}, and gives its numbers: for {in_ms} ms unless it is renewed"
-                );
-                (Kind::Waiting, true, why)
-            }
-            Refusal::Fenced { in_ms, why } => {
-                let what = match why {
-                    Why::First => {
-                        "is new, or has lost all records of them (for development, `init=always` in the address ends the wait)"
-                    }
-                    Why::Loss => "has lost records of them",
-                };
-                let why = format!(
-                    "{address} {what}: nobody can have the lease for {in_ms} ms, in which an earlier one may go on"
-                );
-                (Kind::Waiting, false, why)
-            }
-            Refusal::ClockDiffers(clock) => (
-                Kind::ClockDiffers,
-                true,
-                format!(
-                    "the clock of this machine is {} ms from that of {address}, which is more than clock_difference",
-                    clock.by_ms
-                ),
-            ),
-            Refusal::DifferenceTooLarge { difference_ms, of_space_ms } => (
-                Kind::Waiting,
-                true,
-                format!(
-                    "clock_difference is {difference_ms} ms, but these sequences in {address} count with {of_space_ms} ms: \
-                     give no more than that"
-                ),
-            ),
-            Refusal::NoneFree { first: None, .. } | Refusal::Contended => {
-                (Kind::StoreUnreachable, false, format!("others were faster each time at {address}"))
-            }
-        };
+        self.holder.refused(refusal, None);
         let code = match refusal {
-            Refusal::DifferenceTooLarge { .. } => ErrorCode::InvalidOption,
             Refusal::Store(_) if self.held.is_some() => ErrorCode::LeaseLost,
-            _ => ErrorCode::LeaseUnavailable,
+            _ => code_of(refusal),
         };
-        self.warn(kind, &why);
-        let trouble = Trouble { error: self.shared.error(code, &why), is_final };
+        // A call does not wait for another process, which opening does.
+        let is_final = is_final(refusal) || matches!(refusal, Refusal::NoneFree { .. });
+        let trouble = Trouble { error: self.shared.error(code, &self.holder.text_of(refusal)), is_final };
         // Calls are told once it has run out.
         self.shared.has_no_lease(trouble);
         trouble
@@ -401,7 +326,7 @@ impl Task {
             Fault::Bounds(protocol::Refusal::NotOwner | protocol::Refusal::Lost) => {
                 // The lease shows which: lost, or to be rejoined.
                 self.has_lost = *fault == Fault::Bounds(protocol::Refusal::Lost);
-                self.lease_pace.now();
+                self.holder.pace.now();
                 let why = format!("{address} has lost writes, or another process has the lease");
                 self.trouble(Kind::StoreUnreachable, unavailable, false, &why)
             }
@@ -435,51 +360,29 @@ impl Task {
     }
 
     fn trouble(&mut self, kind: Kind, code: ErrorCode, is_final: bool, why: &str) -> Trouble {
-        self.warn(kind, why);
+        if kind == Kind::StoreUnreachable {
+            self.holder.warn(kind, None, why);
+        } else if self.told.replace(kind) != Some(kind) {
+            self.holder.tell(kind, None, why);
+        }
         let trouble = Trouble { error: self.shared.error(code, why), is_final };
         self.shared.has_no_bounds(trouble);
         trouble
     }
 
-    /// Once, until the store answers.
-    fn warn(&mut self, kind: Kind, why: &str) {
-        if self.told.replace(kind) != Some(kind) {
-            self.tell(kind, why);
-        }
-    }
-
-    fn answered(&mut self) {
-        if self.told.take() == Some(Kind::StoreUnreachable) {
-            let what = format!("{} answers again", self.shared.address);
-            self.tell(Kind::StoreReachable, &what);
-        }
-    }
-
-    fn tell(&self, kind: Kind, what: &str) {
-        let message = format!("sequences {:?}: {what}", self.shared.name);
-        tell(&Event { kind, node: None, store: self.shared.address.to_string(), message });
-    }
-
     /// Writes how far the sections counted, and gives the lease back. What does not come to the store is skipped, and expires.
     async fn give_back(&mut self) {
         let given = self.shared.end();
-        // A write of unknown outcome gave no lease: give it back, since another process may want it.
-        let Some(held) = self.held.take().or_else(|| self.acquisition.unclear()) else { return };
-        if let Some(bounds) = self.bounds.as_mut().filter(|_| self.is_loaded && held.version().is_some()) {
+        let held = self.held.take();
+        let has_version = held.as_ref().is_some_and(|held| held.version().is_some());
+        if let Some(bounds) = self.bounds.as_mut().filter(|_| self.is_loaded && has_version) {
             bounds.give_back(&given, &mut random);
             let _ = stores::until_answered(&self.shared.address, &self.store, async |store| {
                 go::<Fault>(store, bounds, &[], &mut random).await
             })
             .await;
         }
-        let released = stores::until_answered(&self.shared.address, &self.store, async |store| {
-            release(store, &self.terms, &held, held.start, &Clocks, &mut random).await
-        });
-        let (kind, what) = match released.await {
-            Ok(()) => (Kind::Released, "its lease is given back"),
-            Err(_) => (Kind::StoreUnreachable, "its lease is not given back, and is free when it ends"),
-        };
-        self.tell(kind, what);
+        self.holder.give_back(held, None).await;
     }
 }
 

@@ -1,0 +1,297 @@
+//! Holds one lease, for Snowflakes or for sequences: acquires, renews and gives it back, and says why it cannot.
+
+use core::time::Duration;
+
+use polyflake::{Error, ErrorCode};
+
+use super::pace::Pace;
+use super::stores;
+use crate::event::{Event, Kind, tell};
+use crate::lease::{
+    Acquisition, ClockDiffers, FreesFirst, Held, Refusal, Renewed, Terms, Why, acquire, release, renew,
+};
+use crate::local::{Clocks, random};
+use crate::store::StoreError;
+use crate::url::Address;
+
+/// Who issues on a lease.
+#[derive(Debug)]
+pub(super) enum Whose {
+    /// Snowflakes, with one of the space's nodes.
+    Snowflakes,
+    /// The sequences of this name: their group has one node, and its holder owns them.
+    Sequences(String),
+}
+
+/// A lease, its store and when that is asked next.
+#[derive(Debug)]
+pub(super) struct Holder {
+    whose: Whose,
+    address: Address,
+    /// The address, without secrets.
+    name: String,
+    store: stores::Shared,
+    pub(super) terms: Terms,
+    acquisition: Acquisition,
+    pub(super) pace: Pace,
+    /// What the log was last told to be wrong.
+    told: Option<Kind>,
+}
+
+impl Holder {
+    pub(super) fn new(whose: Whose, address: &Address, terms: Terms, store: stores::Shared) -> Self {
+        let (name, pace) = (address.to_string(), Pace::new(terms.ttl_ms));
+        let acquisition = Acquisition::new(None, &mut random);
+        let holder =
+            Self { whose, address: address.clone(), name, store, terms, acquisition, pace, told: None };
+        if address.is_init {
+            let what = format!(
+                "init=always stands in the address of {}: if the store loses the records of leases, nobody waits for the end of \
+                 earlier ones, and IDs may repeat. It is for development and tests",
+                holder.name
+            );
+            holder.tell(Kind::InitAlways, None, &what);
+        }
+        holder
+    }
+
+    /// A lease on a node that `is_used` does not rule out.
+    pub(super) async fn acquire(&mut self, is_used: &dyn Fn(u64) -> bool) -> Result<Held, Refusal> {
+        let Self { address, store, terms, acquisition, .. } = self;
+        let attempt = async {
+            let mut store = store.lock().await;
+            acquire(&mut **store, terms, acquisition, &Clocks, &mut random, is_used).await
+        };
+        let held = stores::limited(address, store, attempt).await?;
+        if let Some(lead_ms) = held.smaller_lead_ms(&self.terms) {
+            let (own_ms, name) = (self.terms.lead_ms, &self.name);
+            let what = match self.whose {
+                Whose::Snowflakes => format!(
+                    "ttl and max_ahead_ms are {own_ms} ms together, but the leases of this layout in {name} count with {lead_ms} \
+                     ms, and so does this one: give no more than that, or raise it for all with `polyflake leases --fence` on \
+                     this address"
+                ),
+                Whose::Sequences(_) => format!(
+                    "ttl is {own_ms} ms, but they were made with {lead_ms} ms in {name}, and this process counts with that: give \
+                     no more"
+                ),
+            };
+            self.tell(Kind::LeadDiffers, Some(held.node), &what);
+        }
+        self.renewed(&held, None);
+        Ok(held)
+    }
+
+    /// Renews a lease. One that is lost begins the next acquisition.
+    pub(super) async fn renew(&mut self, held: &mut Held) -> Result<Renewed, Refusal> {
+        let attempt = async {
+            let mut store = self.store.lock().await;
+            renew(&mut **store, &self.terms, held, &Clocks, &mut random).await
+        };
+        let renewed = stores::limited(&self.address, &self.store, attempt).await?;
+        match &renewed {
+            Renewed::Extended { clock } => self.renewed(held, clock.as_ref()),
+            Renewed::Lost => self.acquisition = Acquisition::new(Some(held.known.clone()), &mut random),
+        }
+        Ok(renewed)
+    }
+
+    fn renewed(&mut self, held: &Held, clock: Option<&ClockDiffers>) {
+        self.pace.renewed(held.ttl_ms(&self.terms));
+        self.reached();
+        match clock {
+            Some(clock) => self.warn(Kind::ClockDiffers, Some(held.node), &self.clock_differs(clock)),
+            None => self.told = None,
+        }
+    }
+
+    /// Gives a lease back, or the one that may have been acquired last: a write of unknown outcome gave none, and another process may
+    /// want the node. `issued_until`: the tick up to which it was used; `None` for its first.
+    pub(super) async fn give_back(&mut self, held: Option<Held>, issued_until: Option<u64>) {
+        let Some(held) = held.or_else(|| self.acquisition.unclear()) else { return };
+        let (node, issued_until) = (held.node, issued_until.unwrap_or(held.start));
+        let released = stores::until_answered(&self.address, &self.store, async |store| {
+            release(store, &self.terms, &held, issued_until, &Clocks, &mut random).await
+        });
+        let what = match self.whose {
+            Whose::Snowflakes => format!("node {node}"),
+            Whose::Sequences(_) => "its lease".into(),
+        };
+        match released.await {
+            Ok(()) => {
+                self.tell(Kind::Released, Some(node), &format!("{what} is given back to {}", self.name));
+            }
+            Err(refusal) => {
+                let why = self.text_of(&refusal);
+                let what = format!("{what} is not given back, and is free when its lease ends: {why}");
+                self.warn(Kind::StoreUnreachable, Some(node), &what);
+            }
+        }
+    }
+
+    /// Logs why there is no lease, and sets when the store is asked next. `node`: what is held still.
+    pub(super) fn refused(&mut self, refusal: &Refusal, node: Option<u64>) {
+        match refusal {
+            Refusal::Fenced { in_ms, .. }
+            | Refusal::NoneFree { first: Some(FreesFirst { in_ms, .. }), .. } => {
+                self.pace.failed_for(Duration::from_millis(in_ms.saturating_add(1)));
+            }
+            Refusal::Contended => self.pace.contended(),
+            _ => self.pace.failed(),
+        }
+        let kind = match refusal {
+            Refusal::Store(_) | Refusal::Unreadable(_) => Some(Kind::StoreUnreachable),
+            Refusal::Fenced { .. } | Refusal::NoneFree { first: Some(_), .. } => Some(Kind::Waiting),
+            Refusal::ClockDiffers(_) => Some(Kind::ClockDiffers),
+            Refusal::NoneFree { first: None, .. }
+            | Refusal::DifferenceTooLarge { .. }
+            | Refusal::Contended => None,
+        };
+        if kind != Some(Kind::StoreUnreachable) {
+            self.reached();
+        }
+        if let Some(kind) = kind {
+            self.warn(kind, node, &self.text_of(refusal));
+        }
+    }
+
+    /// Whether the store answered when it was last asked.
+    pub(super) fn is_reachable(&self) -> bool {
+        self.told != Some(Kind::StoreUnreachable)
+    }
+
+    /// The store answered, whatever it said.
+    pub(super) fn reached(&mut self) {
+        if !self.is_reachable() {
+            self.told = None;
+            self.tell(Kind::StoreReachable, None, &format!("{} answers again", self.name));
+        }
+    }
+
+    /// Once, until that is over.
+    pub(super) fn warn(&mut self, kind: Kind, node: Option<u64>, what: &str) {
+        if self.told.replace(kind) != Some(kind) {
+            self.tell(kind, node, what);
+        }
+    }
+
+    pub(super) fn tell(&self, kind: Kind, node: Option<u64>, what: &str) {
+        let (node, message) = match &self.whose {
+            Whose::Snowflakes => (node, what.to_owned()),
+            // The only node that they have says nothing.
+            Whose::Sequences(name) => (None, format!("sequences {name:?}: {what}")),
+        };
+        tell(&Event { kind, node, store: self.name.clone(), message });
+    }
+
+    /// Of a Snowflake's calls.
+    pub(super) fn error_of(&self, refusal: &Refusal) -> Error {
+        Error::from_outside(code_of(refusal), &self.text_of(refusal))
+    }
+
+    pub(super) fn text_of(&self, refusal: &Refusal) -> String {
+        use Whose::{Sequences, Snowflakes};
+        let name = &self.name;
+        match (refusal, &self.whose) {
+            (Refusal::Store(error), _) => stores::text_of(error),
+            (Refusal::Unreadable(why), _) => format!("the store cannot be used: {name}: {why}"),
+            (Refusal::ClockDiffers(clock), _) => self.clock_differs(clock),
+            (Refusal::NoneFree { nodes: 0, .. }, _) => {
+                "no node can be leased: none has the given fields and is in the address's `nodes`".into()
+            }
+            (Refusal::NoneFree { first: Some(first), .. }, Sequences(_)) => {
+                let (label, in_ms) = (shortened(&first.label), first.in_ms);
+                format!(
+                    "`{label}` has the lease of it in {name}, and gives its numbers: for {in_ms} ms unless it is renewed"
+                )
+            }
+            (Refusal::NoneFree { nodes, first: Some(first) }, Snowflakes) => {
+                let (label, node, in_ms) = (shortened(&first.label), first.node, first.in_ms);
+                format!(
+                    "no node is free: all {nodes} that may be leased from {name} are in use; node {node} of `{label}` frees first, \
+                     in {in_ms} ms unless it is renewed"
+                )
+            }
+            (Refusal::NoneFree { nodes, first: None }, _) => {
+                format!("no node is free: this process uses all {nodes} that may be leased from {name}")
+            }
+            (Refusal::Fenced { in_ms, why: Why::First }, Snowflakes) => format!(
+                "{name} is new, or has lost all records of leases: nobody can lease a node for {in_ms} ms, in which earlier leases \
+                 may go on. Where there were none, `polyflake leases --init` ends the wait"
+            ),
+            (Refusal::Fenced { in_ms, why: Why::First }, Sequences(_)) => format!(
+                "{name} is new, or has lost all records of them (for development, `init=always` in the address ends the wait): \
+                 nobody can have the lease for {in_ms} ms, in which an earlier one may go on"
+            ),
+            (Refusal::Fenced { in_ms, why: Why::Loss }, Snowflakes) => format!(
+                "{name} has lost records of leases: nobody can lease a node for {in_ms} ms, in which earlier leases may go on"
+            ),
+            (Refusal::Fenced { in_ms, why: Why::Loss }, Sequences(_)) => format!(
+                "{name} has lost records of them: nobody can have the lease for {in_ms} ms, in which an earlier one may go on"
+            ),
+            (Refusal::DifferenceTooLarge { difference_ms, of_space_ms }, whose) => {
+                let (whose, advice) = match whose {
+                    Snowflakes => (
+                        "the leases of this layout",
+                        ", or raise it for all with `polyflake leases --fence` on this address",
+                    ),
+                    Sequences(_) => ("these sequences", ""),
+                };
+                format!(
+                    "clock_difference is {difference_ms} ms, but {whose} in {name} count with {of_space_ms} ms: give no more than \
+                     that{advice}"
+                )
+            }
+            (Refusal::Contended, _) => format!("other processes were faster each time at {name}"),
+        }
+    }
+
+    fn clock_differs(&self, clock: &ClockDiffers) -> String {
+        let ClockDiffers { store_ms, local_ms, by_ms } = clock;
+        format!(
+            "the clock of this machine is {by_ms} ms from that of {}, which is more than clock_difference: it is {local_ms} \
+             here and {store_ms} there (Unix ms)",
+            self.name
+        )
+    }
+}
+
+/// A label that another process chose, as much of it as belongs in a message.
+fn shortened(label: &str) -> String {
+    label.chars().take(100).collect()
+}
+
+pub(super) const fn code_of(refusal: &Refusal) -> ErrorCode {
+    match refusal {
+        Refusal::DifferenceTooLarge { .. } => ErrorCode::InvalidOption,
+        _ => ErrorCode::LeaseUnavailable,
+    }
+}
+
+/// Whether asking again does not help.
+pub(super) const fn is_final(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::Store(StoreError::Refused(_))
+            | Refusal::Unreadable(_)
+            | Refusal::DifferenceTooLarge { .. }
+            | Refusal::ClockDiffers(_)
+            | Refusal::NoneFree { first: None, .. }
+    )
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl stores::Failure for Refusal {
+    fn is_the_stores(&self) -> bool {
+        matches!(self, Self::Store(_))
+    }
+
+    fn is_temporary(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Unreachable(_)) | Self::Contended)
+    }
+}
