@@ -208,6 +208,69 @@ def test_files_and_commands_exist() -> None:
     assert sorted(commands - targets) == []
 
 
+# Where a test may be, and how a function of that name begins.
+TESTS = re.compile(
+    r"[\w-]+/(?:[\w.-]+/)*"
+    r"(?:tests?/(?:[\w.-]+/)*[\w.-]+\.(?:rs|py|js|mjs|c|sh)|src/(?:[\w.-]+/)*\w+\.rs"
+    r"|\w+_test\.go|test_\w+\.py|\w+Test\.php|[\w-]+\.test\.[jt]s)"
+)
+DEFINITIONS = {
+    # A macro makes some: then the name is in its list.
+    ".rs": r"\b{}\b",
+    ".go": r"^func {}\(",
+    ".py": r"^\s*(?:async )?def {}\(",
+    ".php": r"\bfunction {}\(",
+    ".js": r"\b(?:test|it|describe)\([\"'`]{}[\"'`]",
+}
+
+
+def missing_test(text: str) -> str | None:
+    """What is wrong with a text that names a test: `path`, or `path::name`."""
+    path, _, name = text.partition("::")
+    file = ROOT / path
+    if not file.is_file():
+        return f"{text}: there is no such file"
+    definition = DEFINITIONS.get(file.suffix)
+    if not name:
+        return None
+    if definition is None:
+        return f"{text}: nothing here knows how a test of {file.suffix} begins"
+    source = file.read_text(encoding="utf-8")
+    if re.search(definition.format(re.escape(name)), source, re.MULTILINE) is None:
+        return f"{text}: the file has no such test"
+    return None
+
+
+def test_tests_that_pages_name_exist() -> None:
+    """Promises name the tests that would fail."""
+    named = set()
+    for on in PAGES:
+        named |= {text for text in on.code if TESTS.fullmatch(text.partition("::")[0])}
+    assert len([text for text in named if "::" in text]) >= 100
+    wrong = [missing_test(text) for text in sorted(named)]
+    assert [what for what in wrong if what is not None] == []
+
+
+def test_a_test_that_is_not_there_is_noticed() -> None:
+    for text in (
+        "coordination/tests/counters/any.rs",
+        "coordination/tests/counters/any.rs::a_store_that_forgets",
+        "coordination/tests/counters/main.rs::forked_processes_take_their_own",
+        "coordination/src/lease/model.rs::without_a_rule_they_do",
+        "bindings-c/go/waiting_test.go::TestAContextEndsTheWait",
+        "bindings-c/php/tests/FpmTest.php::testEachWorkerLeasesOneNode",
+        "bindings-node/tests/lease.test.js::opens that wait cost no threads",
+        "bindings-python/tests/test_awaited.py::test_cancelled_and_closed",
+    ):
+        path, _, name = text.partition("::")
+        assert TESTS.fullmatch(path), path
+        assert missing_test(text) is None
+        assert missing_test(f"{path}x") is not None
+        if name:
+            assert missing_test(f"{path}::{name}x") is not None
+            assert missing_test(f"{path}::{name[:-1]}") is not None
+
+
 def test_files_of_the_crates_exist() -> None:
     """Where a page says that files are those in core/src, or in coordination/src."""
     names = {
