@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use polyflake::ErrorCode;
+use polyflake_coordination::Sequences;
 
 use crate::backend::{Backend as _, Sqlite};
 use crate::servers::etcd::Etcd;
@@ -86,6 +87,11 @@ fn with_a_wrong_password(url: &str, says: &str) {
     let (code, text) = why(&settings);
     assert_eq!(code, ErrorCode::CounterUnavailable, "{text}");
     assert!(text.contains(says) && text.contains("127.0.0.1:"), "{text}");
+    // Sequences do not wait for an owner who cannot come.
+    let error = Sequences::open("inbox", &format!("{url}?wait=1h")).expect_err(url);
+    let text = error.to_string();
+    assert_eq!(error.code(), ErrorCode::LeaseUnavailable, "{text}");
+    assert!(text.contains(says) && !text.contains(SECRET), "{text}");
 }
 
 #[test]
