@@ -7,6 +7,10 @@
 //!
 //! A store of your own implements [`records::Store`], and [`stores::register`] gives it a name in addresses.
 
+// One word for each thing that goes wrong, from below: a store's client has a `Fault`, which leaves the store as a `StoreError`. A protocol,
+// or the task that drives it, answers with a `Refusal`, which holds that error or says why the rules give nothing. Calls that wait get the
+// task's `Trouble`: the `Error` that the user reads, and whether waiting helps.
+
 mod admin;
 mod calls;
 mod counter;

@@ -34,7 +34,7 @@ pub(super) struct Task {
     keeper: &'static Keeper,
     shared: Arc<Shared>,
     at: usize,
-    store: stores::Shared,
+    store: stores::Connected,
     numbers: Numbers,
     step: Option<Step>,
     /// When a segment was asked for last, how many numbers were used by then, and how many all segments have had.
@@ -84,7 +84,7 @@ impl Task {
         keeper: &'static Keeper,
         shared: Arc<Shared>,
         at: usize,
-        stores: Rc<[stores::Shared]>,
+        stores: Rc<[stores::Connected]>,
     ) -> Option<Self> {
         let (step, store) = (shared.step, Rc::clone(stores.get(at)?));
         let Source { counter, address, .. } = shared.sources.get(at)?;
@@ -543,7 +543,7 @@ impl From<protocol::Refusal> for Refusal {
     }
 }
 
-impl stores::Failure for Refusal {
+impl stores::AttemptError for Refusal {
     fn is_the_stores(&self) -> bool {
         matches!(self, Self::Store(_))
     }

@@ -30,7 +30,7 @@ pub(super) struct Holder {
     address: Address,
     /// The address, without secrets.
     name: String,
-    store: stores::Shared,
+    store: stores::Connected,
     pub(super) terms: Terms,
     acquisition: Acquisition,
     pub(super) pace: Pace,
@@ -39,7 +39,7 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    pub(super) fn new(whose: Whose, address: &Address, terms: Terms, store: stores::Shared) -> Self {
+    pub(super) fn new(whose: Whose, address: &Address, terms: Terms, store: stores::Connected) -> Self {
         let (name, pace) = (address.to_string(), Pace::new(terms.ttl_ms));
         let acquisition = Acquisition::new(None, &mut random);
         let holder =
@@ -286,7 +286,7 @@ impl From<StoreError> for Refusal {
     }
 }
 
-impl stores::Failure for Refusal {
+impl stores::AttemptError for Refusal {
     fn is_the_stores(&self) -> bool {
         matches!(self, Self::Store(_))
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::stores::{self, Look, Shared};
+use super::stores::{self, Connected, Look};
 use crate::counter::protocol::{LOOK_TAKES_MS, NAME, Received, Request};
 use crate::lease::Time as _;
 use crate::local::Clocks;
@@ -28,7 +28,11 @@ impl Drop for Asking<'_> {
 }
 
 /// Asks a store with others that look. The call may be dropped.
-pub(super) async fn ask(address: &Address, store: &Shared, request: Request) -> Result<Received, StoreError> {
+pub(super) async fn ask(
+    address: &Address,
+    store: &Connected,
+    request: Request,
+) -> Result<Received, StoreError> {
     let (tell, answer) = oneshot::channel();
     store.looks().waiting.borrow_mut().push(Look { request, tell });
     if !store.looks().is_asking.replace(true) {
@@ -61,7 +65,7 @@ fn take(waiting: &mut Vec<Look>) -> Vec<Look> {
     some
 }
 
-async fn ask_together(address: &Address, store: &Shared, some: Vec<Look>) {
+async fn ask_together(address: &Address, store: &Connected, some: Vec<Look>) {
     let longest = Duration::from_millis(LOOK_TAKES_MS);
     let attempt = async {
         let mut store = store.lock().await;
@@ -184,8 +188,10 @@ mod tests {
     #[test]
     fn those_that_are_due_are_asked_together() {
         let counts = Arc::<Mutex<Counts>>::default();
-        let store =
-            Shared::new(stores::Connection::of(Box::new(Counting(MemoryStore::default(), counts.clone()))));
+        let store = Connected::new(stores::Connection::of(Box::new(Counting(
+            MemoryStore::default(),
+            counts.clone(),
+        ))));
         let address = Address::parse("redis://host").unwrap();
         let ask = |request| {
             let (address, store) = (address.clone(), Rc::clone(&store));

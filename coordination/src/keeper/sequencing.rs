@@ -13,7 +13,7 @@ use super::holder::{Holder, Whose, code_of, is_final};
 use super::pace::Pace;
 use super::{Keeper, stores};
 use crate::event::Kind;
-use crate::lease::{Held, Nodes, Refusal, Renewed, Terms, Time as _};
+use crate::lease::{self, Held, Nodes, Renewed, Terms, Time as _};
 use crate::local::{Clocks, random};
 use crate::records::{Group, Kind as Records};
 use crate::sequences::key;
@@ -31,7 +31,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 pub(super) struct Task {
     keeper: &'static Keeper,
     shared: Arc<Shared>,
-    store: stores::Shared,
+    store: stores::Connected,
     holder: Holder,
     held: Option<Held>,
     /// Until when this process is the only one, by [`Clocks::elapsed_ms`].
@@ -55,9 +55,9 @@ pub(super) struct Task {
 
 /// Why the bounds could not be read or moved.
 #[derive(Debug, PartialEq, Eq)]
-enum Fault {
+enum Refusal {
     Store(StoreError),
-    Bounds(protocol::Refusal),
+    Protocol(protocol::Refusal),
 }
 
 /// A group of sequences has one node, and its holder owns them.
@@ -77,7 +77,7 @@ fn terms(address: &Address, name: &str) -> Terms {
 }
 
 impl Task {
-    pub(super) fn new(keeper: &'static Keeper, shared: Arc<Shared>, store: stores::Shared) -> Self {
+    pub(super) fn new(keeper: &'static Keeper, shared: Arc<Shared>, store: stores::Connected) -> Self {
         let terms = terms(&shared.address, &shared.name);
         let bounds_pace = Pace::new(terms.ttl_ms);
         let whose = Whose::Sequences(shared.name.clone());
@@ -171,15 +171,15 @@ impl Task {
                 self.holder.reached();
                 None
             }
-            Err(fault) => {
-                let trouble = self.faulty(&fault);
+            Err(refusal) => {
+                let trouble = self.lacks_bounds(&refusal);
                 Some((trouble, trouble.is_final))
             }
         }
     }
 
     /// Acquires or renews the lease.
-    async fn keep_lease(&mut self) -> Result<(), Refusal> {
+    async fn keep_lease(&mut self) -> Result<(), lease::Refusal> {
         let mut sent_ms = Clocks.elapsed_ms();
         if let Some(mut held) = self.held.take() {
             match self.holder.renew(&mut held).await {
@@ -265,14 +265,14 @@ impl Task {
     }
 
     /// Reads the bounds if this process does not know them, and moves those that sections asked for.
-    async fn move_bounds(&mut self) -> Result<(), Fault> {
+    async fn move_bounds(&mut self) -> Result<(), Refusal> {
         let Self { bounds, shared, store, moved, .. } = self;
         let Some(bounds) = bounds else { return Ok(()) };
         let attempt = async {
             let mut store = store.lock().await;
             let store = &mut **store;
             // Send pending writes first.
-            go::<Fault>(store, bounds, &[], &mut random).await?;
+            go::<Refusal>(store, bounds, &[], &mut random).await?;
             shared.extend(|section| bounds.range(section));
             let wanted = shared.wanted();
             if wanted.is_empty() {
@@ -290,7 +290,7 @@ impl Task {
                 bounds.advances(section, *moved);
             }
             shared.moved();
-            go::<Fault>(store, bounds, &wanted, &mut random).await
+            go::<Refusal>(store, bounds, &wanted, &mut random).await
         };
         let result = stores::limited(&shared.address, store, attempt).await;
         // Use the bounds that reached the store before an attempt failed.
@@ -299,14 +299,14 @@ impl Task {
     }
 
     /// Why there is no lease, for calls and the log.
-    fn refused(&mut self, refusal: &Refusal) -> Trouble {
+    fn refused(&mut self, refusal: &lease::Refusal) -> Trouble {
         self.holder.refused(refusal, None);
         let code = match refusal {
-            Refusal::Store(_) if self.held.is_some() => ErrorCode::LeaseLost,
+            lease::Refusal::Store(_) if self.held.is_some() => ErrorCode::LeaseLost,
             _ => code_of(refusal),
         };
         // A call does not wait for another process, which opening does.
-        let is_final = is_final(refusal) || matches!(refusal, Refusal::NoneFree { .. });
+        let is_final = is_final(refusal) || matches!(refusal, lease::Refusal::NoneFree { .. });
         let trouble = Trouble { error: self.shared.error(code, &self.holder.text_of(refusal)), is_final };
         // Calls are told once it has run out.
         self.shared.has_no_lease(trouble);
@@ -314,45 +314,45 @@ impl Task {
     }
 
     /// Why there is no later bound, for calls and the log.
-    fn faulty(&mut self, fault: &Fault) -> Trouble {
+    fn lacks_bounds(&mut self, refusal: &Refusal) -> Trouble {
         self.bounds_pace.failed();
         let address = &self.shared.address;
         let unavailable = ErrorCode::CounterUnavailable;
-        match fault {
-            Fault::Store(error) => {
+        match refusal {
+            Refusal::Store(error) => {
                 let (why, is_final) = (stores::text_of(error), matches!(error, StoreError::Refused(_)));
                 self.trouble(Kind::StoreUnreachable, unavailable, is_final, &why)
             }
-            Fault::Bounds(protocol::Refusal::NotOwner | protocol::Refusal::Lost) => {
+            Refusal::Protocol(protocol::Refusal::NotOwner | protocol::Refusal::Lost) => {
                 // The lease shows which: lost, or to be rejoined.
-                self.has_lost = *fault == Fault::Bounds(protocol::Refusal::Lost);
+                self.has_lost = *refusal == Refusal::Protocol(protocol::Refusal::Lost);
                 self.holder.pace.now();
                 let why = format!("{address} has lost writes, or another process has the lease");
                 self.trouble(Kind::StoreUnreachable, unavailable, false, &why)
             }
-            Fault::Bounds(protocol::Refusal::Contended) => {
+            Refusal::Protocol(protocol::Refusal::Contended) => {
                 let why = format!("others were faster each time at {address}");
                 self.trouble(Kind::StoreUnreachable, unavailable, false, &why)
             }
-            Fault::Bounds(protocol::Refusal::OtherSections { found }) => {
+            Refusal::Protocol(protocol::Refusal::OtherSections { found }) => {
                 let why = format!(
                     "{address} has {found} sections of it, and {} are asked for: their number cannot be changed",
                     self.shared.section_count()
                 );
                 self.trouble(Kind::CounterStopped, ErrorCode::InvalidOption, true, &why)
             }
-            Fault::Bounds(protocol::Refusal::OtherHash { found }) => {
+            Refusal::Protocol(protocol::Refusal::OtherHash { found }) => {
                 let why = format!(
                     "{address} has its keys by the hash {found:?}, and this program knows {:?} only",
                     key::HASH
                 );
                 self.trouble(Kind::CounterStopped, ErrorCode::InvalidOption, true, &why)
             }
-            Fault::Bounds(protocol::Refusal::End) => {
+            Refusal::Protocol(protocol::Refusal::End) => {
                 let why = format!("{address} has a section of it whose numbers reach the end: none is left");
                 self.trouble(Kind::CounterStopped, unavailable, true, &why)
             }
-            Fault::Bounds(protocol::Refusal::Unreadable { name, why }) => {
+            Refusal::Protocol(protocol::Refusal::Unreadable { name, why }) => {
                 let why = format!("the record {name:?} of it in {address} cannot be read: {why}");
                 self.trouble(Kind::CounterStopped, unavailable, true, &why)
             }
@@ -378,7 +378,7 @@ impl Task {
         if let Some(bounds) = self.bounds.as_mut().filter(|_| self.is_loaded && has_version) {
             bounds.give_back(&given, &mut random);
             let _ = stores::until_answered(&self.shared.address, &self.store, async |store| {
-                go::<Fault>(store, bounds, &[], &mut random).await
+                go::<Refusal>(store, bounds, &[], &mut random).await
             })
             .await;
         }
@@ -386,24 +386,24 @@ impl Task {
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<protocol::Refusal> for Fault {
+impl From<protocol::Refusal> for Refusal {
     fn from(refusal: protocol::Refusal) -> Self {
-        Self::Bounds(refusal)
+        Self::Protocol(refusal)
     }
 }
 
-impl stores::Failure for Fault {
+impl stores::AttemptError for Refusal {
     fn is_the_stores(&self) -> bool {
         matches!(self, Self::Store(_))
     }
 
     fn is_temporary(&self) -> bool {
-        matches!(self, Self::Store(StoreError::Unreachable(_)) | Self::Bounds(protocol::Refusal::Contended))
+        matches!(self, Self::Store(StoreError::Unreachable(_)) | Self::Protocol(protocol::Refusal::Contended))
     }
 }

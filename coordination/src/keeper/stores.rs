@@ -20,9 +20,9 @@ use crate::url::Address;
 const SHORTEST: Duration = Duration::from_millis(25);
 
 /// A store that all leases share, or all counters and sequences: what waits for another's row of a counter delays no lease.
-pub(super) type Shared = Rc<Connection>;
+pub(super) type Connected = Rc<Connection>;
 
-/// See [`Shared`].
+/// See [`Connected`].
 #[derive(Debug)]
 pub(super) struct Connection {
     store: Mutex<Box<dyn records::Store>>,
@@ -68,7 +68,7 @@ pub(super) enum Use {
 pub(super) struct Stores(HashMap<String, Weak<Connection>>);
 
 impl Stores {
-    pub(super) fn get(&mut self, address: &Address, is_for: Use) -> Result<Shared, StoreError> {
+    pub(super) fn get(&mut self, address: &Address, is_for: Use) -> Result<Connected, StoreError> {
         // The time to live bounds how long a Redis waits for its replicas.
         let Address { replicas, is_durability_none, ttl_ms, .. } = address;
         let key = format!("{is_for:?} {} {replicas} {is_durability_none} {ttl_ms}", address.key());
@@ -83,7 +83,7 @@ impl Stores {
 }
 
 /// Why an attempt failed.
-pub(super) trait Failure: From<StoreError> {
+pub(super) trait AttemptError: From<StoreError> {
     /// Whether the store did not do what it was asked, and may on a new connection.
     fn is_the_stores(&self) -> bool;
 
@@ -92,9 +92,9 @@ pub(super) trait Failure: From<StoreError> {
 }
 
 /// An attempt within its time. Where the store fails, the next opens a new connection.
-pub(super) async fn limited<T, E: Failure>(
+pub(super) async fn limited<T, E: AttemptError>(
     address: &Address,
-    store: &Shared,
+    store: &Connected,
     attempt: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     limited_to(address.attempt(), address, store, attempt).await
@@ -102,9 +102,9 @@ pub(super) async fn limited<T, E: Failure>(
 
 /// Gives something back: again and again, for as long as one attempt may take. Only silence shows that a connection is dead, so
 /// each go has half of the time that is left, and the next one a new connection.
-pub(super) async fn until_answered<T, E: Failure>(
+pub(super) async fn until_answered<T, E: AttemptError>(
     address: &Address,
-    store: &Shared,
+    store: &Connected,
     mut ask: impl AsyncFnMut(&mut dyn records::Store) -> Result<T, E>,
 ) -> Result<T, E> {
     let deadline = Instant::now() + address.attempt();
@@ -114,7 +114,7 @@ pub(super) async fn until_answered<T, E: Failure>(
         let attempt = async { ask(&mut **store.lock().await).await };
         let answer = limited_to(half, address, store, attempt).await;
         let left = deadline.saturating_duration_since(Instant::now());
-        if !answer.as_ref().is_err_and(Failure::is_temporary) || left < 2 * pause {
+        if !answer.as_ref().is_err_and(AttemptError::is_temporary) || left < 2 * pause {
             return answer;
         }
         sleep(pause).await;
@@ -122,17 +122,17 @@ pub(super) async fn until_answered<T, E: Failure>(
     }
 }
 
-pub(super) async fn limited_to<T, E: Failure>(
+pub(super) async fn limited_to<T, E: AttemptError>(
     longest: Duration,
     address: &Address,
-    store: &Shared,
+    store: &Connected,
     attempt: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let result = timeout(longest, attempt).await.unwrap_or_else(|_| {
         let why = format!("{address}: no answer within {} ms", longest.as_millis());
         Err(StoreError::Unreachable(why).into())
     });
-    if result.as_ref().is_err_and(Failure::is_the_stores) {
+    if result.as_ref().is_err_and(AttemptError::is_the_stores) {
         // Another task may be using it: then that one finds out.
         if let Ok(mut store) = store.store.try_lock() {
             store.disconnect();
@@ -142,7 +142,7 @@ pub(super) async fn limited_to<T, E: Failure>(
 }
 
 /// Tells once what a replica that takes over may lack. Where the store does not say, there is nothing to tell.
-pub(super) async fn tell_of_replicas(address: &Address, store: &Shared, lacks: &str) {
+pub(super) async fn tell_of_replicas(address: &Address, store: &Connected, lacks: &str) {
     let count = store.lock().await.facts().asynchronous_replicas.saturating_sub(address.replicas.into());
     if count > 0 {
         let message =
@@ -151,7 +151,7 @@ pub(super) async fn tell_of_replicas(address: &Address, store: &Shared, lacks: &
     }
 }
 
-impl Failure for StoreError {
+impl AttemptError for StoreError {
     fn is_the_stores(&self) -> bool {
         true
     }

@@ -23,7 +23,7 @@ pub(super) struct Task {
     keeper: &'static Keeper,
     shared: Arc<Shared>,
     lease: &'static Lease,
-    store: stores::Shared,
+    store: stores::Connected,
     holder: Holder,
     held: Option<Holding>,
     /// Whether calls fail, which was counted.
@@ -45,7 +45,7 @@ impl Task {
         keeper: &'static Keeper,
         shared: Arc<Shared>,
         lease: &'static Lease,
-        store: stores::Shared,
+        store: stores::Connected,
     ) -> Self {
         let holder = Holder::new(Whose::Snowflakes, &shared.address, shared.terms.clone(), Rc::clone(&store));
         Self {

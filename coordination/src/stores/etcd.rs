@@ -97,7 +97,7 @@ struct Pair {
 }
 
 /// Why a request got no answer that can be used.
-enum Failure {
+enum Fault {
     /// The token is no longer good.
     Token,
     Store(StoreError),
@@ -201,9 +201,9 @@ impl EtcdStore {
             Some(Value::String(token)) if status == StatusCode::OK => Some(token.clone()),
             // Not switched on there: then it needs none.
             _ if body.get("code") == Some(&json!(9)) => None,
-            _ => match self.failure(status, &body) {
-                Failure::Store(e) => return Err(e),
-                Failure::Token => return Err(self.refused("user or password is wrong")),
+            _ => match self.fault(status, &body) {
+                Fault::Store(e) => return Err(e),
+                Fault::Token => return Err(self.refused("user or password is wrong")),
             },
         };
         Ok(())
@@ -233,26 +233,26 @@ impl EtcdStore {
         Ok((status, now_ms, body))
     }
 
-    async fn post(&self, connection: &mut Connection, path: &str, body: &Value) -> Result<Reply, Failure> {
-        let (status, now_ms, body) = self.send(connection, path, body).await.map_err(Failure::Store)?;
+    async fn post(&self, connection: &mut Connection, path: &str, body: &Value) -> Result<Reply, Fault> {
+        let (status, now_ms, body) = self.send(connection, path, body).await.map_err(Fault::Store)?;
         if status != StatusCode::OK {
-            return Err(self.failure(status, &serde_json::from_slice(&body).unwrap_or_default()));
+            return Err(self.fault(status, &serde_json::from_slice(&body).unwrap_or_default()));
         }
-        let unlike = || Failure::Store(self.refused("it answered with something else than etcd does"));
+        let unlike = || Fault::Store(self.refused("it answered with something else than etcd does"));
         let mut reply: Reply = serde_json::from_slice(&body).map_err(|_| unlike())?;
         reply.now_ms = now_ms.ok_or_else(unlike)?;
         Ok(reply)
     }
 
     /// By the code of gRPC in the body.
-    fn failure(&self, status: StatusCode, body: &Value) -> Failure {
+    fn fault(&self, status: StatusCode, body: &Value) -> Fault {
         let text = ["message", "error"].iter().find_map(|it| body.get(it)?.as_str());
         let text = text.map_or_else(|| format!("HTTP status {status}"), ToOwned::to_owned);
         let code = body.get("code").and_then(Value::as_u64);
         if code == Some(16) || text.contains("revision of auth store is old") {
-            return Failure::Token;
+            return Fault::Token;
         }
-        Failure::Store(match (code, status) {
+        Fault::Store(match (code, status) {
             // Invalid argument, not found, permission denied, failed precondition, not implemented.
             (Some(3 | 5 | 7 | 9 | 12), _) => self.refused(&text),
             (None, StatusCode::NOT_FOUND) => {
@@ -263,10 +263,10 @@ impl EtcdStore {
         })
     }
 
-    fn told(&self, failure: Failure) -> StoreError {
-        match failure {
-            Failure::Store(error) => error,
-            Failure::Token => self.refused("it does not take its own token"),
+    fn told(&self, fault: Fault) -> StoreError {
+        match fault {
+            Fault::Store(error) => error,
+            Fault::Token => self.refused("it does not take its own token"),
         }
     }
 
@@ -275,11 +275,11 @@ impl EtcdStore {
         let mut connection = self.connection().await?;
         let reply = match self.post(&mut connection, "/v3/kv/txn", body).await {
             // Tokens end after some minutes. Nothing was done.
-            Err(Failure::Token) if connection.token.is_some() => {
+            Err(Fault::Token) if connection.token.is_some() => {
                 self.authenticate(&mut connection).await?;
                 self.post(&mut connection, "/v3/kv/txn", body).await
             }
-            Err(Failure::Token) => Err(Failure::Store(self.refused("it asks for a user and a password"))),
+            Err(Fault::Token) => Err(Fault::Store(self.refused("it asks for a user and a password"))),
             it => it,
         };
         let reply = reply.map_err(|e| self.told(e))?;

@@ -72,12 +72,11 @@ impl fmt::Debug for PostgresStore {
     }
 }
 
-type Failure = tokio_postgres::Error;
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 struct Open {
     client: Client,
-    connection: Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>,
+    connection: Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
     ready: Option<records::Ready>,
     /// Of which host.
     host: usize,
@@ -99,16 +98,20 @@ impl Drop for Open {
     }
 }
 
-type Fault = sql::Fault<Failure>;
+type Fault = sql::Fault<tokio_postgres::Error>;
 
-impl From<Failure> for Fault {
-    fn from(error: Failure) -> Self {
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
         Self::Client(error)
     }
 }
 
 impl Open {
-    async fn connect(config: &Config, host: usize, tls: &MakeRustlsConnect) -> Result<Self, Failure> {
+    async fn connect(
+        config: &Config,
+        host: usize,
+        tls: &MakeRustlsConnect,
+    ) -> Result<Self, tokio_postgres::Error> {
         let (client, connection) = config.connect(tls.clone()).await?;
         let (connection, used) = (Box::pin(connection), Instant::now());
         Ok(Self { client, connection, ready: None, host, used, is_busy: false, tls: tls.clone() })
@@ -116,9 +119,9 @@ impl Open {
 
     /// Waits for an answer, and drives the connection meanwhile: no task is left when a call is dropped.
     async fn drive<T>(
-        connection: &mut Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>,
-        answer: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+        connection: &mut Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, tokio_postgres::Error> {
         let mut answer = pin!(answer);
         let mut ended = false;
         std::future::poll_fn(|context| {
@@ -137,11 +140,15 @@ impl Open {
         .await
     }
 
-    async fn query(&mut self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
+    async fn query(
+        &mut self,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
         Self::drive(&mut self.connection, self.client.query_typed(statement, parameters)).await
     }
 
-    async fn run(&mut self, statements: &str) -> Result<(), Failure> {
+    async fn run(&mut self, statements: &str) -> Result<(), tokio_postgres::Error> {
         Self::drive(&mut self.connection, self.client.batch_execute(statements)).await
     }
 }
@@ -187,7 +194,7 @@ impl PostgresStore {
         // It reads %20 and not a plus.
         let rest = rest.finish().replace('+', "%20");
         let url = if rest.is_empty() { address.to_owned() } else { format!("{address}?{rest}") };
-        let config: Config = url.parse().map_err(|error: Failure| {
+        let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
             refused(error.source().map_or_else(|| error.to_string(), ToString::to_string))
         })?;
         let hosts = hosts(&config, mode).map_err(|text| refused(text.into()))?;
@@ -328,7 +335,7 @@ async fn connect(
 }
 
 /// Others changed the same rows, or wait for each other and this one: nothing is wrong with the server.
-fn is_contention(error: &Failure) -> bool {
+fn is_contention(error: &tokio_postgres::Error) -> bool {
     [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED]
         .iter()
         .any(|code| error.code() == Some(code))
@@ -415,7 +422,7 @@ fn given_for_all(all: &Config, one: &mut Config) {
     one.load_balance_hosts(all.get_load_balance_hosts());
 }
 
-fn explain(at: &str, error: &Failure) -> StoreError {
+fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
     if let Some(error) = error.as_db_error() {
         let (code, message) = (error.code(), error.message());
         let text = format!("{at}: {message}");
@@ -459,7 +466,7 @@ impl Open {
     async fn query_each<'a>(
         &mut self,
         statements: impl Iterator<Item = (&'a str, &'a [Value<'a>])>,
-    ) -> Result<Vec<Result<Vec<Row>, Failure>>, Fault> {
+    ) -> Result<Vec<Result<Vec<Row>, tokio_postgres::Error>>, Fault> {
         let all: Vec<_> =
             statements.map(|(statement, values)| (numbered(statement), parameters(values))).collect();
         let client = &self.client;

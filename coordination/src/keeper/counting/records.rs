@@ -22,7 +22,7 @@ use crate::store::StoreError;
 pub(super) struct Records {
     shared: Arc<Shared>,
     /// All of the counter's.
-    stores: Rc<[stores::Shared]>,
+    stores: Rc<[stores::Connected]>,
     at: usize,
     /// Once the record gives numbers.
     source: Option<protocol::Source>,
@@ -33,7 +33,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn new(shared: Arc<Shared>, stores: Rc<[stores::Shared]>, at: usize) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, stores: Rc<[stores::Connected]>, at: usize) -> Self {
         Self {
             shared,
             stores,

@@ -12,7 +12,7 @@ const MAX_REQUESTS: u32 = 8;
 /// The row of a counter.
 #[derive(Debug)]
 pub(super) struct Rows {
-    store: stores::Shared,
+    store: stores::Connected,
     /// The highest number that the store gave.
     seen: u64,
     /// What it gave last.
@@ -22,7 +22,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) const fn new(store: stores::Shared, is_exact: bool) -> Self {
+    pub(super) const fn new(store: stores::Connected, is_exact: bool) -> Self {
         Self { store, seen: 0, newest: None, is_exact }
     }
 

@@ -12,7 +12,7 @@ use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Rec
 use crate::store::{Rows, StoreError};
 use crate::stores::sql::bigint;
 use crate::stores::sql::counters::Value;
-use crate::stores::sql::records::{self, Client, Dialect, FORMER, TABLE, Trouble, read_only};
+use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, TABLE, read_only};
 
 /// As `polyflake schema mysql` prints it.
 pub(in crate::stores) const DDL: &str = "\
@@ -232,17 +232,17 @@ impl Client for Open {
         }
     }
 
-    fn trouble(fault: &Fault) -> Trouble {
+    fn class(fault: &Fault) -> Class {
         let Fault::Client(Error::Server(ServerError { code, message, .. })) = fault else {
-            return Trouble::Other;
+            return Class::Other;
         };
         match *code {
-            ABSENT => Trouble::Absent,
-            1044 | 1142 => Trouble::Denied,
+            ABSENT => Class::Absent,
+            1044 | 1142 => Class::Denied,
             // The first is of any option that forbids a statement.
-            1290 if !message.contains("read-only") => Trouble::Other,
-            1290 | 1792 | 1836 => Trouble::ReadOnly,
-            _ => Trouble::Other,
+            1290 if !message.contains("read-only") => Class::Other,
+            1290 | 1792 | 1836 => Class::ReadOnly,
+            _ => Class::Other,
         }
     }
 

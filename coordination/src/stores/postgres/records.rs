@@ -8,7 +8,7 @@ use super::{BOUND, Fault, INCARNATION, LOCK, NOW, Open, PostgresStore};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
 use crate::store::{Rows, StoreError};
 use crate::stores::sql::counters::Value;
-use crate::stores::sql::records::{self, Client, Dialect, FORMER, TABLE, Trouble, read_only};
+use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, TABLE, read_only};
 use crate::stores::sql::whole;
 
 /// As `polyflake schema postgres` prints it.
@@ -127,13 +127,13 @@ impl Client for Open {
         }
     }
 
-    fn trouble(fault: &Fault) -> Trouble {
-        let Fault::Client(error) = fault else { return Trouble::Other };
+    fn class(fault: &Fault) -> Class {
+        let Fault::Client(error) = fault else { return Class::Other };
         match error.code().map(SqlState::code) {
-            Some("42P01") => Trouble::Absent,
-            Some("42501") => Trouble::Denied,
-            Some("25006") => Trouble::ReadOnly,
-            _ => Trouble::Other,
+            Some("42P01") => Class::Absent,
+            Some("42501") => Class::Denied,
+            Some("25006") => Class::ReadOnly,
+            _ => Class::Other,
         }
     }
 

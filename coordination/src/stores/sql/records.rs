@@ -90,7 +90,7 @@ impl Row {
 
 /// What a fault is to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::stores) enum Trouble {
+pub(in crate::stores) enum Class {
     /// There is no table.
     Absent,
     /// This role has no right to it.
@@ -106,7 +106,7 @@ pub(in crate::stores) trait Client {
 
     fn dialect(&self) -> Dialect;
 
-    fn trouble(fault: &Self::Fault) -> Trouble;
+    fn class(fault: &Self::Fault) -> Class;
 
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Self::Fault>;
 
@@ -167,7 +167,7 @@ async fn ask<C: Client, T>(
     run: impl AsyncFnOnce(&mut C) -> Result<T, C::Fault>,
 ) -> Result<T, C::Fault> {
     match run(client).await {
-        Err(fault) if C::trouble(&fault) == Trouble::ReadOnly => Err(read_only().into()),
+        Err(fault) if C::class(&fault) == Class::ReadOnly => Err(read_only().into()),
         done => done,
     }
 }
@@ -190,7 +190,7 @@ async fn select<C: Client>(
     let statement =
         format!("SELECT present.now_ms, present.incarnation, {columns} FROM {present} LEFT JOIN {joined}");
     let rows = match client.rows(&statement, &values.0).await {
-        Err(fault) if C::trouble(&fault) == Trouble::Absent => {
+        Err(fault) if C::class(&fault) == Class::Absent => {
             let statement = format!("SELECT present.now_ms, present.incarnation FROM {present}");
             client.rows(&statement, &[]).await?
         }
@@ -401,11 +401,11 @@ pub(in crate::stores) async fn write<C: Client>(
             match client.change(&statement, &values.0, false).await {
                 Ok(Some(row)) => return Ok(row.answer(Outcome::Written)?),
                 Ok(None) => {}
-                Err(fault) if C::trouble(&fault) != Trouble::Absent => return Err(fault),
+                Err(fault) if C::class(&fault) != Class::Absent => return Err(fault),
                 Err(_) if expected.is_some() || write.guard.is_some() => {}
                 Err(_) => {
                     match client.make().await {
-                        Err(fault) if C::trouble(&fault) == Trouble::Denied => {
+                        Err(fault) if C::class(&fault) == Class::Denied => {
                             return Err(denied(&dialect).into());
                         }
                         made => made?,
@@ -473,7 +473,7 @@ pub(in crate::stores) async fn add<C: Client>(client: &mut C, add: &Add) -> Resu
                             .ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?;
                         return Ok(row.answer(Added::To(number))?);
                     }
-                    Err(fault) if C::trouble(&fault) != Trouble::Absent => return Err(fault),
+                    Err(fault) if C::class(&fault) != Class::Absent => return Err(fault),
                     Ok(None) | Err(_) => {}
                 }
             }

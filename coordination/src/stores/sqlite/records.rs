@@ -7,7 +7,7 @@ use super::{Fault, SqliteStore, now_ms, parameters};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
 use crate::store::{Rows, StoreError};
 use crate::stores::sql::counters::Value;
-use crate::stores::sql::records::{self, Client, Dialect, FORMER, Row, TABLE, Trouble};
+use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, Row, TABLE};
 
 /// As `polyflake schema sqlite` prints it.
 pub(in crate::stores) const DDL: &str = "\
@@ -70,12 +70,12 @@ impl Client for Open<'_> {
         }
     }
 
-    fn trouble(fault: &Fault) -> Trouble {
-        let Fault::Sqlite(error) = fault else { return Trouble::Other };
+    fn class(fault: &Fault) -> Class {
+        let Fault::Sqlite(error) = fault else { return Class::Other };
         match error.sqlite_error_code() {
-            _ if error.to_string().contains(&format!("no such table: {TABLE}")) => Trouble::Absent,
-            Some(ErrorCode::ReadOnly) => Trouble::ReadOnly,
-            _ => Trouble::Other,
+            _ if error.to_string().contains(&format!("no such table: {TABLE}")) => Class::Absent,
+            Some(ErrorCode::ReadOnly) => Class::ReadOnly,
+            _ => Class::Other,
         }
     }
 
