@@ -165,8 +165,9 @@ def test_js(block: Block, tmp_path: Path) -> None:
 
 
 @examples("php")
-def test_php(block: Block, tmp_path: Path) -> None:
+def test_php(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs("php")
+    monkeypatch.setenv("HOST_NUMBER", "7")
     autoload = f"<?php require {str(ROOT / 'bindings-c/php/autoload.php')!r};\n"
     (tmp_path / "example.php").write_text(autoload + code(block, tmp_path), encoding="utf-8")
     check(block, run("php", "example.php", cwd=tmp_path))

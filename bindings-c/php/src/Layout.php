@@ -143,12 +143,13 @@ final class Layout implements Stringable
      * Builds an ID from a time, a node and a sequence number. Nothing prevents it from repeating an ID that was issued.
      *
      * @param DateTimeInterface|int $time a time or Unix ms; rounded down to its tick
-     * @param int|array<string, int>|string|null $node as for a Snowflake; null for a layout without node fields
+     * @param int|array<string, int|string>|string|bool|null $node as for a Snowflake; null for a layout without node
+     *     fields
      * @throws Exception\TimeOutOfRangeException if the time is before the epoch or past the layout's end
      * @throws Exception\InvalidNodeException if the node does not fit the layout
      * @throws Exception\InvalidOptionException if the sequence number does not fit the layout
      */
-    public function compose(DateTimeInterface|int $time, int|array|string|null $node, int $sequence): int|string
+    public function compose(DateTimeInterface|int $time, int|array|string|bool|null $node, int $sequence): int|string
     {
         [$ms] = Core::instant($time);
         $ffi = Library::ffi();

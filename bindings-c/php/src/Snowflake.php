@@ -52,8 +52,10 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     /**
      * Null means the default of an option.
      *
-     * @param int|array<string, int>|string|null $node the node of this process: all node bits as an int, a map of field
-     *     to value, or a text such as "datacenter=1,worker=7". Required, unless the layout has no node fields
+     * @param int|array<string, int|string>|string|bool|null $node the node of this process: all node bits as an int or
+     *     a decimal text, or its fields, as a map of field to value or a text such as "datacenter=1,worker=7".
+     *     Required, unless the layout has no node fields. A bool throws a TypeError: getenv() returns false for a
+     *     variable that is not set
      * @param string|Layout|null $layout the name of a preset, the text of a layout, or a Layout; "twitter" by default
      * @param ?int $maxBackwardMs how many ms the clock may step back while IDs are still issued, from the rest of the
      *     last tick; 1000 by default. With 0, no step back of a tick or more is tolerated
@@ -82,7 +84,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * @throws LibraryException if libpolyflake cannot be used
      */
     public function __construct(
-        int|array|string|null $node = null,
+        int|array|string|bool|null $node = null,
         string|Layout|null $layout = null,
         ?int $maxBackwardMs = null,
         ?int $maxAheadMs = null,

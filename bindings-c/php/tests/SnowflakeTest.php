@@ -153,7 +153,6 @@ final class SnowflakeTest extends TestCase
         $calls = [
             static fn () => new Snowflake(node: 7.0),
             static fn () => new Snowflake(node: true),
-            static fn () => new Snowflake(node: ['datacenter' => 1, 'worker' => '7']),
             static fn () => new Snowflake(node: ['datacenter' => 1, 'worker' => 7.0]),
             static fn () => new Snowflake(node: ['datacenter' => true, 'worker' => 7]),
             static fn () => new Snowflake(node: 7, layout: 1),
@@ -174,6 +173,13 @@ final class SnowflakeTest extends TestCase
         foreach ($calls as $call) {
             $this->assertThrows(TypeError::class, '', $call);
         }
+        $weak = require __DIR__ . '/scripts/weak.php';
+        foreach ($weak as [$says, $call]) {
+            $this->assertThrows(TypeError::class, $says, $call);
+        }
+        $missing = static fn () => new Snowflake(node: ['datacenter' => '1', 'worker' => '']);
+        $this->assertThrows(InvalidNodeException::class, 'worker', $missing);
+        self::assertSame(39, (new Snowflake(node: ['datacenter' => '1', 'worker' => '7']))->node());
         $this->assertThrows(Error::class, 'Unknown named parameter', static fn () => new Snowflake(workerId: 7));
     }
 

@@ -15,7 +15,7 @@ use Polyflake\Snowflake;
 
 $slots = getenv('WORKER_SLOTS') ?: '/run/polyflake-worker-slots';
 $ids = new Snowflake(node: [
-    'datacenter' => (int) getenv('HOST_NUMBER'),
+    'datacenter' => getenv('HOST_NUMBER'),
     'worker' => WorkerSlot::take($slots, slots: 32),
 ]);
 

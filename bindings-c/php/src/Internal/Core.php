@@ -85,25 +85,34 @@ final class Core
     /**
      * Sets the node, whole or by its fields. Null and an empty array leave it unset.
      *
-     * @param int|array<mixed>|string|null $node
+     * A bool is let in to be refused: without strict types, PHP would make false, which getenv() returns for a missing
+     * variable, node 0.
+     *
+     * @param int|array<mixed>|string|bool|null $node
      */
-    public static function setNode(CData $options, int|array|string|null $node, CData $detail): void
+    public static function setNode(CData $options, int|array|string|bool|null $node, CData $detail): void
     {
         if (!is_array($node)) {
             if ($node !== null) {
-                self::set($options, 'node', (string) $node, $detail);
+                self::set($options, 'node', self::numberText('node', $node), $detail);
             }
             return;
         }
         foreach ($node as $field => $value) {
-            if (!is_int($value)) {
-                $type = get_debug_type($value);
-                throw new TypeError("node field '$field' must be of type int, $type given");
-            }
+            $value = self::numberText("node field '$field'", $value);
             $field = self::text((string) $field);
-            $status = Library::ffi()->polyflake_options_set_node_field($options, $field, (string) $value, $detail);
+            $status = Library::ffi()->polyflake_options_set_node_field($options, $field, $value, $detail);
             self::check($status, $detail);
         }
+    }
+
+    private static function numberText(string $what, mixed $value): string
+    {
+        if (is_int($value) || is_string($value)) {
+            return (string) $value;
+        }
+        $why = $value === false ? ': getenv() returns false for a variable that is not set' : '';
+        throw new TypeError("$what must be of type int or string, " . get_debug_type($value) . " given$why");
     }
 
     /**

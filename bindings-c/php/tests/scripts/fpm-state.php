@@ -8,7 +8,7 @@ require_once __DIR__ . '/../../autoload.php';
 
 use Polyflake\Snowflake;
 
-$ids = new Snowflake(node: (int) getenv('HOST_NUMBER'), maxWaitMs: 60_000, state: (string) getenv('STATE_FILE'));
+$ids = new Snowflake(node: getenv('HOST_NUMBER'), maxWaitMs: 60_000, state: (string) getenv('STATE_FILE'));
 echo json_encode([
     'process' => getmypid(),
     'node' => $ids->node(),

@@ -1,0 +1,18 @@
+<?php
+
+declare(strict_types=0);
+
+// Calls without strict types, in which PHP makes false 0: what getenv() returns for a variable that is not set.
+
+use Polyflake\Layout;
+use Polyflake\Snowflake;
+
+$says = 'must be of type int or string, bool given: getenv() returns false for a variable that is not set';
+$missing = getenv('POLYFLAKE_NO_SUCH_VARIABLE');
+
+return [
+    ["node $says", static fn () => new Snowflake(node: $missing)],
+    ["node field 'worker' $says", static fn () => new Snowflake(node: ['datacenter' => 1, 'worker' => $missing])],
+    ["node $says", static fn () => (new Layout('twitter'))->compose(1656432460105, $missing, 0)],
+    ['node must be of type int or string, bool given', static fn () => new Snowflake(node: true)],
+];
