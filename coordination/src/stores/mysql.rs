@@ -359,8 +359,6 @@ impl counters::Client for Open {
     }
 }
 
-impl Open {}
-
 fn params(values: &[counters::Value<'_>]) -> Params {
     let values = values.iter().map(|value| match value {
         counters::Value::Text(text) => Value::from(text),
