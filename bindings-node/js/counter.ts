@@ -210,8 +210,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Lets no number up to `number` (1 to 2^63 - 1) be handed out any more: the next is above it. What is in hand is
-   * given up. It changes nothing where the counter is further already.
+   * Moves the counter above `number` (1 to 2^63 - 1): the store gives no segment below it any more, and this process
+   * gives up what it has in hand; other processes use up theirs. It changes nothing where the counter is further already.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.peek} does, or `INVALID_OPTION` for any other
    * number.

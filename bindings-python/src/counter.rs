@@ -139,8 +139,8 @@ impl PyCounter {
         Ok(self.0.peek_with(&mut ReleasesGil::new(py))?)
     }
 
-    /// Let no number up to `number` be handed out any more: the next is above it. What is in hand is given up. It changes
-    /// nothing where the counter is further already. Asks the store.
+    /// Move the counter above `number`: the store gives no segment below it any more, and this process gives up what it has
+    /// in hand; other processes use up theirs. It changes nothing where the counter is further already. Asks the store.
     ///
     /// Raises:
     ///     InvalidOptionError: if number is not 1 to 2**63-1.

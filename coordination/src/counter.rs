@@ -322,8 +322,8 @@ impl Counter {
         highest.ok_or_else(|| none().into())
     }
 
-    /// Lets no number up to `number` be handed out any more: the next is above it. What is in hand is given up.
-    /// It changes nothing where the counter is further already.
+    /// Moves the counter above `number`: the store gives no segment below it any more, and this process gives up what it has
+    /// in hand; other processes use up theirs. It changes nothing where the counter is further already.
     ///
     /// # Errors
     ///

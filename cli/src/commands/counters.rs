@@ -35,7 +35,7 @@ pub(crate) struct Counters {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Change {
-    /// Let no number up to N be handed out any more; a counter that the store has lost is made again
+    /// Move a counter above N; a counter that the store has lost is made again
     #[arg(long, num_args = 2, value_names = ["NAME", "N"], allow_negative_numbers = true)]
     raise: Option<Vec<String>>,
     /// Delete a counter
@@ -76,7 +76,8 @@ impl Counters {
         };
         let address = store.address();
         self.yes.confirm(&format!(
-            "Raise counter `{name}` of namespace {} of {address} to {number}? {at} No number up to that is handed out any more.",
+            "Raise counter `{name}` of namespace {} of {address} to {number}? {at} Running processes still use up what they have \
+             in hand.",
             address.namespace
         ))?;
         let is_raised = store.raise(name, number)?;
