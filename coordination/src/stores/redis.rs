@@ -29,6 +29,8 @@ pub struct RedisStore {
     turn: usize,
     /// How many replicas the server that answered last has.
     replicas: u64,
+    /// The incarnations, with replicas, of servers that never were replicas themselves since they started.
+    first_masters: Vec<String>,
 }
 
 impl fmt::Debug for RedisStore {
@@ -71,7 +73,15 @@ impl RedisStore {
             None
         };
         let (address, password) = (address.clone(), address.password());
-        Ok(Self { address, password, certificates, connection: None, turn: 0, replicas: u64::MAX })
+        Ok(Self {
+            address,
+            password,
+            certificates,
+            connection: None,
+            turn: 0,
+            replicas: u64::MAX,
+            first_masters: Vec::new(),
+        })
     }
 
     fn refused(&self, why: &str) -> StoreError {

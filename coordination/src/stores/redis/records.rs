@@ -26,9 +26,14 @@ macro_rules! script {
     local before = string.match(info, 'master_replid2:(%x+)') or '?'
     local replicas = string.match(info, 'connected_slaves:(%d+)') or '0'
     local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
+    local is_first = ''
+    if string.match(before, '^0+$') and string.match(info, 'repl_backlog_active:1') then
+      local stats = redis.call('INFO', 'stats')
+      if string.match(stats, 'total_net_repl_input_bytes:(%d+)') == '0' then is_first = '1' end
+    end
     local time = redis.call('TIME')
     local function answer(status, ...)
-      return {status, time[1], time[2], run, life, before, replicas, ...}
+      return {status, time[1], time[2], run, life, before, replicas, is_first, ...}
     end
     local function find(name)
       return redis.call('HMGET', KEYS[1], name .. '/version', name .. '/number', name .. '/text')
@@ -200,8 +205,13 @@ impl RedisStore {
             }
             let unreadable = || self.refused("it answered with something else");
             let now_ms = reply.now_ms().ok_or_else(unreadable)?;
-            let [_, _, run, life, before, replicas, ..] = &*reply.texts else { return Err(unreadable()) };
+            let [_, _, run, life, before, replicas, is_first, ..] = &*reply.texts else {
+                return Err(unreadable());
+            };
             let incarnation = incarnation(run, life, before);
+            if is_first == "1" && !self.first_masters.contains(&incarnation) {
+                self.first_masters.push(incarnation.clone());
+            }
             let replicas = replicas.parse().unwrap_or(u64::MAX);
             self.replicas = replicas.saturating_sub(self.address.replicas.into());
             answers.push(Answer { now_ms, incarnation, value: reply });
@@ -361,10 +371,12 @@ impl Store for RedisStore {
         Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: self.replicas }
     }
 
-    /// A server that gets its first replica takes another replication ID, and has no second one then.
+    /// A server that gets its first replica takes another replication ID, and has no second one then. So does a server that was a
+    /// replica itself and lost writes to its master, some time after it took over: what it received as a replica tells.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         let run = |it: &str| it.split_once('/').map(|(run, _)| run.to_owned()).filter(|it| !it.is_empty());
-        before == now || (!now.ends_with(TOOK_OVER) && run(now).is_some() && run(before) == run(now))
+        let is_first = self.first_masters.iter().any(|it| it == now);
+        before == now || (is_first && run(now).is_some() && run(before) == run(now))
     }
 
     fn disconnect(&mut self) {

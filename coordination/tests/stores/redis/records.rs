@@ -484,7 +484,8 @@ fn only_a_first_replica_is_no_loss() {
         let promoted = incarnation(&mut *other).await;
         assert!(!store.has_kept_all(&first, &promoted) && !store.has_kept_all(&attached, &promoted));
 
-        // The same process, after it took all from another.
+        // The same process, after it took all from another, and lost a write.
+        put(&mut *store, &orders(), Some(11), &record(10, 200)).await;
         master.cli(&["REPLICAOF", "127.0.0.1", &replica.port().to_string()]);
         assert!(unreachable(store.read(&orders(), None).await).contains("failover"));
         assert!(refused(store.read(&orders(), None).await).contains("replica"));
@@ -495,6 +496,23 @@ fn only_a_first_replica_is_no_loss() {
         assert_eq!(run(&back), run(&first));
         for before in [&first, &attached, &promoted] {
             assert!(!store.has_kept_all(before, &back), "{before} {back}");
+        }
+
+        // Redis forgets that it took over, once it had no replica for a while.
+        master.cli(&["CONFIG", "SET", "repl-backlog-ttl", "1"]);
+        drop(replica);
+        master.wait_for("repl_backlog_active:0");
+        let alone = incarnation(&mut *store).await;
+        let _replica = Redis::replica_of(&master);
+        let followed = incarnation(&mut *store).await;
+        assert_eq!(
+            [&alone, &followed].map(|it| (run(it), it.split('/').count())),
+            [(run(&first), 2), (run(&first), 2)]
+        );
+        for now in [&alone, &followed] {
+            for before in [&first, &attached, &promoted, &back] {
+                assert!(!store.has_kept_all(before, now), "{before} {now}");
+            }
         }
 
         master.server.kill();
