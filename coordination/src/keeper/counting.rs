@@ -44,6 +44,8 @@ pub(super) struct Task {
     /// Of attempts that fail.
     pace: Pace,
     last_warning: Option<Kind>,
+    /// Whether the last look failed.
+    is_silent: bool,
 }
 
 /// Where numbers come from.
@@ -107,6 +109,7 @@ impl Task {
             installed: 0,
             pace: Pace::new(ttl_ms),
             last_warning: None,
+            is_silent: false,
         })
     }
 
@@ -219,9 +222,12 @@ impl Task {
                 self.shared.counts.skipped.fetch_add(run.count, Ordering::Relaxed);
             }
         }
-        // A counter that lost writes, was removed or has come to its end stays so although its store answers.
+        let was_silent = core::mem::replace(&mut self.is_silent, looked.is_err());
+        // A counter that lost writes, was removed or has come to its end stays so although its store answers; and so does one whose
+        // row somebody has locked, which a look does not notice.
         let is_stopped = self.last_warning == Some(Kind::CounterStopped);
-        if looked.is_err() || !(is_stopped || self.has_lost()) {
+        let gives_nothing = self.last_warning.is_some() && !was_silent;
+        if looked.is_err() || !(is_stopped || gives_nothing || self.has_lost()) {
             let _ = self.gave(source, looked.map(drop));
         }
     }
@@ -236,7 +242,7 @@ impl Task {
         let used = self.installed - source.segments.left();
         let step =
             if self.installed > 0 { step.after(used - self.used_before, self.since.elapsed()) } else { step };
-        let reserved = self.reserve(source, step.present(), true).await;
+        let reserved = self.reserve(source, step.present(), 1).await;
         let given = reserved.map(|run| {
             (self.since, self.used_before, self.step) = (Instant::now(), used, Some(step));
             self.shared.counts.step.store(step.present(), Ordering::Relaxed);
@@ -250,11 +256,11 @@ impl Task {
         source.segments.install(segment);
     }
 
-    /// Numbers that are this process's; where fewer are left before the counter's end, those if it `may_be_less`.
-    async fn reserve(&mut self, source: &Source, count: u64, may_be_less: bool) -> Result<Run, Refusal> {
+    /// Numbers that are this process's; where fewer are left before the counter's end, those if there are as many as the `least`.
+    async fn reserve(&mut self, source: &Source, count: u64, least: u64) -> Result<Run, Refusal> {
         let run = match &mut self.numbers {
-            Numbers::Records(records) => records.reserve(count, may_be_less).await?,
-            Numbers::Rows(rows) => rows.reserve(source, count, may_be_less).await?,
+            Numbers::Records(records) => records.reserve(count, least).await?,
+            Numbers::Rows(rows) => rows.reserve(source, count, least).await?,
         };
         self.shared.counts.segments.fetch_add(1, Ordering::Relaxed);
         Ok(run)
@@ -275,7 +281,7 @@ impl Task {
             requests.push((request, wanted));
             count += wanted;
         }
-        let reserved = self.reserve(source, count, false).await;
+        let reserved = self.reserve(source, count, count).await;
         if requests.len() > 1 && reserved.as_ref().is_err_and(Refusal::is_end) {
             // There may be enough for some of them.
             for (request, _) in requests {
@@ -346,7 +352,7 @@ impl Task {
     /// Numbers that follow each other, above all that were given before: what is in hand is passed over.
     async fn run_of(&mut self, source: &Source, wanted: u64) -> Result<Run, Refusal> {
         let count = self.step.map_or(wanted, |step| step.present().max(wanted));
-        let mut left = self.reserve(source, count, false).await?;
+        let mut left = self.reserve(source, count, wanted).await?;
         let run = left.split_off(wanted).ok_or(Refusal::Contended)?;
         drop_all(&self.shared, source);
         if self.step.is_some() && left.count > 0 {
@@ -376,7 +382,7 @@ impl Task {
     fn gave(&mut self, source: &Source, given: Result<(), Refusal>) -> Result<(), ()> {
         match given {
             Ok(()) => {
-                if self.last_warning.take().is_some() {
+                if !self.is_silent && self.last_warning.take().is_some() {
                     tell_of(
                         source,
                         Kind::StoreReachable,

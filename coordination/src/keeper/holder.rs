@@ -58,11 +58,10 @@ impl Holder {
     /// A lease on a node that `is_used` does not rule out.
     pub(super) async fn acquire(&mut self, is_used: &dyn Fn(u64) -> bool) -> Result<Held, Refusal> {
         let Self { address, store, terms, acquisition, .. } = self;
-        let attempt = async {
-            let mut store = store.lock().await;
-            acquire(&mut **store, terms, acquisition, &Clocks, &mut random, is_used).await
-        };
-        let held = stores::limited(address, store, attempt).await?;
+        let held = stores::limited(address, store, async |store| {
+            acquire(store, terms, acquisition, &Clocks, &mut random, is_used).await
+        })
+        .await?;
         if let Some(lead_ms) = held.smaller_lead_ms(&self.terms) {
             let (own_ms, name) = (self.terms.lead_ms, &self.name);
             let what = match self.whose {
@@ -84,11 +83,10 @@ impl Holder {
 
     /// Renews a lease. One that is lost begins the next acquisition.
     pub(super) async fn renew(&mut self, held: &mut Held) -> Result<Renewed, Refusal> {
-        let attempt = async {
-            let mut store = self.store.lock().await;
-            renew(&mut **store, &self.terms, held, &Clocks, &mut random).await
-        };
-        let renewed = stores::limited(&self.address, &self.store, attempt).await?;
+        let renewed = stores::limited(&self.address, &self.store, async |store| {
+            renew(store, &self.terms, held, &Clocks, &mut random).await
+        })
+        .await?;
         match &renewed {
             Renewed::Extended { clock } => self.renewed(held, clock.as_ref()),
             Renewed::Lost => self.acquisition = Acquisition::new(Some(held.known.clone()), &mut random),

@@ -5,7 +5,6 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 
 use super::stores::{self, Connected, Look};
 use crate::counter::protocol::{LOOK_TAKES_MS, NAME, Received, Request};
@@ -67,16 +66,15 @@ fn take(waiting: &mut Vec<Look>) -> Vec<Look> {
 
 async fn ask_together(address: &Address, store: &Connected, some: Vec<Look>) {
     let longest = Duration::from_millis(LOOK_TAKES_MS);
-    let attempt = async {
-        let mut store = store.lock().await;
-        // What had the store before says nothing about it.
-        timeout(longest, carry_out(&mut **store, &some)).await.unwrap_or_else(|_| {
-            let why = format!("{address}: no answer within {} ms", longest.as_millis());
-            Err(StoreError::Unreachable(why))
-        })
-    };
-    match stores::limited(address, store, attempt).await {
+    let carry_out = async |store: &mut dyn Store| carry_out(store, &some).await;
+    match stores::limited_to(address.attempt(), longest, address, store, carry_out).await {
         Ok(all) => some.into_iter().zip(all).for_each(|(it, received)| _ = it.tell.send(Ok(received))),
+        // It may refuse one of them, such as a record that cannot be read.
+        Err(StoreError::Refused(_)) if some.len() > 1 => {
+            for it in some {
+                Box::pin(ask_together(address, store, vec![it])).await;
+            }
+        }
         Err(error) => some.into_iter().for_each(|it| _ = it.tell.send(Err(error.clone()))),
     }
 }

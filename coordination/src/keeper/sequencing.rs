@@ -15,7 +15,7 @@ use super::{Keeper, stores};
 use crate::event::Kind;
 use crate::lease::{self, Held, Nodes, Renewed, Terms, Time as _};
 use crate::local::{Clocks, random};
-use crate::records::{Group, Kind as Records};
+use crate::records::{self, Group, Kind as Records};
 use crate::sequences::key;
 use crate::sequences::protocol::{self, Bounds, Owner, go};
 use crate::sequences::shared::Shared;
@@ -268,9 +268,7 @@ impl Task {
     async fn move_bounds(&mut self) -> Result<(), Refusal> {
         let Self { bounds, shared, store, moved, .. } = self;
         let Some(bounds) = bounds else { return Ok(()) };
-        let attempt = async {
-            let mut store = store.lock().await;
-            let store = &mut **store;
+        let attempt = async |store: &mut dyn records::Store| {
             // Send pending writes first.
             go::<Refusal>(store, bounds, &[], &mut random).await?;
             shared.extend(|section| bounds.range(section));

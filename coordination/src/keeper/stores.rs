@@ -91,13 +91,14 @@ pub(super) trait AttemptError: From<StoreError> {
     fn is_temporary(&self) -> bool;
 }
 
-/// An attempt within its time. Where the store fails, the next opens a new connection.
+/// An attempt within its time, which begins once the requests before it are over. Where the store fails, the next opens a new
+/// connection.
 pub(super) async fn limited<T, E: AttemptError>(
     address: &Address,
     store: &Connected,
-    attempt: impl Future<Output = Result<T, E>>,
+    ask: impl AsyncFnOnce(&mut dyn records::Store) -> Result<T, E>,
 ) -> Result<T, E> {
-    limited_to(address.attempt(), address, store, attempt).await
+    limited_to(address.attempt(), address.attempt(), address, store, ask).await
 }
 
 /// Gives something back: again and again, for as long as one attempt may take. Only silence shows that a connection is dead, so
@@ -111,8 +112,7 @@ pub(super) async fn until_answered<T, E: AttemptError>(
     let mut pause = SHORTEST;
     loop {
         let half = deadline.saturating_duration_since(Instant::now()) / 2;
-        let attempt = async { ask(&mut **store.lock().await).await };
-        let answer = limited_to(half, address, store, attempt).await;
+        let answer = limited_to(half, half, address, store, async |store| ask(store).await).await;
         let left = deadline.saturating_duration_since(Instant::now());
         if !answer.as_ref().is_err_and(AttemptError::is_temporary) || left < 2 * pause {
             return answer;
@@ -122,21 +122,25 @@ pub(super) async fn until_answered<T, E: AttemptError>(
     }
 }
 
+/// As [`limited`], with the longest wait for the requests before it, and the longest that it takes then. An attempt that got the
+/// connection with a moment left would end amid its request, and cost everybody the connection.
 pub(super) async fn limited_to<T, E: AttemptError>(
+    turn: Duration,
     longest: Duration,
     address: &Address,
     store: &Connected,
-    attempt: impl Future<Output = Result<T, E>>,
+    ask: impl AsyncFnOnce(&mut dyn records::Store) -> Result<T, E>,
 ) -> Result<T, E> {
-    let result = timeout(longest, attempt).await.unwrap_or_else(|_| {
-        let why = format!("{address}: no answer within {} ms", longest.as_millis());
+    let silent = |longest: Duration, why: &str| {
+        let why = format!("{address}: no answer within {} ms{why}", longest.as_millis());
         Err(StoreError::Unreachable(why).into())
-    });
+    };
+    let Ok(mut store) = timeout(turn, store.lock()).await else {
+        return silent(turn, ", in which requests before this one were not answered either");
+    };
+    let result = timeout(longest, ask(&mut **store)).await.unwrap_or_else(|_| silent(longest, ""));
     if result.as_ref().is_err_and(AttemptError::is_the_stores) {
-        // Another task may be using it: then that one finds out.
-        if let Ok(mut store) = store.store.try_lock() {
-            store.disconnect();
-        }
+        store.disconnect();
     }
     result
 }

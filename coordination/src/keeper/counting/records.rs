@@ -125,10 +125,9 @@ impl Records {
         }
     }
 
-    /// Numbers that are this process's; where fewer are left before the counter's end, those if it `may_be_less`.
-    pub(super) async fn reserve(&mut self, count: u64, may_be_less: bool) -> Result<Run, Refusal> {
+    /// Numbers that are this process's; where fewer are left before the counter's end, those if there are as many as the `least`.
+    pub(super) async fn reserve(&mut self, count: u64, least: u64) -> Result<Run, Refusal> {
         self.open().await?;
-        let least = if may_be_less { 1 } else { count };
         let run = self.go(Want::Reserve { count, least }).await?;
         run.filter(|run| run.count >= least).ok_or(Refusal::Contended)
     }
@@ -140,9 +139,7 @@ impl Records {
         };
         let Some(source) = &mut self.source else { return Ok(None) };
         let mut has_dropped = false;
-        let attempt = async {
-            let mut store = store.lock().await;
-            let store = &mut **store;
+        let attempt = async |store: &mut dyn records::Store| {
             let mut request = source.begin(want, &mut random);
             loop {
                 let received = protocol::ask(store, &request, || Clocks.elapsed_ms()).await?;
@@ -187,8 +184,7 @@ impl Records {
             return Ok(None);
         };
         let group = self.group(self.at);
-        let attempt = async {
-            let mut store = store.lock().await;
+        let attempt = async |store: &mut dyn records::Store| {
             let found = store.read(&group, Some(&[NAME])).await?.value;
             let Some((_, record)) = found.into_iter().next() else { return Ok(None) };
             let text = Text::read(&record.text)?;
@@ -260,9 +256,7 @@ impl Records {
             let (Some(shared), Some(store)) = (self.shared.sources.get(at), self.stores.get(at)) else {
                 return Err(Refusal::Contended);
             };
-            let attempt = async {
-                let mut store = store.lock().await;
-                let store = &mut **store;
+            let attempt = async |store: &mut dyn records::Store| {
                 let received = protocol::ask(store, &request, || Clocks.elapsed_ms()).await?;
                 procedure.answered(at, Some(&received), &|before, now| store.has_kept_all(before, now))?;
                 Ok(())

@@ -35,15 +35,10 @@ impl Rows {
         self.limited(source, look).await
     }
 
-    /// Numbers that are this process's; where fewer are left before the counter's end, those if it `may_be_less`.
-    pub(super) async fn reserve(
-        &mut self,
-        source: &Source,
-        count: u64,
-        may_be_less: bool,
-    ) -> Result<Run, Refusal> {
+    /// Numbers that are this process's; where fewer are left before the counter's end, those if there are as many as the `least`.
+    pub(super) async fn reserve(&mut self, source: &Source, count: u64, least: u64) -> Result<Run, Refusal> {
         let wanted = Reserve { count, place: source.place, seen: self.seen, is_exact: self.is_exact };
-        let attempt = async |store: &mut dyn Table| reserve(store, source, wanted, may_be_less).await;
+        let attempt = async |store: &mut dyn Table| reserve(store, source, wanted, least).await;
         let numbers = self.limited(source, attempt).await?;
         let run = run_of(&numbers);
         self.seen = self.seen.max(run.last());
@@ -83,11 +78,7 @@ impl Rows {
         source: &Source,
         attempt: impl AsyncFnOnce(&mut dyn Table) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let attempt = async {
-            let mut store = self.store.lock().await;
-            attempt(store.rows()?).await
-        };
-        stores::limited(&source.address, &self.store, attempt).await
+        stores::limited(&source.address, &self.store, async |store| attempt(store.rows()?).await).await
     }
 }
 
@@ -96,7 +87,7 @@ async fn reserve(
     store: &mut dyn Table,
     source: &Source,
     mut wanted: Reserve,
-    may_be_less: bool,
+    least: u64,
 ) -> Result<Numbers, Refusal> {
     for _ in 0..MAX_REQUESTS {
         match store.reserve(&source.counter, &wanted).await? {
@@ -105,7 +96,7 @@ async fn reserve(
             Reserved::Found(Some(found)) => {
                 check(source, &found, wanted.seen)?;
                 let left = left_above(found.last, found.place);
-                if left == 0 || (left < wanted.count && !may_be_less) {
+                if left < least {
                     return Err(Refusal::End);
                 }
                 wanted.count = wanted.count.min(left);
