@@ -1,6 +1,7 @@
 //! Holds one lease, for Snowflakes or for sequences: acquires, renews and gives it back, and says why it cannot.
 
 use core::time::Duration;
+use std::time::Instant;
 
 use polyflake::{Error, ErrorCode};
 
@@ -34,6 +35,8 @@ pub(super) struct Holder {
     pub(super) terms: Terms,
     acquisition: Acquisition,
     pub(super) pace: Pace,
+    /// Until when a fence kept it from a lease, where one did.
+    fenced_until: Option<Instant>,
     /// What the log was last told to be wrong.
     told: Option<Kind>,
 }
@@ -42,8 +45,17 @@ impl Holder {
     pub(super) fn new(whose: Whose, address: &Address, terms: Terms, store: stores::Connected) -> Self {
         let (name, pace) = (address.to_string(), Pace::new(terms.ttl_ms));
         let acquisition = Acquisition::new(None, &mut random);
-        let holder =
-            Self { whose, address: address.clone(), name, store, terms, acquisition, pace, told: None };
+        let holder = Self {
+            whose,
+            address: address.clone(),
+            name,
+            store,
+            terms,
+            acquisition,
+            pace,
+            fenced_until: None,
+            told: None,
+        };
         if address.is_init {
             let what = format!(
                 "init=always stands in the address of {}: if the store loses the records of leases, nobody waits for the end of \
@@ -127,8 +139,16 @@ impl Holder {
         }
     }
 
+    /// Whether a fence is later, so that it is not worth waiting.
+    pub(super) fn is_fenced_past(&self, deadline: Instant) -> bool {
+        self.fenced_until.is_some_and(|until| until > deadline)
+    }
+
     /// Logs why there is no lease, and sets when the store is asked next. `node`: what is held still.
     pub(super) fn refused(&mut self, refusal: &Refusal, node: Option<u64>) {
+        if let Refusal::Fenced { in_ms, .. } = refusal {
+            self.fenced_until = Some(Instant::now() + Duration::from_millis(*in_ms));
+        }
         match refusal {
             Refusal::Fenced { in_ms, .. }
             | Refusal::NoneFree { first: Some(FreesFirst { in_ms, .. }), .. } => {

@@ -106,10 +106,13 @@ impl Task {
             if self.is_loaded {
                 break Ok(());
             }
-            // Another process may give its lease back within `wait`.
+            // Another process may give its lease back within `wait`; a fence that is later is not waited for.
             match trouble {
                 Some((trouble, is_hopeless))
-                    if is_hopeless || Instant::now() >= deadline || self.shared.users.are_gone() =>
+                    if is_hopeless
+                        || self.holder.is_fenced_past(deadline)
+                        || Instant::now() >= deadline
+                        || self.shared.users.are_gone() =>
                 {
                     break Err(trouble.error);
                 }

@@ -78,7 +78,7 @@ impl Task {
         self.shared.enter(Stage::Over);
     }
 
-    /// Gets the first node, within `wait`.
+    /// Gets the first node, within `wait`. It waits for no fence that is later.
     async fn open(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + Duration::from_millis(self.shared.address.wait_ms);
         loop {
@@ -86,7 +86,8 @@ impl Task {
             if self.held.as_ref().is_some_and(|holding| holding.is_live) {
                 return Ok(());
             }
-            if let Some(refusal) = self.refusal.as_ref().filter(|refusal| is_final(refusal)) {
+            let is_too_late = self.holder.is_fenced_past(deadline);
+            if let Some(refusal) = self.refusal.as_ref().filter(|refusal| is_too_late || is_final(refusal)) {
                 return Err(self.holder.error_of(refusal));
             }
             // A first try that fails is not the last, even if it took all the time there is.

@@ -18,6 +18,7 @@ use crate::any::Random;
 use crate::backend::Backend;
 use crate::holder::{Holder, Journal, Journals};
 use crate::process::{fork, join};
+use crate::servers::redis::Redis;
 
 /// How many keys the processes of a test count.
 const KEYS: u64 = 40;
@@ -434,6 +435,16 @@ pub(crate) fn a_store_that_forgets<B: ForgetsSequences>() {
     process.tell("close");
     process.wait_for(mark, "closed");
     assert!(judge(&journals) > 100);
+}
+
+/// Waiting does not help: what is waited for is later than the wait.
+#[test]
+fn a_fence_that_is_later_than_the_wait() {
+    let (redis, journals) = (Redis::new(), Journals::new());
+    let mut process = start_counting(&journals, &format!("{}?ttl=1h&wait=30m", redis.url()));
+    let (error, _) = process.wait_for(Holder::start(), "waits ");
+    assert!(error.starts_with("lease_unavailable "), "{error}");
+    assert!(error.contains("is new, or has lost all records of them"), "{error}");
 }
 
 /// All use the TTL that they were made with, and a process that asks for more is told.

@@ -208,3 +208,16 @@ fn by_sqlite() {
         ("sqlite:///proc/leases.db".into(), &["a file system of type 0x9fa0"]),
     ]);
 }
+
+/// Waiting does not help: what is waited for is later than the wait.
+#[test]
+fn a_fence_that_is_later_than_the_wait() {
+    let (redis, journals) = (Redis::new(), Journals::new());
+    let mut holder = journals.start(&format!("{}?ttl=1h&wait=30m", redis.url()));
+    let error = holder.refused();
+    assert!(error.starts_with("lease_unavailable "), "{error}");
+    assert!(
+        error.contains("is new, or has lost all records of leases: nobody can lease a node for "),
+        "{error}"
+    );
+}
