@@ -3,6 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use polyflake_coordination::Admin;
 use rustix::process::Signal;
 
 use crate::backend::Backend;
@@ -50,6 +51,8 @@ fn all_go_on(journals: &Journals, mut holders: Vec<Holder>, url: &str, more: &st
 fn all_keys_are_dropped() {
     let (redis, journals) = (Redis::new(), Journals::new());
     let holders = two_holders(&journals, &redis, &redis.url(), "");
+    // One key for all of a space: a server that evicts keys drops all of it, or nothing.
+    assert_eq!(redis.cli(&["DBSIZE"]), "1");
     redis.cli(&["FLUSHALL"]);
     all_go_on(&journals, holders, &redis.url(), "");
 }
@@ -149,6 +152,77 @@ fn a_replica_takes_over_without_the_record_of_the_space() {
     assert_eq!(pair.replica.cli(&["DBSIZE"]), "0");
     pair.fail_over();
     all_go_on(&journals, holders, &pair.url(), "");
+}
+
+/// Nobody has what only the master has, whoever takes over.
+#[test]
+fn an_acquisition_waits_for_replicas() {
+    let (pair, journals) = (Pair::new(), Journals::new());
+    let start = |wait: &str| {
+        let terms = "nodes=5-5&ttl=3s&init=always&replicas=1";
+        journals.start(&format!("{}?{terms}&wait={wait}", pair.master.url()))
+    };
+    let mut first = start("60s");
+    first.node();
+    first.tell("close");
+    first.wait_for(Holder::start(), "closed");
+    pair.part();
+    let mut refused = start("3s");
+    let error = refused.refused();
+    // On a busy machine, the attempt may end before the master's WAIT does.
+    let says = ["0 of 1 replicas confirmed", "no answer within"];
+    assert!(says.iter().any(|says| error.contains(says)), "{error}");
+    // The same write counts once a replica has it.
+    let mut waits = start("60s");
+    waits.wait_for(Holder::start(), "event store_unreachable");
+    assert!(!waits.text().contains("open "), "{}", waits.text());
+    pair.replication.behave(Conduct::Good);
+    pair.replication.cut();
+    assert_eq!(waits.node(), 5);
+    waits.tell("stream");
+    let issued = waits.wait_for_ids(Holder::start(), 50);
+    // Who takes over knows of it.
+    waits.kill();
+    pair.promote();
+    let mut next = journals.start(&format!("{}?nodes=5-5&ttl=3s&wait=60s", pair.replica.url()));
+    assert_eq!(next.node(), 5);
+    next.tell("stream");
+    assert!(next.wait_for_ids(Holder::start(), 50)[0] > issued[0]);
+    journals.assert_unique(100);
+}
+
+/// Whoever waits in a new store has a node once an operator vouched for it.
+#[test]
+fn an_operator_ends_the_wait() {
+    let (redis, journals) = (Redis::new(), Journals::new());
+    let address = format!("{}?ttl=1h&wait=2h", redis.url());
+    let mut holder = journals.start(&address);
+    holder.wait_for(Holder::start(), "event waiting");
+    let init = || Admin::open(&address).unwrap().init(&polyflake::Layout::default(), 0);
+    assert_eq!(init(), Ok(true));
+    holder.node();
+    assert_eq!(holder.text().matches("event waiting").count(), 1);
+    // And not once nodes were leased.
+    assert!(init().unwrap_err().to_string().contains("leased already"));
+}
+
+/// The replication ID is another one then, and nothing is lost.
+#[test]
+fn the_first_replica_makes_nobody_wait() {
+    let (redis, journals) = (Redis::new(), Journals::new());
+    let mut holder = journals.start(&redis.address("nodes=0-3&ttl=3s&wait=60s"));
+    holder.node();
+    holder.tell("stream");
+    let _replica = Redis::replica_of(&redis);
+    for _ in 0..2 {
+        let mut new = journals.start(&format!("{}?nodes=0-3&ttl=3s&wait=60s", redis.url()));
+        new.node();
+        assert!(!new.text().contains("event waiting"), "{}", new.text());
+    }
+    let mark = holder.mark();
+    holder.wait_for_ids(mark, 100);
+    assert!(!holder.text().contains("event waiting"), "{}", holder.text());
+    journals.assert_unique(100);
 }
 
 #[test]
