@@ -150,6 +150,40 @@ pub(crate) fn as_many_pods_as_nodes(store: &impl Backend) {
     journals.assert_unique(16 * 20);
 }
 
+/// What one process asked for is not what the next ones wait for: neither a longer TTL before theirs, nor one beside theirs.
+pub(crate) fn a_longer_ttl_than_others(store: &impl Backend) {
+    let journals = Journals::new();
+    let start = |namespace: &str, ttl: &str| {
+        journals.start(&store.address(&format!("namespace={namespace}&nodes=0-0&ttl={ttl}&wait=90s")))
+    };
+    for (namespace, ttls) in [("long-first", ["1h", "3s"]), ("long-later", ["3s", "1h"])] {
+        let mut first = start(namespace, ttls[0]);
+        first.node();
+        first.tell("close");
+        first.wait_for(Holder::start(), "event released");
+        let mut second = start(namespace, ttls[1]);
+        second.node();
+        assert_eq!(second.text().contains("event lead_differs"), ttls[1] == "1h", "{}", second.text());
+        second.tell("issue 10");
+        second.wait_for_ids(Holder::start(), 10);
+        second.kill();
+        // It comes free after 3 s, and not after an hour.
+        let mut third = start(namespace, "3s");
+        third.node();
+        third.tell("issue 10");
+        third.wait_for_ids(Holder::start(), 10);
+    }
+    journals.assert_unique(40);
+}
+
+/// Each change of a store's state is told once, however often it is asked.
+fn is_told_once(holder: &Holder) {
+    let of_store =
+        |line: &String| line.strip_prefix("event store_").map(|rest| rest.starts_with("unreachable"));
+    let told: Vec<bool> = holder.lines().iter().filter_map(of_store).collect();
+    assert!(told.windows(2).all(|pair| pair[0] != pair[1]), "{}", holder.text());
+}
+
 pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
     let mut store = B::begin();
     let journals = Journals::new();
@@ -201,5 +235,6 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
         holder.wait_for_ids(mark, 100);
         assert_eq!(holder.state().1, before, "{}", holder.text());
     }
+    holders.iter().for_each(is_told_once);
     journals.assert_unique(400);
 }

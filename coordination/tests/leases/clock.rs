@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::backend::Backend;
 use crate::holder::{Holder, Journals};
+use crate::servers::etcd::Etcd;
 
 /// Debian's library.
 fn library() -> PathBuf {
@@ -89,4 +90,17 @@ pub(crate) fn a_clock_that_is_set(store: &impl Backend) {
     other.wait_for_ids(mark, 50);
     assert_eq!(other.state(), ("held".into(), 0));
     journals.assert_unique(300);
+}
+
+/// The store tells whole seconds only: whatever the instant, a machine whose clock is right is not refused for the rest of one.
+#[test]
+fn a_store_that_tells_whole_seconds() {
+    let (etcd, journals) = (Etcd::new(), Journals::new());
+    for _ in 0..8 {
+        let mut holder = journals.start(&etcd.address("ttl=3s&clock_difference=100ms&wait=60s"));
+        holder.node();
+        assert!(!holder.text().contains("event clock_differs"), "{}", holder.text());
+        holder.tell("close");
+        holder.wait_for(Holder::start(), "closed");
+    }
 }

@@ -29,7 +29,7 @@ macro_rules! stores {
             }
 
             stores!(tests any: forty_processes_fight_for_32_nodes a_holder_that_stood_still_past_its_ttl
-                a_holder_that_was_frozen fifty_kills_and_restarts as_many_pods_as_nodes);
+                a_holder_that_was_frozen fifty_kills_and_restarts as_many_pods_as_nodes a_longer_ttl_than_others);
             stores!(tests process: two_share_a_lease_and_close_amid_batches what_is_dropped_is_kept_for_a_ttl
                 a_forked_child_leases_another_node no_thread_is_left);
 
@@ -43,7 +43,8 @@ macro_rules! stores {
                 crate::process::a_program_that_ends_without_close::<Store>();
             }
 
-            $(stores!(tests $network: a_cut_before_close a_silence_before_close a_store_far_away);
+            $(stores!(tests $network: a_cut_before_close a_silence_before_close a_store_far_away
+                a_pause_and_a_connection_that_died);
             stores!(tests clock: a_clock_that_is_set);)?
         }
     )*};

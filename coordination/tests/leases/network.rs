@@ -1,8 +1,16 @@
-//! Leases that are given back over a connection that was cut or fell silent. What a bad network does is in `tests/histories`.
+//! Leases over a connection that was cut or fell silent. What a bad network does is in `tests/histories`.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::Signal;
 
 use crate::backend::Backend;
-use crate::holder::{Holder, Journals};
+use crate::holder::{Holder, Journals, MAX_WAIT_MS};
 use crate::proxy::{Conduct, Proxy};
+use crate::servers::etcd::Etcd;
+use crate::servers::postgres::Postgres;
+use crate::servers::zookeeper::Zookeeper;
 
 /// What is given back over a connection that was cut meanwhile is free.
 pub(crate) fn a_cut_before_close(store: &impl Backend) {
@@ -28,6 +36,69 @@ pub(crate) fn a_store_far_away(store: &impl Backend) {
     proxy.behave(Conduct::Good);
     holder.tell("close");
     holder.wait_for(Holder::start(), "closed");
+}
+
+/// As a machine that slept while a firewall forgot its connections: no error, and the same node.
+pub(crate) fn a_pause_and_a_connection_that_died(store: &impl Backend) {
+    let journals = Journals::new();
+    let proxy = Proxy::new(store.port(), 0);
+    let address = store.address("namespace=slept&nodes=0-0&ttl=3s&wait=60s");
+    let address = address.replace(&format!(":{}", store.port()), &format!(":{}", proxy.port()));
+    // A busy machine may need more than one attempt.
+    let mut holder = journals.start_with(&address, "holder::a_holder", &[(MAX_WAIT_MS, "60000")]);
+    assert_eq!(holder.node(), 0);
+    holder.tell("issue 10");
+    holder.wait_for_ids(Holder::start(), 10);
+    holder.signal(Signal::STOP);
+    // Past bound and expiry.
+    sleep(Duration::from_secs(5));
+    proxy.forget();
+    let mark = holder.mark();
+    holder.tell("issue 10");
+    holder.signal(Signal::CONT);
+    holder.wait_for_ids(mark, 10);
+    assert!(!holder.lines().iter().any(|line| line.starts_with("error ")), "{}", holder.text());
+    journals.assert_unique(20);
+}
+
+/// A holder goes on with the other host of its address when one falls silent, and back.
+fn hosts_fall_silent(store: &impl Backend) {
+    let journals = Journals::new();
+    let hosts = [0, 1].map(|seed| Proxy::new(store.port(), seed));
+    let both = hosts.each_ref().map(|host| format!("127.0.0.1:{}", host.port())).join(",");
+    let address = store.address("namespace=hosts&nodes=0-0&ttl=9s&wait=120s");
+    let address = address.replace(&format!("127.0.0.1:{}", store.port()), &both);
+    let mut holder = journals.start(&address);
+    holder.node();
+    holder.tell("stream");
+    for silent in [0, 1, 0] {
+        hosts[silent].behave(Conduct::Silent);
+        // The first may have been on its way.
+        for _ in 0..2 {
+            let bound = holder.bound();
+            while holder.bound() == bound {}
+        }
+        hosts[silent].behave(Conduct::Good);
+    }
+    let mark = holder.mark();
+    holder.wait_for_ids(mark, 100);
+    assert_eq!(holder.state().0, "held", "{}", holder.text());
+    journals.assert_unique(100);
+}
+
+#[test]
+fn hosts_of_postgres_fall_silent() {
+    hosts_fall_silent(&Postgres::new());
+}
+
+#[test]
+fn hosts_of_etcd_fall_silent() {
+    hosts_fall_silent(&Etcd::new());
+}
+
+#[test]
+fn hosts_of_zookeeper_fall_silent() {
+    hosts_fall_silent(&Zookeeper::new());
 }
 
 fn close_after(store: &impl Backend, namespace: &str, harm: impl Fn(&Proxy)) {
