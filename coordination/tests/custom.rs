@@ -68,11 +68,25 @@ fn snowflakes_counters_and_sequences_share_a_store_and_a_lease() {
 #[test]
 fn another_promise_is_refused() {
     register("promises");
-    let ids = open(&Snowflake::builder().lease("promises://?ttl=10s")).unwrap();
-    let other = open(&Snowflake::builder().lease("promises://?ttl=20s")).unwrap_err();
-    assert_eq!(other.code(), ErrorCode::InvalidOption);
-    assert!(other.to_string().contains("promises://"), "{other}");
-    ids.close();
+    let [ten, twenty, exact] = ["ttl=10s", "ttl=20s", "ttl=10s&clock_difference=10ms"];
+    // In both directions.
+    for (one, other) in [(ten, twenty), (twenty, ten), (ten, exact), (exact, ten)] {
+        let [one, other] = [one, other].map(|terms| format!("promises://?{terms}"));
+        let ids = open(&Snowflake::builder().lease(&one)).unwrap();
+        let orders = Counter::open("orders", &one).unwrap();
+        let inbox = Sequences::open("inbox", &one).unwrap();
+        for error in [
+            open(&Snowflake::builder().lease(&other)).unwrap_err(),
+            Counter::open("orders", &other).unwrap_err(),
+            Sequences::open("inbox", &other).unwrap_err(),
+        ] {
+            assert_eq!(error.code(), ErrorCode::InvalidOption);
+            assert!(error.to_string().contains(" already, not with "), "{error}");
+        }
+        ids.close();
+        orders.close();
+        inbox.close();
+    }
 }
 
 #[test]
@@ -115,8 +129,8 @@ impl Store for Down {
 
 /// What each of them says when it cannot be opened, or gives nothing.
 fn errors(address: &str) -> [polyflake::Error; 3] {
-    let counter = CounterOptions::new("orders").store(address).max_wait_ms(500).open();
-    let sequences = SequencesOptions::new("inbox").store(address).max_wait_ms(500).open();
+    let counter = CounterOptions::new("orders").store(address).max_wait_ms(5_000).open();
+    let sequences = SequencesOptions::new("inbox").store(address).max_wait_ms(5_000).open();
     [
         open(&Snowflake::builder().lease(address)).unwrap_err(),
         counter.and_then(|it| it.next_id()).unwrap_err(),

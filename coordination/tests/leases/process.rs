@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use polyflake::ErrorCode;
-use polyflake_coordination::{CounterOptions, open, set_listener};
+use polyflake_coordination::{CounterOptions, SequencesOptions, open, set_listener};
 
 use crate::backend::{Backend, Sqlite};
 use crate::holder::{Holder, Journal, Journals, node_of, options};
@@ -247,10 +247,13 @@ fn no_thread_at_first() {
         assert!(error.to_string().contains("no thread to ask stores can be started"), "{error}");
         let counters = CounterOptions::new("orders").store(&address);
         assert_eq!(counters.open().unwrap_err().code(), ErrorCode::CounterUnavailable);
+        let sequences = SequencesOptions::new("inbox").store(&address);
+        assert_eq!(sequences.open().unwrap_err().code(), ErrorCode::LeaseUnavailable);
     }
     setrlimit(Resource::As, unlimited).unwrap();
     journal.ids(&open(&options(&address)).unwrap().next_ids(10_u64).unwrap());
     CounterOptions::new("orders").store(&address).open().unwrap().next_id().unwrap();
+    SequencesOptions::new("inbox").store(&address).open().unwrap().next_id("alice").unwrap();
 }
 
 /// Those that wait for a task that panics are told, and the next one has another.
