@@ -72,6 +72,27 @@ fn a_lost_reply_has_fewer_than_are_wanted_next() {
     }
 }
 
+/// A store that refuses by now keeps nobody from the numbers that this process has.
+#[test]
+fn it_opens_while_numbers_are_in_hand() {
+    let redis = Redis::new();
+    let options = options(&settings("orders", &[&redis.url()], &["step=100"]));
+    let counter = options.open().unwrap();
+    assert_eq!(counter.next_ids(5_u64).unwrap().len(), 5);
+    // It is asked again on a new connection, once a tenth is taken.
+    redis.cli(&["CONFIG", "SET", "appendonly", "no"]);
+    redis.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
+    let left = usize::try_from(counter.stats().unwrap().in_hand).unwrap() - 2;
+    assert_eq!(counter.next_ids(left).unwrap().len(), left);
+    let error = counter.next_block(50_u64).unwrap_err();
+    assert!(error.to_string().contains("append-only"), "{error}");
+    let another = options.open().unwrap();
+    assert_eq!(another.next_ids(2_u64).unwrap().len(), 2);
+    assert_eq!(options.open().unwrap_err().code(), ErrorCode::CounterUnavailable);
+    counter.close();
+    another.close();
+}
+
 /// A call that waits hears of it.
 #[test]
 fn a_close_amid_a_wait() {
