@@ -378,3 +378,17 @@ impl Rows for SqliteStore {
         Ok(counters::in_namespace(schema, namespace, rows))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody but the connection sees it.
+    #[test]
+    fn each_commit_is_on_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let Ok(Open { connection, .. }) = Open::new(&folder.path().join("leases.db")) else { panic!() };
+        let full: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+        assert_eq!(full, 2);
+    }
+}

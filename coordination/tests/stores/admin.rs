@@ -84,6 +84,12 @@ fn leases(url: &str) {
     assert!(until_ms > now_ms + 30_000, "{until_ms} {now_ms}");
     // It never comes down.
     assert!(store.fence(&twitter, 0).unwrap() >= until_ms);
+    // What the clocks may differ by is raised as well, and the fence allows for it thrice.
+    let mut coarse = Admin::open(&format!("{}&ttl=40s&clock_difference=10s", of(url, "shop"))).unwrap();
+    let until_ms = coarse.fence(&twitter, 0).unwrap();
+    let (_, now_ms, space) = record(&mut store);
+    assert_eq!(space.lead_ms, 40_000);
+    assert!(until_ms > now_ms + 60_000, "{until_ms} {now_ms}");
 }
 
 fn counters(url: &str) {

@@ -121,6 +121,22 @@ fn a_restart_is_a_loss_only_where_the_server_can_forget() {
     }
 }
 
+/// MariaDB's own mark of a server, `server_uid`, is the same for both: leases of the first were taken to be there on its replica.
+#[test]
+fn two_servers_with_one_port_and_one_network_card_are_two() {
+    let first = MariaDb::new();
+    let port = format!("--port={}", first.server.port());
+    // With asynchronous replication, the other one has another ID.
+    let second = MariaDb::with(&[&port, "--bind-address=127.0.0.2", "--server-id=2"]);
+    let uid = "SELECT @@server_uid";
+    assert_eq!(first.sql(uid), second.sql(uid));
+    let mut store = open(&first.url());
+    let before = put(&mut *store, &write("head", None, 1)).unwrap();
+    let elsewhere = first.url().replace("127.0.0.1", "127.0.0.2");
+    let after = put(&mut *open(&elsewhere), &write("head", None, 1)).unwrap();
+    assert!(!store.has_kept_all(&before.incarnation, &after.incarnation), "{before:?} {after:?}");
+}
+
 /// As a proxy would do it that goes to another server by then.
 #[test]
 fn a_server_that_changed_below_a_connection_is_noticed() {
