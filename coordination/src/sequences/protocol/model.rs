@@ -300,6 +300,11 @@ fn without_the_guard_losses_are_seen() {
 }
 
 #[test]
+fn without_its_version_a_move_is_taken_for_anothers() {
+    finds_a_fault([2, 2, 0, 1], Rule::KeepsItsVersion);
+}
+
+#[test]
 fn without_the_skip_some_are() {
     finds_a_fault([2, 2, 1, 0], Rule::SkipsAfterLoss);
 }
