@@ -232,7 +232,8 @@ wasm-report: node-package ## what the WebAssembly module is made of, and its siz
 
 .PHONY: test-probes
 test-probes: $(VENV)/installed c-prefix node-package # duplicates across threads, forks, servers, clock changes and restarts
-	@tools/need /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketime.so.1 libfaketime cgi-fcgi libfcgi-bin redis-server redis-server
+	@tools/need /usr/lib/$(shell uname -m)-linux-gnu/faketime/libfaketime.so.1 libfaketime cgi-fcgi libfcgi-bin redis-server redis-server \
+	  php php-cli $(firstword $(wildcard /usr/sbin/php-fpm*) php-fpm) php-fpm
 	$(C_ENVIRONMENT) tests/probes/build.sh
 	$(C_ENVIRONMENT) $(PYTEST) tests/probes
 

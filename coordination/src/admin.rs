@@ -123,15 +123,13 @@ impl Admin {
             for name in store.groups(&namespace, records::Kind::Space).await? {
                 // Another is of another version.
                 if let Some(space) = Space::parse(&namespace, &name) {
-                    let found = Found::read(store, &space, &lease::group(&space)).await?;
+                    let found = Found::read(store, &lease::group(&space)).await?;
                     all.push((LeasesOf::Layout(space), found.listing()));
                 }
             }
             for name in store.groups(&namespace, records::Kind::Sequences).await? {
-                let (namespace, kind) = (namespace.clone(), records::Kind::Sequences);
-                let space = Space::of_sequences(&namespace);
-                let group = Group { namespace, kind, name: name.clone() };
-                let found = Found::read(store, &space, &group).await?;
+                let (space, group) = Target::Sequences(&name).place(&namespace);
+                let found = Found::read(store, &group).await?;
                 all.push((LeasesOf::Sequences { name, space }, found.listing()));
             }
             all.sort_by_key(|(of, _)| of.to_string());
@@ -139,17 +137,18 @@ impl Admin {
         })
     }
 
-    /// Vouches that nobody has leased a node of this layout before, so that nobody waits. Returns whether that changed anything.
+    /// Vouches that nobody has leased a node of this layout, or owned these sequences, before, so that nobody waits. Returns whether
+    /// that changed anything. Sequences have no `max_ahead_ms`: 0.
     ///
     /// # Errors
     ///
     /// `lease_unavailable` if nodes were leased, or the store cannot be reached.
-    pub fn init(&mut self, layout: &Layout, max_ahead_ms: u32) -> Result<bool, Error> {
-        let space = Space::of(&self.address.namespace, layout);
+    pub fn init<'a>(&mut self, of: impl Into<Target<'a>>, max_ahead_ms: u32) -> Result<bool, Error> {
+        let (space, group) = of.into().place(&self.address.namespace);
         let (lead_ms, difference_ms) = (self.lead_ms(max_ahead_ms), self.address.clock_difference_ms);
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
             for _ in 0..TRIES {
-                let found = Found::read(store, &space, &lease::group(&space)).await?;
+                let found = Found::read(store, &group).await?;
                 if !found.nodes.is_empty() {
                     return Err(Refusal::No(format!(
                         "{} nodes of this space were leased already: that nobody was there before is not so. After a \
@@ -170,7 +169,7 @@ impl Admin {
                     None => found.new_head(lead_ms, difference_ms, Why::First),
                 };
                 (new.version, new.fence) = (draw(&mut random), 0);
-                if found.space.write_head(store, expected, new).await? {
+                if write_head(store, &group, expected, new).await? {
                     return Ok(true);
                 }
             }
@@ -179,17 +178,18 @@ impl Admin {
     }
 
     /// After a restore: no lease that is acquired from now on issues a tick that a holder before it may have issued. Until that
-    /// has passed, only those that have a node go on. Returns when that is, in Unix ms.
+    /// has passed, only those that have a node go on. Returns when that is, in Unix ms. It raises the TTL and `clock_difference` that
+    /// all count with to those of the address; sequences have no `max_ahead_ms`: 0.
     ///
     /// # Errors
     ///
     /// `lease_unavailable` if the store cannot be reached.
-    pub fn fence(&mut self, layout: &Layout, max_ahead_ms: u32) -> Result<u64, Error> {
-        let space = Space::of(&self.address.namespace, layout);
+    pub fn fence<'a>(&mut self, of: impl Into<Target<'a>>, max_ahead_ms: u32) -> Result<u64, Error> {
+        let (space, group) = of.into().place(&self.address.namespace);
         let (lead_ms, difference_ms) = (self.lead_ms(max_ahead_ms), self.address.clock_difference_ms);
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
             for _ in 0..TRIES {
-                let found = Found::read(store, &space, &lease::group(&space)).await?;
+                let found = Found::read(store, &group).await?;
                 let (incarnation, granularity_ms) = (found.incarnation.clone(), store.facts().granularity_ms);
                 let expected = found.head.as_ref().map(|head| head.version);
                 let before = found.head.clone();
@@ -208,7 +208,7 @@ impl Admin {
                 // Another one each time: an equal fence says that nothing was lost.
                 new.fence = fence.max(before.fence.saturating_add(1));
                 let from_ms = space.start_ms(new.fence);
-                if found.space.write_head(store, expected, new).await? {
+                if write_head(store, &group, expected, new).await? {
                     return Ok(from_ms);
                 }
             }
@@ -228,7 +228,7 @@ impl Admin {
         let difference_ms = self.address.clock_difference_ms;
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
             for _ in 0..TRIES {
-                let found = Found::read(store, &space, &lease::group(&space)).await?;
+                let found = Found::read(store, &lease::group(&space)).await?;
                 let Some(under) = found.head.filter(|under| under.incarnation == found.incarnation) else {
                     return Err(Refusal::No(
                         "the store has no such space, or has lost writes since: the next lease sets a fence".into(),
@@ -463,6 +463,37 @@ async fn raise_row(store: &mut dyn Rows, counter: &CounterName, number: u64) -> 
     Err(Refusal::Contended)
 }
 
+/// Whose leases are changed.
+#[derive(Debug, Clone, Copy)]
+pub enum Target<'a> {
+    /// The nodes of a layout.
+    Layout(&'a Layout),
+    /// The sequences of this name.
+    Sequences(&'a str),
+}
+
+impl<'a> From<&'a Layout> for Target<'a> {
+    fn from(layout: &'a Layout) -> Self {
+        Self::Layout(layout)
+    }
+}
+
+impl Target<'_> {
+    fn place(self, namespace: &str) -> (Space, Group) {
+        match self {
+            Self::Layout(layout) => {
+                let space = Space::of(namespace, layout);
+                let group = lease::group(&space);
+                (space, group)
+            }
+            Self::Sequences(name) => {
+                let (namespace, kind) = (namespace.to_owned(), records::Kind::Sequences);
+                (Space::of_sequences(&namespace), Group { namespace, kind, name: name.to_owned() })
+            }
+        }
+    }
+}
+
 /// What a group of leases is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LeasesOf {
@@ -498,7 +529,6 @@ impl fmt::Display for LeasesOf {
 
 /// All that a store has of a space.
 struct Found {
-    space: Space,
     now_ms: u64,
     incarnation: String,
     granularity_ms: u64,
@@ -507,7 +537,7 @@ struct Found {
 }
 
 impl Found {
-    async fn read(store: &mut dyn records::Store, space: &Space, group: &Group) -> Result<Self, Refusal> {
+    async fn read(store: &mut dyn records::Store, group: &Group) -> Result<Self, Refusal> {
         let (answer, _) = lease::put(store, group, &Request::Read(None)).await?;
         let records::Answer { now_ms, incarnation, value } = answer;
         let (head, nodes) = match value {
@@ -515,7 +545,7 @@ impl Found {
             _ => (None, Vec::new()),
         };
         let granularity_ms = store.facts().granularity_ms;
-        Ok(Self { space: space.clone(), now_ms, incarnation, granularity_ms, head, nodes })
+        Ok(Self { now_ms, incarnation, granularity_ms, head, nodes })
     }
 
     /// For a space that has none.
@@ -547,17 +577,15 @@ impl Found {
     }
 }
 
-impl Space {
-    async fn write_head(
-        &self,
-        store: &mut dyn records::Store,
-        expected: Option<u64>,
-        new: Head,
-    ) -> Result<bool, Refusal> {
-        let put = Request::PutHead { expected, new };
-        let (answer, _) = lease::put(store, &lease::group(self), &put).await?;
-        Ok(answer.value == Reply::Head(true))
-    }
+async fn write_head(
+    store: &mut dyn records::Store,
+    group: &Group,
+    expected: Option<u64>,
+    new: Head,
+) -> Result<bool, Refusal> {
+    let put = Request::PutHead { expected, new };
+    let (answer, _) = lease::put(store, group, &put).await?;
+    Ok(answer.value == Reply::Head(true))
 }
 
 async fn within<T>(

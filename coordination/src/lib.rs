@@ -27,7 +27,7 @@ mod url;
 mod users;
 mod watched;
 
-pub use admin::{Admin, LeasesOf};
+pub use admin::{Admin, LeasesOf, Target};
 pub use calls::spawn;
 pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};
 pub use event::{Event, Kind, set_listener};

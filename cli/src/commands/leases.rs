@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use polyflake::{Layout, Node, PRESETS, UnixTime};
-use polyflake_coordination::{Admin, LeasesOf, Listing, NodeRecord, Space};
+use polyflake_coordination::{Admin, LeasesOf, Listing, NodeRecord, Space, Target};
 use serde::Serialize;
 
 use super::{LayoutArg, StoreArg};
@@ -28,6 +28,9 @@ pub(crate) struct Leases {
     change: Change,
     #[command(flatten)]
     layout: LayoutArg,
+    /// With --init and --fence: the sequences of this name, in place of a layout's nodes
+    #[arg(long, value_name = "NAME", requires = "Change", conflicts_with_all = ["reset", "layout", "max_ahead_ms"])]
+    sequences: Option<String>,
     /// With --init and --fence: how far IDs of this fleet may run ahead of the clock
     #[arg(long, value_name = "MS", default_value = "0")]
     max_ahead_ms: u32,
@@ -59,10 +62,11 @@ impl Leases {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let layout = self.layout.layout()?;
         let mut store = self.store.open()?;
+        let target = self.sequences.as_deref().map_or(Target::Layout(&layout), Target::Sequences);
         if self.change.init {
-            self.init(&mut store, &layout)
+            self.init(&mut store, target)
         } else if self.change.fence {
-            self.fence(&mut store, &layout)
+            self.fence(&mut store, target)
         } else if let Some(node) = &self.change.reset {
             self.reset(&mut store, &layout, node)
         } else {
@@ -70,21 +74,26 @@ impl Leases {
         }
     }
 
-    fn init(&self, store: &mut Admin, layout: &Layout) -> Result<(), Failure> {
-        let at = place(store, layout);
-        self.yes.confirm(&format!(
-            "Nobody has ever leased a node of {at}, or those that did have ended: is that so? IDs repeat if it is not."
-        ))?;
-        let is_new = store.init(layout, self.max_ahead_ms)?;
+    fn init(&self, store: &mut Admin, target: Target<'_>) -> Result<(), Failure> {
+        let at = place(store, target);
+        self.yes.confirm(&match target {
+            Target::Layout(_) => format!(
+                "Nobody has ever leased a node of {at}, or those that did have ended: is that so? IDs repeat if it is not."
+            ),
+            Target::Sequences(_) => format!(
+                "Nobody has ever owned {at}, or those that did have ended: is that so? Numbers repeat if it is not."
+            ),
+        })?;
+        let is_new = store.init(target, self.max_ahead_ms)?;
         output::print(if is_new { "Done: nobody waits.\n" } else { "Nobody waits already.\n" })
     }
 
-    fn fence(&self, store: &mut Admin, layout: &Layout) -> Result<(), Failure> {
-        let at = place(store, layout);
+    fn fence(&self, store: &mut Admin, target: Target<'_>) -> Result<(), Failure> {
+        let at = place(store, target);
         self.yes.confirm(&format!(
-            "Set a fence for {at}? Nobody can lease a node before it has passed; those that have one go on."
+            "Set a fence for {at}? Nobody new can have a lease before it has passed; those that have one go on."
         ))?;
-        let until_ms = store.fence(layout, self.max_ahead_ms)?;
+        let until_ms = store.fence(target, self.max_ahead_ms)?;
         let from_now = words::from_now(until_ms, when::now_ms());
         output::print(&format!("Done: new leases begin at {}, {from_now}.\n", when::shown(until_ms)))
     }
@@ -93,7 +102,7 @@ impl Leases {
         // The core reads nodes where it composes IDs.
         let any = layout.compose(UnixTime::from_ms(layout.epoch_ms()), Node::parse(node), 0)?;
         let node = layout.decode(any)?.node();
-        let at = place(store, layout);
+        let at = place(store, Target::Layout(layout));
         let risk =
             if self.force { " Whoever holds it must have ended: IDs repeat if it has not." } else { "" };
         self.yes.confirm(&format!("Reset node {node} of {at}?{risk}"))?;
@@ -120,9 +129,13 @@ impl Leases {
 }
 
 /// For questions.
-fn place(store: &Admin, layout: &Layout) -> String {
+fn place(store: &Admin, target: Target<'_>) -> String {
     let address = store.address();
-    format!("layout {} in namespace {} of {address}", crate::picture::name_of(layout), address.namespace)
+    let what = match target {
+        Target::Layout(layout) => format!("layout {}", crate::picture::name_of(layout)),
+        Target::Sequences(name) => format!("sequences {name:?}"),
+    };
+    format!("{what} in namespace {} of {address}", address.namespace)
 }
 
 /// The presets whose nodes these are.

@@ -84,7 +84,7 @@ impl Holder {
                 ),
                 Whose::Sequences(_) => format!(
                     "ttl is {own_ms} ms, but they were made with {lead_ms} ms in {name}, and this process counts with that: give \
-                     no more"
+                     no more, or raise it for all with `polyflake leases --fence --sequences` on this address"
                 ),
             };
             self.tell(Kind::LeadDiffers, Some(held.node), &what);
@@ -238,8 +238,8 @@ impl Holder {
                  may go on. Where there were none, `polyflake leases --init` ends the wait"
             ),
             (Refusal::Fenced { in_ms, why: Why::First }, Sequences(_)) => format!(
-                "{name} is new, or has lost all records of them (for development, `init=always` in the address ends the wait): \
-                 nobody can have the lease for {in_ms} ms, in which an earlier one may go on"
+                "{name} is new, or has lost all records of them: nobody can have the lease for {in_ms} ms, in which an earlier one \
+                 may go on. Where there were none, `polyflake leases --init --sequences` ends the wait"
             ),
             (Refusal::Fenced { in_ms, why: Why::Loss }, Snowflakes) => format!(
                 "{name} has lost records of leases: nobody can lease a node for {in_ms} ms, in which earlier leases may go on"
@@ -253,7 +253,10 @@ impl Holder {
                         "the leases of this layout",
                         ", or raise it for all with `polyflake leases --fence` on this address",
                     ),
-                    Sequences(_) => ("these sequences", ""),
+                    Sequences(_) => (
+                        "these sequences",
+                        ", or raise it for all with `polyflake leases --fence --sequences` on this address",
+                    ),
                 };
                 format!(
                     "clock_difference is {difference_ms} ms, but {whose} in {name} count with {of_space_ms} ms: give no more than \

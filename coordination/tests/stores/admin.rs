@@ -3,7 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use polyflake::{ErrorCode, Layout, Snowflake};
-use polyflake_coordination::{Admin, CounterName, LAST_NUMBER, LeasesOf, Place, Schema, Space};
+use polyflake_coordination::{
+    Admin, CounterName, LAST_NUMBER, LeasesOf, Place, Schema, Sequences, Space, Target,
+};
 
 use super::servers::etcd::Etcd;
 use super::servers::mariadb::MariaDb;
@@ -26,6 +28,7 @@ fn layout(text: &str) -> Layout {
 
 fn all(url: &str) {
     leases(url);
+    sequences(url);
     counters(url);
 }
 
@@ -90,6 +93,31 @@ fn leases(url: &str) {
     let (_, now_ms, space) = record(&mut store);
     assert_eq!(space.lead_ms, 40_000);
     assert!(until_ms > now_ms + 60_000, "{until_ms} {now_ms}");
+}
+
+fn sequences(url: &str) {
+    let mut store = admin(url, "inboxes");
+    let inbox = Target::Sequences("inbox");
+    assert!(store.init(inbox, 0).unwrap());
+    assert!(!store.init(inbox, 0).unwrap());
+    let lead_ms = |store: &mut Admin| {
+        let [(of, listing)] = &*store.leases().unwrap() else { panic!("one set of sequences") };
+        assert_eq!(of.to_string(), "sequences \"inbox\"");
+        (listing.space.as_ref().unwrap().lead_ms, listing.now_ms)
+    };
+    // Nobody waits.
+    let owner = Sequences::open("inbox", &of(url, "inboxes")).unwrap();
+    assert_eq!(owner.next_id("alice"), Ok(1));
+    assert!(store.init(inbox, 0).unwrap_err().to_string().contains("leased already"));
+
+    // The TTL that the first owner settled is raised for all.
+    let mut longer = Admin::open(&format!("{}&ttl=40s", of(url, "inboxes"))).unwrap();
+    let until_ms = longer.fence(inbox, 0).unwrap();
+    let (lead_ms, now_ms) = lead_ms(&mut store);
+    assert_eq!(lead_ms, 40_000);
+    assert!(until_ms > now_ms + 30_000, "{until_ms} {now_ms}");
+    assert!(owner.next_id("alice").unwrap() > 1);
+    owner.close();
 }
 
 fn counters(url: &str) {
