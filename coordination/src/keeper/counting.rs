@@ -226,7 +226,7 @@ impl Task {
         // A counter that lost writes, was removed or has come to its end stays so although its store answers; and so does one whose
         // row somebody has locked, which a look does not notice.
         let is_stopped = self.last_warning == Some(Kind::CounterStopped);
-        let gives_nothing = self.last_warning.is_some() && !was_silent;
+        let gives_nothing = self.last_warning.is_some() && !was_silent && !matches!(looked, Ok(Some(_)));
         if looked.is_err() || !(is_stopped || gives_nothing || self.has_lost()) {
             let _ = self.gave(source, looked.map(drop));
         }
