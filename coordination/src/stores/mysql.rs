@@ -226,12 +226,7 @@ async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Res
     let ready = if has_records {
         Some(records::check(&mut connection, is_durability_none).await?)
     } else {
-        let flush = "SELECT CAST(@@GLOBAL.innodb_flush_log_at_trx_commit AS CHAR)";
-        let flush: Option<String> = connection.query_first(flush).await?;
-        if !is_durability_none && flush.as_deref() == Some("0") {
-            let refused = sql::records::refused_setting("innodb_flush_log_at_trx_commit", "0", "1");
-            return Err(refused.into());
-        }
+        records::check_for_rows(&mut connection, is_durability_none).await?;
         None
     };
     Ok(Open { connection, used: Instant::now(), is_busy: false, ready })

@@ -9,10 +9,10 @@ use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 use polyflake_coordination::records::Store;
 use polyflake_coordination::stores::MysqlStore;
-use polyflake_coordination::{Schema, StoreError};
+use polyflake_coordination::{Address, Schema, StoreError};
 
 use super::others::{self, Database, Run, TABLES_OF_MYSQL};
-use super::records::{killed, look, paused};
+use super::records::{killed, look, paused, space};
 use super::servers::mariadb::MariaDb;
 use super::servers::{free_port, unprivileged};
 use super::suite::{asynchronous_replicas, block};
@@ -91,6 +91,39 @@ fn rows_that_cannot_be_used_are_refused() {
         }
         server.sql("SET GLOBAL read_only = 0");
         assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 1);
+    });
+}
+
+/// A replica that is read-only would replay the statement, whose condition is false there.
+#[test]
+fn a_log_of_statements_is_refused() {
+    let server = MariaDb::new();
+    let (url, orders) = (server.url(), others::counter(Schema::Leaf, "orders"));
+    server.sql(&format!(
+        "USE test; {}; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 1)",
+        TABLES_OF_MYSQL[0]
+    ));
+    block(async {
+        let mut store = open(&url);
+        for (format, first) in [("ROW", 1), ("MIXED", 2)] {
+            server.sql(&format!("SET GLOBAL binlog_format = '{format}'; FLUSH BINARY LOGS"));
+            store.disconnect();
+            assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, first);
+            let logs = server.sql("SHOW BINARY LOGS");
+            let last = logs.lines().last().and_then(|line| line.split_whitespace().next()).unwrap();
+            let events = server.sql(&format!("SHOW BINLOG EVENTS IN '{last}'"));
+            assert!(events.contains("Update_rows"), "{format}: {events}");
+        }
+        server.sql("SET GLOBAL binlog_format = 'STATEMENT'");
+        store.disconnect();
+        others::refused(&mut store, &orders, "binlog_format is STATEMENT").await;
+        let answer = open(&url).read(&space("default"), None).await;
+        let Err(StoreError::Refused(records)) = answer else { panic!("{answer:?}") };
+        let Err(error) = others::rows(&mut store).counter(&orders).await else { panic!("it is taken") };
+        assert_eq!(error.text(), records);
+        let risked = Address::parse(&format!("{url}?durability=none")).unwrap();
+        let mut store: Box<dyn Store> = Box::new(MysqlStore::of(&risked).unwrap());
+        assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 3);
     });
 }
 

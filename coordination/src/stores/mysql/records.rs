@@ -72,11 +72,41 @@ const CLUSTER_OF_MYSQL: &str = cluster!("performance_schema");
 /// By names in lower case.
 type Settings = BTreeMap<String, String>;
 
+fn get<'a>(settings: &'a Settings, name: &str) -> &'a str {
+    settings.get(name).map_or("", String::as_str)
+}
+
+fn is_on(settings: &Settings, name: &str) -> bool {
+    matches!(get(settings, name), "ON" | "1")
+}
+
+/// Each change has a condition on the server itself, which is another where a replica replays the statement.
+fn refuse_statements(settings: &Settings) -> Result<(), StoreError> {
+    if is_on(settings, "log_bin") && get(settings, "binlog_format") == "STATEMENT" {
+        let text =
+            "binlog_format is STATEMENT, so that replicas do not get what is written: set it to ROW or MIXED";
+        return Err(StoreError::Refused(text.into()));
+    }
+    Ok(())
+}
+
+/// Whether a server with these variables is fit for the tables of others.
+fn judge_for_rows(settings: &Settings, is_durability_none: bool) -> Result<(), StoreError> {
+    if is_durability_none {
+        return Ok(());
+    }
+    let name = "innodb_flush_log_at_trx_commit";
+    if get(settings, name) == "0" {
+        return Err(records::refused_setting(name, "0", "1"));
+    }
+    refuse_statements(settings)
+}
+
 /// Whether a server with these variables and this state is fit, and what they show.
 fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Ready, StoreError> {
-    let get = |name| settings.get(name).map_or("", String::as_str);
+    let get = |name| get(settings, name);
     let number = |name| get(name).parse().unwrap_or(0_u64);
-    let is_on = |name| matches!(get(name), "ON" | "1");
+    let is_on = |name| is_on(settings, name);
     let is_mysql = settings.contains_key("server_uuid");
     let is_cluster = is_on("wsrep_on") && !matches!(get("wsrep_provider"), "" | "none");
     let has_log = is_on("log_bin");
@@ -92,11 +122,7 @@ fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Re
             return Err(records::refused_setting("sync_binlog", get("sync_binlog"), "1"));
         }
     }
-    if has_log && get("binlog_format") == "STATEMENT" {
-        let text =
-            "binlog_format is STATEMENT, so that replicas do not get what is written: set it to ROW or MIXED";
-        return Err(StoreError::Refused(text.into()));
-    }
+    refuse_statements(settings)?;
     let replicas = dumps.max(number("slaves_connected"));
     let synchronous = number("rpl_semi_sync_master_clients").max(number("rpl_semi_sync_source_clients"));
     let executed = get("gtid_executed");
@@ -140,17 +166,27 @@ impl MysqlStore {
     }
 }
 
-pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Result<Ready, Fault> {
+const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'innodb_flush_log_at_trx_commit', \
+    'log_bin', 'sync_binlog', 'binlog_format', 'gtid_executed', 'gtid_slave_pos', 'wsrep_on', 'wsrep_provider')";
+const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_clients', \
+    'Rpl_semi_sync_source_clients')";
+
+async fn settings(connection: &mut Conn, statements: &[&str]) -> Result<Settings, Fault> {
     let mut settings = Settings::new();
-    for statement in [
-        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'innodb_flush_log_at_trx_commit', 'log_bin', \
-         'sync_binlog', 'binlog_format', 'gtid_executed', 'gtid_slave_pos', 'wsrep_on', 'wsrep_provider')",
-        "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_clients', \
-         'Rpl_semi_sync_source_clients')",
-    ] {
+    for &statement in statements {
         let found: Vec<(String, String)> = connection.query(statement).await?;
         settings.extend(found.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)));
     }
+    Ok(settings)
+}
+
+/// For the tables of others.
+pub(super) async fn check_for_rows(connection: &mut Conn, is_durability_none: bool) -> Result<(), Fault> {
+    Ok(judge_for_rows(&settings(connection, &[VARIABLES]).await?, is_durability_none)?)
+}
+
+pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Result<Ready, Fault> {
+    let settings = settings(connection, &[VARIABLES, STATUS]).await?;
     let statement = format!(
         // Without the right PROCESS there are none to be seen.
         "SELECT (SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'), \
@@ -421,6 +457,25 @@ mod tests {
         }
         let statement = settings(&[("log_bin", "ON"), ("binlog_format", "STATEMENT")]);
         assert!(judge(&statement, 0, true).unwrap_err().text().contains("ROW or MIXED"));
+    }
+
+    #[test]
+    fn a_log_of_statements_is_refused_for_the_tables_of_others() {
+        for (log, format, is_durability_none, is_fit) in [
+            ("ON", "STATEMENT", false, false),
+            ("1", "STATEMENT", false, false),
+            ("ON", "STATEMENT", true, true),
+            ("OFF", "STATEMENT", false, true),
+            ("ON", "MIXED", false, true),
+            ("ON", "ROW", false, true),
+        ] {
+            let settings = settings(&[("log_bin", log), ("binlog_format", format)]);
+            let judged = judge_for_rows(&settings, is_durability_none);
+            assert_eq!(judged.is_ok(), is_fit, "{log} {format}");
+            if !is_fit {
+                assert_eq!(judged, judge(&settings, 0, false).map(drop));
+            }
+        }
     }
 
     #[test]
