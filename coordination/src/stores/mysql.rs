@@ -4,6 +4,7 @@ mod names;
 pub(super) mod records;
 
 use core::fmt;
+use core::task::{Context, Waker};
 use core::time::Duration;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -66,6 +67,16 @@ struct Open {
     used: Instant,
     /// Whether the server has not answered yet.
     is_busy: bool,
+}
+
+impl Drop for Open {
+    /// The client would first read the answer to its end, which may never come, and keep the connection for as long. It closes one that is
+    /// dropped in the middle of a request.
+    fn drop(&mut self) {
+        if self.is_busy {
+            let _ = self.connection.ping().as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+    }
 }
 
 type Fault = sql::Fault<Error>;
@@ -222,14 +233,15 @@ async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Res
         // The client takes the process's; where another thread was faster there is one as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
-    let mut connection = Conn::new(opts).await?;
-    let ready = if has_records {
-        Some(records::check(&mut connection, is_durability_none).await?)
+    let connection = Conn::new(opts).await?;
+    let mut open = Open { connection, ready: None, used: Instant::now(), is_busy: true };
+    if has_records {
+        open.ready = Some(records::check(&mut open.connection, is_durability_none).await?);
     } else {
-        records::check_for_rows(&mut connection, is_durability_none).await?;
-        None
-    };
-    Ok(Open { connection, used: Instant::now(), is_busy: false, ready })
+        records::check_for_rows(&mut open.connection, is_durability_none).await?;
+    }
+    (open.used, open.is_busy) = (Instant::now(), false);
+    Ok(open)
 }
 
 /// Others changed the same rows, or wait for each other and this one: nothing is wrong with the server. (1020 is MariaDB's where a

@@ -19,12 +19,13 @@ use polyflake_coordination::{
 use tokio::time::timeout;
 
 use super::others::{listed, only, rows, take};
-use super::records::space;
+use super::records::{head, read, record, space, write};
 use super::servers::free_port;
 use super::servers::mariadb::MariaDb;
 use super::servers::pgbouncer::PgBouncer;
 use super::servers::postgres::Postgres;
 use super::suite::{block, retry};
+use super::way::Way;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -587,6 +588,50 @@ fn an_attempt_of_long_ago_on_postgres() {
 fn an_attempt_of_long_ago_on_mariadb() {
     let server = MariaDb::new();
     an_attempt_of_long_ago(&server.url(), server.server.port());
+}
+
+/// Connections of which an answer stalled in its middle, with the way on which it did.
+#[test]
+fn an_answer_that_stalls_leaves_no_connection() {
+    let server = MariaDb::new();
+    let way = Way::new(server.server.port());
+    let at = |port: u16| format!(":{port}/");
+    let url = server.url().replace(&at(server.server.port()), &at(way.port()));
+    let closed = async || {
+        let closed = async {
+            while way.open() > 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        assert!(timeout(LONG, closed).await.is_ok(), "{} of {} are open", way.open(), way.begun().len());
+    };
+    block(async {
+        // While it connects: what the server is set to takes some hundred bytes.
+        way.stall(Some(300));
+        let mut store = stores::MysqlStore::new(&url).unwrap().within(Duration::from_millis(300));
+        let stalled = async {
+            while way.begun().len() < 6 {
+                let ended = timeout(Duration::from_millis(300), store.read(&space("default"), None)).await;
+                assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
+                store.disconnect();
+            }
+        };
+        assert!(timeout(LONG, stalled).await.is_ok(), "{} connections", way.begun().len());
+        closed().await;
+        way.stall(None);
+        let mut store = open(&url);
+        let new = record(11, 1, &format!("{{\"label\":\"{}\"}}", "x".repeat(4_000)));
+        write(&mut *store, &head(None, &new)).await;
+        for _ in 0..2 {
+            way.stall(None);
+            assert_eq!(read(&mut *store, "head").await.as_ref(), Some(&new));
+            way.stall(Some(3_000));
+            let ended = timeout(Duration::from_millis(500), store.read(&space("default"), None)).await;
+            assert!(ended.is_err(), "{ended:?}");
+            store.disconnect();
+            closed().await;
+        }
+    });
 }
 
 /// Another process has the file for a while.

@@ -5,11 +5,18 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
+/// What is kept of an answer that stalls.
+const END: usize = 20;
+
 #[derive(Default)]
 struct State {
     /// What is sent is passed on, and its answer is lost with the connection, once it has this in it.
     mark: Option<Vec<u8>>,
     is_held: bool,
+    /// Answers of more bytes come without their end, and nothing comes after them.
+    longest: Option<usize>,
+    /// How many connections there are.
+    open: usize,
     /// What each connection began with.
     begun: Vec<Vec<u8>>,
 }
@@ -61,6 +68,16 @@ impl Way {
         self.state.1.notify_all();
     }
 
+    /// Longer answers come without their end from now on, as where large packets are lost.
+    pub(crate) fn stall(&self, longest: Option<usize>) {
+        self.state.0.lock().unwrap().longest = longest;
+    }
+
+    /// How many connections clients have open.
+    pub(crate) fn open(&self) -> usize {
+        self.state.0.lock().unwrap().open
+    }
+
     /// The first bytes of each connection.
     pub(crate) fn begun(&self) -> Vec<Vec<u8>> {
         self.state.0.lock().unwrap().begun.clone()
@@ -68,6 +85,7 @@ impl Way {
 
     fn there(&self, mut near: TcpStream, mut far: TcpStream, lost: &Mutex<bool>) {
         let (mut bytes, mut is_first) = ([0; 16_384], true);
+        self.state.0.lock().unwrap().open += 1;
         while let Ok(count @ 1..) = near.read(&mut bytes) {
             let sent = &bytes[..count];
             {
@@ -85,18 +103,24 @@ impl Way {
                 break;
             }
         }
+        self.state.0.lock().unwrap().open -= 1;
         let _ = far.shutdown(Shutdown::Both);
     }
 
     fn back(&self, mut far: TcpStream, mut near: TcpStream, lost: &Mutex<bool>) {
-        let mut bytes = [0; 16_384];
+        let (mut bytes, mut is_stalled) = ([0; 16_384], false);
         while let Ok(count @ 1..) = far.read(&mut bytes) {
             if *lost.lock().unwrap() {
                 break;
             }
             let state = self.state.0.lock().unwrap();
-            drop(self.state.1.wait_while(state, |state| state.is_held).unwrap());
-            if near.write_all(&bytes[..count]).is_err() {
+            let longest = self.state.1.wait_while(state, |state| state.is_held).unwrap().longest;
+            if is_stalled {
+                continue;
+            }
+            is_stalled = longest.is_some_and(|longest| count > longest);
+            let passed = if is_stalled { count - END } else { count };
+            if near.write_all(&bytes[..passed]).is_err() {
                 break;
             }
         }
