@@ -24,13 +24,16 @@ use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 use crate::url::Address;
 
-/// Changes of this level can be logged as statements, too. Times are UTC: in
-/// others an hour comes twice. What does not fit is an error and not cut, and so is an engine other than ours. A `ROLLBACK` begins no
-/// transaction, which nobody would commit. Rows are not left out. Locks of rows and of tables wait for a second.
+/// The client sends the last first. Turning `autocommit` on again ends a transaction that `init_connect` began, in which nobody would
+/// commit what is acknowledged; the level is for those after it. Changes of this level can be logged as statements, too. Times are
+/// UTC: in others an hour comes twice. What does not fit is an error and not cut, and so is an engine other than ours. A `ROLLBACK`
+/// begins no transaction, which nobody would commit. Rows are not left out, and no statement is refused for how many it may look at.
+/// No session ends between two renewals. Locks of rows and of tables wait for a second.
 const SETUP: [&str; 2] = [
-    "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, \
-     completion_type = 0, sql_select_limit = 18446744073709551615, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
+    "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 0, \
+     autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_big_selects = 1, \
+     wait_timeout = 28800, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1",
 ];
 
 const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) AS UNSIGNED)";
@@ -297,8 +300,8 @@ fn explain(at: &str, error: &Error) -> StoreError {
             1290 if !message.contains("read-only") => refused(message),
             1290 | 1792 | 1836 => refused(&format_args!("a read-only replica: {message}")),
             1021 | 1114 => unreachable(&format_args!("the disk is full: {message}")),
-            // Too many connections of this user.
-            1203 | 1226 => unreachable(message),
+            // Too many connections of this user, or prepared statements of all.
+            1203 | 1226 | 1461 => unreachable(message),
             // The host may not connect, or not without TLS.
             1130 | 3159 => refused(message),
             // What is wrong with the address, the rights or the statement stays so; what is wrong with the server may not.

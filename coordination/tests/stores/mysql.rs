@@ -12,7 +12,7 @@ use polyflake_coordination::stores::MysqlStore;
 use polyflake_coordination::{Address, Schema, StoreError};
 
 use super::others::{self, Database, Run, TABLES_OF_MYSQL};
-use super::records::{killed, look, paused, space};
+use super::records::{killed, look, paused, read, space};
 use super::servers::mariadb::MariaDb;
 use super::servers::{free_port, unprivileged};
 use super::suite::{asynchronous_replicas, block};
@@ -124,6 +124,21 @@ fn a_log_of_statements_is_refused() {
         let risked = Address::parse(&format!("{url}?durability=none")).unwrap();
         let mut store: Box<dyn Store> = Box::new(MysqlStore::of(&risked).unwrap());
         assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 3);
+    });
+}
+
+/// Others on the server may need fewer later.
+#[test]
+fn a_server_with_too_many_statements_may_have_fewer_later() {
+    let server = MariaDb::new();
+    server.sql("SET GLOBAL max_prepared_stmt_count = 0");
+    let mut store = open(&server.url());
+    block(async {
+        let answer = store.read(&space("default"), None).await;
+        let Err(StoreError::Unreachable(text)) = answer else { panic!("{answer:?}") };
+        assert!(text.contains("max_prepared_stmt_count"), "{text}");
+        server.sql("SET GLOBAL max_prepared_stmt_count = 100");
+        assert_eq!(read(&mut *store, "head").await, None);
     });
 }
 

@@ -231,11 +231,25 @@ fn it_does_so_whatever_the_defaults_of_sessions_are() {
         "SET GLOBAL sql_safe_updates = 1, completion_type = 'CHAIN', autocommit = 0, sql_auto_is_null = 1, \
          sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH,PIPES_AS_CONCAT', \
          tx_read_only = 1, default_storage_engine = 'MyISAM', tx_isolation = 'SERIALIZABLE', sql_select_limit = 1, \
-         optimizer_switch = 'derived_merge=off'",
+         init_connect = 'BEGIN', sql_big_selects = 0, max_join_size = 1, optimizer_switch = 'derived_merge=off'",
     );
     conformance(&|| open(&server.url()));
-    let engine = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_NAME = 'polyflake_records'";
+    let engine = "SET sql_big_selects = 1; SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_NAME = 'polyflake_records'";
     assert_eq!(server.sql(engine), "InnoDB");
+}
+
+/// A short one would make each pause between two renewals an outage.
+#[test]
+fn the_server_does_not_end_a_session_between_two_renewals() {
+    let server = MariaDb::new();
+    server.sql("SET GLOBAL wait_timeout = 1");
+    let mut store = open(&server.url());
+    block(async {
+        for _ in 0..2 {
+            store.read(&group(), None).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(3)).await;
+        }
+    });
 }
 
 /// With one, the server returns no number of a change.
