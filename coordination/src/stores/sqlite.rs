@@ -156,6 +156,15 @@ impl Open {
         let file = Identity::of(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
+        // SQLite would be content to read. Its shared memory beside the file gets the modes of the file, and nobody could write to that
+        // once the file is as it was.
+        if connection.is_readonly("main")? {
+            let text = format!(
+                "{}: this process may not write to the file: see its owner and modes",
+                path.display()
+            );
+            return Err(StoreError::Unreachable(text).into());
+        }
         connection.busy_timeout(BUSY)?;
         connection.pragma_update(None, "synchronous", "full")?;
         Ok(Self { connection, file })

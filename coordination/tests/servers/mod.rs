@@ -25,7 +25,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 /// Databases refuse to run as root: then they run as `nobody`.
-const NOBODY: u32 = 65534;
+pub(crate) const NOBODY: u32 = 65534;
 
 /// A server's process, which can be ended and started again on the same port and folder.
 pub(crate) struct Server {

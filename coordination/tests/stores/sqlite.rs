@@ -8,13 +8,14 @@ use std::process::Command;
 use std::time::Duration;
 use std::{fs, thread};
 
-use polyflake_coordination::records::Store;
+use polyflake_coordination::records::{Outcome, Store};
 use polyflake_coordination::stores::SqliteStore;
 use polyflake_coordination::{Schema, StoreError};
 use rusqlite::Connection;
 
 use super::others::{self, Database, Run, TABLES};
-use super::records::{SPACE, head, look, record, write};
+use super::records::{SPACE, head, look, record, space, write};
+use super::servers::folder;
 use super::suite::block;
 
 struct Fresh {
@@ -121,6 +122,39 @@ fn files_that_cannot_be_used_are_refused() {
         let Err(StoreError::Refused(text)) = answer else { panic!("{answer:?}") };
         assert!(text.contains(says) && text.starts_with(&path.display().to_string()), "{text}");
     }
+}
+
+/// File modes do not bind root, but a thread of it that reaches for files as another user.
+#[test]
+fn a_file_that_was_read_only_for_a_while() {
+    let folder = folder();
+    let path = folder.path().join("leases.db");
+    let give = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    let ours = || {
+        #[cfg(target_os = "linux")]
+        if rustix::process::geteuid().is_root() {
+            // SAFETY: it is about this thread alone, which ends.
+            #[allow(unsafe_code)]
+            let _ = unsafe { libc::setfsuid(super::servers::NOBODY) };
+        }
+        let mut store = SqliteStore::new(path.clone());
+        block(async {
+            let (first, second) = (record(11, 1, "{}"), record(12, 2, "{}"));
+            write(&mut store, &head(None, &first)).await;
+            give(0o400);
+            for answer in [
+                store.read(&space("default"), None).await.map(drop),
+                store.write(&head(Some(11), &second)).await.map(drop),
+            ] {
+                let Err(StoreError::Unreachable(text)) = answer else { panic!("{answer:?}") };
+                assert!(text.starts_with(&path.display().to_string()), "{text}");
+                assert!(text.contains("may not write"), "{text}");
+            }
+            give(0o600);
+            assert_eq!(store.write(&head(Some(11), &second)).await.unwrap().value, Outcome::Written);
+        });
+    };
+    thread::scope(|scope| scope.spawn(ours).join().unwrap());
 }
 
 /// Of a counter, one name gave 232 numbers of 1,200 that the other had given.
