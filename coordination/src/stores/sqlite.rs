@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use tokio::time::sleep;
@@ -271,6 +272,10 @@ fn is_busy(fault: &Fault) -> bool {
     }
 }
 
+fn is_without_room(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE)
+}
+
 fn explain(path: &Path, fault: Fault) -> StoreError {
     let path = path.display();
     match fault {
@@ -289,6 +294,10 @@ fn explain(path: &Path, fault: Fault) -> StoreError {
                 StoreError::Unreachable(format!("{path}: the database is locked"))
             }
             Some(ErrorCode::DiskFull) => StoreError::Unreachable(format!("{path}: the disk is full")),
+            // Of the shared memory beside the file it does not tell what was wrong.
+            _ if is_without_room(&error) => {
+                StoreError::Unreachable(format!("{path}: {error}: the disk is full, or takes no writes"))
+            }
             Some(ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory | ErrorCode::SchemaChanged) => {
                 StoreError::Unreachable(format!("{path}: {error}"))
             }

@@ -2,6 +2,7 @@
 
 mod records;
 
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -157,6 +158,48 @@ fn a_file_that_was_read_only_for_a_while() {
     thread::scope(|scope| scope.spawn(ours).join().unwrap());
 }
 
+fn run(command: &str, arguments: &[&Path]) -> bool {
+    Command::new(command).args(arguments).status().is_ok_and(|it| it.success())
+}
+
+/// Where there is no room for SQLite's shared memory beside the file, it speaks of I/O.
+#[test]
+fn a_full_disk_is_named() {
+    let fresh = Fresh::new();
+    let disk = fresh.folder.path();
+    if !run(
+        "mount",
+        &["-t", "tmpfs", "-o", "size=128k", "tmpfs"]
+            .map(Path::new)
+            .into_iter()
+            .chain([disk])
+            .collect::<Vec<_>>(),
+    ) {
+        println!("skipped: mounting a disk needs root");
+        return;
+    }
+    let mut store = SqliteStore::new(fresh.path());
+    let full = || {
+        let mut filler = fs::File::create(disk.join("filler")).unwrap();
+        while filler.write(&[0; 4096]).is_ok_and(|count| count > 0) {}
+    };
+    let (first, second) = (record(11, 1, "{}"), record(12, 2, "{}"));
+    let answers = block(async {
+        write(&mut store, &head(None, &first)).await;
+        full();
+        [
+            store.read(&space("default"), None).await.map(drop),
+            store.write(&head(Some(11), &second)).await.map(drop),
+        ]
+    });
+    assert!(run("umount", &[disk]));
+    for answer in answers {
+        let Err(StoreError::Unreachable(text)) = answer else { panic!("{answer:?}") };
+        assert!(text.starts_with(&fresh.path().display().to_string()), "{text}");
+        assert!(text.contains("the disk is full"), "{text}");
+    }
+}
+
 /// Of a counter, one name gave 232 numbers of 1,200 that the other had given.
 #[test]
 fn a_file_of_two_names_is_refused() {
@@ -180,9 +223,6 @@ fn a_file_of_two_names_is_refused() {
     look(SqliteStore::new(linked)).unwrap();
     let mounted = other.join("mounted.db");
     fs::write(&mounted, "").unwrap();
-    let run = |command: &str, paths: &[&Path]| {
-        Command::new(command).args(paths).status().is_ok_and(|it| it.success())
-    };
     if !run("mount", &[Path::new("--bind"), &fresh.path(), &mounted]) {
         println!("skipped: mounting a file needs root");
         return;
