@@ -505,11 +505,17 @@ impl Counter {
         let shared = &self.shared;
         let mut pending: Option<Pending> = None;
         let last_trouble = Mutex::new(None);
+        // Where one store refuses, another one may give numbers.
+        let is_last_word = |shared: &Shared| {
+            !matches!(what, What::Run(_)) || shared.sources.len() == 1 || shared.trouble(true).is_some()
+        };
         let look = |shared: &Shared| {
             if let Some(answer) = pending.as_ref().and_then(Pending::answer) {
                 match answer {
                     Ok(answer) => return Some(Ok(answer)),
-                    Err(trouble) if trouble.is_final => return Some(Err(trouble.error)),
+                    Err(trouble) if trouble.is_final && is_last_word(shared) => {
+                        return Some(Err(trouble.error));
+                    }
                     Err(trouble) => {
                         *lock(&last_trouble) = Some(trouble.error);
                         pending = None;

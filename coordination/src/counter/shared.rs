@@ -340,12 +340,25 @@ impl Shared {
         if self.in_hand() > 0 {
             return Some(Ok(()));
         }
-        let of_final =
-            state.sources.iter().filter_map(|source| source.trouble).find(|trouble| trouble.is_final);
-        match of_final {
-            Some(trouble) => Some(Err(trouble.error)),
-            None => state.sources.iter().any(|source| source.is_open).then_some(Ok(())),
+        let final_troubles = || state.sources.iter().filter_map(SourceState::final_trouble);
+        // The stores of another list may not be used at all.
+        if let Some(refused) = final_troubles().find(|error| error.code() == ErrorCode::InvalidOption) {
+            return Some(Err(refused));
         }
+        // Of tables of others, none gives before all were looked at.
+        if state.sources.iter().any(|source| source.is_seen) {
+            let mut unseen = state.sources.iter().filter(|source| !source.is_seen);
+            if let Some(error) = unseen.find_map(SourceState::final_trouble) {
+                return Some(Err(error));
+            }
+        }
+        // One that refuses is passed over, as one that is down is. A new counter needs all of them once, so none of them is open.
+        let mut open = state.sources.iter().filter(|source| source.final_trouble().is_none());
+        if open.any(|source| source.is_open) {
+            return Some(Ok(()));
+        }
+        let error = final_troubles().next()?;
+        (final_troubles().count() == state.sources.len()).then_some(Err(error))
     }
 
     /// Why there are no numbers, where that is so for all stores.
@@ -415,6 +428,13 @@ impl Shared {
     }
 }
 
+impl SourceState {
+    /// Why it gives nothing, where waiting does not help.
+    fn final_trouble(&self) -> Option<Error> {
+        self.trouble.filter(|trouble| trouble.is_final).map(|trouble| trouble.error)
+    }
+}
+
 impl State {
     /// The place of the first request that this store may answer. Drops those whose calls have given up.
     fn next_for(&mut self, at: usize) -> Option<usize> {
@@ -467,6 +487,44 @@ mod tests {
         orders.gave(0, Err(Trouble { error, is_final: true }));
         assert_eq!(orders.opened(), Some(Ok(())));
         assert_eq!(orders.sources[0].take(2).unwrap().count, 2);
+        assert_eq!(orders.opened(), Some(Err(error)));
+    }
+
+    #[test]
+    fn one_store_that_refuses_is_passed_over() {
+        let error = unavailable("it refuses");
+        let [refuses, is_down] = [true, false].map(|is_final| Trouble { error, is_final });
+        for (bad, good) in [(0, 1), (1, 0)] {
+            let options = CounterOptions::new("orders").store("redis://one").store("redis://two");
+            let orders = Shared::new(&options).unwrap();
+            orders.gave(bad, Err(refuses));
+            // The other one has not answered.
+            assert_eq!(orders.opened(), None);
+            orders.gave(good, Err(is_down));
+            assert_eq!(orders.opened(), None);
+            orders.gave(good, Ok(()));
+            assert_eq!(orders.opened(), Some(Ok(())));
+            orders.gave(good, Err(refuses));
+            assert_eq!(orders.opened(), Some(Err(error)));
+            // Nobody gives numbers of a list that is not the counter's.
+            orders.gave(good, Ok(()));
+            let other = invalid("it is store 1 of 3");
+            orders.gave(bad, Err(Trouble { error: other, is_final: true }));
+            assert_eq!(orders.opened(), Some(Err(other)));
+        }
+    }
+
+    /// In tables of others, none gives before all were looked at.
+    #[test]
+    fn one_row_that_cannot_be_had_stops_all() {
+        let options = CounterOptions::new("orders")
+            .store("mysql://one/shop?schema=tinyid")
+            .store("mysql://two/shop?schema=tinyid");
+        let orders = Shared::new(&options).unwrap();
+        let error = unavailable("it has no such row");
+        orders.gave(0, Err(Trouble { error, is_final: true }));
+        assert_eq!(orders.opened(), None);
+        orders.saw(1);
         assert_eq!(orders.opened(), Some(Err(error)));
     }
 

@@ -64,6 +64,50 @@ fn one_is_killed_and_comes_back() {
     }
 }
 
+/// It is passed over as one that is down is, also by a process that comes meanwhile.
+#[test]
+fn one_that_refuses_is_passed_over() {
+    let mut stores = [Redis::new(), Redis::new()];
+    let steps = ["step=10", "step=1"];
+    let journals = steps.map(|_| Journals::new());
+    let of = |stores: &[Redis; 2], step: &str, parameters: &str| {
+        let [first, second] = stores.each_ref().map(|redis| url(redis) + parameters);
+        settings(step, &[&first, &second], &[step, "max_wait_ms=60000"])
+    };
+    let take = |stores: &[Redis; 2], parameters: &str, other: Option<usize>| {
+        for (step, journals) in steps.iter().zip(&journals) {
+            let mut taker = start(journals, &of(stores, step, parameters));
+            let (of_first, of_second) = parts(&taker.take(40));
+            assert!(other != Some(0) || of_second == 0, "{}", taker.text());
+            assert!(other != Some(1) || of_first == 0, "{}", taker.text());
+            taker.finish();
+        }
+    };
+    take(&stores, "", None);
+    for other in [1, 0] {
+        let refuses = &stores[1 - other];
+        refuses.cli(&["CONFIG", "SET", "requirepass", "another"]);
+        for _ in 0..3 {
+            take(&stores, "", Some(other));
+        }
+        // A new one needs all of its stores.
+        let settings = of(&stores, "step=10", "").replacen("step=10", "new", 1);
+        let settings = settings.replace("max_wait_ms=60000", "max_wait_ms=5000");
+        let error = begin(&journals[0], &settings).why_refused();
+        assert!(error.starts_with("counter_unavailable ") && error.contains("NOAUTH"), "{error}");
+        refuses.cli(&["-a", "another", "CONFIG", "SET", "requirepass", ""]);
+    }
+    // It may have lost writes.
+    stores[0].server.kill();
+    stores[0].server.start_again();
+    for _ in 0..3 {
+        take(&stores, "&after_loss=refuse", Some(1));
+    }
+    for journals in &journals {
+        Judge::of(journals).unique(400);
+    }
+}
+
 #[test]
 fn both_are_down() {
     let (mut first, mut second) = (Redis::new(), Redis::new());
