@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use polyflake::{ErrorCode, Layout, Snowflake};
 use polyflake_coordination::{
-    Admin, CounterName, LAST_NUMBER, LeasesOf, Place, Schema, Sequences, Space, Target,
+    Admin, CounterName, CounterOptions, LAST_NUMBER, LeasesOf, Place, Schema, Sequences, Space, Target,
 };
 
 use super::servers::etcd::Etcd;
@@ -185,6 +185,40 @@ fn of_sqlite() {
     let missing = missing.unwrap().raise("c", 5).unwrap_err();
     assert!(missing.to_string().contains("no such row"), "{missing}");
     assert_eq!(Schema::default(), Schema::Polyflake);
+}
+
+/// A process crashed while it made a counter of two stores. An operator who names one of them would make it a counter of one.
+#[cfg(unix)]
+#[test]
+fn of_one_store_of_several() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.db", "b.db"].map(|name| folder.path().join(name));
+    let urls = paths.each_ref().map(|path| format!("sqlite://{}", path.display()));
+    let options = || urls.iter().fold(CounterOptions::new("orders"), |options, url| options.store(url));
+    options().open().unwrap().close();
+    for is_complete in [true, false] {
+        for (path, url) in paths.iter().zip(&urls) {
+            if !is_complete {
+                let change = "UPDATE polyflake_records SET text = replace(text, '\"complete\":true', '\"complete\":false')";
+                assert_eq!(rusqlite::Connection::open(path).unwrap().execute(change, []), Ok(1));
+            }
+            let mut store = Admin::open(url).unwrap();
+            let before = store.counter("orders").unwrap();
+            assert!(before.is_some());
+            for error in [store.raise("orders", 1_000).unwrap_err(), store.remove("orders").unwrap_err()] {
+                assert_eq!(error.code(), ErrorCode::CounterUnavailable);
+                assert!(
+                    error.to_string().contains("of 2 of the counter: a program that names all"),
+                    "{error}"
+                );
+            }
+            assert_eq!(store.counter("orders").unwrap(), before);
+        }
+    }
+    let orders = options().open().unwrap();
+    orders.raise(1_000_u64).unwrap();
+    assert!(orders.next_id().unwrap() > 1_000);
+    orders.close();
 }
 
 #[test]

@@ -271,8 +271,11 @@ impl Procedure {
             return Err(Refusal::NotThere);
         };
         for (at, has) in self.all() {
-            if let Has::Complete((_, text)) = has {
-                self.check(at, text, &of.id)?;
+            match has {
+                Has::Complete((_, text)) => self.check(at, text, &of.id)?,
+                // It gives way to a set that is complete.
+                Has::Incomplete((_, text)) if !of.complete => self.check(at, text, &of.id)?,
+                _ => {}
             }
         }
         self.check_reachable()?;
@@ -330,9 +333,17 @@ impl Procedure {
                     self.check(at, text, &of.id)?;
                 }
             }
-        } else if !self.stores.iter().any(|one| one.is_done) {
-            // What is incomplete here may be complete there.
-            self.check_reachable()?;
+        } else {
+            // Of another list, it may be complete in a store that is not asked.
+            for (at, has) in self.all() {
+                if let Has::Incomplete((_, text)) = has {
+                    self.check(at, text, &text.id)?;
+                }
+            }
+            if !self.stores.iter().any(|one| one.is_done) {
+                // What is incomplete here may be complete there.
+                self.check_reachable()?;
+            }
         }
         let stands = self.all().find_map(|(at, has)| match has {
             Has::Incomplete(it) | Has::Complete(it) => Some((at, it)),

@@ -212,6 +212,36 @@ fn a_record_that_is_lost_while_others_are_incomplete() {
     assert_eq!(second.reserve(sources[1].as_mut().unwrap(), 1), Ok((101, 101)));
 }
 
+/// A process crashed before it marked the first record. Raised under another list, it would be another counter.
+#[test]
+fn an_incomplete_record_is_raised_and_removed_at_its_place() {
+    let place = Place { index: 0, count: 2 };
+    let mut text = Text::new("x".into(), place, "a".into());
+    let incomplete = |text: &Text| Some(Record { version: 5, number: 0, text: text.write() });
+    let raise = Purpose::Raise { number: 1_000 };
+    for purpose in [raise, Purpose::Remove] {
+        let mut first = Fake { record: incomplete(&text), ..Fake::new() };
+        let done = all(&mut [&mut first], purpose);
+        let refused = Refusal::OtherPlace { at: 0, found: place, wanted: Place::ONLY };
+        assert_eq!((done.err(), &first.record), (Some(refused), &incomplete(&text)));
+        let mut second = Fake::new();
+        all(&mut [&mut first, &mut second], purpose).unwrap();
+        assert_ne!(first.record, incomplete(&text));
+    }
+    // Two that were made apart.
+    let mut first = Fake { record: incomplete(&text), ..Fake::new() };
+    (text.id, text.index) = ("y".into(), 1);
+    let mut second = Fake { record: incomplete(&text), ..Fake::new() };
+    let done = all(&mut [&mut first, &mut second], raise);
+    let refused = Refusal::OtherId { at: 1, found: "y".into(), wanted: "x".into() };
+    assert_eq!((done.err(), &second.record), (Some(refused), &incomplete(&text)));
+    // It gives way to one that is complete.
+    (text.id, text.index, text.complete) = ("x".into(), 0, true);
+    first.record = incomplete(&text);
+    let mut sources = all(&mut [&mut first, &mut second], raise).unwrap();
+    assert_eq!(second.reserve(sources[1].as_mut().unwrap(), 1), Ok((1_001, 1_001)));
+}
+
 #[test]
 fn what_is_found_and_too_few_is_passed_over() {
     let mut store = Fake::new();
