@@ -201,6 +201,14 @@ impl Keeper {
     /// The counter that is like this new one: one that is there, or it.
     pub(crate) fn counter(&'static self, new: counter::Shared) -> Result<Arc<counter::Shared>, Error> {
         let mut state = self.state();
+        // Nobody joins one that was removed. Its calls are told so from now on, whatever its store has under this name later.
+        state.counters.retain(|shared| {
+            let removed = (shared.key == new.key).then(|| shared.removed()).flatten();
+            if let Some(error) = removed {
+                shared.fail(error);
+            }
+            removed.is_none()
+        });
         for shared in state.counters.iter().filter(|shared| shared.key == new.key) {
             match shared.check_same(&new) {
                 Ok(()) => {

@@ -52,6 +52,8 @@ struct State {
     requests: VecDeque<Request>,
     /// How many requests there have been.
     asked: usize,
+    /// Whether a call of this process removed it.
+    is_removed: bool,
     failed: Option<Error>,
 }
 
@@ -262,10 +264,12 @@ impl Shared {
 
     /// For the task of a store.
     pub(crate) fn answer(&self, answers: impl IntoIterator<Item = (Request, Result<Answer, Trouble>)>) {
+        let mut is_removed = false;
         for (request, answer) in answers {
+            is_removed |= matches!((request.what, answer), (What::Remove, Ok(Answer::Done(true))));
             *lock(&request.answer) = Some(answer);
         }
-        self.state.change(|_| {});
+        self.state.change(|state| state.is_removed |= is_removed);
     }
 
     /// For the task of a store: it was looked at, and has nothing of another kind.
@@ -319,6 +323,21 @@ impl Shared {
 
     pub(crate) fn has_failed(&self) -> bool {
         self.failure().is_some()
+    }
+
+    /// What its calls are told once somebody removed it. Whoever opens a counter of this name then has another one.
+    pub(crate) fn removed(&self) -> Option<Error> {
+        let error = |source: &Source| {
+            let (name, address) = (&source.counter.name, &source.address);
+            unavailable(&format!("counter {name:?}: it was removed from {address}"))
+        };
+        let state = self.state.get();
+        let mut sources = self.sources.iter().zip(&state.sources);
+        // By another process, what is in hand is still given.
+        let is_removed = state.is_removed
+            || (self.in_hand() == 0
+                && sources.all(|(source, of)| of.final_trouble().is_some_and(|it| it == error(source))));
+        is_removed.then(|| self.sources.first().map(error))?
     }
 
     pub(super) fn failure(&self) -> Option<Error> {

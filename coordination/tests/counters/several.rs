@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use polyflake::ErrorCode;
+use polyflake_coordination::Counter;
 
+use crate::backend::{Backend, Sqlite};
 use crate::holder::{Holder, Journals};
 use crate::judge::Judge;
 use crate::proxy::{Conduct, Proxy};
@@ -105,6 +107,73 @@ fn one_that_refuses_is_passed_over() {
     }
     for journals in &journals {
         Judge::of(journals).unique(400);
+    }
+}
+
+/// Whoever removed it, and whether the counter that had it was closed or not.
+#[test]
+fn one_that_was_removed_is_opened_again() {
+    let stores = [Sqlite::begin(), Sqlite::begin()];
+    let urls = stores.each_ref().map(Backend::url);
+    let urls: Vec<_> = urls.iter().map(String::as_str).collect();
+    let journals = Journals::new();
+    let begun = Instant::now();
+    let in_time = || assert!(begun.elapsed() < Duration::from_secs(240));
+    let ends = |counter: &Counter| loop {
+        in_time();
+        match counter.next_id() {
+            Ok(number) => assert!(number > 2),
+            Err(error) => {
+                assert_eq!(error.code(), ErrorCode::CounterUnavailable);
+                assert!(error.to_string().contains("it was removed from "), "{error}");
+                break;
+            }
+        }
+    };
+    for (count, step) in [(1, "step=10"), (2, "step=10"), (1, "step=1"), (2, "step=1")] {
+        let settings = settings(&format!("{count} {step}"), &urls[..count], &[step, "max_wait_ms=60000"]);
+        let by_another = || {
+            let mut another = start(&journals, &settings);
+            another.does("remove");
+        };
+        // The first number of each store, so that only a new one gives them.
+        let begins = |counter: &Counter| {
+            let first = counter.next_id().unwrap();
+            assert!(first <= 2);
+            while counter.next_id().unwrap() != 3 - first {
+                in_time();
+            }
+        };
+        let open = || options(&settings).open().unwrap();
+        let old = open();
+        begins(&old);
+        assert!(old.remove().unwrap());
+        let new = open();
+        begins(&new);
+        ends(&old);
+        by_another();
+        ends(&new);
+        let newer = open();
+        begins(&newer);
+        by_another();
+        // Nobody calls it any more: its task finds out.
+        drop(newer);
+        let newest = loop {
+            in_time();
+            match options(&settings).open().and_then(|newest| Ok((newest.next_id()?, newest))) {
+                // It was not found out yet.
+                Err(error) => assert!(error.to_string().contains("it was removed from "), "{error}"),
+                Ok((number, newest)) if number <= 2 => break newest,
+                Ok(_) => {}
+            }
+        };
+        ends(&old);
+        ends(&new);
+        old.close();
+        new.close();
+        // What the others do is nothing to it.
+        newest.next_ids(40_u64).unwrap();
+        newest.close();
     }
 }
 
