@@ -11,7 +11,7 @@
 use super::Rule;
 use super::{
     Group, KeptAll, MAX_REQUESTS, NAME, Place, Random, Received, Record, Refusal, Request, Text, Write,
-    new_id, read, rounded_up, write,
+    limit, new_id, read, rounded_up, write,
 };
 
 /// What is to be done on all stores.
@@ -238,7 +238,9 @@ impl Procedure {
                 text.remove(&before.id);
             }
         }
-        let number = rounded_up(start.saturating_sub(1), place).unwrap_or(Record::LAST_NUMBER);
+        // So that its first number is the lowest of its place that is not below the start.
+        let lowest = if place.index == 0 { place.count } else { place.index };
+        let number = rounded_up(start.saturating_sub(lowest), place).unwrap_or(limit(place));
         self.writes(at, tombstone.map(|(record, _)| record.version), number, &text, random)
     }
 
@@ -284,7 +286,8 @@ impl Procedure {
                 continue;
             }
             let place = self.place(at);
-            let wanted = rounded_up(number, place).ok_or(Refusal::End)?;
+            // No store has the last numbers where the highest is not a multiple of how many there are.
+            let wanted = rounded_up(number, place).unwrap_or(limit(place));
             let incarnation = self.incarnation(at);
             let (expected, number, mut text) = match has {
                 Has::Complete((record, text)) => {

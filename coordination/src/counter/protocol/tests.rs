@@ -544,6 +544,33 @@ fn the_end_of_the_numbers() {
     assert_eq!(store.number(), last);
 }
 
+/// 2^63-1 would be the second store's, under a record that is higher.
+#[test]
+fn the_end_of_the_numbers_of_two_stores() {
+    let last = Record::LAST_NUMBER;
+    let given = |start: u64, purpose: Option<Purpose>| {
+        let (mut first, mut second) = (Fake::new(), Fake::new());
+        let mut sources = all(&mut [&mut first, &mut second], Purpose::Open { start }).unwrap();
+        if let Some(purpose) = purpose {
+            sources = all(&mut [&mut first, &mut second], purpose).unwrap();
+        }
+        let even = first.reserve(sources[0].as_mut().unwrap(), 9);
+        (even, second.reserve(sources[1].as_mut().unwrap(), 9))
+    };
+    let end = Err(Refusal::End);
+    for number in [last - 1, last] {
+        assert_eq!(given(1, Some(Purpose::Raise { number })), (end.clone(), end.clone()));
+    }
+    assert_eq!(given(last, None), (end.clone(), end.clone()));
+    assert_eq!(given(last - 1, None), (Ok((last - 1, last - 1)), end));
+    assert_eq!(given(last - 2, None), (Ok((last - 1, last - 1)), Ok((last - 2, last - 2))));
+    // The first number is the start, whichever store has it.
+    for start in 1..9 {
+        let (even, odd) = given(start, None);
+        assert_eq!(even.unwrap().0.min(odd.unwrap().0), start);
+    }
+}
+
 #[test]
 fn a_text_that_is_not_known_is_refused() {
     let good = Text::new("id".into(), Place { index: 1, count: 3 }, "a".into());
