@@ -200,9 +200,9 @@ pub trait Rows: Send + fmt::Debug {
 /// Why a store did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreError {
-    /// It may answer later: no connection, a time-out, a server that is starting or has no leader.
+    /// It may answer later: no connection, a time-out, a server that is starting, is read-only or has no leader.
     Unreachable(String),
-    /// It will not, as it is set up: a wrong password, no such database, a read-only replica, tables of another version.
+    /// It will not, as it is set up: a wrong password, no such database, tables of another version.
     Refused(String),
 }
 

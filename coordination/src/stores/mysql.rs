@@ -18,7 +18,7 @@ use mysql_async::{
 use tokio::time::timeout;
 
 use super::sql::counters::{self, Columns, Dialect};
-use super::sql::{self, ATTEMPT, MOST_TRIES, Opening, bigint, longest_idle, other_format};
+use super::sql::{self, ATTEMPT, MOST_TRIES, Opening, bigint, longest_idle, other_format, read_only};
 use super::tls::{self, Check, Files};
 use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
@@ -298,7 +298,7 @@ fn explain(at: &str, error: &Error) -> StoreError {
         Error::Server(ServerError { code, message, state }) => match code {
             1054 => other_format(&format!("other columns ({message})")),
             1290 if !message.contains("read-only") => refused(message),
-            1290 | 1792 | 1836 => refused(&format_args!("a read-only replica: {message}")),
+            1290 | 1792 | 1836 => unreachable(&read_only()),
             1021 | 1114 => unreachable(&format_args!("the disk is full: {message}")),
             // Too many connections of this user, or prepared statements of all.
             1203 | 1226 | 1461 => unreachable(message),

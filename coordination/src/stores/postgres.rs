@@ -25,7 +25,9 @@ use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::sql::counters::{self, Columns, Dialect, Value};
-use super::sql::{self, ATTEMPT, LONGEST_LOCK, MOST_TRIES, Opening, longest_idle, none_of, other_format};
+use super::sql::{
+    self, ATTEMPT, LONGEST_LOCK, MOST_TRIES, Opening, longest_idle, none_of, other_format, read_only,
+};
 use super::tls::{self, Check, Files};
 use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
@@ -429,7 +431,7 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
         return match code.code() {
             // UNDEFINED_COLUMN and DATATYPE_MISMATCH.
             "42703" | "42804" => other_format(&format!("other columns ({message})")),
-            "25006" => StoreError::Refused(format!("{at}: a read-only replica: {message}")),
+            "25006" => StoreError::Unreachable(format!("{at}: {}", read_only())),
             "53100" => StoreError::Unreachable(format!("{at}: the disk is full: {message}")),
             // Poolers have this one for most of what they say.
             "08P01" if message.contains("no such") || message.contains("authentication failed") => {

@@ -156,8 +156,11 @@ impl<E> Fault<E> {
     }
 }
 
+/// An answer of a server that cannot take a write says nothing of the server that can.
 pub(super) fn read_only() -> StoreError {
-    StoreError::Refused("a read-only replica: the primary is needed".into())
+    StoreError::Unreachable(
+        "the server is in recovery, read-only or not ready: the one that takes writes is needed".into(),
+    )
 }
 
 /// For a column: databases have no unsigned 64-bit integers that all of their tools read.

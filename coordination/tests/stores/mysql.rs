@@ -68,7 +68,7 @@ fn counters_in_tables_of_others() {
 }
 
 #[test]
-fn rows_that_cannot_be_used_are_refused() {
+fn rows_that_cannot_be_used() {
     let server = MariaDb::new();
     let (url, orders) = (server.url(), others::counter(Schema::Leaf, "orders"));
     server.sql(&format!(
@@ -79,7 +79,7 @@ fn rows_that_cannot_be_used_are_refused() {
         let wrong = &mut open(&url.replace("secret-of-polyflake", "wrong-secret"));
         others::refused(wrong, &orders, "Access denied").await;
         let nobody = &mut open(&format!("mysql://a:secret@127.0.0.1:{}/test", free_port()));
-        others::unreachable(nobody, &orders).await;
+        others::unreachable(nobody, &orders, "Connection refused").await;
 
         // A replica that is read-only, for whom it is and for whom it is not.
         server.sql("SET GLOBAL read_only = 1");
@@ -87,7 +87,7 @@ fn rows_that_cannot_be_used_are_refused() {
         for right in ["GRANT USAGE", "GRANT READ ONLY ADMIN"] {
             server.sql(&format!("{right} ON *.* TO polyflake@'%'"));
             store.disconnect();
-            others::refused(&mut store, &orders, "a read-only replica").await;
+            others::unreachable(&mut store, &orders, "in recovery, read-only or not ready").await;
         }
         server.sql("SET GLOBAL read_only = 0");
         assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 1);

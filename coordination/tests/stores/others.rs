@@ -56,11 +56,11 @@ pub(crate) async fn refused(store: &mut Box<dyn Store>, counter: &CounterName, s
     }
 }
 
-/// A store that cannot be reached says so, and no secret.
-pub(crate) async fn unreachable(store: &mut Box<dyn Store>, counter: &CounterName) {
+/// A store that cannot be reached says so with this text, and no secret.
+pub(crate) async fn unreachable(store: &mut Box<dyn Store>, counter: &CounterName, says: &str) {
     for failed in calls(store, counter).await {
         let Err(StoreError::Unreachable(text)) = failed else { panic!("{failed:?}") };
-        assert!(!text.contains("secret"), "{text}");
+        assert!(text.contains(says) && !text.contains("secret"), "{text}");
     }
 }
 

@@ -98,21 +98,21 @@ fn with_leaf() -> Postgres {
 }
 
 #[test]
-fn rows_that_cannot_be_used_are_refused() {
+fn rows_that_cannot_be_used() {
     let server = with_leaf();
     let (url, orders) = (server.url(), others::counter(Schema::Leaf, "orders"));
     block(async {
         let wrong = &mut open(&url.replace("secret-of-polyflake", "wrong-secret"));
         others::refused(wrong, &orders, "password authentication failed").await;
         let nobody = &mut open(&format!("postgres://a:secret@127.0.0.1:{}/test", free_port()));
-        others::unreachable(nobody, &orders).await;
+        others::unreachable(nobody, &orders, "Connection refused").await;
         let mut store = open(&url);
         server.sql("test", "ALTER DATABASE test SET default_transaction_read_only = on");
-        others::refused(&mut store, &orders, "a read-only replica").await;
+        others::unreachable(&mut store, &orders, "in recovery, read-only or not ready").await;
         server.sql("postgres", "ALTER DATABASE test RESET default_transaction_read_only");
         store.disconnect();
         let standby = server.standby();
-        others::refused(&mut open(&standby.url()), &orders, "a read-only replica").await;
+        others::unreachable(&mut open(&standby.url()), &orders, "in recovery, read-only or not ready").await;
         assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 1);
     });
 }

@@ -10,9 +10,9 @@ use mysql_async::{Conn, Error, Params, Row, ServerError, Value as Parameter};
 use super::{ABSENT, DUPLICATE, Fault, MysqlStore, NOW, Open, WRITABLE, column};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
 use crate::store::{Rows, StoreError};
-use crate::stores::sql::bigint;
 use crate::stores::sql::counters::Value;
-use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, TABLE, read_only};
+use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, TABLE};
+use crate::stores::sql::{bigint, read_only};
 
 /// As `polyflake schema mysql` prints it.
 pub(in crate::stores) const DDL: &str = "\

@@ -8,8 +8,8 @@ use super::{BOUND, Fault, INCARNATION, LOCK, NOW, Open, PostgresStore};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
 use crate::store::{Rows, StoreError};
 use crate::stores::sql::counters::Value;
-use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, TABLE, read_only};
-use crate::stores::sql::whole;
+use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, TABLE};
+use crate::stores::sql::{read_only, whole};
 
 /// As `polyflake schema postgres` prints it.
 pub(in crate::stores) const DDL: &str = "\

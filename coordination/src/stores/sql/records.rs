@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::counters::Value;
-use super::{bigint, whole};
+use super::{bigint, read_only, whole};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Write};
 use crate::store::StoreError;
 
@@ -125,13 +125,6 @@ pub(in crate::stores) trait Client {
     fn saw(&mut self, incarnation: &str) {
         let _ = incarnation;
     }
-}
-
-/// An answer of a server that cannot take a write says nothing of the server that can.
-pub(in crate::stores) fn read_only() -> StoreError {
-    StoreError::Unreachable(
-        "the server is in recovery, read-only or not ready: the one that takes writes is needed".into(),
-    )
 }
 
 /// The values of a statement.
