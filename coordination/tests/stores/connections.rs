@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use polyflake::{ErrorCode, Snowflake};
 use polyflake_coordination::records::Store;
 use polyflake_coordination::{
-    Address, Counter, CounterName, CounterOptions, Reserved, Schema, StoreError, stores,
+    Address, Counter, CounterName, CounterOptions, LAST_NUMBER, Reserved, Schema, StoreError, stores,
 };
 use tokio::time::timeout;
 
@@ -706,4 +706,33 @@ fn a_row_of_leaf_with_a_step_of_1() {
     let taken = [1, 2, 3].map(|_| orders.next_id().unwrap());
     assert_eq!((taken, orders.next_block(5_u64).unwrap(), orders.peek().unwrap()), ([1, 2, 3], 4, 8));
     orders.close();
+}
+
+/// Leaf's segments do not have their upper end, so that 2^63-1 is no number of its.
+#[test]
+fn a_row_of_leaf_at_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counters.db");
+    let row =
+        format!("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', {}, 1)", LAST_NUMBER - 3);
+    rusqlite::Connection::open(&path).unwrap().execute_batch(&format!("{LEAF}; {row}")).unwrap();
+    let url = format!("sqlite://{}?schema=leaf", path.display());
+    for step in ["auto", "1"] {
+        let options = CounterOptions::new("orders").store(&url);
+        let options = if step == "1" { options.step(1_u64) } else { options };
+        let orders = options.open().unwrap();
+        let ends = |failed: Result<u64, polyflake::Error>| {
+            let text = failed.unwrap_err().to_string();
+            assert!(text.contains("has reached its end"), "{text}");
+        };
+        if step == "auto" {
+            ends(orders.next_block(4_u64));
+            let taken = [1, 2, 3].map(|_| orders.next_id().unwrap());
+            assert_eq!(taken, [3, 2, 1].map(|below| LAST_NUMBER - below));
+        }
+        ends(orders.next_id());
+        ends(orders.next_block(1_u64));
+        assert_eq!(orders.peek().unwrap(), LAST_NUMBER - 1);
+        orders.close();
+    }
 }

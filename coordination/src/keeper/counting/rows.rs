@@ -95,7 +95,7 @@ async fn reserve(
             Reserved::Found(None) => return Err(Refusal::NoRow),
             Reserved::Found(Some(found)) => {
                 check(source, &found, wanted.seen)?;
-                let left = left_above(found.last, found.place);
+                let left = left_above(&found, last_of(source.counter.schema));
                 if left < least {
                     return Err(Refusal::End);
                 }
@@ -137,13 +137,21 @@ async fn raise(store: &mut dyn Table, source: &Source, number: u64) -> Result<bo
     Err(Refusal::Contended)
 }
 
-/// How many numbers there are above `last`.
-fn left_above(last: u64, place: Place) -> u64 {
-    let Place { index, count } = place;
-    let Some(above) = last.checked_add(1).filter(|&above| above <= LAST_NUMBER) else { return 0 };
+/// The highest number of a row. Leaf's segments do not have their upper end, which a column must hold.
+const fn last_of(schema: Schema) -> u64 {
+    match schema {
+        Schema::Leaf => LAST_NUMBER - 1,
+        Schema::Tinyid | Schema::Cosid | Schema::Polyflake => LAST_NUMBER,
+    }
+}
+
+/// How many numbers there are above what was handed out, up to the last.
+fn left_above(found: &CounterRecord, last: u64) -> u64 {
+    let Place { index, count } = found.place;
+    let Some(above) = found.last.checked_add(1).filter(|&above| above <= last) else { return 0 };
     // The lowest from there on that is `index` modulo `count`.
     let first = above + (index + count - above % count) % count;
-    if first > LAST_NUMBER { 0 } else { (LAST_NUMBER - first) / count + 1 }
+    if first > last { 0 } else { (last - first) / count + 1 }
 }
 
 const fn run_of(numbers: &Numbers) -> Run {
