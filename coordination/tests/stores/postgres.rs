@@ -158,6 +158,14 @@ fn an_asynchronous_replica_is_told() {
             thread::sleep(Duration::from_millis(20));
         }
         whoever_opens_it_is_told_of_replicas(&primary.url());
+        // This role sees that there is a standby, and not how it is; one with rights sees both.
+        primary.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'");
+        primary.sql("postgres", "SELECT pg_reload_conf()");
+        let state = "SELECT sync_state FROM pg_stat_replication";
+        while primary.sql("postgres", state) != "sync" {
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(asynchronous_replicas(&mut store).await, 0);
     });
 }
 

@@ -65,12 +65,13 @@ impl PostgresStore {
 /// Whether this server is fit, and what it shows.
 pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: bool) -> Result<Ready, Fault> {
     let former = FORMER.join("', '");
-    // A role without rights sees that there are replicas, and not how they are.
+    // A role without rights sees that there are replicas, and not how they are: where none is synchronous, it knows.
     let statement = format!(
         "SELECT current_setting('fsync'), CASE WHEN pg_is_in_recovery() THEN NULL ELSE \
          substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) <> '00000001' \
          OR EXISTS (SELECT FROM pg_stat_replication) OR EXISTS (SELECT FROM pg_replication_slots) END, \
-         (SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'async') NOT IN ('sync', 'quorum')), \
+         (SELECT count(*) FROM pg_stat_replication WHERE sync_state NOT IN ('sync', 'quorum') \
+         OR sync_state IS NULL AND current_setting('synchronous_standby_names') = ''), \
          (SELECT min(n.nspname || '.' || c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND (n.nspname = ?1 OR n.nspname = ANY (current_schemas(false))) \
          AND (c.relname IN ('{former}') OR c.relname = '{TABLE}' AND n.nspname <> ?1)), \
