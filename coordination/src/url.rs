@@ -604,6 +604,7 @@ impl Parameters {
             }
             seen.push(key);
         }
+        it.check_schema()?;
         // A lease that two clocks may differ about by its whole length is none.
         let most_ms = it.ttl_ms / 4;
         it.is_clock_difference_default = difference_ms.is_none();
@@ -623,6 +624,16 @@ impl Parameters {
             None => most_ms.min(1_000),
         };
         Ok((it, rest))
+    }
+
+    /// The statements on tables of others do not name a schema: silently another's row would be taken.
+    fn check_schema(&self) -> Result<(), String> {
+        if self.schema_name.is_some() && self.schema != Schema::Polyflake {
+            return Err("schema_name is for Polyflake's own table, and schema=leaf, tinyid or cosid names another: leave \
+                        schema_name out. PostgreSQL finds that table by the role's path: ALTER ROLE ... SET search_path = ..."
+                .into());
+        }
+        Ok(())
     }
 }
 
@@ -749,6 +760,11 @@ mod tests {
             assert!(error(&format!("postgres://h/d?schema_name={wrong}")).contains("identifier"), "{wrong}");
         }
         assert!(error("mysql://h/d?schema_name=a").contains("for PostgreSQL"));
+        for both in ["schema=leaf&schema_name=app", "schema_name=public&schema=tinyid"] {
+            let said = error(&format!("postgres://h/d?{both}"));
+            assert!(said.contains("ALTER ROLE ... SET search_path"), "{said}");
+        }
+        assert_eq!(parse("postgres://h/d?schema=polyflake&schema_name=app").schema_name, "app");
         assert!(error("sqlite:///a?durability=none").contains("Redis, PostgreSQL and MySQL"));
     }
 
