@@ -24,6 +24,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use self::records::DURABLE;
 use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::{
     self, ATTEMPT, LONGEST_LOCK, MOST_TRIES, Opening, longest_idle, none_of, other_format, read_only,
@@ -40,11 +41,7 @@ const INCARNATION: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE 
 
 const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// What is acknowledged must be on disk. For this transaction only: a pooler's connection is others' afterwards.
-const DURABLE: &str = "CASE WHEN current_setting('synchronous_commit') = 'off' \
-    THEN set_config('synchronous_commit', 'on', true) END";
-
-/// Bounds how long a transaction waits for locks. For this transaction only, as above.
+/// Bounds how long a transaction waits for locks. For this transaction only: a pooler's connection is others' afterwards.
 const BOUND: &str = "SET LOCAL lock_timeout = '1s'";
 
 /// So that only one makes the tables: `polyflak` in ASCII.

@@ -197,9 +197,8 @@ fn what_cannot_work_is_refused() {
 
 /// In the tables of others as well, at the commit of each change; a trigger that is deferred sees it.
 #[test]
-fn synchronous_commit_is_never_off() {
+fn synchronous_commit_is_never_less_than_on() {
     let server = with_leaf();
-    server.sql("postgres", "ALTER ROLE polyflake SET synchronous_commit = off");
     server.sql(
         "test",
         "CREATE TABLE seen (setting text); GRANT ALL ON seen TO polyflake; \
@@ -208,15 +207,21 @@ fn synchronous_commit_is_never_off() {
          CREATE CONSTRAINT TRIGGER see AFTER INSERT OR UPDATE OR DELETE ON leaf_alloc \
          DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()",
     );
-    block(async {
-        let (mut store, orders) = (open(&server.url()), others::counter(Schema::Leaf, "orders"));
-        others::take(&mut store, &orders, &others::only(1)).await;
-        let rows = others::rows(&mut store);
-        let now = rows.counter(&orders).await.unwrap().unwrap();
-        let raised = CounterRecord { last: 9, ..now };
-        assert!(rows.put_counter(&orders, &now, &raised).await.unwrap());
-    });
-    assert_eq!(server.sql("test", "SELECT string_agg(setting, ' ') FROM seen"), "on on");
+    for (given, seen) in
+        [("off", "on"), ("local", "on"), ("remote_write", "on"), ("remote_apply", "remote_apply")]
+    {
+        server.sql("test", &format!("ALTER ROLE polyflake SET synchronous_commit = {given}; TRUNCATE seen"));
+        block(async {
+            let (mut store, orders) = (open(&server.url()), others::counter(Schema::Leaf, "orders"));
+            others::take(&mut store, &orders, &others::only(1)).await;
+            let rows = others::rows(&mut store);
+            let now = rows.counter(&orders).await.unwrap().unwrap();
+            let raised = CounterRecord { last: now.last + 9, ..now };
+            assert!(rows.put_counter(&orders, &now, &raised).await.unwrap());
+        });
+        let shown = server.sql("test", "SELECT string_agg(setting, ' ') FROM seen");
+        assert_eq!(shown, format!("{seen} {seen}"), "{given}");
+    }
 }
 
 #[test]

@@ -42,11 +42,20 @@ GRANT SELECT, INSERT, UPDATE ON public.polyflake_records TO polyflake;
 ALTER ROLE polyflake SET lock_timeout = '1s';
 ";
 
-/// For this transaction only, since a pooler's connection is others' afterwards: what is acknowledged must be on disk, also of
-/// standbys that are synchronous, and nobody's stuck row holds up this call.
-const SETUP: &str = "WITH setup AS MATERIALIZED (SELECT \
-    CASE WHEN current_setting('synchronous_commit') <> 'remote_apply' THEN set_config('synchronous_commit', 'on', true) END, \
-    set_config('lock_timeout', '1s', true)) ";
+macro_rules! durable {
+    () => {
+        "CASE WHEN current_setting('synchronous_commit') <> 'remote_apply' \
+         THEN set_config('synchronous_commit', 'on', true) END"
+    };
+}
+
+/// What is acknowledged must be on disk, also of standbys that are synchronous. For this transaction only, since a pooler's connection
+/// is others' afterwards.
+pub(super) const DURABLE: &str = durable!();
+
+/// As [`DURABLE`], and nobody's stuck row holds up this call.
+const SETUP: &str =
+    concat!("WITH setup AS MATERIALIZED (SELECT ", durable!(), ", set_config('lock_timeout', '1s', true)) ");
 
 /// What was found of the server when it was connected to, and of the address.
 #[derive(Debug, Clone)]
