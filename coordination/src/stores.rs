@@ -93,17 +93,23 @@ fn make(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
     }
 }
 
-/// The statements that make the table of an SQL store, and those that grant a role `polyflake` what it needs and no more. `None` for
-/// a store that has no tables, or is not built in.
-pub fn schema(scheme: Scheme) -> Option<(&'static str, &'static str)> {
-    match scheme {
+/// The statements that make the table of an SQL store, and those that grant a role `polyflake` what it needs and no more. In
+/// PostgreSQL the table is in this schema, or in `public`.
+///
+/// # Errors
+///
+/// Why there are none: for a store that has no tables or is not built in, and a name of a schema that no address takes.
+pub fn schema(scheme: Scheme, schema_name: Option<&str>) -> Result<(String, String), String> {
+    let name = schema_name.map(crate::url::schema_name).transpose()?;
+    match (scheme, name) {
         #[cfg(feature = "postgres")]
-        Scheme::Postgres => Some((postgres::records::DDL, postgres::records::GRANTS)),
+        (Scheme::Postgres, name) => Ok(postgres::records::schema(name.as_deref().unwrap_or("public"))),
+        (_, Some(_)) => Err("schema_name is for PostgreSQL".into()),
         #[cfg(feature = "mysql")]
-        Scheme::Mysql => Some((mysql::records::DDL, mysql::records::GRANTS)),
+        (Scheme::Mysql, None) => Ok((mysql::records::DDL.into(), mysql::records::GRANTS.into())),
         #[cfg(all(unix, feature = "sqlite"))]
-        Scheme::Sqlite => Some((sqlite::records::DDL, "")),
-        _ => None,
+        (Scheme::Sqlite, None) => Ok((sqlite::records::DDL.into(), String::new())),
+        _ => Err(format!("{} has no tables, or is not built in", scheme.feature().0)),
     }
 }
 

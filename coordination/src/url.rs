@@ -678,7 +678,7 @@ fn namespace(value: &str) -> Result<String, String> {
         .ok_or_else(|| "namespace has 1 to 64 letters, digits, dots, underscores and hyphens".into())
 }
 
-fn schema_name(value: &str) -> Result<String, String> {
+pub(crate) fn schema_name(value: &str) -> Result<String, String> {
     let is_fit = (1..=63).contains(&value.len())
         && !value.as_bytes().first().is_some_and(u8::is_ascii_digit)
         && value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');

@@ -13,6 +13,9 @@ pub(crate) struct Schema {
     /// The database
     #[arg(value_enum)]
     kind: Kind,
+    /// PostgreSQL: the schema of the table, as `schema_name` in the addresses says [default: public]
+    #[arg(long, value_name = "NAME")]
+    schema_name: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -29,7 +32,8 @@ impl Schema {
             Kind::Mysql => Scheme::Mysql,
             Kind::Sqlite => Scheme::Sqlite,
         };
-        let (table, grants) = stores::schema(scheme).unwrap_or_default();
+        let printed = stores::schema(scheme, self.schema_name.as_deref());
+        let (table, grants) = printed.map_err(Failure::Usage)?;
         output::print(&format!("{table}{grants}"))
     }
 }

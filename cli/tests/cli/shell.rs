@@ -35,6 +35,12 @@ fn the_table_of_each_database() {
         has(&prints(&["schema", kind]), &["CREATE TABLE", "polyflake_records", grants]);
     }
     has(&fails(&["schema", "redis"], 2), &["redis", "postgres"]);
+    has(&prints(&["schema", "postgres"]), &["public.polyflake_records", "ON SCHEMA public"]);
+    let named = prints(&["schema", "postgres", "--schema-name", "app"]);
+    has(&named, &["CREATE TABLE IF NOT EXISTS \"app\".polyflake_records", "USAGE ON SCHEMA \"app\""]);
+    assert!(!named.contains("public"), "{named}");
+    has(&fails(&["schema", "postgres", "--schema-name", "a.b"], 2), &["letters, digits and underscores"]);
+    has(&fails(&["schema", "mysql", "--schema-name", "app"], 2), &["schema_name is for PostgreSQL"]);
 }
 
 #[test]

@@ -264,7 +264,7 @@ impl Client for Open {
             version: [format!("IF(LAST_INSERT_ID({NOW}) = 0, 0, "), ")".into()],
             sum: ["LAST_INSERT_ID(", ")"],
             returns: false,
-            kind: "mysql",
+            schema: "polyflake schema mysql".into(),
         }
     }
 

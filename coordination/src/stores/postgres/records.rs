@@ -12,7 +12,7 @@ use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, TABLE};
 use crate::stores::sql::{read_only, whole};
 
 /// As `polyflake schema postgres` prints it.
-pub(in crate::stores) const DDL: &str = "\
+const DDL: &str = "\
 CREATE TABLE IF NOT EXISTS public.polyflake_records (
     namespace text COLLATE \"C\" NOT NULL,
     kind text COLLATE \"C\" NOT NULL,
@@ -36,7 +36,7 @@ COMMENT ON COLUMN public.polyflake_records.updated_at IS 'For people';
 ";
 
 /// For a role that has no other rights.
-pub(in crate::stores) const GRANTS: &str = "\
+const GRANTS: &str = "\
 GRANT USAGE ON SCHEMA public TO polyflake;
 GRANT SELECT, INSERT, UPDATE ON public.polyflake_records TO polyflake;
 ALTER ROLE polyflake SET lock_timeout = '1s';
@@ -57,10 +57,19 @@ pub(super) const DURABLE: &str = durable!();
 const SETUP: &str =
     concat!("WITH setup AS MATERIALIZED (SELECT ", durable!(), ", set_config('lock_timeout', '1s', true)) ");
 
+/// [`DDL`] and [`GRANTS`] for a schema.
+pub(in crate::stores) fn schema(name: &str) -> (String, String) {
+    // As statements name it: the case of its letters counts.
+    let named = if name == PUBLIC { name.to_owned() } else { format!("\"{name}\"") };
+    (DDL.replace(PUBLIC, &named), GRANTS.replace(PUBLIC, &named))
+}
+
+const PUBLIC: &str = "public";
+
 /// What was found of the server when it was connected to, and of the address.
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
-    table: String,
+    schema: String,
     pub(super) facts: Facts,
 }
 
@@ -111,15 +120,23 @@ pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: boo
         return Err(StoreError::Refused(text).into());
     }
     let facts = Facts { granularity_ms: 1, can_forget, asynchronous_replicas: whole(row.try_get(2)?)? };
-    Ok(Ready { table: format!("\"{schema}\".{TABLE}"), facts })
+    Ok(Ready { schema: schema.into(), facts })
+}
+
+impl Open {
+    fn schema(&self) -> &str {
+        self.ready.as_ref().map_or(PUBLIC, |ready| &*ready.schema)
+    }
 }
 
 impl Client for Open {
     type Fault = Fault;
 
     fn dialect(&self) -> Dialect {
+        let schema = self.schema();
+        let named = if schema == PUBLIC { String::new() } else { format!(" --schema-name {schema}") };
         Dialect {
-            table: self.ready.as_ref().map(|ready| ready.table.clone()).unwrap_or_default(),
+            table: format!("\"{schema}\".{TABLE}"),
             now: NOW.into(),
             incarnation: INCARNATION.into(),
             writable: "current_setting('transaction_read_only') = 'off'".into(),
@@ -133,7 +150,7 @@ impl Client for Open {
             version: Default::default(),
             sum: ["", ""],
             returns: true,
-            kind: "postgres",
+            schema: format!("polyflake schema postgres{named}"),
         }
     }
 
@@ -161,8 +178,7 @@ impl Client for Open {
     }
 
     async fn make(&mut self) -> Result<(), Fault> {
-        let Dialect { table, .. } = self.dialect();
-        let table = DDL.replace("public.polyflake_records", &table);
+        let (table, _) = schema(self.schema());
         let alone = format!("{BOUND}; SELECT pg_advisory_xact_lock({LOCK})");
         Ok(self.run(&format!("BEGIN; {alone}; {table} COMMIT")).await?)
     }

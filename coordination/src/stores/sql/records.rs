@@ -66,8 +66,8 @@ pub(in crate::stores) struct Dialect {
     pub(in crate::stores) sum: [&'static str; 2],
     /// Whether a change returns its row.
     pub(in crate::stores) returns: bool,
-    /// For `polyflake schema`.
-    pub(in crate::stores) kind: &'static str,
+    /// The command that prints what makes the table.
+    pub(in crate::stores) schema: String,
 }
 
 /// A row of an answer. Where there is no record, only the first two.
@@ -430,10 +430,10 @@ pub(in crate::stores) async fn write<C: Client>(
 }
 
 fn denied(dialect: &Dialect) -> StoreError {
-    let Dialect { table, kind, .. } = dialect;
+    let Dialect { table, schema, .. } = dialect;
     StoreError::Refused(format!(
         "there is no table {table}, and this role may not make it: let an administrator run what \
-         `polyflake schema {kind}` prints"
+         `{schema}` prints"
     ))
 }
 

@@ -66,7 +66,7 @@ impl Client for Open<'_> {
             version: Default::default(),
             sum: ["", ""],
             returns: true,
-            kind: "sqlite",
+            schema: "polyflake schema sqlite".into(),
         }
     }
 

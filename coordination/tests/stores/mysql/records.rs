@@ -193,7 +193,7 @@ fn an_account_with_few_rights() {
         "{text}"
     );
     server.sql("REVOKE SELECT, INSERT, UPDATE ON empty.* FROM polyflake@'%'");
-    let (table, grants) = schema(Scheme::Mysql).unwrap();
+    let (table, grants) = schema(Scheme::Mysql, None).unwrap();
     server.sql(&format!("USE empty; {table} {grants}"));
     block(async {
         let mut store = open(&url);

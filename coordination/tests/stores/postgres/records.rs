@@ -217,10 +217,30 @@ fn a_role_with_few_rights() {
     let text = refused(put(&mut *store, &write("head", None, 1)));
     assert!(text.contains("no table \"public\".polyflake_records"), "{text}");
     assert!(text.contains("`polyflake schema postgres`"), "{text}");
-    let (table, grants) = schema(Scheme::Postgres).unwrap();
+    let (table, grants) = schema(Scheme::Postgres, None).unwrap();
     server.sql("test", &format!("BEGIN; {table} {grants} COMMIT"));
+    works_with_few_rights(&mut *open(&server.url()));
+}
+
+/// What the message names makes what the address asks for.
+#[test]
+fn a_role_with_few_rights_in_a_schema() {
+    let server = Postgres::new();
+    server.sql("test", "CREATE SCHEMA \"App\"; GRANT USAGE ON SCHEMA \"App\" TO polyflake");
+    let url = format!("{}?durability=none&schema_name=App", server.url());
+    let text = refused(put(&mut *open_with(&url), &write("head", None, 1)));
+    assert!(text.contains("no table \"App\".polyflake_records"), "{text}");
+    assert!(text.contains("`polyflake schema postgres --schema-name App`"), "{text}");
+    server.sql("test", "REVOKE USAGE ON SCHEMA \"App\" FROM polyflake");
+    let (table, grants) = schema(Scheme::Postgres, Some("App")).unwrap();
+    server.sql("test", &format!("BEGIN; {table} {grants} COMMIT"));
+    works_with_few_rights(&mut *open_with(&url));
+    let tables = "SELECT schemaname FROM pg_tables WHERE tablename = 'polyflake_records'";
+    assert_eq!(server.sql("test", tables), "App");
+}
+
+fn works_with_few_rights(store: &mut dyn Store) {
     block(async {
-        let mut store = open(&server.url());
         assert_eq!(store.write(&write("head", None, 1)).await.unwrap().value, Outcome::Written);
         let mut node = write("1", None, 2);
         node.guard = Some(("head".into(), 1));
