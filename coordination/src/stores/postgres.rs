@@ -7,6 +7,7 @@ pub(super) mod records;
 
 use core::fmt;
 use core::time::Duration;
+use std::collections::HashSet;
 use std::error::Error as _;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -63,6 +64,8 @@ pub struct PostgresStore {
     has_records: bool,
     open: Option<Open>,
     opening: Opening<Open>,
+    /// Of which tables a server was asked that did not answer in time.
+    maybe_locked: HashSet<Schema>,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -80,8 +83,8 @@ struct Open {
     /// Of which host.
     host: usize,
     used: Instant,
-    /// Whether the server has not answered yet.
-    is_busy: bool,
+    /// Of whose table the server was asked, and has not answered yet.
+    busy_with: Option<Schema>,
     /// To ask it to stop.
     tls: MakeRustlsConnect,
 }
@@ -90,7 +93,7 @@ impl Drop for Open {
     /// As a courtesy: nothing depends on whether it arrives, nor on when. A change that waits for a standby is there for all then, and
     /// not on the standby: it counts once it is written again, and a later change that the standby has comes after it in the log.
     fn drop(&mut self) {
-        if let (true, Ok(runtime)) = (self.is_busy, Handle::try_current()) {
+        if let (Some(_), Ok(runtime)) = (self.busy_with, Handle::try_current()) {
             let (token, tls) = (self.client.cancel_token(), self.tls.clone());
             runtime.spawn(timeout(LONGEST_LOCK, async move { token.cancel_query(tls).await }));
         }
@@ -113,7 +116,7 @@ impl Open {
     ) -> Result<Self, tokio_postgres::Error> {
         let (client, connection) = config.connect(tls.clone()).await?;
         let (connection, used) = (Box::pin(connection), Instant::now());
-        Ok(Self { client, connection, ready: None, host, used, is_busy: false, tls: tls.clone() })
+        Ok(Self { client, connection, ready: None, host, used, busy_with: None, tls: tls.clone() })
     }
 
     /// Waits for an answer, and drives the connection meanwhile: no task is left when a call is dropped.
@@ -149,6 +152,21 @@ impl Open {
 
     async fn run(&mut self, statements: &str) -> Result<(), tokio_postgres::Error> {
         Self::drive(&mut self.connection, self.client.batch_execute(statements)).await
+    }
+
+    /// Whether a change would get past a table's lock. A statement waits for that before it can bound anything, and where the role
+    /// has no bound of its own, one more would wait on the server for each attempt: a pooler passes on no request to stop one.
+    async fn try_lock(&mut self, table: Schema) -> Result<(), tokio_postgres::Error> {
+        let table = match table {
+            Schema::Polyflake => sql::records::Client::dialect(self).table,
+            others => counters::table_of(others).to_owned(),
+        };
+        // Statements that are sent together are one transaction.
+        match self.run(&format!("{BOUND}; LOCK TABLE {table} IN ROW EXCLUSIVE MODE")).await {
+            // What else is wrong with the table, the call says.
+            Err(error) if error.code().is_some_and(|code| *code != SqlState::LOCK_NOT_AVAILABLE) => Ok(()),
+            done => done,
+        }
     }
 }
 
@@ -215,6 +233,7 @@ impl PostgresStore {
             has_records: false,
             open: None,
             opening: Opening::default(),
+            maybe_locked: HashSet::new(),
         })
     }
 
@@ -238,10 +257,10 @@ impl PostgresStore {
     /// A connection that answers, as far as can be known: after a while without use it is asked.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
         let is_unfit = |open: &Open| {
-            open.is_busy || open.client.is_closed() || (self.has_records && open.ready.is_none())
+            open.busy_with.is_some() || open.client.is_closed() || (self.has_records && open.ready.is_none())
         };
         if self.open.as_ref().is_some_and(is_unfit) {
-            crate::records::Store::disconnect(self);
+            self.give_up();
         }
         if self.open.as_ref().is_some_and(|open| open.used.elapsed() > longest_idle(self.attempt)) {
             if let Some(mut open) = self.open.take() {
@@ -273,13 +292,32 @@ impl PostgresStore {
         Ok(())
     }
 
+    /// The next call has another connection.
+    fn give_up(&mut self) {
+        if let Some(table) = self.open.take().and_then(|open| open.busy_with) {
+            self.opening.gave_up_busy();
+            self.maybe_locked.insert(table);
+        }
+    }
+
     /// One attempt. A connection on which one failed, or was dropped, is not used again. What only met with others' changes is tried
     /// again at once.
-    async fn call<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
+    async fn call<T>(
+        &mut self,
+        table: Schema,
+        run: impl AsyncFn(&mut Open) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
         self.make_ready().await?;
         let Some(open) = self.open.as_mut() else { return Err(StoreError::Unreachable(self.at.clone())) };
-        open.is_busy = true;
-        let mut result = run(open).await;
+        open.busy_with = Some(table);
+        let passes = if self.maybe_locked.contains(&table) { open.try_lock(table).await } else { Ok(()) };
+        let mut result = match passes {
+            Ok(()) => {
+                self.maybe_locked.remove(&table);
+                run(open).await
+            }
+            Err(error) => Err(error.into()),
+        };
         for _ in 1..MOST_TRIES {
             if !matches!(&result, Err(Fault::Client(error)) if is_contention(error)) {
                 break;
@@ -290,7 +328,7 @@ impl PostgresStore {
                 Err(error) => Err(error.into()),
             };
         }
-        open.is_busy = false;
+        open.busy_with = None;
         match result {
             Ok(value) => {
                 (self.next, open.used) = (open.host, Instant::now());
@@ -536,11 +574,11 @@ fn number(row: &Row, at: usize) -> Result<Option<i64>, Fault> {
 #[async_trait(?Send)]
 impl Rows for PostgresStore {
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError> {
-        self.call(async |open| counters::reserve(open, counter, reserve).await).await
+        self.call(counter.schema, async |open| counters::reserve(open, counter, reserve).await).await
     }
 
     async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError> {
-        self.call(async |open| counters::counter(open, counter).await).await
+        self.call(counter.schema, async |open| counters::counter(open, counter).await).await
     }
 
     async fn put_counter(
@@ -549,11 +587,12 @@ impl Rows for PostgresStore {
         expected: &CounterRecord,
         new: &CounterRecord,
     ) -> Result<bool, StoreError> {
-        self.call(async |open| counters::put_counter(open, counter, expected, new).await).await
+        self.call(counter.schema, async |open| counters::put_counter(open, counter, expected, new).await)
+            .await
     }
 
     async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError> {
-        let rows = self.texts(counters::names_of(schema)).await?;
+        let rows = self.texts(schema).await?;
         Ok(counters::in_namespace(schema, namespace, rows))
     }
 }

@@ -383,6 +383,51 @@ fn what_waits_for_a_standby_leaves_nothing_behind() {
     assert!(block(take(&mut store, &name, &only(1))).first <= 13);
 }
 
+/// A pooler passes on no request to stop a statement whose client is gone, and this role has no limit of its own.
+#[test]
+fn a_locked_table_behind_a_pooler() {
+    let (server, name) = (postgres(), orders());
+    let pooler = PgBouncer::new(server.server.port());
+    let waiting = || -> usize {
+        let waiting =
+            "SELECT count(*) FROM pg_stat_activity WHERE usename = 'polyflake' AND wait_event_type = 'Lock'";
+        server.sql("test", waiting).parse().unwrap()
+    };
+    let mut store = open(&format!("{}?ttl=3s&durability=none", pooler.url()));
+    let first = head(None, &record(1, 1, "{}"));
+    block(retry(&mut store, async |store| store.write(&first).await));
+    for table in ["polyflake_records", "leaf_alloc"] {
+        let held = Session::of_postgres(&server, &format!("LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"));
+        let mut ask = async || {
+            let ended = if table == "leaf_alloc" {
+                timeout(Duration::from_millis(300), rows(&mut store).counter(&name))
+                    .await
+                    .map(|it| it.map(drop))
+            } else {
+                let group = space("default");
+                timeout(Duration::from_millis(300), store.read(&group, None)).await.map(|it| it.map(drop))
+            };
+            store.disconnect();
+            matches!(ended, Ok(Ok(())))
+        };
+        let most = block(async {
+            let mut most = 0;
+            for _ in 0..30 {
+                assert!(!ask().await);
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                most = most.max(waiting());
+            }
+            most
+        });
+        // One that was not expected, and those that wait for a second.
+        assert!(most <= 4, "{table}: {most} at once");
+        wait_until("only the first waits", || waiting() <= 1);
+        drop(held);
+        wait_until("no statement waits", || waiting() == 0);
+        block(async { while !ask().await {} });
+    }
+}
+
 /// Wherever a client is cut off, others have the row.
 fn a_client_that_is_cut_off(url: &str, port: u16, is_free: impl Fn() -> bool) {
     let orders = orders();

@@ -3,12 +3,13 @@
 use tokio_postgres::error::SqlState;
 
 use super::{Fault, PostgresStore};
-use crate::store::StoreError;
+use crate::store::{Schema, StoreError};
+use crate::stores::sql::counters;
 
 impl PostgresStore {
-    /// The texts that a statement reads; none where its table is absent.
-    pub(super) async fn texts(&mut self, statement: &str) -> Result<Vec<String>, StoreError> {
-        self.call(async |open| match open.query(statement, &[]).await {
+    /// The names of all rows; none where their table is absent.
+    pub(super) async fn texts(&mut self, schema: Schema) -> Result<Vec<String>, StoreError> {
+        self.call(schema, async |open| match open.query(counters::names_of(schema), &[]).await {
             Ok(rows) => rows.iter().map(|row| row.try_get(0).map_err(Fault::from)).collect(),
             Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Vec::new()),
             Err(error) => Err(error.into()),

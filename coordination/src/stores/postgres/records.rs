@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 
 use super::{BOUND, Fault, INCARNATION, LOCK, NOW, Open, PostgresStore};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
-use crate::store::{Rows, StoreError};
+use crate::store::{Rows, Schema, StoreError};
 use crate::stores::sql::counters::Value;
 use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, TABLE};
 use crate::stores::sql::{read_only, whole};
@@ -76,7 +76,7 @@ pub(super) struct Ready {
 impl PostgresStore {
     async fn ask<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.has_records = true;
-        self.call(run).await
+        self.call(Schema::Polyflake, run).await
     }
 }
 
@@ -247,9 +247,7 @@ impl Store for PostgresStore {
     }
 
     fn disconnect(&mut self) {
-        if self.open.take().is_some_and(|open| open.is_busy) {
-            self.opening.gave_up_busy();
-        }
+        self.give_up();
     }
 
     fn rows(&mut self) -> Result<&mut dyn Rows, StoreError> {

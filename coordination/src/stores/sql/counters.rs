@@ -80,6 +80,17 @@ pub(in crate::stores) async fn put_counter<C: Client>(
     Others::of(counter, C::DIALECT.seconds)?.put(client, expected, new).await
 }
 
+/// The table that has the counters of a schema.
+pub(in crate::stores) const fn table_of(schema: Schema) -> &'static str {
+    match schema {
+        // Its records are no rows of others.
+        Schema::Polyflake => "",
+        Schema::Leaf => "leaf_alloc",
+        Schema::Tinyid => "tiny_id_info",
+        Schema::Cosid => "cosid",
+    }
+}
+
 /// The statement that reads the names of all rows.
 pub(in crate::stores) const fn names_of(schema: Schema) -> &'static str {
     match schema {
@@ -176,10 +187,11 @@ impl Row {
 
 impl Others {
     fn of(counter: &CounterName, seconds: &str) -> Result<Self, StoreError> {
+        let table = table_of(counter.schema);
         Ok(match counter.schema {
             Schema::Polyflake => return Err(StoreError::Refused("no table of others is named".into())),
             Schema::Leaf => Self {
-                table: "leaf_alloc",
+                table,
                 key: "biz_tag",
                 name: counter.name.clone(),
                 bound: "max_id",
@@ -189,7 +201,7 @@ impl Others {
                 also: String::new(),
             },
             Schema::Tinyid => Self {
-                table: "tiny_id_info",
+                table,
                 key: "biz_type",
                 name: counter.name.clone(),
                 bound: "max_id",
@@ -199,7 +211,7 @@ impl Others {
                 also: ", update_time = CURRENT_TIMESTAMP".into(),
             },
             Schema::Cosid => Self {
-                table: "cosid",
+                table,
                 key: "name",
                 name: format!("{}.{}", counter.namespace, counter.name),
                 bound: "last_max_id",
