@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HOST};
@@ -33,6 +33,9 @@ use crate::url::Address;
 
 /// Of all keys of ours in any namespace.
 const PREFIX: &str = "polyflake/";
+
+/// More than any answer to a request of ours has.
+const MOST: usize = 16 << 20;
 
 /// What the query of the address may have for this client, named as by `etcdctl`.
 const PARAMETERS: [&str; 3] = ["cacert", "cert", "key"];
@@ -229,7 +232,14 @@ impl EtcdStore {
         let reply = connection.sender.send_request(request).await.map_err(told)?;
         let status = reply.status();
         let now_ms = reply.headers().get(DATE).and_then(|it| read_date(it.to_str().ok()?));
-        let body = reply.into_body().collect().await.map_err(told)?.to_bytes();
+        let body = Limited::new(reply.into_body(), MOST).collect().await.map_err(|e| {
+            if e.is::<LengthLimitError>() {
+                self.refused(&format!("its answer is longer than {} MB, and etcd's are not", MOST >> 20))
+            } else {
+                self.unreachable(&e.to_string())
+            }
+        })?;
+        let body = body.to_bytes();
         Ok((status, now_ms, body))
     }
 

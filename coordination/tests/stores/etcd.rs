@@ -2,6 +2,10 @@
 
 mod records;
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread;
+
 use polyflake_coordination::stores::EtcdStore;
 use polyflake_coordination::{Address, StoreError};
 
@@ -36,4 +40,22 @@ fn tls_with_an_authority_of_its_own() {
     read(&whole).unwrap();
     let plain = format!("etcd://localhost:{}", etcd.port());
     read(&plain).unwrap_err();
+}
+
+/// Something else than etcd answers, and does not end.
+#[test]
+fn an_answer_that_is_too_long() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("etcd://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    let other = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 8192]).unwrap();
+        let megabytes = 64;
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", megabytes << 20);
+        stream.write_all(head.as_bytes()).unwrap();
+        (0..megabytes).all(|_| stream.write_all(&vec![b' '; 1 << 20]).is_ok())
+    });
+    let error = read(&url).unwrap_err();
+    assert!(error.text().contains("longer than"), "{error:?}");
+    assert!(!other.join().unwrap(), "all of it was read");
 }
