@@ -98,8 +98,16 @@ impl ZookeeperStore {
 
     fn no_chroot(&self) -> StoreError {
         let chroot = &self.chroot;
-        let path = if chroot.contains(' ') { format!("\"{chroot}\"") } else { chroot.clone() };
-        self.client.refused(&format!("there is no {chroot}: make it in zkCli.sh with `create {path}`"))
+        let ends = chroot.match_indices('/').map(|(at, _)| at).skip(1).chain([chroot.len()]);
+        let create = |path: &str| {
+            if path.contains(' ') { format!("`create \"{path}\"`") } else { format!("`create {path}`") }
+        };
+        let all: Vec<_> = ends.filter_map(|end| chroot.get(..end)).map(create).collect();
+        let advice = match &*all {
+            [one] => format!("make it in zkCli.sh with {one}"),
+            all => format!("make what is missing of it in zkCli.sh, in this order: {}", all.join(", ")),
+        };
+        self.client.refused(&format!("there is no {chroot}: {advice}"))
     }
 }
 

@@ -62,14 +62,18 @@ fn it_does_so_below_a_chroot_and_for_a_user() {
             }
         }
         assert_eq!(read(&mut *store, "head").await, Some(record(11, 1, "")));
-        for chroot in ["nowhere", "apps/else"] {
+        for (chroot, advice) in [
+            ("nowhere", "with `create /nowhere`"),
+            ("apps/else", "`create /apps`, `create /apps/else`"),
+            ("a/b%20c/d", "`create /a`, `create \"/a/b c\"`, `create \"/a/b c/d\"`"),
+        ] {
             let mut store = open(&format!("{}/{chroot}", zookeeper.url()));
             for said in [
                 refused(store.read(&space("default"), None).await),
                 refused(store.write(&head(None, &record(11, 1, ""))).await),
                 refused(store.groups("default", Kind::Space).await),
             ] {
-                assert!(said.contains(&format!("`create /{chroot}`")), "{said}");
+                assert!(said.contains(advice), "{said}");
             }
         }
     });
