@@ -8,6 +8,9 @@ use crate::local::Clocks;
 use crate::store::StoreError;
 use crate::url::Address;
 
+/// More than the time between two looks of an idle counter.
+const LEAST_PAUSE_MS: u64 = 4_000;
+
 /// The hosts of an address, in turn.
 #[derive(Debug)]
 pub(super) struct Hosts {
@@ -66,9 +69,9 @@ impl Hosts {
         used.ago_ms() > self.longest_pause_ms()
     }
 
-    /// A third of the TTL, and the jitter of renewals.
-    const fn longest_pause_ms(&self) -> u64 {
-        self.address.ttl_ms * 2 / 5
+    /// A third of the TTL, and the jitter of renewals. Counters look every 3 s, however short the TTL is.
+    fn longest_pause_ms(&self) -> u64 {
+        (self.address.ttl_ms * 2 / 5).max(LEAST_PAUSE_MS)
     }
 }
 
@@ -156,6 +159,8 @@ mod tests {
     fn a_connection_outlives_the_pause_between_renewals() {
         let hosts = hosts("etcd://a?ttl=30s");
         assert_eq!(hosts.longest_pause_ms(), 12_000);
+        // And the one between two looks of an idle counter.
+        assert_eq!(self::hosts("etcd://a?ttl=3s").longest_pause_ms(), 4_000);
         assert!(!hosts.is_idle(Used::now()));
     }
 }

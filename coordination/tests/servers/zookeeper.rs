@@ -111,6 +111,21 @@ impl Zookeeper {
         lines.filter(is_output).collect::<Vec<_>>().join("\n")
     }
 
+    /// How many sessions it has. Its configuration allows `mntr`.
+    #[allow(dead_code, reason = "one of the tests that have this module uses it")]
+    pub(crate) fn sessions(&self) -> usize {
+        let script = format!(
+            "exec 3<>/dev/tcp/127.0.0.1/{}; echo mntr >&3; grep ^zk_global_sessions <&3",
+            self.port()
+        );
+        let mut command = unprivileged("timeout", self.folder.path());
+        let output = run({
+            command.args(["10", "bash", "-c", &script]);
+            command
+        });
+        output.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
     /// Whether it leads an ensemble.
     pub(crate) fn is_leader(&self) -> bool {
         self.mode().is_some_and(|it| it.contains("leader"))

@@ -5,7 +5,7 @@ mod records;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polyflake_coordination::records::{Outcome, Store as _};
 use polyflake_coordination::stores::ZookeeperStore;
@@ -43,6 +43,25 @@ fn an_idle_session_is_left() {
         let next = head(Some(11), &record(12, 2, "{}"));
         assert_eq!(store.write(&next).await.unwrap().value, Outcome::Written);
     });
+}
+
+/// A session that is left keeps its place on the server for 40 s.
+#[test]
+fn a_session_is_closed() {
+    let zookeeper = Zookeeper::with(&["4lw.commands.whitelist=srvr,mntr"]);
+    let mut store = open(&zookeeper.url()).unwrap();
+    block(async {
+        assert_eq!(write(&mut store, &head(None, &record(11, 1, "{}"))).await.value, Outcome::Written);
+        assert_eq!(zookeeper.sessions(), 1);
+        store.disconnect();
+        assert_eq!(read(&mut store, "head").await, Some(record(11, 1, "{}")));
+    });
+    drop(store);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while zookeeper.sessions() > 0 {
+        assert!(Instant::now() < deadline, "{} sessions are left", zookeeper.sessions());
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// A server that ends a connection, and one that speaks something else.

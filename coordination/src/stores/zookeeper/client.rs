@@ -2,16 +2,17 @@
 //!
 //! A session is nothing but its connection here: there are no ephemeral znodes and no watches. So nobody pings. A
 //! connection that was idle for so long that its session may have ended is left, and another one opened, which a lease
-//! with a TTL of minutes does at each renewal. A session that was left ends by itself.
+//! with a TTL of minutes does at each renewal. What is left is closed, if that takes no time; otherwise it ends by itself.
 
 use core::fmt;
 use core::time::Duration;
 use std::io;
 
+use polyflake::ThisProcess;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::jute::{AUTH, Access, Answer, MULTI, Op, Reader, Writer, read_multi, write_multi};
+use super::jute::{AUTH, Access, Answer, CLOSE, MULTI, Op, Reader, Writer, read_multi, write_multi};
 use crate::store::StoreError;
 use crate::stores::hosts::{Hosts, Used};
 use crate::url::Address;
@@ -52,8 +53,12 @@ impl fmt::Debug for Client {
 
 struct Connection {
     stream: TcpStream,
+    /// Who opened it: a forked child that drops it must not end its parent's session.
+    process: ThisProcess,
     /// Of the last request.
     id: i32,
+    /// Whether it has a session, and every request was sent to its end: what is sent next is a request of its own.
+    is_whole: bool,
     session: Duration,
     used: Used,
 }
@@ -69,6 +74,17 @@ impl Connection {
         let mut message = vec![0; length];
         self.stream.read_exact(&mut message).await?;
         Ok(message)
+    }
+}
+
+impl Drop for Connection {
+    /// So that the server need not keep the session until its time is over.
+    fn drop(&mut self) {
+        if self.is_whole && self.process.is_alive() {
+            let id = self.id.checked_add(1).unwrap_or(1);
+            // Where there is no room for it, it is not sent.
+            let _ = self.stream.try_write(&Writer::default().frame(&[id, CLOSE]));
+        }
     }
 }
 
@@ -111,7 +127,14 @@ impl Client {
         let told = |e| self.told(&e);
         let stream = TcpStream::connect((name, port)).await.map_err(told)?;
         stream.set_nodelay(true).map_err(told)?;
-        let mut connection = Connection { stream, id: 0, session: Duration::ZERO, used: Used::now() };
+        let mut connection = Connection {
+            stream,
+            process: ThisProcess::now(),
+            id: 0,
+            is_whole: false,
+            session: Duration::ZERO,
+            used: Used::now(),
+        };
         let auth = self.auth();
         let mut frames = hello(self.zxid).frame(&[]);
         if let Some(auth) = &auth {
@@ -134,6 +157,7 @@ impl Client {
                 return Err(self.failure(code, "the user"));
             }
         }
+        connection.is_whole = true;
         Ok(connection)
     }
 
@@ -243,7 +267,9 @@ impl Connection {
             self.id = self.id.checked_add(1).unwrap_or(1);
             frames.extend(body.frame(&[self.id, *code]));
         }
+        self.is_whole = false;
         self.stream.write_all(&frames).await?;
+        self.is_whole = true;
         let mut answers = Vec::with_capacity(requests.len());
         let mut id = first;
         for _ in requests {

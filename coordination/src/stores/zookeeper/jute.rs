@@ -135,6 +135,8 @@ pub(super) enum Answer {
 
 /// The code of a transaction.
 pub(super) const MULTI: i32 = 14;
+/// The code of what ends a session.
+pub(super) const CLOSE: i32 = -11;
 /// The code of `addauth`.
 pub(super) const AUTH: i32 = 100;
 
