@@ -306,6 +306,9 @@ impl Address {
         self.is_tls
     }
 
+    /// The most characters of a label.
+    pub(crate) const MAX_LABEL: usize = 128;
+
     /// Who a lease's record says holds it: `label`, else the names of the host and the process that asks.
     pub fn label(&self) -> String {
         self.label.clone().unwrap_or_else(|| {
@@ -638,8 +641,13 @@ impl Parameters {
 }
 
 fn label(value: &str) -> Result<String, String> {
-    if value.is_empty() || value.chars().count() > 128 {
-        return Err("label is a text of 1 to 128 characters".into());
+    const MAX: usize = Address::MAX_LABEL;
+    if value.is_empty() || value.chars().count() > MAX {
+        return Err(format!("label is a text of 1 to {MAX} characters"));
+    }
+    if value.contains('`') {
+        // Errors have it between two of them, and services read it there.
+        return Err("label is a text without a backquote".into());
     }
     if value.chars().any(char::is_control) {
         return Err("label is a text without control characters".into());
@@ -879,6 +887,8 @@ mod tests {
             ("redis://h?namespace=", "namespace has"),
             ("redis://h?label=", "label"),
             ("redis://h?label=%0a", "label"),
+            ("redis://h?label=a%60b", "backquote"),
+            (&format!("redis://h?label={}", "é".repeat(129)), "1 to 128"),
             ("redis://h?ttl=5s&ttl=5s", "twice"),
             ("redis://h?ttl_ms=5", "clock_difference"),
             ("redis://h?TTL=5s", "clock_difference"),

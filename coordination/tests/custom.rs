@@ -179,6 +179,22 @@ fn a_store_that_cannot_be_made_says_why() {
     }
 }
 
+/// Services pass a call on to the owner's label: it is all there.
+#[test]
+fn the_label_of_the_owner_is_whole() {
+    let records = MemoryStore::default();
+    for name in ["label-one", "label-two"] {
+        let records = records.clone();
+        stores::register(name, move |_| Ok(Box::new(records.clone()))).unwrap();
+    }
+    let label = "x".repeat(128);
+    let open = |store: &str| SequencesOptions::new("inbox").store(store).open();
+    let owner = open(&format!("label-one://?label={label}")).unwrap();
+    let error = open("label-two://?wait=0s").unwrap_err().to_string();
+    assert!(error.contains(&format!("`{label}` has the lease")), "{error}");
+    owner.close();
+}
+
 #[test]
 fn a_name_is_registered_once() {
     let refused = |name: &str| {

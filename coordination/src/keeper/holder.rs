@@ -277,9 +277,9 @@ impl Holder {
     }
 }
 
-/// A label that another process chose, as much of it as belongs in a message.
+/// A label that another process chose: all of it, since services pass calls on to it, unless it is longer than an address allows.
 fn shortened(label: &str) -> String {
-    label.chars().take(100).collect()
+    label.chars().take(Address::MAX_LABEL).collect()
 }
 
 pub(super) const fn code_of(refusal: &Refusal) -> ErrorCode {
