@@ -212,59 +212,78 @@ unsafe impl Sync for Callback {}
 /// How events come from the keeper.
 #[cfg(feature = "coordination")]
 mod events {
+    use std::collections::VecDeque;
     use std::ffi::CString;
-    use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    use polyflake_coordination::{Event, set_listener};
+    use polyflake_coordination::{Event, PerProcess, Replaced, replace_listener};
 
     use super::{Callback, polyflake_lease_event, polyflake_lease_record};
     use crate::status::copy_text;
 
     /// How many events are kept.
-    const KEPT: usize = 100;
+    const MOST_KEPT: usize = 100;
 
-    /// Who listens. The keeper's thread never locks it, so that a fork cannot leave it locked in the child.
-    static LISTENING: Mutex<Listening> = Mutex::new(Listening { callback: None, kept: None });
+    /// The present callback. Each process has its own lock, which a fork cannot leave locked in the child.
+    static CALLBACK: PerProcess<Mutex<Option<Callback>>> = PerProcess::new();
+    /// Whether events are kept, and those that are.
+    static IS_KEEPING: AtomicBool = AtomicBool::new(false);
+    static KEPT: PerProcess<Mutex<VecDeque<Event>>> = PerProcess::new();
 
-    struct Listening {
-        callback: Option<Callback>,
-        kept: Option<(SyncSender<Event>, Receiver<Event>)>,
+    fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    impl Listening {
-        fn apply(&self) {
-            let (callback, sender) = (self.callback, self.kept.as_ref().map(|(sender, _)| sender.clone()));
-            if callback.is_none() && sender.is_none() {
-                set_listener(None);
-                return;
-            }
-            set_listener(Some(Box::new(move |event| {
-                if let Some(callback) = &callback {
-                    callback.tell(event);
-                }
-                if let Some(sender) = &sender {
-                    // It is full: the reader has gone away.
-                    let _ = sender.try_send(event.clone());
-                }
-            })));
+    fn callback() -> MutexGuard<'static, Option<Callback>> {
+        // The parent's, if no thread of it was just setting one.
+        let inherited =
+            |parents: &'static Mutex<Option<Callback>>| parents.try_lock().ok().and_then(|it| *it);
+        lock(CALLBACK.get(|parents| Mutex::new(parents.and_then(inherited))))
+    }
+
+    fn kept() -> MutexGuard<'static, VecDeque<Event>> {
+        lock(KEPT.get(|_| Mutex::default()))
+    }
+
+    fn listen(callback: Option<Callback>) -> Replaced {
+        if callback.is_none() && !IS_KEEPING.load(Ordering::Acquire) {
+            return replace_listener(None);
         }
+        replace_listener(Some(Box::new(move |event| {
+            if let Some(callback) = &callback {
+                callback.tell(event);
+            }
+            if IS_KEEPING.load(Ordering::Acquire) {
+                let mut kept = kept();
+                // Otherwise the reader has gone away.
+                if kept.len() < MOST_KEPT {
+                    kept.push_back(event.clone());
+                }
+            }
+        })))
     }
 
-    pub(super) fn set_callback(callback: Option<Callback>) {
-        let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
-        listening.callback = callback;
-        listening.apply();
+    pub(super) fn set_callback(new: Option<Callback>) {
+        let mut present = callback();
+        *present = new;
+        let before = listen(new);
+        drop(present);
+        // Its user pointer may be freed then. Without the lock, which nobody holds for longer than an instant.
+        before.wait();
     }
 
     pub(super) fn next_into(record: &mut polyflake_lease_record) -> bool {
-        let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((_, receiver)) = &listening.kept else {
-            listening.kept = Some(sync_channel(KEPT));
-            listening.apply();
+        if !IS_KEEPING.swap(true, Ordering::AcqRel) {
+            // A callback's listener looks itself whether events are kept.
+            let present = callback();
+            if present.is_none() {
+                // The one before had no user pointer.
+                drop(listen(None));
+            }
             return false;
-        };
-        let Ok(event) = receiver.try_recv() else { return false };
+        }
+        let Some(event) = kept().pop_front() else { return false };
         record.node = event.node.unwrap_or(0);
         record.has_node = event.node.is_some().into();
         record.is_warning = event.kind.is_warning().into();

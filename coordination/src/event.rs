@@ -1,13 +1,18 @@
 //! What happens to leases and counters, for logs: as events of `tracing`, and to a listener where a program has one. Where it has
 //! neither, warnings go to standard error.
 
-use core::fmt;
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
+use core::{fmt, mem};
 use std::io::Write as _;
-use std::sync::RwLock;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 
 use polyflake::Shown;
 use tracing::subscriber::NoSubscriber;
+
+use crate::process::PerProcess;
+use crate::watched::lock;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,21 +98,120 @@ impl fmt::Display for Event {
     }
 }
 
-type Listener = Box<dyn Fn(&Event) + Send + Sync>;
+type Listener = dyn Fn(&Event) + Send + Sync;
 
-static LISTENER: RwLock<Option<Listener>> = RwLock::new(None);
+/// Whom a process tells. The lock is held for an instant, and never while the listener runs.
+struct Place(Mutex<Option<Listening>>);
+
+/// A listener, and how many calls of it are under way in this process.
+#[derive(Clone)]
+struct Listening {
+    listener: Arc<Listener>,
+    calls: Arc<Calls>,
+}
+
+#[derive(Default)]
+struct Calls {
+    count: Mutex<usize>,
+    ended: Condvar,
+}
+
+static PLACE: PerProcess<Place> = PerProcess::new();
 
 /// Whether the program chose what hears events, if anything does.
 static IS_CHOSEN: AtomicBool = AtomicBool::new(false);
 
+thread_local! {
+    /// How many calls of listeners this thread is in.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
 /// Calls `listener` with every event of this process from now on, on the keeper's thread: it must not block. `None` ends that.
+///
+/// Once this has returned, the listener before is not called any more: this waits for a call of it that is under way. So whoever
+/// calls this must not hold what the listener before waits for. A listener may replace itself, or end itself: then nothing is waited
+/// for, and its call goes on to its end. A listener that panics misses the rest of that event, and hears the next one.
+///
+/// A child of a process that forks has the parent's listener until it sets its own, unless another thread was just setting or calling
+/// one at the instant of the fork: then it has none.
 ///
 /// A program that never calls this, and has no subscriber of `tracing`, gets warnings on standard error: somebody who waits for half a
 /// minute sees why.
-pub fn set_listener(listener: Option<Listener>) {
+pub fn set_listener(listener: Option<Box<Listener>>) {
+    replace_listener(listener).wait();
+}
+
+/// [`set_listener`] in two steps, for bindings that have a lock of their own: the second one waits, without it.
+#[doc(hidden)]
+pub fn replace_listener(listener: Option<Box<Listener>>) -> Replaced {
     IS_CHOSEN.store(true, Ordering::Relaxed);
-    if let Ok(mut place) = LISTENER.write() {
-        *place = listener;
+    let listening = listener.map(|it| Listening { listener: it.into(), calls: Arc::default() });
+    Replaced(mem::replace(&mut *lock(&Place::of_this_process().0), listening))
+}
+
+/// The listener before, which may be in a call still.
+#[doc(hidden)]
+#[must_use]
+pub struct Replaced(Option<Listening>);
+
+impl fmt::Debug for Replaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Replaced").finish_non_exhaustive()
+    }
+}
+
+impl Replaced {
+    /// Waits until it is in no call, but for those of this thread.
+    pub fn wait(self) {
+        let Some(Listening { calls, .. }) = &self.0 else { return };
+        // Another listener of such a call could wait for this one.
+        if DEPTH.get() > 0 {
+            return;
+        }
+        let mut count = lock(&calls.count);
+        while *count > 0 {
+            count = calls.ended.wait(count).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Place {
+    fn of_this_process() -> &'static Self {
+        PLACE.get(|parents| {
+            let listening = parents.and_then(|it| match it.0.try_lock() {
+                Ok(listening) => listening.clone(),
+                Err(TryLockError::Poisoned(listening)) => listening.into_inner().clone(),
+                // A thread that is not there any more has it for ever.
+                Err(TryLockError::WouldBlock) => None,
+            });
+            // The calls under way are the parent's.
+            Self(Mutex::new(listening.map(|it| Listening { calls: Arc::default(), ..it })))
+        })
+    }
+
+    /// A call of the present listener, if there is one.
+    fn begin(&self) -> Option<Call> {
+        let place = lock(&self.0);
+        let Listening { listener, calls } = place.as_ref()?.clone();
+        *lock(&calls.count) += 1;
+        DEPTH.set(DEPTH.get() + 1);
+        Some(Call { listener: Some(listener), calls })
+    }
+}
+
+/// A call of a listener that is under way.
+struct Call {
+    listener: Option<Arc<Listener>>,
+    calls: Arc<Calls>,
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        // First of all, so that whoever waits for the end is the one who drops the listener.
+        self.listener = None;
+        DEPTH.set(DEPTH.get().saturating_sub(1));
+        *lock(&self.calls.count) -= 1;
+        self.calls.ended.notify_all();
     }
 }
 
@@ -116,16 +220,22 @@ pub(crate) fn tell(event: &Event) {
     let shown = |text: &str| Shown(text).to_string();
     let event = &Event { store: shown(&event.store), message: shown(&event.message), ..*event };
     let Event { kind, node, store, message } = event;
-    if kind.is_warning() {
-        tracing::warn!(target: "polyflake", kind = kind.name(), node, store, "{message}");
-    } else {
-        tracing::info!(target: "polyflake", kind = kind.name(), node, store, "{message}");
-    }
-    if let Ok(place) = LISTENER.read() {
-        if let Some(listener) = &*place {
+    let log = || {
+        if kind.is_warning() {
+            tracing::warn!(target: "polyflake", kind = kind.name(), node, store, "{message}");
+        } else {
+            tracing::info!(target: "polyflake", kind = kind.name(), node, store, "{message}");
+        }
+    };
+    let call = || {
+        if let Some(listener) = Place::of_this_process().begin().as_ref().and_then(|it| it.listener.as_ref())
+        {
             listener(event);
         }
-    }
+    };
+    // Both are the program's. A panic in them ends neither the lease nor the counter that the event is about.
+    let _ = catch_unwind(AssertUnwindSafe(log));
+    let _ = catch_unwind(AssertUnwindSafe(call));
     let is_heard = || {
         IS_CHOSEN.load(Ordering::Relaxed)
             || !tracing::dispatcher::get_default(tracing::Dispatch::is::<NoSubscriber>)

@@ -2,8 +2,7 @@
 //! segments of all counters and the bounds of all sequences. It starts with the first of them and ends with the last.
 
 use core::pin::Pin;
-use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -11,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use polyflake::{
-    Error, ErrorCode, Lease, LeaseKeeper, LeaseTerms, Options, Snowflake, StdTime, ThisProcess, ThreadWait,
-    Wait,
+    Error, ErrorCode, Lease, LeaseKeeper, LeaseTerms, Options, Snowflake, StdTime, ThreadWait, Wait,
 };
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::counter::shared as counter;
 use crate::lease::{Nodes, Terms, group};
+use crate::process::PerProcess;
 use crate::sequences::shared as sequences;
 use crate::space::Space;
 use crate::url::Address;
@@ -121,9 +120,8 @@ impl Drop for Leased {
 pub(crate) type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The keeper of a process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Keeper {
-    process: ThisProcess,
     state: Mutex<State>,
     /// To the thread for calls that wait, once there is one.
     pub(crate) calls: Mutex<Option<UnboundedSender<Call>>>,
@@ -145,26 +143,11 @@ enum New {
     Sequences(Arc<sequences::Shared>),
 }
 
-/// This process's, or what a child inherited of its parent's: it is left alone, since its lock may be held for ever.
-static KEEPER: AtomicPtr<Keeper> = AtomicPtr::new(ptr::null_mut());
+static KEEPER: PerProcess<Keeper> = PerProcess::new();
 
 impl Keeper {
     pub(crate) fn of_this_process() -> &'static Self {
-        let mut newest = KEEPER.load(Ordering::Acquire);
-        loop {
-            // SAFETY: only what was leaked below is ever stored there.
-            #[allow(unsafe_code)]
-            if let Some(keeper) = unsafe { newest.as_ref() }.filter(|keeper| keeper.process.is_alive()) {
-                return keeper;
-            }
-            let made = Self { process: ThisProcess::now(), state: Mutex::default(), calls: Mutex::default() };
-            let made = ptr::from_ref(Box::leak(Box::new(made))).cast_mut();
-            match KEEPER.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => newest = made,
-                // Another thread was faster; what was made here is lost, once in a process.
-                Err(other) => newest = other,
-            }
-        }
+        KEEPER.get(|_| Self::default())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -18,6 +18,7 @@ mod event;
 mod keeper;
 mod lease;
 mod local;
+mod process;
 pub mod records;
 mod sequences;
 mod space;
@@ -31,7 +32,11 @@ pub use admin::{Admin, LeasesOf, Target};
 pub use calls::spawn;
 pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};
 pub use event::{Event, Kind, set_listener};
+#[doc(hidden)]
+pub use event::{Replaced, replace_listener};
 pub use keeper::{Leased, lease, lease_async, open, open_async};
+#[doc(hidden)]
+pub use process::PerProcess;
 #[doc(hidden)]
 pub use sequences::OwnedKey;
 pub use sequences::{SequenceKey, Sequences, SequencesGiveBack, SequencesOptions, SequencesStats};

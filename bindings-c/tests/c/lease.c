@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ADDRESS = 512 };
@@ -309,6 +310,86 @@ static void listeners(void) {
   CHECK_NUMBER(2, (uint64_t)(seen.acquired + seen.released + seen.others));
 }
 
+/* A listener that is at work until it may end. */
+struct slow {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  int is_inside, may_end;
+  const char *where;
+};
+
+static void listen_slowly(void *user, const polyflake_lease_event *event) {
+  struct slow *slow = user;
+  (void)event;
+  pthread_mutex_lock(&slow->lock);
+  slow->is_inside = 1;
+  pthread_cond_broadcast(&slow->changed);
+  while (!slow->may_end) {
+    pthread_cond_wait(&slow->changed, &slow->lock);
+  }
+  slow->is_inside = 0;
+  pthread_mutex_unlock(&slow->lock);
+}
+
+static void *opens(void *user) {
+  const struct slow *slow = user;
+  close_and_free(leased(slow->where));
+  return NULL;
+}
+
+static void *ends_it(void *user) {
+  struct slow *slow = user;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_set_lease_listener(NULL, NULL, NULL));
+  pthread_mutex_lock(&slow->lock);
+  CHECK_NUMBER(0, (uint64_t)slow->is_inside);
+  pthread_mutex_unlock(&slow->lock);
+  return NULL;
+}
+
+static void a_fork_amid_a_listener(void) {
+  begin("leases", "a listener that was replaced is not called any more, and a forked child waits for no call");
+  static struct slow slow = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, NULL};
+  static char where[ADDRESS];
+  snprintf(where, sizeof where, "%s", address("amid", "nodes=2-3"));
+  slow.where = where;
+  pthread_t opening, ending;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_set_lease_listener(listen_slowly, &slow, NULL));
+  CHECK(pthread_create(&opening, NULL, opens, &slow) == 0);
+  pthread_mutex_lock(&slow.lock);
+  while (!slow.is_inside) {
+    pthread_cond_wait(&slow.changed, &slow.lock);
+  }
+  pthread_mutex_unlock(&slow.lock);
+  CHECK(pthread_create(&ending, NULL, ends_it, &slow) == 0);
+  /* So that it waits for the call by then; if it does not yet, less is tested. */
+  nanosleep(&(struct timespec){0, 100000000}, NULL);
+  int status = -1;
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    polyflake_lease_record record;
+    record.size = sizeof record;
+    if (polyflake_set_lease_listener(NULL, NULL, NULL) != POLYFLAKE_OK) {
+      _exit(1);
+    }
+    if (polyflake_next_lease_event(&record, NULL) != POLYFLAKE_OK) {
+      _exit(2);
+    }
+    close_and_free(leased(where));
+    _exit(0);
+  }
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK_NUMBER(0, (uint64_t)WEXITSTATUS(status));
+  pthread_mutex_lock(&slow.lock);
+  slow.may_end = 1;
+  pthread_cond_broadcast(&slow.changed);
+  pthread_mutex_unlock(&slow.lock);
+  CHECK(pthread_join(ending, NULL) == 0);
+  CHECK(pthread_join(opening, NULL) == 0);
+}
+
 static void kept_events(void) {
   begin("leases", "events are kept once they were asked for, and told too");
   const char *where = address("kept", "nodes=2-2");
@@ -439,10 +520,11 @@ int main(int argc, char **argv) {
   no_thread_is_left();
   warnings();
   listeners();
+  a_fork_amid_a_listener();
   kept_events();
   many_threads();
   ends();
   wrong_options();
   remove_folder();
-  return finish(20);
+  return finish(21);
 }

@@ -1,12 +1,13 @@
 //! What happens within a process, each in one of its own.
 
 use std::fs;
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use polyflake::ErrorCode;
-use polyflake_coordination::{CounterOptions, SequencesOptions, open, set_listener};
+use polyflake_coordination::{CounterOptions, Kind, SequencesOptions, open, set_listener};
 
 use crate::backend::{Backend, Sqlite};
 use crate::holder::{Holder, Journal, Journals, node_of, options};
@@ -256,24 +257,177 @@ fn no_thread_at_first() {
     SequencesOptions::new("inbox").store(&address).open().unwrap().next_id("alice").unwrap();
 }
 
-/// Those that wait for a task that panics are told, and the next one has another.
+/// It costs its event, and nothing else: leases are acquired, renewed and given back.
 #[test]
 fn a_listener_that_panics() {
     let (store, journals) = (Sqlite::begin(), Journals::new());
-    journals.run(&store.address("nodes=0-3&ttl=20m&wait=60s"), "process::panics_at_first");
+    journals.run(&store.address("nodes=0-3&ttl=20m&wait=60s"), "process::panics_each_time");
+    journals.assert_unique(30);
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn panics_each_time() {
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    let (sender, told) = mpsc::channel();
+    set_listener(Some(Box::new(move |event| {
+        sender.send(event.kind).unwrap();
+        panic!("on purpose");
+    })));
+    let ids = open(&options(&address)).unwrap();
+    journal.ids(&ids.next_ids(10_u64).unwrap());
+    let orders = CounterOptions::new("orders").store(&address).open().unwrap();
+    // Of the same thread.
+    let other = open(&options(&address.replace("nodes=0-3", "nodes=1-3"))).unwrap();
+    journal.ids(&other.next_ids(10_u64).unwrap());
+    other.close();
+    journal.ids(&ids.next_ids(10_u64).unwrap());
+    assert_eq!((orders.next_id().unwrap(), orders.next_id().unwrap()), (1, 2));
+    ids.close();
+    orders.close();
+    let told: Vec<_> = told.try_iter().filter(|kind| *kind != Kind::InitAlways).collect();
+    assert_eq!(told, [Kind::Acquired, Kind::Acquired, Kind::Released, Kind::Released]);
+}
+
+/// It ends itself, which does not wait for its own call.
+#[test]
+fn a_listener_that_hears_one_event() {
+    let (store, journals) = (Sqlite::begin(), Journals::new());
+    journals.run(&store.address("nodes=0-3&ttl=20m&wait=60s"), "process::hears_one");
     journals.assert_unique(10);
 }
 
 #[test]
 #[ignore = "the other tests start it"]
-fn panics_at_first() {
+fn hears_one() {
     let Some((journal, address)) = Journal::of_this_process() else { return };
-    set_listener(Some(Box::new(|_| panic!("on purpose"))));
-    let error = open(&options(&address)).unwrap_err();
-    assert_eq!(error.code(), ErrorCode::LeaseUnavailable);
-    assert!(error.to_string().contains("panicked"), "{error}");
+    let (sender, told) = mpsc::channel();
+    set_listener(Some(Box::new(move |event| {
+        set_listener(None);
+        sender.send(event.kind).unwrap();
+    })));
+    let (opened, ids) = mpsc::channel();
+    thread::spawn(move || opened.send(open(&options(&address)).unwrap()).unwrap());
+    let ids = ids.recv_timeout(Duration::from_secs(60)).expect("the listener waits for itself");
+    journal.ids(&ids.next_ids(10_u64).unwrap());
+    ids.close();
+    assert_eq!(told.iter().collect::<Vec<_>>(), [Kind::InitAlways]);
+}
+
+/// Whoever replaces a listener may free what it uses.
+#[test]
+fn a_listener_that_is_replaced() {
+    let (store, journals) = (Sqlite::begin(), Journals::new());
+    journals.run(&store.address("nodes=0-3&ttl=20m&wait=60s"), "process::is_replaced");
+    journals.assert_unique(10);
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn is_replaced() {
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    let (begun, has_begun) = mpsc::channel();
+    let is_amid = Arc::new(AtomicBool::new(false));
+    let amid = Arc::clone(&is_amid);
+    set_listener(Some(Box::new(move |_| {
+        amid.store(true, Ordering::SeqCst);
+        begun.send(()).unwrap();
+        thread::sleep(Duration::from_millis(500));
+        amid.store(false, Ordering::SeqCst);
+    })));
+    let opens = thread::spawn(move || open(&options(&address)).unwrap());
+    has_begun.recv().unwrap();
     set_listener(None);
-    journal.ids(&open(&options(&address)).unwrap().next_ids(10_u64).unwrap());
+    assert!(!is_amid.load(Ordering::SeqCst));
+    assert!(has_begun.recv().is_err(), "it is still there");
+    journal.ids(&opens.join().unwrap().next_ids(10_u64).unwrap());
+}
+
+/// A listener of the parent is at work when the process forks: the child neither waits for it nor loses it.
+#[test]
+fn a_fork_amid_a_listener() {
+    let (store, journals) = (Sqlite::begin(), Journals::new());
+    journals.run(&store.address("nodes=0-3&ttl=20m&wait=60s"), "process::forks_amid_a_listener");
+    journals.assert_unique(30);
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn forks_amid_a_listener() {
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    let parent = std::process::id();
+    let (begun, has_begun) = mpsc::channel();
+    let (release, is_released) = mpsc::channel::<()>();
+    let is_released = std::sync::Mutex::new(is_released);
+    let heard = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&heard);
+    set_listener(Some(Box::new(move |_| {
+        if std::process::id() == parent {
+            begun.send(()).unwrap();
+            let _ = is_released.lock().unwrap().recv();
+        } else {
+            counts.fetch_add(1, Ordering::SeqCst);
+        }
+    })));
+    let own = address.clone();
+    let opens = thread::spawn(move || open(&options(&own)).unwrap());
+    has_begun.recv().unwrap();
+    let mut ends = None;
+    for is_inherited in [true, false] {
+        if !is_inherited {
+            // This one waits for the call to end.
+            ends = Some(thread::spawn(|| set_listener(None)));
+        }
+        // SAFETY: the child uses no lock that another thread of this one may hold: those are the keeper's, which it leaves
+        // alone, and the heap's, which the C library sees to.
+        #[allow(unsafe_code)]
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let result = std::panic::catch_unwind(|| {
+                let own = Arc::new(AtomicUsize::new(0));
+                let counts = Arc::clone(&own);
+                let set = || {
+                    set_listener(Some(Box::new(move |_| _ = counts.fetch_add(1, Ordering::SeqCst))));
+                };
+                // `init=always` is told too.
+                if is_inherited {
+                    let ids = open(&options(&address)).unwrap();
+                    journal.ids(&ids.next_ids(10_u64).unwrap());
+                    set();
+                    ids.close();
+                    assert_eq!((heard.load(Ordering::SeqCst), own.load(Ordering::SeqCst)), (2, 1));
+                } else {
+                    set();
+                    let ids = open(&options(&address)).unwrap();
+                    journal.ids(&ids.next_ids(10_u64).unwrap());
+                    ids.close();
+                    assert_eq!((heard.load(Ordering::SeqCst), own.load(Ordering::SeqCst)), (0, 3));
+                }
+            });
+            // SAFETY: the program of the parent goes no further here.
+            #[allow(unsafe_code)]
+            unsafe {
+                libc::_exit(i32::from(result.is_err()));
+            }
+        }
+        let (mut status, deadline) = (0, Instant::now() + Duration::from_secs(60));
+        // SAFETY: `status` is there.
+        #[allow(unsafe_code)]
+        while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
+            if Instant::now() > deadline {
+                // SAFETY: the child was not waited for yet.
+                #[allow(unsafe_code)]
+                unsafe {
+                    libc::kill(child, libc::SIGKILL);
+                }
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(status, 0, "the child waits for the parent's listener, or fails");
+    }
+    drop(release);
+    journal.ids(&opens.join().unwrap().next_ids(10_u64).unwrap());
+    ends.unwrap().join().unwrap();
 }
 
 /// A promise that one of two makes is not the other's: they share no lease, and have no second one of the space.

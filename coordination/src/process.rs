@@ -1,0 +1,51 @@
+//! What each process has once, also a child that was forked.
+
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use polyflake::ThisProcess;
+
+/// This process's, or what a child inherited of its parent's: that one is left alone, since a lock in it may be held for ever.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct PerProcess<T: 'static>(AtomicPtr<Of<T>>);
+
+#[derive(Debug)]
+struct Of<T> {
+    process: ThisProcess,
+    value: T,
+}
+
+impl<T: Send + Sync> PerProcess<T> {
+    /// None has one yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// This process's. Where it has none, `new` makes it, and is given the parent's.
+    pub fn get(&self, new: impl Fn(Option<&'static T>) -> T) -> &'static T {
+        let mut newest = self.0.load(Ordering::Acquire);
+        loop {
+            // SAFETY: only what was leaked below is ever stored there.
+            #[allow(unsafe_code)]
+            let present = unsafe { newest.as_ref() };
+            if let Some(own) = present.filter(|it| it.process.is_alive()) {
+                return &own.value;
+            }
+            let made = Of { process: ThisProcess::now(), value: new(present.map(|it| &it.value)) };
+            let made = ptr::from_ref(Box::leak(Box::new(made))).cast_mut();
+            match self.0.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => newest = made,
+                // Another thread was faster; what was made here is lost, once in a process.
+                Err(other) => newest = other,
+            }
+        }
+    }
+}
+
+impl<T: Send + Sync> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
