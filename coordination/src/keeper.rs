@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::counter::shared as counter;
+use crate::event::{Event, Kind, tell};
 use crate::lease::{Nodes, Terms, group};
 use crate::process::PerProcess;
 use crate::sequences::shared as sequences;
@@ -364,39 +365,65 @@ impl New {
         match self {
             Self::Lease(shared, lease) => {
                 let store = get(&shared.address, Use::Leases)?;
-                self.spawn(keeper, task::Task::new(keeper, Arc::clone(shared), lease, store).run());
+                let task = task::Task::new(keeper, Arc::clone(shared), lease, store);
+                self.spawn(keeper, &shared.address, task.run());
             }
             Self::Counter(shared) => {
                 let stores: Result<Vec<_>, _> =
                     shared.sources.iter().map(|source| get(&source.address, Use::Others)).collect();
                 let stores: Rc<[_]> = stores?.into();
-                for at in 0..stores.len() {
+                for (at, source) in shared.sources.iter().enumerate() {
                     let task = counting::Task::new(keeper, Arc::clone(shared), at, Rc::clone(&stores));
                     if let Some(task) = task {
-                        self.spawn(keeper, task.run());
+                        self.spawn(keeper, &source.address, task.run());
                     }
                 }
             }
             Self::Sequences(shared) => {
                 let store = get(&shared.address, Use::Others)?;
-                self.spawn(keeper, sequencing::Task::new(keeper, Arc::clone(shared), store).run());
+                let task = sequencing::Task::new(keeper, Arc::clone(shared), store);
+                self.spawn(keeper, &shared.address, task.run());
             }
         }
         Ok(())
     }
 
-    /// Calls that wait for a task that panics are told so, and the next to open begins afresh.
-    fn spawn(&self, keeper: &'static Keeper, task: impl Future<Output = ()> + 'static) {
-        let new = self.clone();
+    /// Starts a task that asks a store.
+    fn spawn(&self, keeper: &'static Keeper, address: &Address, task: impl Future<Output = ()> + 'static) {
+        let (new, store) = (self.clone(), address.to_string());
         tokio::task::spawn_local(async move {
             if tokio::task::spawn_local(task).await.is_err() {
-                if let Self::Lease(_, lease) = &new {
-                    // Nobody renews its node, and another of this process may lease it.
-                    lease.end();
-                }
-                new.fail(keeper, "the task that asks the store panicked");
+                new.has_panicked(keeper, store);
             }
         });
+    }
+
+    /// Calls that depend on a task that panicked are told so, the log too, and the next to open begins afresh.
+    fn has_panicked(&self, keeper: &Keeper, store: String) {
+        let why = format!("the task that asks {store} panicked; a new open begins afresh");
+        let (kind, node, what) = match self {
+            Self::Lease(shared, lease) => {
+                shared.has_panicked.store(true, Ordering::Relaxed);
+                let node = lease.node();
+                if node.is_some() {
+                    // Nobody renews it, and another of this process may lease it.
+                    lease.end();
+                    lease.count_loss();
+                }
+                (
+                    Kind::Lost,
+                    node,
+                    node.map_or("no node is leased".into(), |node| format!("node {node} is lost")),
+                )
+            }
+            Self::Counter(shared) => {
+                let name = shared.sources.first().map_or("", |source| &source.counter.name);
+                (Kind::CounterStopped, None, format!("counter {name:?}"))
+            }
+            Self::Sequences(shared) => (Kind::Lost, None, format!("sequences {:?}", shared.name)),
+        };
+        self.fail(keeper, &why);
+        tell(&Event { kind, node, store, message: format!("{what}: {why}") });
     }
 
     fn fail(&self, keeper: &Keeper, why: &str) {
@@ -437,6 +464,7 @@ struct Shared {
     wake: Notify,
     is_reachable: AtomicBool,
     retry_after_ms: AtomicU64,
+    has_panicked: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -461,6 +489,7 @@ impl Shared {
             wake: Notify::new(),
             is_reachable: AtomicBool::new(true),
             retry_after_ms: AtomicU64::new(0),
+            has_panicked: AtomicBool::new(false),
         }
     }
 
@@ -523,5 +552,9 @@ impl LeaseKeeper for OfLease {
 
     fn is_reachable(&self) -> bool {
         self.0.is_reachable.load(Ordering::Relaxed)
+    }
+
+    fn has_panicked(&self) -> bool {
+        self.0.has_panicked.load(Ordering::Relaxed)
     }
 }

@@ -1,8 +1,9 @@
 //! A store of one's own, under a name that a program registers.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use polyflake::{ErrorCode, Snowflake};
@@ -10,8 +11,8 @@ use polyflake_coordination::records::{
     Answer, Facts, Group, Kind, MemoryStore, Named, Outcome, Store, Write, conformance,
 };
 use polyflake_coordination::{
-    Address, Admin, Counter, CounterOptions, Sequences, SequencesOptions, StoreError, open, open_async,
-    stores,
+    Address, Admin, Counter, CounterOptions, Kind as EventKind, Sequences, SequencesOptions, StoreError,
+    open, open_async, set_listener, stores,
 };
 
 /// Registers a store in memory. Returns how often it was opened.
@@ -177,6 +178,97 @@ fn a_store_that_cannot_be_made_says_why() {
     for error in errors("without://h?token=1") {
         assert!(error.to_string().contains("panicked"), "{error}");
     }
+}
+
+/// In memory; it panics while it is told to.
+#[derive(Debug, Clone)]
+struct Panics(MemoryStore, Arc<AtomicBool>);
+
+impl Panics {
+    fn check(&self) {
+        assert!(!self.1.load(Ordering::SeqCst), "on purpose");
+    }
+}
+
+#[async_trait(?Send)]
+impl Store for Panics {
+    async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError> {
+        self.check();
+        self.0.read(group, names).await
+    }
+
+    async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
+        self.check();
+        self.0.write(write).await
+    }
+
+    async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError> {
+        self.0.groups(namespace, kind).await
+    }
+
+    fn facts(&self) -> Facts {
+        self.0.facts()
+    }
+
+    fn disconnect(&mut self) {}
+}
+
+/// As long as it is so.
+fn wait_while(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What depends on it fails and says so, a listener hears of it, and who opens once more begins afresh.
+#[test]
+fn a_store_that_panics() {
+    let (records, is_ill) = (MemoryStore::default(), Arc::new(AtomicBool::new(false)));
+    let store = Panics(records, Arc::clone(&is_ill));
+    stores::register("panics", move |_| Ok(Box::new(store.clone()))).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tells = Arc::clone(&told);
+    set_listener(Some(Box::new(move |event| {
+        if event.store.starts_with("panics:") {
+            tells.lock().unwrap().push((event.kind, event.message.clone()));
+        }
+    })));
+    let address = "panics://here?ttl=3s&wait=30s";
+    let open_ids = || open(&Snowflake::builder().lease(address).max_wait_ms(100)).unwrap();
+    let open_orders = || CounterOptions::new("orders").store(address).step(1_u64).open().unwrap();
+    let open_inbox = || SequencesOptions::new("inbox").store(address).open().unwrap();
+    let (ids, orders, inbox) = (open_ids(), open_orders(), open_inbox());
+    ids.next_id().unwrap();
+    assert_eq!((orders.next_id().unwrap(), inbox.next_id("alice").unwrap()), (1, 1));
+    is_ill.store(true, Ordering::SeqCst);
+    let says = |kind: EventKind, of: &str| {
+        let told = told.lock().unwrap();
+        told.iter().any(|(it, text)| *it == kind && text.contains(of) && text.contains("panicked"))
+    };
+    let error = orders.next_id().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::CounterUnavailable);
+    assert!(error.to_string().contains("panicked"), "{error}");
+    wait_while("nothing is told of the counter", || !says(EventKind::CounterStopped, "\"orders\""));
+    wait_while("nothing is told of the node", || !says(EventKind::Lost, &format!("node {}", ids.node())));
+    wait_while("nothing is told of the sequences", || !says(EventKind::Lost, "\"inbox\""));
+    wait_while("IDs are issued", || ids.next_id().is_ok());
+    let error = ids.next_id().unwrap_err();
+    assert_eq!((error.code(), error.retry_after_ms()), (ErrorCode::LeaseLost, None));
+    assert!(error.to_string().contains("panicked"), "{error}");
+    wait_while("numbers are given", || inbox.next_id("alice").is_ok());
+    let error = inbox.next_id("alice").unwrap_err();
+    assert!(error.to_string().contains("panicked"), "{error}");
+    is_ill.store(false, Ordering::SeqCst);
+    // Those that failed are closed at once.
+    ids.close();
+    orders.close();
+    inbox.close();
+    let (ids, orders, inbox) = (open_ids(), open_orders(), open_inbox());
+    ids.next_id().unwrap();
+    assert!(orders.next_id().unwrap() > 1 && inbox.next_id("alice").unwrap() > 1);
+    set_listener(None);
 }
 
 /// Services pass a call on to the owner's label: it is all there.

@@ -267,7 +267,7 @@ impl Error {
     }
 
     /// After how many milliseconds of the clock the next ID can come, with `clock_moved_backwards` and
-    /// `sequence_exhausted`; with `lease_lost`, when the store is asked again.
+    /// `sequence_exhausted`; with `lease_lost`, when the store is asked again, if it is.
     pub const fn retry_after_ms(&self) -> Option<u64> {
         match self.code {
             ErrorCode::ClockMovedBackwards | ErrorCode::LeaseLost => self.values.number(2),

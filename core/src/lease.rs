@@ -50,6 +50,11 @@ pub trait LeaseKeeper: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
 
     /// Whether the store answered when it was last asked.
     fn is_reachable(&self) -> bool;
+
+    /// Whether what asks the store has panicked: nothing renews the lease any more.
+    fn has_panicked(&self) -> bool {
+        false
+    }
 }
 
 /// Tells the process that made it from its children.
@@ -178,6 +183,11 @@ impl Lease {
         0
     }
 
+    /// The present node, or the last.
+    pub fn node(&self) -> Option<u64> {
+        self.lock().map(|present| present.node)
+    }
+
     /// Counts a lease that was lost: it ran out, or another process has the node.
     pub fn count_loss(&self) {
         self.losses.fetch_add(1, Ordering::Relaxed);
@@ -246,7 +256,7 @@ impl LeaseUse {
 
     /// The present node, or the last. `None` in a child, where the lock may be held for ever.
     pub(crate) fn node(&self) -> Option<u64> {
-        self.lease.is_alive().then(|| *self.lease.lock())?.map(|present| present.node)
+        self.lease.is_alive().then(|| self.lease.node())?
     }
 
     pub(crate) fn wake(&self) {
@@ -257,9 +267,22 @@ impl LeaseUse {
         self.lease.losses.load(Ordering::Relaxed)
     }
 
+    /// Whether nothing renews it any more.
+    pub(crate) fn has_panicked(&self) -> bool {
+        self.lease.keeper.has_panicked()
+    }
+
     /// The error of a call at the end of the lease.
     pub(crate) fn lost(&self) -> Error {
         let keeper = &self.lease.keeper;
+        if keeper.has_panicked() {
+            return error!(
+                LeaseLost,
+                "the lease on node % is over: what asked % panicked; a new Snowflake begins afresh",
+                Number(self.node().unwrap_or_default()),
+                Word(Word::new(keeper.store().as_bytes())),
+            );
+        }
         // Its `retry_after_ms` is the last value.
         error!(
             LeaseLost,

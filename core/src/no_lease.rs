@@ -29,6 +29,10 @@ impl LeaseUse {
         match *self {}
     }
 
+    pub(crate) fn has_panicked(&self) -> bool {
+        match *self {}
+    }
+
     pub(crate) fn lost(&self) -> Error {
         match *self {}
     }

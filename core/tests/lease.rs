@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,6 +18,7 @@ struct Keeper {
     joined: Arc<AtomicU64>,
     left: Arc<AtomicU64>,
     closed: Arc<AtomicU64>,
+    has_panicked: Arc<AtomicBool>,
 }
 
 impl LeaseKeeper for Keeper {
@@ -44,6 +45,10 @@ impl LeaseKeeper for Keeper {
 
     fn is_reachable(&self) -> bool {
         true
+    }
+
+    fn has_panicked(&self) -> bool {
+        self.has_panicked.load(Ordering::SeqCst)
     }
 }
 
@@ -113,6 +118,22 @@ fn a_lease_brings_a_node_and_another_one() {
     assert_eq!(ids.node(), 900);
     let (last, next) = (ids.decode(last).unwrap(), ids.decode(next).unwrap());
     assert!(next.node() == 900 && next.ticks() > last.ticks(), "{last:?} {next:?}");
+}
+
+/// Calls fail at once, and promise nothing.
+#[test]
+fn nothing_is_waited_for_once_the_keeper_has_panicked() {
+    let test = Test::new(1_500_000_000_101);
+    let ids = test.build(&test.options.clone().max_wait_ms(u32::MAX));
+    test.hold(7);
+    ids.next_id().unwrap();
+    test.keeper.has_panicked.store(true, Ordering::SeqCst);
+    ids.next_id().unwrap();
+    test.lease.end();
+    let error = ids.next_id().unwrap_err();
+    assert_eq!((error.code(), error.retry_after_ms()), (ErrorCode::LeaseLost, None));
+    assert!(error.to_string().contains("node 7 is over: what asked redis://host:6379/0 panicked"), "{error}");
+    assert_eq!(test.lease.node(), Some(7));
 }
 
 #[test]

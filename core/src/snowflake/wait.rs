@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::clock::Clock;
 use crate::error::Error;
+use crate::lease::LeaseUse;
 use crate::rule::{Stop, Taken};
 use crate::snowflake::Snowflake;
 use crate::snowflake::bound::BoundMove;
@@ -120,7 +121,7 @@ impl<C: Clock> Snowflake<C> {
                 self.clock.until(now_ms, retry_at_ms)
             }
             // It answers within a ms, or it takes long. Without `std` there are no leases.
-            Stopped::LeaseEnded if cfg!(feature = "std") => {
+            Stopped::LeaseEnded if cfg!(feature = "std") && !self.has_lease_panicked() => {
                 let waited = waited.unwrap_or_default();
                 (waited / 8).clamp(Duration::from_millis(1), Turn::longest_pause())
             }
@@ -134,6 +135,11 @@ impl<C: Clock> Snowflake<C> {
             return Err(self.error_of(stopped));
         }
         Ok(pause.min(left))
+    }
+
+    /// Whether waiting for the lease does not help.
+    fn has_lease_panicked(&self) -> bool {
+        self.lease.as_ref().is_some_and(LeaseUse::has_panicked)
     }
 
     /// How long a call may still wait that has waited for so long.
