@@ -332,9 +332,15 @@ pub(crate) fn start_thread(
     thread
 }
 
+/// How many look-ups of hosts' names may be under way: each has a thread, which ends once it was idle for ten seconds. A name server
+/// that does not answer holds a look-up up for half a minute, which nothing can end, and the hosts of other stores would be out of reach
+/// while no thread is left. With the shortest TTL each connection attempts one about every second, and a store has two of them.
+const LOOK_UPS: usize = 64;
+
 /// The thread: a task for each lease and for each store of a counter, until there is none and nobody can send one.
 fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(LOOK_UPS).build();
     let Ok(runtime) = runtime else {
         while let Some(new) = receiver.blocking_recv() {
             new.fail(keeper, "no runtime to ask stores can be started");

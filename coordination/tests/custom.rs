@@ -1,7 +1,7 @@
 //! A store of one's own, under a name that a program registers.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -269,6 +269,70 @@ fn a_store_that_panics() {
     ids.next_id().unwrap();
     assert!(orders.next_id().unwrap() > 1 && inbox.next_id("alice").unwrap() > 1);
     set_listener(None);
+}
+
+/// A store whose host's name is looked up for as long as the look-up of the name takes.
+#[derive(Debug)]
+struct LooksUp(MemoryStore, Arc<AtomicUsize>, Arc<Mutex<mpsc::Receiver<()>>>);
+
+impl LooksUp {
+    /// On a thread of the runtime, as a look-up is.
+    async fn look_up(&self) {
+        let (begun, ends) = (Arc::clone(&self.1), Arc::clone(&self.2));
+        let look_up = move || {
+            begun.fetch_add(1, Ordering::SeqCst);
+            let _ = ends.lock().unwrap().recv();
+        };
+        tokio::task::spawn_blocking(look_up).await.unwrap();
+    }
+}
+
+#[async_trait(?Send)]
+impl Store for LooksUp {
+    async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError> {
+        self.look_up().await;
+        self.0.read(group, names).await
+    }
+
+    async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
+        self.look_up().await;
+        self.0.write(write).await
+    }
+
+    async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError> {
+        self.0.groups(namespace, kind).await
+    }
+
+    fn facts(&self) -> Facts {
+        self.0.facts()
+    }
+
+    fn disconnect(&mut self) {}
+}
+
+/// A look-up of a host's name may take half a minute, and nothing ends it: with a short TTL, each attempt adds one.
+#[test]
+fn a_name_that_is_looked_up_for_ever_delays_no_other_store() {
+    let looks_up = |name: &str| {
+        let (ends, end) = mpsc::channel();
+        let (records, begun, end) =
+            (MemoryStore::default(), Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(end)));
+        let counts = Arc::clone(&begun);
+        let open = move |_: &Address| -> Result<Box<dyn Store>, StoreError> {
+            Ok(Box::new(LooksUp(records.clone(), Arc::clone(&counts), Arc::clone(&end))))
+        };
+        stores::register(name, open).unwrap();
+        (begun, ends)
+    };
+    let (begun, hangs) = looks_up("hangs");
+    drop(looks_up("answers"));
+    let waits = thread::spawn(|| open(&Snowflake::builder().lease("hangs://?ttl=3s&wait=60s")).unwrap());
+    wait_while("there are too few look-ups", || begun.load(Ordering::SeqCst) < 8);
+    let ids = open(&Snowflake::builder().lease("answers://?ttl=3s&wait=10s")).unwrap();
+    ids.next_id().unwrap();
+    ids.close();
+    drop(hangs);
+    waits.join().unwrap().close();
 }
 
 /// Services pass a call on to the owner's label: it is all there.
