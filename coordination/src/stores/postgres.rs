@@ -2,6 +2,7 @@
 //!
 //! Statements are unnamed and whole in one message, and nothing is set for a session.
 
+mod cancel;
 mod names;
 pub(super) mod records;
 
@@ -86,6 +87,7 @@ struct Open {
     /// Of whose table the server was asked, and has not answered yet.
     busy_with: Option<Schema>,
     /// To ask it to stop.
+    config: Config,
     tls: MakeRustlsConnect,
 }
 
@@ -94,8 +96,13 @@ impl Drop for Open {
     /// not on the standby: it counts once it is written again, and a later change that the standby has comes after it in the log.
     fn drop(&mut self) {
         if let (Some(_), Ok(runtime)) = (self.busy_with, Handle::try_current()) {
-            let (token, tls) = (self.client.cancel_token(), self.tls.clone());
-            runtime.spawn(timeout(LONGEST_LOCK, async move { token.cancel_query(tls).await }));
+            let (token, config, tls) = (self.client.cancel_token(), self.config.clone(), self.tls.clone());
+            // A pooler knows a statement only as long as its connection is there.
+            let connection = core::mem::replace(&mut self.connection, Box::pin(core::future::ready(Ok(()))));
+            runtime.spawn(async move {
+                let _ = timeout(LONGEST_LOCK, cancel::cancel(&token, &config, tls)).await;
+                drop(connection);
+            });
         }
     }
 }
@@ -116,7 +123,8 @@ impl Open {
     ) -> Result<Self, tokio_postgres::Error> {
         let (client, connection) = config.connect(tls.clone()).await?;
         let (connection, used) = (Box::pin(connection), Instant::now());
-        Ok(Self { client, connection, ready: None, host, used, busy_with: None, tls: tls.clone() })
+        let (config, tls) = (config.clone(), tls.clone());
+        Ok(Self { client, connection, ready: None, host, used, busy_with: None, config, tls })
     }
 
     /// Waits for an answer, and drives the connection meanwhile: no task is left when a call is dropped.

@@ -1,0 +1,92 @@
+//! Asking a server to stop a statement.
+//!
+//! The client's own way closes the connection at once. `PgBouncer` then forgets what is to be cancelled, and its version 1.18 ends itself
+//! ("bad client state"). So this one waits until the other side closes it.
+
+use core::task::{Context, Poll, ready};
+use std::io;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
+use tokio_postgres::config::Host;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{CancelToken, Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Returns once the server, or a pooler before it, has taken the request. `config`: of one host.
+pub(super) async fn cancel(token: &CancelToken, config: &Config, tls: MakeRustlsConnect) -> io::Result<()> {
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let name = match config.get_hosts().first() {
+        #[cfg(unix)]
+        Some(Host::Unix(folder)) => {
+            let path = folder.join(format!(".s.PGSQL.{port}"));
+            return send(token, UnixStream::connect(path).await?, "", tls).await;
+        }
+        Some(Host::Tcp(name)) => name.as_str(),
+        _ => "",
+    };
+    let stream = match config.get_hostaddrs().first() {
+        Some(&address) => TcpStream::connect((address, port)).await?,
+        None => TcpStream::connect((name, port)).await?,
+    };
+    send(token, stream, name, tls).await
+}
+
+async fn send<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    token: &CancelToken,
+    stream: S,
+    host: &str,
+    mut tls: MakeRustlsConnect,
+) -> io::Result<()> {
+    let stream = Lingering(stream);
+    let sent = if host.is_empty() {
+        // A folder or a bare address has no certificate.
+        token.cancel_query_raw(stream, NoTls).await
+    } else {
+        let tls =
+            MakeTlsConnect::<Lingering<S>>::make_tls_connect(&mut tls, host).map_err(io::Error::other)?;
+        token.cancel_query_raw(stream, tls).await
+    };
+    sent.map_err(io::Error::other)
+}
+
+/// A stream that is not shut down from this side: it waits until the other side does that.
+struct Lingering<S>(S);
+
+impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut room = [0; 64];
+            let mut read = ReadBuf::new(&mut room);
+            ready!(Pin::new(&mut self.0).poll_read(context, &mut read))?;
+            if read.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
