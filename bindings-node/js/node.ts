@@ -40,8 +40,11 @@ function openBackend(): Backend {
 
 /** Where nobody has subscribed, warnings are Node's own: a program that waits for half a minute says why. */
 function tellOfLease(event: LeaseEvent) {
-  if (leases.hasSubscribers) leases.publish(event);
-  else if (event.isWarning) process.emitWarning(event.message, { code: `POLYFLAKE_${event.kind.toUpperCase()}` });
+  if (leases.hasSubscribers) {
+    leases.publish(event);
+  } else if (event.isWarning) {
+    process.emitWarning(event.message, { code: `POLYFLAKE_${event.kind.toUpperCase()}` });
+  }
 }
 
 function fallback(why: string): Backend {

@@ -347,7 +347,9 @@ static void *ends_it(void *user) {
 }
 
 static void a_fork_amid_a_listener(void) {
-  begin("leases", "a listener that was replaced is not called any more, and a forked child waits for no call");
+  begin(
+      "leases", "a listener that was replaced is not called any more, and a forked child waits for no call"
+  );
   static struct slow slow = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, NULL};
   static char where[ADDRESS];
   snprintf(where, sizeof where, "%s", address("amid", "nodes=2-3"));

@@ -300,7 +300,7 @@ fn without_the_guard_losses_are_seen() {
 }
 
 #[test]
-fn without_its_version_a_move_is_taken_for_anothers() {
+fn without_its_version_a_move_is_taken_for_another() {
     finds_a_fault([2, 2, 0, 1], Rule::KeepsItsVersion);
 }
 
