@@ -648,7 +648,8 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
     until(lambda: [it for it in redis.logged(caplog) if it.__dict__["kind"] == "released"])
     kinds = [record.__dict__["kind"] for record in redis.logged(caplog)]
     # One that starts again may have lost its last writes.
-    assert kinds == ["acquired", "store_unreachable", "writes_lost", "store_reachable", "released"]
+    assert [*kinds[:2], kinds[-1]] == ["init_always", "acquired", "released"]
+    assert {"store_unreachable", "writes_lost", "store_reachable"} < set(kinds)
     for record in redis.logged(caplog):
         assert record.name == "polyflake"
         assert record.__dict__["node"] is None
