@@ -303,7 +303,8 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
     assert list(by_kind)[:2] == ["init_always", "acquired"]
     assert {"lost", "store_unreachable", "store_reachable", "released"} < by_kind.keys()
     for kind, record in by_kind.items():
-        is_warning = kind in ("init_always", "lost", "store_unreachable", "clock_differs")
+        warnings = ("init_always", "lost", "store_unreachable", "clock_differs", "waiting")
+        is_warning = kind in warnings
         assert record.levelno == (logging.WARNING if is_warning else logging.INFO)
         assert record.name == "polyflake"
         assert record.__dict__["node"] is None or record.__dict__["node"] >= 0
