@@ -138,7 +138,7 @@ impl Admin {
     }
 
     /// Vouches that nobody has leased a node of this layout, or owned these sequences, before, so that nobody waits. Returns whether
-    /// that changed anything. Sequences have no `max_ahead_ms`: 0.
+    /// that changed anything. Give 0 as `max_ahead_ms` for sequences.
     ///
     /// # Errors
     ///
@@ -178,8 +178,8 @@ impl Admin {
     }
 
     /// After a restore: no lease that is acquired from now on issues a tick that a holder before it may have issued. Until that
-    /// has passed, only those that have a node go on. Returns when that is, in Unix ms. It raises the TTL and `clock_difference` that
-    /// all count with to those of the address; sequences have no `max_ahead_ms`: 0.
+    /// has passed, only those that have a node go on. Returns when that is, in Unix ms. If the address has a
+    /// larger TTL or `clock_difference` than the space, all holders use the larger one from then on. Give 0 as `max_ahead_ms` for sequences.
     ///
     /// # Errors
     ///

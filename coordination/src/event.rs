@@ -128,9 +128,9 @@ thread_local! {
 
 /// Calls `listener` with every event of this process from now on, on the keeper's thread: it must not block. `None` ends that.
 ///
-/// Once this has returned, the listener before is not called any more: this waits for a call of it that is under way. So whoever
-/// calls this must not hold what the listener before waits for. A listener may replace itself, or end itself: then nothing is waited
-/// for, and its call goes on to its end. A listener that panics misses the rest of that event, and hears the next one.
+/// This waits until a running call of the previous listener has returned, and nothing calls that listener afterwards. So do not hold a
+/// lock that the previous listener needs. A listener may replace or remove itself: then this does not wait, and the running call
+/// finishes. A listener that panics misses the rest of that event, and hears the next one.
 ///
 /// A child of a process that forks has the parent's listener until it sets its own, unless another thread was just setting or calling
 /// one at the instant of the fork: then it has none.
@@ -141,7 +141,7 @@ pub fn set_listener(listener: Option<Box<Listener>>) {
     replace_listener(listener).wait();
 }
 
-/// [`set_listener`] in two steps, for bindings that have a lock of their own: the second one waits, without it.
+/// [`set_listener`] in two steps, for bindings that hold a lock: they release it before the second step, which waits.
 #[doc(hidden)]
 pub fn replace_listener(listener: Option<Box<Listener>>) -> Replaced {
     IS_CHOSEN.store(true, Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl fmt::Debug for Replaced {
 }
 
 impl Replaced {
-    /// Waits until it is in no call, but for those of this thread.
+    /// Waits until no other thread is calling the listener.
     pub fn wait(self) {
         let Some(Listening { calls, .. }) = &self.0 else { return };
         // Another listener of such a call could wait for this one.
@@ -207,7 +207,7 @@ struct Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // First of all, so that whoever waits for the end is the one who drops the listener.
+        // First, so that the thread that waits for the end drops the listener.
         self.listener = None;
         DEPTH.set(DEPTH.get().saturating_sub(1));
         *lock(&self.calls.count) -= 1;

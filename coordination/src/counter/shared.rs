@@ -325,7 +325,7 @@ impl Shared {
         self.failure().is_some()
     }
 
-    /// What its calls are told once somebody removed it. Whoever opens a counter of this name then has another one.
+    /// The error of its calls after somebody removed it. The next open of this name makes another counter.
     pub(crate) fn removed(&self) -> Option<Error> {
         let error = |source: &Source| {
             let (name, address) = (&source.counter.name, &source.address);
@@ -371,7 +371,7 @@ impl Shared {
                 return Some(Err(error));
             }
         }
-        // One that refuses is passed over, as one that is down is. A new counter needs all of them once, so none of them is open.
+        // A store that refuses is passed over, as a dead store is. A new counter needs all its stores once, so none is open yet.
         let mut open = state.sources.iter().filter(|source| source.final_trouble().is_none());
         if open.any(|source| source.is_open) {
             return Some(Ok(()));

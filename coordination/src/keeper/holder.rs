@@ -115,8 +115,8 @@ impl Holder {
         }
     }
 
-    /// Gives a lease back, or the one that may have been acquired last: a write of unknown outcome gave none, and another process may
-    /// want the node. `issued_until`: the tick up to which it was used; `None` for its first.
+    /// Gives the lease back. Without one, frees the node of an acquisition whose outcome is unknown, since another process may want it.
+    /// `issued_until`: the tick up to which the lease was used; `None` for its first tick.
     pub(super) async fn give_back(&mut self, held: Option<Held>, issued_until: Option<u64>) {
         let Some(held) = held.or_else(|| self.acquisition.unclear()) else { return };
         let (node, issued_until) = (held.node, issued_until.unwrap_or(held.start));
