@@ -188,7 +188,8 @@ fn is_older(record: Option<&Node>, held: &Held) -> bool {
     })
 }
 
-/// A record whose bound is never below the one in the store, nor below one reserved before.
+/// A record whose bound is never below the one in the store, nor below one reserved before. Nor does its expiry move back: the
+/// holder relies on the last one, and the clock may have been set back.
 fn extend(
     terms: &Terms,
     held: &mut Held,
@@ -200,7 +201,7 @@ fn extend(
     let new = Node {
         version: draw(random),
         token: held.token,
-        expires_ms: now_ms.saturating_add(terms.ttl_ms(&under)),
+        expires_ms: now_ms.saturating_add(terms.ttl_ms(&under)).max(held.expires_ms),
         reserved_until: bound(&terms.space, now_ms, terms.lead_ms(&under)).max(held.written_until),
         label: terms.label.clone(),
         since_ms: held.since_ms,

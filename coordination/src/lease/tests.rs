@@ -534,6 +534,22 @@ fn a_renewal_moves_bound_and_expiry() {
     assert_eq!(held.reserved_until, NOW + 41_001);
 }
 
+/// A holder answers until the expiry that it read last. A renewal of an hour ago let another process in before.
+#[test]
+fn a_renewal_never_moves_the_expiry_back() {
+    let mut bench = Bench::new().of_one();
+    let mut held = bench.acquire(NOW).unwrap();
+    bench.local_ahead_ms = -600_000;
+    assert!(matches!(bench.renew(&mut held, NOW + 1000), Err(Refusal::ClockDiffers(_))));
+    bench.local_ahead_ms = 0;
+    assert_eq!(bench.store.nodes[&0].expires_ms, NOW + 30_000);
+    assert!(matches!(bench.acquire(NOW + 31_000), Err(Refusal::NoneFree { .. })));
+    // Nor one that counts from a store's clock that is behind.
+    bench.store_ahead_ms = -1500;
+    assert!(matches!(bench.renew(&mut held, NOW + 1200), Ok(Renewed::Extended { .. })));
+    assert_eq!((held.expires_ms, held.is_alone_for_ms()), (NOW + 30_000, 27_800));
+}
+
 /// A master whose clock is ahead by less than a third of the TTL wrote bounds that a fence of its replica did not exceed: 18 020
 /// numbers were issued twice.
 #[test]
