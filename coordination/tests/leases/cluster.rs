@@ -20,7 +20,7 @@ fn both_nodes_lease() {
     for (holder, mark) in holders.iter_mut().zip(marks) {
         holder.tell("stream");
         holder.wait_for_ids(mark, 300);
-        assert_eq!(holder.state().0, "held", "{}", holder.text());
+        holder.holds();
     }
     journals.assert_unique(1_200);
 }

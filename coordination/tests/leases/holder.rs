@@ -357,6 +357,19 @@ impl Holder {
         (words[1].clone(), words[2].parse().unwrap())
     }
 
+    /// It has its lease, or has it again once the store has answered. Returns how often its lease was lost.
+    pub(crate) fn holds(&mut self) -> u64 {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let (state, losses) = self.state();
+            if state == "held" {
+                return losses;
+            }
+            assert!(Instant::now() < deadline, "its lease is {state}:\n{}", self.text());
+            sleep(Duration::from_millis(50));
+        }
+    }
+
     pub(crate) fn bound(&mut self) -> u64 {
         self.words()[3].parse().unwrap()
     }

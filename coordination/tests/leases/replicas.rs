@@ -42,7 +42,7 @@ fn all_go_on(journals: &Journals, mut holders: Vec<Holder>, url: &str, more: &st
         // What was issued up to the bound is not what it goes on with.
         let issued = holder.wait_for_ids(mark, 1).len();
         holder.wait_for_ids(mark, issued + 300);
-        assert_eq!(holder.state().0, "held", "{}", holder.text());
+        holder.holds();
     }
     journals.assert_unique(500);
 }
@@ -73,7 +73,7 @@ fn a_node_that_is_the_only_one_comes_back() {
     let (_, lost) = holder.wait_for(Holder::start(), "event lost");
     let (_, replaced) = holder.wait_for(lost, "event replaced 7 ");
     holder.wait_for_ids(replaced, 100);
-    assert_eq!(holder.state(), ("held".into(), 1));
+    assert_eq!(holder.holds(), 1);
     journals.assert_unique(150);
 }
 
@@ -252,7 +252,7 @@ fn two_masters_repeat_and_do_not_with_a_replica_that_confirms() {
                 sleep(Duration::from_millis(100));
             }
             assert!(journals.repeated().into_iter().all(|id| node_of(id) == 5));
-            assert_eq!(old.state(), ("held".into(), 0));
+            assert_eq!(old.holds(), 0);
         } else {
             // It issues up to the bound that was confirmed.
             let (why, _) = old.wait_for(mark, "event store_unreachable");
