@@ -46,6 +46,15 @@ def unix_ms(text: str) -> int:
             1,
             0,
         ),
+        # https://clickhouse.com/docs/sql-reference/functions/uuid-functions#generatesnowflakeid
+        (
+            "clickhouse",
+            7199081390080409600,
+            "2024-05-22T16:19:15.859+00:00",
+            {"machine": 484},
+            484,
+            0,
+        ),
         (
             "timestamp:29|worker:21|sequence:13@1474300800000/1s",
             180363646902239241,
@@ -104,6 +113,7 @@ def test_the_presets_are_those_of_the_contract() -> None:
         "pgedge",
         "seata",
         "business",
+        "clickhouse",
         "js-safe",
     ]
     assert list(reference.PRESETS) == names

@@ -63,6 +63,7 @@ presets! {
     "pgedge" => "timestamp:41|node:10|sequence:12@1672531200000/1ms",
     "seata" => "worker:10|timestamp:41|sequence:12@1588435200000/1ms",
     "business" => "timestamp:41|idc:6|business:6|sequence:10@1288834974657/1ms",
+    "clickhouse" => "timestamp:41|machine:10|sequence:12@0/1ms",
     "js-safe" => "timestamp:41|worker:4|sequence:8@1735689600000/1ms",
 }
 
