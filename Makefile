@@ -155,6 +155,12 @@ test-python: $(VENV)/installed store-servers # the package as installed, its typ
 	cd bindings-python && $(CURDIR)/$(PYTEST) tests
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy.stubtest polyflake
 	cd bindings-python && $(CURDIR)/$(PYTHON) -m mypy --strict python
+	$(PYTHON) tools/stub-docs --check
+
+.PHONY: stub
+stub: $(VENV)/installed ## gives the stub of the Python package the docstrings of its Rust sources
+	$(PYTHON) tools/stub-docs
+	$(VENV)/bin/ruff format -q --config bindings-python/pyproject.toml bindings-python/python
 
 .PHONY: test-python-longer
 test-python-longer: $(VENV)/installed

@@ -44,7 +44,7 @@ impl PyLease {
         &self.0.store
     }
 
-    /// "held"; "unreachable": the store did not answer when it was last asked, and issuing goes on up to the bound;
+    /// One of "held"; "unreachable": the store did not answer when it was last asked, and issuing goes on up to the bound;
     /// "lost": it ran out, and nothing is issued until the store has renewed it or has given another node; or "closed".
     #[getter]
     fn state(&self) -> &'static str {
