@@ -101,8 +101,8 @@ pub(super) async fn limited<T, E: AttemptError>(
     limited_to(address.attempt(), address.attempt(), address, store, ask).await
 }
 
-/// Gives something back: again and again, for as long as one attempt may take. Only silence shows that a connection is dead, so
-/// each go has half of the time that is left, and the next one a new connection.
+/// Gives something back: again and again, for as long as one attempt may take. Only silence shows that a connection is dead, so the
+/// first go has a third of that time. The next one has a new connection, and the rest, since connecting takes several round trips.
 pub(super) async fn until_answered<T, E: AttemptError>(
     address: &Address,
     store: &Connected,
@@ -110,15 +110,16 @@ pub(super) async fn until_answered<T, E: AttemptError>(
 ) -> Result<T, E> {
     let deadline = Instant::now() + address.attempt();
     let mut pause = SHORTEST;
+    let mut longest = address.attempt() / 3;
     loop {
-        let half = deadline.saturating_duration_since(Instant::now()) / 2;
-        let answer = limited_to(half, half, address, store, async |store| ask(store).await).await;
+        let answer = limited_to(longest, longest, address, store, async |store| ask(store).await).await;
         let left = deadline.saturating_duration_since(Instant::now());
         if !answer.as_ref().is_err_and(AttemptError::is_temporary) || left < 2 * pause {
             return answer;
         }
         sleep(pause).await;
         pause *= 2;
+        longest = deadline.saturating_duration_since(Instant::now());
     }
 }
 
