@@ -18,7 +18,12 @@ C_FILES := $(wildcard bindings-node/tests/*.c bindings-c/tests/c/*.[ch] bindings
 
 .PHONY: help
 help: ## prints this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
+	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## (.*)/  make \1\t\2/' | expand -t 24
+
+# From a clone to a project of yours: each builds only what its language needs.
+.PHONY: python node go c php rust
+python node go c php rust: ## builds what a project in that language installs, and prints the line that installs it
+	@tools/from-clone $@
 
 .PHONY: demo
 demo: $(VENV)/installed ## stores a million orders, with IDs from four threads, in 16 SQLite shards
@@ -33,7 +38,7 @@ TESTS := test-browser test-rust test-models test-python test-probes test-node te
 test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
-RELEASE_TESTS := test-cli-packages test-clients test-recipes test-site test-runtimes soak test-fuzz-longer test-miri test-python-longer \
+RELEASE_TESTS := test-from-clone test-cli-packages test-clients test-recipes test-site test-runtimes soak test-fuzz-longer test-miri test-python-longer \
   test-service-longer test-histories-longer test-counter-models
 
 .PHONY: test-release
@@ -248,6 +253,11 @@ test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links 
 	@tools/need redis-server redis-server
 	$(PYTHON) tests/make_recipes.py --check
 	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py
+
+.PHONY: test-from-clone
+test-from-clone: $(VENV)/ready # from a clone to a first ID, in each language
+	@tools/need node nodejs npm npm php php-cli pkg-config pkg-config
+	$(PYTEST) tests/test_from_clone.py
 
 .PHONY: test-recipes
 test-recipes: $(VENV)/installed c-prefix node-package store-servers # recipes/ in their frameworks, on real databases
