@@ -84,9 +84,9 @@ const fn address(word: &'static AtomicU64) -> *mut AtomicU64 {
 pub(crate) fn forked() -> Error {
     crate::error::error!(
         Forked,
-        "the parent process had this Snowflake, or one for the same IDs, before it forked, and two processes that share a \
-         node repeat IDs; build one after the fork, with a node that is this process's own, or give both the same state file \
-         from the first on"
+        "build the Snowflake in the child process, with another node: the parent process had this one, or one for the same \
+         IDs, before it forked, and two processes that share a node repeat IDs. Processes that share a state file from the \
+         first on may share the node"
     )
 }
 

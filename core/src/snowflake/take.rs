@@ -369,6 +369,14 @@ impl<C> Snowflake<C> {
                     Number(ms_until(now_ms, retry_at_ms))
                 )
             }
+            // In a test, that clock often stands still.
+            Stop::Blocked { behind_ms: None, retry_at_ms } if self.shared.is_none() => error!(
+                SequenceExhausted,
+                "the sequence of this tick is used up; the next ID can come once the caller's clock has moved on by % ms from % \
+                 (Unix ms)",
+                Number(ms_until(now_ms, retry_at_ms)),
+                Number(u64::try_from(now_ms).unwrap_or(0))
+            ),
             Stop::Blocked { behind_ms: None, retry_at_ms } => exhausted(ms_until(now_ms, retry_at_ms)),
         }
     }

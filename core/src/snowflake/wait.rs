@@ -167,6 +167,10 @@ mod tests {
                     break error;
                 }
             };
+            let says =
+                "can come once the caller's clock has moved on by 1000 ms from 1700000000000 (Unix ms)";
+            assert!(std::format!("{error}").ends_with(says), "{error}");
+            assert_eq!(error.retry_after_ms(), Some(1000));
             (error.code(), LONGEST_WAIT.get())
         };
         let (code, longest) = std::thread::scope(|scope| scope.spawn(follower).join().unwrap());
