@@ -292,6 +292,11 @@ impl Shared {
 
     /// For the task of a store: it gave numbers, or why not.
     pub(crate) fn gave(&self, at: usize, given: Result<(), Trouble>) {
+        // Where no number is in hand, its answer alone wakes a call, and no call twice.
+        let is_known = |of: &SourceState| of.is_open && of.trouble.is_none();
+        if self.step.is_none() && given.is_ok() && self.state.get().sources.get(at).is_some_and(is_known) {
+            return;
+        }
         self.state.change(|state| {
             if let Some(source) = state.sources.get_mut(at) {
                 source.is_open |= given.is_ok();
