@@ -14,23 +14,25 @@ use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Rec
 use crate::store::StoreError;
 use crate::url::Scheme;
 
-/// Before each script. Numbers stay texts, of digits without zeros in front: Lua's are exact to 2^53 only.
+/// Before each script. A plain search takes a fraction of the time of one by a pattern. Numbers stay texts, of digits without zeros in front: Lua's are exact to 2^53 only.
 macro_rules! script {
     ($body:literal) => {
         concat!(
             "
-    local info = redis.call('INFO', 'replication')
-    if string.match(info, 'role:(%a+)') ~= 'master' then return {'replica'} end
-    local life = string.match(info, 'master_replid:(%x+)')
-    if not life then return {'nameless'} end
-    local before = string.match(info, 'master_replid2:(%x+)') or '?'
-    local replicas = string.match(info, 'connected_slaves:(%d+)') or '0'
-    local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
-    local is_first = ''
-    if string.match(before, '^0+$') and string.match(info, 'repl_backlog_active:1') then
-      local stats = redis.call('INFO', 'stats')
-      if string.match(stats, 'total_net_repl_input_bytes:(%d+)') == '0' then is_first = '1' end
+    local function value(text, name)
+      local _, last = string.find(text, name, 1, true)
+      return last and string.match(text, '^%w+', last + 1)
     end
+    local info = redis.call('INFO', 'replication')
+    if value(info, 'role:') ~= 'master' then return {'replica'} end
+    local life = value(info, 'master_replid:')
+    if not life then return {'nameless'} end
+    local before = value(info, 'master_replid2:') or '?'
+    local replicas = value(info, 'connected_slaves:') or '0'
+    local run = value(redis.call('INFO', 'server'), 'run_id:') or ''
+    local is_first = ''
+    if string.find(before, '^0+$') and value(info, 'repl_backlog_active:') == '1'
+      and value(redis.call('INFO', 'stats'), 'total_net_repl_input_bytes:') == '0' then is_first = '1' end
     local time = redis.call('TIME')
     local function answer(status, ...)
       return {status, time[1], time[2], run, life, before, replicas, is_first, ...}
