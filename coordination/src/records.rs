@@ -203,7 +203,8 @@ pub trait Store: Send + fmt::Debug {
     }
 
     /// Adds to a record's number, in one atomic step, if its text is the one given, its number at least `floor`, and the sum at most
-    /// `limit`. Where the record has the version of this call already, nothing is added again, and the answer is that it was.
+    /// `limit`. Where the record has the version of this call already, nothing is added again, and the answer is that it was. The time
+    /// of the answer may be that of an earlier one: no caller uses it.
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
         for _ in 0..MAX_ADDS {
             let Answer { now_ms, incarnation, value } = self.read(&add.group, Some(&[&*add.name])).await?;

@@ -42,18 +42,41 @@ pub(super) struct Ready {
     pub(super) facts: Facts,
     /// An expression for the server's incarnation.
     incarnation: &'static str,
-    /// Its value in the last answer. A change is made only if it still has that: changes return nothing but a number.
+    /// As which server the last read was answered. A change is made only by that: changes return nothing but a number.
     seen: String,
+    /// What [`IN_SESSION`] is on that server, where it is set: only MariaDB needs it.
+    in_session: Option<String>,
+    /// When the last read was answered.
+    seen_ms: i64,
     is_cluster: bool,
 }
 
 const MYSQL: &str = "CONCAT('server ', @@GLOBAL.server_uuid)";
 
+macro_rules! since {
+    () => {
+        "UNIX_TIMESTAMP() - CAST((SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
+         WHERE VARIABLE_NAME = 'UPTIME') AS SIGNED)"
+    };
+}
+
+macro_rules! mariadb {
+    ($since:expr) => {
+        concat!(
+            "CONCAT('server ', @@GLOBAL.hostname, ' port ', @@GLOBAL.port, ' id ', @@GLOBAL.server_id, ' since ', ",
+            $since, ")"
+        )
+    };
+}
+
 /// `Uptime` counts whole seconds from the server's start to the statement's, as `UNIX_TIMESTAMP()` does. Its `server_uid`
 /// would be that of other servers with the port and network address.
-const MARIADB: &str = "CONCAT('server ', @@GLOBAL.hostname, ' port ', @@GLOBAL.port, ' id ', @@GLOBAL.server_id, ' since ', \
-    UNIX_TIMESTAMP() - CAST((SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
-    WHERE VARIABLE_NAME = 'UPTIME') AS SIGNED))";
+const MARIADB: &str = mariadb!(since!());
+
+/// To find `Uptime` takes many times as long as a change, so that a change compares what the session has found. A session ends with the
+/// server's process, and its variables with it. A proxy that goes on in another session has another value there, or none.
+const FIND: &str = concat!("SET @polyflake_since = ", since!());
+const IN_SESSION: &str = mariadb!("@polyflake_since");
 
 macro_rules! cluster {
     ($schema:literal) => {
@@ -145,7 +168,7 @@ fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Re
             || was_replica,
         asynchronous_replicas: replicas.saturating_sub(synchronous),
     };
-    Ok(Ready { facts, incarnation, seen: String::new(), is_cluster })
+    Ok(Ready { facts, incarnation, seen: String::new(), in_session: None, seen_ms: 0, is_cluster })
 }
 
 /// Whether two incarnations are of one server that was at most restarted, and whether it was.
@@ -157,6 +180,19 @@ fn is_restarted(before: &str, now: &str) -> Option<bool> {
     let ((one, before), (other, now)) = (split(before)?, split(now)?);
     // Both are whole seconds: their difference may flicker.
     (one == other).then_some(before.abs_diff(now) > 1)
+}
+
+impl Ready {
+    fn saw(&mut self, now_ms: i64, incarnation: &str) {
+        self.seen_ms = now_ms;
+        incarnation.clone_into(&mut self.seen);
+        match &self.in_session {
+            // Another server answered than the one whose session that is, or its clock was set.
+            Some(found) if is_restarted(found, incarnation) != Some(false) => self.in_session = None,
+            Some(_) => {}
+            None => self.in_session = Some(incarnation.to_owned()),
+        }
+    }
 }
 
 impl MysqlStore {
@@ -214,9 +250,13 @@ pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Re
         // What this connection is told is what others were told that it is written.
         connection.query_drop("SET SESSION wsrep_sync_wait = 7").await?;
     }
-    let seen: Option<Option<String>> =
-        connection.query_first(format!("SELECT IF({WRITABLE}, {}, NULL)", ready.incarnation)).await?;
-    ready.seen = seen.flatten().ok_or_else(read_only)?;
+    if ready.incarnation == MARIADB {
+        connection.query_drop(FIND).await?;
+    }
+    let seen: Option<(i64, Option<String>)> =
+        connection.query_first(format!("SELECT {NOW}, IF({WRITABLE}, {}, NULL)", ready.incarnation)).await?;
+    let (seen_ms, seen) = seen.unwrap_or_default();
+    ready.saw(seen_ms, &seen.ok_or_else(read_only)?);
     Ok(ready)
 }
 
@@ -243,8 +283,13 @@ impl Client for Open {
     type Fault = Fault;
 
     fn dialect(&self) -> Dialect {
-        let (incarnation, seen) =
-            self.ready.as_ref().map_or(("NULL", ""), |ready| (ready.incarnation, &*ready.seen));
+        let (incarnation, compared, seen) = match &self.ready {
+            Some(Ready { incarnation: MARIADB, in_session, .. }) => {
+                (MARIADB, IN_SESSION, in_session.as_deref().unwrap_or_default())
+            }
+            Some(Ready { incarnation, seen, .. }) => (*incarnation, *incarnation, &**seen),
+            None => ("NULL", "NULL", ""),
+        };
         let mut literal = String::new();
         for byte in seen.bytes() {
             let _ = write!(literal, "{byte:02x}");
@@ -254,7 +299,7 @@ impl Client for Open {
             now: NOW.into(),
             incarnation: incarnation.into(),
             writable: WRITABLE.into(),
-            unchanged: format!(" AND {incarnation} = X'{literal}'"),
+            unchanged: format!(" AND {compared} = X'{literal}'"),
             with: "",
             setup: "(SELECT 1 AS ready) setup",
             reads_first: true,
@@ -283,12 +328,15 @@ impl Client for Open {
     }
 
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<records::Row>, Fault> {
+        if let Some(Ready { incarnation: MARIADB, in_session: None, .. }) = &self.ready {
+            self.connection.query_drop(FIND).await?;
+        }
         let (statement, values) = positional(statement, values);
         let rows: Vec<Row> = self.connection.exec(statement, values).await?;
         rows.iter().map(row).collect()
     }
 
-    /// The time or the sum comes with the answer as if it were a new row's number.
+    /// The time or the sum comes with the answer as if it were a new row's number. With a sum, the time is that of the last read.
     async fn change(
         &mut self,
         statement: &str,
@@ -298,26 +346,27 @@ impl Client for Open {
         let (statement, values) = positional(statement, values);
         match self.connection.exec_drop(statement, values).await {
             Ok(()) if self.connection.affected_rows() > 0 => {}
-            Ok(()) | Err(Error::Server(ServerError { code: DUPLICATE, .. })) => return Ok(None),
+            Ok(()) | Err(Error::Server(ServerError { code: DUPLICATE, .. })) => {
+                // Whether it is for this, the next read finds.
+                self.ready.iter_mut().for_each(|ready| ready.in_session = None);
+                return Ok(None);
+            }
             Err(error) => return Err(error.into()),
         }
-        let (now_ms, returned) = match self.connection.last_insert_id() {
-            Some(now_ms) if !is_sum => (now_ms, now_ms),
-            returned => {
-                // A change that ran a trigger comes back without its number, and the session has it.
-                let asked: Option<(u64, u64)> =
-                    self.connection.query_first(format!("SELECT {NOW}, LAST_INSERT_ID()")).await?;
-                let (now_ms, kept) =
-                    asked.ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?;
-                (now_ms, returned.unwrap_or(kept))
-            }
+        let returned = match self.connection.last_insert_id() {
+            // A change that ran a trigger comes back without its number, and the session has it.
+            None => self.connection.query_first("SELECT LAST_INSERT_ID()").await?,
+            returned => returned,
         };
+        let returned =
+            bigint(returned.ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?)?;
+        let ready = self.ready.as_ref();
         Ok(Some(records::Row {
-            now_ms: bigint(now_ms)?,
-            incarnation: self.ready.as_ref().map(|ready| ready.seen.clone()),
+            now_ms: if is_sum { ready.map_or(0, |ready| ready.seen_ms) } else { returned },
+            incarnation: ready.map(|ready| ready.seen.clone()),
             name: None,
             version: None,
-            number: Some(bigint(returned)?),
+            number: Some(returned),
             text: None,
         }))
     }
@@ -326,9 +375,9 @@ impl Client for Open {
         Ok(self.connection.query_drop(DDL.trim_end_matches([';', '\n'])).await?)
     }
 
-    fn saw(&mut self, incarnation: &str) {
+    fn saw(&mut self, now_ms: i64, incarnation: &str) {
         if let Some(ready) = &mut self.ready {
-            incarnation.clone_into(&mut ready.seen);
+            ready.saw(now_ms, incarnation);
         }
     }
 }

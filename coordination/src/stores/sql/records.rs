@@ -121,9 +121,9 @@ pub(in crate::stores) trait Client {
     /// Makes the table where it is absent.
     async fn make(&mut self) -> Result<(), Self::Fault>;
 
-    /// Which server answered a statement of [`rows`](Self::rows).
-    fn saw(&mut self, incarnation: &str) {
-        let _ = incarnation;
+    /// When and as which server a statement of [`rows`](Self::rows) was answered.
+    fn saw(&mut self, now_ms: i64, incarnation: &str) {
+        let _ = (now_ms, incarnation);
     }
 }
 
@@ -189,8 +189,8 @@ async fn select<C: Client>(
         }
         rows => rows?,
     };
-    if let Some(incarnation) = rows.first().and_then(|row| row.incarnation.as_deref()) {
-        client.saw(incarnation);
+    if let Some(Row { now_ms, incarnation: Some(incarnation), .. }) = rows.first() {
+        client.saw(*now_ms, incarnation);
     }
     Ok(rows)
 }
@@ -306,7 +306,10 @@ impl Dialect {
     /// A change of one row. The guard is read, and locked, before the row is.
     fn update(&self, set: &str, from: &str, when: &str) -> String {
         let Self { table, with, writable, unchanged, .. } = self;
-        let (first, later) = if self.reads_first {
+        let (first, later) = if with.is_empty() && from == self.setup {
+            // Of one table, MySQL makes no temporary one.
+            (String::new(), String::new())
+        } else if self.reads_first {
             (format!(", {from}"), String::new())
         } else {
             (String::new(), format!(" FROM {from}"))
