@@ -1,6 +1,7 @@
 //! PostgreSQL 12 and later, also behind a pooler that gives each transaction another connection.
 //!
-//! Statements are unnamed and whole in one message, and nothing is set for a session.
+//! Statements are unnamed and whole in one message, and nothing is set for a session. Only where the server itself answers, it keeps
+//! the statement that adds to a counter: to parse and plan it takes several times as long as to run it.
 
 mod cancel;
 mod names;
@@ -23,7 +24,7 @@ use tokio::time::timeout;
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Row};
+use tokio_postgres::{Client, Config, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use self::records::DURABLE;
@@ -81,6 +82,10 @@ struct Open {
     client: Client,
     connection: Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
     ready: Option<records::Ready>,
+    /// Whether the server's process is the one that the connection was told of: a pooler has numbers of its own.
+    is_direct: bool,
+    /// What the server keeps, and its text.
+    kept: Option<(String, Statement)>,
     /// Of which host.
     host: usize,
     used: Instant,
@@ -124,7 +129,8 @@ impl Open {
         let (client, connection) = config.connect(tls.clone()).await?;
         let (connection, used) = (Box::pin(connection), Instant::now());
         let (config, tls) = (config.clone(), tls.clone());
-        Ok(Self { client, connection, ready: None, host, used, busy_with: None, config, tls })
+        let (ready, is_direct, kept, busy_with) = (None, false, None, None);
+        Ok(Self { client, connection, ready, is_direct, kept, host, used, busy_with, config, tls })
     }
 
     /// Waits for an answer, and drives the connection meanwhile: no task is left when a call is dropped.
@@ -505,6 +511,29 @@ impl Open {
     /// With `?` where values go, or with `?1` and so on.
     async fn query_with(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         Ok(self.query(&numbered(statement), &parameters(values)).await?)
+    }
+
+    /// As [`query_with`](Self::query_with), with a statement that the server keeps.
+    async fn query_kept(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
+        if !self.is_direct {
+            return self.query_with(statement, values).await;
+        }
+        let (text, parameters) = (numbered(statement), parameters(values));
+        if self.kept.as_ref().is_none_or(|(kept, _)| *kept != text) {
+            let types: Vec<_> = parameters.iter().map(|(_, of)| of.clone()).collect();
+            let kept = Self::drive(&mut self.connection, self.client.prepare_typed(&text, &types)).await?;
+            self.kept = Some((text, kept));
+        }
+        let Some((_, kept)) = &self.kept else { return Ok(Vec::new()) };
+        let values: Vec<_> = parameters.iter().map(|(value, _)| *value).collect();
+        match Self::drive(&mut self.connection, self.client.query(kept, &values)).await {
+            // There is a pooler all the same, and another server process answered.
+            Err(error) if error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME) => {
+                self.is_direct = false;
+                Ok(self.query(&numbered(statement), &parameters).await?)
+            }
+            answer => Ok(answer?),
+        }
     }
 
     /// All of them are sent before the first is answered.

@@ -3,6 +3,7 @@
 //! The client's own way closes the connection at once. `PgBouncer` then forgets what is to be cancelled, and its version 1.18 ends itself
 //! ("bad client state"). So this one waits until the other side closes it.
 
+use core::future::{Ready, ready as at_once};
 use core::task::{Context, Poll, ready};
 use std::io;
 use std::pin::Pin;
@@ -12,7 +13,7 @@ use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
 use tokio_postgres::config::Host;
-use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres::{CancelToken, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -88,5 +89,57 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
                 return Poll::Ready(Ok(()));
             }
         }
+    }
+}
+
+/// The process that the connection was told of, which the client shows only in a request to stop it.
+pub(super) async fn process_of(token: &CancelToken) -> Option<i32> {
+    let mut request = Kept(Vec::new());
+    token.cancel_query_raw(&mut request, NoServer).await.ok()?;
+    // It ends with the process and a secret.
+    let (_, [a, b, c, d, ..]) = request.0.split_last_chunk::<8>()?;
+    Some(i32::from_be_bytes([*a, *b, *c, *d]))
+}
+
+/// What is sent to nobody. Where TLS is asked for, the answer is yes.
+struct Kept(Vec<u8>);
+
+impl AsyncRead for Kept {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        into.put_slice(b"S");
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Kept {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.extend(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl TlsStream for &mut Kept {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+struct NoServer;
+
+impl<'a> TlsConnect<&'a mut Kept> for NoServer {
+    type Stream = &'a mut Kept;
+    type Error = io::Error;
+    type Future = Ready<io::Result<Self::Stream>>;
+
+    fn connect(self, stream: &'a mut Kept) -> Self::Future {
+        at_once(Ok(stream))
     }
 }

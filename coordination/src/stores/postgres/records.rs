@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
-use super::{BOUND, Fault, INCARNATION, LOCK, NOW, Open, PostgresStore};
+use super::{BOUND, Fault, INCARNATION, LOCK, NOW, Open, PostgresStore, cancel};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Store, Write};
 use crate::store::{Rows, Schema, StoreError};
 use crate::stores::sql::counters::Value;
@@ -94,7 +94,7 @@ pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: boo
          WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND (n.nspname = ?1 OR n.nspname = ANY (current_schemas(false))) \
          AND (c.relname IN ('{former}') OR c.relname = '{TABLE}' AND n.nspname <> ?1)), \
          EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
-         WHERE n.nspname = ?1 AND c.relname = '{TABLE}' AND c.relpersistence = 'u')"
+         WHERE n.nspname = ?1 AND c.relname = '{TABLE}' AND c.relpersistence = 'u'), pg_backend_pid()"
     );
     let rows = open.query_with(&statement, &[Value::Text(schema)]).await?;
     let row = rows.first().ok_or_else(|| StoreError::Unreachable("an empty answer".into()))?;
@@ -120,6 +120,8 @@ pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: boo
         return Err(StoreError::Refused(text).into());
     }
     let facts = Facts { granularity_ms: 1, can_forget, asynchronous_replicas: whole(row.try_get(2)?)? };
+    let process: i32 = row.try_get(5)?;
+    open.is_direct = cancel::process_of(&open.client.cancel_token()).await == Some(process);
     Ok(Ready { schema: schema.into(), facts })
 }
 
@@ -172,9 +174,14 @@ impl Client for Open {
         &mut self,
         statement: &str,
         values: &[Value<'_>],
-        _: bool,
+        is_sum: bool,
     ) -> Result<Option<records::Row>, Fault> {
-        Ok(Client::rows(self, statement, values).await?.pop())
+        let rows = if is_sum {
+            self.query_kept(statement, values).await?
+        } else {
+            self.query_with(statement, values).await?
+        };
+        rows.last().map(row).transpose()
     }
 
     async fn make(&mut self) -> Result<(), Fault> {
