@@ -138,7 +138,11 @@ impl Store for SqliteStore {
     }
 
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
-        self.ask(TransactionBehavior::Immediate, async |open| records::add(open, add).await).await
+        // What there is of former tables, the reads before and after it find.
+        self.transact(TransactionBehavior::Immediate, async |transaction, incarnation| {
+            records::add(&mut Open { transaction, incarnation }, add).await
+        })
+        .await
     }
 
     async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError> {
