@@ -14,7 +14,8 @@ use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Rec
 use crate::store::StoreError;
 use crate::url::Scheme;
 
-/// Before each script. A plain search takes a fraction of the time of one by a pattern. Numbers stay texts, of digits without zeros in front: Lua's are exact to 2^53 only.
+/// Before each script. A plain search takes a fraction of the time of one by a pattern. Numbers stay texts, of digits without zeros in
+/// front: Lua's are exact to 2^53 only.
 macro_rules! script {
     ($body:literal) => {
         concat!(

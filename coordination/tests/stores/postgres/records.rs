@@ -1,6 +1,7 @@
 //! Records.
 
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use polyflake_coordination::records::{
     Add, Added, Answer, Group, Kind, Named, Outcome, Record, Store, Write, conformance,
@@ -69,6 +70,56 @@ fn it_does_so_through_a_pooler() {
     command.args(["-X", "-q", "-A", "-t", &pooler.url(), "-c"]);
     command.arg("SELECT current_setting('synchronous_commit'), current_setting('lock_timeout')");
     assert_eq!(crate::servers::run(command), "off|0");
+}
+
+/// The server keeps the statement that adds, where no pooler could give its connection to somebody else.
+#[test]
+fn a_statement_is_kept_by_the_server_only_without_a_pooler() {
+    let server = Postgres::with(&[
+        "-c",
+        "log_statement=mod",
+        "-c",
+        "logging_collector=on",
+        "-c",
+        "log_directory=.",
+        "-c",
+        "log_filename=statements.log",
+    ]);
+    let pooler = PgBouncer::new(server.server.port());
+    for (url, is_kept) in [(server.url(), true), (pooler.url(), false)] {
+        server.sql("test", "DROP TABLE IF EXISTS public.polyflake_records");
+        let mut store = open(&url);
+        block(async {
+            store.write(&write("1", None, 10)).await.unwrap();
+            for version in 11..14 {
+                let add = Add {
+                    group: group(),
+                    name: "1".into(),
+                    text: "{}".into(),
+                    floor: 0,
+                    count: 5,
+                    limit: 1_000,
+                    version,
+                };
+                let sum = 5 * (version - 10) + 10;
+                assert_eq!(store.add(&add).await.unwrap().value, Added::To(sum));
+            }
+        });
+        let log = server.server.folder().join("data/statements.log");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let lines = loop {
+            let log = std::fs::read_to_string(&log).unwrap();
+            let adds: Vec<String> =
+                log.lines().filter(|line| line.contains("number = number +")).map(Into::into).collect();
+            if adds.len() >= 3 {
+                break adds;
+            }
+            assert!(Instant::now() < deadline, "{log}");
+            sleep(Duration::from_millis(50));
+        };
+        assert!(lines.iter().all(|line| line.contains("execute <unnamed>") != is_kept), "{lines:?}");
+        std::fs::write(&log, "").unwrap();
+    }
 }
 
 #[test]
