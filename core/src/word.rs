@@ -13,21 +13,29 @@ impl fmt::Display for Shown<'_> {
 }
 
 /// What a terminal or a browser acts on instead of showing it, and what shows nothing: control characters, what turns the
-/// direction of writing around, separators of lines, and what has no width.
+/// direction of writing around, separators of lines, and what Unicode calls default ignorable. The selectors of a picture's form,
+/// U+FE00 to U+FE0F, stay: a heart needs one to be red.
 pub const fn is_hidden(character: char) -> bool {
     matches!(
         character,
         '\0'..='\u{1f}'
             | '\u{7f}'..='\u{9f}'
             | '\u{ad}'
+            | '\u{34f}'
             | '\u{61c}'
-            | '\u{180e}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
             | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
     )
 }
 
