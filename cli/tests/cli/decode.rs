@@ -178,6 +178,14 @@ fn decodes(arguments: &[&str], input: impl Into<Vec<u8>>) -> (i32, String, Strin
     (output.status.code().unwrap(), stdout(&output), stderr(&output))
 }
 
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_name_or_an_object() {
+    let quoted = format!("\"\u{feff}id\",x\n{ID},1\n");
+    assert_eq!(decodes(&["--column", "id"], &*quoted), (0, LINE.into(), String::new()));
+    let object = format!("\u{feff}{{\"id\":\"\u{feff}{ID}\"}}\n");
+    assert_eq!(decodes(&["--key", "id"], object.repeat(2)), (0, LINE.repeat(2), String::new()));
+}
+
 /// As `psql -At -F, ... | polyflake decode --column 1` has it.
 #[test]
 fn a_first_line_whose_column_is_an_id_is_data() {

@@ -17,6 +17,8 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 /// From this size on, a file is worth a progress bar.
 const LONG_FILE: u64 = 32 * 1024 * 1024;
 const BUFFER: usize = 256 * 1024;
+/// The byte order mark in UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Standard input or a file.
 pub(super) struct Source {
@@ -54,6 +56,8 @@ impl Source {
     pub(super) fn json(self, key: &str, writer: &mut Writer<'_>) -> Result<(), Failure> {
         let path: Vec<&str> = key.split('.').collect();
         self.each_line(writer, |writer, number, line| {
+            // Files in one stream have a mark each.
+            let line = line.strip_prefix(MARK).unwrap_or(line);
             let mut from = serde_json::Deserializer::from_slice(line);
             let found = Key(&path).deserialize(&mut from).and_then(|found| from.end().map(|()| found));
             match found {
@@ -215,7 +219,8 @@ fn index_of(column: &str, may_have_names: bool) -> Result<Option<usize>, Failure
 
 /// The column of that name.
 fn named(column: &str, names: &csv::ByteRecord) -> Result<usize, Failure> {
-    names.iter().position(|name| name.trim_ascii() == column.as_bytes()).ok_or_else(|| {
+    let is_it = |name: &[u8]| name.strip_prefix(MARK).unwrap_or(name).trim_ascii() == column.as_bytes();
+    names.iter().position(is_it).ok_or_else(|| {
         let names: Vec<_> = names.iter().map(String::from_utf8_lossy).collect();
         Failure::option(format!(
             "column is `{}`; the first line has {}",
