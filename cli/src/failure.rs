@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use polyflake::{Error, ErrorCode};
 
-use crate::reading::shown;
+use crate::reading::told;
 
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 2;
@@ -68,10 +68,11 @@ impl Failure {
     }
 }
 
-/// A line on standard error: `polyflake: invalid_id: ...`. The message may have texts of others in it.
+/// A line on standard error: `polyflake: invalid_id: ...`. The message may have texts of others in it, and
+/// secrets.
 pub(crate) fn complain(name: &str, message: &str) {
     let red = anstyle::AnsiColor::Red.on_default().effects(anstyle::Effects::BOLD);
-    anstream::eprintln!("polyflake: {red}{name}{red:#}: {}", shown(message));
+    anstream::eprintln!("polyflake: {red}{name}{red:#}: {}", told(message));
 }
 
 /// 10 and the error's number, which is permanent.

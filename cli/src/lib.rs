@@ -9,12 +9,15 @@ mod parts;
 mod picture;
 mod question;
 mod reading;
+mod secret;
 pub mod serve;
 mod when;
 mod words;
 
 use std::process::ExitCode;
 
+use clap::builder::StyledStr;
+use clap::error::ContextValue;
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser};
 
 use commands::Command;
@@ -63,10 +66,7 @@ pub fn main_with(registry: serve::Registry) -> ExitCode {
     let parsed = command().color(colour).try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => {
-            complain_of_line(&error);
-            return if error.use_stderr() { ExitCode::from(failure::USAGE) } else { ExitCode::SUCCESS };
-        }
+        Err(error) => return complain_of_line(error),
     };
     match cli.command.run(&registry) {
         Ok(()) => ExitCode::SUCCESS,
@@ -75,15 +75,37 @@ pub fn main_with(registry: serve::Registry) -> ExitCode {
 }
 
 /// Prints what is wrong with the command line, or the help, which comes as an error too.
-fn complain_of_line(error: &clap::Error) {
-    let plain = error.render().to_string();
-    if plain.chars().any(|character| character != '\n' && polyflake::is_hidden(character)) {
-        // What was given is in it: it would be part of the colours.
-        plain.lines().for_each(|line| anstream::eprintln!("{}", reading::shown(line)));
-    } else {
-        // Whether it can be printed does not matter.
-        let _ = error.print();
+fn complain_of_line(mut error: clap::Error) -> ExitCode {
+    let found: Vec<_> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
+    for (kind, value) in found {
+        error.insert(kind, harmless(value));
     }
+    // Whether it can be printed does not matter.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(failure::USAGE) } else { ExitCode::SUCCESS }
+}
+
+/// What was given, without what a terminal acts on, and without passwords.
+fn harmless(value: ContextValue) -> ContextValue {
+    match value {
+        ContextValue::String(text) => ContextValue::String(reading::told(&text)),
+        ContextValue::Strings(texts) => {
+            ContextValue::Strings(texts.iter().map(|text| reading::told(text)).collect())
+        }
+        ContextValue::StyledStr(text) => ContextValue::StyledStr(harmless_styled(text)),
+        ContextValue::StyledStrs(texts) => {
+            ContextValue::StyledStrs(texts.into_iter().map(harmless_styled).collect())
+        }
+        other => other,
+    }
+}
+
+/// Its own colours stay where nothing else is in it.
+fn harmless_styled(text: StyledStr) -> StyledStr {
+    let plain = text.to_string();
+    let told: Vec<_> = plain.split('\n').map(reading::told).collect();
+    let told = told.join("\n");
+    if told == plain { text } else { told.into() }
 }
 
 /// The whole command, for completions and man pages.

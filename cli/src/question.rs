@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::reading::shown;
+use crate::reading::told;
 
 /// Whether to ask.
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ impl Yes {
         }
         let mut to = anstream::stderr();
         let mut answer = String::new();
-        write!(to, "{} [y/N] ", shown(question))
+        write!(to, "{} [y/N] ", told(question))
             .and_then(|()| to.flush())
             .and_then(|()| io::stdin().lock().read_line(&mut answer).map(drop))
             .map_err(|error| Failure::io("the terminal", &error))?;

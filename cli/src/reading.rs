@@ -2,6 +2,8 @@
 
 use polyflake::{Error, Format, Number, Shown};
 
+use crate::secret::redacted;
+
 /// Reads an ID in a format of the core.
 #[inline]
 pub(crate) fn read_id(text: &str, format: Format) -> Result<u64, Error> {
@@ -37,9 +39,15 @@ pub(crate) fn shown(text: &str) -> String {
     Shown(text).to_string()
 }
 
+/// A message as it can be printed: it may show what others wrote, and an address with a password.
+pub(crate) fn told(message: &str) -> String {
+    shown(&redacted(message))
+}
+
 /// What a message shows of a text that may be anything, and long.
 pub(crate) fn shortened(text: &str) -> String {
     const MAX: usize = 60;
+    let text = redacted(text);
     let cut: String = text.chars().take(MAX).collect();
     let mut shown = shown(&cut);
     if text.chars().nth(MAX).is_some() {

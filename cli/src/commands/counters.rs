@@ -109,7 +109,7 @@ impl Counters {
             return all.iter().try_for_each(|(name, record)| output::json(&json(namespace, name, record)));
         }
         if all.is_empty() {
-            return output::print(&format!("There is no counter in namespace {namespace}.\n"));
+            return output::print(&format!("There is no counter in namespace {}.\n", shown(namespace)));
         }
         let all: Vec<_> = all.iter().map(|(name, record)| (shown(name), record)).collect();
         let width = all.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);

@@ -69,7 +69,7 @@ impl Inspect {
         let mut layouts: Vec<(String, Layout)> =
             PRESETS.iter().map(|preset| (preset.name.to_owned(), preset.layout)).collect();
         if let Some(text) = &self.layout {
-            let own = Layout::parse(text)?;
+            let own = super::layout_of(text)?;
             if !layouts.iter().any(|(_, layout)| *layout == own) {
                 layouts.insert(0, (own.to_string(), own));
             }

@@ -124,7 +124,7 @@ impl Json {
 
 impl One {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let layout = Layout::parse(&self.layout)?;
+        let layout = super::layout_of(&self.layout)?;
         let now_ms = when::now_ms();
         if self.json {
             return output::json(&Json::of(&layout, now_ms));

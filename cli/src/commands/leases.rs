@@ -121,7 +121,7 @@ impl Leases {
         }
         let namespace = &store.address().namespace;
         if all.is_empty() {
-            return output::print(&format!("No node was ever leased in namespace {namespace}.\n"));
+            return output::print(&format!("No node was ever leased in namespace {}.\n", shown(namespace)));
         }
         let texts: Vec<_> = all.iter().map(|(of, listing)| text_of(of, listing, difference_ms)).collect();
         output::print(&texts.join("\n"))
@@ -150,7 +150,7 @@ fn presets(space: &Space) -> Vec<&'static str> {
 fn text_of(of: &LeasesOf, listing: &Listing, difference_ms: u64) -> String {
     let (now_ms, space) = (listing.now_ms, of.space());
     let is_of_sequences = matches!(of, LeasesOf::Sequences { .. });
-    let mut text = format!("{BOLD}{of}{BOLD:#}");
+    let mut text = format!("{BOLD}{}{BOLD:#}", shown(&of.to_string()));
     let names = presets(space);
     if !names.is_empty() {
         let _ = write!(text, "  {DIM}as {}{DIM:#}", names.join(", "));

@@ -12,9 +12,10 @@ mod range;
 mod schema;
 
 use clap::{Args, Subcommand};
-use polyflake::{Format, Layout};
+use polyflake::{ErrorCode, Format, Layout};
 
 use crate::failure::Failure;
+use crate::reading::shortened;
 use crate::serve::{Registry, Serve};
 
 /// What the command can do.
@@ -64,8 +65,23 @@ pub(crate) struct LayoutArg {
 
 impl LayoutArg {
     pub(crate) fn layout(&self) -> Result<Layout, Failure> {
-        Ok(self.layout.as_deref().map_or_else(|| Ok(Layout::default()), Layout::parse)?)
+        self.layout.as_deref().map_or_else(|| Ok(Layout::default()), layout_of)
     }
+}
+
+/// A layout by its name or text.
+fn layout_of(text: &str) -> Result<Layout, Failure> {
+    if text.contains("//") {
+        // The core would take it apart, and show a password in pieces.
+        return Err(Failure::new(
+            ErrorCode::InvalidLayout,
+            format!(
+                "`{}` is an address; it takes a preset's name, or a text FIELD:BITS|FIELD:BITS@EPOCH/TICK",
+                shortened(text)
+            ),
+        ));
+    }
+    Ok(Layout::parse(text)?)
 }
 
 /// How IDs are written.

@@ -9,14 +9,14 @@ use redis::Commands as _;
 
 use super::serve::{Server, http};
 use super::servers::redis::Redis;
-use super::{ID, has, json, polyflake, stderr, stdout};
+use super::{ID, fails, has, json, polyflake, stderr, stdout};
 
 /// A screen that is cleared and a row that is none, in C0 and in C1; a new direction of writing; separators and what has no
 /// width. Then what is to stay readable.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}[H  node 7  free\r\n\u{7}\u{7f}\u{9b}2J\u{85}\u{202e}\u{2066}\u{2028}\u{200b}\u{feff}\
-                       \u{e0041}<b>é 名 ن 👍";
+                       \u{3164}\u{e0041}\u{e0100}<b>é 名 ن 👍";
 const SHOWN: &str = "\\u{1b}[2J\\u{1b}[H  node 7  free\\u{d}\\u{a}\\u{7}\\u{7f}\\u{9b}2J\\u{85}\\u{202e}\\u{2066}\\u{2028}\\u{200b}\
-                     \\u{feff}\\u{e0041}<b>é 名 ن 👍";
+                     \\u{feff}\\u{3164}\\u{e0041}\\u{e0100}<b>é 名 ن 👍";
 /// A name that a counter can have.
 const NAME: &str = "a\u{202e}\u{2028}\"\\{}é";
 /// After the tests.
@@ -26,7 +26,7 @@ fn is_harmless(text: &str) -> bool {
     !text.chars().any(|c| {
         (c.is_control() && c != '\n')
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-            || matches!(c, '\u{e0000}'..='\u{e007f}')
+            || matches!(c, '\u{3164}' | '\u{e0000}'..='\u{e0fff}')
     })
 }
 
@@ -173,9 +173,13 @@ fn what_is_read_or_given() {
         &["man", "/dev/null/\u{1b}[2J"],
         &["completions", HOSTILE],
         &[HOSTILE],
+        &["nxt\nDone: all is well"],
+        &["layouts", "--json=\nDone"],
     ] {
         let (code, said) = says(arguments);
         assert!(code.unwrap() > 0 && !said.is_empty(), "{arguments:?}");
+        // No line of its own.
+        assert!(!said.lines().any(|line| line.starts_with("Done")), "{said}");
     }
     let rows = format!("\"a\",id {HOSTILE}\n{ID},\"{HOSTILE}\"\n");
     let objects =
@@ -189,6 +193,64 @@ fn what_is_read_or_given() {
     ] {
         assert!(says_of(arguments, input).0.unwrap() > 0, "{arguments:?}");
     }
+}
+
+/// Also where no address belongs.
+#[test]
+fn a_password_is_told_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    for url in [
+        "redis://user:hunter2@h:x/0",
+        "redis://:hunter2@127.0.0.1:1/0?wait=0s&ttl=3s",
+        "redis://user:hun/ter2@h/0",
+        "redis://user:hunter2-with-more-than-any-message-shows-of-what-it-was-given@h/0",
+        "postgres://h/app?password=hunter2&sslmode=maybe",
+    ] {
+        let argument = &format!("--what={url}");
+        for arguments in [
+            &[url][..],
+            &["decode", url],
+            &["decode", argument],
+            &["decode", "--layout", url, ID],
+            &["decode", "--text", url, ID],
+            &["decode", "--input", url],
+            &["decode", "--column", url],
+            &["decode", "--column", "1", "--delimiter", url],
+            &["inspect", url],
+            &["inspect", "--layout", url, ID],
+            &["layout", url],
+            &["layouts", url],
+            &["range", "--from", url],
+            &["range", "--from", "now", "--tz", url],
+            &["next", url],
+            &["next", "--node", url],
+            &["next", "--node", "1", "-n", url],
+            &["next", "--node", "1", "--clock", url],
+            &["next", "--node", "1", "--state", url],
+            &["next", "--lease", url],
+            &["leases", url],
+            &["leases", url, url],
+            &["leases", "sqlite:///none/x.db", "--reset", url, "--yes"],
+            &["leases", "sqlite:///none/x.db", "--sequences", url, "--init"],
+            &["counters", "sqlite:///none/x.db", "--remove", url, "--raise"],
+            &["counters", "sqlite:///none/x.db", "--raise", url, "1", "--yes"],
+            &["counters", "sqlite:///none/x.db", "--raise", "x", url, "--yes"],
+            &["schema", url],
+            &["schema", "postgres", "--schema-name", url],
+            &["completions", url],
+            &["man", &format!("/dev/null/{url}")],
+            &["serve", url],
+            &["serve", "--http", url],
+            &["--color", url, "layouts"],
+        ] {
+            let output = polyflake(arguments).current_dir(&folder).write_stdin("a,b\n").output().unwrap();
+            let said = stdout(&output) + &stderr(&output);
+            assert!(output.status.code().unwrap() > 0 && !said.is_empty(), "{arguments:?}");
+            assert!(!said.contains("hun") && !said.contains("ter2"), "{arguments:?}: {said}");
+        }
+    }
+    has(&fails(&["inspect", "redis://user:hunter2@h:6379/0"], 15), &["`redis://***@h:6379/0` is no ID"]);
+    has(&fails(&["redis://user:hunter2@h/0"], 2), &["'redis://***@h/0'", "Usage"]);
 }
 
 #[test]
