@@ -11,6 +11,9 @@ use crate::reading::told;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 2;
 
+/// The answer to a question is no.
+const NO: u8 = 3;
+
 /// Why a command did not do all that it was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -24,8 +27,10 @@ pub(crate) enum Failure {
     Said(ErrorCode),
     /// Whoever reads what is printed has had enough.
     Closed,
-    /// The answer was no.
+    /// The answer of the user was no.
     Declined,
+    /// The answer of the command is no, and why.
+    No(String),
     /// By a signal.
     Interrupted,
 }
@@ -62,7 +67,11 @@ impl Failure {
             }
             Self::Said(code) => ExitCode::from(exit_code(*code)),
             Self::Closed => ExitCode::SUCCESS,
-            Self::Declined => ExitCode::from(3),
+            Self::Declined => ExitCode::from(NO),
+            Self::No(message) => {
+                complain("unknown", message);
+                ExitCode::from(NO)
+            }
             Self::Interrupted => ExitCode::from(130),
         }
     }

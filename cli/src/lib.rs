@@ -28,7 +28,7 @@ Exit codes:
   0    done; also where the reader of a pipe has had enough
   1    a file or a stream cannot be read or written
   2    the command line is wrong, or a question cannot be asked
-  3    the answer to a question was no
+  3    the answer to a question is no: to one that was asked, or to `inspect`
   10+n the error with number n: 11 invalid_layout, 12 unknown_layout, 13 invalid_node, 14 invalid_option, 15 invalid_id, \
 16 time_out_of_range, 17 clock_moved_backwards, 18 sequence_exhausted, 21 state_file, 22 lease_unavailable, \
 23 lease_lost, 25 counter_unavailable

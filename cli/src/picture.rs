@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Effects, Style};
 use polyflake::{Decoded, Field, Layout, PRESETS};
 
-use crate::when;
+use crate::when::Zone;
 use crate::words;
 
 /// What is not part of the answer itself.
@@ -43,7 +43,7 @@ fn place(field: &Field) -> String {
 }
 
 /// The picture of an ID.
-pub(crate) fn of(decoded: &Decoded, now_ms: u64) -> String {
+pub(crate) fn of(decoded: &Decoded, now_ms: u64, zone: &Zone) -> String {
     let layout = decoded.layout();
     let id = decoded.id();
     let mut text = format!("{BOLD}{id}{BOLD:#} {DIM}as{DIM:#} {}\n\n ", name_of(layout));
@@ -71,7 +71,7 @@ pub(crate) fn of(decoded: &Decoded, now_ms: u64) -> String {
             let _ = write!(
                 text,
                 "  {BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}",
-                when::shown(ms),
+                zone.shown(ms),
                 words::from_now(ms, now_ms)
             );
         }

@@ -1,38 +1,158 @@
 //! Times as people write them, and as they are printed.
 
+use std::ops::Range;
+
+use clap::Args;
 use jiff::civil::{Date, DateTime};
-use jiff::fmt::temporal::DateTimePrinter;
-use jiff::tz::TimeZone;
+use jiff::tz::{TimeZone, TimeZoneTransition};
 use jiff::{Span, Timestamp, ToSpan as _, Zoned};
 use polyflake::{Number, UnixTime};
 
 use crate::failure::Failure;
+
+const DAY_S: i64 = 86_400;
 
 /// The present, in Unix ms.
 pub(crate) fn now_ms() -> u64 {
     u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
-const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
-
-/// `2022-06-28T16:07:40.105Z`, added to a text; nothing, and `false`, after the year 9999.
-pub(crate) fn push_utc(to: &mut Vec<u8>, unix_ms: u64) -> bool {
-    let Some(time) = timestamp(unix_ms) else { return false };
-    PRINTER.print_timestamp(&time, to).is_ok()
+/// Which zone times are in, the same for every subcommand.
+#[derive(Debug, Args)]
+pub(crate) struct ZoneArg {
+    /// The zone of times, such as Europe/Berlin, or `local` [default: UTC]
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
 }
 
-/// `2022-06-28T16:07:40.105Z`; nothing after the year 9999.
+impl ZoneArg {
+    pub(crate) fn zone(&self) -> Result<Zone, Failure> {
+        let named = match self.tz.as_deref() {
+            None => return Ok(Zone::UTC),
+            Some("local") => TimeZone::try_system(),
+            Some(name) => TimeZone::get(name),
+        };
+        named.map(Zone).map_err(|error| {
+            Failure::option(format!("tz: {error}; it takes a name such as Europe/Berlin, or `local`"))
+        })
+    }
+}
+
+/// Where times without a zone are read, and all times are printed.
+#[derive(Debug, Clone)]
+pub(crate) struct Zone(TimeZone);
+
+impl Zone {
+    pub(crate) const UTC: Self = Self(TimeZone::UTC);
+
+    /// `2022-06-28T16:07:40.105Z`, or `2022-06-28T18:07:40.105+02:00`; nothing after the year 9999.
+    pub(crate) fn text(&self, unix_ms: u64) -> Option<String> {
+        let mut text = Vec::new();
+        Times::new(self.clone()).push(unix_ms, &mut text).then(|| String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The same for people, who get the ms where there is no such text.
+    pub(crate) fn shown(&self, unix_ms: u64) -> String {
+        self.text(unix_ms).unwrap_or_else(|| format!("Unix ms {unix_ms}"))
+    }
+}
+
+/// [`Zone::text`] in UTC.
 pub(crate) fn utc(unix_ms: u64) -> Option<String> {
-    timestamp(unix_ms).map(|time| PRINTER.timestamp_to_string(&time))
+    Zone::UTC.text(unix_ms)
 }
 
-/// The same for people, who get the ms where there is no such text.
-pub(crate) fn shown(unix_ms: u64) -> String {
-    utc(unix_ms).unwrap_or_else(|| format!("Unix ms {unix_ms}"))
+/// Prints many times fast: those of a second share all but the ms, those of a day their date, and those between two changes of the
+/// clocks their offset.
+pub(crate) struct Times {
+    zone: Zone,
+    /// The Unix seconds that have this offset.
+    seconds: Range<i64>,
+    offset_s: i64,
+    suffix: String,
+    /// Days from 1970 to the one whose date this is, where the clocks are.
+    day: Option<i64>,
+    date: String,
+    /// The Unix second of this text: `2022-06-28T16:07:40.`
+    second: Option<u64>,
+    text: Vec<u8>,
 }
 
-fn timestamp(unix_ms: u64) -> Option<Timestamp> {
-    i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())
+impl Default for Times {
+    fn default() -> Self {
+        Self::new(Zone::UTC)
+    }
+}
+
+impl Times {
+    pub(crate) const fn new(zone: Zone) -> Self {
+        Self {
+            zone,
+            seconds: 0..0,
+            offset_s: 0,
+            suffix: String::new(),
+            day: None,
+            date: String::new(),
+            second: None,
+            text: Vec::new(),
+        }
+    }
+
+    /// Adds [`Zone::text`] to a text; nothing, and `false`, where there is none.
+    #[inline]
+    pub(crate) fn push(&mut self, unix_ms: u64, to: &mut Vec<u8>) -> bool {
+        let (second, ms) = (unix_ms / 1000, unix_ms % 1000);
+        if self.second != Some(second) && !self.find_second(second) {
+            return false;
+        }
+        to.extend_from_slice(&self.text);
+        to.extend_from_slice(&[digit(ms / 100), digit(ms / 10), digit(ms)]);
+        to.extend_from_slice(self.suffix.as_bytes());
+        true
+    }
+
+    fn find_second(&mut self, second: u64) -> bool {
+        let time = i64::try_from(second).ok().and_then(|second| Timestamp::from_second(second).ok());
+        let Some(time) = time else { return false };
+        if !self.seconds.contains(&time.as_second()) {
+            self.find_offset(time);
+        }
+        let local = time.as_second() + self.offset_s;
+        let day = local.div_euclid(DAY_S);
+        if self.day != Some(day) {
+            let date = self.zone.0.to_datetime(time).date();
+            self.date = format!("{:04}-{:02}-{:02}T", date.year(), date.month(), date.day());
+            self.day = Some(day);
+        }
+        let of_day = local.rem_euclid(DAY_S).unsigned_abs();
+        let [h, m, s] = [of_day / 3600, of_day / 60 % 60, of_day % 60];
+        self.text.clear();
+        self.text.extend_from_slice(self.date.as_bytes());
+        self.text.extend_from_slice(&[digit(h / 10), digit(h), b':', digit(m / 10), digit(m), b':']);
+        self.text.extend_from_slice(&[digit(s / 10), digit(s), b'.']);
+        self.second = Some(second);
+        true
+    }
+
+    fn find_offset(&mut self, time: Timestamp) {
+        let Zone(zone) = &self.zone;
+        let after = time.checked_add(1.second()).unwrap_or(time);
+        let second_of = |change: Option<TimeZoneTransition<'_>>| change.map(|it| it.timestamp().as_second());
+        self.seconds = second_of(zone.preceding(after).next()).unwrap_or(i64::MIN)
+            ..second_of(zone.following(time).next()).unwrap_or(i64::MAX);
+        self.offset_s = i64::from(zone.to_offset(time).seconds());
+        let minutes = (self.offset_s.abs() + 30) / 60;
+        let sign = if self.offset_s < 0 { '-' } else { '+' };
+        self.suffix = if *zone == TimeZone::UTC {
+            "Z".into()
+        } else {
+            format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+        };
+    }
+}
+
+fn digit(of: u64) -> u8 {
+    b'0' + u8::try_from(of % 10).unwrap_or(0)
 }
 
 /// Which end of a day its name stands for.
@@ -43,23 +163,14 @@ pub(crate) enum End {
 }
 
 /// Reads a time.
-pub(crate) fn parse(option: &str, text: &str, end: End, zone: &TimeZone) -> Result<UnixTime, Failure> {
-    parse_at(text, end, &Timestamp::now().to_zoned(zone.clone())).ok_or_else(|| {
+pub(crate) fn parse(option: &str, text: &str, end: End, zone: &Zone) -> Result<UnixTime, Failure> {
+    parse_at(text, end, &Timestamp::now().to_zoned(zone.0.clone())).ok_or_else(|| {
         Failure::option(format!(
             "{option} is `{}`; it takes a time such as 2026-01-31, 2026-01-31T12:30:00Z, `2026-01-31 12:30`, yesterday, now, \
              `2 hours ago`, 1767225600000 (Unix ms) or @1767225600 (Unix seconds)",
             crate::reading::shortened(text)
         ))
     })
-}
-
-/// The zone of that name.
-pub(crate) fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
-    match name {
-        None => Ok(TimeZone::UTC),
-        Some("local") => TimeZone::try_system().map_err(|error| Failure::option(format!("tz: {error}"))),
-        Some(name) => TimeZone::get(name).map_err(|error| Failure::option(format!("tz: {error}"))),
-    }
 }
 
 fn parse_at(text: &str, end: End, now: &Zoned) -> Option<UnixTime> {
@@ -169,6 +280,33 @@ mod tests {
     fn times_are_printed_with_their_ms() {
         assert_eq!(utc(1_656_432_460_105).as_deref(), Some("2022-06-28T16:07:40.105Z"));
         assert_eq!(utc(0).as_deref(), Some("1970-01-01T00:00:00.000Z"));
-        assert_eq!(shown(u64::MAX), "Unix ms 18446744073709551615");
+        assert_eq!(Zone::UTC.shown(u64::MAX), "Unix ms 18446744073709551615");
+        assert_eq!(utc(253_402_300_800_000), None);
+    }
+
+    #[test]
+    fn each_zone_has_the_texts_of_the_library() {
+        use jiff::fmt::temporal::DateTimePrinter;
+        const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
+
+        let posix = |rule| Zone(TimeZone::posix(rule).unwrap());
+        let zones = [
+            posix("CET-1CEST,M3.5.0,M10.5.0/3"),
+            posix("EST5EDT,M3.2.0,M11.1.0"),
+            Zone(TimeZone::fixed(jiff::tz::Offset::from_seconds(20_700).unwrap())),
+        ];
+        for zone in zones {
+            let mut times = Times::new(zone.clone());
+            // Forwards over each change of the clocks, and back.
+            for step in 0_u64..6000 {
+                let hours = if step < 5000 { step * 7 } else { (6000 - step) * 31 };
+                let ms = 1_600_000_000_000 + hours * 1_800_000 - step % 2;
+                let mut text = Vec::new();
+                assert!(times.push(ms, &mut text));
+                let time = Timestamp::from_millisecond(ms.try_into().unwrap()).unwrap();
+                let is = PRINTER.timestamp_with_offset_to_string(&time, zone.0.to_offset(time));
+                assert_eq!(String::from_utf8(text).unwrap(), is);
+            }
+        }
     }
 }

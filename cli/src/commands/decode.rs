@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output::{self, Lines};
 use crate::picture;
 use crate::reading::{bare, read_id};
-use crate::when;
+use crate::when::{self, Zone, ZoneArg};
 use lines::Writer;
 use source::Source;
 
@@ -41,6 +41,8 @@ pub(crate) struct Decode {
     layout: LayoutArg,
     #[command(flatten)]
     text: TextArg,
+    #[command(flatten)]
+    zone: ZoneArg,
     /// Print JSON, a line for each ID
     #[arg(long, conflicts_with = "lines")]
     json: bool,
@@ -68,11 +70,12 @@ impl Decode {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let layout = self.layout.layout()?;
         let format = self.text.format()?;
+        let zone = self.zone.zone()?;
         if self.ids.is_empty() || self.ids == ["-"] {
-            return self.stream(&layout, format);
+            return self.stream(&layout, format, zone);
         }
         if self.json || self.lines {
-            let mut writer = Writer::new(Lines::new(), &layout, format, self.json);
+            let mut writer = Writer::new(Lines::new(), &layout, format, self.json, zone);
             for (n, id) in (1..).zip(&self.ids) {
                 writer.write(bare(id), "ID", n)?;
             }
@@ -82,13 +85,13 @@ impl Decode {
         for (n, id) in self.ids.iter().enumerate() {
             let decoded = layout.decode(read_id(bare(id), format)?)?;
             let space = if n == 0 { "" } else { "\n" };
-            output::print(&format!("{space}{}", picture::of(&decoded, now_ms)))?;
+            output::print(&format!("{space}{}", picture::of(&decoded, now_ms, &zone)))?;
         }
         Ok(())
     }
 
-    fn stream(&self, layout: &Layout, format: Format) -> Result<(), Failure> {
-        let mut writer = Writer::new(Lines::new(), layout, format, self.json);
+    fn stream(&self, layout: &Layout, format: Format, zone: Zone) -> Result<(), Failure> {
+        let mut writer = Writer::new(Lines::new(), layout, format, self.json, zone);
         let source = Source::open(self.input.as_deref())?;
         let read = if let Some(column) = &self.column {
             let &[delimiter] = self.delimiter.as_bytes() else { return Err(no_delimiter()) };

@@ -5,14 +5,14 @@ mod others;
 use std::fmt::Write as _;
 
 use clap::Args;
-use polyflake::{Decoded, ErrorCode, Format, Layout, Likelihood, PRESETS};
+use polyflake::{Decoded, Format, Layout, Likelihood, PRESETS};
 use serde::Serialize;
 
 use crate::failure::{Failure, message_of};
 use crate::output;
 use crate::picture::{BOLD, DIM};
 use crate::reading::{bare, read_id, shortened, shown};
-use crate::when;
+use crate::when::{self, Zone, ZoneArg};
 use crate::words;
 use others::{Other, as_object};
 
@@ -20,7 +20,7 @@ use others::{Other, as_object};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The bits of an ID do not say which layout they have, but the time that they would mean often does. What is no Snowflake is \
-known too: UUIDs of each version, ULIDs, ObjectIds of MongoDB and KSUIDs.")]
+known too: UUIDs of each version, ULIDs, ObjectIds of MongoDB and KSUIDs. The exit code is 3 where nothing is likely.")]
 pub(crate) struct Inspect {
     /// The ID, in any format
     #[arg(value_name = "ID", required = true, allow_negative_numbers = true)]
@@ -31,7 +31,12 @@ pub(crate) struct Inspect {
     /// Print JSON, a line for each ID
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    zone: ZoneArg,
 }
+
+/// Layouts that are no presets: `generateSnowflakeID` of `ClickHouse`, and `snowflake-id` of `PyPI`, count from Unix's epoch.
+const OTHER_LAYOUTS: [(&str, &str); 1] = [("clickhouse", "timestamp:41|machine:10|sequence:12@0/1ms")];
 
 /// A format that reads the text, and which layouts the ID fits then.
 #[derive(Serialize)]
@@ -65,143 +70,189 @@ struct Found<'a> {
 
 impl Inspect {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let now_ms = when::now_ms();
-        let mut layouts: Vec<(String, Layout)> =
-            PRESETS.iter().map(|preset| (preset.name.to_owned(), preset.layout)).collect();
-        if let Some(text) = &self.layout {
-            let own = super::layout_of(text)?;
-            if !layouts.iter().any(|(_, layout)| *layout == own) {
-                layouts.insert(0, (own.to_string(), own));
-            }
-        }
-        let mut unknown = None;
+        let zone = self.zone.zone()?;
+        let seen = Seen { now_ms: when::now_ms(), zone: &zone, layouts: self.layouts()? };
+        let mut unlikely = None;
         for (n, text) in self.ids.iter().enumerate() {
             let text = bare(text);
-            let found = Found { text, others: others::of(text), readings: readings(text, &layouts, now_ms) };
-            if found.others.is_empty() && found.readings.is_empty() {
+            let found = Found { text, others: others::of(text, &zone), readings: seen.readings(text) };
+            if !found.is_likely() {
                 // With several, the rest is shown first.
-                unknown.get_or_insert_with(|| unreadable(text));
-            } else if self.json {
+                unlikely.get_or_insert_with(|| found.complaint());
+            }
+            if found.is_nothing() {
+                continue;
+            }
+            if self.json {
                 output::json(&found)?;
             } else {
                 let space = if n == 0 { "" } else { "\n" };
-                output::print(&format!("{space}{}", show(&found, layouts.len(), now_ms)))?;
+                output::print(&format!("{space}{}", seen.show(&found)))?;
             }
         }
-        unknown.map_or(Ok(()), Err)
+        unlikely.map_or(Ok(()), |why| Err(Failure::No(why)))
+    }
+
+    fn layouts(&self) -> Result<Vec<(String, Layout)>, Failure> {
+        let mut layouts: Vec<_> =
+            PRESETS.iter().map(|preset| (preset.name.to_owned(), preset.layout)).collect();
+        for (name, text) in OTHER_LAYOUTS {
+            let layout = Layout::parse(text)?;
+            if !layouts.iter().any(|(_, known)| *known == layout) {
+                layouts.push((name.into(), layout));
+            }
+        }
+        if let Some(text) = &self.layout {
+            let own = super::layout_of(text)?;
+            if !layouts.iter().any(|(_, known)| *known == own) {
+                layouts.insert(0, (own.to_string(), own));
+            }
+        }
+        Ok(layouts)
     }
 }
 
-fn unreadable(text: &str) -> Failure {
-    let why: Vec<_> = Format::ALL
-        .iter()
-        .filter_map(|format| format.read(text).err().map(|error| message_of(&error)))
-        .map(|message| message.split("; the digits are").next().unwrap_or_default().to_owned())
-        .collect();
-    let shown = shortened(text);
-    Failure::new(ErrorCode::InvalidId, format!("`{shown}` is no ID that is known here: {}", why.join("; ")))
+impl Found<'_> {
+    fn is_nothing(&self) -> bool {
+        self.others.is_empty() && self.readings.is_empty()
+    }
+
+    fn is_likely(&self) -> bool {
+        let is_plausible = |fit: &Fit| fit.rank.0 == Likelihood::Plausible;
+        !self.others.is_empty() || self.readings.iter().any(|reading| reading.fits.iter().any(is_plausible))
+    }
+
+    fn complaint(&self) -> String {
+        let text = shortened(self.text);
+        if !self.is_nothing() {
+            return format!("`{text}` is probably no ID: read as one it has an unlikely time in each layout");
+        }
+        let why: Vec<_> = Format::ALL
+            .iter()
+            .filter_map(|format| format.read(self.text).err().map(|error| message_of(&error)))
+            .map(|message| message.split("; the digits are").next().unwrap_or_default().to_owned())
+            .collect();
+        format!("`{text}` is no ID that is known here: {}", why.join("; "))
+    }
 }
 
-/// The formats that read the text, the likeliest first.
-fn readings(text: &str, layouts: &[(String, Layout)], now_ms: u64) -> Vec<Reading> {
-    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    let mut found = Vec::new();
-    for format in Format::ALL {
-        let digits = if format == Format::Hex { hex.unwrap_or(text) } else { text };
-        let Ok(id) = read_id(digits, format) else { continue };
-        let fits = fits(id, format, layouts, now_ms);
-        let best = fits.first().map_or(Likelihood::TooOld, |fit| fit.rank.0);
-        let is_as_written = format.write(id).eq_ignore_ascii_case(digits);
-        let rank = match format {
-            Format::Hex if hex.is_some() => 0,
-            Format::Decimal => 1,
-            _ => 2,
+/// From when and where IDs are looked at, and as what.
+struct Seen<'a> {
+    now_ms: u64,
+    zone: &'a Zone,
+    layouts: Vec<(String, Layout)>,
+}
+
+impl Seen<'_> {
+    /// The formats that read the text, the likeliest first.
+    fn readings(&self, text: &str) -> Vec<Reading> {
+        let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+        let mut found = Vec::new();
+        for format in Format::ALL {
+            let digits = if format == Format::Hex { hex.unwrap_or(text) } else { text };
+            let Ok(id) = read_id(digits, format) else { continue };
+            let fits = self.fits(id, format);
+            let best = fits.first().map_or(Likelihood::TooOld, |fit| fit.rank.0);
+            let is_as_written = format.write(id).eq_ignore_ascii_case(digits);
+            let rank = match format {
+                Format::Hex if hex.is_some() => 0,
+                Format::Decimal => 1,
+                _ => 2,
+            };
+            found.push((
+                (rank, fits.is_empty(), best, !is_as_written),
+                Reading { format: format.name(), id: id.to_string(), fits },
+            ));
+        }
+        found.sort_by_key(|(rank, _)| *rank);
+        found.into_iter().map(|(_, reading)| reading).collect()
+    }
+
+    fn fits(&self, id: u64, format: Format) -> Vec<Fit> {
+        let fits = |(name, layout): &(String, Layout)| {
+            layout.decode(id).ok().map(|decoded| self.fit(name, &decoded, format))
         };
-        found.push((
-            (rank, fits.is_empty(), best, !is_as_written),
-            Reading { format: format.name(), id: id.to_string(), fits },
-        ));
+        let mut fits: Vec<_> = self.layouts.iter().filter_map(fits).collect();
+        fits.sort_by_key(|fit| fit.rank);
+        fits
     }
-    found.sort_by_key(|(rank, _)| *rank);
-    found.into_iter().map(|(_, reading)| reading).collect()
-}
 
-fn fits(id: u64, format: Format, layouts: &[(String, Layout)], now_ms: u64) -> Vec<Fit> {
-    let mut fits: Vec<_> = layouts
-        .iter()
-        .filter_map(|(name, layout)| {
-            layout.decode(id).ok().map(|decoded| fit(name, &decoded, format, now_ms))
-        })
-        .collect();
-    fits.sort_by_key(|fit| fit.rank);
-    fits
-}
+    fn fit(&self, name: &str, decoded: &Decoded, format: Format) -> Fit {
+        let now_ms = self.now_ms;
+        let timestamp_ms = decoded.timestamp_ms();
+        let likelihood = decoded.likelihood(now_ms);
+        let from_now = words::from_now(timestamp_ms, now_ms);
+        let after_epoch = words::duration(timestamp_ms.saturating_sub(decoded.layout().epoch_ms()));
+        let mut why = match likelihood {
+            Likelihood::Plausible => format!("{from_now}, {after_epoch} after its epoch"),
+            Likelihood::Early => format!("{after_epoch} after its epoch"),
+            Likelihood::TooOld => "before the first Snowflakes, of November 2010".into(),
+            _ => from_now,
+        };
+        if name == "clickhouse" {
+            why.push_str("; PyPI's snowflake-id has these bits too");
+        }
+        let is_usual = name == "tsid" && format == Format::Base32;
+        if is_usual {
+            why.push_str("; base32 is how TSIDs are written");
+        }
+        Fit {
+            layout: name.to_owned(),
+            likelihood: likelihood.name(),
+            why,
+            time: self.zone.text(timestamp_ms),
+            timestamp_ms,
+            node: decoded.node(),
+            fields: decoded.fields().map(|(name, value)| (name.to_owned(), value)).collect(),
+            sequence: decoded.sequence(),
+            rank: (likelihood, !is_usual),
+        }
+    }
 
-fn fit(name: &str, decoded: &Decoded, format: Format, now_ms: u64) -> Fit {
-    let timestamp_ms = decoded.timestamp_ms();
-    let likelihood = decoded.likelihood(now_ms);
-    let from_now = words::from_now(timestamp_ms, now_ms);
-    let after_epoch = words::duration(timestamp_ms.saturating_sub(decoded.layout().epoch_ms()));
-    let mut why = match likelihood {
-        Likelihood::Plausible => format!("{from_now}, {after_epoch} after its epoch"),
-        Likelihood::Early => format!("{after_epoch} after its epoch"),
-        Likelihood::TooOld => "before the first Snowflakes, of November 2010".into(),
-        _ => from_now,
-    };
-    let is_usual = name == "tsid" && format == Format::Base32;
-    if is_usual {
-        why.push_str("; base32 is how TSIDs are written");
-    }
-    Fit {
-        layout: name.to_owned(),
-        likelihood: likelihood.name(),
-        why,
-        time: when::utc(timestamp_ms),
-        timestamp_ms,
-        node: decoded.node(),
-        fields: decoded.fields().map(|(name, value)| (name.to_owned(), value)).collect(),
-        sequence: decoded.sequence(),
-        rank: (likelihood, !is_usual),
-    }
-}
-
-fn show(found: &Found<'_>, layouts: usize, now_ms: u64) -> String {
-    let mut text = format!("{BOLD}{}{BOLD:#}\n", shown(found.text));
-    for other in &found.others {
-        let _ = writeln!(text, "\n{BOLD}{}{BOLD:#}", other.kind);
-        if let Some(time) = &other.time {
-            let from_now = other.timestamp_ms.map_or(String::new(), |ms| words::from_now(ms, now_ms));
-            let _ = writeln!(text, "  {DIM}time{DIM:#}  {BOLD}{time}{BOLD:#}  {DIM}{from_now}{DIM:#}");
+    fn show(&self, found: &Found<'_>) -> String {
+        let layouts = self.layouts.len();
+        let mut text = format!("{BOLD}{}{BOLD:#}\n", shown(found.text));
+        for other in &found.others {
+            let _ = writeln!(text, "\n{BOLD}{}{BOLD:#}", other.kind);
+            if let Some(time) = &other.time {
+                let from_now =
+                    other.timestamp_ms.map_or(String::new(), |ms| words::from_now(ms, self.now_ms));
+                let _ = writeln!(text, "  {DIM}time{DIM:#}  {BOLD}{time}{BOLD:#}  {DIM}{from_now}{DIM:#}");
+            }
+            for (name, value) in &other.holds {
+                let _ = writeln!(text, "  {DIM}{name}{DIM:#}  {value}");
+            }
+            let _ = writeln!(text, "  {DIM}{}{DIM:#}", other.why);
         }
-        for (name, value) in &other.holds {
-            let _ = writeln!(text, "  {DIM}{name}{DIM:#}  {value}");
+        for reading in &found.readings {
+            let id = if reading.id == found.text {
+                String::new()
+            } else {
+                format!(" {BOLD}{}{BOLD:#}", reading.id)
+            };
+            let fits = reading.fits.len();
+            let _ =
+                writeln!(text, "\nas {}{id} {DIM}it fits {fits} of {layouts} layouts{DIM:#}", reading.format);
+            for fit in reading.fits.iter().filter(|fit| fit.rank.0 == Likelihood::Plausible) {
+                let fields: Vec<_> = fit
+                    .fields
+                    .iter()
+                    .map(|(name, value)| format!("{name} {value}"))
+                    .chain([format!("sequence {}", fit.sequence)])
+                    .collect();
+                let time = fit.time.as_deref().unwrap_or_default();
+                let _ = writeln!(
+                    text,
+                    "  {BOLD}{:14}{BOLD:#}  {time}  {}  {DIM}{}{DIM:#}",
+                    fit.layout,
+                    fields.join(", "),
+                    fit.why
+                );
+            }
+            text.push_str(&unlikely(reading));
         }
-        let _ = writeln!(text, "  {DIM}{}{DIM:#}", other.why);
+        text
     }
-    for reading in &found.readings {
-        let id =
-            if reading.id == found.text { String::new() } else { format!(" {BOLD}{}{BOLD:#}", reading.id) };
-        let fits = reading.fits.len();
-        let _ = writeln!(text, "\nas {}{id} {DIM}it fits {fits} of {layouts} layouts{DIM:#}", reading.format);
-        for fit in reading.fits.iter().filter(|fit| fit.rank.0 == Likelihood::Plausible) {
-            let fields: Vec<_> = fit
-                .fields
-                .iter()
-                .map(|(name, value)| format!("{name} {value}"))
-                .chain([format!("sequence {}", fit.sequence)])
-                .collect();
-            let time = fit.time.as_deref().unwrap_or_default();
-            let _ = writeln!(
-                text,
-                "  {BOLD}{:14}{BOLD:#}  {time}  {}  {DIM}{}{DIM:#}",
-                fit.layout,
-                fields.join(", "),
-                fit.why
-            );
-        }
-        text.push_str(&unlikely(reading));
-    }
-    text
 }
 
 /// Those whose time speaks against them, a line for each reason.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output;
 use crate::picture::{self, BOLD, DIM, WARN};
-use crate::when;
+use crate::when::{self, Zone, ZoneArg};
 use crate::words;
 
 /// List the presets: the layouts of the field
@@ -18,6 +18,8 @@ pub(crate) struct Layouts {
     /// Print JSON, a line for each
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    zone: ZoneArg,
 }
 
 /// How long a layout lasts, how many nodes and IDs it has, and what to know of it
@@ -28,13 +30,18 @@ pub(crate) struct One {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    zone: ZoneArg,
 }
 
 impl Layouts {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let now_ms = when::now_ms();
+        let zone = self.zone.zone()?;
         if self.json {
-            return PRESETS.iter().try_for_each(|preset| output::json(&Json::of(&preset.layout, now_ms)));
+            return PRESETS
+                .iter()
+                .try_for_each(|preset| output::json(&Json::of(&preset.layout, now_ms, &zone)));
         }
         let mut text = format!(
             "{BOLD}{:14}  {:>4}  {:10}  {:>9}  {:>13}  {}{BOLD:#}\n",
@@ -42,7 +49,7 @@ impl Layouts {
         );
         for preset in &PRESETS {
             let layout = &preset.layout;
-            let ends = when::shown(layout.ends_at_ms());
+            let ends = zone.shown(layout.ends_at_ms());
             let is_soon = layout
                 .warnings(now_ms)
                 .any(|it| matches!(it, Warning::Ended | Warning::EndsSoon | Warning::NotBegun));
@@ -98,7 +105,7 @@ struct JsonField {
 }
 
 impl Json {
-    fn of(layout: &Layout, now_ms: u64) -> Self {
+    fn of(layout: &Layout, now_ms: u64, zone: &Zone) -> Self {
         let field = |field: &Field| JsonField {
             name: field.name().to_owned(),
             bits: field.bits(),
@@ -109,10 +116,10 @@ impl Json {
             layout: layout.to_string(),
             bits: layout.total_bits(),
             epoch_ms: layout.epoch_ms(),
-            epoch: when::utc(layout.epoch_ms()),
+            epoch: zone.text(layout.epoch_ms()),
             tick_ms: layout.tick_ms(),
             ends_at_ms: layout.ends_at_ms(),
-            ends_at: when::utc(layout.ends_at_ms()),
+            ends_at: zone.text(layout.ends_at_ms()),
             nodes: layout.nodes(),
             ids_per_tick: layout.ids_per_tick(),
             ids_per_second: layout.ids_per_second(),
@@ -126,8 +133,9 @@ impl One {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let layout = super::layout_of(&self.layout)?;
         let now_ms = when::now_ms();
+        let zone = self.zone.zone()?;
         if self.json {
-            return output::json(&Json::of(&layout, now_ms));
+            return output::json(&Json::of(&layout, now_ms, &zone));
         }
         let epoch_ms = layout.epoch_ms();
         let ends_at_ms = layout.ends_at_ms();
@@ -137,8 +145,8 @@ impl One {
             let _ = if note.is_empty() { writeln!(text) } else { writeln!(text, "  {DIM}{note}{DIM:#}") };
         };
         fact("text", layout.to_string(), String::new());
-        fact("lasts", words::duration(layout.lasts_ms()), format!("from {}", when::shown(epoch_ms)));
-        fact("ends", when::shown(ends_at_ms), words::from_now(ends_at_ms, now_ms));
+        fact("lasts", words::duration(layout.lasts_ms()), format!("from {}", zone.shown(epoch_ms)));
+        fact("ends", zone.shown(ends_at_ms), words::from_now(ends_at_ms, now_ms));
         fact("nodes", words::count(layout.nodes()), nodes_of(&layout));
         fact(
             "IDs a second",

@@ -13,7 +13,7 @@ use crate::output;
 use crate::picture::{BOLD, DIM, WARN};
 use crate::question::Yes;
 use crate::reading::shown;
-use crate::when;
+use crate::when::{self, Zone, ZoneArg};
 use crate::words;
 
 /// Show who holds which node in a store, or change that by hand
@@ -39,6 +39,8 @@ pub(crate) struct Leases {
     force: bool,
     #[command(flatten)]
     yes: Yes,
+    #[command(flatten)]
+    zone: ZoneArg,
     /// Print JSON, a line for each space
     #[arg(long, conflicts_with_all = ["init", "fence", "reset"])]
     json: bool,
@@ -61,16 +63,17 @@ struct Change {
 impl Leases {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let layout = self.layout.layout()?;
+        let zone = &self.zone.zone()?;
         let mut store = self.store.open()?;
         let target = self.sequences.as_deref().map_or(Target::Layout(&layout), Target::Sequences);
         if self.change.init {
             self.init(&mut store, target)
         } else if self.change.fence {
-            self.fence(&mut store, target)
+            self.fence(&mut store, target, zone)
         } else if let Some(node) = &self.change.reset {
-            self.reset(&mut store, &layout, node)
+            self.reset(&mut store, &layout, node, zone)
         } else {
-            self.show(&mut store)
+            self.show(&mut store, zone)
         }
     }
 
@@ -88,17 +91,17 @@ impl Leases {
         output::print(if is_new { "Done: nobody waits.\n" } else { "Nobody waits already.\n" })
     }
 
-    fn fence(&self, store: &mut Admin, target: Target<'_>) -> Result<(), Failure> {
+    fn fence(&self, store: &mut Admin, target: Target<'_>, zone: &Zone) -> Result<(), Failure> {
         let at = place(store, target);
         self.yes.confirm(&format!(
             "Set a fence for {at}? Nobody new can have a lease before it has passed; those that have one go on."
         ))?;
         let until_ms = store.fence(target, self.max_ahead_ms)?;
         let from_now = words::from_now(until_ms, when::now_ms());
-        output::print(&format!("Done: new leases begin at {}, {from_now}.\n", when::shown(until_ms)))
+        output::print(&format!("Done: new leases begin at {}, {from_now}.\n", zone.shown(until_ms)))
     }
 
-    fn reset(&self, store: &mut Admin, layout: &Layout, node: &str) -> Result<(), Failure> {
+    fn reset(&self, store: &mut Admin, layout: &Layout, node: &str, zone: &Zone) -> Result<(), Failure> {
         // The core reads nodes where it composes IDs.
         let any = layout.compose(UnixTime::from_ms(layout.epoch_ms()), Node::parse(node), 0)?;
         let node = layout.decode(any)?.node();
@@ -108,10 +111,10 @@ impl Leases {
         self.yes.confirm(&format!("Reset node {node} of {at}?{risk}"))?;
         let from_ms = store.reset(layout, node, self.force)?;
         let from_now = words::from_now(from_ms, when::now_ms());
-        output::print(&format!("Done: node {node} can issue from {}, {from_now}.\n", when::shown(from_ms)))
+        output::print(&format!("Done: node {node} can issue from {}, {from_now}.\n", zone.shown(from_ms)))
     }
 
-    fn show(&self, store: &mut Admin) -> Result<(), Failure> {
+    fn show(&self, store: &mut Admin, zone: &Zone) -> Result<(), Failure> {
         let difference_ms = store.address().clock_difference_ms;
         let all = store.leases()?;
         if self.json {
@@ -123,7 +126,8 @@ impl Leases {
         if all.is_empty() {
             return output::print(&format!("No node was ever leased in namespace {}.\n", shown(namespace)));
         }
-        let texts: Vec<_> = all.iter().map(|(of, listing)| text_of(of, listing, difference_ms)).collect();
+        let texts: Vec<_> =
+            all.iter().map(|(of, listing)| text_of(of, listing, difference_ms, zone)).collect();
         output::print(&texts.join("\n"))
     }
 }
@@ -147,7 +151,7 @@ fn presets(space: &Space) -> Vec<&'static str> {
         .collect()
 }
 
-fn text_of(of: &LeasesOf, listing: &Listing, difference_ms: u64) -> String {
+fn text_of(of: &LeasesOf, listing: &Listing, difference_ms: u64, zone: &Zone) -> String {
     let (now_ms, space) = (listing.now_ms, of.space());
     let is_of_sequences = matches!(of, LeasesOf::Sequences { .. });
     let mut text = format!("{BOLD}{}{BOLD:#}", shown(&of.to_string()));
@@ -169,7 +173,7 @@ fn text_of(of: &LeasesOf, listing: &Listing, difference_ms: u64) -> String {
             let _ = writeln!(
                 text,
                 "  {WARN}fenced: new leases begin at {}, {}{WARN:#}",
-                when::shown(until_ms),
+                zone.shown(until_ms),
                 words::from_now(until_ms, now_ms)
             );
         }
@@ -203,7 +207,7 @@ fn text_of(of: &LeasesOf, listing: &Listing, difference_ms: u64) -> String {
         let bound_ms = space.start_ms(node.reserved_until);
         // A bound that lies far ahead is what --reset is for.
         let bound = if !is_of_sequences && bound_ms > now_ms && !node.is_held(now_ms, difference_ms) {
-            format!("  {WARN}can issue from {}{WARN:#}", when::shown(bound_ms))
+            format!("  {WARN}can issue from {}{WARN:#}", zone.shown(bound_ms))
         } else {
             String::new()
         };

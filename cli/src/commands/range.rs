@@ -8,7 +8,7 @@ use super::LayoutArg;
 use crate::failure::Failure;
 use crate::output;
 use crate::picture::{BOLD, DIM};
-use crate::when::{self, End};
+use crate::when::{self, End, Zone, ZoneArg};
 
 /// The first and the last ID of a span of time, and the SQL that selects it
 #[derive(Debug, Args)]
@@ -25,9 +25,8 @@ pub(crate) struct Range {
     /// When it ends; the instant itself is in it
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "now")]
     to: String,
-    /// The zone of times without one, such as Europe/Berlin, or `local` [default: UTC]
-    #[arg(long, value_name = "ZONE")]
-    tz: Option<String>,
+    #[command(flatten)]
+    zone: ZoneArg,
     /// The column of the SQL
     #[arg(long, value_name = "NAME", default_value = "id")]
     column: String,
@@ -55,16 +54,16 @@ struct Edge {
 }
 
 impl Edge {
-    fn of(decoded: &Decoded) -> Self {
+    fn of(decoded: &Decoded, zone: &Zone) -> Self {
         let timestamp_ms = decoded.timestamp_ms();
-        Self { id: decoded.id().to_string(), timestamp_ms, time: when::utc(timestamp_ms) }
+        Self { id: decoded.id().to_string(), timestamp_ms, time: zone.text(timestamp_ms) }
     }
 }
 
 impl Range {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let layout: Layout = self.layout.layout()?;
-        let zone = when::zone(self.tz.as_deref())?;
+        let zone = self.zone.zone()?;
         let first = layout.min_id(when::parse("from", &self.from, End::First, &zone)?)?;
         let last = layout.max_id(when::parse("to", &self.to, End::Last, &zone)?)?;
         if first > last {
@@ -76,13 +75,18 @@ impl Range {
         let (first, last) = (layout.decode(first)?, layout.decode(last)?);
         if self.json {
             let layout = layout.to_string();
-            return output::json(&Json { layout, first: Edge::of(&first), last: Edge::of(&last), sql: &sql });
+            return output::json(&Json {
+                layout,
+                first: Edge::of(&first, &zone),
+                last: Edge::of(&last, &zone),
+                sql: &sql,
+            });
         }
         if self.sql {
             return output::print(&format!("{sql}\n"));
         }
         let line = |name: &str, end: &Decoded| {
-            let time = when::shown(end.timestamp_ms());
+            let time = zone.shown(end.timestamp_ms());
             format!("{DIM}{name:5}{DIM:#}  {BOLD}{:<20}{BOLD:#}  {DIM}{time}{DIM:#}\n", end.id())
         };
         output::print(&format!("{}{}{DIM}sql  {DIM:#}  {sql}\n", line("first", &first), line("last", &last)))

@@ -5,7 +5,7 @@ use super::{ID, TIME, fails, has, json, prints};
 #[test]
 fn every_layout_that_fits_the_likeliest_first() {
     let text = prints(&["inspect", ID]);
-    has(&text, &[ID, "as decimal it fits", &format!("of {} layouts", PRESETS.len()), "twitter", TIME]);
+    has(&text, &[ID, "as decimal it fits", &format!("of {} layouts", PRESETS.len() + 1), "twitter", TIME]);
     has(
         &text,
         &["datacenter 11, worker 26, sequence 0", "years ago, 11.6 years after its epoch", "unlikely"],
@@ -70,12 +70,71 @@ fn what_is_no_snowflake_says_what_it_holds() {
 }
 
 #[test]
-fn what_is_nothing_is_an_error() {
-    let errors = fails(&["inspect", "no id!"], 15);
-    has(&errors, &["polyflake: invalid_id: `no id!` is no ID that is known here", "decimal", "base62"]);
-    let output = super::polyflake(&["inspect", "no id!", "--json", ID]).output().unwrap();
-    assert_eq!(output.status.code(), Some(15));
-    assert!(super::stdout(&output).contains(ID));
+fn what_is_nothing_is_3() {
+    let errors = fails(&["inspect", "no id!"], 3);
+    has(&errors, &["polyflake: unknown: `no id!` is no ID that is known here", "decimal", "base62"]);
+    for arguments in [&["inspect", "no id!", "--json", ID][..], &["inspect", ID, "no id!"]] {
+        let output = super::polyflake(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        assert!(super::stdout(&output).contains(ID));
+        has(&super::stderr(&output), &["`no id!`"]);
+    }
+    // A word can be read as digits, but its time is none.
+    let output = super::polyflake(&["inspect", "hello"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    has(&super::stdout(&output), &["as base36", "unlikely"]);
+    has(&super::stderr(&output), &["polyflake: unknown: `hello` is probably no ID"]);
     has(&fails(&["inspect"], 2), &["<ID>"]);
     has(&fails(&["inspect", "1", "--layout", "nope"], 12), &["unknown_layout"]);
+}
+
+#[test]
+fn ids_whose_epoch_is_that_of_unix() {
+    let ms = 1_767_225_600_000_u64;
+    let id = (ms << 22 | 42 << 12 | 7).to_string();
+    let found = json(&prints(&["inspect", "--json", &id]));
+    let fits = found["readings"][0]["fits"].as_array().unwrap();
+    let fit = fits.iter().find(|fit| fit["layout"] == "clickhouse").unwrap();
+    assert_eq!(fit["likelihood"], "plausible");
+    assert_eq!((&fit["time"], &fit["fields"]["machine"]), (&"2026-01-01T00:00:00.000Z".into(), &42.into()));
+    assert_eq!(fit["sequence"], 7);
+    has(&prints(&["inspect", &id]), &["clickhouse", "machine 42, sequence 7", "snowflake-id"]);
+    // The IDs of others are not taken for one.
+    let found = json(&prints(&["inspect", "--json", ID]));
+    let fits = found["readings"][0]["fits"].as_array().unwrap();
+    let fit = fits.iter().find(|fit| fit["layout"] == "clickhouse").unwrap();
+    assert_eq!(fit["likelihood"], "too_old");
+}
+
+/// Wherever a time is printed.
+#[test]
+fn a_zone() {
+    let berlin = "2022-06-28T18:07:40.105+02:00";
+    for arguments in [
+        &["inspect", ID][..],
+        &["inspect", ID, "--json"],
+        &["decode", ID],
+        &["decode", ID, "--json"],
+        &["decode", ID, "--lines"],
+        &["range", "--from", TIME, "--to", TIME],
+        &["range", "--from", "2022-06-28 18:07:40.105", "--to", TIME, "--json"],
+    ] {
+        let said = prints(&[arguments, &["--tz", "Europe/Berlin"]].concat());
+        assert!(said.contains(berlin) && !said.contains(TIME), "{arguments:?}: {said}");
+    }
+    let said = prints(&["inspect", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F", "--tz", "Asia/Kolkata"]);
+    has(&said, &["2022-02-23T00:52:22.000+05:30"]);
+    has(&prints(&["layout", "js-safe", "--tz", "Asia/Kolkata"]), &["from 2025-01-01T05:30:00.000+05:30"]);
+    has(
+        &prints(&["layout", "js-safe", "--tz", "Asia/Kolkata", "--json"]),
+        &["\"2025-01-01T05:30:00.000+05:30\""],
+    );
+    let ends = |zone| {
+        prints(&["layouts", "--tz", zone, "--json"])
+            .lines()
+            .map(|it| json(it)["ends_at"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_ne!(ends("Asia/Kolkata"), ends("UTC"));
+    has(&fails(&["decode", ID, "--tz", "Mars"], 14), &["invalid_option: tz: ", "Mars", "Europe/Berlin"]);
 }

@@ -59,7 +59,8 @@ fn all(url: &str) {
     has(&prints(&["leases", shop, "--reset", &node, "--yes"]), &["Done: node", "seconds"]);
     has(&prints(&["leases", shop, "--fence", "--yes"]), &["Done: new leases begin at"]);
     assert_eq!(leases(shop)["is_fenced"], true);
-    has(&prints(&["leases", shop]), &["fenced: new leases begin at"]);
+    has(&prints(&["leases", shop]), &["fenced: new leases begin at", "Z, in"]);
+    has(&prints(&["leases", shop, "--tz", "Asia/Kolkata"]), &["fenced: new leases begin at", "+05:30, in"]);
     let waits = with("&wait=1s");
     let said = fails(&["next", "--lease", &waits], 22);
     has(&said, &["polyflake: waiting: ", "polyflake: lease_unavailable:"]);

@@ -6,6 +6,7 @@ use crate::failure::{Failure, complain, message_of};
 use crate::output::Lines;
 use crate::parts::Printer;
 use crate::reading::read_id;
+use crate::when::Zone;
 
 /// How many texts that are no IDs are named: a file of something else would fill the screen.
 const MOST_NAMED: u64 = 10;
@@ -21,8 +22,8 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(lines: Lines, layout: &'a Layout, format: Format, is_json: bool) -> Self {
-        Self { lines, layout, format, is_json, refused: 0, printer: Printer::default() }
+    pub(super) fn new(lines: Lines, layout: &'a Layout, format: Format, is_json: bool, zone: Zone) -> Self {
+        Self { lines, layout, format, is_json, refused: 0, printer: Printer::new(zone) }
     }
 
     pub(super) const fn format(&self) -> Format {

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 use ulid::Ulid;
 use uuid::{Uuid, Variant};
 
-use crate::when;
+use crate::when::Zone;
 
 /// An ID of another kind.
 #[derive(Debug, Serialize)]
@@ -34,7 +34,7 @@ impl Other {
     }
 
     fn at(self, ms: u64) -> Self {
-        Self { time: when::utc(ms), timestamp_ms: Some(ms), ..self }
+        Self { timestamp_ms: Some(ms), ..self }
     }
 
     fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -44,8 +44,9 @@ impl Other {
 }
 
 /// Which kinds a text can be of.
-pub(super) fn of(text: &str) -> Vec<Other> {
-    [uuid(text), ulid(text), object_id(text), ksuid(text)].into_iter().flatten().collect()
+pub(super) fn of(text: &str, zone: &Zone) -> Vec<Other> {
+    let found = [uuid(text), ulid(text), object_id(text), ksuid(text)].into_iter().flatten();
+    found.map(|it| Other { time: it.timestamp_ms.and_then(|ms| zone.text(ms)), ..it }).collect()
 }
 
 /// RFC 9562, in each form that is common: with and without hyphens, in braces, as a URN.
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     fn one(text: &str) -> Other {
-        let mut found = of(text);
+        let mut found = of(text, &Zone::UTC);
         assert_eq!(found.len(), 1, "{text}: {found:?}");
         found.remove(0)
     }
@@ -211,7 +212,7 @@ mod tests {
             "zzzzzzzzzzzzzzzzzzzzzzzzzzz",
             "äöüäöüäöüäöüä",
         ] {
-            assert!(of(text).is_empty(), "{text}");
+            assert!(of(text, &Zone::UTC).is_empty(), "{text}");
         }
     }
 }
