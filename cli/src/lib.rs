@@ -4,6 +4,7 @@
 
 mod commands;
 mod failure;
+mod object_id;
 mod output;
 mod parts;
 mod picture;

@@ -10,6 +10,7 @@ mod man;
 mod next;
 mod range;
 mod schema;
+mod texts;
 
 use clap::{Args, Subcommand};
 use polyflake::{ErrorCode, Format, Layout};
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Leases(leases::Leases),
     Counters(counters::Counters),
     Schema(schema::Schema),
+    Uuid(texts::Uuid),
+    ObjectId(texts::ObjectId),
     Serve(Serve),
     Completions(completions::Completions),
     Man(man::Man),
@@ -47,6 +50,8 @@ impl Command {
             Self::Leases(it) => it.run(),
             Self::Counters(it) => it.run(),
             Self::Schema(it) => it.run(),
+            Self::Uuid(it) => it.run(),
+            Self::ObjectId(it) => it.run(),
             Self::Serve(it) => it.run(registry),
             Self::Completions(it) => it.run(),
             Self::Man(it) => it.run(),

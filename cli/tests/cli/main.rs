@@ -17,6 +17,7 @@ mod servers;
 mod shell;
 #[cfg(unix)]
 mod stores;
+mod texts;
 
 use std::process::Output;
 use std::time::Duration;

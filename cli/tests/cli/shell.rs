@@ -2,7 +2,7 @@
 
 use super::{fails, has, polyflake, prints};
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 12] = [
     "next",
     "decode",
     "inspect",
@@ -12,6 +12,8 @@ const COMMANDS: [&str; 10] = [
     "leases",
     "counters",
     "schema",
+    "uuid",
+    "object-id",
     "completions",
 ];
 

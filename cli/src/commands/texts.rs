@@ -1,0 +1,76 @@
+//! `polyflake uuid` and `polyflake object-id`: IDs that are no Snowflakes and need no node.
+
+use std::io::Write as _;
+
+use ::uuid::Uuid as Id;
+use clap::{Args, ValueEnum};
+use polyflake::Number;
+
+use crate::failure::Failure;
+use crate::object_id::{self, ObjectIds};
+use crate::output::Lines;
+use crate::when;
+
+/// Make UUIDs, a line each
+#[derive(Debug, Args)]
+// `--version` is the UUID's.
+#[command(disable_version_flag = true)]
+pub(crate) struct Uuid {
+    /// Which version: 7 sorts by time, 4 is random
+    #[arg(id = "uuid-version", long = "version", value_name = "VERSION", default_value = "7")]
+    version: Version,
+    #[command(flatten)]
+    many: Many,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Version {
+    #[value(name = "4")]
+    Random,
+    #[value(name = "7")]
+    Time,
+}
+
+/// Make `ObjectId`s of `MongoDB`, a line each
+#[derive(Debug, Args)]
+pub(crate) struct ObjectId {
+    #[command(flatten)]
+    many: Many,
+}
+
+#[derive(Debug, Args)]
+struct Many {
+    /// How many
+    #[arg(short, long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
+    number: String,
+}
+
+impl Uuid {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let new: fn() -> Id = match self.version {
+            Version::Random => Id::new_v4,
+            Version::Time => Id::now_v7,
+        };
+        self.many.print(|| new().to_string())
+    }
+}
+
+impl ObjectId {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let ids = ObjectIds::new().map_err(|error| Failure::Io(format!("random bytes: {error}")))?;
+        self.many.print(|| object_id::text(ids.next(when::now_ms() / 1000)))
+    }
+}
+
+impl Many {
+    fn print(&self, mut next: impl FnMut() -> String) -> Result<(), Failure> {
+        let number = Number::parse(&self.number).in_range("number", 0, u64::MAX)?;
+        let mut lines = Lines::new();
+        for _ in 0..number {
+            // A text in memory takes all that is written.
+            let _ = writeln!(lines.line(), "{}", next());
+            lines.done()?;
+        }
+        lines.flush()
+    }
+}
