@@ -1,5 +1,6 @@
 //! The subcommands, a file each.
 
+mod annotate;
 mod completions;
 mod counters;
 mod decode;
@@ -24,6 +25,7 @@ use crate::serve::{Registry, Serve};
 pub(crate) enum Command {
     Next(next::Next),
     Decode(decode::Decode),
+    Annotate(annotate::Annotate),
     Inspect(inspect::Inspect),
     Range(range::Range),
     Layouts(layouts::Layouts),
@@ -43,6 +45,7 @@ impl Command {
         match self {
             Self::Next(it) => it.run(),
             Self::Decode(it) => it.run(),
+            Self::Annotate(it) => it.run(),
             Self::Inspect(it) => it.run(),
             Self::Range(it) => it.run(),
             Self::Layouts(it) => it.run(),

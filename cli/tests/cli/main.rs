@@ -1,5 +1,6 @@
 //! The command, as people run it.
 
+mod annotate;
 mod decode;
 #[cfg(unix)]
 mod hostile;

@@ -81,6 +81,7 @@ fn the_examples_print_what_the_page_says() {
     fs::write(folder.path().join("orders.csv"), "id,total\n1541815603606036480,10\n").unwrap();
     fs::write(folder.path().join("rows.csv"), "1541815603606036480,10\n1541815603606036481,20\n").unwrap();
     fs::write(folder.path().join("events.jsonl"), "{\"user\":{\"id\":\"1541815603606036480\"}}\n").unwrap();
+    fs::write(folder.path().join("app.log"), "12:00:07 order 1541815603606036480 paid\n").unwrap();
     fs::write(folder.path().join("ids.txt"), "1541815603606036480\n").unwrap();
     let examples = examples(&page());
     assert!(examples.len() > 10);
@@ -98,6 +99,7 @@ fn every_command_and_exit_code_is_on_the_page() {
     for command in [
         "next",
         "decode",
+        "annotate",
         "inspect",
         "range",
         "layouts",
@@ -105,6 +107,8 @@ fn every_command_and_exit_code_is_on_the_page() {
         "leases",
         "counters",
         "schema",
+        "uuid",
+        "object-id",
         "serve",
         "completions",
     ] {

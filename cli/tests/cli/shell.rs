@@ -2,9 +2,10 @@
 
 use super::{fails, has, polyflake, prints};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "next",
     "decode",
+    "annotate",
     "inspect",
     "range",
     "layouts",
@@ -99,6 +100,10 @@ fn a_terminal_has_colour_and_answers() {
     assert!(!shown.contains('\u{1b}'), "{shown}");
 
     let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("app.log");
+    std::fs::write(&log, super::ID).unwrap();
+    let (code, shown) = at_a_terminal(&format!("annotate {}", log.display()), "");
+    assert!(code == Some(0) && shown.contains("\u{1b}[36m[2022"), "{shown}");
     let init = format!("leases sqlite://{}/leases.db --init", folder.path().display());
     for (typed, code, part) in
         [("n\n", 3, "[y/N]"), ("\n", 3, "[y/N]"), ("y\n", 0, "Done"), ("yes\n", 0, "already")]
