@@ -8,6 +8,7 @@ use super::LayoutArg;
 use crate::failure::Failure;
 use crate::output;
 use crate::picture::{BOLD, DIM};
+use crate::reading::shown;
 use crate::when::{self, End, Zone, ZoneArg};
 
 /// The first and the last ID of a span of time, and the SQL that selects it
@@ -83,8 +84,9 @@ impl Range {
             });
         }
         if self.sql {
-            return output::print(&format!("{sql}\n"));
+            return output::print(&format!("{}\n", shown(&sql)));
         }
+        let sql = shown(&sql);
         let line = |name: &str, end: &Decoded| {
             let time = zone.shown(end.timestamp_ms());
             format!("{DIM}{name:5}{DIM:#}  {BOLD}{:<20}{BOLD:#}  {DIM}{time}{DIM:#}\n", end.id())

@@ -181,6 +181,11 @@ fn what_is_read_or_given() {
         // No line of its own.
         assert!(!said.lines().any(|line| line.starts_with("Done")), "{said}");
     }
+    for more in [&[][..], &["--sql"], &["--json"]] {
+        let (code, said) =
+            says(&[&["range", "--from", "today", "--to", "today", "--column", HOSTILE], more].concat());
+        assert_eq!(code, Some(0), "{said}");
+    }
     let rows = format!("\"a\",id {HOSTILE}\n{ID},\"{HOSTILE}\"\n");
     let objects =
         format!("{{\"id\":\"{NAME}\"}}\n{{\"{HOSTILE}\":1}}\n{HOSTILE}\n").replace("\"\\", "\\\"\\\\");
