@@ -31,8 +31,8 @@ enum Version {
     Time,
 }
 
-/// Make `ObjectId`s of `MongoDB`, a line each
 #[derive(Debug, Args)]
+#[command(about = "Make ObjectIds of MongoDB, a line each")]
 pub(crate) struct ObjectId {
     #[command(flatten)]
     many: Many,

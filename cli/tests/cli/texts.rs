@@ -30,6 +30,7 @@ fn uuids_of_version_4_and_7() {
 
 #[test]
 fn object_ids() {
+    has(&prints(&["object-id", "-h"]), &["Make ObjectIds of MongoDB, a line each"]);
     let ids = lines(&["object-id", "-n", "5000"]);
     assert!(ids.len() == 5000 && ids.is_sorted());
     assert_eq!(kind(&ids[0]), "ObjectId of MongoDB");
