@@ -35,9 +35,6 @@ pub(crate) struct Inspect {
     zone: ZoneArg,
 }
 
-/// Layouts that are no presets: `generateSnowflakeID` of `ClickHouse`, and `snowflake-id` of `PyPI`, count from Unix's epoch.
-const OTHER_LAYOUTS: [(&str, &str); 1] = [("clickhouse", "timestamp:41|machine:10|sequence:12@0/1ms")];
-
 /// A format that reads the text, and which layouts the ID fits then.
 #[derive(Serialize)]
 struct Reading {
@@ -96,12 +93,6 @@ impl Inspect {
     fn layouts(&self) -> Result<Vec<(String, Layout)>, Failure> {
         let mut layouts: Vec<_> =
             PRESETS.iter().map(|preset| (preset.name.to_owned(), preset.layout)).collect();
-        for (name, text) in OTHER_LAYOUTS {
-            let layout = Layout::parse(text)?;
-            if !layouts.iter().any(|(_, known)| *known == layout) {
-                layouts.push((name.into(), layout));
-            }
-        }
         if let Some(text) = &self.layout {
             let own = super::layout_of(text)?;
             if !layouts.iter().any(|(_, known)| *known == own) {

@@ -5,7 +5,7 @@ use super::{ID, TIME, fails, has, json, prints};
 #[test]
 fn every_layout_that_fits_the_likeliest_first() {
     let text = prints(&["inspect", ID]);
-    has(&text, &[ID, "as decimal it fits", &format!("of {} layouts", PRESETS.len() + 1), "twitter", TIME]);
+    has(&text, &[ID, "as decimal it fits", &format!("of {} layouts", PRESETS.len()), "twitter", TIME]);
     has(
         &text,
         &["datacenter 11, worker 26, sequence 0", "years ago, 11.6 years after its epoch", "unlikely"],
