@@ -46,7 +46,7 @@ pub enum Scheme {
     RedisSentinel,
     /// `redis-cluster`, `rediss-cluster`.
     RedisCluster,
-    /// `postgres`, `postgresql`.
+    /// `postgres`, `postgresql`; `postgresql+psycopg` and the like, as `SQLAlchemy` has them.
     Postgres,
     /// `mysql`, `mariadb`.
     Mysql,
@@ -70,6 +70,8 @@ impl Scheme {
             "redis-cluster" => (Self::RedisCluster, false),
             "rediss-cluster" => (Self::RedisCluster, true),
             "postgres" | "postgresql" => (Self::Postgres, false),
+            // The driver is that of a Python program.
+            _ if name.starts_with("postgresql+") => (Self::Postgres, false),
             "mysql" | "mariadb" => (Self::Mysql, false),
             "etcd" => (Self::Etcd, false),
             "etcds" => (Self::Etcd, true),
@@ -821,6 +823,8 @@ mod tests {
             ("rediss-sentinel://u:p@a/m/4", "rediss-sentinel://a:26379/m/4"),
             ("redis-cluster://a,b,c:1/0", "redis-cluster://a:6379,b:6379,c:1"),
             ("postgresql://u:p@h/db?sslmode=require", "postgres://h:5432/db"),
+            ("postgresql+psycopg://u:p@h/db", "postgres://h:5432/db"),
+            ("postgresql+asyncpg://u:p@h/db", "postgres://h:5432/db"),
             ("postgres://u@a,b:6000/d%2Fb", "postgres://a:5432,b:6000/d%2Fb"),
             ("postgres:///db?host=/run/postgresql", "postgres:///db"),
             ("postgres://%2Frun%2Fpostgresql/db", "postgres://%2Frun%2Fpostgresql:5432/db"),

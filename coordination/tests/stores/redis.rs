@@ -192,3 +192,12 @@ fn tls_with_an_authority_of_its_own() {
     let error = open(&format!("{url}?ssl_ca_certs={}", path("none"))).unwrap_err();
     assert!(error.to_string().contains("ssl_ca_certs"), "{error}");
 }
+
+#[test]
+fn tls_where_there_is_none() {
+    let redis = Redis::with(&["--appendonly", "yes"]);
+    let Err(error) = ask(&format!("{}?ttl=3s", redis.url().replace("redis://", "rediss://"))) else {
+        panic!("it spoke TLS")
+    };
+    assert!(error.to_string().contains("the address asks for TLS: does this port speak it?"), "{error}");
+}

@@ -178,9 +178,12 @@ impl RedisStore {
             Ok((connection, answer))
         };
         let share = self.share();
+        // Without TLS, a server waits for the end of a line that never comes.
+        let hint =
+            if self.address.is_tls() { " (the address asks for TLS: does this port speak it?)" } else { "" };
         timeout(share, answered)
             .await
-            .unwrap_or_else(|_| Err(failure(format!("no answer within {} ms", share.as_millis()))))
+            .unwrap_or_else(|_| Err(failure(format!("no answer within {} ms{hint}", share.as_millis()))))
     }
 
     /// How long one of the hosts may take: all of them leave some of an attempt.
