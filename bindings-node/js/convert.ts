@@ -80,6 +80,9 @@ export function unixMs(time: Instant): string {
   if (typeof ms !== "number" && typeof ms !== "bigint") {
     throw wrongType(ms, "time", "a Date, or Unix ms as a Number or a bigint");
   }
+  if (time instanceof Date && Number.isNaN(ms)) {
+    throw new TypeError("time is an Invalid Date: its text or numbers were no date");
+  }
   return integer(ms, "time");
 }
 

@@ -859,6 +859,8 @@ def test_the_class_of_an_error(
     assert class_name in polyflake.__all__
     assert (error_class.code, error_class.name) == (code, name)
     assert issubclass(error_class, PolyflakeError)
+    # So that tracebacks name it as programs import it.
+    assert error_class.__module__ == "polyflake"
     assert issubclass(error_class, base)
     error = error_class("what was wrong")
     for again in (copy.copy(error), pickle.loads(pickle.dumps(error))):

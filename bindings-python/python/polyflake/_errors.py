@@ -145,3 +145,7 @@ class InternalError(PolyflakeError, RuntimeError):
 BY_CODE: dict[int, type[PolyflakeError]] = {
     error.code: error for error in PolyflakeError.__subclasses__()
 }
+
+# Tracebacks name the module that programs import it from.
+for _error in (PolyflakeError, *BY_CODE.values()):
+    _error.__module__ = "polyflake"
