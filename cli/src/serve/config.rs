@@ -56,7 +56,8 @@ pub(crate) struct Serve {
     /// Where to listen for clients of Redis, or `none` [default: 127.0.0.1:6380]
     #[arg(long, value_name = "ADDR")]
     resp: Option<String>,
-    /// No other server gives these IDs: listen also for other hosts with a store in a file of this one
+    /// No other server gives these IDs: listen also for other hosts with a store or state in a file of this one, or a node that
+    /// is not leased
     #[arg(long)]
     only_instance: bool,
     /// A file with the token that clients must have (or the variable `POLYFLAKE_TOKEN`)
@@ -114,6 +115,8 @@ struct Checked {
     made: Made,
     places: BTreeMap<String, Place>,
     whole: Place,
+    /// Why a server on another host cannot know of its IDs.
+    is_alone: Option<String>,
 }
 
 /// Before it is checked.
@@ -154,12 +157,13 @@ impl Serve {
         let store = Arc::new(CommonStore::new(lease.map(|(lease, _)| lease)));
         let generators = check(wanted, registry, &store)?;
         let (http, resp) = self.addresses(&file)?;
-        if store.is_file_used() && !(self.only_instance || file.only_instance.unwrap_or_default()) {
-            if let Some(open) = http.iter().chain(&resp).find(|address| !address.ip().is_loopback()) {
+        if !(self.only_instance || file.only_instance.unwrap_or_default()) {
+            let open = http.iter().chain(&resp).find(|address| !address.ip().is_loopback());
+            let alone = generators.iter().find_map(|it| Some((&it.name, it.is_alone.as_ref()?)));
+            if let Some((open, (name, why))) = open.zip(alone) {
                 return Err(Failure::option(format!(
-                    "{open} is for other hosts, and the store is a file of this one: two servers with a file each would give \
-                     the same IDs. Name a store that they share with --lease, or vouch with --only-instance that there is no \
-                     second server"
+                    "{open} is for other hosts, and `{name}` {why}: a server elsewhere may give the same IDs. Name a store that \
+                     servers share, such as --lease redis://HOST/0, or vouch with --only-instance that there is no second server"
                 )));
             }
         }
@@ -276,8 +280,9 @@ fn check(
             let kinds = registry.kinds().join(", ");
             Err(Error::option("kind", format!("no kind of generators is called `{kind}`; there are {kinds}")))
         });
+        let is_alone = why_alone(&kind, &options);
         match made {
-            Ok(made) => Ok(Checked { name, made, places, whole }),
+            Ok(made) => Ok(Checked { name, made, places, whole, is_alone }),
             Err(error) => Err(at(&places, &whole, &error)),
         }
     };
@@ -287,6 +292,31 @@ fn check(
     wanted.into_iter().map(check).collect()
 }
 
+/// Why two servers with the same options, on two hosts, would not know of each other.
+fn why_alone(kind: &str, options: &Options) -> Option<String> {
+    const FILE: &str = "has its store in a file of this one";
+    let common = options.store.take_used();
+    let mut stores = options.all().filter(|(name, _)| matches!(*name, "lease" | "store"));
+    if stores.any(|(_, values)| values.iter().any(|address| is_file(address))) {
+        return Some(FILE.into());
+    }
+    match common {
+        Some(None) => return Some(FILE.into()),
+        Some(Some(address)) if is_file(address) => return Some(FILE.into()),
+        _ => {}
+    }
+    let given = |name| options.values.get(name).and_then(|values| values.first());
+    if kind != SNOWFLAKE || common.is_some() || given("lease").is_some() {
+        return None;
+    }
+    let node = given("node").map(|node| format!("has node {node}, which no store leases to it"));
+    node.or_else(|| given("state").map(|_| "has its state in a file of this one".into()))
+}
+
+fn is_file(address: &str) -> bool {
+    address.split_once("://").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("sqlite"))
+}
+
 fn at(places: &BTreeMap<String, Place>, whole: &Place, error: &Error) -> Failure {
     error.about().and_then(|option| places.get(option)).unwrap_or(whole).failure(error)
 }
@@ -294,7 +324,7 @@ fn at(places: &BTreeMap<String, Place>, whole: &Place, error: &Error) -> Failure
 impl Config {
     /// Opens the generators, one after the other. It may wait for their stores.
     pub(crate) fn open(generators: Vec<Opening>) -> Result<Vec<Named>, Failure> {
-        let open = |Opening(Checked { name, made, places, whole })| match made.open() {
+        let open = |Opening(Checked { name, made, places, whole, .. })| match made.open() {
             Ok(generator) => Ok((name, generator)),
             Err(error) => Err(at(&places, &whole, &error)),
         };

@@ -41,9 +41,9 @@ impl CommonStore {
         Self { given, is_used: AtomicBool::new(false) }
     }
 
-    /// Whether any generator uses the file in the user's state folder.
-    pub(crate) fn is_file_used(&self) -> bool {
-        self.given.is_none() && self.is_used.load(Ordering::Relaxed)
+    /// The address, if anybody has asked for it since the last call: `None` in it is the file in the user's state folder.
+    pub(crate) fn take_used(&self) -> Option<Option<&str>> {
+        self.is_used.swap(false, Ordering::Relaxed).then_some(self.given.as_deref())
     }
 
     fn address(&self) -> Result<String, Error> {

@@ -149,3 +149,34 @@ fn alone_it_serves_this_host_only() {
     again.http = Some(([127, 0, 0, 1], again.http.unwrap().port()).into());
     assert!(again.ids("/v1/ids/snowflake?format=text")[0] > first);
 }
+
+/// Servers with a file each, or with the same node, would give the same IDs.
+#[test]
+fn what_is_of_this_host_is_not_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| format!("sqlite://{}/{name}.db?init=always", folder.path().display());
+    let (lease, orders, inbox) = (file("a"), format!("orders={}", file("b")), format!("inbox={}", file("c")));
+    let state = folder.path().join("state").display().to_string();
+    let fixed = "[generators.fixed]\nkind = \"snowflake\"\n";
+    let config = |options: &str| write(folder.path(), &format!("{fixed}{options}\n"));
+    let (redis, open) = (["--lease", "redis://127.0.0.1:1/0?wait=0s"], ["--http", "0.0.0.0:0"]);
+    let refused = |arguments: &[&str], part: &str| {
+        let said = fails(&[&["serve"], &open[..], arguments].concat(), 14);
+        has(&said, &["0.0.0.0:0 is for other hosts", part, "--lease redis://", "--only-instance"]);
+    };
+    refused(&["--lease", &lease], "`snowflake` has its store in a file");
+    refused(&["--lease", &lease.replace("sqlite", "SQLite")], "`snowflake` has its store in a file");
+    refused(&[&redis[..], &["--counter", &orders]].concat(), "`orders` has its store in a file");
+    refused(&[&redis[..], &["--sequences", &inbox]].concat(), "`inbox` has its store in a file");
+    refused(&["--config", &config("node = 7")], "`fixed` has node 7");
+    refused(&["--config", &config(&format!("node = 7\nstate = \"{state}\""))], "`fixed` has node 7");
+    refused(&["--config", &config("lease = \"sqlite:///x.db\"")], "`fixed` has its store in a file");
+    let config = config(&format!("store = [\"redis://h/0\", \"{lease}\"]").replace("\n", " "));
+    let text = fs::read_to_string(&config).unwrap().replace("snowflake", "counter");
+    fs::write(&config, text).unwrap();
+    refused(&["--config", &config], "`fixed` has its store in a file");
+    // This host's programs, whoever vouches, and what is unique without a store.
+    Server::start(command().args(["--http", "127.0.0.1:0", "--lease", &lease]));
+    Server::start(command().args(open).args(["--only-instance", "--lease", &lease]));
+    Server::start(command().args(open).args(["--uuid", "request=7"]));
+}
