@@ -5,7 +5,7 @@ mod file;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 use polyflake::{MAX_BATCH, Number};
@@ -322,13 +322,22 @@ fn at(places: &BTreeMap<String, Place>, whole: &Place, error: &Error) -> Failure
 }
 
 impl Config {
-    /// Opens the generators, one after the other. It may wait for their stores.
-    pub(crate) fn open(generators: Vec<Opening>) -> Result<Vec<Named>, Failure> {
-        let open = |Opening(Checked { name, made, places, whole, .. })| match made.open() {
-            Ok(generator) => Ok((name, generator)),
-            Err(error) => Err(at(&places, &whole, &error)),
-        };
-        generators.into_iter().map(open).collect()
+    /// Opens the generators, one after the other. It may wait for their stores. Of several, all are opened or none.
+    pub(crate) fn open(generators: Vec<Opening>, begun: &Begun) -> Result<(), Failure> {
+        for Opening(Checked { name, made, places, whole, .. }) in generators {
+            match made.open() {
+                Ok(generator) => {
+                    if !begun.add((name, generator)) {
+                        return Ok(());
+                    }
+                }
+                Err(error) => {
+                    begun.give_back();
+                    return Err(at(&places, &whole, &error));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What is to be opened.
@@ -339,6 +348,37 @@ impl Config {
 
 /// A generator, and what it is called.
 pub(crate) type Named = (String, Box<dyn Generator>);
+
+/// The generators that are open while others wait for their stores; `None` once nobody wants them.
+pub(crate) struct Begun(Mutex<Option<Vec<Named>>>);
+
+impl Begun {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+
+    /// All of them: what comes later is given back at once.
+    pub(crate) fn take(&self) -> Vec<Named> {
+        self.all().take().unwrap_or_default()
+    }
+
+    pub(crate) fn give_back(&self) {
+        self.take().iter().for_each(|(_, generator)| generator.close());
+    }
+
+    fn add(&self, named: Named) -> bool {
+        if let Some(all) = &mut *self.all() {
+            all.push(named);
+            return true;
+        }
+        named.1.close();
+        false
+    }
+
+    fn all(&self) -> MutexGuard<'_, Option<Vec<Named>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A generator that is to be opened.
 #[derive(Debug)]

@@ -19,6 +19,8 @@ pub struct Error {
 
 /// What a request asked for is not there.
 pub(crate) const UNKNOWN_GENERATOR: &str = "unknown_generator";
+/// The server gives no IDs as yet, or a generator gives none at present.
+pub(crate) const NOT_READY: &str = "not_ready";
 
 impl Error {
     /// An error of a generator of one's own, such as `Error::new("quota_used_up", "..")`. Clients may try again later: HTTP has

@@ -20,7 +20,7 @@ use hyper_util::service::TowerToHyperService;
 use polyflake::{ErrorCode, Format, Layout, Number};
 use serde::{Deserialize, Serialize};
 
-use super::error::{Error, UNKNOWN_GENERATOR};
+use super::error::{Error, NOT_READY, UNKNOWN_GENERATOR};
 use super::generators::{Ids, SNOWFLAKE};
 use super::listen::{Protocol, Stream};
 use super::metrics;
@@ -325,7 +325,7 @@ struct OfDecode {
 /// What `polyflake decode --json` prints.
 async fn decode(State(service): Shared, Path(id): Path<String>, Query(wanted): Query<OfDecode>) -> Response {
     let decoded = || {
-        let layout = wanted.layout.as_deref().map_or(Ok(service.layout), Layout::parse)?;
+        let layout = wanted.layout.as_deref().map_or(Ok(service.layout()), Layout::parse)?;
         let format: Format = wanted.text.as_deref().map_or(Ok(Format::Decimal), str::parse)?;
         layout.decode(read_id(&id, format)?)
     };
@@ -360,7 +360,7 @@ async fn ready(State(service): Shared) -> Response {
     match service.trouble() {
         None => "ready\n".into_response(),
         Some(trouble) => {
-            let mut response = complain(StatusCode::SERVICE_UNAVAILABLE, "not_ready", &trouble);
+            let mut response = complain(StatusCode::SERVICE_UNAVAILABLE, NOT_READY, &trouble);
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             response
         }

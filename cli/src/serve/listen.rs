@@ -49,22 +49,22 @@ pub(crate) fn allow_many() {
 #[cfg(not(unix))]
 pub(crate) fn allow_many() {}
 
-/// Takes the address, where clients are refused as yet: those of several servers go to another one.
-pub(crate) fn bind(address: SocketAddr) -> Result<TcpSocket, Failure> {
-    let bound = || {
+/// Takes the address. It listens at once: until one does, Linux lets several programs have the same port.
+pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
+    let listen = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         // Else connections of the server before it would hold the port. Windows means something else by it.
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        Ok(socket)
+        socket.listen(1024)
     };
-    bound().map_err(|error: io::Error| Failure::io(address, &error))
-}
-
-/// From now on clients can connect.
-pub(crate) fn listen(socket: TcpSocket) -> Result<TcpListener, Failure> {
-    socket.listen(1024).map_err(|error| Failure::io("the listener", &error))
+    listen().map_err(|error: io::Error| match error.kind() {
+        io::ErrorKind::AddrInUse => Failure::Io(format!(
+            "{address} is in use by another program: end that one, or give {flag} another address"
+        )),
+        _ => Failure::io(format_args!("{flag} {address}"), &error),
+    })
 }
 
 /// Accepts connections until the server ends.

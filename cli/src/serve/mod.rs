@@ -17,16 +17,18 @@ mod shutdown;
 mod state;
 mod tls;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::failure::Failure;
-use config::Config;
-use listen::{Door, accept, allow_many, bind, listen};
+use config::{Begun, Config};
+use listen::{Door, accept, allow_many, listen};
 use service::Service;
 use shutdown::{Ending, Signals};
 
@@ -38,6 +40,9 @@ pub use generators::{Generator, Ids, Later, Made, Options, Registry, TextId};
 const DRAIN: Duration = Duration::from_secs(10);
 /// How long giving leases back may take.
 const GIVE_BACK: Duration = Duration::from_secs(15);
+
+/// How long opening a generator takes where its store answers.
+const JUST_NOW: Duration = Duration::from_secs(2);
 
 /// Serves until a signal ends it.
 pub(crate) fn run(config: Config) -> Result<(), Failure> {
@@ -56,42 +61,44 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     allow_many();
     let acceptor = config.tls.as_ref().map(|(cert, key)| tls::acceptor(cert, key)).transpose()?;
-    // Before a node is leased: another server may have the port.
-    let mut sockets = Vec::new();
-    for (protocol, addresses) in [(true, &config.http), (false, &config.resp)] {
-        for &address in addresses {
-            if !address.ip().is_loopback() && config.token.is_none() {
-                tracing::warn!(%address, "whoever reaches this address gets IDs: there is no token");
-            }
-            sockets.push((protocol, bind(address)?));
-        }
-    }
-    let opening = config.take_generators();
-    let opened = tokio::task::spawn_blocking(move || Config::open(opening));
-    let generators = tokio::select! {
-        opened = opened => opened.map_err(|error| Failure::Io(error.to_string()))??,
-        () = signals.next() => {
-            tracing::info!("ended before it began");
-            return Ok(());
-        }
-    };
-    let service = Arc::new(Service::new(generators, config.limits, auth::Token::new(config.token.take())));
+    let service = Arc::new(Service::new(config.limits, auth::Token::new(config.token.take())));
     let (end, ending) = Ending::new();
     let places = Arc::new(Semaphore::new(config.limits.connections));
     let idle = Duration::from_secs(config.limits.idle_s);
     let door = Door { tls: acceptor, places: Arc::clone(&places), idle, ending };
+    // Before a node is leased: another program may have one of the addresses.
+    let http = listeners("--http", &config.http)?;
+    let resp = listeners("--resp", &config.resp)?;
     let mut accepting = JoinSet::new();
-    for (is_http, socket) in sockets {
-        let listener = listen(socket)?;
-        let address = listener.local_addr().map_err(|error| Failure::io("the listener", &error))?;
-        let protocol = if is_http { "http" } else { "resp" };
-        tracing::info!(protocol, %address, tls = door.tls.is_some(), "listening");
-        if is_http {
-            accepting.spawn(accept(listener, door.clone(), http::Http::new(Arc::clone(&service))));
-        } else {
-            accepting.spawn(accept(listener, door.clone(), resp::Resp::new(Arc::clone(&service))));
+    for (protocol, listeners) in [("http", http), ("resp", resp)] {
+        for (address, listener) in listeners {
+            tracing::info!(protocol, %address, tls = door.tls.is_some(), "listening");
+            if !address.ip().is_loopback() && !service.token.is_wanted() {
+                tracing::warn!(%address, "whoever reaches this address gets IDs: there is no token");
+            }
+            if protocol == "http" {
+                accepting.spawn(accept(listener, door.clone(), http::Http::new(Arc::clone(&service))));
+            } else {
+                accepting.spawn(accept(listener, door.clone(), resp::Resp::new(Arc::clone(&service))));
+            }
         }
     }
+    let begun = Arc::new(Begun::new());
+    let (generators, to_fill) = (config.take_generators(), Arc::clone(&begun));
+    let mut opening = tokio::task::spawn_blocking(move || Config::open(generators, &to_fill));
+    tokio::select! {
+        opened = &mut opening => {
+            opened.unwrap_or_else(|error| Err(Failure::Io(error.to_string()))).inspect_err(|_| begun.give_back())?;
+        }
+        () = signals.next() => {
+            let _ = timeout(GIVE_BACK, tokio::task::spawn_blocking(move || begun.give_back())).await;
+            // One that is opened just now is given back too; one that waits for its store has nothing.
+            let _ = timeout(JUST_NOW, opening).await;
+            tracing::info!("ended before it began");
+            return Ok(());
+        }
+    }
+    service.open(begun.take());
     let names: Vec<_> = service.names().collect();
     tracing::info!(generators = names.join(","), "ready");
 
@@ -112,4 +119,14 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         () = signals.next() => tracing::warn!("ended at once, by a second signal"),
     }
     Ok(())
+}
+
+/// Each with the address that it has.
+fn listeners(flag: &str, addresses: &[SocketAddr]) -> Result<Vec<(SocketAddr, TcpListener)>, Failure> {
+    let open = |&address| {
+        let listener = listen(flag, address)?;
+        let address = listener.local_addr().map_err(|error| Failure::io(address, &error))?;
+        Ok((address, listener))
+    };
+    addresses.iter().map(open).collect()
 }

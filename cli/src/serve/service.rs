@@ -1,8 +1,8 @@
 //! What both protocols do: IDs of a generator, without blocking the threads that serve connections.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use polyflake::{ErrorCode, Layout, Number};
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::auth::Token;
 use super::config::{Limits, Named};
-use super::error::Error;
+use super::error::{Error, NOT_READY};
 use super::generators::{Generator, Ids, SNOWFLAKE};
 use super::metrics::Metrics;
 use crate::reading::{shortened, shown};
@@ -22,15 +22,22 @@ const WAITING: usize = 16;
 /// How long one more waits for its turn.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
 
+const WAITS: &str = "the server begins, and waits for the store of its generators";
+
 /// All that connections share.
 pub(crate) struct Service {
-    generators: BTreeMap<String, Entry>,
+    /// Not there while they wait for their stores.
+    opened: OnceLock<Opened>,
     pub(crate) limits: Limits,
     pub(crate) token: Token,
     pub(crate) metrics: Arc<Metrics>,
-    /// Of IDs to decode.
-    pub(crate) layout: Layout,
     is_ending: AtomicBool,
+}
+
+struct Opened {
+    generators: BTreeMap<String, Entry>,
+    /// Of IDs to decode.
+    layout: Layout,
 }
 
 struct Entry {
@@ -40,28 +47,48 @@ struct Entry {
 }
 
 impl Service {
-    pub(crate) fn new(generators: Vec<Named>, limits: Limits, token: Token) -> Self {
+    /// It refuses requests for IDs until its generators are [opened](Self::open).
+    pub(crate) fn new(limits: Limits, token: Token) -> Self {
         let metrics = Metrics::new();
+        Self { opened: OnceLock::new(), limits, token, metrics, is_ending: AtomicBool::new(false) }
+    }
+
+    /// From now on it gives IDs of these.
+    pub(crate) fn open(&self, generators: Vec<Named>) {
         let generators: BTreeMap<_, _> = generators
             .into_iter()
             .map(|(name, generator)| {
-                let issued = metrics.issued(&name);
+                let issued = self.metrics.issued(&name);
                 let turns = Arc::new(Semaphore::new(WAITING));
                 (name, Entry { generator: Arc::from(generator), turns, issued })
             })
             .collect();
         let mut in_order = generators.get(SNOWFLAKE).into_iter().chain(generators.values());
         let layout = in_order.find_map(|entry| entry.generator.layout()).unwrap_or_default();
-        Self { generators, limits, token, metrics, layout, is_ending: AtomicBool::new(false) }
+        let _ = self.opened.set(Opened { generators, layout });
+    }
+
+    /// Of IDs to decode.
+    pub(crate) fn layout(&self) -> Layout {
+        self.opened.get().map(|opened| opened.layout).unwrap_or_default()
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        let all = self.opened.get().map(|opened| &opened.generators);
+        all.into_iter().flatten().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    fn find(&self, name: &str) -> Option<&Entry> {
+        self.opened.get()?.generators.get(name)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.generators.keys().map(String::as_str)
+        self.entries().map(|(name, _)| name)
     }
 
     /// Whether it is there, and gives Snowflakes.
     pub(crate) fn has_snowflakes(&self, name: &str) -> bool {
-        self.generators.get(name).is_some_and(|entry| entry.generator.layout().is_some())
+        self.find(name).is_some_and(|entry| entry.generator.layout().is_some())
     }
 
     /// `n` IDs, where `n` is as the client gave it.
@@ -76,7 +103,7 @@ impl Service {
 
     /// The next ID, if nothing has to be waited for and nothing is wrong: else [`block`](Self::block) says what.
     pub(crate) fn next_at_once(&self, name: &str) -> Option<u64> {
-        let entry = self.generators.get(name)?;
+        let entry = self.find(name)?;
         let id = entry.generator.try_block(1).ok()??;
         entry.issued.inc();
         Some(id)
@@ -123,14 +150,17 @@ impl Service {
         if self.is_ending.load(Ordering::Relaxed) {
             return Some("the server ends".into());
         }
-        let trouble = |(name, entry): (&String, &Entry)| {
+        if self.opened.get().is_none() {
+            return Some(WAITS.into());
+        }
+        let trouble = |(name, entry): (&str, &Entry)| {
             entry.generator.trouble().map(|trouble| shown(&format!("{name}: {trouble}")))
         };
-        self.generators.iter().find_map(trouble)
+        self.entries().find_map(trouble)
     }
 
     pub(crate) fn metrics_text(&self) -> String {
-        let all = self.generators.iter().map(|(name, entry)| (name.as_str(), &*entry.generator));
+        let all = self.entries().map(|(name, entry)| (name, &*entry.generator));
         self.metrics.text(all, self.trouble().is_none())
     }
 
@@ -141,11 +171,14 @@ impl Service {
 
     /// Gives back what the generators hold. It waits for their stores.
     pub(crate) fn close(&self) {
-        self.generators.values().for_each(|entry| entry.generator.close());
+        self.entries().for_each(|(_, entry)| entry.generator.close());
     }
 
     fn entry(&self, name: &str) -> Result<&Entry, Error> {
-        self.generators.get(name).ok_or_else(|| {
+        self.find(name).ok_or_else(|| {
+            if self.opened.get().is_none() {
+                return Error::new(NOT_READY, WAITS);
+            }
             // Not counted by its name, which is the client's: there would be no end of them.
             self.metrics.failed("", super::error::UNKNOWN_GENERATOR);
             let names: Vec<_> = self.names().collect();

@@ -6,7 +6,7 @@ use polyflake::{Format, Layout, Number};
 
 use super::reply::{Reply, Version};
 use crate::reading::{read_id, shortened, shown};
-use crate::serve::error::Error;
+use crate::serve::error::{Error, NOT_READY};
 use crate::serve::generators::Ids;
 use crate::serve::service::Service;
 use crate::when;
@@ -117,7 +117,7 @@ impl Session {
             ("pf.seq", [name, key]) => {
                 self.service.of_key(name, key).await.map(Reply::Number).map_err(|error| refused(&error))
             }
-            ("pf.decode", [id]) => decode(id, &self.service.layout),
+            ("pf.decode", [id]) => decode(id, &self.service.layout()),
             ("pf.decode", [id, layout]) => decode(id, &Layout::parse(layout).map_err(of_core)?),
             ("ping", []) => Ok(Reply::Simple("PONG")),
             ("hello", arguments) => self.hello(arguments),
@@ -238,7 +238,9 @@ fn replies(ids: Ids) -> Box<dyn Iterator<Item = Reply> + Send> {
 }
 
 fn refused(error: &Error) -> Reply {
-    Reply::error("ERR", &error.to_string())
+    // Clients of Redis try it again.
+    let kind = if error.name() == NOT_READY { "LOADING" } else { "ERR" };
+    Reply::error(kind, &error.to_string())
 }
 
 fn of_core(error: polyflake::Error) -> Reply {

@@ -1,7 +1,7 @@
 //! Several servers, and what becomes of leases.
 
 use std::collections::HashSet;
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::thread;
 
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::super::servers::free_port;
 use super::super::servers::redis::Redis;
 use super::super::{has, json, prints, stderr};
-use super::{Server, redis};
+use super::{Server, http, redis};
 
 #[test]
 fn two_servers_give_nothing_twice() {
@@ -71,15 +71,48 @@ fn clients(servers: &[Server; 2]) -> [Vec<u64>; 2] {
     })
 }
 
+/// How many nodes of the first space are leased.
+fn held(url: &str) -> usize {
+    let text = prints(&["leases", url, "--json"]);
+    let nodes = json(text.lines().next().unwrap())["nodes"].clone();
+    nodes.as_array().unwrap().iter().filter(|node| node["state"] == "held").count()
+}
+
+#[test]
+fn a_beginning_that_fails_gives_the_lease_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/leases.db", folder.path().display());
+    let lease = format!("{url}?init=always");
+    let begin = |config: &str| {
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, format!("http = \"127.0.0.1:0\"\nlease = \"{lease}\"\n{config}")).unwrap();
+        let mut command = super::server::command();
+        command.arg("--config").arg(path).stderr(std::process::Stdio::piped());
+        command
+    };
+    let second = "[generators.snowflake]\nkind = \"snowflake\"\n[generators.z]\nkind = \"snowflake\"\n";
+    let output = begin(&format!("{second}node = 7\nstate = \"/nowhere/x\"\n")).output().unwrap();
+    assert!(!output.status.success());
+    has(&stderr(&output), &["/nowhere/x"]);
+    assert_eq!(held(&url), 0);
+    // Or is ended by a signal while a second generator waits for its store.
+    let waits = format!("{second}lease = \"redis://127.0.0.1:1/0?ttl=1h\"\n");
+    let mut child = begin(&waits).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("store_unreachable") {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0);
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(held(&url), 0);
+}
+
 #[test]
 fn the_end_serves_what_came_and_gives_the_lease_back() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::in_folder(folder.path(), &["--counter", "orders", "--sequences", "inbox"]);
-    let held = |url: &str| {
-        let text = prints(&["leases", url, "--json"]);
-        let nodes = json(text.lines().next().unwrap())["nodes"].clone();
-        nodes.as_array().unwrap().iter().filter(|node| node["state"] == "held").count()
-    };
     let url = format!("sqlite://{}/leases.db", folder.path().display());
     assert_eq!(server.ids("/v1/ids/orders?n=3&format=text"), [1, 2, 3]);
     assert_eq!(held(&url), 1);
@@ -125,9 +158,9 @@ fn one_of_two_servers_gives_sequences_and_the_other_stands_by() {
 
 #[test]
 fn a_signal_ends_it_while_it_waits_for_a_store() {
-    let address = format!("127.0.0.1:{}", free_port());
+    let [address, resp] = [(); 2].map(|()| format!("127.0.0.1:{}", free_port()));
     let mut child = super::server::command()
-        .args(["--http", &address, "--lease", "redis://127.0.0.1:1/0?ttl=1h"])
+        .args(["--http", &address, "--resp", &resp, "--lease", "redis://127.0.0.1:1/0?ttl=1h"])
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -138,7 +171,24 @@ fn a_signal_ends_it_while_it_waits_for_a_store() {
         assert!(lines.read_line(&mut line).unwrap() > 0);
     }
     // Clients need not wait with it: they try another one.
-    assert_eq!(TcpStream::connect(&address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    let get = |path: &str| {
+        let mut response = http().get(format!("http://{address}{path}")).call().unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+    };
+    assert_eq!(get("/healthz").0, 200);
+    for path in ["/readyz", "/v1/ids/snowflake"] {
+        let (status, body) = get(path);
+        assert_eq!((status, json(&body)["error"].as_str()), (503, Some("not_ready")));
+    }
+    let answer = Server::raw(resp.parse().unwrap(), b"INCR snowflake\r\nQUIT\r\n");
+    has(&String::from_utf8(answer).unwrap(), &["-LOADING not_ready: ", "+OK"]);
+    // Nobody else begins on its addresses.
+    let second = super::server::command()
+        .args(["--http", &address, "--resp", "none", "--uuid", "ids=7"])
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    has(&stderr(&second), &[&*format!("{address} is in use by another program"), "--http"]);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert!(child.wait().unwrap().success());
 }
