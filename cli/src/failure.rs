@@ -50,6 +50,14 @@ impl Failure {
         Self::Io(format!("{name}: {error}"))
     }
 
+    /// What it says, where it says anything.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::Error { message, .. } | Self::Io(message) | Self::Usage(message) => message,
+            Self::Said(_) | Self::Closed | Self::Declined | Self::Interrupted => "",
+        }
+    }
+
     /// Prints it, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {

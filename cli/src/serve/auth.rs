@@ -1,23 +1,36 @@
 //! Who may ask: whoever has the token.
 
-use subtle::ConstantTimeEq as _;
+use std::sync::{PoisonError, RwLock};
 
-/// What clients must have; everybody may ask where there is none.
-#[derive(Clone)]
-pub(crate) struct Token(Option<Vec<u8>>);
+use subtle::{Choice, ConstantTimeEq as _};
+
+/// What clients must have: any of these, of which there are two while one replaces the other. Everybody may ask where there is
+/// none.
+pub(crate) struct Token(Option<RwLock<Vec<Vec<u8>>>>);
 
 impl Token {
-    pub(crate) const fn new(token: Option<Vec<u8>>) -> Self {
-        Self(token)
+    pub(crate) fn new(tokens: Option<Vec<Vec<u8>>>) -> Self {
+        Self(tokens.map(RwLock::new))
     }
 
     pub(crate) const fn is_wanted(&self) -> bool {
         self.0.is_some()
     }
 
+    /// From now on these. Whoever was admitted stays.
+    pub(crate) fn replace(&self, tokens: Vec<Vec<u8>>) {
+        if let Some(present) = &self.0 {
+            *present.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        }
+    }
+
     /// In the same time whatever was given, but for its length.
     pub(crate) fn admits(&self, given: &[u8]) -> bool {
-        self.0.as_ref().is_none_or(|token| token.as_slice().ct_eq(given).into())
+        self.0.as_ref().is_none_or(|tokens| {
+            let tokens = tokens.read().unwrap_or_else(PoisonError::into_inner);
+            let none = Choice::from(0);
+            tokens.iter().fold(none, |found, token| found | token.as_slice().ct_eq(given)).into()
+        })
     }
 
     /// What HTTP has in the header `Authorization`.
@@ -38,7 +51,8 @@ mod tests {
 
     #[test]
     fn nobody_without_the_token() {
-        let token = Token::new(Some(b"hunter2".to_vec()));
+        let token = Token::new(Some(vec![b"hunter2".to_vec(), b"hunter3".to_vec()]));
+        assert!(token.admits(b"hunter3"));
         assert!(token.admits(b"hunter2") && token.admits_header(Some(b"Bearer hunter2")));
         assert!(token.admits_header(Some(b"bearer  hunter2 ")));
         for wrong in [&b""[..], b"hunter", b"hunter22", b"Hunter2", b"\0"] {
@@ -47,6 +61,8 @@ mod tests {
         for wrong in [None, Some(&b""[..]), Some(b"hunter2"), Some(b"Bearer "), Some(b"Basic hunter2")] {
             assert!(!token.admits_header(wrong));
         }
+        token.replace(vec![b"hunter3".to_vec()]);
+        assert!(token.admits(b"hunter3") && !token.admits(b"hunter2"));
         let open = Token::new(None);
         assert!(open.admits(b"") && open.admits_header(None));
     }

@@ -4,7 +4,7 @@ mod file;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
@@ -60,7 +60,8 @@ pub(crate) struct Serve {
     /// is not leased
     #[arg(long)]
     only_instance: bool,
-    /// A file with the token that clients must have (or the variable `POLYFLAKE_TOKEN`)
+    /// A file with the token that clients must have (or the variable `POLYFLAKE_TOKEN`); with two, one a line, either will do.
+    /// SIGHUP reads it again, and the certificates
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The certificates for TLS, in PEM
@@ -79,19 +80,25 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "BYTES")]
     max_frame: Option<u64>,
     /// How long a connection may do nothing, in seconds [default: 300]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<u64>,
+    /// How long it goes on answering after SIGTERM, while it says that it is not ready, in seconds [default: 5]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    lame_duck: Option<u64>,
     /// How the log on standard error is written
     #[arg(long, value_name = "STYLE")]
     log: Option<Style>,
 }
+
+/// What clients may have, and the file that has it.
+pub(crate) type Tokens = (Vec<Vec<u8>>, Option<PathBuf>);
 
 /// What was said, checked.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) http: Vec<SocketAddr>,
     pub(crate) resp: Vec<SocketAddr>,
-    pub(crate) token: Option<Vec<u8>>,
+    pub(crate) token: Option<Tokens>,
     /// Certificates and key.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     pub(crate) limits: Limits,
@@ -106,6 +113,7 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     pub(crate) frame: usize,
     pub(crate) idle_s: u64,
+    pub(crate) lame_duck_s: u64,
 }
 
 /// A generator whose options are sound.
@@ -173,7 +181,7 @@ impl Serve {
             token: self.token(&file)?,
             tls: self.tls_cert.zip(self.tls_key).or_else(|| file.tls.map(|tls| (tls.cert, tls.key))),
             limits: limits(
-                [self.max_n, self.max_connections, self.max_frame, self.idle],
+                [self.max_n, self.max_connections, self.max_frame, self.idle, self.lame_duck],
                 &file.limits.unwrap_or_default(),
             )?,
             log: self.log.or(file.log).unwrap_or_default(),
@@ -235,26 +243,34 @@ impl Serve {
         Ok(both)
     }
 
-    fn token(&self, file: &File) -> Result<Option<Vec<u8>>, Failure> {
-        let path = self.token_file.as_ref().or(file.token_file.as_ref());
-        let text = match (path, std::env::var("POLYFLAKE_TOKEN")) {
-            (Some(path), _) => {
-                std::fs::read_to_string(path).map_err(|error| Failure::io(path.display(), &error))?
-            }
-            (None, Ok(token)) => token,
-            (None, Err(std::env::VarError::NotPresent)) => return Ok(None),
-            (None, Err(_)) => return Err(Failure::option("POLYFLAKE_TOKEN is not UTF-8")),
-        };
-        let token = text.trim();
-        // Else everybody would have it.
-        if token.is_empty() {
-            return Err(Failure::option("the token is empty"));
+    fn token(&self, file: &File) -> Result<Option<Tokens>, Failure> {
+        if let Some(path) = self.token_file.as_ref().or(file.token_file.as_ref()) {
+            return Ok(Some((tokens_in(path)?, Some(path.clone()))));
         }
-        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Failure::option("the token has other characters than those of ASCII without spaces"));
+        match std::env::var("POLYFLAKE_TOKEN") {
+            Ok(text) => Ok(Some((tokens(&text).map_err(Failure::option)?, None))),
+            Err(std::env::VarError::NotPresent) => Ok(None),
+            Err(_) => Err(Failure::option("POLYFLAKE_TOKEN is not UTF-8")),
         }
-        Ok(Some(token.into()))
     }
+}
+
+/// Those of a file, one a line.
+pub(crate) fn tokens_in(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::io(path.display(), &error))?;
+    tokens(&text).map_err(|why| Failure::option(format!("{}: {why}", path.display())))
+}
+
+fn tokens(text: &str) -> Result<Vec<Vec<u8>>, &'static str> {
+    let tokens: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    // Else everybody would have it.
+    if tokens.is_empty() {
+        return Err("the token is empty");
+    }
+    if !tokens.iter().all(|token| token.bytes().all(|byte| byte.is_ascii_graphic())) {
+        return Err("a token has other characters than those of ASCII without spaces; there is one a line");
+    }
+    Ok(tokens.into_iter().map(Into::into).collect())
 }
 
 impl Wanted {
@@ -401,8 +417,14 @@ fn resolve(text: &str) -> Result<Vec<SocketAddr>, String> {
     Ok(once)
 }
 
-fn limits(flags: [Option<u64>; 4], file: &file::Limits) -> Result<Limits, Failure> {
-    let [n, connections, frame, idle_s] = flags;
+/// As `5` or `5s`.
+fn seconds(text: &str) -> Result<u64, String> {
+    let digits = text.strip_suffix('s').unwrap_or(text);
+    digits.parse().map_err(|_| "it takes whole seconds, such as 5".into())
+}
+
+fn limits(flags: [Option<u64>; 5], file: &file::Limits) -> Result<Limits, Failure> {
+    let [n, connections, frame, idle_s, lame_duck_s] = flags;
     let within = |name: &str, flag: Option<u64>, key: Option<u64>, default: u64, min: u64, max: u64| {
         Number::from(flag.or(key).unwrap_or(default)).in_range(name, min, max)
     };
@@ -419,5 +441,6 @@ fn limits(flags: [Option<u64>; 4], file: &file::Limits) -> Result<Limits, Failur
         )?),
         frame: size(within("max_frame", frame, file.max_frame, 65_536, 8_192, 16_777_216)?),
         idle_s: within("idle", idle_s, file.idle, 300, 1, 86_400)?,
+        lame_duck_s: within("lame_duck", lame_duck_s, file.lame_duck, 5, 0, 3_600)?,
     })
 }

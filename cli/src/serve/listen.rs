@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -22,7 +22,8 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// What the listeners share.
 #[derive(Clone)]
 pub(crate) struct Door {
-    pub(crate) tls: Option<TlsAcceptor>,
+    /// Another one once the certificate was renewed.
+    pub(crate) tls: Option<watch::Receiver<TlsAcceptor>>,
     pub(crate) places: Arc<Semaphore>,
     pub(crate) idle: Duration,
     pub(crate) ending: Ending,
@@ -98,13 +99,17 @@ async fn one<P: Protocol>(stream: TcpStream, door: Door, protocol: P, place: Own
     let _ = stream.set_nodelay(true);
     let stream: Box<dyn Both> = match door.tls {
         None => Box::new(stream),
-        Some(tls) => match timeout(HANDSHAKE, tls.accept(stream)).await {
+        Some(tls) => match timeout(HANDSHAKE, accept_tls(&tls, stream)).await {
             Ok(Ok(stream)) => Box::new(stream),
             Ok(Err(_)) | Err(_) => return,
         },
     };
     protocol.serve(Stream::new(stream, door.idle), door.ending).await;
     drop(place);
+}
+
+fn accept_tls(tls: &watch::Receiver<TlsAcceptor>, stream: TcpStream) -> tokio_rustls::Accept<TcpStream> {
+    tls.borrow().accept(stream)
 }
 
 trait Both: AsyncRead + AsyncWrite + Send + Unpin {}

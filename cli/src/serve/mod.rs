@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -30,7 +30,7 @@ use crate::failure::Failure;
 use config::{Begun, Config};
 use listen::{Door, accept, allow_many, listen};
 use service::Service;
-use shutdown::{Ending, Signals};
+use shutdown::{Asked, Ending, Signals};
 
 pub(crate) use config::Serve;
 pub use error::Error;
@@ -61,11 +61,13 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     allow_many();
     let acceptor = config.tls.as_ref().map(|(cert, key)| tls::acceptor(cert, key)).transpose()?;
-    let service = Arc::new(Service::new(config.limits, auth::Token::new(config.token.take())));
+    let (new_tls, tls) = acceptor.map(watch::channel).unzip();
+    let (tokens, token_file) = config.token.take().unzip();
+    let service = Arc::new(Service::new(config.limits, auth::Token::new(tokens)));
     let (end, ending) = Ending::new();
     let places = Arc::new(Semaphore::new(config.limits.connections));
     let idle = Duration::from_secs(config.limits.idle_s);
-    let door = Door { tls: acceptor, places: Arc::clone(&places), idle, ending };
+    let door = Door { tls, places: Arc::clone(&places), idle, ending };
     // Before a node is leased: another program may have one of the addresses.
     let http = listeners("--http", &config.http)?;
     let resp = listeners("--resp", &config.resp)?;
@@ -83,14 +85,28 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
             }
         }
     }
+    let generators = config.take_generators();
+    let read_again = || {
+        let tokens =
+            token_file.as_ref().and_then(Option::as_ref).map(|file| config::tokens_in(file)).transpose()?;
+        if let Some(((cert, key), new)) = config.tls.as_ref().zip(new_tls.as_ref()) {
+            new.send_replace(tls::acceptor(cert, key)?);
+        }
+        tokens.into_iter().for_each(|tokens| service.token.replace(tokens));
+        Ok::<_, Failure>(())
+    };
+    let reload = || match read_again() {
+        Ok(()) => tracing::info!("reloaded: certificate and tokens were read again"),
+        Err(error) => tracing::warn!("not reloaded, so what was read before holds: {}", error.message()),
+    };
     let begun = Arc::new(Begun::new());
-    let (generators, to_fill) = (config.take_generators(), Arc::clone(&begun));
+    let to_fill = Arc::clone(&begun);
     let mut opening = tokio::task::spawn_blocking(move || Config::open(generators, &to_fill));
     tokio::select! {
         opened = &mut opening => {
             opened.unwrap_or_else(|error| Err(Failure::Io(error.to_string()))).inspect_err(|_| begun.give_back())?;
         }
-        () = signals.next() => {
+        _ = signals.end(reload) => {
             let _ = timeout(GIVE_BACK, tokio::task::spawn_blocking(move || begun.give_back())).await;
             // One that is opened just now is given back too; one that waits for its store has nothing.
             let _ = timeout(JUST_NOW, opening).await;
@@ -102,9 +118,15 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let names: Vec<_> = service.names().collect();
     tracing::info!(generators = names.join(","), "ready");
 
-    signals.next().await;
-    tracing::info!("ending");
+    let asked = signals.end(reload).await;
     service.end();
+    if asked == Asked::End && config.limits.lame_duck_s > 0 {
+        // Balancers learn that it is not ready, and send nothing more.
+        tracing::info!(seconds = config.limits.lame_duck_s, "lame duck");
+        let lame_duck = Duration::from_secs(config.limits.lame_duck_s);
+        let _ = timeout(lame_duck, signals.end(reload)).await;
+    }
+    tracing::info!("ending");
     let _ = end.send(true);
     let rest = async {
         while accepting.join_next().await.is_some() {}
@@ -116,7 +138,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     };
     tokio::select! {
         () = rest => tracing::info!("ended"),
-        () = signals.next() => tracing::warn!("ended at once, by a second signal"),
+        _ = signals.end(reload) => tracing::warn!("ended at once, by one more signal"),
     }
     Ok(())
 }

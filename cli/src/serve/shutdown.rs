@@ -1,6 +1,9 @@
 //! The end: a signal, then what runs is served, then leases are given back.
 
-use std::future::pending;
+#[cfg(unix)]
+use std::future::poll_fn;
+#[cfg(unix)]
+use std::task::Poll;
 
 use tokio::sync::watch;
 
@@ -23,24 +26,48 @@ impl Ending {
     }
 }
 
-/// The signals that end it. From when this is made, none ends it at once.
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// To read certificate and tokens again.
+    Reload,
+    /// To end, after a time in which balancers notice.
+    End,
+    /// To end now: somebody at a terminal waits for it.
+    EndNow,
+}
+
+/// The signals that it heeds. From when this is made, none ends it at once.
 #[cfg(unix)]
-pub(crate) struct Signals(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+pub(crate) struct Signals([(Asked, tokio::signal::unix::Signal); 4]);
 
 #[cfg(unix)]
 impl Signals {
     pub(crate) fn new() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
-        let of = |kind| signal(kind).map_err(|error| Failure::io("signals", &error));
-        Ok(Self(of(SignalKind::terminate())?, of(SignalKind::interrupt())?))
+        let of = |asked, kind| {
+            let signal = signal(kind).map_err(|error| Failure::io("signals", &error))?;
+            Ok::<_, Failure>((asked, signal))
+        };
+        Ok(Self([
+            of(Asked::End, SignalKind::terminate())?,
+            of(Asked::End, SignalKind::quit())?,
+            of(Asked::EndNow, SignalKind::interrupt())?,
+            of(Asked::Reload, SignalKind::hangup())?,
+        ]))
     }
 
     /// Waits for the next one.
-    pub(crate) async fn next(&mut self) {
-        let came = tokio::select! { came = self.0.recv() => came, came = self.1.recv() => came };
-        if came.is_none() {
-            pending::<()>().await;
-        }
+    pub(crate) async fn next(&mut self) -> Asked {
+        poll_fn(|context| {
+            for (asked, signal) in &mut self.0 {
+                if let Poll::Ready(Some(())) = signal.poll_recv(context) {
+                    return Poll::Ready(*asked);
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 }
 
@@ -53,9 +80,22 @@ impl Signals {
         Ok(Self)
     }
 
-    pub(crate) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) -> Asked {
         if tokio::signal::ctrl_c().await.is_err() {
-            pending::<()>().await;
+            std::future::pending::<()>().await;
+        }
+        Asked::EndNow
+    }
+}
+
+impl Signals {
+    /// Waits for one that ends it, and calls `reload` for each that does not.
+    pub(crate) async fn end(&mut self, reload: impl Fn()) -> Asked {
+        loop {
+            match self.next().await {
+                Asked::Reload => reload(),
+                asked => return asked,
+            }
         }
     }
 }

@@ -49,6 +49,7 @@ pub(super) struct Limits {
     pub(super) max_connections: Option<u64>,
     pub(super) max_frame: Option<u64>,
     pub(super) idle: Option<u64>,
+    pub(super) lame_duck: Option<u64>,
 }
 
 /// Where something was said: a flag, or a file's line and key.

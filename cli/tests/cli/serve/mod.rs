@@ -11,7 +11,8 @@ mod own;
 mod page;
 mod resp;
 mod server;
+mod signals;
 mod tls;
 
-use server::redis;
 pub(super) use server::{Server, http};
+use server::{eventually, redis};

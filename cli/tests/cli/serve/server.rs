@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -103,7 +104,7 @@ impl Server {
     }
 
     pub(crate) fn terminate(self) -> (ExitStatus, String) {
-        self.signal(Signal::TERM);
+        self.signal(Signal::INT);
         self.ended()
     }
 }
@@ -127,6 +128,15 @@ pub(super) fn of(program: impl AsRef<OsStr>) -> Command {
     }
     command.args(["serve", "--log", "json"]);
     command
+}
+
+/// Waits until it is so.
+pub(super) fn eventually(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(120), "it does not become so");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A client whose errors are answers too.

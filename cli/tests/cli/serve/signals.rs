@@ -1,0 +1,93 @@
+//! What signals do.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use super::super::json;
+use super::super::servers::{self, certificates};
+use super::{Server, eventually, http};
+
+#[test]
+fn a_token_is_replaced_without_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "alpha\n").unwrap();
+    let server = Server::in_folder(folder.path(), &["--token-file", file.to_str().unwrap()]);
+    let status = |token: &str| {
+        let request = http().get(server.url("/v1/ids/snowflake"));
+        request.header("Authorization", format!("Bearer {token}")).call().unwrap().status().as_u16()
+    };
+    let mut admitted = TcpStream::connect(server.resp.unwrap()).unwrap();
+    admitted.write_all(b"AUTH alpha\r\n").unwrap();
+    admitted.read_exact(&mut [0; 5]).unwrap();
+    assert_eq!([status("alpha"), status("bravo")], [200, 401]);
+    std::fs::write(&file, "bravo\nalpha\n").unwrap();
+    server.signal(Signal::HUP);
+    eventually(|| status("bravo") == 200);
+    assert_eq!(status("alpha"), 200);
+    std::fs::write(&file, "bravo\n").unwrap();
+    server.signal(Signal::HUP);
+    eventually(|| status("alpha") == 401);
+    // A file that will not do changes nothing, and whoever is there stays.
+    std::fs::write(&file, "\n").unwrap();
+    server.signal(Signal::HUP);
+    admitted.write_all(b"PING\r\n").unwrap();
+    admitted.read_exact(&mut [0; 7]).unwrap();
+    assert_eq!(status("bravo"), 200);
+    server.signal(Signal::QUIT);
+    let (status, log) = server.ended();
+    assert!(status.success() && log.contains("\"ended\""), "{log}");
+    assert!(!log.contains("alpha") && !log.contains("bravo"), "{log}");
+}
+
+#[test]
+fn a_certificate_is_renewed_without_an_end() {
+    let folder = servers::folder();
+    certificates::make(folder.path());
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let other = servers::folder();
+    certificates::make(other.path());
+    let tls = ["--tls-cert", &path("server.pem"), "--tls-key", &path("server.key"), "--uuid", "ids=7"];
+    let server = Server::new(&tls);
+    let port = server.http.unwrap().port();
+    let trusts = |folder: &std::path::Path| {
+        let mut curl = Command::new("curl");
+        curl.arg("-sS").arg("--cacert").arg(folder.join("authority.pem"));
+        curl.args([
+            &format!("https://localhost:{port}/healthz"),
+            "--resolve",
+            &format!("localhost:{port}:127.0.0.1"),
+        ]);
+        curl.output().unwrap().status.success()
+    };
+    assert!(trusts(folder.path()) && !trusts(other.path()));
+    for name in ["server.pem", "server.key"] {
+        std::fs::copy(other.path().join(name), folder.path().join(name)).unwrap();
+    }
+    server.signal(Signal::HUP);
+    eventually(|| trusts(other.path()));
+    assert!(!trusts(folder.path()));
+}
+
+/// Balancers see that it is not ready while it still answers.
+#[test]
+fn a_lame_duck() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &["--counter", "orders", "--lame-duck", "600s"]);
+    assert_eq!(server.get("/readyz").0, 200);
+    server.signal(Signal::TERM);
+    eventually(|| server.get("/readyz").0 == 503);
+    assert_eq!(json(&server.get("/readyz").1)["error"], "not_ready");
+    assert_eq!(server.get("/healthz").0, 200);
+    assert_eq!(server.ids("/v1/ids/orders?format=text"), [1]);
+    let answer = Server::raw(server.resp.unwrap(), b"INCR orders\r\nQUIT\r\n");
+    assert_eq!(String::from_utf8(answer).unwrap(), ":2\r\n+OK\r\n");
+    // Another signal ends the wait, and what it has is given back.
+    let (status, log) = server.terminate();
+    assert!(status.success(), "{log}");
+    let next = Server::in_folder(folder.path(), &["--counter", "orders"]);
+    assert_eq!(next.ids("/v1/ids/orders?format=text"), [3]);
+}
