@@ -56,6 +56,9 @@ pub(crate) struct Serve {
     /// Where to listen for clients of Redis, or `none` [default: 127.0.0.1:6380]
     #[arg(long, value_name = "ADDR")]
     resp: Option<String>,
+    /// Where probes and Prometheus ask, apart from clients and without a token, or `none` [default: 127.0.0.1:9080]
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<String>,
     /// No other server gives these IDs: listen also for other hosts with a store or state in a file of this one, or a node that
     /// is not leased
     #[arg(long)]
@@ -76,6 +79,9 @@ pub(crate) struct Serve {
     /// The most connections at a time; more wait [default: 10000]
     #[arg(long, value_name = "N")]
     max_connections: Option<u64>,
+    /// The most connections of one address of clients [default: half of --max-connections]
+    #[arg(long, value_name = "N")]
+    max_per_address: Option<u64>,
     /// The longest command of a client of Redis, and the longest head of a request of HTTP, in bytes [default: 65536]
     #[arg(long, value_name = "BYTES")]
     max_frame: Option<u64>,
@@ -93,17 +99,21 @@ pub(crate) struct Serve {
 /// What clients may have, and the file that has it.
 pub(crate) type Tokens = (Vec<Vec<u8>>, Option<PathBuf>);
 
+/// For HTTP, for RESP, and for operators.
+type Addresses = (Vec<SocketAddr>, Vec<SocketAddr>, Vec<SocketAddr>);
+
 /// What was said, checked.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) http: Vec<SocketAddr>,
     pub(crate) resp: Vec<SocketAddr>,
+    pub(crate) admin: Vec<SocketAddr>,
     pub(crate) token: Option<Tokens>,
     /// Certificates and key.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     pub(crate) limits: Limits,
     pub(crate) log: Style,
-    generators: Vec<Checked>,
+    pub(crate) generators: Vec<Checked>,
 }
 
 /// What no client may take more of.
@@ -111,6 +121,7 @@ pub(crate) struct Config {
 pub(crate) struct Limits {
     pub(crate) n: u64,
     pub(crate) connections: usize,
+    pub(crate) per_address: Option<usize>,
     pub(crate) frame: usize,
     pub(crate) idle_s: u64,
     pub(crate) lame_duck_s: u64,
@@ -118,7 +129,7 @@ pub(crate) struct Limits {
 
 /// A generator whose options are sound.
 #[derive(Debug)]
-struct Checked {
+pub(crate) struct Checked {
     name: String,
     made: Made,
     places: BTreeMap<String, Place>,
@@ -164,7 +175,7 @@ impl Serve {
         }
         let store = Arc::new(CommonStore::new(lease.map(|(lease, _)| lease)));
         let generators = check(wanted, registry, &store)?;
-        let (http, resp) = self.addresses(&file)?;
+        let (http, resp, admin) = self.addresses(&file)?;
         if !(self.only_instance || file.only_instance.unwrap_or_default()) {
             let open = http.iter().chain(&resp).find(|address| !address.ip().is_loopback());
             let alone = generators.iter().find_map(|it| Some((&it.name, it.is_alone.as_ref()?)));
@@ -178,10 +189,18 @@ impl Serve {
         Ok(Config {
             http,
             resp,
+            admin,
             token: self.token(&file)?,
             tls: self.tls_cert.zip(self.tls_key).or_else(|| file.tls.map(|tls| (tls.cert, tls.key))),
             limits: limits(
-                [self.max_n, self.max_connections, self.max_frame, self.idle, self.lame_duck],
+                [
+                    self.max_n,
+                    self.max_connections,
+                    self.max_per_address,
+                    self.max_frame,
+                    self.idle,
+                    self.lame_duck,
+                ],
                 &file.limits.unwrap_or_default(),
             )?,
             log: self.log.or(file.log).unwrap_or_default(),
@@ -221,8 +240,8 @@ impl Serve {
         Ok(all)
     }
 
-    /// Where nothing is said, both on the loopback; else only what is named.
-    fn addresses(&self, file: &File) -> Result<(Vec<SocketAddr>, Vec<SocketAddr>), Failure> {
+    /// Where nothing is said, both on the loopback; else only what is named. Operators ask there too.
+    fn addresses(&self, file: &File) -> Result<Addresses, Failure> {
         let of = |name: &str, flag: &Option<String>, key: &Option<file::Text>| match (flag, key) {
             (Some(text), _) => Some((text.clone(), Place::flag(&format!("--{name}")))),
             (None, Some(text)) => Some((text.get_ref().clone(), file.place(name, text))),
@@ -230,17 +249,18 @@ impl Serve {
         };
         let (http, resp) = (of("http", &self.http, &file.http), of("resp", &self.resp, &file.resp));
         let is_default = http.is_none() && resp.is_none();
-        let resolve = |said: Option<(String, Place)>, default: &str| match said {
-            None if is_default => resolve(default).map_err(Failure::option),
-            None => Ok(Vec::new()),
+        let resolve = |said: Option<(String, Place)>, default: Option<&str>| match said {
+            None => default.map_or(Ok(Vec::new()), |text| resolve(text).map_err(Failure::option)),
             Some((text, _)) if text == "none" => Ok(Vec::new()),
             Some((text, place)) => resolve(&text).map_err(|why| place.failure(&Error::invalid(why))),
         };
-        let both = (resolve(http, "127.0.0.1:8080")?, resolve(resp, "127.0.0.1:6380")?);
-        if both.0.is_empty() && both.1.is_empty() {
+        let http = resolve(http, is_default.then_some("127.0.0.1:8080"))?;
+        let resp = resolve(resp, is_default.then_some("127.0.0.1:6380"))?;
+        if http.is_empty() && resp.is_empty() {
             return Err(Failure::option("there is nothing to listen on: give --http or --resp an address"));
         }
-        Ok(both)
+        let admin = resolve(of("admin", &self.admin, &file.admin), Some("127.0.0.1:9080"))?;
+        Ok((http, resp, admin))
     }
 
     fn token(&self, file: &File) -> Result<Option<Tokens>, Failure> {
@@ -423,8 +443,8 @@ fn seconds(text: &str) -> Result<u64, String> {
     digits.parse().map_err(|_| "it takes whole seconds, such as 5".into())
 }
 
-fn limits(flags: [Option<u64>; 5], file: &file::Limits) -> Result<Limits, Failure> {
-    let [n, connections, frame, idle_s, lame_duck_s] = flags;
+fn limits(flags: [Option<u64>; 6], file: &file::Limits) -> Result<Limits, Failure> {
+    let [n, connections, per_address, frame, idle_s, lame_duck_s] = flags;
     let within = |name: &str, flag: Option<u64>, key: Option<u64>, default: u64, min: u64, max: u64| {
         Number::from(flag.or(key).unwrap_or(default)).in_range(name, min, max)
     };
@@ -439,6 +459,10 @@ fn limits(flags: [Option<u64>; 5], file: &file::Limits) -> Result<Limits, Failur
             1,
             1_000_000,
         )?),
+        per_address: per_address
+            .or(file.max_per_address)
+            .map(|n| within("max_per_address", Some(n), None, 0, 1, 1_000_000).map(size))
+            .transpose()?,
         frame: size(within("max_frame", frame, file.max_frame, 65_536, 8_192, 16_777_216)?),
         idle_s: within("idle", idle_s, file.idle, 300, 1, 86_400)?,
         lame_duck_s: within("lame_duck", lame_duck_s, file.lame_duck, 5, 0, 3_600)?,

@@ -14,12 +14,15 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use polyflake::{ErrorCode, Format, Layout, Number};
 use serde::{Deserialize, Serialize};
 
+use super::clients::Client;
 use super::error::{Error, NOT_READY, UNKNOWN_GENERATOR};
 use super::generators::{Ids, SNOWFLAKE};
 use super::listen::{Protocol, Stream};
@@ -59,20 +62,44 @@ impl Http {
             .with_state(Arc::clone(&service));
         Self { service, router }
     }
+
+    /// What operators ask, of whom no token is wanted: it listens apart, so that no client is in their way.
+    pub(crate) fn admin(service: Arc<Service>) -> Self {
+        let router = Router::new()
+            .route("/healthz", get(|| async { "ok\n" }))
+            .route("/readyz", get(ready))
+            .route("/metrics", get(metrics_text))
+            .fallback(|| async { Answer::NotFound.into_response() })
+            .layer(from_fn_with_state(Arc::clone(&service), bounds))
+            .with_state(Arc::clone(&service));
+        Self { service, router }
+    }
 }
 
 impl Protocol for Http {
     const NAME: &'static str = "http";
 
-    async fn serve(&self, stream: Stream, mut ending: Ending) {
+    async fn serve(&self, stream: Stream, client: Arc<Client>, mut ending: Ending) {
         let _open = self.service.metrics.http().begin();
         let idle = stream.idle();
+        client.await_head();
+        let router = TowerToHyperService::new(self.router.clone());
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            client.has_head();
+            request.extensions_mut().insert(Arc::clone(&client));
+            let (answer, client) = (router.call(request), Arc::clone(&client));
+            async move {
+                let answer = answer.await;
+                client.await_head();
+                answer
+            }
+        });
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
             // Also between two requests.
             .header_read_timeout(idle)
             .max_buf_size(self.service.limits.frame)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router.clone()));
+            .serve_connection(TokioIo::new(stream), service);
         let mut served = std::pin::pin!(served);
         // What a client does wrong is its own affair: the connection ends.
         tokio::select! {
@@ -167,6 +194,9 @@ fn json(value: &impl Serialize) -> String {
 async fn guard(State(service): Shared, request: Request, next: Next) -> Response {
     let header = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
     if service.token.admits_header(header) {
+        if let Some(client) = request.extensions().get::<Arc<Client>>() {
+            client.admit(true);
+        }
         return next.run(request).await;
     }
     service.metrics.refuse();

@@ -9,23 +9,28 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::clients::{Client, Places, Seat};
 use super::shutdown::Ending;
 use crate::failure::Failure;
 
 /// How long a client may take to agree on TLS.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How often a listener complains of the same.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
 /// What the listeners share.
 #[derive(Clone)]
 pub(crate) struct Door {
     /// Another one once the certificate was renewed.
     pub(crate) tls: Option<watch::Receiver<TlsAcceptor>>,
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) places: Arc<Places>,
     pub(crate) idle: Duration,
+    /// Whether clients need no token.
+    pub(crate) is_open: bool,
     pub(crate) ending: Ending,
 }
 
@@ -34,21 +39,25 @@ pub(crate) trait Protocol: Clone + Send + Sync + 'static {
     const NAME: &'static str;
 
     /// Serves it until it ends.
-    fn serve(&self, stream: Stream, ending: Ending) -> impl Future<Output = ()> + Send;
+    fn serve(&self, stream: Stream, client: Arc<Client>, ending: Ending) -> impl Future<Output = ()> + Send;
 }
 
-/// Every connection is a file, of which shells let a program have few: from now on as many as the system lets it.
+/// Every connection is a file, of which shells let a program have few: from now on as many as the system lets it, which this
+/// returns if there is an end.
 #[cfg(unix)]
-pub(crate) fn allow_many() {
+pub(crate) fn allow_many() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // Where it may not, it has fewer.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    getrlimit(Resource::Nofile).current
 }
 
 #[cfg(not(unix))]
-pub(crate) fn allow_many() {}
+pub(crate) fn allow_many() -> Option<u64> {
+    None
+}
 
 /// Takes the address. It listens at once: until one does, Linux lets several programs have the same port.
 pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -71,31 +80,52 @@ pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<TcpListener, Fai
 /// Accepts connections until the server ends.
 pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, protocol: P) {
     let mut ending = door.ending.clone();
+    let mut complained: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = ending.begins() => return,
         };
-        match accepted {
-            Ok((stream, _)) => {
-                // It waits for one of the others to end; those behind it wait in the system's queue.
-                let place = tokio::select! {
-                    place = Arc::clone(&door.places).acquire_owned() => place,
-                    () = ending.begins() => return,
-                };
-                let Ok(place) = place else { return };
-                drop(tokio::spawn(one(stream, door.clone(), protocol.clone(), place)));
-            }
+        let why = match accepted {
+            Ok((stream, from)) => match door.places.seat(from.ip()) {
+                Some(seat) => {
+                    // It waits for one of the others to end; those behind it wait in the system's queue.
+                    let place = tokio::select! {
+                        place = door.places.place() => place,
+                        () = ending.begins() => return,
+                    };
+                    let Ok(place) = place else { return };
+                    let client = Arc::new(Client::new(door.is_open));
+                    let serving =
+                        one(stream, door.clone(), protocol.clone(), Arc::clone(&client), (place, seat));
+                    let task = tokio::spawn(serving).abort_handle();
+                    if !door.is_open {
+                        door.places.watch(&client, from.ip(), task);
+                    }
+                    continue;
+                }
+                None => format!("{from} has as many connections as one address may have"),
+            },
             Err(error) => {
                 // The process has no file left, or the client went: others may come.
-                tracing::warn!(protocol = P::NAME, "a connection was not accepted: {error}");
                 sleep(Duration::from_millis(50)).await;
+                error.to_string()
             }
+        };
+        if complained.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY) {
+            complained = Some(Instant::now());
+            tracing::warn!(protocol = P::NAME, "a connection was not accepted: {why}");
         }
     }
 }
 
-async fn one<P: Protocol>(stream: TcpStream, door: Door, protocol: P, place: OwnedSemaphorePermit) {
+async fn one<P: Protocol>(
+    stream: TcpStream,
+    door: Door,
+    protocol: P,
+    client: Arc<Client>,
+    place: (OwnedSemaphorePermit, Seat),
+) {
     let _ = stream.set_nodelay(true);
     let stream: Box<dyn Both> = match door.tls {
         None => Box::new(stream),
@@ -104,7 +134,7 @@ async fn one<P: Protocol>(stream: TcpStream, door: Door, protocol: P, place: Own
             Ok(Err(_)) | Err(_) => return,
         },
     };
-    protocol.serve(Stream::new(stream, door.idle), door.ending).await;
+    protocol.serve(Stream::new(stream, door.idle, Arc::clone(&client)), client, door.ending).await;
     drop(place);
 }
 
@@ -116,18 +146,20 @@ trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Both for S {}
 
-/// A connection on which a read or a write fails if nothing has come or gone for too long.
+/// A connection on which a read or a write fails if nothing has come or gone for too long, or if its client has not said in time
+/// what it must say.
 pub(crate) struct Stream {
     inner: Box<dyn Both>,
     idle: Duration,
+    client: Arc<Client>,
     sleep: Pin<Box<Sleep>>,
     /// Since when nothing came or went while something was to.
-    is_waiting: bool,
+    waiting: Option<Instant>,
 }
 
 impl Stream {
-    fn new(inner: Box<dyn Both>, idle: Duration) -> Self {
-        Self { inner, idle, sleep: Box::pin(sleep(idle)), is_waiting: false }
+    fn new(inner: Box<dyn Both>, idle: Duration, client: Arc<Client>) -> Self {
+        Self { inner, idle, client, sleep: Box::pin(sleep(idle)), waiting: None }
     }
 
     pub(crate) const fn idle(&self) -> Duration {
@@ -136,12 +168,13 @@ impl Stream {
 
     fn look<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
-            self.is_waiting = false;
+            self.waiting = None;
             return polled;
         }
-        if !self.is_waiting {
-            self.is_waiting = true;
-            self.sleep.as_mut().reset(Instant::now() + self.idle);
+        let since = *self.waiting.get_or_insert_with(Instant::now);
+        let until = self.client.deadline().map_or(since + self.idle, |at| at.min(since + self.idle));
+        if until != self.sleep.deadline() {
+            self.sleep.as_mut().reset(until);
         }
         match self.sleep.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
@@ -156,7 +189,23 @@ impl AsyncRead for Stream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
+        let room = self.client.room().min(buffer.remaining());
+        if room == 0 {
+            return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
+        }
+        let before = buffer.filled().len();
+        let polled = if room < buffer.remaining() {
+            let mut few = [0; 1024];
+            let end = room.min(few.len());
+            let mut part = ReadBuf::new(few.get_mut(..end).unwrap_or_default());
+            let polled = Pin::new(&mut self.inner).poll_read(context, &mut part);
+            buffer.put_slice(part.filled());
+            polled
+        } else {
+            Pin::new(&mut self.inner).poll_read(context, buffer)
+        };
+        let count = buffer.filled().len() - before;
+        self.client.read(count);
         self.look(context, polled)
     }
 }

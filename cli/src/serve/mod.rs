@@ -4,6 +4,7 @@
 //! with which a program calls [`main_with`](crate::main_with).
 
 mod auth;
+mod clients;
 mod config;
 mod error;
 mod generators;
@@ -22,11 +23,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::failure::Failure;
+use clients::Places;
 use config::{Begun, Config};
 use listen::{Door, accept, allow_many, listen};
 use service::Service;
@@ -44,6 +46,14 @@ const GIVE_BACK: Duration = Duration::from_secs(15);
 /// How long opening a generator takes where its store answers.
 const JUST_NOW: Duration = Duration::from_secs(2);
 
+/// How many may ask of --admin at a time, and how long one of them may say nothing.
+const ADMINS: usize = 16;
+const ADMIN_IDLE: Duration = Duration::from_secs(10);
+/// The most files of a generator: a file of SQLite is three, and a connection may be there twice while it is replaced.
+const FILES_OF_GENERATOR: usize = 6;
+/// The standard streams, listeners, certificates, and what the runtime has.
+const OTHER_FILES: usize = 24;
+
 /// Serves until a signal ends it.
 pub(crate) fn run(config: Config) -> Result<(), Failure> {
     logs::begin(config.log);
@@ -59,31 +69,35 @@ pub(crate) fn run(config: Config) -> Result<(), Failure> {
 
 async fn serve(mut config: Config) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    allow_many();
+    let limits = &mut config.limits;
+    limits.connections = connections(limits.connections, allow_many(), config.generators.len())?;
+    let per_address = limits.per_address.unwrap_or(limits.connections.div_ceil(2));
     let acceptor = config.tls.as_ref().map(|(cert, key)| tls::acceptor(cert, key)).transpose()?;
     let (new_tls, tls) = acceptor.map(watch::channel).unzip();
     let (tokens, token_file) = config.token.take().unzip();
     let service = Arc::new(Service::new(config.limits, auth::Token::new(tokens)));
     let (end, ending) = Ending::new();
-    let places = Arc::new(Semaphore::new(config.limits.connections));
     let idle = Duration::from_secs(config.limits.idle_s);
-    let door = Door { tls, places: Arc::clone(&places), idle, ending };
+    let is_open = !service.token.is_wanted();
+    let places = Places::new(config.limits.connections, per_address);
+    let door = Door { tls, places: Arc::clone(&places), idle, is_open, ending };
+    // It always answers: of those who ask and do not leave, the oldest goes.
+    let (tls, places_of_admin) = (None, Places::new(ADMINS, usize::MAX));
+    let admin =
+        Door { tls, places: places_of_admin, idle: idle.min(ADMIN_IDLE), is_open: false, ..door.clone() };
     // Before a node is leased: another program may have one of the addresses.
-    let http = listeners("--http", &config.http)?;
-    let resp = listeners("--resp", &config.resp)?;
+    let [of_admin, of_http, of_resp] =
+        [("--admin", &config.admin), ("--http", &config.http), ("--resp", &config.resp)]
+            .map(|(flag, addresses)| listeners(flag, addresses, &door));
     let mut accepting = JoinSet::new();
-    for (protocol, listeners) in [("http", http), ("resp", resp)] {
-        for (address, listener) in listeners {
-            tracing::info!(protocol, %address, tls = door.tls.is_some(), "listening");
-            if !address.ip().is_loopback() && !service.token.is_wanted() {
-                tracing::warn!(%address, "whoever reaches this address gets IDs: there is no token");
-            }
-            if protocol == "http" {
-                accepting.spawn(accept(listener, door.clone(), http::Http::new(Arc::clone(&service))));
-            } else {
-                accepting.spawn(accept(listener, door.clone(), resp::Resp::new(Arc::clone(&service))));
-            }
-        }
+    for listener in of_admin? {
+        accepting.spawn(accept(listener, admin.clone(), http::Http::admin(Arc::clone(&service))));
+    }
+    for listener in of_http? {
+        accepting.spawn(accept(listener, door.clone(), http::Http::new(Arc::clone(&service))));
+    }
+    for listener in of_resp? {
+        accepting.spawn(accept(listener, door.clone(), resp::Resp::new(Arc::clone(&service))));
     }
     let generators = config.take_generators();
     let read_again = || {
@@ -128,27 +142,50 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     }
     tracing::info!("ending");
     let _ = end.send(true);
-    let rest = async {
+    let finish = async {
         while accepting.join_next().await.is_some() {}
-        let all = u32::try_from(config.limits.connections).unwrap_or(u32::MAX);
-        // Each connection holds one.
-        let _ = timeout(DRAIN, places.acquire_many(all)).await;
+        let _ = timeout(DRAIN, places.are_left()).await;
         let closing = Arc::clone(&service);
         let _ = timeout(GIVE_BACK, tokio::task::spawn_blocking(move || closing.close())).await;
     };
     tokio::select! {
-        () = rest => tracing::info!("ended"),
+        () = finish => tracing::info!("ended"),
         _ = signals.end(reload) => tracing::warn!("ended at once, by one more signal"),
     }
     Ok(())
 }
 
-/// Each with the address that it has.
-fn listeners(flag: &str, addresses: &[SocketAddr]) -> Result<Vec<(SocketAddr, TcpListener)>, Failure> {
+/// Listens on each.
+fn listeners(flag: &str, addresses: &[SocketAddr], door: &Door) -> Result<Vec<TcpListener>, Failure> {
     let open = |&address| {
         let listener = listen(flag, address)?;
         let address = listener.local_addr().map_err(|error| Failure::io(address, &error))?;
-        Ok((address, listener))
+        let (protocol, is_admin) = (flag.trim_start_matches('-'), flag == "--admin");
+        tracing::info!(protocol, %address, tls = door.tls.is_some() && !is_admin, "listening");
+        if !address.ip().is_loopback() && door.is_open && !is_admin {
+            tracing::warn!(%address, "whoever reaches this address gets IDs: there is no token");
+        }
+        Ok(listener)
     };
     addresses.iter().map(open).collect()
+}
+
+/// How many connections there may be where the system lets the server have so many files.
+fn connections(wanted: usize, files: Option<u64>, generators: usize) -> Result<usize, Failure> {
+    let Some(files) = files else { return Ok(wanted) };
+    let reserve = OTHER_FILES + ADMINS + FILES_OF_GENERATOR * generators;
+    let most = usize::try_from(files).unwrap_or(usize::MAX).saturating_sub(reserve);
+    if most == 0 {
+        return Err(Failure::option(format!(
+            "the system lets the server open {files} files, of which its stores and --admin need {reserve}: raise `ulimit -n`, or \
+             LimitNOFILE= of systemd"
+        )));
+    }
+    if most < wanted {
+        tracing::warn!(
+            "--max-connections is {wanted}, and there can be {most}: the system lets the server open {files} files (`ulimit -n`, \
+             LimitNOFILE= of systemd), of which {reserve} are kept for its stores and --admin"
+        );
+    }
+    Ok(wanted.min(most))
 }

@@ -12,6 +12,7 @@ use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout_at};
 
+use super::clients::Client;
 use super::listen::{Protocol, Stream};
 use super::service::Service;
 use super::shutdown::Ending;
@@ -34,11 +35,10 @@ impl Resp {
 impl Protocol for Resp {
     const NAME: &'static str = "resp";
 
-    async fn serve(&self, mut stream: Stream, mut ending: Ending) {
+    async fn serve(&self, mut stream: Stream, client: Arc<Client>, mut ending: Ending) {
         let _open = self.0.metrics.resp().begin();
         let mut session = Session::new(Arc::clone(&self.0));
-        let (mut input, mut output) = (BytesMut::with_capacity(4096), BytesMut::new());
-        let limit = self.0.limits.frame;
+        let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
         // Of a command that has begun. While none has, the stream's own bound holds.
         let mut deadline = None;
         // Made once: each would enter a list that all connections share, and leave it.
@@ -46,6 +46,7 @@ impl Protocol for Resp {
         loop {
             let had = input.len();
             let after = session.run_all(&mut input, &mut output, &mut stream).await;
+            client.admit(session.is_admitted());
             if !output.is_empty() && stream.write_all(&output).await.is_err() {
                 return;
             }
@@ -60,12 +61,12 @@ impl Protocol for Resp {
             if input.is_empty() {
                 deadline = None;
                 if input.capacity() > 2 * FULL {
-                    input = BytesMut::with_capacity(4096);
+                    input = BytesMut::new();
                 }
             } else if deadline.is_none() || input.len() < had {
                 deadline = Some(Instant::now() + stream.idle());
             }
-            let room = limit.saturating_sub(input.len()).max(1);
+            let room = session.limit().saturating_sub(input.len()).max(1);
             input.reserve(room.min(16 * 1024));
             let mut limited = (&mut stream).take(room as u64);
             let read = async {

@@ -315,7 +315,7 @@ fn of_a_server() {
     assert!(said.iter().any(|it| it["generators"].as_str().is_some_and(|it| it.contains(NAME))), "{log}");
 
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"))
-        .args(["serve", "--log", "text", "--http", "127.0.0.1:0", "--resp", "none"])
+        .args(["serve", "--log", "text", "--admin", "none", "--http", "127.0.0.1:0", "--resp", "none"])
         .args(arguments)
         .stderr(Stdio::piped())
         .spawn()

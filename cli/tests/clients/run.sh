@@ -35,7 +35,7 @@ server() {
   local name=$1 log=$work/$1.log
   shift
   : >"$log"
-  "$polyflake" serve --config "$work/config.toml" --log json "$@" 2>"$log" &
+  "$polyflake" serve --config "$work/config.toml" --log json --admin none "$@" 2>"$log" &
   pids+=($!)
   until grep -q '"message":"ready"' "$log"; do
     kill -0 "${pids[-1]}" || { cat "$log"; exit 1; }

@@ -21,6 +21,7 @@ pub(super) type Text = Spanned<String>;
 pub(super) struct File {
     pub(super) http: Option<Text>,
     pub(super) resp: Option<Text>,
+    pub(super) admin: Option<Text>,
     pub(super) only_instance: Option<bool>,
     pub(super) lease: Option<Text>,
     pub(super) token_file: Option<PathBuf>,
@@ -47,6 +48,7 @@ pub(super) struct Tls {
 pub(super) struct Limits {
     pub(super) max_n: Option<u64>,
     pub(super) max_connections: Option<u64>,
+    pub(super) max_per_address: Option<u64>,
     pub(super) max_frame: Option<u64>,
     pub(super) idle: Option<u64>,
     pub(super) lame_duck: Option<u64>,

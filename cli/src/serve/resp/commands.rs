@@ -6,6 +6,7 @@ use polyflake::{Format, Layout, Number};
 
 use super::reply::{Reply, Version};
 use crate::reading::{read_id, shortened, shown};
+use crate::serve::clients::SMALL;
 use crate::serve::error::{Error, NOT_READY};
 use crate::serve::generators::Ids;
 use crate::serve::service::Service;
@@ -62,8 +63,14 @@ impl Session {
         self.version
     }
 
+    pub(super) const fn is_admitted(&self) -> bool {
+        self.is_admitted
+    }
+
+    /// The most bytes of a command.
     pub(super) fn limit(&self) -> usize {
-        self.service.limits.frame
+        let limit = self.service.limits.frame;
+        if self.is_admitted { limit } else { limit.min(SMALL) }
     }
 
     /// The next ID of a generator, for a client that may have it, where nothing has to be waited for.

@@ -3,8 +3,10 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use super::super::servers::redis::Redis;
 use super::super::{has, json};
-use super::{Server, http, redis};
+use super::server::command;
+use super::{Server, eventually, http, redis};
 
 #[test]
 fn what_is_no_command_ends_only_its_connection() {
@@ -126,7 +128,7 @@ fn nobody_without_the_token() {
 #[test]
 fn more_connections_than_may_be_wait_for_one_to_end() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::in_folder(folder.path(), &["--max-connections", "2"]);
+    let server = Server::in_folder(folder.path(), &["--max-connections", "2", "--max-per-address", "9"]);
     let address = server.resp.unwrap();
     let ping = |stream: &mut TcpStream| {
         stream.write_all(b"PING\r\n").unwrap();
@@ -165,6 +167,8 @@ fn connections_that_do_nothing_are_closed() {
     ] {
         Server::raw(address, bytes);
     }
+    let mut stream = TcpStream::connect(server.admin.unwrap()).unwrap();
+    stream.read_to_end(&mut Vec::new()).unwrap();
     // A command that never becomes whole, however often some of it comes.
     let mut slow = TcpStream::connect(resp).unwrap();
     slow.write_all(b"*2\r\n$4\r\nINCR\r\n$50000\r\n").unwrap();
@@ -172,4 +176,108 @@ fn connections_that_do_nothing_are_closed() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     let _: u64 = ::redis::cmd("INCR").arg("snowflake").query(&mut redis(&server, "")).unwrap();
+}
+
+/// More of them than there are places, on all listeners.
+#[test]
+fn strangers_are_in_nobodys_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "hunter2\n").unwrap();
+    let limits = ["--max-connections", "50"];
+    let arguments = [&limits[..], &["--token-file", token.to_str().unwrap(), "--counter", "orders"]].concat();
+    let server = Server::in_folder(folder.path(), &arguments);
+    let (http_at, resp_at, admin) = (server.http.unwrap(), server.resp.unwrap(), server.admin.unwrap());
+    let client = ::redis::Client::open(format!("redis://:hunter2@{resp_at}/")).unwrap();
+    let mut before = client.get_connection().unwrap();
+    let strangers: Vec<_> = [http_at, resp_at, admin]
+        .iter()
+        .cycle()
+        .take(180)
+        .map(|&address| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            // Part of a request.
+            let _ = stream.write_all(if address == resp_at { b"*2\r\n$4\r\n" } else { b"GET /healthz HT" });
+            stream
+        })
+        .collect();
+    assert_eq!(server.of_admin("/healthz"), (200, "ok\n".into()));
+    assert_eq!(server.of_admin("/readyz").0, 200);
+    assert!(server.of_admin("/metrics").1.contains("polyflake_ready"));
+    assert_eq!(server.of_admin("/v1/ids/orders").0, 404);
+    // Who was admitted stays, and who has the token gets in.
+    let incr = |client: &mut ::redis::Connection| ::redis::cmd("INCR").arg("orders").query::<u64>(client);
+    assert_eq!(incr(&mut before).unwrap(), 1);
+    assert_eq!(incr(&mut client.get_connection().unwrap()).unwrap(), 2);
+    let given =
+        http().get(server.url("/v1/ids/orders?format=text")).header("Authorization", "Bearer hunter2");
+    assert_eq!(given.call().unwrap().body_mut().read_to_string().unwrap(), "3\n");
+    // They are all sent away, long before --idle.
+    for mut stream in strangers {
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    // And send little.
+    for (address, end) in [(http_at, ""), (resp_at, "at most 4096 bytes")] {
+        let long = [&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 5_000]].concat();
+        let answer = Server::raw(address, if end.is_empty() { &long } else { &[b'x'; 5_000] });
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.is_empty() || answer.contains(end), "{answer}");
+    }
+    assert_eq!(incr(&mut before).unwrap(), 4);
+}
+
+/// A head that has begun must become whole, though connections may do nothing for longer.
+#[test]
+fn an_unfinished_head_is_not_waited_for() {
+    let server = Server::new(&["--uuid", "ids=7", "--idle", "600"]);
+    // It returns once the server closes.
+    Server::raw(server.http.unwrap(), b"GET /healthz HTTP/1.1\r\n");
+    assert_eq!(server.get("/healthz").0, 200);
+}
+
+#[test]
+fn an_address_has_only_so_many_connections() {
+    let server = Server::new(&["--uuid", "ids=7", "--max-per-address", "3"]);
+    let mut open: Vec<_> = (0..3).map(|_| TcpStream::connect(server.resp.unwrap()).unwrap()).collect();
+    for stream in &mut open {
+        stream.write_all(b"PING\r\n").unwrap();
+        stream.read_exact(&mut [0; 7]).unwrap();
+    }
+    let mut more = TcpStream::connect(server.resp.unwrap()).unwrap();
+    assert!(!matches!(more.read(&mut [0; 1]), Ok(1..)));
+    drop(open);
+    eventually(|| Server::raw(server.resp.unwrap(), b"QUIT\r\n") == b"+OK\r\n");
+    let (_, log) = server.terminate();
+    has(&log, &["was not accepted: 127.0.0.1:", "as many connections as one address may have"]);
+}
+
+/// The store's connection comes back though clients have all files that they can.
+#[test]
+fn files_are_kept_for_the_store() {
+    let mut store = Redis::new();
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("polyflake.toml");
+    let text = format!("[generators.asked]\nkind = \"counter\"\nstore = \"{}\"\nstep = 1\n", store.url());
+    std::fs::write(&config, text).unwrap();
+    let usual = command();
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(usual.get_program()).args(usual.get_args());
+    limited
+        .args(["--http", "none", "--resp", "127.0.0.1:0", "--max-per-address", "100", "--config"])
+        .arg(config);
+    let server = Server::start(&mut limited);
+    let address = server.resp.unwrap();
+    let mut client = redis(&server, "");
+    let mut incr = || ::redis::cmd("INCR").arg("asked").query::<u64>(&mut client);
+    assert_eq!(incr().unwrap(), 1);
+    let idle: Vec<_> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
+    store.server.kill();
+    assert!(incr().is_err());
+    store.server.start_again();
+    eventually(|| incr().is_ok());
+    assert_eq!(server.of_admin("/healthz").0, 200);
+    drop(idle);
+    let (_, log) = server.terminate();
+    has(&log, &["--max-connections is 10000, and there can be ", "lets the server open 64 files"]);
+    assert!(log.matches("was not accepted").count() < 10, "{log}");
 }

@@ -115,7 +115,8 @@ fn ten_thousand_idle_connections() {
     allow_files(IDLE as u64 + 1_000);
     let folder = tempfile::tempdir().unwrap();
     let most = (IDLE + 100).to_string();
-    let server = Server::in_folder(folder.path(), &["--counter", "orders", "--max-connections", &most]);
+    let limits = ["--max-connections", &most, "--max-per-address", &most];
+    let server = Server::in_folder(folder.path(), &[&["--counter", "orders"], &limits[..]].concat());
     let kinds = [(server.http.unwrap(), GET), (server.resp.unwrap(), INCR)];
     let (before, _) = memory(&server);
     let mut given = HashSet::new();

@@ -15,6 +15,7 @@ pub(crate) struct Server {
     child: Child,
     pub(crate) http: Option<SocketAddr>,
     pub(crate) resp: Option<SocketAddr>,
+    pub(crate) admin: Option<SocketAddr>,
     log: Option<JoinHandle<String>>,
 }
 
@@ -35,7 +36,7 @@ impl Server {
     pub(super) fn start(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
-        let mut server = Self { child, http: None, resp: None, log: None };
+        let mut server = Self { child, http: None, resp: None, admin: None, log: None };
         let mut log = String::new();
         loop {
             let mut line = String::new();
@@ -46,6 +47,7 @@ impl Server {
             match (said["message"].as_str(), said["protocol"].as_str()) {
                 (Some("listening"), Some("http")) => server.http = address(),
                 (Some("listening"), Some("resp")) => server.resp = address(),
+                (Some("listening"), Some("admin")) => server.admin = address(),
                 (Some("ready"), _) => break,
                 _ => {}
             }
@@ -72,6 +74,12 @@ impl Server {
         let (status, body) = self.get(path);
         assert_eq!(status, 200, "{path}: {body}");
         body
+    }
+
+    /// The status and the body, as operators get them.
+    pub(super) fn of_admin(&self, path: &str) -> (u16, String) {
+        let mut response = http().get(format!("http://{}{path}", self.admin.unwrap())).call().unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
     }
 
     /// IDs as numbers.
@@ -126,7 +134,7 @@ pub(super) fn of(program: impl AsRef<OsStr>) -> Command {
     for name in ["POLYFLAKE_LAYOUT", "POLYFLAKE_LEASE", "POLYFLAKE_TOKEN", "STATE_DIRECTORY"] {
         command.env_remove(name);
     }
-    command.args(["serve", "--log", "json"]);
+    command.args(["serve", "--log", "json", "--admin", "127.0.0.1:0"]);
     command
 }
 

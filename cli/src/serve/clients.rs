@@ -1,0 +1,219 @@
+//! The clients that are connected: how many there may be, and what each must say in time.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+/// How long a client may take to show its token, and to send all of a request's head.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The most bytes of a command or of a request's head, of a client that has not shown its token.
+pub(crate) const SMALL: usize = 4096;
+
+/// The places of clients.
+pub(crate) struct Places {
+    free: Arc<Semaphore>,
+    count: usize,
+    by_address: Mutex<HashMap<IpAddr, usize>>,
+    per_address: usize,
+    /// Clients that have shown no token as yet, the oldest first.
+    strangers: Mutex<VecDeque<Stranger>>,
+}
+
+struct Stranger {
+    client: Weak<Client>,
+    address: IpAddr,
+    task: AbortHandle,
+}
+
+impl Stranger {
+    fn is_one(&self) -> bool {
+        self.client.upgrade().is_some_and(|client| !client.is_admitted())
+    }
+}
+
+/// That a client's address has one connection more, for as long as this is there.
+pub(crate) struct Seat {
+    places: Arc<Places>,
+    address: IpAddr,
+}
+
+impl Places {
+    pub(crate) fn new(count: usize, per_address: usize) -> Arc<Self> {
+        let (free, strangers) = (Arc::new(Semaphore::new(count)), Mutex::default());
+        Arc::new(Self { free, count, by_address: Mutex::default(), per_address, strangers })
+    }
+
+    /// `None` where its address has too many, and none of them is a stranger who could go.
+    pub(crate) fn seat(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+        let address = network(address);
+        let mut all = lock(&self.by_address);
+        let count = all.entry(address).or_default();
+        if *count >= self.per_address && !self.send_away(|stranger| stranger.address == address) {
+            return None;
+        }
+        *count += 1;
+        Some(Seat { places: Arc::clone(self), address })
+    }
+
+    /// Waits for a place. Where none is free, the stranger who has been here for longest goes: whoever shows its token at once
+    /// comes through, however many do not.
+    pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+        if let Ok(place) = Arc::clone(&self.free).try_acquire_owned() {
+            return Ok(place);
+        }
+        self.send_away(|_| true);
+        Arc::clone(&self.free).acquire_owned().await
+    }
+
+    /// Ends the connection of the oldest of these strangers, if there is one.
+    fn send_away(&self, which: impl Fn(&Stranger) -> bool) -> bool {
+        let mut strangers = lock(&self.strangers);
+        let oldest = strangers.iter().position(|stranger| which(stranger) && stranger.is_one());
+        let stranger = oldest.and_then(|at| strangers.remove(at));
+        stranger.inspect(|stranger| stranger.task.abort()).is_some()
+    }
+
+    /// One who may have to go.
+    pub(crate) fn watch(&self, client: &Arc<Client>, seat_of: IpAddr, task: AbortHandle) {
+        let mut strangers = lock(&self.strangers);
+        if strangers.len() > 2 * self.count {
+            strangers.retain(Stranger::is_one);
+        }
+        strangers.push_back(Stranger { client: Arc::downgrade(client), address: network(seat_of), task });
+    }
+
+    /// Waits until all have left.
+    pub(crate) async fn are_left(&self) {
+        let all = u32::try_from(self.count).unwrap_or(u32::MAX);
+        // Each client holds one.
+        drop(self.free.acquire_many(all).await);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut all = lock(&self.places.by_address);
+        if let Some(count) = all.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// Who has one address of IPv6 has the 64 bits that follow the network's.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+/// A connected client, and by when it must have said something.
+pub(crate) struct Client {
+    start: Instant,
+    /// Milliseconds after the start; `u64::MAX` if it need not.
+    deadline_ms: AtomicU64,
+    is_admitted: AtomicBool,
+    /// Whether a request's head is to come, or the rest of it.
+    is_head_due: AtomicBool,
+    /// Of that head.
+    bytes: AtomicUsize,
+}
+
+impl Client {
+    pub(crate) fn new(is_admitted: bool) -> Self {
+        let client = Self {
+            start: Instant::now(),
+            deadline_ms: u64::MAX.into(),
+            is_admitted: is_admitted.into(),
+            is_head_due: false.into(),
+            bytes: 0.into(),
+        };
+        client.be_patient(!is_admitted);
+        client
+    }
+
+    pub(crate) fn is_admitted(&self) -> bool {
+        self.is_admitted.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has shown the token, or needs none.
+    pub(crate) fn admit(&self, is_admitted: bool) {
+        if self.is_admitted.swap(is_admitted, Ordering::Relaxed) != is_admitted {
+            self.be_patient(!is_admitted);
+        }
+    }
+
+    /// HTTP: a request's head is to come.
+    pub(crate) fn await_head(&self) {
+        self.bytes.store(0, Ordering::Relaxed);
+        self.be_patient(!self.is_admitted());
+        self.is_head_due.store(true, Ordering::Relaxed);
+    }
+
+    /// HTTP: it is whole, and the answer is to come.
+    pub(crate) fn has_head(&self) {
+        self.is_head_due.store(false, Ordering::Relaxed);
+        self.be_patient(false);
+    }
+
+    /// By when.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let ms = self.deadline_ms.load(Ordering::Relaxed);
+        (ms != u64::MAX).then(|| self.start + Duration::from_millis(ms))
+    }
+
+    /// How many bytes it may send.
+    pub(super) fn room(&self) -> usize {
+        if self.is_admitted() || !self.is_head_due.load(Ordering::Relaxed) {
+            return usize::MAX;
+        }
+        SMALL.saturating_sub(self.bytes.load(Ordering::Relaxed))
+    }
+
+    /// So many came.
+    pub(super) fn read(&self, count: usize) {
+        if count == 0 || !self.is_head_due.load(Ordering::Relaxed) {
+            return;
+        }
+        self.bytes.fetch_add(count, Ordering::Relaxed);
+        if self.deadline_ms.load(Ordering::Relaxed) == u64::MAX {
+            self.be_patient(true);
+        }
+    }
+
+    fn be_patient(&self, is_due: bool) {
+        let ms = || u64::try_from((self.start.elapsed() + PATIENCE).as_millis()).unwrap_or(u64::MAX);
+        self.deadline_ms.store(if is_due { ms() } else { u64::MAX }, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_has_its_own_count() {
+        let places = Places::new(10, 2);
+        let seat = |address: &str| places.seat(address.parse().unwrap());
+        let seats = [seat("127.0.0.1"), seat("::ffff:127.0.0.1"), seat("2001:db8::1"), seat("2001:db8::2")];
+        assert!(seats.iter().all(Option::is_some));
+        assert!(seat("127.0.0.1").is_none() && seat("2001:db8::3").is_none());
+        assert!(seat("127.0.0.2").is_some() && seat("2001:db8:0:1::1").is_some());
+        drop(seats);
+        assert!(seat("127.0.0.1").is_some());
+        assert!(lock(&places.by_address).is_empty());
+    }
+}
