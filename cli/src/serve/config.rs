@@ -56,6 +56,10 @@ pub(crate) struct Serve {
     /// Where to listen for clients of Redis, or `none` [default: 127.0.0.1:6380]
     #[arg(long, value_name = "ADDR")]
     resp: Option<String>,
+    /// A name by which clients of HTTP may call the server where there is no token, besides its addresses and localhost: else web
+    /// pages could read IDs through a name of theirs. It may be given several times
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
     /// Where probes and Prometheus ask, apart from clients and without a token, or `none` [default: 127.0.0.1:9080]
     #[arg(long, value_name = "ADDR")]
     admin: Option<String>,
@@ -108,6 +112,7 @@ pub(crate) struct Config {
     pub(crate) http: Vec<SocketAddr>,
     pub(crate) resp: Vec<SocketAddr>,
     pub(crate) admin: Vec<SocketAddr>,
+    pub(crate) hosts: Vec<String>,
     pub(crate) token: Option<Tokens>,
     /// Certificates and key.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
@@ -191,6 +196,7 @@ impl Serve {
             resp,
             admin,
             token: self.token(&file)?,
+            hosts: if self.host.is_empty() { file.host.unwrap_or_default() } else { self.host },
             tls: self.tls_cert.zip(self.tls_key).or_else(|| file.tls.map(|tls| (tls.cert, tls.key))),
             limits: limits(
                 [

@@ -2,18 +2,21 @@
 
 mod inspector;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{
-    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+    ACCEPT, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -45,12 +48,13 @@ pub(crate) struct Http {
 impl Http {
     pub(crate) fn new(service: Arc<Service>) -> Self {
         let guarded = Router::new()
-            .route("/v1/ids/{generator}", get(ids))
+            .route("/v1/ids/{generator}", spending(get(ids).post(ids)))
             .route("/v1/decode/{id}", get(decode))
-            .route("/api/snowflake/get/{key}", get(leaf_snowflake))
-            .route("/api/segment/get/{key}", get(leaf_segment))
+            .route("/api/snowflake/get/{key}", spending(get(leaf_snowflake)))
+            .route("/api/segment/get/{key}", spending(get(leaf_segment)))
             .route("/metrics", get(metrics_text))
-            .layer(from_fn_with_state(Arc::clone(&service), guard));
+            .layer(from_fn_with_state(Arc::clone(&service), guard))
+            .layer(from_fn_with_state(Arc::clone(&service), from_this_site));
         let router = Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(ready))
@@ -110,9 +114,17 @@ impl Protocol for Http {
     }
 }
 
+/// HEAD would be a GET whose IDs nobody gets.
+fn spending(route: MethodRouter<Arc<Service>>) -> MethodRouter<Arc<Service>> {
+    route.head(|| async { Answer::Head.into_response() })
+}
+
 /// An answer that is no ID.
 enum Answer {
     NotFound,
+    /// HEAD of what is spent.
+    Head,
+    Foreign(String),
     Unauthorized,
     HasBody,
     Error(Error),
@@ -128,6 +140,13 @@ impl Answer {
     fn into_response(self) -> Response {
         let error = match self {
             Self::NotFound => return complain(StatusCode::NOT_FOUND, "not_found", "there is no such page"),
+            Self::Head => {
+                let why = "HEAD would use IDs up that nobody gets: use GET or POST";
+                let mut response = complain(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", why);
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+                return response;
+            }
+            Self::Foreign(why) => return complain(StatusCode::FORBIDDEN, "forbidden", &why),
             Self::Unauthorized => {
                 let why = "a token is needed: Authorization: Bearer TOKEN";
                 let mut response = complain(StatusCode::UNAUTHORIZED, "unauthorized", why);
@@ -201,6 +220,52 @@ async fn guard(State(service): Shared, request: Request, next: Next) -> Response
     }
     service.metrics.refuse();
     Answer::Unauthorized.into_response()
+}
+
+/// A page of another site may send requests from a browser on this network, which would use IDs up, and with a name of its own that
+/// leads here it could read them.
+async fn from_this_site(State(service): Shared, request: Request, next: Next) -> Response {
+    match is_from_this_site(request.headers(), request.uri(), &service) {
+        Ok(()) => next.run(request).await,
+        Err(why) => Answer::Foreign(why).into_response(),
+    }
+}
+
+fn is_from_this_site(headers: &HeaderMap, uri: &Uri, service: &Service) -> Result<(), String> {
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    if let Some(site) = text("sec-fetch-site").filter(|site| !matches!(*site, "same-origin" | "none")) {
+        let site = shortened(site);
+        return Err(format!(
+            "Sec-Fetch-Site is `{site}`: pages of other sites get no IDs, so ask from a program"
+        ));
+    }
+    // A request may name it in its target instead.
+    let host = uri.authority().map(Authority::as_str).or_else(|| text(HOST.as_str())).unwrap_or_default();
+    if let Some(origin) = text(ORIGIN.as_str()) {
+        let its_host = origin.split_once("://").map_or("", |(_, host)| host);
+        if !its_host.eq_ignore_ascii_case(host) || host.is_empty() {
+            let (origin, host) = (shortened(origin), shortened(host));
+            return Err(format!(
+                "Origin is `{origin}` and Host is `{host}`: pages of other sites get no IDs"
+            ));
+        }
+    }
+    if service.token.is_wanted() || host.is_empty() {
+        return Ok(());
+    }
+    let port = host.parse::<Authority>().ok().and_then(|authority| authority.port_u16());
+    let name = port.map_or(host, |_| host.rsplit_once(':').map_or(host, |(name, _)| name));
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    if address.parse::<IpAddr>().is_ok()
+        || name.eq_ignore_ascii_case("localhost")
+        || service.hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
+    {
+        return Ok(());
+    }
+    let name = shortened(name);
+    Err(format!(
+        "Host is `{name}`: without a token, it is an IP address, localhost, or a name that the server was told with --host {name}"
+    ))
 }
 
 /// For all requests: counts them, refuses bodies, and keeps answers out of caches.

@@ -75,7 +75,8 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let acceptor = config.tls.as_ref().map(|(cert, key)| tls::acceptor(cert, key)).transpose()?;
     let (new_tls, tls) = acceptor.map(watch::channel).unzip();
     let (tokens, token_file) = config.token.take().unzip();
-    let service = Arc::new(Service::new(config.limits, auth::Token::new(tokens)));
+    let service =
+        Arc::new(Service::new(config.limits, auth::Token::new(tokens), std::mem::take(&mut config.hosts)));
     let (end, ending) = Ending::new();
     let idle = Duration::from_secs(config.limits.idle_s);
     let is_open = !service.token.is_wanted();

@@ -30,6 +30,8 @@ pub(crate) struct Service {
     opened: OnceLock<Opened>,
     pub(crate) limits: Limits,
     pub(crate) token: Token,
+    /// Names by which clients without a token may call it.
+    pub(crate) hosts: Vec<String>,
     pub(crate) metrics: Arc<Metrics>,
     is_ending: AtomicBool,
 }
@@ -48,9 +50,9 @@ struct Entry {
 
 impl Service {
     /// It refuses requests for IDs until its generators are [opened](Self::open).
-    pub(crate) fn new(limits: Limits, token: Token) -> Self {
+    pub(crate) fn new(limits: Limits, token: Token, hosts: Vec<String>) -> Self {
         let metrics = Metrics::new();
-        Self { opened: OnceLock::new(), limits, token, metrics, is_ending: AtomicBool::new(false) }
+        Self { opened: OnceLock::new(), limits, token, hosts, metrics, is_ending: AtomicBool::new(false) }
     }
 
     /// From now on it gives IDs of these.

@@ -22,6 +22,7 @@ pub(super) struct File {
     pub(super) http: Option<Text>,
     pub(super) resp: Option<Text>,
     pub(super) admin: Option<Text>,
+    pub(super) host: Option<Vec<String>>,
     pub(super) only_instance: Option<bool>,
     pub(super) lease: Option<Text>,
     pub(super) token_file: Option<PathBuf>,

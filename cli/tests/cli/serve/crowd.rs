@@ -14,7 +14,7 @@ use super::{Server, redis};
 const IDLE: usize = 10_000;
 /// MiB that the server may ever have, which is about twice what it was seen to have.
 const MOST: u64 = 250;
-const GET: &[u8] = b"GET /v1/ids/orders?format=text HTTP/1.1\r\nHost: x\r\n\r\n";
+const GET: &[u8] = b"GET /v1/ids/orders?format=text HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 const INCR: &[u8] = b"INCR orders\r\n";
 
 /// MiB of the server that are in memory, and the most that ever were.
@@ -162,7 +162,7 @@ fn clients_that_never_read() {
     let server = Server::in_folder(folder.path(), &["--counter", "orders", "--idle", "10"]);
     let (before, _) = memory(&server);
     // Replies of about 200 KB, and as many of them as it would take requests for.
-    let get = b"GET /v1/ids/snowflake?n=10000 HTTP/1.1\r\nHost: x\r\n\r\n".repeat(1_000);
+    let get = b"GET /v1/ids/snowflake?n=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1_000);
     let next = b"PF.NEXT snowflake 10000\r\n".repeat(1_000);
     let kinds = [(server.http.unwrap(), get), (server.resp.unwrap(), next)];
     let mut clients = Vec::new();

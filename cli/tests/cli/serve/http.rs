@@ -116,8 +116,72 @@ fn what_cannot_be() {
     }
     let posted = http().post(server.url("/v1/ids/orders")).send("n=3").unwrap();
     assert_eq!(posted.status(), 413);
-    let posted = http().post(server.url("/v1/ids/orders")).send_empty().unwrap();
-    assert_eq!(posted.status(), 405);
+    for path in ["/v1/ids/orders?n=1000", "/api/segment/get/orders", "/v1/ids/inbox?key=a"] {
+        let asked = http().head(server.url(path)).call().unwrap();
+        assert_eq!(asked.status(), 405, "{path}");
+        assert!(asked.headers()["allow"].to_str().unwrap().starts_with("GET"));
+    }
     // None of these took a number.
     assert_eq!(server.ids("/v1/ids/orders?format=text"), [1]);
+    let mut posted = http().post(server.url("/v1/ids/orders?n=2&format=text")).send_empty().unwrap();
+    assert_eq!(posted.body_mut().read_to_string().unwrap(), "2\n3\n");
+}
+
+/// In a browser on this host, a page of another site gets no IDs and uses none up.
+#[test]
+fn pages_of_other_sites_get_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--counter", "orders", "--host", "ids.internal"];
+    let server = Server::in_folder(folder.path(), &arguments);
+    let ask = |headers: &[(&str, &str)]| {
+        let mut request = http().get(server.url("/v1/ids/orders?format=text"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut response = request.call().unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+    };
+    let own = server.http.unwrap().to_string();
+    let own_origin = format!("http://{own}");
+    for (headers, part) in [
+        (&[("Sec-Fetch-Site", "cross-site")][..], "Sec-Fetch-Site is `cross-site`"),
+        (&[("Sec-Fetch-Site", "same-site")], "Sec-Fetch-Site is `same-site`"),
+        (&[("Sec-Fetch-Site", "\u{e9}")], "Sec-Fetch-Site is"),
+        (&[("Origin", "http://evil.example")], "Origin is `http://evil.example`"),
+        (&[("Origin", "null")], "Origin is `null`"),
+        (&[("Host", "evil.example")], "--host evil.example"),
+        (&[("Host", "evil.example:8080")], "Host is `evil.example`"),
+        (&[("Host", "evil.example"), ("Origin", "http://evil.example")], "Host is `evil.example`"),
+        (&[("Host", "127.0.0.1.evil.example")], "Host is"),
+    ] {
+        let (status, body) = ask(headers);
+        assert_eq!((status, json(&body)["error"].as_str()), (403, Some("forbidden")), "{headers:?}");
+        assert!(json(&body)["message"].as_str().unwrap().contains(part), "{body}");
+    }
+    for (number, headers) in [
+        &[("Sec-Fetch-Site", "same-origin")][..],
+        &[("Sec-Fetch-Site", "none")],
+        &[("Origin", &own_origin)],
+        &[("Host", "localhost")],
+        &[("Host", "LocalHost:8080")],
+        &[("Host", "[::1]:8080")],
+        &[("Host", "10.0.0.7")],
+        &[("Host", "IDs.internal:8080")],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(ask(headers), (200, format!("{}\n", number + 1)), "{headers:?}");
+    }
+    // Probes and the page are for everybody.
+    for path in ["/healthz", "/readyz", "/"] {
+        let asked = http().get(server.url(path)).header("Host", "evil.example").call().unwrap();
+        assert_eq!(asked.status(), 200, "{path}");
+    }
+    // Who has the token is no page of a stranger's.
+    let token = folder.path().join("token");
+    std::fs::write(&token, "hunter2").unwrap();
+    let server = Server::new(&["--uuid", "ids=7", "--token-file", token.to_str().unwrap()]);
+    let asked = http().get(server.url("/v1/ids/ids")).header("Host", "ids.example");
+    assert_eq!(asked.header("Authorization", "Bearer hunter2").call().unwrap().status(), 200);
 }
