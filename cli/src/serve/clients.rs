@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -88,6 +88,11 @@ impl Places {
         strangers.push_back(Stranger { client: Arc::downgrade(client), address: network(seat_of), task });
     }
 
+    /// How many are not free.
+    pub(crate) fn taken(&self) -> usize {
+        self.count.saturating_sub(self.free.available_permits())
+    }
+
     /// Waits until all have left.
     pub(crate) async fn are_left(&self) {
         let all = u32::try_from(self.count).unwrap_or(u32::MAX);
@@ -124,8 +129,6 @@ pub(crate) struct Client {
     is_admitted: AtomicBool,
     /// Whether a request's head is to come, or the rest of it.
     is_head_due: AtomicBool,
-    /// Of that head.
-    bytes: AtomicUsize,
 }
 
 impl Client {
@@ -135,7 +138,6 @@ impl Client {
             deadline_ms: u64::MAX.into(),
             is_admitted: is_admitted.into(),
             is_head_due: false.into(),
-            bytes: 0.into(),
         };
         client.be_patient(!is_admitted);
         client
@@ -154,7 +156,6 @@ impl Client {
 
     /// HTTP: a request's head is to come.
     pub(crate) fn await_head(&self) {
-        self.bytes.store(0, Ordering::Relaxed);
         self.be_patient(!self.is_admitted());
         self.is_head_due.store(true, Ordering::Relaxed);
     }
@@ -171,20 +172,11 @@ impl Client {
         (ms != u64::MAX).then(|| self.start + Duration::from_millis(ms))
     }
 
-    /// How many bytes it may send.
-    pub(super) fn room(&self) -> usize {
-        if self.is_admitted() || !self.is_head_due.load(Ordering::Relaxed) {
-            return usize::MAX;
-        }
-        SMALL.saturating_sub(self.bytes.load(Ordering::Relaxed))
-    }
-
     /// So many came.
     pub(super) fn read(&self, count: usize) {
         if count == 0 || !self.is_head_due.load(Ordering::Relaxed) {
             return;
         }
-        self.bytes.fetch_add(count, Ordering::Relaxed);
         if self.deadline_ms.load(Ordering::Relaxed) == u64::MAX {
             self.be_patient(true);
         }

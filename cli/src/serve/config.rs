@@ -89,6 +89,9 @@ pub(crate) struct Serve {
     /// The longest command of a client of Redis, and the longest head of a request of HTTP, in bytes [default: 65536]
     #[arg(long, value_name = "BYTES")]
     max_frame: Option<u64>,
+    /// The most memory for answers that clients have not read as yet, in MiB [default: 256]
+    #[arg(long, value_name = "MIB")]
+    max_output: Option<u64>,
     /// How long a connection may do nothing, in seconds [default: 300]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<u64>,
@@ -128,6 +131,8 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     pub(crate) per_address: Option<usize>,
     pub(crate) frame: usize,
+    /// Of answers, in KiB.
+    pub(crate) output_kib: usize,
     pub(crate) idle_s: u64,
     pub(crate) lame_duck_s: u64,
 }
@@ -204,6 +209,7 @@ impl Serve {
                     self.max_connections,
                     self.max_per_address,
                     self.max_frame,
+                    self.max_output,
                     self.idle,
                     self.lame_duck,
                 ],
@@ -336,16 +342,10 @@ fn check(
 
 /// Why two servers with the same options, on two hosts, would not know of each other.
 fn why_alone(kind: &str, options: &Options) -> Option<String> {
-    const FILE: &str = "has its store in a file of this one";
     let common = options.store.take_used();
-    let mut stores = options.all().filter(|(name, _)| matches!(*name, "lease" | "store"));
-    if stores.any(|(_, values)| values.iter().any(|address| is_file(address))) {
-        return Some(FILE.into());
-    }
-    match common {
-        Some(None) => return Some(FILE.into()),
-        Some(Some(address)) if is_file(address) => return Some(FILE.into()),
-        _ => {}
+    let mut own = options.all().filter(|(name, _)| matches!(*name, "lease" | "store"));
+    if common.is_some_and(is_file) || own.any(|(_, addresses)| addresses.iter().any(|it| is_file(it))) {
+        return Some("has its store in a file of this one".into());
     }
     let given = |name| options.values.get(name).and_then(|values| values.first());
     if kind != SNOWFLAKE || common.is_some() || given("lease").is_some() {
@@ -449,8 +449,8 @@ fn seconds(text: &str) -> Result<u64, String> {
     digits.parse().map_err(|_| "it takes whole seconds, such as 5".into())
 }
 
-fn limits(flags: [Option<u64>; 6], file: &file::Limits) -> Result<Limits, Failure> {
-    let [n, connections, per_address, frame, idle_s, lame_duck_s] = flags;
+fn limits(flags: [Option<u64>; 7], file: &file::Limits) -> Result<Limits, Failure> {
+    let [n, connections, per_address, frame, output_mib, idle_s, lame_duck_s] = flags;
     let within = |name: &str, flag: Option<u64>, key: Option<u64>, default: u64, min: u64, max: u64| {
         Number::from(flag.or(key).unwrap_or(default)).in_range(name, min, max)
     };
@@ -470,6 +470,7 @@ fn limits(flags: [Option<u64>; 6], file: &file::Limits) -> Result<Limits, Failur
             .map(|n| within("max_per_address", Some(n), None, 0, 1, 1_000_000).map(size))
             .transpose()?,
         frame: size(within("max_frame", frame, file.max_frame, 65_536, 8_192, 16_777_216)?),
+        output_kib: 1024 * size(within("max_output", output_mib, file.max_output, 256, 1, 65_536)?),
         idle_s: within("idle", idle_s, file.idle, 300, 1, 86_400)?,
         lame_duck_s: within("lame_duck", lame_duck_s, file.lame_duck, 5, 0, 3_600)?,
     })

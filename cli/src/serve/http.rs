@@ -17,6 +17,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
+use bytes::BytesMut;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -24,11 +25,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use polyflake::{ErrorCode, Format, Layout, Number};
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::clients::Client;
+use super::clients::{Client, SMALL};
 use super::error::{Error, NOT_READY, UNKNOWN_GENERATOR};
 use super::generators::{Ids, SNOWFLAKE};
 use super::listen::{Protocol, Stream};
+use super::memory::{Output, Room};
 use super::metrics;
 use super::service::Service;
 use super::shutdown::Ending;
@@ -83,17 +86,28 @@ impl Http {
 impl Protocol for Http {
     const NAME: &'static str = "http";
 
-    async fn serve(&self, stream: Stream, client: Arc<Client>, mut ending: Ending) {
+    async fn serve(&self, mut stream: Stream, client: Arc<Client>, mut ending: Ending) {
         let _open = self.service.metrics.http().begin();
         let idle = stream.idle();
         client.await_head();
+        if !client.is_admitted() {
+            let head = tokio::select! {
+                head = head(&mut stream) => head,
+                () = ending.begins() => return,
+            };
+            let Some(head) = head else { return };
+            stream.put_back(head);
+        }
         let router = TowerToHyperService::new(self.router.clone());
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             client.has_head();
             request.extensions_mut().insert(Arc::clone(&client));
             let (answer, client) = (router.call(request), Arc::clone(&client));
             async move {
-                let answer = answer.await;
+                let mut answer = answer.await;
+                if let (false, Ok(answer)) = (client.is_admitted(), &mut answer) {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
                 client.await_head();
                 answer
             }
@@ -111,6 +125,32 @@ impl Protocol for Http {
             () = ending.begins() => served.as_mut().graceful_shutdown(),
         }
         let _ = served.await;
+    }
+}
+
+/// The first head of a stranger: what hyper holds for a connection is more than a stranger is given.
+async fn head(stream: &mut Stream) -> Option<Bytes> {
+    let mut head = BytesMut::with_capacity(256);
+    loop {
+        let count = stream.read_buf(&mut head).await.ok()?;
+        let new = head.get(head.len().saturating_sub(count + 3)..).unwrap_or_default();
+        if new.windows(4).any(|end| end == b"\r\n\r\n") || new.windows(2).any(|end| end == b"\n\n") {
+            return Some(head.freeze());
+        }
+        if count == 0 || head.len() >= SMALL {
+            let why = format!("without the token, a request's head has at most {SMALL} bytes");
+            let body = json(&Complaint { error: TOO_LARGE, message: &why });
+            let answer = format!(
+                "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: {JSON}\r\ncontent-length: {}\r\n\
+                 connection: close\r\n\r\n{body}",
+                body.len()
+            );
+            if count > 0 {
+                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.shutdown().await;
+            }
+            return None;
+        }
     }
 }
 
@@ -199,6 +239,9 @@ fn complain(status: StatusCode, error: &str, message: &str) -> Response {
     let body = json(&Complaint { error, message });
     (status, [(CONTENT_TYPE, JSON)], body).into_response()
 }
+
+/// A head that is longer than it may be.
+const TOO_LARGE: &str = "request_header_fields_too_large";
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -304,14 +347,14 @@ async fn give(
     headers: &HeaderMap,
 ) -> Result<Response, Answer> {
     let form = Form::of(wanted.format.as_deref(), headers)?;
-    let given = match &wanted.key {
+    let (given, room) = match &wanted.key {
         Some(_) if wanted.n.is_some() => {
             return Err(Error::invalid("a key has one number at a time, without n").into());
         }
-        Some(key) => Ids::Numbers(vec![service.of_key(generator, key).await?]),
+        Some(key) => (Ids::Numbers(vec![service.of_key(generator, key).await?]), None),
         None => service.ids(generator, Number::parse(wanted.n.as_deref().unwrap_or("1"))).await?,
     };
-    Ok(form.write(&given))
+    Ok(form.write(&given, room))
 }
 
 /// How an answer is written.
@@ -346,13 +389,32 @@ impl Form {
         Ok(known.unwrap_or(Self::Json))
     }
 
-    fn write(self, ids: &Ids) -> Response {
+    fn write(self, ids: &Ids, room: Option<Room>) -> Response {
         let (kind, body) = match self {
             Self::Json => (JSON, as_json(ids)),
             Self::Text => (TEXT, as_text(ids)),
             Self::Bytes => (BYTES, as_bytes(ids)),
         };
-        ([(CONTENT_TYPE, kind)], Bytes::from(body)).into_response()
+        let body = match room {
+            None => Bytes::from(body),
+            Some(mut room) => {
+                Output::keep(&mut room, body.capacity());
+                Bytes::from_owner(Roomy { body, _room: room })
+            }
+        };
+        ([(CONTENT_TYPE, kind)], body).into_response()
+    }
+}
+
+/// An answer, and what it takes of the memory until the client has it.
+struct Roomy {
+    body: Vec<u8>,
+    _room: Room,
+}
+
+impl AsRef<[u8]> for Roomy {
+    fn as_ref(&self) -> &[u8] {
+        &self.body
     }
 }
 

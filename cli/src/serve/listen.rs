@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -155,15 +156,22 @@ pub(crate) struct Stream {
     sleep: Pin<Box<Sleep>>,
     /// Since when nothing came or went while something was to.
     waiting: Option<Instant>,
+    /// What came already, and is to be read first.
+    ahead: Bytes,
 }
 
 impl Stream {
     fn new(inner: Box<dyn Both>, idle: Duration, client: Arc<Client>) -> Self {
-        Self { inner, idle, client, sleep: Box::pin(sleep(idle)), waiting: None }
+        Self { inner, idle, client, sleep: Box::pin(sleep(idle)), waiting: None, ahead: Bytes::new() }
     }
 
     pub(crate) const fn idle(&self) -> Duration {
         self.idle
+    }
+
+    /// This is read once more.
+    pub(crate) fn put_back(&mut self, bytes: Bytes) {
+        self.ahead = bytes;
     }
 
     fn look<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -189,21 +197,13 @@ impl AsyncRead for Stream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let room = self.client.room().min(buffer.remaining());
-        if room == 0 {
-            return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
+        if !self.ahead.is_empty() {
+            let count = self.ahead.len().min(buffer.remaining());
+            buffer.put_slice(&self.ahead.split_to(count));
+            return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();
-        let polled = if room < buffer.remaining() {
-            let mut few = [0; 1024];
-            let end = room.min(few.len());
-            let mut part = ReadBuf::new(few.get_mut(..end).unwrap_or_default());
-            let polled = Pin::new(&mut self.inner).poll_read(context, &mut part);
-            buffer.put_slice(part.filled());
-            polled
-        } else {
-            Pin::new(&mut self.inner).poll_read(context, buffer)
-        };
+        let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
         let count = buffer.filled().len() - before;
         self.client.read(count);
         self.look(context, polled)
@@ -218,6 +218,20 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.inner).poll_write(context, data);
         self.look(context, polled)
+    }
+
+    /// So that HTTP need not copy its answers: what it has copied would be in no budget.
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.inner).poll_write_vectored(context, parts);
+        self.look(context, polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

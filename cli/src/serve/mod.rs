@@ -11,6 +11,7 @@ mod generators;
 mod http;
 mod listen;
 mod logs;
+mod memory;
 mod metrics;
 mod resp;
 mod service;
@@ -107,13 +108,16 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         if let Some(((cert, key), new)) = config.tls.as_ref().zip(new_tls.as_ref()) {
             new.send_replace(tls::acceptor(cert, key)?);
         }
-        tokens.into_iter().for_each(|tokens| service.token.replace(tokens));
+        if let Some(tokens) = tokens {
+            service.token.replace(tokens);
+        }
         Ok::<_, Failure>(())
     };
     let reload = || match read_again() {
         Ok(()) => tracing::info!("reloaded: certificate and tokens were read again"),
         Err(error) => tracing::warn!("not reloaded, so what was read before holds: {}", error.message()),
     };
+    tokio::spawn(memory::keep_little(Arc::clone(&service), Arc::clone(&places)));
     let begun = Arc::new(Begun::new());
     let to_fill = Arc::clone(&begun);
     let mut opening = tokio::task::spawn_blocking(move || Config::open(generators, &to_fill));

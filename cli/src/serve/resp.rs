@@ -21,6 +21,10 @@ use reply::Reply;
 
 /// Replies are sent when there are so many bytes of them.
 const FULL: usize = 64 * 1024;
+/// So many each connection may have, whatever others have.
+const FEW: usize = 4 * 1024;
+/// A connection that does nothing keeps no more than this of either buffer.
+const KEPT: usize = 16 * 1024;
 
 /// Serves connections of RESP.
 #[derive(Clone)]
@@ -51,7 +55,8 @@ impl Protocol for Resp {
                 return;
             }
             output.clear();
-            if output.capacity() > 2 * FULL {
+            session.sent();
+            if output.capacity() > KEPT {
                 output = BytesMut::new();
             }
             if after == After::Close {
@@ -60,14 +65,14 @@ impl Protocol for Resp {
             }
             if input.is_empty() {
                 deadline = None;
-                if input.capacity() > 2 * FULL {
+                if input.capacity() > 2 * KEPT {
                     input = BytesMut::new();
                 }
             } else if deadline.is_none() || input.len() < had {
                 deadline = Some(Instant::now() + stream.idle());
             }
             let room = session.limit().saturating_sub(input.len()).max(1);
-            input.reserve(room.min(16 * 1024));
+            input.reserve(room.min(KEPT));
             let mut limited = (&mut stream).take(room as u64);
             let read = async {
                 let read = limited.read_buf(&mut input);
@@ -105,18 +110,24 @@ impl Session {
                 reply.write(self.version(), output);
             } else if !args.is_empty() {
                 let words: Vec<&[u8]> = args.iter().map(|range| word(input, range)).collect();
-                let (reply, after) = self.run(&words).await;
+                // In a box, since connections are many and few of them run such a command just now.
+                let (reply, after) = Box::pin(self.run(&words)).await;
                 reply.write(self.version(), output);
                 if after == After::Close {
                     return After::Close;
                 }
             }
             input.advance(used);
-            if output.len() >= FULL {
+            if output.len() >= FEW && (output.len() >= FULL || !self.has_room(2 * FULL)) {
+                self.keep(output.capacity());
                 if stream.write_all(output).await.is_err() {
                     return After::Close;
                 }
+                if output.capacity() > 2 * FULL {
+                    *output = BytesMut::new();
+                }
                 output.clear();
+                self.sent();
             }
         }
     }

@@ -14,6 +14,7 @@ use super::auth::Token;
 use super::config::{Limits, Named};
 use super::error::{Error, NOT_READY};
 use super::generators::{Generator, Ids, SNOWFLAKE};
+use super::memory::{Output, Room};
 use super::metrics::Metrics;
 use crate::reading::{shortened, shown};
 
@@ -29,6 +30,7 @@ pub(crate) struct Service {
     /// Not there while they wait for their stores.
     opened: OnceLock<Opened>,
     pub(crate) limits: Limits,
+    pub(crate) output: Output,
     pub(crate) token: Token,
     /// Names by which clients without a token may call it.
     pub(crate) hosts: Vec<String>,
@@ -52,7 +54,16 @@ impl Service {
     /// It refuses requests for IDs until its generators are [opened](Self::open).
     pub(crate) fn new(limits: Limits, token: Token, hosts: Vec<String>) -> Self {
         let metrics = Metrics::new();
-        Self { opened: OnceLock::new(), limits, token, hosts, metrics, is_ending: AtomicBool::new(false) }
+        let output = Output::new(limits.output_kib);
+        Self {
+            opened: OnceLock::new(),
+            limits,
+            output,
+            token,
+            hosts,
+            metrics,
+            is_ending: AtomicBool::new(false),
+        }
     }
 
     /// From now on it gives IDs of these.
@@ -93,14 +104,16 @@ impl Service {
         self.find(name).is_some_and(|entry| entry.generator.layout().is_some())
     }
 
-    /// `n` IDs, where `n` is as the client gave it.
-    pub(crate) async fn ids(&self, name: &str, n: Number) -> Result<Ids, Error> {
+    /// `n` IDs, where `n` is as the client gave it, and the room that their answer takes until the client has it.
+    pub(crate) async fn ids(&self, name: &str, n: Number) -> Result<(Ids, Option<Room>), Error> {
         let entry = self.entry(name)?;
-        let result = match self.count(n) {
-            Ok(n) => entry.ids(n).await,
-            Err(error) => Err(error),
+        let give = async {
+            let n = self.count(n)?;
+            let room = self.output.room(n).await?;
+            Ok((entry.ids(n).await?, room))
         };
-        self.counted(entry, name, result, Ids::len)
+        let result = give.await;
+        self.counted(entry, name, result, |(ids, _)| ids.len())
     }
 
     /// The next ID, if nothing has to be waited for and nothing is wrong: else [`block`](Self::block) says what.

@@ -51,6 +51,7 @@ pub(super) struct Limits {
     pub(super) max_connections: Option<u64>,
     pub(super) max_per_address: Option<u64>,
     pub(super) max_frame: Option<u64>,
+    pub(super) max_output: Option<u64>,
     pub(super) idle: Option<u64>,
     pub(super) lame_duck: Option<u64>,
 }

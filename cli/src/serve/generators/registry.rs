@@ -41,9 +41,9 @@ impl CommonStore {
         Self { given, is_used: AtomicBool::new(false) }
     }
 
-    /// The address, if anybody has asked for it since the last call: `None` in it is the file in the user's state folder.
-    pub(crate) fn take_used(&self) -> Option<Option<&str>> {
-        self.is_used.swap(false, Ordering::Relaxed).then_some(self.given.as_deref())
+    /// The address, if anybody has asked for it since the last call; of the file in the user's state folder only the beginning.
+    pub(crate) fn take_used(&self) -> Option<&str> {
+        self.is_used.swap(false, Ordering::Relaxed).then(|| self.given.as_deref().unwrap_or("sqlite://"))
     }
 
     fn address(&self) -> Result<String, Error> {

@@ -9,6 +9,7 @@ use crate::reading::{read_id, shortened, shown};
 use crate::serve::clients::SMALL;
 use crate::serve::error::{Error, NOT_READY};
 use crate::serve::generators::Ids;
+use crate::serve::memory::{Output, Room};
 use crate::serve::service::Service;
 use crate::when;
 
@@ -48,6 +49,8 @@ pub(super) struct Session {
     version: Version,
     is_admitted: bool,
     name: String,
+    /// Of the replies that were not sent as yet.
+    room: Option<Room>,
 }
 
 /// What a command comes to.
@@ -56,7 +59,7 @@ type Done = Result<Reply, Reply>;
 impl Session {
     pub(super) fn new(service: Arc<Service>) -> Self {
         let is_admitted = !service.token.is_wanted();
-        Self { service, version: Version::Two, is_admitted, name: String::new() }
+        Self { service, version: Version::Two, is_admitted, name: String::new(), room: None }
     }
 
     pub(super) const fn version(&self) -> Version {
@@ -71,6 +74,24 @@ impl Session {
     pub(super) fn limit(&self) -> usize {
         let limit = self.service.limits.frame;
         if self.is_admitted { limit } else { limit.min(SMALL) }
+    }
+
+    /// Whether there is room for more replies than the few that each connection may have.
+    pub(super) fn has_room(&mut self, bytes: usize) -> bool {
+        self.room = self.room.take().or_else(|| self.service.output.room_now(bytes));
+        self.room.is_some()
+    }
+
+    /// They were sent.
+    pub(super) fn sent(&mut self) {
+        self.room = None;
+    }
+
+    /// They are all written, and take so many bytes.
+    pub(super) fn keep(&mut self, bytes: usize) {
+        if let Some(room) = &mut self.room {
+            Output::keep(room, bytes);
+        }
     }
 
     /// The next ID of a generator, for a client that may have it, where nothing has to be waited for.
@@ -113,12 +134,17 @@ impl Session {
             ("incr", [name]) => self.block(name, Number::from(1_u64)).await,
             ("incrby", [name, n]) => self.block(name, Number::parse(n)).await,
             ("pf.next", [name]) => {
-                let ids =
+                let (ids, _) =
                     self.service.ids(name, Number::from(1_u64)).await.map_err(|error| refused(&error))?;
                 Ok(replies(ids).next().unwrap_or(Reply::Null))
             }
             ("pf.next", [name, n]) => {
                 let ids = self.service.ids(name, Number::parse(n)).await.map_err(|error| refused(&error))?;
+                let (ids, room) = ids;
+                match (&mut self.room, room) {
+                    (Some(room), Some(more)) => room.merge(more),
+                    (room, more) => *room = room.take().or(more),
+                }
                 Ok(Reply::List(replies(ids).collect()))
             }
             ("pf.seq", [name, key]) => {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::super::servers::redis::Redis;
-use super::{Server, redis};
+use super::{Server, eventually, redis};
 
 const IDLE: usize = 10_000;
 /// MiB that the server may ever have, which is about twice what it was seen to have.
@@ -107,6 +107,73 @@ fn clients_that_wait_for_a_store_hold_no_thread_each() {
     let given: HashSet<_> = waiting.iter_mut().map(number).collect();
     assert_eq!(given.len(), WAITING);
     assert!(during <= before + 2, "{before} threads, and {during} while {WAITING} clients wait");
+}
+
+/// What they ask for is more than there may be, and comes back once they are gone.
+#[test]
+fn answers_that_nobody_reads_have_a_budget() {
+    const MIB: u64 = 16;
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("polyflake.toml");
+    std::fs::write(&config, "[generators.orders]\nkind = \"counter\"\nstep = 1000000\n").unwrap();
+    let budget = ["--max-output", &MIB.to_string(), "--config", config.to_str().unwrap()];
+    let server = Server::in_folder(folder.path(), &budget);
+    let (before, _) = memory(&server);
+    let next = b"PF.NEXT orders 10000\r\n".repeat(100);
+    let get = b"GET /v1/ids/orders?n=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
+    let clients: Vec<_> = [(server.resp.unwrap(), next), (server.http.unwrap(), get)]
+        .iter()
+        .cycle()
+        .take(400)
+        .map(|(address, requests)| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(requests).unwrap();
+            stream
+        })
+        .collect();
+    // Some are told to wait, and small requests go on.
+    eventually(|| server.get("/v1/ids/orders?n=10000").1.contains("\"busy\""));
+    assert_eq!(server.ids("/v1/ids/orders?format=text").len(), 1);
+    redis::cmd("INCR").arg("orders").query::<u64>(&mut redis(&server, "")).unwrap();
+    let (during, peak) = memory(&server);
+    drop(clients);
+    wait_until_alone(&server);
+    eventually(|| memory(&server).0 < before + MIB);
+    assert_eq!(server.ids("/v1/ids/orders?n=10000&format=text").len(), 10_000);
+    println!(
+        "{before} MiB before, {during} MiB with them, at most {peak} MiB, {} MiB after",
+        memory(&server).0
+    );
+    assert!(peak < before + 3 * MIB, "{peak} MiB");
+}
+
+/// Each has sent all that it may.
+#[test]
+fn clients_without_the_token_cost_little() {
+    const COUNT: usize = 2_000;
+    allow_files(COUNT as u64 + 1_000);
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "hunter2\n").unwrap();
+    let server = Server::new(&["--uuid", "ids=7", "--token-file", token.to_str().unwrap()]);
+    let (before, _) = memory(&server);
+    let open = [server.http.unwrap(), server.resp.unwrap()].map(|address| {
+        let start = [&b"GET / HTTP/1.1\r\nX: "[..], &b"*2\r\n$4\r\nAUTH\r\n$4000\r\n"[..]];
+        let start = if Some(address) == server.http { start[0] } else { start[1] };
+        let request = [start, &[b'x'; 4_000]].concat();
+        let strangers = (0..COUNT / 2).map(|_| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(&request).unwrap();
+            stream
+        });
+        strangers.collect::<Vec<_>>()
+    });
+    eventually(|| server.of_admin("/healthz").0 == 200);
+    let (_, peak) = memory(&server);
+    drop(open);
+    let each = (peak - before) * 1024 / COUNT as u64;
+    println!("{each} KiB each");
+    assert!(each <= 8, "{each} KiB each");
 }
 
 #[test]

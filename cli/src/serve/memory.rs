@@ -1,0 +1,95 @@
+//! What answers take of the memory, and that the system gets it back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+
+use super::clients::Places;
+use super::error::Error;
+use super::service::Service;
+
+/// Answers of fewer IDs are not counted: each connection may have a little.
+const FEW: usize = 100;
+/// What an ID takes while its answer is written, at most: a UUID does.
+const OF_ID: usize = 256;
+/// How long a request waits for others' answers to leave.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How often what was freed is looked for, and how much of it is worth the system's while.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+const WORTH_KIB: usize = 16 * 1024;
+
+/// The memory for answers that clients have not read as yet.
+pub(crate) struct Output {
+    free: Arc<Semaphore>,
+    kib: usize,
+}
+
+/// Part of it.
+pub(crate) type Room = OwnedSemaphorePermit;
+
+impl Output {
+    pub(crate) fn new(kib: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(kib)), kib }
+    }
+
+    /// Room for the answer with `n` IDs: `None` where it needs none of its own.
+    pub(crate) async fn room(&self, n: usize) -> Result<Option<Room>, Error> {
+        if n <= FEW {
+            return Ok(None);
+        }
+        let room = Arc::clone(&self.free).acquire_many_owned(self.part(n.saturating_mul(OF_ID)));
+        match timeout(LONGEST_WAIT, room).await {
+            Ok(Ok(room)) => Ok(Some(room)),
+            Ok(Err(_)) | Err(_) => Err(Error::new(
+                "busy",
+                format!(
+                    "answers that clients have not read take all the memory for them: ask for {FEW} or fewer"
+                ),
+            )),
+        }
+    }
+
+    /// Room for so many bytes, if there is any now.
+    pub(crate) fn room_now(&self, bytes: usize) -> Option<Room> {
+        Arc::clone(&self.free).try_acquire_many_owned(self.part(bytes)).ok()
+    }
+
+    /// All of it but what these bytes need is given back.
+    pub(crate) fn keep(room: &mut Room, bytes: usize) {
+        let kept = bytes.div_ceil(1024);
+        drop(room.num_permits().checked_sub(kept).and_then(|more| room.split(more)));
+    }
+
+    fn part(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.div_ceil(1024).min(self.kib)).unwrap_or(u32::MAX)
+    }
+
+    fn used_kib(&self) -> usize {
+        self.kib.saturating_sub(self.free.available_permits())
+    }
+}
+
+/// Gives memory back to the system once clients have left: the allocator keeps what was freed between things that were not.
+pub(crate) async fn keep_little(service: Arc<Service>, places: Arc<Places>) {
+    let used = || service.output.used_kib() + 8 * places.taken();
+    let mut most = 0;
+    loop {
+        sleep(LOOK_EVERY).await;
+        most = most.max(used());
+        if most - used().min(most) >= WORTH_KIB {
+            most = used();
+            let _ = tokio::task::spawn_blocking(trim).await;
+        }
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn trim() {
+    // SAFETY: it only looks for pages that nobody uses.
+    unsafe { libc::malloc_trim(0) };
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+const fn trim() {}
