@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 use polyflake::{MAX_BATCH, Number};
+use serde::Deserialize;
 
 use super::error::Error;
 use super::generators::{CommonStore, Generator, Made, Options, Registry, SNOWFLAKE};
@@ -98,6 +99,9 @@ pub(crate) struct Serve {
     /// How long it goes on answering after SIGTERM, while it says that it is not ready, in seconds [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     lame_duck: Option<u64>,
+    /// Which generators `/readyz` is about; `/readyz/NAME` is about one [default: any]
+    #[arg(long, value_name = "WHICH")]
+    ready_when: Option<ReadyWhen>,
     /// How the log on standard error is written
     #[arg(long, value_name = "STYLE")]
     log: Option<Style>,
@@ -135,6 +139,18 @@ pub(crate) struct Limits {
     pub(crate) output_kib: usize,
     pub(crate) idle_s: u64,
     pub(crate) lame_duck_s: u64,
+    pub(crate) ready_when: ReadyWhen,
+}
+
+/// When a server of several generators is ready.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ReadyWhen {
+    /// Any of its generators is.
+    #[default]
+    Any,
+    /// All of them are.
+    All,
 }
 
 /// A generator whose options are sound.
@@ -213,6 +229,7 @@ impl Serve {
                     self.idle,
                     self.lame_duck,
                 ],
+                self.ready_when.or(file.ready_when).unwrap_or_default(),
                 &file.limits.unwrap_or_default(),
             )?,
             log: self.log.or(file.log).unwrap_or_default(),
@@ -449,7 +466,7 @@ fn seconds(text: &str) -> Result<u64, String> {
     digits.parse().map_err(|_| "it takes whole seconds, such as 5".into())
 }
 
-fn limits(flags: [Option<u64>; 7], file: &file::Limits) -> Result<Limits, Failure> {
+fn limits(flags: [Option<u64>; 7], ready_when: ReadyWhen, file: &file::Limits) -> Result<Limits, Failure> {
     let [n, connections, per_address, frame, output_mib, idle_s, lame_duck_s] = flags;
     let within = |name: &str, flag: Option<u64>, key: Option<u64>, default: u64, min: u64, max: u64| {
         Number::from(flag.or(key).unwrap_or(default)).in_range(name, min, max)
@@ -473,5 +490,6 @@ fn limits(flags: [Option<u64>; 7], file: &file::Limits) -> Result<Limits, Failur
         output_kib: 1024 * size(within("max_output", output_mib, file.max_output, 256, 1, 65_536)?),
         idle_s: within("idle", idle_s, file.idle, 300, 1, 86_400)?,
         lame_duck_s: within("lame_duck", lame_duck_s, file.lame_duck, 5, 0, 3_600)?,
+        ready_when,
     })
 }

@@ -61,6 +61,7 @@ impl Http {
         let router = Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(ready))
+            .route("/readyz/{generator}", get(ready_of))
             .route("/", get(|| async { inspector::file("") }))
             .route("/{file}", get(|Path(file): Path<String>| async move { inspector::file(&file) }))
             .merge(guarded)
@@ -75,6 +76,7 @@ impl Http {
         let router = Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(ready))
+            .route("/readyz/{generator}", get(ready_of))
             .route("/metrics", get(metrics_text))
             .fallback(|| async { Answer::NotFound.into_response() })
             .layer(from_fn_with_state(Arc::clone(&service), bounds))
@@ -514,7 +516,15 @@ async fn leaf(service: &Service, generator: &str) -> Response {
 }
 
 async fn ready(State(service): Shared) -> Response {
-    match service.trouble() {
+    is_ready(service.trouble())
+}
+
+async fn ready_of(State(service): Shared, Path(generator): Path<String>) -> Response {
+    service.trouble_of(&generator).map_or_else(|error| Answer::from(error).into_response(), is_ready)
+}
+
+fn is_ready(trouble: Option<String>) -> Response {
+    match trouble {
         None => "ready\n".into_response(),
         Some(trouble) => {
             let mut response = complain(StatusCode::SERVICE_UNAVAILABLE, NOT_READY, &trouble);

@@ -26,7 +26,7 @@ pub(crate) struct Metrics {
     errors: Counters,
     refused: Counter,
     facts: Gauges,
-    ready: Gauge,
+    ready: Family<Labels, Gauge>,
     http: Open,
     resp: Open,
 }
@@ -65,11 +65,11 @@ impl Metrics {
     pub(crate) fn new() -> Arc<Self> {
         let mut registry = Registry::with_prefix("polyflake");
         let (issued, errors, facts) = (Counters::default(), Counters::default(), Gauges::default());
-        let (ready, refused) = (Gauge::default(), Counter::default());
+        let (ready, refused) = (Family::<Labels, Gauge>::default(), Counter::default());
         registry.register("ids", "IDs that were given out", issued.clone());
         registry.register("errors", "Requests for IDs that got an error", errors.clone());
         registry.register("refused", "Requests without the token", refused.clone());
-        registry.register("ready", "Whether it gives IDs of every kind", ready.clone());
+        registry.register("ready", "Whether a generator gives IDs", ready.clone());
         registry.register("generator", "How a generator stands", facts.clone());
         let mut open = |protocol: &str| {
             let open = Open::default();
@@ -111,8 +111,9 @@ impl Metrics {
         generators: impl Iterator<Item = (&'a str, &'a dyn Generator)>,
         is_ready: bool,
     ) -> String {
-        self.ready.set(is_ready.into());
         for (name, generator) in generators {
+            let is_ready = is_ready && generator.trouble().is_none();
+            self.ready.get_or_create(&vec![("generator", shown(name))]).set(is_ready.into());
             for (fact, value) in generator.facts() {
                 let labels = vec![("name", shown(name)), ("fact", fact.to_owned())];
                 self.facts.get_or_create(&labels).set(value);

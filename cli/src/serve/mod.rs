@@ -134,6 +134,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         }
     }
     service.open(begun.take());
+    service.watch();
     let names: Vec<_> = service.names().collect();
     tracing::info!(generators = names.join(","), "ready");
 

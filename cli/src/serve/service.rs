@@ -8,10 +8,10 @@ use std::time::Duration;
 use polyflake::{ErrorCode, Layout, Number};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::auth::Token;
-use super::config::{Limits, Named};
+use super::config::{Limits, Named, ReadyWhen};
 use super::error::{Error, NOT_READY};
 use super::generators::{Generator, Ids, SNOWFLAKE};
 use super::memory::{Output, Room};
@@ -23,6 +23,8 @@ const WAITING: usize = 16;
 /// How long one more waits for its turn.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
 
+/// How often a generator looks how it stands.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 const WAITS: &str = "the server begins, and waits for the store of its generators";
 
 /// All that connections share.
@@ -162,21 +164,46 @@ impl Service {
 
     /// Why it is not ready.
     pub(crate) fn trouble(&self) -> Option<String> {
+        let all = || self.entries().map(|(name, entry)| entry.trouble(name));
+        self.trouble_of_all().or_else(|| match self.limits.ready_when {
+            ReadyWhen::All => all().flatten().next(),
+            ReadyWhen::Any => all().collect::<Option<Vec<_>>>().map(|each| each.join("; ")),
+        })
+    }
+
+    /// Why a generator is not ready.
+    pub(crate) fn trouble_of(&self, name: &str) -> Result<Option<String>, Error> {
+        if let Some(trouble) = self.trouble_of_all() {
+            return Ok(Some(trouble));
+        }
+        Ok(self.entry(name)?.trouble(name))
+    }
+
+    fn trouble_of_all(&self) -> Option<String> {
         if self.is_ending.load(Ordering::Relaxed) {
             return Some("the server ends".into());
         }
-        if self.opened.get().is_none() {
-            return Some(WAITS.into());
+        self.opened.get().is_none().then(|| WAITS.into())
+    }
+
+    /// Looks at each generator, again and again.
+    pub(crate) fn watch(&self) {
+        for (_, entry) in self.entries() {
+            let generator = Arc::clone(&entry.generator);
+            tokio::spawn(async move {
+                loop {
+                    let here = Arc::clone(&generator);
+                    // One that panics is told by what it does not give.
+                    let _ = tokio::task::spawn_blocking(move || here.look()).await;
+                    sleep(LOOK_EVERY).await;
+                }
+            });
         }
-        let trouble = |(name, entry): (&str, &Entry)| {
-            entry.generator.trouble().map(|trouble| shown(&format!("{name}: {trouble}")))
-        };
-        self.entries().find_map(trouble)
     }
 
     pub(crate) fn metrics_text(&self) -> String {
         let all = self.entries().map(|(name, entry)| (name, &*entry.generator));
-        self.metrics.text(all, self.trouble().is_none())
+        self.metrics.text(all, self.trouble_of_all().is_none())
     }
 
     /// Nobody is to come any more.
@@ -226,6 +253,11 @@ impl Service {
 }
 
 impl Entry {
+    /// With its name.
+    fn trouble(&self, name: &str) -> Option<String> {
+        self.generator.trouble().map(|trouble| shown(&format!("{name}: {trouble}")))
+    }
+
     async fn ids(&self, n: usize) -> Result<Ids, Error> {
         let first = self.generator.try_ids(n)?;
         let Some(more) = n.checked_sub(first.len()).filter(|&more| more > 0) else { return Ok(first) };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-use super::Wanted;
+use super::{ReadyWhen, Wanted};
 use crate::failure::Failure;
 use crate::serve::error::Error;
 use crate::serve::logs::Style;
@@ -29,6 +29,7 @@ pub(super) struct File {
     pub(super) tls: Option<Tls>,
     pub(super) limits: Option<Limits>,
     pub(super) log: Option<Style>,
+    pub(super) ready_when: Option<ReadyWhen>,
     #[serde(default)]
     generators: BTreeMap<String, Spanned<BTreeMap<String, Spanned<Value>>>>,
     #[serde(skip)]

@@ -1,12 +1,18 @@
 //! Counters.
 
+use std::sync::{Mutex, PoisonError};
+
 use polyflake::ErrorCode;
 use polyflake_coordination::{Counter, CounterOptions};
 
 use super::{Generator, Ids, Later, Made, Options};
 use crate::serve::error::Error;
 
-struct Numbers(Counter);
+struct Numbers {
+    counter: Counter,
+    /// Why the store gave none when it was last looked at.
+    trouble: Mutex<Option<String>>,
+}
 
 pub(super) fn make(options: &Options) -> Result<Made, Error> {
     let mut builder = CounterOptions::new(options.name());
@@ -22,7 +28,7 @@ pub(super) fn make(options: &Options) -> Result<Made, Error> {
     if !has_store {
         builder = builder.store(&options.store()?);
     }
-    Ok(Made::new(move || Ok(Box::new(Numbers(builder.open()?)))))
+    Ok(Made::new(move || Ok(Box::new(Numbers { counter: builder.open()?, trouble: Mutex::default() }))))
 }
 
 /// `None` where waiting may help: whoever waits gets the error, if there is one.
@@ -37,16 +43,16 @@ fn without_waiting<T>(result: Result<T, polyflake::Error>) -> Result<Option<T>, 
 impl Generator for Numbers {
     fn ids(&self, n: usize) -> Result<Ids, Error> {
         let mut ids = vec![0; n];
-        self.0.fill(&mut ids)?;
+        self.counter.fill(&mut ids)?;
         Ok(Ids::Numbers(ids))
     }
 
     fn try_ids(&self, n: usize) -> Result<Ids, Error> {
         let mut ids = vec![0; n];
         let filled = if let [id] = &mut *ids {
-            without_waiting(self.0.try_next_id())?.map(|number| *id = number)
+            without_waiting(self.counter.try_next_id())?.map(|number| *id = number)
         } else {
-            without_waiting(self.0.try_fill(&mut ids))?
+            without_waiting(self.counter.try_fill(&mut ids))?
         };
         Ok(Ids::Numbers(if filled.is_some() { ids } else { Vec::new() }))
     }
@@ -54,37 +60,47 @@ impl Generator for Numbers {
     fn ids_later(&self, n: usize) -> Option<Later<'_, Ids>> {
         Some(Box::pin(async move {
             let mut ids = vec![0; n];
-            self.0.fill_async(&mut ids).await?;
+            self.counter.fill_async(&mut ids).await?;
             Ok(Ids::Numbers(ids))
         }))
     }
 
     fn block(&self, n: usize) -> Result<u64, Error> {
         if n == 1 {
-            return Ok(self.0.next_id()?);
+            return Ok(self.counter.next_id()?);
         }
-        Ok(last(self.0.next_block(n as u64)?, n))
+        Ok(last(self.counter.next_block(n as u64)?, n))
     }
 
     fn try_block(&self, n: usize) -> Result<Option<u64>, Error> {
         if n == 1 {
-            return without_waiting(self.0.try_next_id());
+            return without_waiting(self.counter.try_next_id());
         }
-        Ok(self.0.try_next_block(n as u64)?.map(|first| last(first, n)))
+        Ok(self.counter.try_next_block(n as u64)?.map(|first| last(first, n)))
     }
 
     fn block_later(&self, n: usize) -> Option<Later<'_, u64>> {
         Some(Box::pin(async move {
             if n == 1 {
-                return Ok(self.0.next_id_async().await?);
+                return Ok(self.counter.next_id_async().await?);
             }
-            Ok(last(self.0.next_block_async(n as u64).await?, n))
+            Ok(last(self.counter.next_block_async(n as u64).await?, n))
         }))
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn look(&self) {
+        let has_some = self.counter.stats().is_ok_and(|stats| stats.in_hand > 0);
+        let trouble = if has_some { None } else { self.counter.peek().err() };
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble.map(|error| error.to_string());
     }
 
     #[allow(clippy::cast_precision_loss, reason = "for graphs")]
     fn facts(&self) -> Vec<(&'static str, f64)> {
-        let Ok(stats) = self.0.stats() else { return Vec::new() };
+        let Ok(stats) = self.counter.stats() else { return Vec::new() };
         vec![
             ("in_hand", stats.in_hand as f64),
             ("step", stats.step as f64),
@@ -95,7 +111,7 @@ impl Generator for Numbers {
     }
 
     fn close(&self) {
-        self.0.close();
+        self.counter.close();
     }
 }
 

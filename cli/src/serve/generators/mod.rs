@@ -116,6 +116,10 @@ pub trait Generator: Send + Sync + 'static {
         None
     }
 
+    /// Called about every second, on a thread that may wait, so that [`trouble`](Self::trouble) knows how things stand where nobody
+    /// asks for IDs: a balancer sends nobody to a generator that is not ready. By default it does nothing.
+    fn look(&self) {}
+
     /// What an operator may want to graph: names such as `in_hand`, and values. It must not wait.
     fn facts(&self) -> Vec<(&'static str, f64)> {
         Vec::new()

@@ -27,8 +27,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 enum State {
     /// Another process has the lease, or the store does not answer: a later call tries again.
     Waiting(Option<(Instant, Error)>),
-    /// A thread waits for the lease.
-    Opening,
+    /// A thread waits for the lease. Before it, this was why there was none.
+    Opening(Option<Error>),
     Open(Arc<Sequences>),
     Closed,
 }
@@ -98,18 +98,18 @@ impl Keys {
                 State::Open(open) => return Ok(Arc::clone(open)),
                 State::Closed => return Err(Error::of(ErrorCode::Closed, "the server ends")),
                 State::Waiting(Some((at, error))) if at.elapsed() < TRY_EVERY => return Err(error.clone()),
-                State::Waiting(_) => {
+                State::Waiting(before) => {
+                    let before = before.as_ref().map(|(_, error)| error.clone());
                     let (options, shared) = (self.options.clone(), Arc::clone(&self.shared));
                     let thread = std::thread::Builder::new().name("polyflake-lease".into());
                     let spawned = thread.spawn(move || shared.open(&options));
                     spawned.map_err(|error| Error::of(ErrorCode::LeaseUnavailable, error.to_string()))?;
-                    *state = State::Opening;
+                    *state = State::Opening(before);
                 }
-                State::Opening => {
+                State::Opening(before) => {
                     let left = until.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        let why = "this server waits for the lease: another one has it, or the store does not answer";
-                        return Err(Error::of(ErrorCode::LeaseUnavailable, why));
+                        return Err(before.clone().unwrap_or_else(waits));
                     }
                     let waited = self.shared.changed.wait_timeout(state, left);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -117,6 +117,11 @@ impl Keys {
             }
         }
     }
+}
+
+fn waits() -> Error {
+    let why = "this server waits for the lease: another one has it, or the store does not answer";
+    Error::of(ErrorCode::LeaseUnavailable, why)
 }
 
 impl Generator for Keys {
@@ -144,6 +149,20 @@ impl Generator for Keys {
     fn of_key_later<'a>(&'a self, key: &'a str) -> Option<Later<'a, u64>> {
         let open = self.present()?;
         Some(Box::pin(async move { Ok(open.next_id_async(key.into()).await?) }))
+    }
+
+    fn trouble(&self) -> Option<String> {
+        match &*self.shared.state() {
+            State::Open(open) if open.stats().is_ok_and(|stats| stats.time_left_ms > 0) => None,
+            State::Waiting(Some((_, error))) | State::Opening(Some(error)) => Some(error.to_string()),
+            State::Closed => Some("it is closed".into()),
+            State::Open(_) | State::Waiting(None) | State::Opening(None) => Some(waits().to_string()),
+        }
+    }
+
+    /// Nobody asks a server that stands by, so it tries by itself to get the lease.
+    fn look(&self) {
+        let _ = self.open();
     }
 
     #[allow(clippy::cast_precision_loss, reason = "for graphs")]

@@ -171,7 +171,7 @@ fn what_is_of_this_host_is_not_for_others() {
     refused(&["--config", &config("node = 7")], "`fixed` has node 7");
     refused(&["--config", &config(&format!("node = 7\nstate = \"{state}\""))], "`fixed` has node 7");
     refused(&["--config", &config("lease = \"sqlite:///x.db\"")], "`fixed` has its store in a file");
-    let config = config(&format!("store = [\"redis://h/0\", \"{lease}\"]").replace("\n", " "));
+    let config = config(&format!("store = [\"redis://h/0\", \"{lease}\"]").replace('\n', " "));
     let text = fs::read_to_string(&config).unwrap().replace("snowflake", "counter");
     fs::write(&config, text).unwrap();
     refused(&["--config", &config], "`fixed` has its store in a file");

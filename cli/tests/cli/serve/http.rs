@@ -74,7 +74,7 @@ fn what_operators_browsers_and_clients_of_leaf_ask() {
         "polyflake_ids_total{name=\"leaf-segment-test\"} 1",
         "polyflake_generator{name=\"snowflake\",fact=\"lease_held\"} 1.0",
         "polyflake_generator{name=\"leaf-segment-test\",fact=\"in_hand\"}",
-        "polyflake_ready 1",
+        "polyflake_ready{generator=\"snowflake\"} 1",
         "# EOF",
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::super::servers::free_port;
 use super::super::servers::redis::Redis;
 use super::super::{has, json, prints, stderr};
-use super::{Server, http, redis};
+use super::{Server, eventually, http, redis};
 
 #[test]
 fn two_servers_give_nothing_twice() {
@@ -138,15 +138,29 @@ fn the_end_serves_what_came_and_gives_the_lease_back() {
 #[test]
 fn one_of_two_servers_gives_sequences_and_the_other_stands_by() {
     let folder = tempfile::tempdir().unwrap();
-    let begin = || Server::in_folder(folder.path(), &["--sequences", "inbox"]);
-    let first = begin();
+    let begin = |label: &str| {
+        let lease =
+            format!("sqlite://{}/leases.db?init=always&label={label}&wait=1s", folder.path().display());
+        Server::new(&["--lease", &lease, "--sequences", "inbox"])
+    };
+    let first = begin("10.0.0.7:8080");
     assert_eq!(first.ids("/v1/ids/inbox?key=alice&format=text"), [1]);
-    let second = begin();
+    let second = begin("10.0.0.8:8080");
+    // It names the owner once it knows.
+    eventually(|| second.get("/v1/ids/inbox?key=alice").1.contains("10.0.0.7:8080"));
     let (status, body) = second.get("/v1/ids/inbox?key=alice");
     assert_eq!((status, json(&body)["error"].as_str()), (503, Some("lease_unavailable")));
     // What needs no such lease it gives, and it is ready.
     assert_eq!((second.get("/v1/ids/snowflake").0, second.get("/readyz").0), (200, 200));
+    // For what does, only the owner is.
+    assert_eq!((first.get("/readyz/inbox").0, second.get("/readyz/snowflake").0), (200, 200));
+    assert_eq!((second.get("/readyz/inbox").0, second.get("/readyz/other").0), (503, 404));
+    let metrics = second.of_admin("/metrics").1;
+    has(&metrics, &["polyflake_ready{generator=\"inbox\"} 0"]);
+    has(&metrics, &["polyflake_ready{generator=\"snowflake\"} 1"]);
     assert!(first.terminate().0.success());
+    // It takes over though nobody asks it.
+    eventually(|| second.get("/readyz/inbox").0 == 200);
     let number = loop {
         let (status, body) = second.get("/v1/ids/inbox?key=alice&format=text");
         if status == 200 {
@@ -202,6 +216,31 @@ fn a_port_that_somebody_has_is_an_error_before_any_store_is_asked() {
     let output = super::server::command().args(["--resp", &address]).args(lease).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     has(&stderr(&output), &[&*address, "in use"]);
+}
+
+/// And what needs no store goes on.
+#[test]
+fn a_counter_whose_store_is_down_is_not_ready() {
+    let (mut store, folder) = (Redis::new(), tempfile::tempdir().unwrap());
+    let config = folder.path().join("polyflake.toml");
+    let counter = format!("kind = \"counter\"\nstore = \"{}\"\nstep = 1\nmax_wait_ms = 500\n", store.url());
+    std::fs::write(&config, format!("[generators.asked]\n{counter}")).unwrap();
+    for when in ["any", "all"] {
+        let server =
+            Server::new(&["--config", config.to_str().unwrap(), "--uuid", "ids=7", "--ready-when", when]);
+        eventually(|| server.get("/readyz").0 == 200);
+        store.server.kill();
+        eventually(|| server.get("/readyz/asked").0 == 503);
+        let (status, body) = server.get("/readyz/asked");
+        assert_eq!((status, json(&body)["error"].as_str()), (503, Some("not_ready")));
+        let metrics = server.of_admin("/metrics").1;
+        has(&metrics, &["polyflake_ready{generator=\"asked\"} 0"]);
+        has(&metrics, &["polyflake_ready{generator=\"ids\"} 1"]);
+        assert_eq!(server.get("/readyz/ids").0, 200);
+        assert_eq!(server.get("/readyz").0, if when == "any" { 200 } else { 503 });
+        store.server.start_again();
+        eventually(|| server.get("/readyz/asked").0 == 200);
+    }
 }
 
 #[test]
