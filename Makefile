@@ -108,7 +108,7 @@ test-histories-longer: store-servers # random histories over every store; each p
 
 .PHONY: test-cli
 test-cli: tools-ready # the command `polyflake`, and what docs/command.md and docs/service.md say that it prints
-	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils curl curl openssl openssl
+	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils curl curl openssl openssl promtool prometheus
 	cargo test --locked -p polyflake-cli
 
 .PHONY: test-service-longer

@@ -80,12 +80,16 @@ impl Places {
     }
 
     /// One who may have to go.
-    pub(crate) fn watch(&self, client: &Arc<Client>, seat_of: IpAddr, task: AbortHandle) {
+    pub(crate) fn watch(&self, client: &Arc<Client>, task: AbortHandle) {
         let mut strangers = lock(&self.strangers);
         if strangers.len() > 2 * self.count {
             strangers.retain(Stranger::is_one);
         }
-        strangers.push_back(Stranger { client: Arc::downgrade(client), address: network(seat_of), task });
+        strangers.push_back(Stranger {
+            client: Arc::downgrade(client),
+            address: network(client.address),
+            task,
+        });
     }
 
     /// How many are not free.
@@ -123,6 +127,7 @@ fn network(address: IpAddr) -> IpAddr {
 
 /// A connected client, and by when it must have said something.
 pub(crate) struct Client {
+    address: IpAddr,
     start: Instant,
     /// Milliseconds after the start; `u64::MAX` if it need not.
     deadline_ms: AtomicU64,
@@ -132,8 +137,9 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(is_admitted: bool) -> Self {
+    pub(crate) fn new(address: IpAddr, is_admitted: bool) -> Self {
         let client = Self {
+            address,
             start: Instant::now(),
             deadline_ms: u64::MAX.into(),
             is_admitted: is_admitted.into(),
@@ -141,6 +147,10 @@ impl Client {
         };
         client.be_patient(!is_admitted);
         client
+    }
+
+    pub(crate) const fn address(&self) -> IpAddr {
+        self.address
     }
 
     pub(crate) fn is_admitted(&self) -> bool {
@@ -164,6 +174,11 @@ impl Client {
     pub(crate) fn has_head(&self) {
         self.is_head_due.store(false, Ordering::Relaxed);
         self.be_patient(false);
+    }
+
+    /// Whether it has not said in time what it must.
+    pub(crate) fn is_late(&self) -> bool {
+        self.deadline().is_some_and(|at| Instant::now() >= at)
     }
 
     /// By when.

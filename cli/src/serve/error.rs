@@ -48,6 +48,11 @@ impl Error {
         Self { name: UNKNOWN_GENERATOR.into(), ..Self::invalid(message) }
     }
 
+    /// As clients get it: where a store is is not their affair, and what it said may have that.
+    pub(crate) fn for_clients(self) -> Self {
+        Self { message: without_stores(self.message), ..self }
+    }
+
     /// The error, which came from this option.
     pub(crate) fn about_option(self, option: &str) -> Self {
         Self { option: Some(option.into()), ..self }
@@ -74,6 +79,15 @@ impl Error {
     }
 }
 
+/// Without a store's address, and what follows it: that is what the store, or the system, said of it.
+pub(crate) fn without_stores(message: String) -> String {
+    let Some(at) = message.find("://") else { return message };
+    let before = message.get(..at).unwrap_or_default();
+    let word = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '-').map_or(0, |at| at + 1);
+    let said = before.get(..word).unwrap_or_default().trim_end_matches(|c: char| !c.is_alphanumeric());
+    format!("{said}; the server's log has more")
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.message)
@@ -85,5 +99,23 @@ impl std::error::Error for Error {}
 impl From<polyflake::Error> for Error {
     fn from(error: polyflake::Error) -> Self {
         Self::of(error.code(), message_of(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_do_not_learn_where_stores_are() {
+        for (message, shown) in [
+            (
+                "the store cannot be reached: redis-cluster://db.internal:1/0: 10.0.0.7:1 refused",
+                "the store cannot be reached; the server's log has more",
+            ),
+            ("leased by 10.0.0.7:8080, for 3 s", "leased by 10.0.0.7:8080, for 3 s"),
+        ] {
+            assert_eq!(without_stores(message.into()), shown);
+        }
     }
 }

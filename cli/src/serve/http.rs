@@ -4,13 +4,14 @@ mod inspector;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{
     ACCEPT, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER,
-    WWW_AUTHENTICATE,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
@@ -24,7 +25,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use polyflake::{ErrorCode, Format, Layout, Number};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::clients::{Client, SMALL};
@@ -92,14 +93,14 @@ impl Protocol for Http {
         let _open = self.service.metrics.http().begin();
         let idle = stream.idle();
         client.await_head();
-        if !client.is_admitted() {
-            let head = tokio::select! {
-                head = head(&mut stream) => head,
-                () = ending.begins() => return,
-            };
-            let Some(head) = head else { return };
-            stream.put_back(head);
-        }
+        let most = self.service.limits.frame;
+        let most = if client.is_admitted() { most } else { most.min(SMALL) };
+        let head = tokio::select! {
+            head = head(&mut stream, most) => head,
+            () = ending.begins() => return,
+        };
+        let Some(head) = head else { return };
+        stream.put_back(head);
         let router = TowerToHyperService::new(self.router.clone());
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             client.has_head();
@@ -130,8 +131,8 @@ impl Protocol for Http {
     }
 }
 
-/// The first head of a stranger: what hyper holds for a connection is more than a stranger is given.
-async fn head(stream: &mut Stream) -> Option<Bytes> {
+/// The first head of a connection, for which hyper holds more than a stranger is given.
+async fn head(stream: &mut Stream, most: usize) -> Option<Bytes> {
     let mut head = BytesMut::with_capacity(256);
     loop {
         let count = stream.read_buf(&mut head).await.ok()?;
@@ -139,8 +140,12 @@ async fn head(stream: &mut Stream) -> Option<Bytes> {
         if new.windows(4).any(|end| end == b"\r\n\r\n") || new.windows(2).any(|end| end == b"\n\n") {
             return Some(head.freeze());
         }
-        if count == 0 || head.len() >= SMALL {
-            let why = format!("without the token, a request's head has at most {SMALL} bytes");
+        if head.first().is_some_and(|first| !first.is_ascii_alphabetic() && *first != b'\r') {
+            // No request: hyper says so at once.
+            return Some(head.freeze());
+        }
+        if count == 0 || head.len() >= most {
+            let why = format!("a request's head has at most {most} bytes here");
             let body = json(&Complaint { error: TOO_LARGE, message: &why });
             let answer = format!(
                 "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: {JSON}\r\ncontent-length: {}\r\n\
@@ -263,7 +268,10 @@ async fn guard(State(service): Shared, request: Request, next: Next) -> Response
         }
         return next.run(request).await;
     }
-    service.metrics.refuse();
+    match (header.is_some(), request.extensions().get::<Arc<Client>>()) {
+        (true, Some(client)) => service.refuse(&Arc::clone(client)).await,
+        _ => service.metrics.refuse(),
+    }
     Answer::Unauthorized.into_response()
 }
 
@@ -313,48 +321,85 @@ fn is_from_this_site(headers: &HeaderMap, uri: &Uri, service: &Service) -> Resul
     ))
 }
 
-/// For all requests: counts them, refuses bodies, and keeps answers out of caches.
+/// For all requests: counts them, refuses bodies, keeps answers out of caches, and gives each error a name.
 async fn bounds(State(service): Shared, request: Request, next: Next) -> Response {
-    service.metrics.http().request();
+    let (start, metrics) = (Instant::now(), service.metrics.http());
+    metrics.request();
     let mut response = if request.body().is_end_stream() {
         next.run(request).await
     } else {
         Answer::HasBody.into_response()
     };
-    response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    let status = response.status();
+    if (status.is_client_error() || status.is_server_error()) && !is_ours(&response) {
+        let (name, why) = match status {
+            StatusCode::METHOD_NOT_ALLOWED => {
+                ("method_not_allowed", "the header Allow has the methods that are")
+            }
+            StatusCode::NOT_FOUND => ("not_found", "there is no such page"),
+            _ => ("invalid_request", "its path or its query cannot be read: they are percent-encoded UTF-8"),
+        };
+        let allow = response.headers_mut().remove(ALLOW);
+        response = complain(status, name, why);
+        response.headers_mut().extend(allow.map(|allow| (ALLOW, allow)));
+    }
+    let headers = response.headers_mut();
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    metrics.answer(status.as_u16());
+    metrics.took(start.elapsed());
     response
 }
 
-/// How IDs are asked for.
-#[derive(Deserialize)]
-struct Wanted {
-    n: Option<String>,
-    format: Option<String>,
-    key: Option<String>,
+fn is_ours(response: &Response) -> bool {
+    response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == JSON)
 }
+
+/// The values of parameters, each of which may be there once, and no other.
+fn parameters<const N: usize>(
+    query: Vec<(String, String)>,
+    names: [&str; N],
+) -> Result<[Option<String>; N], Error> {
+    let mut values = [const { None }; N];
+    for (name, value) in query {
+        let Some(place) =
+            names.iter().zip(&mut values).find_map(|(it, place)| (*it == name).then_some(place))
+        else {
+            let (name, names) = (shortened(&name), names.join(", "));
+            return Err(Error::invalid(format!("there is no parameter `{name}`; there are {names}")));
+        };
+        if place.replace(value).is_some() {
+            return Err(Error::invalid(format!("{name} is there twice; give it once")));
+        }
+    }
+    Ok(values)
+}
+
+type Parameters = Query<Vec<(String, String)>>;
 
 async fn ids(
     State(service): Shared,
     Path(generator): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(query): Parameters,
     headers: HeaderMap,
 ) -> Response {
-    give(&service, &generator, &wanted, &headers).await.unwrap_or_else(Answer::into_response)
+    give(&service, &generator, query, &headers).await.unwrap_or_else(Answer::into_response)
 }
 
 async fn give(
     service: &Service,
     generator: &str,
-    wanted: &Wanted,
+    query: Vec<(String, String)>,
     headers: &HeaderMap,
 ) -> Result<Response, Answer> {
-    let form = Form::of(wanted.format.as_deref(), headers)?;
-    let (given, room) = match &wanted.key {
-        Some(_) if wanted.n.is_some() => {
+    let [n, format, key] = parameters(query, ["n", "format", "key"])?;
+    let form = Form::of(format.as_deref(), headers)?;
+    let (given, room) = match &key {
+        Some(_) if n.is_some() => {
             return Err(Error::invalid("a key has one number at a time, without n").into());
         }
         Some(key) => (Ids::Numbers(vec![service.of_key(generator, key).await?]), None),
-        None => service.ids(generator, Number::parse(wanted.n.as_deref().unwrap_or("1"))).await?,
+        None => service.ids(generator, Number::parse(n.as_deref().unwrap_or("1"))).await?,
     };
     Ok(form.write(&given, room))
 }
@@ -475,18 +520,13 @@ fn as_bytes(ids: &Ids) -> Vec<u8> {
     }
 }
 
-#[derive(Deserialize)]
-struct OfDecode {
-    layout: Option<String>,
-    text: Option<String>,
-}
-
 /// What `polyflake decode --json` prints.
-async fn decode(State(service): Shared, Path(id): Path<String>, Query(wanted): Query<OfDecode>) -> Response {
+async fn decode(State(service): Shared, Path(id): Path<String>, Query(query): Parameters) -> Response {
     let decoded = || {
-        let layout = wanted.layout.as_deref().map_or(Ok(service.layout()), Layout::parse)?;
-        let format: Format = wanted.text.as_deref().map_or(Ok(Format::Decimal), str::parse)?;
-        layout.decode(read_id(&id, format)?)
+        let [layout, text] = parameters(query, ["layout", "text"])?;
+        let layout = layout.as_deref().map_or(Ok(service.layout()), Layout::parse)?;
+        let format: Format = text.as_deref().map_or(Ok(Format::Decimal), str::parse)?;
+        Ok::<_, Error>(layout.decode(read_id(&id, format)?)?)
     };
     match decoded() {
         Ok(decoded) => {

@@ -96,12 +96,12 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
                         () = ending.begins() => return,
                     };
                     let Ok(place) = place else { return };
-                    let client = Arc::new(Client::new(door.is_open));
+                    let client = Arc::new(Client::new(from.ip(), door.is_open));
                     let serving =
                         one(stream, door.clone(), protocol.clone(), Arc::clone(&client), (place, seat));
                     let task = tokio::spawn(serving).abort_handle();
                     if !door.is_open {
-                        door.places.watch(&client, from.ip(), task);
+                        door.places.watch(&client, task);
                     }
                     continue;
                 }

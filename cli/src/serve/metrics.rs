@@ -1,23 +1,26 @@
 //! What an operator may want to graph, in Prometheus' text.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use super::generators::Generator;
 use crate::reading::shown;
 
 /// What the text is.
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 type Labels = Vec<(&'static str, String)>;
 type Counters = Family<Labels, Counter>;
-type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -25,18 +28,20 @@ pub(crate) struct Metrics {
     issued: Counters,
     errors: Counters,
     refused: Counter,
-    facts: Gauges,
     ready: Family<Labels, Gauge>,
     http: Open,
     resp: Open,
 }
 
 /// The connections of a protocol.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Open {
     now: Gauge,
     ever: Counter,
     requests: Counter,
+    took: Histogram,
+    /// Of HTTP, by status.
+    answers: Family<[(&'static str, u32); 1], Counter>,
 }
 
 /// A connection that is open as long as this is there.
@@ -53,6 +58,14 @@ impl Open {
     pub(crate) fn request(&self) {
         self.requests.inc();
     }
+
+    pub(crate) fn took(&self, time: Duration) {
+        self.took.observe(time.as_secs_f64());
+    }
+
+    pub(crate) fn answer(&self, status: u16) {
+        self.answers.get_or_create(&[("code", status.into())]).inc();
+    }
 }
 
 impl Drop for OneOpen {
@@ -64,23 +77,39 @@ impl Drop for OneOpen {
 impl Metrics {
     pub(crate) fn new() -> Arc<Self> {
         let mut registry = Registry::with_prefix("polyflake");
-        let (issued, errors, facts) = (Counters::default(), Counters::default(), Gauges::default());
+        let (issued, errors) = (Counters::default(), Counters::default());
         let (ready, refused) = (Family::<Labels, Gauge>::default(), Counter::default());
         registry.register("ids", "IDs that were given out", issued.clone());
         registry.register("errors", "Requests for IDs that got an error", errors.clone());
         registry.register("refused", "Requests without the token", refused.clone());
         registry.register("ready", "Whether a generator gives IDs", ready.clone());
-        registry.register("generator", "How a generator stands", facts.clone());
+        let build = Family::<Labels, Gauge>::default();
+        build.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
+        registry.register("build_info", "Which version it is", build);
         let mut open = |protocol: &str| {
-            let open = Open::default();
+            let open = Open {
+                now: Gauge::default(),
+                ever: Counter::default(),
+                requests: Counter::default(),
+                // From 0.1 ms to 13 s.
+                took: Histogram::new(exponential_buckets(0.0001, 2.0, 18)),
+                answers: Family::default(),
+            };
             let registry = registry.sub_registry_with_prefix(protocol);
             registry.register("connections", "Connections that are open", open.now.clone());
             registry.register("accepted", "Connections that were opened", open.ever.clone());
             registry.register("requests", "Requests and commands", open.requests.clone());
+            if protocol == "http" {
+                registry.register("responses", "Answers by their status", open.answers.clone());
+                registry.register("request_duration_seconds", "How long requests took", open.took.clone());
+            } else {
+                let help = "How long commands took, without each INCR that nothing had to be waited for";
+                registry.register("command_duration_seconds", help, open.took.clone());
+            }
             open
         };
         let (http, resp) = (open("http"), open("resp"));
-        Arc::new(Self { registry, issued, errors, refused, facts, ready, http, resp })
+        Arc::new(Self { registry, issued, errors, refused, ready, http, resp })
     }
 
     pub(crate) const fn http(&self) -> &Open {
@@ -93,16 +122,20 @@ impl Metrics {
 
     /// The counter of a generator's IDs.
     pub(crate) fn issued(&self, generator: &str) -> Counter {
-        self.issued.get_or_create_owned(&vec![("name", shown(generator))])
+        self.issued.get_or_create_owned(&vec![("generator", shown(generator))])
     }
 
     pub(crate) fn failed(&self, generator: &str, error: &str) {
-        let labels = vec![("name", shown(generator)), ("error", shown(error))];
+        let labels = vec![("generator", shown(generator)), ("error", shown(error))];
         self.errors.get_or_create(&labels).inc();
     }
 
     pub(crate) fn refuse(&self) {
         self.refused.inc();
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.get()
     }
 
     /// The text, as things stand.
@@ -111,17 +144,52 @@ impl Metrics {
         generators: impl Iterator<Item = (&'a str, &'a dyn Generator)>,
         is_ready: bool,
     ) -> String {
+        let mut facts: BTreeMap<_, Family<Labels, Gauge<f64, AtomicU64>>> = BTreeMap::new();
+        let mut counts: BTreeMap<_, Family<Labels, Counter<f64, AtomicU64>>> = BTreeMap::new();
         for (name, generator) in generators {
             let is_ready = is_ready && generator.trouble().is_none();
             self.ready.get_or_create(&vec![("generator", shown(name))]).set(is_ready.into());
             for (fact, value) in generator.facts() {
-                let labels = vec![("name", shown(name)), ("fact", fact.to_owned())];
-                self.facts.get_or_create(&labels).set(value);
+                let labels = vec![("generator", shown(name))];
+                if let Some(count) = fact.strip_suffix("_total") {
+                    counts.entry(count).or_default().get_or_create(&labels).inc_by(value);
+                } else {
+                    facts.entry(fact).or_default().get_or_create(&labels).set(value);
+                }
             }
+        }
+        let mut now = Registry::with_prefix("polyflake_generator");
+        for (fact, family) in facts {
+            now.register(fact, "How a generator stands", family);
+        }
+        for (count, family) in counts {
+            now.register(count, "What a generator has counted", family);
         }
         let mut text = String::new();
         // Only a full memory could fail.
-        let _ = encode(&mut text, &self.registry);
-        text
+        let _ = encode_registry(&mut text, &self.registry).and_then(|()| encode_registry(&mut text, &now));
+        classic(&text)
     }
+}
+
+/// In the format of before OpenMetrics, which every version of Prometheus reads, and in which a counter's whole name is described.
+fn classic(text: &str) -> String {
+    let mut classic = String::with_capacity(text.len());
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        // The one that says what is there comes first, and the one that says which kind it is after it.
+        let is_counter = |line: &str| line.starts_with("# TYPE ") && line.ends_with(" counter");
+        let describes_counter = is_counter(line) || lines.peek().is_some_and(|next| is_counter(next));
+        let mut words = line.splitn(4, ' ');
+        match (line.starts_with("# "), words.next(), words.next(), words.next(), words.next()) {
+            (true, Some(mark), Some(what), Some(name), Some(rest)) if describes_counter => {
+                let _ = writeln!(classic, "{mark} {what} {name}_total {rest}");
+            }
+            _ => {
+                classic.push_str(line);
+                classic.push('\n');
+            }
+        }
+    }
+    classic
 }

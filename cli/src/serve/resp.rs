@@ -41,7 +41,7 @@ impl Protocol for Resp {
 
     async fn serve(&self, mut stream: Stream, client: Arc<Client>, mut ending: Ending) {
         let _open = self.0.metrics.resp().begin();
-        let mut session = Session::new(Arc::clone(&self.0));
+        let mut session = Session::new(Arc::clone(&self.0), Arc::clone(&client));
         let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
         // Of a command that has begun. While none has, the stream's own bound holds.
         let mut deadline = None;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use polyflake::{ErrorCode, Layout, Number};
 use prometheus_client::metrics::counter::Counter;
@@ -11,8 +11,9 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::auth::Token;
+use super::clients::Client;
 use super::config::{Limits, Named, ReadyWhen};
-use super::error::{Error, NOT_READY};
+use super::error::{Error, NOT_READY, without_stores};
 use super::generators::{Generator, Ids, SNOWFLAKE};
 use super::memory::{Output, Room};
 use super::metrics::Metrics;
@@ -23,6 +24,9 @@ const WAITING: usize = 16;
 /// How long one more waits for its turn.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
 
+/// How often the log has that clients give wrong tokens, and how long each of them waits.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+const AFTER_WRONG_TOKEN: Duration = Duration::from_secs(1);
 /// How often a generator looks how it stands.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const WAITS: &str = "the server begins, and waits for the store of its generators";
@@ -38,6 +42,8 @@ pub(crate) struct Service {
     pub(crate) hosts: Vec<String>,
     pub(crate) metrics: Arc<Metrics>,
     is_ending: AtomicBool,
+    /// When a wrong token was told last.
+    told: Mutex<Option<Instant>>,
 }
 
 struct Opened {
@@ -65,6 +71,7 @@ impl Service {
             hosts,
             metrics,
             is_ending: AtomicBool::new(false),
+            told: Mutex::default(),
         }
     }
 
@@ -86,6 +93,20 @@ impl Service {
     /// Of IDs to decode.
     pub(crate) fn layout(&self) -> Layout {
         self.opened.get().map(|opened| opened.layout).unwrap_or_default()
+    }
+
+    /// A client gave a wrong token: it waits, so that guessing takes long, and the log has it.
+    pub(crate) async fn refuse(&self, client: &Client) {
+        self.metrics.refuse();
+        {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+                *told = Some(Instant::now());
+                let refused = self.metrics.refused();
+                tracing::warn!(client = %client.address(), refused, "a client gave a wrong token");
+            }
+        }
+        sleep(AFTER_WRONG_TOKEN).await;
     }
 
     fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
@@ -248,14 +269,14 @@ impl Service {
             Ok(given) => drop(entry.issued.inc_by(count(given) as u64)),
             Err(error) => self.metrics.failed(name, error.name()),
         }
-        result
+        result.map_err(Error::for_clients)
     }
 }
 
 impl Entry {
     /// With its name.
     fn trouble(&self, name: &str) -> Option<String> {
-        self.generator.trouble().map(|trouble| shown(&format!("{name}: {trouble}")))
+        self.generator.trouble().map(|trouble| shown(&format!("{name}: {}", without_stores(trouble))))
     }
 
     async fn ids(&self, n: usize) -> Result<Ids, Error> {

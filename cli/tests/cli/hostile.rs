@@ -307,7 +307,7 @@ fn of_a_server() {
     let metrics = http().get(server.url("/metrics")).call().unwrap().body_mut().read_to_string().unwrap();
     assert!(is_harmless(&metrics), "{metrics:?}");
     // Prometheus' own escapes of a quote and a backslash.
-    has(&metrics, &["polyflake_ids_total{name=\"a\\\\u{202e}\\\\u{2028}\\\"\\\\{}é\"} 0"]);
+    has(&metrics, &["polyflake_ids_total{generator=\"a\\\\u{202e}\\\\u{2028}\\\"\\\\{}é\"} 0"]);
     let (_, log) = server.terminate();
     assert!(is_harmless(&log), "{log:?}");
     let said: Vec<_> = log.lines().map(json).collect();

@@ -104,9 +104,9 @@ impl Generator for Numbers {
         vec![
             ("in_hand", stats.in_hand as f64),
             ("step", stats.step as f64),
-            ("segments", stats.segments as f64),
-            ("skipped", stats.skipped as f64),
-            ("waits", stats.waits as f64),
+            ("segments_total", stats.segments as f64),
+            ("skipped_total", stats.skipped as f64),
+            ("waits_total", stats.waits as f64),
         ]
     }
 

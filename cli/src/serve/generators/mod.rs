@@ -16,6 +16,9 @@ use polyflake::Layout;
 
 use super::error::Error;
 
+/// More texts than these take so long that others would wait for the thread.
+const MANY: usize = 256;
+
 /// A call that waits without a thread.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
@@ -120,7 +123,8 @@ pub trait Generator: Send + Sync + 'static {
     /// asks for IDs: a balancer sends nobody to a generator that is not ready. By default it does nothing.
     fn look(&self) {}
 
-    /// What an operator may want to graph: names such as `in_hand`, and values. It must not wait.
+    /// What an operator may want to graph: names such as `in_hand`, and values. The name of a count that only
+    /// grows ends in `_total`. It must not wait.
     fn facts(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }

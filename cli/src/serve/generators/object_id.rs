@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Generator, Ids, Made, Options, TextId};
+use super::{Generator, Ids, MANY, Made, Options, TextId};
 use crate::serve::error::Error;
 use crate::when;
 
@@ -53,6 +53,9 @@ impl Generator for ObjectIds {
     }
 
     fn try_ids(&self, n: usize) -> Result<Ids, Error> {
+        if n > MANY {
+            return Ok(Ids::Texts(Vec::new()));
+        }
         self.ids(n)
     }
 }

@@ -170,9 +170,9 @@ impl Generator for Keys {
         let Some(stats) = self.present().and_then(|open| open.stats().ok()) else { return Vec::new() };
         vec![
             ("keys", stats.keys as f64),
-            ("evicted", stats.evicted as f64),
-            ("moves", stats.moves as f64),
-            ("waits", stats.waits as f64),
+            ("evicted_total", stats.evicted as f64),
+            ("moves_total", stats.moves as f64),
+            ("waits_total", stats.waits as f64),
             ("lease_left_seconds", stats.time_left_ms as f64 / 1e3),
         ]
     }

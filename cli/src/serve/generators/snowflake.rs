@@ -72,10 +72,10 @@ impl Generator for Snowflakes {
         let mut facts = Vec::new();
         if let Ok(stats) = self.0.stats() {
             facts.extend([
-                ("waits", stats.waits as f64),
-                ("rollbacks", stats.rollbacks as f64),
+                ("waits_total", stats.waits as f64),
+                ("rollbacks_total", stats.rollbacks as f64),
                 ("lead_seconds", stats.lead_ms as f64 / 1e3),
-                ("lease_losses", stats.lease_losses as f64),
+                ("lease_losses_total", stats.lease_losses as f64),
             ]);
         }
         if let Ok(Some(lease)) = self.0.lease() {

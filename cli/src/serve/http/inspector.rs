@@ -1,10 +1,14 @@
 //! The inspector: the page of `inspector/`, if it was built when this was.
 
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
 include!(concat!(env!("OUT_DIR"), "/inspector.rs"));
+
+/// As the page says itself, and that no other one may frame it.
+const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src data:; \
+                      worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Where it was not.
 const WITHOUT: &str = "\
@@ -26,5 +30,7 @@ pub(super) fn file(name: &str) -> Response {
         _ => "application/octet-stream",
     };
     let cache = HeaderValue::from_static("no-cache");
-    ([(CONTENT_TYPE, HeaderValue::from_static(kind)), (CACHE_CONTROL, cache)], bytes).into_response()
+    let policy = HeaderValue::from_static(POLICY);
+    let kind = HeaderValue::from_static(kind);
+    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, cache), (CONTENT_SECURITY_POLICY, policy)], bytes).into_response()
 }

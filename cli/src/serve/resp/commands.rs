@@ -1,12 +1,13 @@
 //! The commands.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use polyflake::{Format, Layout, Number};
 
 use super::reply::{Reply, Version};
 use crate::reading::{read_id, shortened, shown};
-use crate::serve::clients::SMALL;
+use crate::serve::clients::{Client, SMALL};
 use crate::serve::error::{Error, NOT_READY};
 use crate::serve::generators::Ids;
 use crate::serve::memory::{Output, Room};
@@ -36,6 +37,8 @@ const COMMANDS: [(&str, i64); 16] = [
     ("select", 2),
 ];
 
+const WRONGPASS: &str = "WRONGPASS";
+
 /// What becomes of a connection after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
@@ -46,6 +49,7 @@ pub(super) enum After {
 /// A client's connection.
 pub(super) struct Session {
     service: Arc<Service>,
+    client: Arc<Client>,
     version: Version,
     is_admitted: bool,
     name: String,
@@ -57,9 +61,9 @@ pub(super) struct Session {
 type Done = Result<Reply, Reply>;
 
 impl Session {
-    pub(super) fn new(service: Arc<Service>) -> Self {
+    pub(super) fn new(service: Arc<Service>, client: Arc<Client>) -> Self {
         let is_admitted = !service.token.is_wanted();
-        Self { service, version: Version::Two, is_admitted, name: String::new(), room: None }
+        Self { service, client, version: Version::Two, is_admitted, name: String::new(), room: None }
     }
 
     pub(super) const fn version(&self) -> Version {
@@ -113,7 +117,16 @@ impl Session {
             // They may be any: redis-cli --pipe ends with some.
             return (Reply::Bytes(bytes.to_vec()), After::GoOn);
         }
+        let start = Instant::now();
         let done = self.run_one(&command, arguments).await;
+        self.service.metrics.resp().took(start.elapsed());
+        if matches!(&done, Err(Reply::Error(text)) if text.starts_with(WRONGPASS)) {
+            self.client.admit(false);
+            self.service.refuse(&self.client).await;
+            if self.client.is_late() {
+                return (done.unwrap_or_else(|error| error), After::Close);
+            }
+        }
         (done.unwrap_or_else(|error| error), After::GoOn)
     }
 
@@ -161,7 +174,7 @@ impl Session {
             ("select", ["0"]) | ("readonly", []) => Ok(Reply::ok()),
             ("select", [_]) => Err(Reply::error("ERR", "DB index is out of range: there is only 0")),
             ("reset", []) => {
-                *self = Self::new(Arc::clone(&self.service));
+                *self = Self::new(Arc::clone(&self.service), Arc::clone(&self.client));
                 Ok(Reply::Simple("RESET"))
             }
             _ if COMMANDS.iter().any(|(name, _)| *name == command) => Err(wrong_count()),
@@ -182,8 +195,7 @@ impl Session {
             return Ok(Reply::ok());
         }
         self.is_admitted = false;
-        self.service.metrics.refuse();
-        Err(Reply::error("WRONGPASS", "invalid username-password pair or user is disabled."))
+        Err(Reply::error(WRONGPASS, "invalid username-password pair or user is disabled."))
     }
 
     fn hello(&mut self, arguments: &[&str]) -> Done {

@@ -281,3 +281,20 @@ fn files_are_kept_for_the_store() {
     has(&log, &["--max-connections is 10000, and there can be ", "lets the server open 64 files"]);
     assert!(log.matches("was not accepted").count() < 10, "{log}");
 }
+
+/// A second a guess, and no longer than a stranger may stay.
+#[test]
+fn a_token_is_not_guessed() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "hunter2\n").unwrap();
+    let server = Server::new(&["--uuid", "ids=7", "--token-file", token.to_str().unwrap()]);
+    let guesses = b"AUTH guess\r\n".repeat(10_000);
+    let answer = String::from_utf8(Server::raw(server.resp.unwrap(), &guesses)).unwrap();
+    assert!(answer.matches("-WRONGPASS").count() < 50, "{answer}");
+    let guess = http().get(server.url("/v1/ids/ids")).header("Authorization", "Bearer guess").call().unwrap();
+    assert_eq!(guess.status(), 401);
+    let (_, log) = server.terminate();
+    has(&log, &["a client gave a wrong token", "\"client\":\"127.0.0.1\""]);
+    assert!(!log.contains("guess") && !log.contains("hunter"), "{log}");
+}

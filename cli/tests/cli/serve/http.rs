@@ -1,7 +1,11 @@
 //! Requests of HTTP.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use super::super::servers::redis::Redis;
 use super::super::{has, json};
-use super::{Server, http};
+use super::{Server, eventually, http};
 
 fn ids(text: &str) -> Vec<String> {
     let found = json(text);
@@ -70,15 +74,85 @@ fn what_operators_browsers_and_clients_of_leaf_ask() {
     assert!(ids[0] < ids[1]);
     let metrics = server.ok("/metrics");
     for line in [
-        "polyflake_ids_total{name=\"snowflake\"} 2",
-        "polyflake_ids_total{name=\"leaf-segment-test\"} 1",
-        "polyflake_generator{name=\"snowflake\",fact=\"lease_held\"} 1.0",
-        "polyflake_generator{name=\"leaf-segment-test\",fact=\"in_hand\"}",
+        "polyflake_ids_total{generator=\"snowflake\"} 2",
+        "polyflake_ids_total{generator=\"leaf-segment-test\"} 1",
+        "polyflake_generator_lease_held{generator=\"snowflake\"} 1.0",
+        "polyflake_generator_in_hand{generator=\"leaf-segment-test\"}",
         "polyflake_ready{generator=\"snowflake\"} 1",
-        "# EOF",
+        "polyflake_generator_waits_total{generator=\"leaf-segment-test\"}",
+        "polyflake_http_responses_total{code=\"200\"}",
+        "polyflake_http_request_duration_seconds_bucket{le=",
+        "polyflake_build_info{version=",
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
+    // As Prometheus itself reads it.
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut promtool = promtool.spawn().unwrap();
+    promtool.stdin.take().unwrap().write_all(server.of_admin("/metrics").1.as_bytes()).unwrap();
+    let said = promtool.wait_with_output().unwrap();
+    let text = super::super::stdout(&said) + &super::super::stderr(&said);
+    assert!(said.status.success() && text.is_empty(), "{text}");
+    // What browsers are told.
+    let page = http().get(server.url("/")).call().unwrap();
+    assert_eq!(page.headers()["x-content-type-options"], "nosniff");
+    has(
+        page.headers()["content-security-policy"].to_str().unwrap(),
+        &["default-src 'none'", "frame-ancestors"],
+    );
+}
+
+/// Those of the libraries that it is made of, too.
+#[test]
+fn every_error_is_json_with_its_name() {
+    let server = Server::new(&["--uuid", "ids=7"]);
+    for (path, status, error, part) in [
+        ("/v1/ids/ids?count=5", 400, "invalid_option", "no parameter `count`; there are n, format, key"),
+        ("/v1/ids/ids?n=1&n=2", 400, "invalid_option", "n is there twice"),
+        ("/v1/ids/ids?n=%ff", 400, "invalid_option", "n is"),
+        ("/v1/ids/%ff", 400, "invalid_request", "percent-encoded"),
+        ("/v1/decode/1?n=1", 400, "invalid_option", "there are layout, text"),
+        ("/readyz/other", 404, "unknown_generator", "there are ids"),
+        ("/a/b/c", 404, "not_found", ""),
+    ] {
+        let (found, body) = server.get(path);
+        assert_eq!((found, json(&body)["error"].as_str()), (status, Some(error)), "{path}");
+        assert!(json(&body)["message"].as_str().unwrap().contains(part), "{body}");
+    }
+    let mut put = http().put(server.url("/v1/ids/ids")).send_empty().unwrap();
+    assert_eq!((put.status().as_u16(), put.headers().contains_key("allow")), (405, true));
+    assert_eq!(json(&put.body_mut().read_to_string().unwrap())["error"], "method_not_allowed");
+    let long = [b"GET / HTTP/1.1\r\nX: ".to_vec(), vec![b'x'; 70_000]].concat();
+    let answer = String::from_utf8(Server::raw(server.http.unwrap(), &long)).unwrap();
+    // Where it had not read all, the system may have thrown the answer away.
+    assert!(answer.is_empty() || answer.contains("\"request_header_fields_too_large\""), "{answer}");
+}
+
+/// Which may have more in its address than clients are to know.
+#[test]
+fn clients_do_not_learn_where_the_store_is() {
+    let (mut store, folder) = (Redis::new(), tempfile::tempdir().unwrap());
+    let config = folder.path().join("polyflake.toml");
+    let counter = format!("kind = \"counter\"\nstore = \"{}\"\nstep = 1\nmax_wait_ms = 500\n", store.url());
+    std::fs::write(&config, format!("[generators.asked]\n{counter}")).unwrap();
+    let server = Server::new(&["--config", config.to_str().unwrap()]);
+    let place = store.url().split_once("://").unwrap().1.split('/').next().unwrap().to_owned();
+    store.server.kill();
+    eventually(|| server.get("/readyz/asked").0 == 503);
+    let answer = Server::raw(server.resp.unwrap(), b"INCR asked\r\nQUIT\r\n");
+    let said = [
+        server.get("/v1/ids/asked").1,
+        server.get("/readyz").1,
+        server.get("/readyz/asked").1,
+        String::from_utf8(answer).unwrap(),
+    ];
+    for text in said {
+        assert!(text.contains("counter_unavailable"), "{text}");
+        assert!(!text.contains(&place) && !text.contains("redis:"), "{text}");
+    }
+    let (_, log) = server.terminate();
+    assert!(log.contains(&place), "{log}");
 }
 
 #[test]
