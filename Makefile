@@ -108,7 +108,8 @@ test-histories-longer: store-servers # random histories over every store; each p
 
 .PHONY: test-cli
 test-cli: tools-ready # the command `polyflake`, and what docs/command.md and docs/service.md say that it prints
-	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils curl curl openssl openssl promtool prometheus
+	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils curl curl openssl openssl promtool prometheus \
+	  systemd-analyze systemd
 	cargo test --locked -p polyflake-cli
 
 .PHONY: test-service-longer

@@ -1,5 +1,6 @@
 //! Who may ask: whoever has the token.
 
+use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 use subtle::{Choice, ConstantTimeEq as _};
@@ -44,6 +45,21 @@ impl Token {
         })
     }
 }
+
+/// Warns of a file with a secret that other users can read.
+#[cfg(unix)]
+pub(crate) fn warn_if_open(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mode = std::fs::metadata(path).map_or(0, |about| about.permissions().mode());
+    if mode & 0o004 != 0 {
+        let path = path.display();
+        tracing::warn!("other users can read {path}, which holds a secret: `chmod o-r {path}`");
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn warn_if_open(_: &Path) {}
 
 #[cfg(test)]
 mod tests {

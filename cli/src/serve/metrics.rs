@@ -172,7 +172,7 @@ impl Metrics {
     }
 }
 
-/// In the format of before OpenMetrics, which every version of Prometheus reads, and in which a counter's whole name is described.
+/// In Prometheus' older format, which every version of it reads, and which describes a counter by its whole name.
 fn classic(text: &str) -> String {
     let mut classic = String::with_capacity(text.len());
     let mut lines = text.lines().peekable();

@@ -76,6 +76,8 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let acceptor = config.tls.as_ref().map(|(cert, key)| tls::acceptor(cert, key)).transpose()?;
     let (new_tls, tls) = acceptor.map(watch::channel).unzip();
     let (tokens, token_file) = config.token.take().unzip();
+    let keys = config.tls.iter().map(|(_, key)| key);
+    token_file.iter().flatten().chain(keys).for_each(|file| auth::warn_if_open(file));
     let service =
         Arc::new(Service::new(config.limits, auth::Token::new(tokens), std::mem::take(&mut config.hosts)));
     let (end, ending) = Ending::new();

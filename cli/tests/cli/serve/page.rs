@@ -39,3 +39,12 @@ fn the_files_to_deploy_are_on_the_page() {
     let said = fails(&["serve", "--config", config], 1);
     assert!(said.contains("io: /etc/polyflake/token"), "{said}");
 }
+
+/// As systemd counts: 0 is best, and 10 worst.
+#[test]
+fn the_unit_leaves_little_open() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/polyflake.service");
+    let mut analyze = std::process::Command::new("systemd-analyze");
+    let output = analyze.args(["security", "--offline=true", "--threshold=20", unit]).output().unwrap();
+    assert!(output.status.success(), "{}", super::super::stdout(&output));
+}

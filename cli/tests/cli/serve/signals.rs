@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -15,6 +16,7 @@ fn a_token_is_replaced_without_an_end() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");
     std::fs::write(&file, "alpha\n").unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
     let server = Server::in_folder(folder.path(), &["--token-file", file.to_str().unwrap()]);
     let status = |token: &str| {
         let request = http().get(server.url("/v1/ids/snowflake"));
@@ -40,6 +42,7 @@ fn a_token_is_replaced_without_an_end() {
     server.signal(Signal::QUIT);
     let (status, log) = server.ended();
     assert!(status.success() && log.contains("\"ended\""), "{log}");
+    assert!(log.contains("other users can read"), "{log}");
     assert!(!log.contains("alpha") && !log.contains("bravo"), "{log}");
 }
 
