@@ -158,7 +158,18 @@ def start_redis(folder: Path, servers: list[Server]) -> tuple[Server, int]:
 def start_service(program: Path, folder: Path, servers: list[Server]) -> tuple[Server, str, int]:
     """Its own store is a file: it is asked for a segment of the counter now and then."""
     server = Server(
-        *(program, "serve", "--log", "json", "--admin", "none", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"),
+        *(
+            program,
+            "serve",
+            "--log",
+            "json",
+            "--admin",
+            "none",
+            "--http",
+            "127.0.0.1:0",
+            "--resp",
+            "127.0.0.1:0",
+        ),
         *("--layout", ROOM, "--lease", f"sqlite://{folder}/service.db?init=always"),
         *("--counter", "orders"),
         stderr=subprocess.PIPE,

@@ -53,7 +53,9 @@ impl Failure {
     /// What it says, where it says anything.
     pub(crate) fn message(&self) -> &str {
         match self {
-            Self::Error { message, .. } | Self::Io(message) | Self::Usage(message) | Self::No(message) => message,
+            Self::Error { message, .. } | Self::Io(message) | Self::Usage(message) | Self::No(message) => {
+                message
+            }
             Self::Said(_) | Self::Closed | Self::Declined | Self::Interrupted => "",
         }
     }

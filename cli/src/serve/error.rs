@@ -6,7 +6,7 @@ use std::fmt;
 use polyflake::ErrorCode;
 
 use crate::failure::message_of;
-use crate::reading::shown;
+use crate::reading::told;
 
 /// Why there are no IDs: a name, and a message for whoever asked. It holds no secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Error {
 
     pub(crate) fn of(code: ErrorCode, message: impl Into<String>) -> Self {
         // Names and keys of others are in it, and it goes to clients and to the log.
-        Self { name: code.name().into(), message: shown(&message.into()), option: None, code }
+        Self { name: code.name().into(), message: told(&message.into()), option: None, code }
     }
 
     pub(crate) fn unknown_generator(message: impl Into<String>) -> Self {
