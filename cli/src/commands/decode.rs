@@ -1,6 +1,7 @@
 //! `polyflake decode`: IDs taken apart, a few or a file of them.
 
 mod lines;
+mod rounded;
 mod source;
 
 use std::path::PathBuf;
@@ -22,7 +23,8 @@ use source::Source;
 #[command(after_help = "\
 IDs that are given are drawn, bit by bit. Without any, or with `-`, they are read from standard input, one a line, and a \
 line is printed for each: the ID, its time, its node fields and its sequence. What is no ID is named on standard error, and \
-the rest goes on; the exit code is then 15. In JSON, IDs are texts, since JavaScript rounds them.
+the rest goes on; the exit code is then 15. In JSON, IDs are texts, since JavaScript rounds them; of IDs that were rounded \
+before they came here, standard error tells.
 
 A first line of CSV whose column is an ID is data, where --column is a number. It has names, and is passed over, where the \
 column's text has no digits and is not an ID; anything else is reported as an error. With a name in --column the first line \

@@ -435,6 +435,34 @@ fn memory_is_bounded() {
     }
 }
 
+/// JavaScript, a column of floats and a spreadsheet lose the last digits of IDs.
+#[test]
+fn ids_that_were_rounded_are_told() {
+    let first: u64 = ID.parse().unwrap();
+    // Each in another millisecond, with a sequence from anywhere.
+    let ids: Vec<u64> = (0..50_u64).map(|n| first + (n << 22) + n * 997 % 4096).collect();
+    // A column whose sequences all begin at zero has lost nothing.
+    let zeros: Vec<u64> = (0..50_u64).map(|n| first + (n << 22)).collect();
+    let text =
+        |ids: &[u64], of: &dyn Fn(u64) -> String| ids.iter().map(|&id| of(id) + "\n").collect::<String>();
+    let said = |input: String| {
+        let output = polyflake(&["decode"]).write_stdin(input).output().unwrap();
+        assert!(output.status.success());
+        assert_eq!(stdout(&output).lines().count(), 50);
+        stderr(&output)
+    };
+    assert_eq!(said(text(&ids, &|id| id.to_string())), "");
+    assert_eq!(said(text(&zeros, &|id| id.to_string())), "");
+    #[expect(clippy::cast_precision_loss, reason = "as a float does")]
+    let float = |id: u64| id as f64;
+    let exact = |id: u64| format!("{:.0}", (float(id) / 256.0).trunc() * 256.0);
+    let sheet = |id: u64| (id / 10_000 * 10_000).to_string();
+    for lossy in [&|id| float(id).to_string() as String, &exact as &dyn Fn(u64) -> String, &sheet] {
+        let told = said(text(&ids, lossy));
+        has(&told, &["polyflake: rounded: 50 of 50 IDs are what a floating-point number makes of"]);
+    }
+}
+
 /// A line without an end is refused, not kept.
 #[test]
 fn a_line_has_a_longest() {

@@ -2,6 +2,7 @@
 
 use polyflake::{Decoded, Error, ErrorCode, Format, Layout};
 
+use super::rounded::Rounded;
 use crate::failure::{Failure, complain, message_of};
 use crate::output::Lines;
 use crate::parts::Printer;
@@ -18,12 +19,14 @@ pub(super) struct Writer<'a> {
     format: Format,
     is_json: bool,
     refused: u64,
+    rounded: Rounded,
     printer: Printer,
 }
 
 impl<'a> Writer<'a> {
     pub(super) fn new(lines: Lines, layout: &'a Layout, format: Format, is_json: bool, zone: Zone) -> Self {
-        Self { lines, layout, format, is_json, refused: 0, printer: Printer::new(zone) }
+        let (rounded, printer) = (Rounded::default(), Printer::new(zone));
+        Self { lines, layout, format, is_json, refused: 0, rounded, printer }
     }
 
     pub(super) const fn format(&self) -> Format {
@@ -41,13 +44,18 @@ impl<'a> Writer<'a> {
 
     /// The ID that a text is, or its complaint, with where it is: `line 7`.
     pub(super) fn write(&mut self, text: &str, place: &str, number: u64) -> Result<(), Failure> {
-        match self.decode(text) {
-            Ok(decoded) if self.is_json => self.printer.json(&decoded, self.lines.line()),
-            Ok(decoded) => self.printer.plain(&decoded, self.lines.line()),
+        let decoded = match self.decode(text) {
+            Ok(decoded) => decoded,
             Err(error) => {
                 self.refuse(place, number, &message_of(&error));
                 return Ok(());
             }
+        };
+        self.rounded.see(&decoded);
+        if self.is_json {
+            self.printer.json(&decoded, self.lines.line());
+        } else {
+            self.printer.plain(&decoded, self.lines.line());
         }
         self.lines.done()
     }
@@ -70,6 +78,9 @@ impl<'a> Writer<'a> {
         self.lines.flush()?;
         if self.refused > MOST_NAMED {
             complain(ErrorCode::InvalidId.name(), &format!("{} more", self.refused - MOST_NAMED));
+        }
+        if let Some(warning) = self.rounded.warning() {
+            complain("rounded", &warning);
         }
         if self.refused > 0 { Err(Failure::Said(ErrorCode::InvalidId)) } else { Ok(()) }
     }

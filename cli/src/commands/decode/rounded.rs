@@ -1,0 +1,56 @@
+//! Whether IDs went through floating-point numbers, as all numbers of JavaScript are.
+
+use polyflake::Decoded;
+
+/// Few IDs show nothing.
+const FEWEST: u64 = 10;
+/// How many bits a floating-point number keeps.
+const KEPT: u32 = 53;
+
+/// Counts IDs that have lost digits.
+#[derive(Default)]
+pub(super) struct Rounded {
+    /// IDs of more bits than a floating-point number keeps.
+    large: u64,
+    /// Those whose digits are the fewest that name a floating-point number, as JavaScript prints it: by chance 1 in 10 to 100.
+    printed: u64,
+    /// Those that are a floating-point number, as a column of such numbers has them: by chance 1 in 128 or fewer. Where sequences start
+    /// at zero, many are, and have lost nothing.
+    exact: u64,
+    exact_in_sequence: u64,
+}
+
+impl Rounded {
+    pub(super) fn see(&mut self, decoded: &Decoded) {
+        let id = decoded.id();
+        let Some(lost) = (u64::BITS - id.leading_zeros()).checked_sub(KEPT).filter(|lost| *lost > 0) else {
+            return;
+        };
+        self.large += 1;
+        #[expect(clippy::cast_precision_loss, reason = "this is what is looked for")]
+        let is_printed = || (id as f64).to_string() == id.to_string();
+        if id % 10 == 0 && is_printed() {
+            self.printed += 1;
+        }
+        if id.trailing_zeros() >= lost {
+            self.exact += 1;
+            self.exact_in_sequence += u64::from(decoded.sequence() > 0);
+        }
+    }
+
+    /// What to say, where so many of them cannot be chance.
+    pub(super) fn warning(&self) -> Option<String> {
+        let Self { large, printed, exact, exact_in_sequence } = *self;
+        let count = if large >= FEWEST && printed * 2 >= large {
+            printed
+        } else if large >= FEWEST && exact * 10 >= large * 9 && exact_in_sequence * 2 >= exact {
+            exact
+        } else {
+            return None;
+        };
+        Some(format!(
+            "{count} of {large} IDs are what a floating-point number makes of an ID beyond 2^53: their last digits are lost. Keep \
+             IDs as texts or as 64-bit integers on their way here"
+        ))
+    }
+}
