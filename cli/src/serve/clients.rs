@@ -64,11 +64,15 @@ impl Places {
     /// Waits for a place. Where none is free, the stranger who has been here for longest goes: whoever shows its token at once
     /// comes through, however many do not.
     pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
-        if let Ok(place) = Arc::clone(&self.free).try_acquire_owned() {
+        if let Some(place) = self.free_place() {
             return Ok(place);
         }
         self.send_away(|_| true);
         Arc::clone(&self.free).acquire_owned().await
+    }
+
+    pub(crate) fn free_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.free).try_acquire_owned().ok()
     }
 
     /// Ends the connection of the oldest of these strangers, if there is one.

@@ -4,7 +4,7 @@ mod inspector;
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _};
@@ -27,6 +27,7 @@ use hyper_util::service::TowerToHyperService;
 use polyflake::{ErrorCode, Format, Layout, Number};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
 
 use super::clients::{Client, SMALL};
 use super::error::{Error, NOT_READY, UNKNOWN_GENERATOR};
@@ -41,6 +42,9 @@ use crate::parts::Printer;
 use crate::reading::{read_id, shortened};
 
 type Shared = State<Arc<Service>>;
+
+/// How long a request may take to come once the server ends.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Serves connections of HTTP.
 #[derive(Clone)]
@@ -95,20 +99,26 @@ impl Protocol for Http {
         client.await_head();
         let most = self.service.limits.frame;
         let most = if client.is_admitted() { most } else { most.min(SMALL) };
-        let head = tokio::select! {
-            head = head(&mut stream, most) => head,
-            () = ending.begins() => return,
+        let head = {
+            let mut head = std::pin::pin!(head(&mut stream, most));
+            tokio::select! {
+                head = head.as_mut() => head,
+                // Who has only just connected sends its request at once.
+                () = ending.begins() => timeout(AT_ONCE, head).await.unwrap_or_default(),
+            }
         };
         let Some(head) = head else { return };
         stream.put_back(head);
         let router = TowerToHyperService::new(self.router.clone());
+        let here = Arc::clone(&self.service);
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             client.has_head();
             request.extensions_mut().insert(Arc::clone(&client));
-            let (answer, client) = (router.call(request), Arc::clone(&client));
+            let (answer, client, here) = (router.call(request), Arc::clone(&client), Arc::clone(&here));
             async move {
                 let mut answer = answer.await;
-                if let (false, Ok(answer)) = (client.is_admitted(), &mut answer) {
+                // At the end, no client is to send a request just while its connection is closed.
+                if let (true, Ok(answer)) = (!client.is_admitted() || here.is_ending(), &mut answer) {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 client.await_head();
@@ -124,6 +134,8 @@ impl Protocol for Http {
         let mut served = std::pin::pin!(served);
         // What a client does wrong is its own affair: the connection ends.
         tokio::select! {
+            // First, so that it has read the head: else it would close the connection at the end.
+            biased;
             _ = served.as_mut() => return,
             () = ending.begins() => served.as_mut().graceful_shutdown(),
         }

@@ -20,6 +20,10 @@ use crate::failure::Failure;
 
 /// How long a client may take to agree on TLS.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// The same, once the server ends.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// How many connections may wait to be accepted.
+const QUEUE: u32 = 1024;
 /// How often a listener complains of the same.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
@@ -68,7 +72,7 @@ pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<TcpListener, Fai
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        socket.listen(1024)
+        socket.listen(QUEUE)
     };
     listen().map_err(|error: io::Error| match error.kind() {
         io::ErrorKind::AddrInUse => Failure::Io(format!(
@@ -85,7 +89,7 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = ending.begins() => return,
+            () = ending.begins() => break,
         };
         let why = match accepted {
             Ok((stream, from)) => match door.places.seat(from.ip()) {
@@ -96,13 +100,7 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
                         () = ending.begins() => return,
                     };
                     let Ok(place) = place else { return };
-                    let client = Arc::new(Client::new(from.ip(), door.is_open));
-                    let serving =
-                        one(stream, door.clone(), protocol.clone(), Arc::clone(&client), (place, seat));
-                    let task = tokio::spawn(serving).abort_handle();
-                    if !door.is_open {
-                        door.places.watch(&client, task);
-                    }
+                    begin(stream, from, &door, &protocol, (place, seat));
                     continue;
                 }
                 None => format!("{from} has as many connections as one address may have"),
@@ -118,6 +116,30 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
             tracing::warn!(protocol = P::NAME, "a connection was not accepted: {why}");
         }
     }
+    // Those that are in the system's queue are served too, as far as there are places.
+    let Ok(listener) = listener.into_std() else { return };
+    for _ in 0..QUEUE {
+        let Ok((stream, from)) = listener.accept() else { return };
+        let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+        let (Ok(stream), Some(seat)) = (stream, door.places.seat(from.ip())) else { continue };
+        let Some(place) = door.places.free_place() else { return };
+        begin(stream, from, &door, &protocol, (place, seat));
+    }
+}
+
+fn begin<P: Protocol>(
+    stream: TcpStream,
+    from: SocketAddr,
+    door: &Door,
+    protocol: &P,
+    place: (OwnedSemaphorePermit, Seat),
+) {
+    let client = Arc::new(Client::new(from.ip(), door.is_open));
+    let serving = one(stream, door.clone(), protocol.clone(), Arc::clone(&client), place);
+    let task = tokio::spawn(serving).abort_handle();
+    if !door.is_open {
+        door.places.watch(&client, task);
+    }
 }
 
 async fn one<P: Protocol>(
@@ -130,10 +152,19 @@ async fn one<P: Protocol>(
     let _ = stream.set_nodelay(true);
     let stream: Box<dyn Both> = match door.tls {
         None => Box::new(stream),
-        Some(tls) => match timeout(HANDSHAKE, accept_tls(&tls, stream)).await {
-            Ok(Ok(stream)) => Box::new(stream),
-            Ok(Err(_)) | Err(_) => return,
-        },
+        Some(tls) => {
+            let mut ending = door.ending.clone();
+            let mut agreed = std::pin::pin!(timeout(HANDSHAKE, accept_tls(&tls, stream)));
+            let agreed = tokio::select! {
+                agreed = agreed.as_mut() => agreed,
+                // One that says nothing must not hold the end up.
+                () = ending.begins() => timeout(AT_ONCE, agreed).await.and_then(|agreed| agreed),
+            };
+            match agreed {
+                Ok(Ok(stream)) => Box::new(stream),
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
     };
     protocol.serve(Stream::new(stream, door.idle, Arc::clone(&client)), client, door.ending).await;
     drop(place);

@@ -194,14 +194,16 @@ impl Service {
 
     /// Why a generator is not ready.
     pub(crate) fn trouble_of(&self, name: &str) -> Result<Option<String>, Error> {
-        if let Some(trouble) = self.trouble_of_all() {
+        // A balancer that sent no more would find nobody: another server begins only once this one has ended.
+        let is_kept = self.find(name).is_some_and(|entry| entry.generator.is_only_here());
+        if let Some(trouble) = self.trouble_of_all().filter(|_| !is_kept) {
             return Ok(Some(trouble));
         }
         Ok(self.entry(name)?.trouble(name))
     }
 
     fn trouble_of_all(&self) -> Option<String> {
-        if self.is_ending.load(Ordering::Relaxed) {
+        if self.is_ending() {
             return Some("the server ends".into());
         }
         self.opened.get().is_none().then(|| WAITS.into())
@@ -230,6 +232,10 @@ impl Service {
     /// Nobody is to come any more.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Relaxed)
     }
 
     /// Gives back what the generators hold. It waits for their stores.

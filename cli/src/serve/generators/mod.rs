@@ -119,6 +119,12 @@ pub trait Generator: Send + Sync + 'static {
         None
     }
 
+    /// Whether no other server gives its IDs before this one has ended. A server that ends is ready for it until it listens no more.
+    /// It must not wait.
+    fn is_only_here(&self) -> bool {
+        false
+    }
+
     /// Called about every second, on a thread that may wait, so that [`trouble`](Self::trouble) knows how things stand where nobody
     /// asks for IDs: a balancer sends nobody to a generator that is not ready. By default it does nothing.
     fn look(&self) {}

@@ -160,6 +160,10 @@ impl Generator for Keys {
         }
     }
 
+    fn is_only_here(&self) -> bool {
+        self.present().is_some()
+    }
+
     /// Nobody asks a server that stands by, so it tries by itself to get the lease.
     fn look(&self) {
         let _ = self.open();

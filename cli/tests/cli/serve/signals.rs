@@ -88,9 +88,51 @@ fn a_lame_duck() {
     assert_eq!(server.ids("/v1/ids/orders?format=text"), [1]);
     let answer = Server::raw(server.resp.unwrap(), b"INCR orders\r\nQUIT\r\n");
     assert_eq!(String::from_utf8(answer).unwrap(), ":2\r\n+OK\r\n");
+    // A balancer that kept the connection might use it just when it is closed.
+    assert_eq!(http().get(server.url("/healthz")).call().unwrap().headers()["connection"], "close");
     // Another signal ends the wait, and what it has is given back.
     let (status, log) = server.terminate();
     assert!(status.success(), "{log}");
     let next = Server::in_folder(folder.path(), &["--counter", "orders"]);
     assert_eq!(next.ids("/v1/ids/orders?format=text"), [3]);
+}
+
+/// Nobody else gives sequences while their owner has them, so balancers go on to send to it.
+#[test]
+fn a_lame_duck_that_owns_sequences() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = || Server::in_folder(folder.path(), &["--sequences", "inbox", "--lame-duck", "600s"]);
+    let (first, second) = (begin(), begin());
+    first.signal(Signal::TERM);
+    eventually(|| first.get("/readyz").0 == 503);
+    assert_eq!([first.get("/readyz/inbox").0, first.get("/readyz/snowflake").0], [200, 503]);
+    assert_eq!(first.of_admin("/readyz/inbox").0, 200);
+    assert_eq!(first.ids("/v1/ids/inbox?key=alice&format=text"), [1]);
+    // One that stands by is not ready for them, whatever it does.
+    second.signal(Signal::TERM);
+    eventually(|| second.get("/readyz").0 == 503);
+    assert_eq!(second.get("/readyz/inbox").0, 503);
+    let (status, log) = first.terminate();
+    assert!(status.success(), "{log}");
+    eventually(|| second.get("/readyz/inbox").0 == 200);
+}
+
+/// A request that is here before the end gets its answer, wherever it waits.
+#[test]
+fn what_came_is_answered() {
+    let server = Server::new(&["--uuid", "ids=7", "--lame-duck", "0s"]);
+    let clients: Vec<_> = (0..100)
+        .map(|_| {
+            let mut client = TcpStream::connect(server.http.unwrap()).unwrap();
+            client.write_all(b"GET /v1/ids/ids HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+            client
+        })
+        .collect();
+    server.signal(Signal::TERM);
+    for mut client in clients {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    assert!(server.ended().0.success());
 }
