@@ -297,6 +297,11 @@ async fn from_this_site(State(service): Shared, request: Request, next: Next) ->
 }
 
 fn is_from_this_site(headers: &HeaderMap, uri: &Uri, service: &Service) -> Result<(), String> {
+    for name in [HOST.as_str(), ORIGIN.as_str(), "sec-fetch-site"] {
+        if headers.get_all(name).iter().nth(1).is_some() {
+            return Err(format!("{name} is there twice, so nobody knows whose request it is"));
+        }
+    }
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     if let Some(site) = text("sec-fetch-site").filter(|site| !matches!(*site, "same-origin" | "none")) {
         let site = shortened(site);
@@ -337,10 +342,12 @@ fn is_from_this_site(headers: &HeaderMap, uri: &Uri, service: &Service) -> Resul
 async fn bounds(State(service): Shared, request: Request, next: Next) -> Response {
     let (start, metrics) = (Instant::now(), service.metrics.http());
     metrics.request();
-    let mut response = if request.body().is_end_stream() {
-        next.run(request).await
-    } else {
+    let mut response = if !request.body().is_end_stream() {
         Answer::HasBody.into_response()
+    } else if !is_text(request.uri().query().unwrap_or_default()) {
+        StatusCode::BAD_REQUEST.into_response()
+    } else {
+        next.run(request).await
     };
     let status = response.status();
     if (status.is_client_error() || status.is_server_error()) && !is_ours(&response) {
@@ -363,6 +370,26 @@ async fn bounds(State(service): Shared, request: Request, next: Next) -> Respons
     response
 }
 
+/// Whether it is percent-encoded UTF-8. Else two keys could become one, in which a mark stands for what cannot be read.
+fn is_text(query: &str) -> bool {
+    let hex = |digit: Option<&u8>| digit.and_then(|&digit| char::from(digit).to_digit(16));
+    let mut bytes = Vec::with_capacity(query.len());
+    let mut rest = query.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let (byte, after) = match (byte, hex(after.first()), hex(after.get(1))) {
+            (b'%', Some(high), Some(low)) => {
+                let byte = u8::try_from(16 * high + low).unwrap_or_default();
+                (byte, after.get(2..).unwrap_or_default())
+            }
+            (b'%', ..) => return false,
+            _ => (byte, after),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+    std::str::from_utf8(&bytes).is_ok()
+}
+
 fn is_ours(response: &Response) -> bool {
     response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == JSON)
 }
@@ -378,6 +405,7 @@ fn parameters<const N: usize>(
             names.iter().zip(&mut values).find_map(|(it, place)| (*it == name).then_some(place))
         else {
             let (name, names) = (shortened(&name), names.join(", "));
+            let names = if names.is_empty() { "none" } else { &names };
             return Err(Error::invalid(format!("there is no parameter `{name}`; there are {names}")));
         };
         if place.replace(value).is_some() {
@@ -551,11 +579,21 @@ async fn decode(State(service): Shared, Path(id): Path<String>, Query(query): Pa
 }
 
 /// Leaf's servers have one generator of Snowflakes, whatever the key.
-async fn leaf_snowflake(State(service): Shared, Path(key): Path<String>) -> Response {
+async fn leaf_snowflake(
+    State(service): Shared,
+    Path(key): Path<String>,
+    Query(query): Parameters,
+) -> Response {
+    if let Err(error) = parameters(query, []) {
+        return Answer::from(error).into_response();
+    }
     leaf(&service, if service.has_snowflakes(&key) { &key } else { SNOWFLAKE }).await
 }
 
-async fn leaf_segment(State(service): Shared, Path(key): Path<String>) -> Response {
+async fn leaf_segment(State(service): Shared, Path(key): Path<String>, Query(query): Parameters) -> Response {
+    if let Err(error) = parameters(query, []) {
+        return Answer::from(error).into_response();
+    }
     leaf(&service, &key).await
 }
 

@@ -110,7 +110,13 @@ fn every_error_is_json_with_its_name() {
     for (path, status, error, part) in [
         ("/v1/ids/ids?count=5", 400, "invalid_option", "no parameter `count`; there are n, format, key"),
         ("/v1/ids/ids?n=1&n=2", 400, "invalid_option", "n is there twice"),
-        ("/v1/ids/ids?n=%ff", 400, "invalid_option", "n is"),
+        // Else these two were one key.
+        ("/v1/ids/ids?key=%ff", 400, "invalid_request", "percent-encoded"),
+        ("/v1/ids/ids?key=%fe", 400, "invalid_request", "percent-encoded"),
+        ("/v1/ids/ids?key=%zz", 400, "invalid_request", "percent-encoded"),
+        ("/v1/ids/ids?key=%C3%A9", 400, "invalid_option", "it has no keys"),
+        ("/api/segment/get/ids?n=5", 400, "invalid_option", "no parameter `n`; there are none"),
+        ("/api/snowflake/get/ids?n=5", 400, "invalid_option", "no parameter `n`; there are none"),
         ("/v1/ids/%ff", 400, "invalid_request", "percent-encoded"),
         ("/v1/decode/1?n=1", 400, "invalid_option", "there are layout, text"),
         ("/readyz/other", 404, "unknown_generator", "there are ids"),
@@ -227,6 +233,8 @@ fn pages_of_other_sites_get_nothing() {
         (&[("Host", "evil.example:8080")], "Host is `evil.example`"),
         (&[("Host", "evil.example"), ("Origin", "http://evil.example")], "Host is `evil.example`"),
         (&[("Host", "127.0.0.1.evil.example")], "Host is"),
+        (&[("Sec-Fetch-Site", "none"), ("Sec-Fetch-Site", "cross-site")], "sec-fetch-site is there twice"),
+        (&[("Origin", &own_origin), ("Origin", "http://evil.example")], "origin is there twice"),
     ] {
         let (status, body) = ask(headers);
         assert_eq!((status, json(&body)["error"].as_str()), (403, Some("forbidden")), "{headers:?}");
