@@ -123,9 +123,9 @@ test-cli-packages: $(VENV)/ready inspector # the command as pip, npm and cargo i
 	POLYFLAKE_INSPECTOR=$(INSPECTOR) cli/tests/packages.sh
 
 .PHONY: test-clients
-test-clients: $(VENV)/ready inspector # the service, by clients of Redis and HTTP in five languages and by a browser
+test-clients: $(VENV)/ready inspector # the service, by clients of Redis and HTTP in five languages, by a browser, and behind haproxy
 	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils curl curl php php-cli \
-	  $(firstword $(wildcard /usr/lib/php/*/redis.so) /usr/lib/php/redis.so) php-redis node nodejs npm npm chromium chromium
+	  $(firstword $(wildcard /usr/lib/php/*/redis.so) /usr/lib/php/redis.so) php-redis node nodejs npm npm chromium chromium haproxy haproxy
 	cli/tests/clients/run.sh
 
 .PHONY: man

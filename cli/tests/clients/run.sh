@@ -84,7 +84,7 @@ clients() {
   local name=$1 status=0 numbers good bad
   shift
   [ ${#wanted[@]} -eq 0 ] || [[ " ${wanted[*]} " = *" $name "* ]] || return 0
-  timeout 120 "$@" >"$work/out" 2>&1 || status=$?
+  timeout 600 "$@" >"$work/out" 2>&1 || status=$?
   numbers=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed.*/\1 \2/p' "$work/out" | tail -n 1)
   read -r good bad <<<"${numbers:-0 0}"
   if [ "$status" -ne 0 ] || [ -z "$numbers" ]; then
@@ -116,6 +116,7 @@ clients shell ./shell.sh
 clients http_python "$python" http_python.py
 clients http_node "${node[@]}" http_node.mjs
 clients inspector "${node[@]}" inspector.mjs
+clients balancer env POLYFLAKE="$polyflake" "$python" balancer.py
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -24,7 +24,7 @@ fn the_examples_print_what_the_page_says() {
 #[test]
 fn the_files_to_deploy_are_on_the_page() {
     let page = read("../docs/service.md");
-    for file in ["polyflake.toml", "polyflake.service", "Dockerfile", "kubernetes.yaml"] {
+    for file in ["polyflake.toml", "polyflake.service", "Dockerfile", "kubernetes.yaml", "haproxy.cfg"] {
         let text = read(&format!("deploy/{file}"));
         assert!(page.contains(&format!("\n{}\n```\n", text.trim_end())), "{file}");
     }
