@@ -7,6 +7,7 @@ mod reply;
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -25,6 +26,9 @@ const FULL: usize = 64 * 1024;
 const FEW: usize = 4 * 1024;
 /// A connection that does nothing keeps no more than this of either buffer.
 const KEPT: usize = 16 * 1024;
+
+/// What is here when the server ends is read in so long.
+const HERE: Duration = Duration::from_millis(100);
 
 /// Serves connections of RESP.
 #[derive(Clone)]
@@ -47,6 +51,7 @@ impl Protocol for Resp {
         let mut deadline = None;
         // Made once: each would enter a list that all connections share, and leave it.
         let mut ends = pin!(ending.begins());
+        let mut last = None;
         loop {
             let had = input.len();
             let after = session.run_all(&mut input, &mut output, &mut stream).await;
@@ -76,7 +81,7 @@ impl Protocol for Resp {
             let mut limited = (&mut stream).take(room as u64);
             let read = async {
                 let read = limited.read_buf(&mut input);
-                match deadline {
+                match last.or(deadline) {
                     None => read.await.ok(),
                     // It must be whole by then, however slowly it comes.
                     Some(deadline) => timeout_at(deadline, read).await.ok()?.ok(),
@@ -87,7 +92,7 @@ impl Protocol for Resp {
                     Some(1..) => {}
                     _ => return,
                 },
-                () = &mut ends => return,
+                () = &mut ends, if last.is_none() => last = Some(Instant::now() + HERE),
             }
         }
     }

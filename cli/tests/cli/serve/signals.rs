@@ -1,7 +1,7 @@
 //! What signals do.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -121,18 +121,20 @@ fn a_lame_duck_that_owns_sequences() {
 #[test]
 fn what_came_is_answered() {
     let server = Server::new(&["--uuid", "ids=7", "--lame-duck", "0s"]);
-    let clients: Vec<_> = (0..100)
-        .map(|_| {
-            let mut client = TcpStream::connect(server.http.unwrap()).unwrap();
-            client.write_all(b"GET /v1/ids/ids HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-            client
-        })
-        .collect();
+    let request = "GET /v1/ids/ids HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let begin = |(address, request, answer)| {
+        let mut client = TcpStream::connect::<SocketAddr>(address).unwrap();
+        client.write_all(str::as_bytes(request)).unwrap();
+        (client, answer)
+    };
+    let of_http = (server.http.unwrap(), request, "HTTP/1.1 200 ");
+    let of_resp = (server.resp.unwrap(), "PF.NEXT ids\r\n", "$36\r\n");
+    let clients: Vec<_> = (0..100).flat_map(|_| [of_http, of_resp]).map(begin).collect();
     server.signal(Signal::TERM);
-    for mut client in clients {
+    for (mut client, begins) in clients {
         let mut answer = String::new();
         client.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        assert!(answer.starts_with(begins), "{answer}");
     }
     assert!(server.ended().0.success());
 }
