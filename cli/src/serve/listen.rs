@@ -96,6 +96,8 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
                 Some(seat) => {
                     // It waits for one of the others to end; those behind it wait in the system's queue.
                     let place = tokio::select! {
+                        // A free place is taken also when the server ends just now.
+                        biased;
                         place = door.places.place() => place,
                         () = ending.begins() => return,
                     };
