@@ -321,7 +321,7 @@ func (c *Counter) Raise(number ID) error {
 	return err
 }
 
-// Remove deletes the counter from the store, and returns whether there was one. Whoever opens it later begins at its start
+// Remove deletes the counter from the store, and returns whether there was one. The next open begins at its start
 // again, and numbers repeat. The Counters of that name in this process give none from then on.
 //
 // It returns the errors of [Counter.Peek].

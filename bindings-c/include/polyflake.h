@@ -887,7 +887,7 @@ polyflake_status polyflake_counter_raise(const struct polyflake_counter *counter
                                          struct polyflake_detail *detail);
 
 /**
- * Deletes the counter from the store. Whoever opens it later begins at its start again, and numbers repeat. The
+ * Deletes the counter from the store. The next open begins at its start again, and numbers repeat. The
  * counters of that name in this process give none from then on. *existed is 1 if there was one, otherwise 0.
  *
  * Returns what polyflake_counter_peek returns.

@@ -283,7 +283,7 @@ pub unsafe extern "C" fn polyflake_counter_raise(
     })
 }
 
-/// Deletes the counter from the store. Whoever opens it later begins at its start again, and numbers repeat. The
+/// Deletes the counter from the store. The next open begins at its start again, and numbers repeat. The
 /// counters of that name in this process give none from then on. *existed is 1 if there was one, otherwise 0.
 ///
 /// Returns what polyflake_counter_peek returns.

@@ -222,7 +222,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Deletes the counter from the store. Whoever opens it later begins at its start again, and numbers repeat. This
+   * Deletes the counter from the store. The next open begins at its start again, and numbers repeat. This
    * process's Counters of that name give none from then on. Resolves to whether there was one.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.peek} does.

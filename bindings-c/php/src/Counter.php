@@ -217,7 +217,7 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Deletes the counter from the store. Whoever opens it later begins at its start again, and numbers repeat. The
+     * Deletes the counter from the store. The next open begins at its start again, and numbers repeat. The
      * Counters of that name in this process give none from then on.
      *
      * @return bool whether there was one

@@ -254,7 +254,7 @@ class Counter:
 
     The constructor makes the counter where the store has none, and waits without the GIL until it can give a number. So
     do calls where no number is in hand. Counters of one name and store share what a process has in hand. After a fork, a
-    child's fetches numbers of its own.
+    child's fetches its own numbers.
 
     Raises:
         InvalidOptionError: if an option is invalid, if the stores are in another order or number than the counter began
@@ -360,7 +360,7 @@ class Counter:
             PolyflakeError: as peek.
         """
     def remove(self) -> bool:
-        """Delete the counter from the store. Whoever opens it later begins at its start again, and numbers repeat. This
+        """Delete the counter from the store. The next open begins at its start again, and numbers repeat. This
         process's Counters of that name give none from then on. Returns whether there was one.
 
         Raises:

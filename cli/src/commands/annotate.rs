@@ -16,11 +16,11 @@ use crate::output::Lines;
 use crate::when::{self, End, Times, Zone, ZoneArg};
 use scan::{CONTEXT, LONGEST, Scanner};
 
-/// Write a log as it is, with the time and the node beside each ID
+/// Copy a log, and add the time and the node beside each ID
 #[derive(Debug, Args)]
 #[command(after_help = "\
 An ID is a decimal number that stands alone and has a plausible time in the layout: from a week after the epoch to a day \
-from now, or as --since and --until say. Nothing else changes, and each line is written as soon as it is there. As with cat, \
+from now, or in the window that --since and --until set. Nothing else changes, and each line comes out once it is complete. As with cat, \
 control characters of the log reach the terminal.
 
   tail -f app.log | polyflake annotate
@@ -126,7 +126,7 @@ impl Window {
     }
 }
 
-/// The first of a layout's ticks for which that is so, as it is for all later ones; one after the last if there is none.
+/// The first tick of a layout that passes the test, as all later ticks do; the tick after the last if none passes.
 fn first(layout: &Layout, is_so: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, u64::MAX >> (64 - layout.timestamp_bits()));
     while low < high {

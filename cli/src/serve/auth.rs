@@ -18,7 +18,7 @@ impl Token {
         self.0.is_some()
     }
 
-    /// From now on these. Whoever was admitted stays.
+    /// Accepts these from now on. Clients that were admitted stay.
     pub(crate) fn replace(&self, tokens: Vec<Vec<u8>>) {
         if let Some(present) = &self.0 {
             *present.write().unwrap_or_else(PoisonError::into_inner) = tokens;

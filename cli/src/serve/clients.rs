@@ -61,7 +61,7 @@ impl Places {
         Some(Seat { places: Arc::clone(self), address })
     }
 
-    /// Waits for a place. Where none is free, the stranger who has been here for longest goes: whoever shows its token at once
+    /// Waits for a place. Where none is free, the stranger who has been here for longest goes: a client that shows its token at once
     /// comes through, however many do not.
     pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         if let Some(place) = self.free_place() {

@@ -178,7 +178,7 @@ fn listeners(flag: &str, addresses: &[SocketAddr], door: &Door) -> Result<Vec<Tc
     addresses.iter().map(open).collect()
 }
 
-/// How many connections there may be where the system lets the server have so many files.
+/// How many connections fit into the files that the system lets the server open.
 fn connections(wanted: usize, files: Option<u64>, generators: usize) -> Result<usize, Failure> {
     let Some(files) = files else { return Ok(wanted) };
     let reserve = OTHER_FILES + ADMINS + FILES_OF_GENERATOR * generators;

@@ -27,7 +27,7 @@ const FEW: usize = 4 * 1024;
 /// A connection that does nothing keeps no more than this of either buffer.
 const KEPT: usize = 16 * 1024;
 
-/// What is here when the server ends is read in so long.
+/// How long the server goes on reading what arrived before its end.
 const HERE: Duration = Duration::from_millis(100);
 
 /// Serves connections of RESP.

@@ -82,7 +82,7 @@ struct Open {
     client: Client,
     connection: Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
     ready: Option<records::Ready>,
-    /// Whether the server's process is the one that the connection was told of: a pooler has numbers of its own.
+    /// Whether the server's process is the one that the connection was told of: a pooler makes its own number up.
     is_direct: bool,
     /// What the server keeps, and its text.
     kept: Option<(String, Statement)>,

@@ -51,7 +51,7 @@ impl Scanner {
     ) -> usize {
         let end = if is_end { text.len() } else { waits_from(text).max(from) };
         let mut copied = from;
-        // A run of so many digits has one in each place that is looked at.
+        // The scan looks at every such place: no run of that many digits fits between two of them.
         let mut at = from + self.fewest_digits - 1;
         while let Some(byte) = text.get(at) {
             if !byte.is_ascii_digit() {

@@ -38,7 +38,7 @@ impl Rounded {
         }
     }
 
-    /// What to say, where so many of them cannot be chance.
+    /// A warning, where chance does not explain the count.
     pub(super) fn warning(&self) -> Option<String> {
         let Self { large, printed, exact, exact_in_sequence } = *self;
         let count = if large >= FEWEST && printed * 2 >= large {

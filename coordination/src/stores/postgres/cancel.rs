@@ -101,7 +101,7 @@ pub(super) async fn process_of(token: &CancelToken) -> Option<i32> {
     Some(i32::from_be_bytes([*a, *b, *c, *d]))
 }
 
-/// What is sent to nobody. Where TLS is asked for, the answer is yes.
+/// Keeps what the client writes, and sends it to nobody. Asked for TLS, it says yes.
 struct Kept(Vec<u8>);
 
 impl AsyncRead for Kept {

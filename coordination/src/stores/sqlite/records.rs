@@ -138,7 +138,7 @@ impl Store for SqliteStore {
     }
 
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
-        // What there is of former tables, the reads before and after it find.
+        // The reads before and after it find former tables.
         self.transact(TransactionBehavior::Immediate, async |transaction, incarnation| {
             records::add(&mut Open { transaction, incarnation }, add).await
         })
