@@ -38,8 +38,11 @@ PAGES = [README, *GUIDE]
 FIRST_IDS = [README, page("docs/README.md")]
 # Its program is one for tests/probes/test_probes.py to run.
 RUN_ELSEWHERE = ["docs/probes.md"]
-# Blocks of `console` are run by cli/tests, those of `ts` by recipes/test.sh.
-NOT_CODE = {"text", "ts", "sh", "console", "toml", "yaml", "json", "ini", "hcl", "dockerfile"}
+# Blocks of `console` are run by cli/tests, those of `ts` by recipes/test.sh, those of other languages by
+# cli/tests/clients/languages.py.
+NOT_CODE = {"text", "ts", "sh", "console", "toml", "yaml", "json", "ini", "hcl", "dockerfile"} | {
+    *("java", "ruby", "elixir", "csharp")
+}
 # A statement that prints, and the comment behind it.
 PRINTS = {
     "python": r"\s*print\(.*\)\s+# (.*)",

@@ -3,7 +3,7 @@
 mod inspector;
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -67,6 +67,7 @@ impl Http {
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(ready))
             .route("/readyz/{generator}", get(ready_of))
+            .route("/openapi.json", get(description))
             .route("/", get(|| async { inspector::file("") }))
             .route("/{file}", get(|Path(file): Path<String>| async move { inspector::file(&file) }))
             .merge(guarded)
@@ -466,14 +467,27 @@ impl Form {
             None => {}
         }
         let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-        let kind = |part: &str| part.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let known = accepted.split(',').find_map(|part| match kind(part).as_str() {
-            "application/json" => Some(Self::Json),
-            "text/plain" => Some(Self::Text),
-            "application/octet-stream" => Some(Self::Bytes),
-            _ => None,
-        });
-        Ok(known.unwrap_or(Self::Json))
+        Ok(Self::preferred(accepted).unwrap_or(Self::Json))
+    }
+
+    /// The form that the header gives the most weight, the first of several.
+    fn preferred(accepted: &str) -> Option<Self> {
+        let mut best = (None, 0.0);
+        for part in accepted.split(',') {
+            let mut part = part.split(';').map(|text| text.trim().to_ascii_lowercase());
+            let form = match part.next().unwrap_or_default().as_str() {
+                "application/json" | "application/*" | "*/*" => Self::Json,
+                "text/plain" | "text/*" => Self::Text,
+                "application/octet-stream" => Self::Bytes,
+                _ => continue,
+            };
+            let weight = part.find_map(|text| text.strip_prefix("q=").map(str::parse::<f32>));
+            let weight = weight.unwrap_or(Ok(1.0)).unwrap_or_default();
+            if weight > best.1 {
+                best = (Some(form), weight);
+            }
+        }
+        best.0
     }
 
     fn write(self, ids: &Ids, room: Option<Room>) -> Response {
@@ -624,6 +638,12 @@ fn is_ready(trouble: Option<String>) -> Response {
     }
 }
 
+async fn description() -> Response {
+    static TEXT: LazyLock<String> =
+        LazyLock::new(|| include_str!("openapi.json").replace("VERSION", env!("CARGO_PKG_VERSION")));
+    ([(CONTENT_TYPE, JSON)], TEXT.as_str()).into_response()
+}
+
 async fn metrics_text(State(service): Shared) -> Response {
     ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], Body::from(service.metrics_text())).into_response()
 }
@@ -661,7 +681,13 @@ mod tests {
         for (accept, form) in [
             ("*/*", 'j'),
             ("text/plain", 't'),
-            ("Text/Plain;q=0.9, application/json", 't'),
+            ("Text/Plain;q=0.9, application/json", 'j'),
+            ("application/json;q=0.5, text/plain", 't'),
+            ("text/plain, application/json", 't'),
+            ("text/*; q=1.000, */*;q=0.1", 't'),
+            ("text/plain;q=0, application/octet-stream;q=0.1", 'b'),
+            ("text/plain;q=0", 'j'),
+            ("text/plain;q=much", 'j'),
             ("text/html, application/octet-stream", 'b'),
             ("image/png", 'j'),
         ] {

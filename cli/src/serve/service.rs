@@ -131,7 +131,7 @@ impl Service {
     pub(crate) async fn ids(&self, name: &str, n: Number) -> Result<(Ids, Option<Room>), Error> {
         let entry = self.entry(name)?;
         let give = async {
-            let n = self.count(n)?;
+            let n = count(n, self.limits.n)?;
             let room = self.output.room(n).await?;
             Ok((entry.ids(n).await?, room))
         };
@@ -150,7 +150,9 @@ impl Service {
     /// The last of `n` numbers that follow each other.
     pub(crate) async fn block(&self, name: &str, n: Number) -> Result<u64, Error> {
         let entry = self.entry(name)?;
-        let n = match self.count(n) {
+        // One number stands for the run, so no answer grows with it.
+        let most = entry.generator.longest_run().max(self.limits.n);
+        let n = match count(n, most) {
             Ok(n) => n,
             Err(error) => return self.counted(entry, name, Err(error), |_| 0),
         };
@@ -259,11 +261,6 @@ impl Service {
         })
     }
 
-    fn count(&self, n: Number) -> Result<usize, Error> {
-        let n = n.in_range("n", 1, self.limits.n)?;
-        Ok(usize::try_from(n).unwrap_or(usize::MAX))
-    }
-
     fn counted<T>(
         &self,
         entry: &Entry,
@@ -277,6 +274,11 @@ impl Service {
         }
         result.map_err(Error::for_clients)
     }
+}
+
+fn count(n: Number, most: u64) -> Result<usize, Error> {
+    let n = n.in_range("n", 1, most)?;
+    Ok(usize::try_from(n).unwrap_or(usize::MAX))
 }
 
 impl Entry {

@@ -116,6 +116,8 @@ clients shell ./shell.sh
 clients http_python "$python" http_python.py
 clients http_node "${node[@]}" http_node.mjs
 clients inspector "${node[@]}" inspector.mjs
+clients openapi "$python" openapi.py
+clients languages python3 languages.py
 clients balancer env POLYFLAKE="$polyflake" "$python" balancer.py
 
 echo "$passed passed, $failed failed"

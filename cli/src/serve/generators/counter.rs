@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use polyflake::ErrorCode;
+use polyflake::{ErrorCode, MAX_BATCH};
 use polyflake_coordination::{Counter, CounterOptions};
 
 use super::{Generator, Ids, Later, Made, Options};
@@ -70,6 +70,10 @@ impl Generator for Numbers {
             return Ok(self.counter.next_id()?);
         }
         Ok(last(self.counter.next_block(n as u64)?, n))
+    }
+
+    fn longest_run(&self) -> u64 {
+        MAX_BATCH
     }
 
     fn try_block(&self, n: usize) -> Result<Option<u64>, Error> {

@@ -67,6 +67,11 @@ pub trait Generator: Send + Sync + 'static {
         }
     }
 
+    /// The most numbers of a [`block`](Self::block), where that is more than the server's `--max-n`. By default it is not.
+    fn longest_run(&self) -> u64 {
+        1
+    }
+
     /// [`block`](Self::block) without waiting, where that can be. By default it cannot.
     ///
     /// # Errors

@@ -103,6 +103,21 @@ fn what_operators_browsers_and_clients_of_leaf_ask() {
     );
 }
 
+/// A fuzzer holds the server to it in cli/tests/clients/openapi.py.
+#[test]
+fn the_description_has_paths_that_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::in_folder(folder.path(), &["--uuid", "ids=7", "--counter", "orders"]);
+    let description = json(&server.ok("/openapi.json"));
+    assert_eq!(description["info"]["version"], env!("CARGO_PKG_VERSION"));
+    let paths = description["paths"].as_object().unwrap();
+    assert!(paths.len() > 8);
+    for path in paths.keys() {
+        let path = path.replace("{generator}", "ids").replace("{key}", "orders").replace("{id}", "1");
+        server.ok(&path);
+    }
+}
+
 /// Those of the libraries that it is made of, too.
 #[test]
 fn every_error_is_json_with_its_name() {

@@ -41,7 +41,12 @@ fn as_a_server_of_redis() {
         // The block is what lies before its last number.
         let last = number(run(&["INCRBY", "orders", "10"]));
         assert!(last >= before + 10);
-        assert!(number(run(&["INCRBY", "orders", "1"])) > last);
+        // A run of any size is one reply, which --max-n is not about.
+        let after = number(run(&["INCRBY", "orders", "1000000"]));
+        assert!(after >= last + 1_000_000);
+        assert!(number(run(&["INCRBY", "orders", "1"])) > after);
+        refuses(run(&["INCRBY", "orders", "16777217"]), "n is 16777217; it takes");
+        refuses(run(&["PF.NEXT", "orders", "10001"]), "n is 10001; it takes");
         let Value::Array(several) = run(&["PF.NEXT", "orders", "5"]).unwrap() else { panic!() };
         assert_eq!(several.len(), 5);
         assert_eq!(text(run(&["PF.NEXT", "ids"])).len(), 36);
