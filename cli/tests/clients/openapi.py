@@ -1,4 +1,4 @@
-"""A minute of schemathesis: requests that the description allows, and others, and what it says of the answers."""
+"""A minute of schemathesis: the server answers as its description says, whatever is asked."""
 
 from __future__ import annotations
 
