@@ -38,8 +38,8 @@ PAGES = [README, *GUIDE]
 FIRST_IDS = [README, page("docs/README.md")]
 # Its program is one for tests/probes/test_probes.py to run.
 RUN_ELSEWHERE = ["docs/probes.md"]
-# Blocks of `console` are run by cli/tests, those of `ts` by recipes/test.sh, those of languages that
-# have no package by cli/tests/clients/languages.py.
+# Blocks of `console` are run by cli/tests, those of `ts` by recipes/test.sh, those of languages
+# that have no package by cli/tests/clients/languages.py.
 NOT_CODE = {"text", "ts", "sh", "console", "toml", "yaml", "json", "ini", "hcl", "dockerfile"} | {
     *("java", "ruby", "elixir", "csharp")
 }
