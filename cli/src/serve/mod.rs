@@ -139,6 +139,9 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     service.watch();
     let names: Vec<_> = service.names().collect();
     tracing::info!(generators = names.join(","), "ready");
+    if !names.iter().any(|name| service.has_snowflakes(name)) {
+        tracing::info!("there are no Snowflakes: --lease, with the address of a store, gives them");
+    }
 
     let asked = signals.end(reload).await;
     service.end();

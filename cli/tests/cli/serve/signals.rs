@@ -44,6 +44,7 @@ fn a_token_is_replaced_without_an_end() {
     assert!(status.success() && log.contains("\"ended\""), "{log}");
     assert!(log.contains("other users can read"), "{log}");
     assert!(!log.contains("alpha") && !log.contains("bravo"), "{log}");
+    assert!(!log.contains("no Snowflakes"), "{log}");
 }
 
 #[test]
@@ -136,5 +137,6 @@ fn what_came_is_answered() {
         client.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with(begins), "{answer}");
     }
-    assert!(server.ended().0.success());
+    let (status, log) = server.ended();
+    assert!(status.success() && log.contains("there are no Snowflakes: --lease"), "{log}");
 }
