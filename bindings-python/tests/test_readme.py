@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polyflake
 import pytest
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -24,3 +25,32 @@ def test_program(program: str, tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
     prints = re.findall(r"^ *print\(.*\)  # (.*)$", program, re.MULTILINE)
     assert ran.stdout.splitlines() == prints
+
+
+def test_an_import_loads_little() -> None:
+    """Without the modules of a start, some of which load `typing` and more."""
+    package = Path(polyflake.__file__).parents[1]
+    program = f"""
+import sys
+sys.path.insert(0, {str(package)!r})
+before = set(sys.modules)
+import polyflake
+print(*sorted(set(sys.modules) - before))
+from polyflake import IdGenerator
+print(isinstance(polyflake.Snowflake(node=7), IdGenerator))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded, is_one = ran.stdout.splitlines()
+    ours = {"polyflake", "polyflake._errors", "polyflake._polyflake"}
+    # What datetime needs depends on the version of Python.
+    assert set(loaded.split()) <= ours | {
+        *("datetime", "_datetime", "_pydatetime", "math", "operator", "_operator")
+    }
+    assert is_one == "True"
+
+
+def test_there_is_nothing_else_to_load() -> None:
+    with pytest.raises(AttributeError, match=r"module 'polyflake' has no attribute 'Snowflakes'"):
+        polyflake.Snowflakes  # noqa: B018

@@ -26,7 +26,6 @@ from polyflake._errors import (
     TimeOutOfRangeError,
     UnknownLayoutError,
 )
-from polyflake._generator import IdGenerator
 from polyflake._polyflake import (
     PRESETS,
     Counter,
@@ -45,6 +44,10 @@ from polyflake._polyflake import (
     parse_id,
     reset_state,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from polyflake._generator import IdGenerator
 
 __all__ = [
     "PRESETS",
@@ -82,3 +85,13 @@ __all__ = [
     "parse_id",
     "reset_state",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # A Protocol needs `typing`, whose import takes longer than the rest of the package.
+    if name == "IdGenerator":
+        from polyflake._generator import IdGenerator
+
+        globals()[name] = IdGenerator
+        return IdGenerator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
