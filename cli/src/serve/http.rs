@@ -144,33 +144,53 @@ impl Protocol for Http {
     }
 }
 
-/// The first head of a connection, for which hyper holds more than a stranger is given.
+/// The first head of a connection, for which hyper holds more than a stranger is given, and whose faults it would answer without a
+/// word.
 async fn head(stream: &mut Stream, most: usize) -> Option<Bytes> {
     let mut head = BytesMut::with_capacity(256);
     loop {
         let count = stream.read_buf(&mut head).await.ok()?;
         let new = head.get(head.len().saturating_sub(count + 3)..).unwrap_or_default();
-        if new.windows(4).any(|end| end == b"\r\n\r\n") || new.windows(2).any(|end| end == b"\n\n") {
-            return Some(head.freeze());
-        }
-        if head.first().is_some_and(|first| !first.is_ascii_alphabetic() && *first != b'\r') {
-            // No request: hyper says so at once.
-            return Some(head.freeze());
-        }
-        if count == 0 || head.len() >= most {
-            let why = format!("a request's head has at most {most} bytes here");
-            let body = json(&Complaint { error: TOO_LARGE, message: &why });
+        let is_whole =
+            new.windows(4).any(|end| end == b"\r\n\r\n") || new.windows(2).any(|end| end == b"\n\n");
+        // TLS, say. It is looked at once, or each byte that trickles in would cost as much as all before.
+        let is_none = head.len() == count && head.first().is_some_and(|first| !first.is_ascii_alphabetic());
+        let refusal = if is_whole || is_none {
+            fault(&head)
+        } else if head.len() >= most {
+            Some((TOO_LARGE, format!("a request's head has at most {most} bytes here")))
+        } else {
+            None
+        };
+        if let Some((status, why)) = refusal {
+            let error =
+                if status == TOO_LARGE { "request_header_fields_too_large" } else { "invalid_request" };
+            let body = json(&Complaint { error, message: &why });
             let answer = format!(
-                "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: {JSON}\r\ncontent-length: {}\r\n\
-                 connection: close\r\n\r\n{body}",
+                "HTTP/1.1 {status}\r\ncontent-type: {JSON}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
                 body.len()
             );
-            if count > 0 {
-                let _ = stream.write_all(answer.as_bytes()).await;
-                let _ = stream.shutdown().await;
-            }
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
             return None;
         }
+        if is_whole {
+            return Some(head.freeze());
+        }
+        if count == 0 {
+            return None;
+        }
+    }
+}
+
+/// What is wrong with a head, as hyper would read it.
+fn fault(head: &[u8]) -> Option<(&'static str, String)> {
+    match httparse::Request::new(&mut [httparse::EMPTY_HEADER; MOST_HEADERS]).parse(head) {
+        Ok(_) => None,
+        Err(httparse::Error::TooManyHeaders) => {
+            Some((TOO_LARGE, format!("a request has at most {MOST_HEADERS} headers here")))
+        }
+        Err(error) => Some(("400 Bad Request", format!("this is not a request of HTTP/1.1: {error}"))),
     }
 }
 
@@ -260,8 +280,9 @@ fn complain(status: StatusCode, error: &str, message: &str) -> Response {
     (status, [(CONTENT_TYPE, JSON)], body).into_response()
 }
 
-/// A head that is longer than it may be.
-const TOO_LARGE: &str = "request_header_fields_too_large";
+const TOO_LARGE: &str = "431 Request Header Fields Too Large";
+/// As many as hyper reads.
+const MOST_HEADERS: usize = 100;
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";

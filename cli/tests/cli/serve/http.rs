@@ -144,6 +144,20 @@ fn every_error_is_json_with_its_name() {
     let mut put = http().put(server.url("/v1/ids/ids")).send_empty().unwrap();
     assert_eq!((put.status().as_u16(), put.headers().contains_key("allow")), (405, true));
     assert_eq!(json(&put.body_mut().read_to_string().unwrap())["error"], "method_not_allowed");
+    let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(100));
+    for (bytes, status, error, part) in [
+        ("\u{16}\u{3}\u{1}", 400, "invalid_request", "not a request of HTTP/1.1: "),
+        ("GET / HTTP/9.1\r\n\r\n", 400, "invalid_request", "invalid HTTP version"),
+        ("GET /\u{7f} HTTP/1.1\r\n\r\n", 400, "invalid_request", ""),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "invalid_request", "invalid HTTP version"),
+        (&many, 431, "request_header_fields_too_large", "at most 100 headers"),
+    ] {
+        let answer = String::from_utf8(Server::raw(server.http.unwrap(), bytes.as_bytes())).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{bytes}: {answer}");
+        assert_eq!(json(body)["error"], error, "{bytes}");
+        has(json(body)["message"].as_str().unwrap(), &[part]);
+    }
     let long = [b"GET / HTTP/1.1\r\nX: ".to_vec(), vec![b'x'; 70_000]].concat();
     let answer = String::from_utf8(Server::raw(server.http.unwrap(), &long)).unwrap();
     // Where it had not read all, the system may have thrown the answer away.
