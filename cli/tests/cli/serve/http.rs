@@ -105,16 +105,20 @@ fn what_operators_browsers_and_clients_of_leaf_ask() {
 
 /// A fuzzer holds the server to it in cli/tests/clients/openapi.py.
 #[test]
-fn the_description_has_paths_that_there_are() {
+fn the_description_has_the_paths_of_the_page() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::in_folder(folder.path(), &["--uuid", "ids=7", "--counter", "orders"]);
     let description = json(&server.ok("/openapi.json"));
     assert_eq!(description["info"]["version"], env!("CARGO_PKG_VERSION"));
     let paths = description["paths"].as_object().unwrap();
+    let page = super::super::page::read("../docs/service.md");
     assert!(paths.len() > 8);
     for path in paths.keys() {
-        let path = path.replace("{generator}", "ids").replace("{key}", "orders").replace("{id}", "1");
-        server.ok(&path);
+        let with = |generator, key, id| {
+            path.replace("{generator}", generator).replace("{key}", key).replace("{id}", id)
+        };
+        server.ok(&with("ids", "orders", "1"));
+        has(&page, &[&format!("`{}", with("NAME", "KEY", "ID"))]);
     }
 }
 
