@@ -132,7 +132,8 @@ impl Protocol for Http {
             .header_read_timeout(idle)
             .max_buf_size(self.service.limits.frame)
             .serve_connection(TokioIo::new(stream), service);
-        let mut served = std::pin::pin!(served);
+        // In a box: a stranger that has only begun its request needs no room for it.
+        let mut served = Box::pin(served);
         // What a client does wrong is its own affair: the connection ends.
         tokio::select! {
             // First, so that it has read the head: else it would close the connection at the end.

@@ -156,7 +156,8 @@ async fn one<P: Protocol>(
         None => Box::new(stream),
         Some(tls) => {
             let mut ending = door.ending.clone();
-            let mut agreed = std::pin::pin!(timeout(HANDSHAKE, accept_tls(&tls, stream)));
+            // In a box, or each connection would keep its room for good.
+            let mut agreed = Box::pin(timeout(HANDSHAKE, accept_tls(&tls, stream)));
             let agreed = tokio::select! {
                 agreed = agreed.as_mut() => agreed,
                 // One that says nothing must not hold the end up.
