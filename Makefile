@@ -404,7 +404,7 @@ lock: ## pins the newest Python packages that tests/requirements.in allows
 
 .PHONY: clean
 clean: ## removes everything that was built
-	rm -rf target dist $(VENV) bindings-node/dist bindings-node/index.d.*ts bindings-node/node_modules benchmarks/node/node_modules tools/site/node_modules
+	rm -rf target dist $(VENV) bindings-node/dist bindings-node/{decode,index}.d.*ts bindings-node/node_modules benchmarks/node/node_modules tools/site/node_modules
 
 .PHONY: tools-ready
 tools-ready:

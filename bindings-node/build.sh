@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the npm packages: the native addon in npm/, the WebAssembly module and the bundles in dist/, and the types in
-# index.d.ts. `npm pack` in both folders then packs what users install. With the argument `wasm`, all but the addon.
+# index.d.ts and decode.d.ts. `npm pack` in both folders then packs what users install. With the argument `wasm`, all but the addon.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=$PWD/target
@@ -45,13 +45,21 @@ if newer "$wasm" $here/dist/polyflake.wasm || newer "$bindgen" $here/dist/polyfl
     "$made/glue/polyflake_bg.wasm" -o $here/dist/polyflake.wasm
 fi
 
+# What the entry `polyflake/decode` knows of the core.
+"$CARGO_TARGET_DIR/debug/polyflake-facts" >"$made/facts.json"
+mkdir -p "$made/facts"
+if newer $here/facts.js "$made/facts/presets.js" || ! cmp -s "$made/facts.json" "$made/facts/made-of.json"; then
+  node $here/facts.js "$made/facts.json" "$made/facts"
+  mv "$made/facts.json" "$made/facts/made-of.json"
+fi
+
 # npm packs only what is in the package's folder.
 cp LICENSE $here/
 cp LICENSE $here/npm/linux-x64-gnu/
 
 cd $here
 # Bundles, if any source is newer than the last file that bundling writes.
-if [ -n "$(find js ../bindings-wasm/js dist/polyflake.wasm "$made/glue" package.json tsconfig*.json rollup.config.js \
+if [ -n "$(find js ../bindings-wasm/js dist/polyflake.wasm "$made/glue" "$made/facts" package.json tsconfig*.json rollup.config.js \
   node_modules/.package-lock.json -newer index.d.cts 2>&1)" ]; then
   npm run --silent bundle
 fi

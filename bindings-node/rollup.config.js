@@ -12,6 +12,8 @@ const names = {
   name: "names",
   resolveId(source) {
     if (source === "polyflake/glue") return `${made}/glue/polyflake.js`;
+    if (source === "polyflake/facts" || source === "polyflake/presets")
+      return `${made}/facts/${source.slice(10)}.js`;
     if (source === "polyflake/host") return `${made}/js/bindings-wasm/js/host.js`;
     if (source === "polyflake/wasm" || source === "polyflake/version") return `\0${source}`;
     return null;
@@ -21,6 +23,11 @@ const names = {
     if (id === "\0polyflake/version") return `export default "${version}"`;
     return null;
   },
+};
+
+const typeNames = {
+  name: "type-names",
+  resolveId: (source) => (source === "polyflake/presets" ? `${made}/facts/presets.d.ts` : null),
 };
 
 /** The same instance in Node, whether it is imported or required. */
@@ -35,6 +42,16 @@ const nodeImport = {
 const entry = (name) => ({ input: `${made}/js/bindings-node/js/${name}.js`, plugins: [names], onwarn: fail });
 const file = (name, format) => ({ file: `dist/${name}`, format });
 
+const types = (file, name, module) => ({
+  input: `${made}/js/bindings-node/js/${name}.d.ts`,
+  plugins: [typeNames, dts()],
+  onwarn: fail,
+  output: ["ts", "cts"].map((end) => ({
+    file: `${file}.d.${end}`,
+    banner: `// Generated from js/ by build.sh.\n\n/**\n * @module ${module}\n */\n`,
+  })),
+});
+
 function fail(warning) {
   throw new Error(warning.message);
 }
@@ -48,12 +65,11 @@ export default [
   { ...entry("browser"), output: [file("browser.mjs", "es"), file("browser.cjs", "cjs")] },
   { ...entry("workerd"), external: "./polyflake.wasm", output: file("workerd.mjs", "es") },
   {
-    input: `${made}/js/bindings-node/js/api.d.ts`,
-    plugins: [dts()],
-    onwarn: fail,
-    output: ["index.d.ts", "index.d.cts"].map((file) => ({
-      file,
-      banner: "// Generated from js/ by build.sh.\n",
-    })),
+    ...entry("decode"),
+    // Only what is used of the modules that it shares with the others.
+    treeshake: { moduleSideEffects: false },
+    output: [file("decode.mjs", "es"), file("decode.cjs", "cjs")],
   },
+  types("index", "api", "polyflake"),
+  types("decode", "decode", "polyflake/decode"),
 ];

@@ -36,11 +36,12 @@ export type PolyflakeErrorCode =
  * ```
  */
 export class PolyflakeError extends Error {
+  /** `"PolyflakeError"`. */
   override readonly name: string = "PolyflakeError";
   /** The error's permanent name. */
-  readonly code: PolyflakeErrorCode;
+  declare readonly code: PolyflakeErrorCode;
   /** The error's permanent number, the same in every language. */
-  readonly number: number;
+  declare readonly number: number;
   /** With `CLOCK_MOVED_BACKWARDS`: how many ms the clock is behind the last ID issued. */
   declare readonly behindMs?: number;
   /**
@@ -50,19 +51,10 @@ export class PolyflakeError extends Error {
   declare readonly retryAfterMs?: number;
 
   /** @internal */
-  constructor(
-    number: number,
-    code: string,
-    message: string,
-    options?: ErrorOptions,
-    behindMs?: number,
-    retryAfterMs?: number,
-  ) {
+  constructor(number: number, code: string, message: string, options?: ErrorOptions) {
     super(message, options);
     this.number = number;
     this.code = code as PolyflakeErrorCode;
-    if (behindMs !== undefined) this.behindMs = behindMs;
-    if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs;
   }
 }
 
@@ -88,7 +80,12 @@ export function coreError(
     thrown = undefined;
     [text, given] = [`${message}: ${shown(cause)}`, { cause }];
   }
-  return new PolyflakeError(number, name.toUpperCase(), text, given, behindMs, retryAfterMs);
+  const error = new PolyflakeError(number, name.toUpperCase(), text, given);
+  return Object.assign(
+    error,
+    behindMs !== undefined && { behindMs },
+    retryAfterMs !== undefined && { retryAfterMs },
+  );
 }
 
 /** A value as text, even if converting it throws. */

@@ -1,11 +1,14 @@
 // Every case of tests/vectors.json through the public API, in Node and in browsers. The file describes its format under
 // "about".
 
+/** The sections that the entry `polyflake/decode` can run. */
+const READING = ["decode", "decode_refused", "bounds", "texts", "texts_read", "texts_refused"];
+
 /**
- * Runs all cases. `check(section, name, run)` is called for each case and calls `run`, which throws if the case fails.
- * Returns the number of cases in each section.
+ * Runs all cases, or those of the sections `only`. `check(section, name, run)` is called for each case and calls `run`,
+ * which throws if the case fails. Returns the number of cases in each section.
  */
-export function runVectors(polyflake, vectors, check) {
+export function runVectors(polyflake, vectors, check, only = Object.keys(vectors)) {
   const run = sections(polyflake, vectors);
   const counts = {};
   check("sections", "every section is known and has cases", () => {
@@ -13,6 +16,7 @@ export function runVectors(polyflake, vectors, check) {
     for (const [name, cases] of Object.entries(vectors)) same(cases.length > 0, true, `${name} has cases`);
   });
   for (const [section, runCase] of Object.entries(run)) {
+    if (!only.includes(section)) continue;
     counts[section] = 0;
     for (const [number, given] of vectors[section].entries()) {
       check(section, `${number} ${given.name ?? label(given)}`, () => runCase(given));
@@ -20,6 +24,39 @@ export function runVectors(polyflake, vectors, check) {
     }
   }
   return counts;
+}
+
+/** Runs the cases of what the entry `polyflake/decode` offers. */
+export function runReadingVectors(entry, vectors, check) {
+  class Layout {
+    constructor(given) {
+      Object.assign(this, entry.presets[given] ?? layoutFields(given));
+    }
+    decode(id) {
+      return entry.decode(id, this);
+    }
+    minId(time) {
+      return entry.minId(time, this);
+    }
+    maxId(time) {
+      return entry.maxId(time, this);
+    }
+    equals(other) {
+      return other === this;
+    }
+  }
+  return runVectors({ ...entry, Layout }, vectors, check, READING);
+}
+
+/** A layout's text as an object. */
+export function layoutFields(text) {
+  const [fields, epochMs, tick] = text.split(/[@/]/);
+  const [, count, unit] = /^(\d+)(ms|s)$/.exec(tick);
+  return {
+    fields: fields.split("|").map((field) => field.split(":")),
+    epochMs,
+    tickMs: BigInt(count) * (unit === "s" ? 1000n : 1n),
+  };
 }
 
 const label = (given) => JSON.stringify(given).slice(0, 80);

@@ -196,7 +196,8 @@ impl Format {
     }
 
     /// The digits that may be at an index, from 0 up: how many they are is the base there.
-    const fn digits_at(self, index: usize) -> &'static str {
+    #[doc(hidden)]
+    pub const fn digits_at(self, index: usize) -> &'static str {
         match self {
             Self::Uuid => uuid_digits(at(UUID, index)),
             _ => self.alphabet(),
@@ -244,8 +245,10 @@ impl Format {
         )
     }
 
-    fn digit(self, digits: &str, character: char) -> Option<u64> {
-        let character = match self {
+    /// The character that this one is read as.
+    #[doc(hidden)]
+    pub const fn plain(self, character: char) -> char {
+        match self {
             Self::Hex | Self::Base36 | Self::Uuid => character.to_ascii_lowercase(),
             Self::Base32 => match character.to_ascii_uppercase() {
                 'I' | 'L' => '1',
@@ -253,7 +256,11 @@ impl Format {
                 other => other,
             },
             _ => character,
-        };
+        }
+    }
+
+    fn digit(self, digits: &str, character: char) -> Option<u64> {
+        let character = self.plain(character);
         digits.bytes().position(|digit| u32::from(digit) == u32::from(character)).map(|digit| digit as u64)
     }
 }

@@ -48,7 +48,7 @@ async function serve(folder) {
   return `http://127.0.0.1:${server.address().port}`;
 }
 
-/** Opens a page, and returns the results of its promises `page` and `worker`. */
+/** Opens a page, and returns the results of its promises `page`, `worker` and, if it has it, `reading`. */
 async function open(url) {
   const page = await browser.newPage();
   const errors = [];
@@ -60,15 +60,18 @@ async function open(url) {
     errors.filter((error) => !error.includes("favicon") && !error.includes("404")),
     [],
   );
+  const reading = await page.evaluate(() => window.reading);
   return {
     page: await page.evaluate(() => window.page),
     worker: await page.evaluate(() => window.worker),
+    ...(reading && { reading }),
   };
 }
 
 function passed(outcomes) {
   for (const [where, { failures, ran, expected }] of Object.entries(outcomes)) {
     assert.deepEqual(failures, [], where);
+    assert.ok(ran > 0);
     assert.equal(ran, expected, `${where}: vectors`);
   }
 }
@@ -76,6 +79,10 @@ function passed(outcomes) {
 describe("Chromium", () => {
   test("unbundled", async () => {
     passed(await open(`${plain}/plain/index.html`));
+  });
+
+  test("the entry that reads IDs, unbundled, on a page that allows no WebAssembly", async () => {
+    passed(await open(`${plain}/plain/reading.html`));
   });
 
   test("clocks that do not advance", async () => {

@@ -25,8 +25,12 @@ test("the package contains exactly what is used", (t) => {
   assert.deepEqual(files, [
     "LICENSE",
     "README.md",
+    "decode.d.cts",
+    "decode.d.ts",
     "dist/browser.cjs",
     "dist/browser.mjs",
+    "dist/decode.cjs",
+    "dist/decode.mjs",
     "dist/node.cjs",
     "dist/node.mjs",
     "dist/polyflake.wasm",

@@ -14,7 +14,7 @@ for (const native of [true, false]) {
       cwd = await project({ native });
     });
 
-    for (const script of ["esm.mjs", "cjs.cjs", "both.mjs"]) {
+    for (const script of ["esm.mjs", "cjs.cjs", "both.mjs", "decode.mjs"]) {
       test(script, async () => {
         const { stdout } = await node(cwd, script);
         assert.equal(stdout, "ok\n");

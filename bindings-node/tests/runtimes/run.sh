@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 project=${CARGO_TARGET_DIR:-$PWD/target}/runtimes
-names=(vectors bad-input decoding property first waiting)
+names=(vectors decode bad-input decoding property first waiting)
 
 # Where the tests look for what they read.
 rm -rf "$project"/{package,tests} "$project"/*.tgz

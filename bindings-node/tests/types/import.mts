@@ -26,6 +26,7 @@ import {
   type SnowflakeOptions,
   type Stats,
 } from "polyflake";
+import * as reading from "polyflake/decode";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 /** `same<A, B>(true)` does not compile if the two types differ. */
@@ -388,3 +389,24 @@ takes<Record<PolyflakeErrorCode, number>>({
   COUNTER_UNAVAILABLE: 15,
   INTERNAL: 99,
 });
+
+// The entry that reads IDs -----------------------------------------------------------------------------------------
+
+same<typeof reading.discord, reading.Preset>(true);
+same<ReturnType<typeof reading.decode>, reading.Decoded>(true);
+for (const layout of [reading.cosidSecond, reading.presets.twitter as reading.Preset]) {
+  const decoded = reading.decode("1", layout);
+  // The same values of the same types as the core's, and no more.
+  takes<Omit<reading.Decoded, "layout">>(new Layout(layout).decode(1n));
+  takes<Omit<Decoded, "layout" | "equals">>(decoded);
+  same<ReturnType<typeof reading.minId>, bigint>(true);
+  reading.maxId(new Date(), layout);
+}
+reading.minId(0n, { fields: { timestamp: 41, sequence: 12 }, epochMs: "0" });
+same<Parameters<typeof reading.formatId>, Parameters<typeof formatId>>(true);
+same<Parameters<typeof reading.parseId>, Parameters<typeof parseId>>(true);
+takes<(error: reading.PolyflakeError) => PolyflakeError>((error) => error);
+// @ts-expect-error a preset's name would bring all of them
+reading.decode(1n, "discord");
+// @ts-expect-error no preset of that name
+reading.disord;

@@ -1,5 +1,6 @@
 // The same types with `require`.
 import polyflake = require("polyflake");
+import reading = require("polyflake/decode");
 
 import type { Format, Integer } from "polyflake";
 
@@ -21,3 +22,4 @@ try {
 } catch (error) {
   if (error instanceof PolyflakeError && error.code === "CLOCK_FAILED") throw error.cause;
 }
+takes<reading.Decoded>(reading.decode(id, reading.jsSafe));
