@@ -271,7 +271,7 @@ bench: $(VENV)/installed c-prefix node-package ## measures Polyflake and other p
 	$(C_ENVIRONMENT) $(PYTHON) benchmarks/run.py --rounds 15
 
 .PHONY: lint
-lint: $(VENV)/ready node-package ## runs every formatter and linter, changing nothing
+lint: $(VENV)/ready node-package $(TYPEDOC) ## runs every formatter and linter, changing nothing
 	cargo fmt --all --check
 	cargo fmt --check --manifest-path tests/probes/adapters/rust/Cargo.toml
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
@@ -297,6 +297,8 @@ lint: $(VENV)/ready node-package ## runs every formatter and linter, changing no
 	tools/cargo-for wasm32-unknown-unknown std,panic_abort clippy --locked -p polyflake-wasm -- -D warnings
 	cd bindings-node && npm run --silent lint
 	cd bindings-node && npm run --silent check-package
+	# Every public name of the npm package has a doc comment.
+	cd tools/site && node_modules/.bin/typedoc --logLevel Warn --emit none
 	@tools/need clang-format clang-format
 	clang-format --dry-run -Werror $(C_FILES)
 

@@ -51,6 +51,7 @@ interface Calls extends Omit<Backend, "snowflake" | "idText" | "open" | "openCou
  * nobody has subscribed to that, warnings are emitted by `process.emitWarning`, with the code `POLYFLAKE_` and the kind.
  */
 export interface LeaseEvent {
+  /** What happened. {@link LeaseEvent.message} has it in words. */
   readonly kind:
     | "acquired"
     | "lost"

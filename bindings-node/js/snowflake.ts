@@ -324,6 +324,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
     return { value: this.#nextId(), done: false };
   }
 
+  /** For `for`: itself, whose IDs are those of {@link Snowflake.next}. */
   [Symbol.iterator](): this {
     return this;
   }

@@ -39,7 +39,7 @@ const PAGES = {
   coordination: ["api/rust/polyflake_coordination/index.html", "polyflake_coordination"],
   // The types come from the stub.
   python: ["api/python/polyflake.html", "SupportsIndex"],
-  node: ["api/node/classes/Snowflake.html", "nextId"],
+  node: ["api/node/classes/polyflake.Snowflake.html", "nextId"],
   inspector: ["inspector/index.html#inspect?id=1541815603606036480", "2022-06-28 16:07:40.105"],
 };
 
