@@ -14,16 +14,19 @@ let url;
 before(async () => {
   const cwd = await project();
   // workerd does not resolve packages, so Node resolves them with its condition.
-  const resolve = ["polyflake", "polyflake/polyflake.wasm"].map((name) => `import.meta.resolve("${name}")`);
+  const resolve = ["polyflake", "polyflake/decode", "polyflake/polyflake.wasm"].map(
+    (name) => `import.meta.resolve("${name}")`,
+  );
   const script = `console.log(JSON.stringify([${resolve}]))`;
   const { stdout } = await run(
     process.execPath,
     ["--conditions=workerd", "--input-type=module", "-e", script],
     { cwd },
   );
-  const [entry, module] = JSON.parse(stdout);
+  const [entry, decode, module] = JSON.parse(stdout);
   assert.match(entry, /\/dist\/workerd\.mjs$/);
   await cp(new URL(entry), path.join(cwd, "workerd/polyflake.mjs"));
+  await cp(new URL(decode), path.join(cwd, "workerd/decode.mjs"));
   await cp(new URL(module), path.join(cwd, "workerd/polyflake.wasm"));
   const port = await serve(path.join(cwd, "workerd"));
   url = `http://127.0.0.1:${port}/`;
@@ -47,10 +50,11 @@ async function serve(cwd) {
 test("IDs, and waits on a clock that does not advance", async () => {
   const response = await fetch(url);
   assert.equal(response.status, 200);
-  const { waited, later, next, batch, batchLater, made, early } = await response.json();
+  const { waited, later, next, read, batch, batchLater, made, early } = await response.json();
   assert.equal(waited, "SEQUENCE_EXHAUSTED");
   assert.match(later, /^\d+$/);
   assert.ok(BigInt(next) > BigInt(later));
+  assert.equal(read, 7);
   assert.equal(batch, "1000");
   assert.equal(batchLater, "10000");
   assert.equal(made, "made");
