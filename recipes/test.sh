@@ -55,11 +55,14 @@ test_sql() { venv && pytest recipes/sql; }
 test_node() {
   local project=$made/node
   mkdir -p "$project"
-  rm -rf "$project"/*.ts "$project"/*.tgz "$project/out"
-  cp recipes/node/*.ts recipes/node/*.json "$project"
+  rm -rf "$project"/*.ts "$project"/*.tgz "$project/out" "$project/prisma-client"
+  cp recipes/node/*.ts recipes/node/*.json recipes/node/*.prisma "$project"
   npm pack --silent --ignore-scripts --pack-destination "$project" ./bindings-node ./bindings-node/npm/linux-x64-gnu || return
-  # Not `npm ci`: see bindings-node/build.sh.
-  (cd "$project" && npm install --no-save --no-audit --no-fund --loglevel=error ./*.tgz && npx --no-install tsc) || return
+  # Not `npm ci`: see bindings-node/build.sh. Scripts of Prisma would fetch its schema engine, and so would `generate`,
+  # which does not use it.
+  (cd "$project" && npm install --no-save --no-audit --no-fund --ignore-scripts --loglevel=error ./*.tgz &&
+    PRISMA_SCHEMA_ENGINE_BINARY=/bin/true npx --no-install prisma generate --schema schema.prisma >/dev/null &&
+    npx --no-install tsc) || return
   node --test --test-reporter=./bindings-node/tests/reporter.js "$project"/out/*.test.js
 }
 

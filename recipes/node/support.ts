@@ -26,3 +26,9 @@ export async function generators(): Promise<Record<string, Snowflake | Counter>>
 
 /** IDs that a Number, or one step of a conversion too many, would change. */
 export const EXACT = [1n, 2n ** 53n + 1n, 1541815603606036481n, 2n ** 63n - 1n];
+
+/** What is no ID. */
+export const WRONG = [
+  ...[true, null, 1, 1.5, -1, [], {}],
+  ...["", " 1", "-1", "1.0", "1e3", "12x", "0x1", String(2n ** 64n)],
+];

@@ -1,0 +1,50 @@
+/**
+ * Node's cluster, and PM2's cluster mode: each worker leases a node, and gives it back when it ends.
+ *
+ *     if (cluster.isPrimary) {
+ *       startWorkers(availableParallelism());
+ *     } else {
+ *       const ids = await openInWorker({ lease: process.env.LEASE }); // redis://redis.internal/0
+ *       createServer(...).listen(3000);
+ *     }
+ *
+ * PM2 is the primary itself: `pm2 start app.js -i 4` needs only `openInWorker`.
+ *
+ * On SIGINT and SIGTERM a worker answers the requests that it has, gives its node back and ends. A worker that is killed
+ * leaves its node leased for a TTL, and `pm2 reload` starts new workers before it stops the old ones. So use a layout that
+ * has twice as many nodes as you have workers, or more.
+ */
+import cluster from "node:cluster";
+import { Snowflake, type SnowflakeOptions } from "polyflake";
+
+/** Starts the workers, replaces those that end, and ends them all on SIGINT and SIGTERM. */
+export function startWorkers(count: number): void {
+  let ending = false;
+  const start = () => {
+    if (!ending) cluster.fork();
+  };
+  for (let n = 0; n < count; n++) start();
+  // Not at once: a worker may fail as it starts, again and again.
+  cluster.on("exit", () => setTimeout(start, 1000));
+  const end = () => {
+    ending = true;
+    // Not cluster.disconnect(), which fails where a worker had the signal of the terminal too.
+    for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill();
+  };
+  process.once("SIGINT", end).once("SIGTERM", end);
+}
+
+export async function openInWorker(options: SnowflakeOptions): Promise<Snowflake> {
+  const { worker } = cluster;
+  if (worker === undefined) throw new Error("this process is no worker of a cluster");
+  const ids = await Snowflake.open(options);
+  // Closes the worker's servers, and waits until their connections have ended.
+  const end = () => worker.disconnect();
+  // More than once: the terminal and the primary may both send a signal, and so does PM2.
+  process.on("SIGINT", end).on("SIGTERM", end);
+  worker.once("disconnect", async () => {
+    await ids[Symbol.asyncDispose]();
+    process.exit();
+  });
+  return ids;
+}

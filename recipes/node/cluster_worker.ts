@@ -1,0 +1,27 @@
+// The program of cluster.test.ts: a primary and its workers, or a worker of PM2. Each worker leases one of four nodes,
+// takes IDs, and answers requests with one more once they have arrived.
+import cluster from "node:cluster";
+import { once } from "node:events";
+import { renameSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { openInWorker, startWorkers } from "./cluster.js";
+
+if (cluster.isPrimary) {
+  startWorkers(3);
+} else {
+  const ids = await openInWorker({
+    lease: process.env.LEASE,
+    layout: "timestamp:41|node:2|sequence:20@1767225600000/1ms",
+  });
+  const server = createServer((request, response) =>
+    request.resume().on("end", () => response.end(ids.nextIdString())),
+  );
+  await once(server.listen(0), "listening");
+  const { port } = server.address() as AddressInfo;
+  const taken = { pid: process.pid, node: ids.node, port, ids: Array.from(ids.nextIds(5000), String) };
+  const file = `${process.env.FOLDER}/${process.pid}`;
+  writeFileSync(file, JSON.stringify(taken));
+  renameSync(file, `${file}.json`);
+  process.send?.("ready");
+}
