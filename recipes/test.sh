@@ -87,11 +87,15 @@ test_rust() { cargo test -q --locked --manifest-path recipes/rust/Cargo.toml; }
 
 test_php() {
   local log=$made/php.xml
-  tools/need php php-cli phpunit phpunit /usr/share/php/Doctrine/ORM/autoload.php php-doctrine-orm \
-    /usr/share/php/Doctrine/DBAL/autoload.php php-doctrine-dbal || return
-  php -m | grep -q pdo_mysql || tools/need pdo_mysql php-mysql || return
+  local share=/usr/share/php
+  tools/need php php-cli phpunit phpunit $share/Doctrine/ORM/autoload.php php-doctrine-orm \
+    $share/Doctrine/DBAL/autoload.php php-doctrine-dbal $share/Illuminate/Foundation/helpers.php php-laravel-framework \
+    $share/Symfony/Bundle/FrameworkBundle/autoload.php php-symfony-framework-bundle \
+    $share/Symfony/Component/Messenger/autoload.php php-symfony-messenger || return
+  php -r 'exit((int) !extension_loaded("pdo_mysql"));' || tools/need pdo_mysql php-mysql || return
   rm -f "$log"
-  phpunit --do-not-cache-result --fail-on-warning --fail-on-risky --bootstrap recipes/php/tests/bootstrap.php --log-junit "$log" \
+  # A worker that is not given a node waits for one.
+  timeout 300 phpunit --do-not-cache-result --fail-on-warning --fail-on-risky --bootstrap recipes/php/tests/bootstrap.php --log-junit "$log" \
     recipes/php/tests
   php -r '
     $suite = @simplexml_load_file($argv[1])->testsuite ?? exit("0 passed, 1 failed\n");

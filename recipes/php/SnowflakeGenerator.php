@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace App\Doctrine;
 
+use Closure;
 use Doctrine\ORM\EntityManagerInterface;
 use Doctrine\ORM\Id\AbstractIdGenerator;
 use LogicException;
@@ -19,18 +20,25 @@ use Polyflake\IdGenerator;
  *     public ?int $id = null;
  *
  * Doctrine makes one of these for each entity and keeps it in its cache of metadata, so it does not hold the generator.
+ * In Symfony, PolyflakeBundle calls `use`.
  */
 final class SnowflakeGenerator extends AbstractIdGenerator
 {
-    private static ?IdGenerator $ids = null;
+    private static IdGenerator|Closure|null $ids = null;
 
-    public static function use(IdGenerator $ids): void
+    /**
+     * A Closure gives the generator, and is called for the first ID.
+     */
+    public static function use(IdGenerator|Closure $ids): void
     {
         self::$ids = $ids;
     }
 
     public function generateId(EntityManagerInterface $em, $entity): int
     {
+        if (self::$ids instanceof Closure) {
+            self::$ids = (self::$ids)();
+        }
         $ids = self::$ids ?? throw new LogicException('call SnowflakeGenerator::use first');
 
         return $ids->nextId();

@@ -5,13 +5,7 @@ declare(strict_types=1);
 namespace App\Tests;
 
 use App\Doctrine\SnowflakeGenerator;
-use App\Doctrine\SnowflakeType;
-use Doctrine\DBAL\DriverManager;
-use Doctrine\DBAL\Types\Type;
-use Doctrine\ORM\Configuration;
 use Doctrine\ORM\EntityManager;
-use Doctrine\ORM\Mapping\Driver\AttributeDriver;
-use Doctrine\ORM\Tools\SchemaTool;
 use LogicException;
 use PHPUnit\Framework\TestCase;
 use Polyflake\Counter;
@@ -29,30 +23,9 @@ final class DoctrineTest extends TestCase
 
     protected function setUp(): void
     {
-        if (!Type::hasType(SnowflakeType::NAME)) {
-            Type::addType(SnowflakeType::NAME, SnowflakeType::class);
-        }
         $this->folder = sys_get_temp_dir() . '/polyflake-recipes-' . bin2hex(random_bytes(8));
         mkdir($this->folder);
-        $configuration = new Configuration();
-        $configuration->setMetadataDriverImpl(new AttributeDriver([__DIR__]));
-        $configuration->setProxyDir($this->folder);
-        $configuration->setProxyNamespace('App\Proxies');
-        $configuration->setAutoGenerateProxyClasses(true);
-        $url = parse_url((string) getenv('RECIPES_MARIADB'));
-        $connection = DriverManager::getConnection([
-            'driver' => 'pdo_mysql',
-            'host' => $url['host'],
-            'port' => $url['port'],
-            'user' => $url['user'],
-            'password' => $url['pass'],
-            'dbname' => ltrim($url['path'], '/'),
-        ]);
-        $this->em = new EntityManager($connection, $configuration);
-        $tool = new SchemaTool($this->em);
-        $classes = [$this->em->getClassMetadata(Order::class)];
-        $tool->dropSchema($classes);
-        $tool->createSchema($classes);
+        $this->em = entityManager($this->folder);
     }
 
     protected function tearDown(): void
