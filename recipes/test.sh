@@ -37,6 +37,8 @@ venv() {
   if [ ! "$made/venv/ready" -nt $packages ]; then
     rm -rf "$made/venv"
     .venv/bin/python -m venv "$made/venv"
+    # pip compiles uWSGI.
+    tools/need cc gcc "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" python3-dev || return
     "$made/venv/bin/pip" install -q --disable-pip-version-check -r $packages || return
     touch "$made/venv/ready"
   fi
@@ -46,7 +48,8 @@ venv() {
 pytest() { "$made/venv/bin/python" -m pytest -q --timeout 300 -c recipes/pytest.ini "$@"; }
 test_python() {
   venv || return
-  (cd recipes/python && "$made/venv/bin/python" -m mypy --strict --cache-dir "$made/mypy" polyflake_*.py) || return
+  (cd recipes/python && "$made/venv/bin/python" -m mypy --strict --cache-dir "$made/mypy" polyflake_*.py shop*.py) || return
+  start redis
   PYTHONPATH=recipes/python pytest recipes/python
 }
 test_sql() { venv && pytest recipes/sql; }

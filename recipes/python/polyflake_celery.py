@@ -1,0 +1,30 @@
+"""Celery: a generator for each process of a worker.
+
+ids = generator(lambda: Snowflake(lease="redis://redis.internal/0"))
+
+@app.task
+def add() -> str:
+    return str(ids.next_id())  # a result is JSON, whose readers may round a number of this size
+
+A process opens its generator with its first ID and not in `worker_process_init`, since Celery kills
+a process that spends four seconds there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from celery.signals import worker_process_shutdown
+from polyflake_processes import Made, PerProcess
+
+
+def generator(make: Callable[[], Made]) -> PerProcess[Made]:
+    """To be called where the tasks are, thus before Celery forks."""
+    ids = PerProcess(make)
+
+    def close(**_: object) -> None:
+        ids.close()
+
+    # Celery's processes run neither atexit nor multiprocessing's finalizers.
+    worker_process_shutdown.connect(close, weak=False)
+    return ids

@@ -1,0 +1,61 @@
+"""Programs of several processes: a generator for each, opened by its first ID.
+
+ids = PerProcess(lambda: Snowflake(lease="redis://redis.internal/0?wait=5s"))
+
+ids.next_id()  # in any process, also where the parent has taken IDs
+ids.here.node  # the Snowflake of this process
+
+A process that ends gives its node back. One that is killed keeps it for a TTL: end a Pool by its
+`close()` and `join()`, as its `terminate()` and the end of `with Pool()` kill.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from multiprocessing.util import Finalize
+from typing import Generic, TypeVar
+
+from polyflake import Counter, Snowflake
+
+Made = TypeVar("Made", bound=Snowflake | Counter)
+
+
+class PerProcess(Generic[Made]):
+    """An IdGenerator that can be made before a fork, as it opens nothing then."""
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        self._make = make
+        self._opened: dict[int, Made] = {}
+
+    @property
+    def here(self) -> Made:
+        """This process's generator."""
+        # Not os.register_at_fork, since uWSGI does not call what is registered there.
+        pid = os.getpid()
+        opened = self._opened.get(pid)
+        if opened is None:
+            # No lock: a fork could leave it locked in the child. Threads that open at once share
+            # a lease.
+            made = self._make()
+            opened = self._opened.setdefault(pid, made)
+            if opened is not made:
+                made.close()
+            # Not atexit, since multiprocessing's children do not run it.
+            Finalize(None, self.close, exitpriority=0)
+        return opened
+
+    def close(self) -> None:
+        """Gives this process's node back; a later call opens again."""
+        opened = self._opened.pop(os.getpid(), None)
+        if opened is not None:
+            opened.close()
+
+    def next_id(self) -> int:
+        return self.here.next_id()
+
+    def next_ids(self, n: int) -> list[int]:
+        return self.here.next_ids(n)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.here)

@@ -1,0 +1,33 @@
+"""uWSGI: each worker leases its node at the start, says which, and gives it back at the end.
+
+ids = generator(lambda: Snowflake(lease="redis://redis.internal/0"))
+
+# uwsgi.ini
+[uwsgi]
+module = shop:app
+master = true
+processes = 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import uwsgi
+from polyflake import PolyflakeError, Snowflake
+from polyflake_processes import PerProcess
+from uwsgidecorators import postfork
+
+
+def generator(make: Callable[[], Snowflake]) -> PerProcess[Snowflake]:
+    """To be called where the application is. With `lazy-apps`, the first ID leases the node."""
+    ids = PerProcess(make)
+
+    def lease() -> None:
+        try:
+            uwsgi.log(f"worker {uwsgi.worker_id()} has node {ids.here.node}")
+        except PolyflakeError as error:
+            uwsgi.log(f"worker {uwsgi.worker_id()} has no node yet: {error}")
+
+    postfork(lease)
+    return ids
