@@ -6,6 +6,10 @@ app = FastAPI(lifespan=generator(lambda: Snowflake(lease="redis://redis.internal
 def add(ids: Ids) -> Order:  # not async, as an ID may have to be waited for
     return Order(id=ids.next_id())
 
+@app.get("/node")
+def node(ids: SnowflakeIds) -> int:  # a Snowflake, and no Counter
+    return ids.node
+
 `Order.id` is the SnowflakeID of polyflake_pydantic.py, which also suits a path's parameters.
 """
 
@@ -35,7 +39,14 @@ def generator(
 
 
 def _ids(request: Request) -> IdGenerator:
-    return request.state.ids  # type: ignore[no-any-return]
+    ids: IdGenerator = request.state.ids
+    return ids
+
+
+def _snowflake(request: Request) -> Snowflake:
+    ids: Snowflake = request.state.ids
+    return ids
 
 
 Ids = Annotated[IdGenerator, Depends(_ids)]
+SnowflakeIds = Annotated[Snowflake, Depends(_snowflake)]

@@ -2,6 +2,8 @@
 
 class Order(BaseModel):
     id: SnowflakeID
+
+JSON Schema and OpenAPI say `type: string, format: int64`.
 """
 
 from __future__ import annotations
@@ -23,5 +25,5 @@ SnowflakeID = Annotated[
     Field(strict=True, ge=1, lt=2**63),
     BeforeValidator(_read),
     PlainSerializer(str, return_type=str, when_used="json"),
-    WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,19}$"}),
+    WithJsonSchema({"type": "string", "format": "int64", "pattern": "^[0-9]{1,19}$"}),
 ]

@@ -6,12 +6,16 @@ class Order(Base):
     parent: Mapped[int | None] = mapped_column(SnowflakeID)
 
 session.scalars(select(Order).where(made_between(Order.id, start, end)))
+
+# Alembic's env.py: migrations then say sa.BigInteger() and import nothing of this.
+context.configure(..., render_item=render_item)
 """
 
 from __future__ import annotations
 
 from datetime import datetime
 from operator import index
+from typing import Literal
 
 from polyflake import IdGenerator, Layout, parse_id
 from sqlalchemy import BigInteger, ColumnElement, Dialect, SQLColumnExpression, and_
@@ -34,6 +38,11 @@ class SnowflakeID(TypeDecorator[int]):
 def snowflake_key(ids: IdGenerator) -> MappedColumn[int]:
     """A primary key: each new row takes the generator's next ID."""
     return mapped_column(SnowflakeID, primary_key=True, autoincrement=False, default=ids.next_id)
+
+
+def render_item(kind: str, item: object, _context: object) -> str | Literal[False]:
+    """What Alembic's autogenerate writes for a column's type."""
+    return "sa.BigInteger()" if kind == "type" and isinstance(item, SnowflakeID) else False
 
 
 def made_between(

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import shop_fastapi
 from conftest import Generator, generator
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from polyflake import ClosedError
+from polyflake import ClosedError, Layout
 from polyflake_fastapi import Ids
 from polyflake_fastapi import generator as lifespan
 from polyflake_pydantic import SnowflakeID
@@ -57,8 +58,8 @@ def test_all_else_is_refused(wrong: Any) -> None:
 def test_the_schema_says_string() -> None:
     for mode in ("validation", "serialization"):
         schema = Order.model_json_schema(mode=mode)  # type: ignore[arg-type]
-        assert schema["properties"]["id"]["type"] == "string"
-        assert schema["properties"]["parents"]["items"]["type"] == "string"
+        for id_ in (schema["properties"]["id"], schema["properties"]["parents"]["items"]):
+            assert (id_["type"], id_["format"]) == ("string", "int64")
 
 
 def application(make: Any) -> FastAPI:
@@ -114,4 +115,13 @@ def test_fastapi_refuses_what_is_no_id(tmp_path: Path) -> None:
             assert client.get(f"/orders/{wrong}").status_code == 422, wrong
         openapi = client.get("/openapi.json").json()
         [parameter] = openapi["paths"]["/orders/{id}"]["get"]["parameters"]
-        assert parameter["schema"]["type"] == "string"
+        properties = openapi["components"]["schemas"]["Order"]["properties"]
+        for id_ in (parameter["schema"], properties["id"], properties["parents"]["items"]):
+            assert (id_["type"], id_["format"]) == ("string", "int64")
+
+
+def test_fastapi_gives_the_snowflake_itself() -> None:
+    with TestClient(shop_fastapi.app) as client:
+        made = client.post("/orders").json()
+        assert made["node"] == 7
+        assert Layout("twitter").decode(int(made["id"])).node == 7

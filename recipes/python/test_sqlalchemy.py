@@ -7,10 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from alembic import command
+from alembic.config import Config
 from conftest import Generator, server
 from polyflake import IdGenerator, Layout
 from polyflake_sqlalchemy import SnowflakeID, made_between, snowflake_key
-from sqlalchemy import Engine, create_engine, insert, inspect, select
+from sqlalchemy import Engine, create_engine, insert, inspect, select, text
 from sqlalchemy.exc import StatementError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
@@ -59,6 +61,51 @@ def test_new_rows_take_the_next_ids(ids: Generator, engine: Engine) -> None:
     assert all(type(id_) is int for id_ in found)
     [column] = [c for c in inspect(engine).get_columns("orders") if c["name"] == "id"]
     assert str(column["type"]).startswith("BIGINT")
+
+
+ENVIRONMENT = """
+from alembic import context
+from polyflake_sqlalchemy import render_item
+
+given = context.config.attributes
+with given["engine"].connect() as connection:
+    context.configure(
+        connection=connection,
+        target_metadata=given["metadata"],
+        render_item=render_item,
+        include_name=lambda name, kind, _parents: kind != "table" or name == "orders",
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+"""
+
+
+def test_alembic_generates_a_migration_that_runs(
+    ids: Generator, engine: Engine, tmp_path: Path
+) -> None:
+    Order = orders(ids, engine)
+    Order.metadata.drop_all(engine)
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE IF EXISTS alembic_version"))
+    config = Config(tmp_path / "alembic.ini")
+    command.init(config, str(tmp_path / "alembic"))
+    (tmp_path / "alembic/env.py").write_text(ENVIRONMENT)
+    config = Config(tmp_path / "alembic.ini")
+    config.attributes.update(engine=engine, metadata=Order.metadata)
+
+    command.revision(config, autogenerate=True)
+    [migration] = (tmp_path / "alembic/versions").glob("*.py")
+    assert "sa.Column('id', sa.BigInteger()," in migration.read_text()
+    assert "polyflake" not in migration.read_text()
+    command.upgrade(config, "head")
+    # An error where the database is not what the classes say.
+    command.check(config)
+    with Session(engine) as session:
+        session.add(Order())
+        session.commit()
+        [order] = session.scalars(select(Order)).all()
+        assert order.id < ids.next_id()
+    command.downgrade(config, "base")
 
 
 def test_an_id_comes_back_as_it_went(engine: Engine) -> None:
