@@ -89,6 +89,7 @@ type Error struct {
 	Err error
 }
 
+// Error returns "polyflake: ", the Message, and that of Err if there is one.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return "polyflake: " + e.Message + ": " + e.Err.Error()

@@ -36,6 +36,7 @@ var (
 
 // The formats of [ID.Format] and [ParseID]. Texts in Base32, Base62 and UUID sort in the order of the IDs.
 const (
+	// Decimal is a decimal number.
 	Decimal = "decimal"
 	// Hex is written in lower case and read in either case.
 	Hex = "hex"

@@ -49,7 +49,11 @@ final class Layout implements Stringable
     public readonly int $sequenceShift;
     /** The width of all node fields together, in bits. */
     public readonly int $nodeBits;
-    /** @var list<Field> all fields, the highest first */
+    /**
+     * All fields, the highest first.
+     *
+     * @var list<Field>
+     */
     public readonly array $fields;
 
     /** The highest number of ticks. */
@@ -65,6 +69,8 @@ final class Layout implements Stringable
     private static ?WeakMap $pointers = null;
 
     /**
+     * Reads a layout.
+     *
      * @param string $layout the name of a preset (see presets()), or a text such as
      *     "timestamp:41|worker:10|sequence:12@1288834974657/1ms": fields from the highest bit down, the epoch in Unix
      *     ms, the tick as Nms or Ns
@@ -206,6 +212,9 @@ final class Layout implements Stringable
         return Core::time($this->endsAtMs);
     }
 
+    /**
+     * True if both have the same fields, epoch and tick, also where one is a preset and the other is written out.
+     */
     public function equals(self $other): bool
     {
         return $this->text === $other->text;

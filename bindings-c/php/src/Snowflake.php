@@ -255,6 +255,9 @@ final class Snowflake implements IdGenerator, IteratorAggregate
         return $this->layout->decode($id);
     }
 
+    /**
+     * The layout of this Snowflake's IDs.
+     */
     public function layout(): Layout
     {
         return $this->layout;

@@ -17,8 +17,14 @@ trait Details
     public function __construct(
         string $message,
         int $code,
+        /** The error's name, such as "sequence_exhausted"; getCode() is its number. */
         public readonly string $name,
+        /** How many ms the clock is behind the last ID, for ClockMovedBackwardsException; otherwise 0. */
         public readonly int $behindMs,
+        /**
+         * How many ms the clock must advance before the next ID, for ClockMovedBackwardsException and
+         * SequenceExhaustedException; in how many ms the store is asked again, for LeaseLostException; otherwise 0.
+         */
         public readonly int $retryAfterMs,
         ?Throwable $previous,
     ) {
