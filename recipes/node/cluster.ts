@@ -10,9 +10,9 @@
  *
  * PM2 is the primary itself: `pm2 start app.js -i 4` needs only `openInWorker`.
  *
- * On SIGINT and SIGTERM a worker answers the requests that it has, gives its node back and ends. A worker that is killed
- * leaves its node leased for a TTL, and `pm2 reload` starts new workers before it stops the old ones. So use a layout that
- * has twice as many nodes as you have workers, or more.
+ * On SIGINT and SIGTERM a worker answers the requests that it has, gives its node back and ends. PM2 kills it after
+ * `kill_timeout`, which is 1.6 s by default. A worker that is killed leaves its node leased for a TTL, and `pm2 reload`
+ * starts new workers before it stops the old ones. So use a layout that has twice as many nodes as you have workers, or more.
  */
 import cluster from "node:cluster";
 import { Snowflake, type SnowflakeOptions } from "polyflake";

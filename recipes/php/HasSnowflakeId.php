@@ -25,7 +25,8 @@ use Polyflake\IdGenerator;
  *         protected $casts = ['parent_id' => SnowflakeId::class];
  *     }
  *
- * PolyflakeServiceProvider has the generator.
+ * PolyflakeServiceProvider has the generator. Rows for `insert()` and `upsert()`, which make no models, need an ID of
+ * yours: the database refuses them without.
  */
 trait HasSnowflakeId
 {
