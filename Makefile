@@ -126,7 +126,7 @@ test-cli-packages: $(VENV)/ready inspector # the command as pip, npm and cargo i
 test-clients: $(VENV)/ready inspector # the service, by clients of Redis and HTTP in ten languages, by a fuzzer, by a browser, and behind haproxy
 	@tools/need redis-server redis-server redis-cli redis-tools script bsdutils curl curl php php-cli \
 	  $(firstword $(wildcard /usr/lib/php/*/redis.so) /usr/lib/php/redis.so) php-redis node nodejs npm npm chromium chromium haproxy haproxy \
-	  mvn maven java default-jdk-headless ruby ruby /usr/share/doc/ruby-redis ruby-redis elixir elixir mcs mono-mcs \
+	  mvn maven javac default-jdk-headless ruby ruby /usr/share/doc/ruby-redis ruby-redis elixir elixir mcs mono-mcs \
 	  mono mono-runtime /usr/lib/mono/4.5/System.Net.Http.dll libmono-system-net-http4.0-cil
 	cli/tests/clients/run.sh
 
