@@ -7,6 +7,8 @@ ids = generator(lambda: Snowflake(lease="redis://redis.internal/0"))
 module = shop:app
 master = true
 processes = 4
+# With die-on-term, a worker that is at a request when SIGTERM comes keeps its node for a TTL.
+hook-master-start = unix_signal:15 gracefully_kill_them_all
 """
 
 from __future__ import annotations

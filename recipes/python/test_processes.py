@@ -222,7 +222,8 @@ def test_uwsgi(loaded: str, tmp_path: Path) -> None:
     """The application is loaded before the fork, or after."""
     store, log, socket = sqlite(tmp_path, 2), tmp_path / "log", tmp_path / "socket"
     command = [
-        "uwsgi", "--module", "shop_uwsgi:app", "--master", "--processes", "2", "--die-on-term",
+        "uwsgi", "--module", "shop_uwsgi:app", "--master", "--processes", "2",
+        "--hook-master-start", "unix_signal:15 gracefully_kill_them_all",
         "--http-socket", str(socket), "--virtualenv", sys.prefix,
     ]  # fmt: skip
     if loaded == "after":
