@@ -235,7 +235,7 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
     const program = leasing(sqlite("warned", "init=always"));
     assert.match(
       await warned(program),
-      /\[POLYFLAKE_INIT_ALWAYS\] Warning: init=always stands in the address of sqlite:/,
+      /\[POLYFLAKE_INIT_ALWAYS\] Warning: init=always is set for sqlite:/,
     );
     const subscribed = `
       import { subscribe } from "node:diagnostics_channel";

@@ -323,7 +323,7 @@ input()
         ending.go()
         # What no handler takes is a warning on standard error.
         (warning,) = ending.end().splitlines()
-        assert warning.startswith("init=always stands in the address of redis://")
+        assert warning.startswith("init=always is set for redis://")
 
 
 def test_a_program_whose_log_is_held_up_ends(redis: Redis) -> None:

@@ -61,6 +61,23 @@ pub enum Scheme {
 }
 
 impl Scheme {
+    /// The parameters of the store's own client, where that does not check them itself.
+    const fn parameters(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Redis | Self::RedisSentinel | Self::RedisCluster => Some(&[
+                "ssl_ca_certs",
+                "ssl_certfile",
+                "ssl_keyfile",
+                "sentinel_username",
+                "sentinel_password",
+            ]),
+            // As `etcdctl` names them.
+            Self::Etcd => Some(&["cacert", "cert", "key"]),
+            Self::Sqlite | Self::Zookeeper => Some(&[]),
+            Self::Postgres | Self::Mysql | Self::Custom(_) => None,
+        }
+    }
+
     fn read(name: &str) -> Result<(Self, bool), String> {
         Ok(match name {
             "redis" => (Self::Redis, false),
@@ -570,7 +587,7 @@ impl Parameters {
                 "durability" if value == "none" => it.is_durability_none = true,
                 "durability" => {
                     return Err(
-                        "durability has one value, none: it is meant that the server may forget".into()
+                        "durability has one value, none: it accepts that the server may forget".into()
                     );
                 }
                 "after_loss" if value == "refuse" => it.is_refused_after_loss = true,
@@ -583,7 +600,7 @@ impl Parameters {
                 "init" if value == "always" => it.is_init = true,
                 "init" => {
                     return Err("init has one value, always: nobody ever waits in a new store, which is for development \
-                                and tests. Elsewhere `polyflake leases --init` says once that a store is new"
+                                and tests. Elsewhere `polyflake leases URL --init` says once that a store is new"
                         .into());
                 }
                 "schema" if !scheme.is_sql() => {
@@ -602,10 +619,10 @@ impl Parameters {
                     return Err(format!("schema_name is for PostgreSQL; ours here are {}", ours(scheme)));
                 }
                 "schema_name" => it.schema_name = Some(schema_name(&value)?),
-                _ if looks_like_ours(&key) => {
-                    return Err(format!("no such parameter; ours are {}", ours(scheme)));
+                _ => {
+                    check_other(&key, scheme)?;
+                    rest.push(part.to_owned());
                 }
-                _ => rest.push(part.to_owned()),
             }
             seen.push(key);
         }
@@ -674,6 +691,18 @@ const fn may_forget(scheme: Scheme) -> bool {
     scheme.is_redis() || matches!(scheme, Scheme::Postgres | Scheme::Mysql)
 }
 
+/// A parameter that is none of ours. It is not named, since it may be a part of a password.
+fn check_other(key: &str, scheme: Scheme) -> Result<(), String> {
+    let ours = ours(scheme);
+    match scheme.parameters() {
+        _ if looks_like_ours(key) => Err(format!("no such parameter; ours are {ours}")),
+        None => Ok(()),
+        Some(theirs) if theirs.contains(&key) => Ok(()),
+        Some([]) => Err(format!("no such parameter; there are {ours}")),
+        Some(theirs) => Err(format!("no such parameter; there are {ours}, {}", theirs.join(", "))),
+    }
+}
+
 fn looks_like_ours(key: &str) -> bool {
     let key = key.to_ascii_lowercase().replace('-', "_");
     !THEIRS.contains(&&*key)
@@ -704,7 +733,10 @@ fn duration(name: &str, value: &str, min: u64, max: u64) -> Result<u64, String> 
         .filter(|ms| (min..=max).contains(ms))
         .ok_or_else(|| {
             let text = |ms| humantime::format_duration(Duration::from_millis(ms));
-            format!("{name} is a time from {} to {}, such as 500ms, 30s, 2m or 1h", text(min), text(max))
+            let fit = [(500, "500ms"), (30_000, "30s"), (120_000, "2m"), (3_600_000, "1h")];
+            let fit = fit.iter().filter(|(ms, _)| (min..=max).contains(ms)).map(|(_, text)| *text);
+            let fit = fit.collect::<Vec<_>>().join(", ");
+            format!("{name} is a time from {} to {}, such as {fit}", text(min), text(max))
         })
 }
 
@@ -794,10 +826,13 @@ mod tests {
     #[test]
     fn our_parameters_are_taken_out() {
         let address = parse(
-            "redis://u:p%40@[2001:DB8::1]:7000/3?protocol=resp3&namespace=shop.v-2_x&ttl=1m&wait=0s&nodes=4-31&label=a+b%40c\
-             &clock_difference=250ms&replicas=2&durability=none&init=always&x=%20",
+            "redis://u:p%40@[2001:DB8::1]:7000/3?ssl_certfile=a.pem&namespace=shop.v-2_x&ttl=1m&wait=0s&nodes=4-31&label=a+b%40c\
+             &clock_difference=250ms&replicas=2&durability=none&init=always&sentinel_username=%20",
         );
-        assert_eq!(address.driver_url(), "redis://u:p%40@[2001:db8::1]:7000/3?protocol=resp3&x=%20");
+        assert_eq!(
+            address.driver_url(),
+            "redis://u:p%40@[2001:db8::1]:7000/3?ssl_certfile=a.pem&sentinel_username=%20"
+        );
         assert_eq!(address.to_string(), "redis://[2001:db8::1]:7000/3");
         assert_eq!(address.namespace, "shop.v-2_x");
         assert_eq!((address.ttl_ms, address.wait_ms, address.clock_difference_ms), (60_000, 0, 250));
@@ -805,8 +840,8 @@ mod tests {
         assert!(address.is_init && address.is_durability_none);
         assert_eq!(address.label(), "a b@c");
         assert_eq!((address.user(), address.password()), (Some("u".into()), Some("p@".into())));
-        assert_eq!(address.parameter("x").as_deref(), Some(" "));
-        assert_eq!(address.parameter_names(), ["protocol", "x"]);
+        assert_eq!(address.parameter("sentinel_username").as_deref(), Some(" "));
+        assert_eq!(address.parameter_names(), ["ssl_certfile", "sentinel_username"]);
         assert_eq!(parse("redis://h?nodes=7").nodes, Some(7..=7));
         assert_eq!(parse("redis://h?ttl=1h").wait_ms, 3_605_000);
         let difference = |text| parse(text).clock_difference_ms;
@@ -886,7 +921,7 @@ mod tests {
             ("redis://h?replicas=17", "0 to 16"),
             ("redis://h?durability=all", "none"),
             ("redis://h?init=no", "always"),
-            ("redis://h?init=yes", "polyflake leases --init"),
+            ("redis://h?init=yes", "polyflake leases URL --init"),
             ("redis://h?namespace=a/b", "namespace has"),
             ("redis://h?namespace=", "namespace has"),
             ("redis://h?label=", "label"),
@@ -900,6 +935,13 @@ mod tests {
             ("redis://h?schema=leaf", "schema is for SQL stores"),
             ("mysql://h/d?schema=uid", "leaf, tinyid or cosid"),
             ("redis://h?x", "no value"),
+            ("redis://h?tll=5s", "no such parameter; there are namespace, ttl, wait"),
+            ("rediss://h?ca=x", "ssl_ca_certs"),
+            ("sqlite:///a?tll=5s", "no such parameter; there are namespace, ttl, wait"),
+            ("zookeeper://h?tll=5s", "no such parameter; there are namespace, ttl, wait"),
+            ("etcds://h?ca=x", "cacert"),
+            ("redis://h?wait=9d", "0s to 1day, such as 500ms, 30s, 2m, 1h"),
+            ("redis://h?ttl=500ms", "such as 30s, 2m, 1h"),
             ("redis://h#x", "%23"),
             ("redis://u:p/w@h", "%2F"),
             ("redis://u:1/2@h", "%2F"),
@@ -916,7 +958,10 @@ mod tests {
     #[test]
     fn a_key_tells_stores_apart_and_nothing_else() {
         let key = |text| parse(text).key();
-        assert_eq!(key("redis://u:p@h/0?ttl=5s&a=1&b=2"), key("redis://u:%70@H:6379?namespace=x&b=2&a=1"));
+        assert_eq!(
+            key("redis://u:p@h/0?ttl=5s&ssl_certfile=1&ssl_keyfile=2"),
+            key("redis://u:%70@H:6379?namespace=x&ssl_keyfile=2&ssl_certfile=1")
+        );
         assert_eq!(key("etcd://a,b"), key("etcd://b:2379,a"));
         assert_eq!(key("postgresql://h/d"), key("postgres://h/d"));
         for other in

@@ -267,7 +267,7 @@ static void warnings(void) {
   begin("leases", "warnings go to stderr until a program has said who listens");
   const char *where = address("warned", "init=always");
   CHECK_NUMBER(0, (uint64_t)other_process("aloud", where, said, sizeof said));
-  CHECK(strncmp(said, "polyflake: init=always stands in the address of sqlite:///", 58) == 0);
+  CHECK(strncmp(said, "polyflake: init=always is set for sqlite:///", 44) == 0);
   CHECK_NUMBER(0, (uint64_t)other_process("listen", where, said, sizeof said));
   CHECK(strstr(said, "polyflake") == NULL);
 }

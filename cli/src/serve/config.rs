@@ -185,8 +185,10 @@ impl Serve {
             (None, Some(lease)) => Some((lease.get_ref().clone(), file.place("lease", lease))),
             (None, None) => None,
         };
-        // Where nothing is said, what the name says.
-        if lease.is_some() || wanted.is_empty() {
+        // Where nothing is said, what the name says: also beside what has its numbers in the file from which it is leased then.
+        let has_file =
+            |it: &Wanted| matches!(&*it.kind, "counter" | "sequences") && !it.values.contains_key("store");
+        if lease.is_some() || wanted.is_empty() || wanted.values().any(has_file) {
             let place = lease.as_ref().map_or_else(|| Place::flag("--lease"), |(_, place)| place.clone());
             let snowflake =
                 wanted.entry(SNOWFLAKE.into()).or_insert_with(|| Wanted::of(SNOWFLAKE, place.clone()));

@@ -206,7 +206,9 @@ enum Answer {
     /// HEAD of what is spent.
     Head,
     Foreign(String),
-    Unauthorized,
+    Unauthorized {
+        is_wrong: bool,
+    },
     HasBody,
     Error(Error),
 }
@@ -228,8 +230,9 @@ impl Answer {
                 return response;
             }
             Self::Foreign(why) => return complain(StatusCode::FORBIDDEN, "forbidden", &why),
-            Self::Unauthorized => {
-                let why = "a token is needed: Authorization: Bearer TOKEN";
+            Self::Unauthorized { is_wrong } => {
+                let fault = if is_wrong { "the token is wrong" } else { "a token is needed" };
+                let why = &format!("{fault}: Authorization: Bearer TOKEN");
                 let mut response = complain(StatusCode::UNAUTHORIZED, "unauthorized", why);
                 response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
                 return response;
@@ -307,7 +310,7 @@ async fn guard(State(service): Shared, request: Request, next: Next) -> Response
         (true, Some(client)) => service.refuse(&Arc::clone(client)).await,
         _ => service.metrics.refuse(),
     }
-    Answer::Unauthorized.into_response()
+    Answer::Unauthorized { is_wrong: header.is_some() }.into_response()
 }
 
 /// A page of another site may send requests from a browser on this network, which would use IDs up, and with a name of its own that
@@ -375,9 +378,10 @@ async fn bounds(State(service): Shared, request: Request, next: Next) -> Respons
     let status = response.status();
     if (status.is_client_error() || status.is_server_error()) && !is_ours(&response) {
         let (name, why) = match status {
-            StatusCode::METHOD_NOT_ALLOWED => {
-                ("method_not_allowed", "the header Allow has the methods that are")
-            }
+            StatusCode::METHOD_NOT_ALLOWED => (
+                "method_not_allowed",
+                "this method is not allowed here: the header Allow lists those that are",
+            ),
             StatusCode::NOT_FOUND => ("not_found", "there is no such page"),
             _ => ("invalid_request", "its path or its query cannot be read: they are percent-encoded UTF-8"),
         };

@@ -140,7 +140,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let names: Vec<_> = service.names().collect();
     tracing::info!(generators = names.join(","), "ready");
     if !names.iter().any(|name| service.has_snowflakes(name)) {
-        tracing::info!("there are no Snowflakes: --lease, with the address of a store, gives them");
+        tracing::info!("no Snowflakes are served: --lease URL adds them");
     }
 
     let asked = signals.end(reload).await;

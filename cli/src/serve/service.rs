@@ -29,7 +29,7 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 const AFTER_WRONG_TOKEN: Duration = Duration::from_secs(1);
 /// How often a generator looks how it stands.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-const WAITS: &str = "the server begins, and waits for the store of its generators";
+const WAITS: &str = "the server is starting: it waits for a store";
 
 /// All that connections share.
 pub(crate) struct Service {
@@ -254,8 +254,9 @@ impl Service {
             self.metrics.failed("", super::error::UNKNOWN_GENERATOR);
             let names: Vec<_> = self.names().collect();
             let name = shortened(name);
+            let hint = if name == SNOWFLAKE { "; --lease URL adds it" } else { "" };
             Error::unknown_generator(format!(
-                "no generator is called `{name}`; there are {}",
+                "no generator is called `{name}`; there are {}{hint}",
                 names.join(", ")
             ))
         })

@@ -58,8 +58,8 @@ impl Holder {
         };
         if address.is_init {
             let what = format!(
-                "init=always stands in the address of {}: if the store loses the records of leases, nobody waits for the end of \
-                 earlier ones, and IDs may repeat. It is for development and tests",
+                "init=always is set for {}: if the store loses its records, new leases do not wait for earlier ones, and IDs may \
+                 repeat. Use it for development and tests only",
                 holder.name
             );
             holder.tell(Kind::InitAlways, None, &what);
@@ -234,18 +234,18 @@ impl Holder {
                 format!("no node is free: this process uses all {nodes} that may be leased from {name}")
             }
             (Refusal::Fenced { in_ms, why: Why::First }, Snowflakes) => format!(
-                "{name} is new, or has lost all records of leases: nobody can lease a node for {in_ms} ms, in which earlier leases \
-                 may go on. Where there were none, `polyflake leases --init` ends the wait"
+                "{name} is new, or has lost all records of leases: no node can be leased for {in_ms} ms, since earlier leases may \
+                 still be in use. If there were none, `polyflake leases URL --init` ends the wait"
             ),
             (Refusal::Fenced { in_ms, why: Why::First }, Sequences(_)) => format!(
-                "{name} is new, or has lost all records of them: nobody can have the lease for {in_ms} ms, in which an earlier one \
-                 may go on. Where there were none, `polyflake leases --init --sequences` ends the wait"
+                "{name} is new, or has lost all records of them: nobody can have the lease for {in_ms} ms, since an earlier one \
+                 may still be in use. If there was none, `polyflake leases URL --init --sequences NAME` ends the wait"
             ),
             (Refusal::Fenced { in_ms, why: Why::Loss }, Snowflakes) => format!(
-                "{name} has lost records of leases: nobody can lease a node for {in_ms} ms, in which earlier leases may go on"
+                "{name} has lost records of leases: no node can be leased for {in_ms} ms, since earlier leases may still be in use"
             ),
             (Refusal::Fenced { in_ms, why: Why::Loss }, Sequences(_)) => format!(
-                "{name} has lost records of them: nobody can have the lease for {in_ms} ms, in which an earlier one may go on"
+                "{name} has lost records of them: nobody can have the lease for {in_ms} ms, since an earlier one may still be in use"
             ),
             (Refusal::DifferenceTooLarge { difference_ms, of_space_ms }, whose) => {
                 let (whose, advice) = match whose {

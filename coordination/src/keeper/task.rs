@@ -68,7 +68,7 @@ impl Task {
             return;
         }
         self.shared.enter(Stage::Open);
-        let lacks = "leases, which is noticed, and nobody can lease a node for a while then";
+        let lacks = "leases, which is noticed, and no node can be leased for a while then";
         stores::tell_of_replicas(&self.shared.address, &self.store, lacks).await;
         while !(self.shared.users.are_gone() && self.keeper.forget(&self.shared, false)) {
             self.pause().await;

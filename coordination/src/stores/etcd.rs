@@ -37,9 +37,6 @@ const PREFIX: &str = "polyflake/";
 /// More than any answer to a request of ours has.
 const MOST: usize = 16 << 20;
 
-/// What the query of the address may have for this client, named as by `etcdctl`.
-const PARAMETERS: [&str; 3] = ["cacert", "cert", "key"];
-
 /// Leases and counters in etcd.
 pub struct EtcdStore {
     address: Address,
@@ -111,18 +108,10 @@ impl EtcdStore {
     ///
     /// # Errors
     ///
-    /// A parameter that this client does not know, or a certificate that cannot be read.
+    /// A certificate that cannot be read.
     pub fn new(address: &Address) -> Result<Self, StoreError> {
-        for name in address.parameter_names() {
-            if !PARAMETERS.contains(&&*name) {
-                let all = PARAMETERS.join(", ");
-                return Err(StoreError::Refused(format!(
-                    "{address}: a parameter that is not known; there are {all}"
-                )));
-            }
-        }
         let tls = if address.is_tls() {
-            let [authorities, certificate, key] = PARAMETERS.map(|it| address.parameter(it));
+            let [authorities, certificate, key] = ["cacert", "cert", "key"].map(|it| address.parameter(it));
             let files = tls::Files { authorities, certificate, key };
             let mut config = tls::config(tls::Check::Host, &files)
                 .map_err(|e| StoreError::Refused(format!("{address}: {e}")))?;

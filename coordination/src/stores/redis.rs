@@ -15,10 +15,6 @@ use self::connection::Connection;
 use crate::store::StoreError;
 use crate::url::{Address, Scheme};
 
-/// What the query of the address may have for this client.
-const PARAMETERS: [&str; 5] =
-    ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "sentinel_username", "sentinel_password"];
-
 /// Leases and counters in Redis.
 pub struct RedisStore {
     address: Address,
@@ -44,16 +40,8 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// A parameter that this client does not know, or a certificate that cannot be read.
+    /// A certificate that cannot be read.
     pub fn new(address: &Address) -> Result<Self, StoreError> {
-        for name in address.parameter_names() {
-            if !PARAMETERS.contains(&&*name) {
-                return Err(StoreError::Refused(format!(
-                    "{address}: a parameter that is not known; there are {}",
-                    PARAMETERS.join(", ")
-                )));
-            }
-        }
         let certificates = if address.is_tls() {
             // The client takes the process's default. A program that has set one of its own keeps it.
             let _ = rustls::crypto::ring::default_provider().install_default();

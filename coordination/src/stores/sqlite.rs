@@ -284,6 +284,9 @@ fn explain(path: &Path, fault: Fault) -> StoreError {
         Fault::File(error) => {
             let text = format!("{path}: {error}");
             match error.kind() {
+                io::ErrorKind::NotFound => {
+                    StoreError::Refused(format!("{path}: {error}: its folder must exist"))
+                }
                 io::ErrorKind::StorageFull => StoreError::Unreachable(format!("{path}: the disk is full")),
                 io::ErrorKind::Interrupted | io::ErrorKind::Other => StoreError::Unreachable(text),
                 _ => StoreError::Refused(text),

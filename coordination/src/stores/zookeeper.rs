@@ -45,12 +45,9 @@ impl ZookeeperStore {
     ///
     /// # Errors
     ///
-    /// A parameter, since this client has none; a user's name with a colon.
+    /// A user's name with a colon.
     pub fn new(address: &Address) -> Result<Self, StoreError> {
         let client = Client::new(address);
-        if !address.parameter_names().is_empty() {
-            return Err(client.refused("a parameter that is not known; ZooKeeper has none of its own"));
-        }
         if address.user().is_some_and(|it| it.contains(':')) {
             return Err(client.refused("a user's name has no colon"));
         }

@@ -217,7 +217,7 @@ fn a_fence_that_is_later_than_the_wait() {
     let error = holder.refused();
     assert!(error.starts_with("lease_unavailable "), "{error}");
     assert!(
-        error.contains("is new, or has lost all records of leases: nobody can lease a node for "),
+        error.contains("is new, or has lost all records of leases: no node can be leased for "),
         "{error}"
     );
 }

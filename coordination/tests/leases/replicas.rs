@@ -34,7 +34,7 @@ fn all_go_on(journals: &Journals, mut holders: Vec<Holder>, url: &str, more: &st
     let mut new = journals.start(&format!("{url}?{TERMS}{more}"));
     // Nobody gets a node before the leases from before are over.
     let (waiting, _) = new.wait_for(Holder::start(), "event waiting");
-    assert!(waiting.contains("nobody can lease a node for "), "{waiting}");
+    assert!(waiting.contains("no node can be leased for "), "{waiting}");
     new.node();
     new.tell("stream");
     new.wait_for_ids(Holder::start(), 100);

@@ -18,13 +18,6 @@ fn read(url: &str) -> Result<(), StoreError> {
 }
 
 #[test]
-fn a_parameter_that_is_not_known() {
-    assert!(
-        matches!(read("etcd://h?dial=5"), Err(StoreError::Refused(said)) if said.contains("cacert, cert, key"))
-    );
-}
-
-#[test]
 fn tls_with_an_authority_of_its_own() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();

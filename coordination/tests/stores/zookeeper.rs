@@ -21,9 +21,7 @@ fn open(url: &str) -> Result<ZookeeperStore, StoreError> {
 
 #[test]
 fn addresses_that_are_refused() {
-    for url in ["zookeeper://a%3Ab:c@h", "zookeeper://h?timeout=5"] {
-        assert!(matches!(open(url), Err(StoreError::Refused(_))), "{url}");
-    }
+    assert!(matches!(open("zookeeper://a%3Ab:c@h"), Err(StoreError::Refused(_))));
 }
 
 #[test]

@@ -95,7 +95,7 @@ pub trait Generator: Send + Sync + 'static {
     /// By default `invalid_option`.
     fn of_key(&self, key: &str) -> Result<u64, Error> {
         let _ = key;
-        Err(Error::invalid("it has no keys"))
+        Err(Error::invalid("this generator takes no key"))
     }
 
     /// [`of_key`](Self::of_key) without waiting, where that can be. By default it cannot.

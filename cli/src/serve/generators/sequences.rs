@@ -126,7 +126,7 @@ fn waits() -> Error {
 
 impl Generator for Keys {
     fn ids(&self, _: usize) -> Result<Ids, Error> {
-        Err(Error::invalid("it counts for each key: name one, as `?key=alice` or `PF.SEQ name alice`"))
+        Err(Error::invalid("sequences need a key, such as `?key=alice` or `PF.SEQ name alice`"))
     }
 
     fn block(&self, n: usize) -> Result<u64, Error> {

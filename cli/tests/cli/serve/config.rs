@@ -148,6 +148,14 @@ fn alone_it_serves_this_host_only() {
     let mut again = Server::start(&mut alone(&[&open[..], &["--only-instance"]].concat()));
     again.http = Some(([127, 0, 0, 1], again.http.unwrap().port()).into());
     assert!(again.ids("/v1/ids/snowflake?format=text")[0] > first);
+    assert!(again.terminate().0.success());
+
+    // As docs/any-language.md starts it: what needs the file has Snowflakes beside it, and nothing else has.
+    let counter = Server::start(&mut alone(&["--http", "127.0.0.1:0", "--counter", "orders"]));
+    assert!(counter.ids("/v1/ids/snowflake?format=text")[0] > first);
+    assert_eq!(counter.ids("/v1/ids/orders?format=text"), [1]);
+    let uuids = Server::start(&mut alone(&["--http", "127.0.0.1:0", "--uuid", "ids=7"]));
+    has(&uuids.get("/v1/ids/snowflake").1, &["there are ids; --lease URL adds it"]);
 }
 
 /// Servers with a file each, or with the same node, would give the same IDs.

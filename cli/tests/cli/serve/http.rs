@@ -133,7 +133,7 @@ fn every_error_is_json_with_its_name() {
         ("/v1/ids/ids?key=%ff", 400, "invalid_request", "percent-encoded"),
         ("/v1/ids/ids?key=%fe", 400, "invalid_request", "percent-encoded"),
         ("/v1/ids/ids?key=%zz", 400, "invalid_request", "percent-encoded"),
-        ("/v1/ids/ids?key=%C3%A9", 400, "invalid_option", "it has no keys"),
+        ("/v1/ids/ids?key=%C3%A9", 400, "invalid_option", "this generator takes no key"),
         ("/api/segment/get/ids?n=5", 400, "invalid_option", "no parameter `n`; there are none"),
         ("/api/snowflake/get/ids?n=5", 400, "invalid_option", "no parameter `n`; there are none"),
         ("/v1/ids/%ff", 400, "invalid_request", "percent-encoded"),

@@ -26,6 +26,11 @@ fn a_token_is_replaced_without_an_end() {
     admitted.write_all(b"AUTH alpha\r\n").unwrap();
     admitted.read_exact(&mut [0; 5]).unwrap();
     assert_eq!([status("alpha"), status("bravo")], [200, 401]);
+    let missing = server.get("/v1/ids/snowflake").1;
+    assert!(missing.contains("a token is needed"), "{missing}");
+    let wrong = http().get(server.url("/v1/ids/snowflake")).header("Authorization", "Bearer x").call();
+    let wrong = wrong.unwrap().body_mut().read_to_string().unwrap();
+    assert!(wrong.contains("the token is wrong"), "{wrong}");
     std::fs::write(&file, "bravo\nalpha\n").unwrap();
     server.signal(Signal::HUP);
     eventually(|| status("bravo") == 200);
@@ -138,5 +143,5 @@ fn what_came_is_answered() {
         assert!(answer.starts_with(begins), "{answer}");
     }
     let (status, log) = server.ended();
-    assert!(status.success() && log.contains("there are no Snowflakes: --lease"), "{log}");
+    assert!(status.success() && log.contains("no Snowflakes are served: --lease"), "{log}");
 }

@@ -239,14 +239,14 @@ impl RedisStore {
         };
         if policy.starts_with("allkeys") {
             return Err(self.refused(&format!(
-                "maxmemory-policy {policy} drops keys that are in use: set noeviction or a volatile policy; \
-                 durability=none in the address says that it is meant"
+                "maxmemory-policy {policy} drops keys that are in use: set noeviction or a volatile policy, \
+                 or accept that with durability=none in the address"
             )));
         }
         if file != "1" {
             return Err(self.refused(
-                "it has no append-only file, so that a restart forgets numbers that were handed out: set \
-                 appendonly yes; durability=none in the address says that it is meant",
+                "it has no append-only file, so a restart could lose numbers already handed out: set appendonly yes, \
+                 or accept that with durability=none in the address",
             ));
         }
         Ok(())

@@ -26,8 +26,8 @@ pub(in crate::stores) const WORST: Facts =
 /// A setting under which a server forgets, and nobody sees that it did.
 pub(in crate::stores) fn refused_setting(name: &str, value: &str, fits: &str) -> StoreError {
     StoreError::Refused(format!(
-        "{name} is {value}, so that a crash loses what was acknowledged, and nobody sees that it did: set it to {fits}; \
-         durability=none in the address says that it is meant"
+        "{name} is {value}, so a crash could lose acknowledged writes unnoticed: set it to {fits}, or accept that with \
+         durability=none in the address"
     ))
 }
 
