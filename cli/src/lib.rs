@@ -26,10 +26,10 @@ use commands::Command;
 /// The exit codes, as `--help` and the man page show them.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; also where the reader of a pipe has had enough
+  0    done; also when the reader closed the pipe
   1    a file or a stream cannot be read or written
-  2    the command line is wrong, or a question cannot be asked
-  3    the answer to a question is no: to one that was asked, or to `inspect`
+  2    the command line is wrong, or there is no terminal to ask a question
+  3    you answered no, or `inspect` found no likely layout
   10+n the error with number n: 11 invalid_layout, 12 unknown_layout, 13 invalid_node, 14 invalid_option, 15 invalid_id, \
 16 time_out_of_range, 17 clock_moved_backwards, 18 sequence_exhausted, 21 state_file, 22 lease_unavailable, \
 23 lease_lost, 25 counter_unavailable

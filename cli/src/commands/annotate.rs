@@ -20,8 +20,8 @@ use scan::{CONTEXT, LONGEST, Scanner};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 An ID is a decimal number that stands alone and has a plausible time in the layout: from a week after the epoch to a day \
-from now, or in the window that --since and --until set. Nothing else changes, and each line comes out once it is complete. As with cat, \
-control characters of the log reach the terminal.
+from now, or in the window that --since and --until set. Nothing else changes, and each line is written once it is complete. \
+As with cat, control characters in the log reach the terminal.
 
   tail -f app.log | polyflake annotate
   polyflake annotate --layout discord --tz local app.log

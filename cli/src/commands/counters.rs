@@ -19,7 +19,7 @@ use crate::words;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The namespace is that of the address (`?namespace=shop`), or `default`. With `?schema=leaf`, `tinyid` or `cosid` it shows \
-the tables of those. Each change comes after a question.")]
+their tables. The command asks before each change.")]
 pub(crate) struct Counters {
     #[command(flatten)]
     store: StoreArg,

@@ -22,9 +22,9 @@ use source::Source;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 IDs that are given are drawn, bit by bit. Without any, or with `-`, they are read from standard input, one a line, and a \
-line is printed for each: the ID, its time, its node fields and its sequence. What is no ID is named on standard error, and \
-the rest goes on; the exit code is then 15. In JSON, IDs are texts, since JavaScript rounds them; of IDs that were rounded \
-before they came here, standard error tells.
+line is printed for each: the ID, its time, its node fields and its sequence. Values that are not IDs are reported \
+on standard error, decoding continues, and the exit code is 15. In JSON, IDs are texts, since JavaScript rounds them; a \
+warning is printed if the input IDs look rounded.
 
 A first line of CSV whose column is an ID is data, where --column is a number. It has names, and is passed over, where the \
 column's text has no digits and is not an ID; anything else is reported as an error. With a name in --column the first line \

@@ -19,8 +19,8 @@ use others::{Other, as_object};
 /// What an ID may be: every layout that it fits, the likeliest first, and why
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The bits of an ID do not say which layout they have, but the time that they would mean often does. What is no Snowflake is \
-known too: UUIDs of each version, ULIDs, ObjectIds of MongoDB and KSUIDs. The exit code is 3 where nothing is likely.")]
+An ID does not say which layout it has, but its time often does. UUIDs of each version, ULIDs, MongoDB's ObjectIds and \
+KSUIDs are recognised too. The exit code is 3 if no layout is likely.")]
 pub(crate) struct Inspect {
     /// The ID, in any format
     #[arg(value_name = "ID", required = true, allow_negative_numbers = true)]

@@ -16,13 +16,13 @@ use crate::output::Lines;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Two processes must not use one node at the same time. Give each its own with --node, let a store hand nodes out with \
---lease, or let the processes of a host share one with --node and --state. A run that is read by a program that ends early \
-(as in `polyflake next --forever | head`) ends with it.")]
+--lease, or let the processes of a host share one with --node and --state. When the \
+reader of a pipe ends (as in `polyflake next --forever | head`), the command ends too, without an error.")]
 pub(crate) struct Next {
     /// How many IDs
     #[arg(short, long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
     number: String,
-    /// Go on until nobody reads any more
+    /// Go on until the reader closes the pipe
     #[arg(long, conflicts_with = "number")]
     forever: bool,
     #[command(flatten)]

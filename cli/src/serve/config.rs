@@ -90,10 +90,10 @@ pub(crate) struct Serve {
     /// The longest command of a client of Redis, and the longest head of a request of HTTP, in bytes [default: 65536]
     #[arg(long, value_name = "BYTES")]
     max_frame: Option<u64>,
-    /// The most memory for answers that clients have not read as yet, in MiB [default: 256]
+    /// The most memory for answers that clients have not read yet, in MiB [default: 256]
     #[arg(long, value_name = "MIB")]
     max_output: Option<u64>,
-    /// How long a connection may do nothing, in seconds [default: 300]
+    /// Idle timeout of a connection, in seconds [default: 300]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<u64>,
     /// How long it goes on answering after SIGTERM, while it says that it is not ready, in seconds [default: 5]
