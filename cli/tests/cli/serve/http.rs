@@ -208,7 +208,7 @@ fn what_cannot_be() {
         ("/v1/ids/orders?n=", 400, "invalid_option", "n is"),
         ("/v1/ids/orders?n=1e3", 400, "invalid_option", "1e3"),
         ("/v1/ids/orders?format=xml", 400, "invalid_option", "format is `xml`"),
-        ("/v1/ids/orders?key=alice", 400, "invalid_option", "no keys"),
+        ("/v1/ids/orders?key=alice", 400, "invalid_option", "takes no key"),
         ("/v1/ids/inbox", 400, "invalid_option", "key"),
         ("/v1/ids/inbox?key=a&n=2", 400, "invalid_option", "without n"),
         ("/v1/ids/other", 404, "unknown_generator", "inbox, orders, snowflake"),

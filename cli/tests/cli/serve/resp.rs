@@ -82,7 +82,7 @@ fn as_a_server_of_redis() {
             (&["PF.NEXT", "ids", "1152921504606846976"], "n is 1152921504606846976"),
             (&["PF.NEXT", "orders", "10001"], "from 1 to 10000"),
             (&["INCR", "inbox"], "key"),
-            (&["PF.SEQ", "orders", "x"], "no keys"),
+            (&["PF.SEQ", "orders", "x"], "takes no key"),
             (&["PF.DECODE", "x"], "invalid_id"),
             (&["INCR"], "wrong number of arguments"),
             (&["GET", "orders"], "unknown command"),
