@@ -21,8 +21,11 @@ export function integer(value: Integer, what: string): string {
     case "number":
       if (Number.isSafeInteger(value)) return String(value);
       throw new TypeError(
-        `${what} is ${value}, which is not a safe integer (-(2^53 - 1) to 2^53 - 1, without a fraction): ` +
-          "Numbers beyond that lose digits; pass a bigint or a decimal string",
+        `${what} is ${value}, which is not a ${
+          Number.isInteger(value)
+            ? "safe integer (-(2^53 - 1) to 2^53 - 1): Numbers beyond that lose digits; pass a bigint or a decimal string"
+            : `whole number${Number.isNaN(value) ? "; Number(undefined) is NaN" : ""}`
+        }`,
       );
     default:
       throw wrongType(value, what, "a bigint, a safe integer Number or a decimal string");

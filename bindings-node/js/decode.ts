@@ -91,7 +91,7 @@ export class Decoded {
  *
  * const decoded = decode("175928847299117063", discord);
  * console.log(decoded.fields.worker); // 1
- * console.log(decoded.time.toISOString()); // 2016-04-30T11:18:25.796Z
+ * console.log(decoded.time?.toISOString()); // 2016-04-30T11:18:25.796Z
  * ```
  */
 export function decode(id: Integer, layout: LayoutFields): Decoded {
@@ -220,8 +220,9 @@ function idOf(given: string, bits: number): bigint {
 }
 
 function partsOf(layout: LayoutFields): Parts {
-  if (!layout?.fields) throw wrongType(layout, "layout", "an object with fields and epochMs");
+  if (Object(layout) !== layout) throw wrongType(layout, "layout", "an object with fields and epochMs");
   const { fields, epochMs, tickMs = 1 } = layout;
+  if (!fields) throw new TypeError("layout has no fields");
   const places: Place[] = [];
   let bits = 0;
   for (const [name, width] of [...(Symbol.iterator in fields ? fields : Object.entries(fields))].reverse()) {
@@ -236,7 +237,7 @@ function partsOf(layout: LayoutFields): Parts {
   if (bits > 64) {
     throw failure(INVALID_LAYOUT, `the fields take ${bits} bits; an ID has 64`);
   }
-  return [places, timestamp, sequence, bits, BigInt(epochMs), BigInt(tickMs)];
+  return [places, timestamp, sequence, bits, BigInt(integer(epochMs, "epochMs")), BigInt(tickMs)];
 }
 
 function bound(time: Instant, layout: LayoutFields, isLowest: boolean): bigint {

@@ -31,7 +31,7 @@ export interface LayoutFields {
  *
  * const decoded = new Layout("discord").decode("175928847299117063");
  * console.log(decoded.fields.worker); // 1
- * console.log(decoded.time.toISOString()); // 2016-04-30T11:18:25.796Z
+ * console.log(decoded.time?.toISOString()); // 2016-04-30T11:18:25.796Z
  * ```
  */
 export class Layout {
@@ -211,9 +211,11 @@ export class Layout {
 
 function parts(layout: string | LayoutFields): LayoutParts {
   if (typeof layout === "string") return core().layout(layout);
-  if (typeof layout !== "object" || layout === null || !("fields" in layout)) {
+  if (typeof layout !== "object" || layout === null || Array.isArray(layout)) {
     throw wrongType(layout, "layout", "a string, a Layout or an object with fields and epochMs");
   }
+  if (!("fields" in layout))
+    throw new TypeError("layout has no fields; as an object it takes fields, epochMs and tickMs");
   const { fields, epochMs, tickMs = 1, ...unknown } = layout;
   for (const name of Object.keys(unknown)) {
     throw new TypeError(`a layout has no property ${name}; it has fields, epochMs and tickMs`);

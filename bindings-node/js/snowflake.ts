@@ -5,6 +5,7 @@ import { batchSize, core, sharesCursor } from "./core.js";
 import type { Decoded } from "./decoded.js";
 import type { DecodedAll } from "./decoded-all.js";
 import { asyncDispose, dispose } from "./dispose.js";
+import { PolyflakeError } from "./errors.js";
 import type { IdGenerator } from "./generator.js";
 import { Layout } from "./layout.js";
 import type { Format } from "./text.js";
@@ -159,7 +160,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   static async open(options: SnowflakeOptions): Promise<Snowflake> {
     const { open } = core();
     if (options?.lease === undefined || typeof options.clock === "function" || open === undefined) {
-      return new Snowflake(options);
+      return withoutLease(options);
     }
     const { texts, node } = converted(options);
     return new Snowflake(new Opened(await open(texts, node)) as never);
@@ -413,6 +414,18 @@ function converted(options: SnowflakeOptions) {
     node: node === undefined ? undefined : nodeTexts(node),
     clock: typeof clock === "function" ? reading(clock) : undefined,
   };
+}
+
+/** As `new`, whose error would name only the node where a lease was meant. */
+function withoutLease(options: SnowflakeOptions): Snowflake {
+  try {
+    return new Snowflake(options);
+  } catch (error) {
+    const { node, lease } = options ?? {};
+    const isMissing = error instanceof PolyflakeError && error.code === "INVALID_NODE" && node === undefined;
+    if (!isMissing || lease !== undefined || !("lease" in options)) throw error;
+    throw new TypeError("lease is undefined; it takes the address of a store, such as redis://host/0");
+  }
 }
 
 /** For the core to hold: a strong reference would keep a clock that refers to its Snowflake, and both, forever. */

@@ -17,6 +17,7 @@ function typeError(call, ...says) {
   assert.ok(error instanceof TypeError, `${error}`);
   for (const part of says)
     assert.ok(error.message.includes(part), `"${error.message}" does not say "${part}"`);
+  return error;
 }
 
 describe("integers", () => {
@@ -82,9 +83,22 @@ describe("integers", () => {
 
   for (const [place, call] of PLACES) {
     test(`${place}: a Number that is not a safe integer is a TypeError with the reason`, () => {
-      for (const value of [1.5, -0.5, Number.NaN, Infinity, -Infinity, 2 ** 53, -(2 ** 53), 1e300, 5e-324]) {
-        typeError(() => call(value), `is ${value}`, "safe integer", "decimal string");
+      for (const value of [2 ** 53, -(2 ** 53), 1e300]) {
+        typeError(
+          () => call(value),
+          `is ${value}, which is not a safe integer`,
+          "lose digits",
+          "decimal string",
+        );
       }
+      for (const value of [1.5, -0.5, Infinity, -Infinity, 5e-324]) {
+        const { message } = typeError(() => call(value), `is ${value}, which is not a whole number`);
+        assert.ok(!/digits|undefined/.test(message), message);
+      }
+      typeError(
+        () => call(Number(undefined)),
+        "is NaN, which is not a whole number; Number(undefined) is NaN",
+      );
     });
   }
 
@@ -145,7 +159,7 @@ describe("integers", () => {
         typeError(() => call(value), "time must be", "Date");
       }
       for (const value of [1.5, Number.NaN, Infinity, 2 ** 53]) {
-        typeError(() => call(value), "time is", "safe integer");
+        typeError(() => call(value), `time is ${value}, which is not a`);
       }
       typeError(() => call(new Date("yesterday")), "time is an Invalid Date");
       for (const value of [0, -1, 1288834974656, 3487858230209, -(2n ** 63n), 2n ** 64n, new Date(0)]) {
@@ -417,9 +431,15 @@ describe("layouts", () => {
       ["a Number", 5, "number"],
       ["a boolean", true, "boolean"],
       ["an array", ["twitter"], "array"],
-      ["an object of something else", { text: "twitter" }, "fields and epochMs"],
+      [
+        "an object of something else",
+        { text: "twitter" },
+        "layout has no fields",
+        "fields, epochMs and tickMs",
+      ],
       ["no epochMs", { fields }, "epochMs", "undefined"],
-      ["no fields", { epochMs: 0 }, "fields"],
+      ["no fields", { epochMs: 0 }, "layout has no fields"],
+      ["nothing in it", {}, "layout has no fields"],
       ["fields as a number", { fields: 5, epochMs: 0 }, "fields", "number"],
       ["fields as a text", { fields: "timestamp:41", epochMs: 0 }, "fields", "string"],
       ["fields null", { fields: null, epochMs: 0 }, "fields", "null"],

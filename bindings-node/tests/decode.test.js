@@ -214,7 +214,6 @@ describe("a layout of one's own", () => {
       [undefined, "undefined"],
       [null, "null"],
       ["discord", "string"],
-      [[], "an array"],
       [7, "number"],
     ]) {
       for (const call of [decode, minId, maxId]) {
@@ -222,6 +221,19 @@ describe("a layout of one's own", () => {
           name: "TypeError",
           message: `layout must be an object with fields and epochMs, not ${type}`,
         });
+      }
+    }
+  });
+
+  test("that lacks something", () => {
+    for (const [layout, message] of [
+      [{}, /^layout has no fields$/],
+      [[], /^layout has no fields$/],
+      [{ ...own, fields: undefined }, /^layout has no fields$/],
+      [{ fields: own.fields }, /^epochMs must be .*, not undefined$/],
+    ]) {
+      for (const call of [decode, minId, maxId]) {
+        assert.throws(() => call(1, layout), { name: "TypeError", message });
       }
     }
   });

@@ -37,6 +37,21 @@ test("without a lease, open is as new", async () => {
   await failsLater(Snowflake.open({ node: 1024 }), "INVALID_NODE");
 });
 
+test("a lease that is undefined, such as a variable that is not set, is named", async () => {
+  const lease = process.env.POLYFLAKE_NO_SUCH_VARIABLE;
+  await assert.rejects(Snowflake.open({ lease }), {
+    name: "TypeError",
+    message: "lease is undefined; it takes the address of a store, such as redis://host/0",
+  });
+  // It means that there is none, as for any option: other errors stay, and a node is enough.
+  await failsLater(Snowflake.open({}), "INVALID_NODE", "node is missing");
+  await failsLater(Snowflake.open({ lease, node: 1024 }), "INVALID_NODE", "1024");
+  await failsLater(Snowflake.open({ lease, layout: "twiter" }), "UNKNOWN_LAYOUT");
+  assert.equal((await Snowflake.open({ lease, node: 912 })).node, 912);
+  const layout = "timestamp:41|sequence:12@0/1ms";
+  assert.ok((await Snowflake.open({ lease, layout })).nextId() > 0n);
+});
+
 test("the WebAssembly build refuses", { skip: !isWasm }, async () => {
   fails(() => new Snowflake({ lease: sqlite("any") }), "INVALID_OPTION", "WebAssembly does not have");
   await failsLater(Snowflake.open({ lease: sqlite("any") }), "INVALID_OPTION", "WebAssembly does not have");
