@@ -76,7 +76,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
 
   private constructor(opened: Opened) {
     if (!(opened instanceof Opened)) {
-      throw new TypeError("a constructor waits for no store: use await Counter.open(name, options)");
+      throw new TypeError("a constructor cannot wait for a store: use await Counter.open(name, options)");
     }
     const { inner } = opened;
     this.#inner = inner;
@@ -188,8 +188,9 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The first of `n` numbers that follow each other, 1 to 16777216: the last is it plus `n` - 1. Where fewer than `n`
-   * are left of what is in hand, those are passed over, and the store is asked.
+   * A promise of the first of `n` numbers that follow each other, 1 to 16777216; the last is `n` - 1 more. If fewer than
+   * `n` are left in hand, it skips them and asks the store, which is why it returns a promise and {@link Counter.nextId}
+   * does not.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.nextIdAsync} does, or `INVALID_OPTION` for any
    * other `n`, and with several stores, whose numbers do not follow each other.

@@ -83,7 +83,7 @@ export class Sequences {
 
   private constructor(opened: Opened) {
     if (!(opened instanceof Opened)) {
-      throw new TypeError("a constructor waits for no store: use await Sequences.open(name, options)");
+      throw new TypeError("a constructor cannot wait for a store: use await Sequences.open(name, options)");
     }
     const { inner } = opened;
     this.#inner = inner;
