@@ -60,7 +60,7 @@ pub(crate) fn check_no_lease(options: &Options) -> CoreResult<()> {
     }
     Err(polyflake::Error::from_outside(
         ErrorCode::InvalidOption,
-        "lease is given, and a constructor waits for no store: use await Snowflake.open(options)",
+        "a constructor cannot wait for a lease: use await Snowflake.open(options)",
     ))
 }
 

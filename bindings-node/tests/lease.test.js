@@ -117,7 +117,11 @@ async function told(kind, call) {
 describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
   test("new does not wait for a store, and says what does", () => {
     const lease = sqlite("new");
-    fails(() => new Snowflake({ lease }), "INVALID_OPTION", "await Snowflake.open");
+    fails(
+      () => new Snowflake({ lease }),
+      "INVALID_OPTION",
+      "a constructor cannot wait for a lease: use await Snowflake.open(options)",
+    );
     fails(() => new Snowflake({ lease: "" }), "INVALID_OPTION", "lease is ``");
   });
 
