@@ -252,10 +252,7 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
 
   test("where nobody has subscribed, warnings are Node's own", async () => {
     const program = leasing(sqlite("warned", "init=always"));
-    assert.match(
-      await warned(program),
-      /\[POLYFLAKE_INIT_ALWAYS\] Warning: init=always is set for sqlite:/,
-    );
+    assert.match(await warned(program), /\[POLYFLAKE_INIT_ALWAYS\] Warning: init=always is set for sqlite:/);
     const subscribed = `
       import { subscribe } from "node:diagnostics_channel";
       subscribe("polyflake:lease", () => {});
