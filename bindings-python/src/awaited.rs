@@ -57,7 +57,9 @@ pub(crate) fn coroutine<'py>(
     let functions = [method(now)?, method(later)?];
     let functions = functions.iter().map(|it| it.clone().into_pyobject(py)).collect::<Result<Vec<_>, _>>()?;
     let arguments = functions.into_iter().chain(arguments.iter().map(|&it| it.clone()));
-    py.import("polyflake._awaited")?.getattr("given")?.call1(PyTuple::new(py, arguments.collect::<Vec<_>>())?)
+    crate::load(py, "polyflake._awaited")?
+        .getattr("given")?
+        .call1(PyTuple::new(py, arguments.collect::<Vec<_>>())?)
 }
 
 /// Begins a call; what it gives goes to who waits with the ticket.

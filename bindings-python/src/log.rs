@@ -50,7 +50,7 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     // No lock: a fork in the middle of this would leave it locked in the child. To do it twice does no harm.
     static IS_READY: AtomicBool = AtomicBool::new(false);
     if !IS_READY.load(Ordering::Acquire) && interpreter::is_main(py) {
-        py.import("polyflake._log")?;
+        crate::load(py, "polyflake._log")?;
         let at_exit = PyCFunction::new_closure(py, None, None, |arguments, _| end(arguments.py()))?;
         py.import("atexit")?.call_method1("register", (at_exit,))?;
         polyflake_coordination::set_listener(Some(Box::new(|event| LOG.get().put(event))));

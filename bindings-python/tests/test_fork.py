@@ -4,6 +4,8 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 from array import array
 from collections.abc import Callable
@@ -87,6 +89,39 @@ def test_the_error_in_a_forked_worker_says_what_to_do() -> None:
     with multiprocessing.get_context("fork").Pool(2) as pool:
         (message,) = set(pool.map(worker, range(8)))
     assert "fork" in message
+
+
+def test_a_fork_waits_for_what_another_thread_imports(tmp_path: Path) -> None:
+    """The child would wait for ever for the lock of a module that nobody goes on to import."""
+    program = f"""
+import os, signal, sys, threading, time
+from polyflake import Snowflake
+
+begun = threading.Event()
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "polyflake._log":
+            begun.set()
+            time.sleep(0.5)  # Long enough for the fork to come meanwhile, where it does not wait.
+
+sys.meta_path.insert(0, Slow())
+lease = "sqlite://{tmp_path}/leases.db?init=always"
+first = threading.Thread(target=lambda: Snowflake(lease=lease).close())
+first.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    Snowflake(lease=lease).close()
+    os._exit(0)
+first.join()
+print(os.waitpid(child, 0)[1])
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.stdout == "0\n", ran.stderr
 
 
 def test_a_signal_handler_that_forks_inside_a_call_that_waits(tmp_path: Path) -> None:

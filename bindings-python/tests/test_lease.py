@@ -161,7 +161,7 @@ def test_a_lease_excludes_state_and_a_clock_of_the_callers(
         ("redis://user:hunter2@host/x", "number"),
         ("redis://user:hunter2@host?ttl=2s", "3s to 1h"),
         ("redis://user:hun/ter2@host", "%2F"),
-        ("redis://user:hunter2@host?password=hunter2&node=1", "ours are"),
+        ("redis://user:hunter2@host?password=hunter2&node=1", "there are namespace"),
         ("sqlite://hunter2", "whole path"),
     ],
 )

@@ -7,6 +7,7 @@
 7
 """
 
+from polyflake import _load as _load  # before anything forks
 from polyflake._errors import (
     ClockFailedError,
     ClockMovedBackwardsError,
