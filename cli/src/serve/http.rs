@@ -191,7 +191,7 @@ fn fault(head: &[u8]) -> Option<(&'static str, String)> {
         Err(httparse::Error::TooManyHeaders) => {
             Some((TOO_LARGE, format!("a request has at most {MOST_HEADERS} headers here")))
         }
-        Err(error) => Some(("400 Bad Request", format!("this is not a request of HTTP/1.1: {error}"))),
+        Err(error) => Some(("400 Bad Request", format!("this is not a request of HTTP/1: {error}"))),
     }
 }
 
@@ -492,28 +492,29 @@ impl Form {
             }
             None => {}
         }
-        let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-        Ok(Self::preferred(accepted).unwrap_or(Self::Json))
-    }
-
-    /// The form that the header gives the most weight, the first of several.
-    fn preferred(accepted: &str) -> Option<Self> {
-        let mut best = (None, 0.0);
-        for part in accepted.split(',') {
-            let mut part = part.split(';').map(|text| text.trim().to_ascii_lowercase());
-            let form = match part.next().unwrap_or_default().as_str() {
-                "application/json" | "application/*" | "*/*" => Self::Json,
-                "text/plain" | "text/*" => Self::Text,
-                "application/octet-stream" => Self::Bytes,
-                _ => continue,
+        let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+        let ranges: Vec<_> = lines.flat_map(|line| line.split(',')).map(Range::read).collect();
+        let mut best = (Self::Json, 0.0, usize::MAX);
+        for form in [Self::Json, Self::Text, Self::Bytes] {
+            // The range that says most about it decides; of equal weights the one that comes first.
+            let fit =
+                ranges.iter().enumerate().filter_map(|(at, range)| Some((range.fits(form)?, at, range)));
+            let Some((_, at, range)) = fit.max_by_key(|(fit, at, _)| (*fit, usize::MAX - at)) else {
+                continue;
             };
-            let weight = part.find_map(|text| text.strip_prefix("q=").map(str::parse::<f32>));
-            let weight = weight.unwrap_or(Ok(1.0)).unwrap_or_default();
-            if weight > best.1 {
-                best = (Some(form), weight);
+            if range.weight > best.1 || (range.weight > 0.0 && range.weight >= best.1 && at < best.2) {
+                best = (form, range.weight, at);
             }
         }
-        best.0
+        Ok(best.0)
+    }
+
+    const fn kind(self) -> [&'static str; 2] {
+        match self {
+            Self::Json => ["application", "json"],
+            Self::Text => ["text", "plain"],
+            Self::Bytes => ["application", "octet-stream"],
+        }
     }
 
     fn write(self, ids: &Ids, room: Option<Room>) -> Response {
@@ -530,6 +531,31 @@ impl Form {
             }
         };
         ([(CONTENT_TYPE, kind)], body).into_response()
+    }
+}
+
+/// A part of the header Accept, such as `text/*;q=0.5`.
+struct Range {
+    kind: [String; 2],
+    weight: f32,
+}
+
+impl Range {
+    fn read(text: &str) -> Self {
+        let mut parts = text.split(';').map(|part| part.trim().to_ascii_lowercase());
+        let range = parts.next().unwrap_or_default();
+        let (kind, subkind) = range.split_once('/').unwrap_or_default();
+        let weight = parts.find_map(|part| part.strip_prefix("q=").map(|text| text.parse().unwrap_or(0.0)));
+        let weight = weight.filter(|weight| (0.0..=1.0).contains(weight)).unwrap_or(1.0);
+        Self { kind: [kind.into(), subkind.into()], weight }
+    }
+
+    /// How much of a form's kind it names, if it fits.
+    fn fits(&self, form: Form) -> Option<usize> {
+        let pairs = || self.kind.iter().zip(form.kind());
+        pairs()
+            .all(|(ours, its)| ours == its || ours == "*")
+            .then(|| pairs().filter(|(ours, its)| ours == its).count())
     }
 }
 
@@ -714,11 +740,21 @@ mod tests {
             ("text/plain;q=0, application/octet-stream;q=0.1", 'b'),
             ("text/plain;q=0", 'j'),
             ("text/plain;q=much", 'j'),
+            ("text/plain;q=0, text/*", 'j'),
+            ("*/*, application/json;q=0", 't'),
+            ("text/plain;q=0.5, application/json;q=7", 'j'),
+            ("application/*;q=0.2, text/plain;q=0.1, application/octet-stream", 'b'),
+            ("text", 'j'),
+            ("", 'j'),
             ("text/html, application/octet-stream", 'b'),
             ("image/png", 'j'),
         ] {
             assert_eq!(with(accept), form, "{accept}");
         }
+        let mut twice = HeaderMap::new();
+        twice.append(ACCEPT, HeaderValue::from_static("application/json;q=0.1"));
+        twice.append(ACCEPT, HeaderValue::from_static("text/plain"));
+        assert!(matches!(Form::of(None, &twice), Ok(Form::Text)));
         assert!(Form::of(Some("xml"), &HeaderMap::new()).is_err());
     }
 }

@@ -8,6 +8,9 @@ use polyflake_coordination::{Counter, CounterOptions};
 use super::{Generator, Ids, Later, Made, Options};
 use crate::serve::error::Error;
 
+/// The last number of a counter.
+const END: u64 = i64::MAX as u64;
+
 struct Numbers {
     counter: Counter,
     /// Why the store gave none when it was last looked at.
@@ -98,8 +101,16 @@ impl Generator for Numbers {
 
     fn look(&self) {
         let has_some = self.counter.stats().is_ok_and(|stats| stats.in_hand > 0);
-        let trouble = if has_some { None } else { self.counter.peek().err() };
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble.map(|error| error.to_string());
+        let trouble = if has_some {
+            None
+        } else {
+            match self.counter.peek() {
+                Ok(END) => Some(format!("the counter has reached its end, {END}")),
+                Ok(_) => None,
+                Err(error) => Some(error.to_string()),
+            }
+        };
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
     #[allow(clippy::cast_precision_loss, reason = "for graphs")]

@@ -150,7 +150,7 @@ fn every_error_is_json_with_its_name() {
     assert_eq!(json(&put.body_mut().read_to_string().unwrap())["error"], "method_not_allowed");
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(100));
     for (bytes, status, error, part) in [
-        ("\u{16}\u{3}\u{1}", 400, "invalid_request", "not a request of HTTP/1.1: "),
+        ("\u{16}\u{3}\u{1}", 400, "invalid_request", "not a request of HTTP/1: "),
         ("GET / HTTP/9.1\r\n\r\n", 400, "invalid_request", "invalid HTTP version"),
         ("GET /\u{7f} HTTP/1.1\r\n\r\n", 400, "invalid_request", ""),
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "invalid_request", "invalid HTTP version"),

@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::super::servers::free_port;
 use super::super::servers::redis::Redis;
 use super::super::{has, json, prints, stderr};
+use super::server::command;
 use super::{Server, eventually, http, redis};
 
 #[test]
@@ -133,6 +134,24 @@ fn the_end_serves_what_came_and_gives_the_lease_back() {
     // Numbers in hand were given back.
     let next = Server::in_folder(folder.path(), &["--counter", "orders"]);
     assert_eq!(next.ids("/v1/ids/orders?format=text"), [4]);
+}
+
+#[test]
+fn a_counter_at_its_end_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.toml");
+    let text = format!(
+        "http = \"127.0.0.1:0\"\n[generators.last]\nkind = \"counter\"\nstart = {}\nstore = \"sqlite://{}/c.db\"\n",
+        i64::MAX,
+        folder.path().display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let server = Server::start(command().args(["--config", config.to_str().unwrap()]));
+    assert_eq!(server.get("/readyz/last").0, 200);
+    assert_eq!(server.ids("/v1/ids/last?format=text"), [i64::MAX.cast_unsigned()]);
+    assert_eq!(server.get("/v1/ids/last").0, 503);
+    eventually(|| server.get("/readyz/last").0 == 503);
+    assert!(server.get("/readyz/last").1.contains("reached its end"));
 }
 
 #[test]
