@@ -56,6 +56,14 @@ export declare const presets: Readonly<Record<string, Preset>>;
 /** The digits of each place, or of the first only if they are the same in all. */
 const digitsOf = (places) => (new Set(places).size === 1 ? places.slice(0, 1) : places);
 
+const UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/** All letters where the first of them are read as their lower case: gzip then finds one text again and again. */
+const alphabets = (read, as) =>
+  read && UPPER.startsWith(read) && read.toLowerCase() === as
+    ? { read: UPPER, as: UPPER.toLowerCase() }
+    : { read, as };
+
 write(
   "facts.js",
   Object.entries(errors).map(
@@ -66,7 +74,13 @@ write(
   "  __proto__: null,",
   formats.map(({ name, digits, sorts, same }) => {
     const [read, as] = [Object.keys(same), Object.values(same)].map((characters) => characters.join(""));
-    const format = { digits: digitsOf(digits), length: digits.length, sorts, read, as };
+    const format = {
+      digits: digitsOf(digits),
+      length: digits.length,
+      // JSON leaves out what is undefined.
+      sorts: sorts || undefined,
+      ...alphabets(read, as),
+    };
     return `  ${text(name)}: ${text(format)},`;
   }),
   "};",
@@ -82,7 +96,7 @@ export interface FormatFacts {
   /** How many characters the longest text has. */
   readonly length: number;
   /** Whether every text has them. */
-  readonly sorts: boolean;
+  readonly sorts?: boolean;
   /** The characters that are read as another. */
   readonly read: string;
   /** As which, in the same order. */

@@ -5,15 +5,23 @@ import { formats, INVALID_ID, INVALID_LAYOUT, INVALID_OPTION, TIME_OUT_OF_RANGE 
 import type { Instant, Integer } from "./convert.js";
 import { integer, text, toDate, unixMs, wrongType } from "./convert.js";
 import { PolyflakeError } from "./errors.js";
-import type { LayoutFields } from "./layout.js";
+import type { LayoutFields as AnyLayoutFields } from "./layout.js";
 import type { Format } from "./text.js";
 
 export * from "polyflake/presets";
 export type { Instant, Integer } from "./convert.js";
 export type { PolyflakeErrorCode } from "./errors.js";
 export { PolyflakeError } from "./errors.js";
-export type { LayoutFields } from "./layout.js";
 export type { Format } from "./text.js";
+
+/** A layout as an object, which `new Layout` of the entry `polyflake` takes too. */
+export interface LayoutFields extends Omit<AnyLayoutFields, "fields"> {
+  /**
+   * Each field's name and width in bits, the highest field first: an object, or an array of pairs. Each call reads them
+   * again.
+   */
+  fields: readonly (readonly [name: string, bits: Integer])[] | Readonly<Record<string, Integer>>;
+}
 
 /** A field: its name, its width, and how many bits are below it. */
 type Place = readonly [name: string, bits: number, shift: bigint];
@@ -80,10 +88,11 @@ export class Decoded {
 
 /**
  * Decodes an ID: a bigint, a decimal string, or a Number that is a safe integer. `layout`: a preset, or an object of your
- * own, as `new Layout` of the entry `polyflake` takes it.
+ * own, as `new Layout` of the entry `polyflake` takes it, but not a `Layout`.
  *
  * @throws {PolyflakeError} `INVALID_ID` if it is not an ID of this layout; `INVALID_LAYOUT` if the layout has no timestamp,
- * no sequence, or more than 64 bits. `new Layout` checks the rest of it.
+ * no sequence, or more than 64 bits, or if a name, a width, the epoch or the tick is none. `new Layout` checks the rest of
+ * it. A value of the wrong type is a `TypeError`.
  *
  * @example
  * ```js
@@ -105,7 +114,7 @@ export function decode(id: Integer, layout: LayoutFields): Decoded {
  * {@link decode}.
  *
  * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
- * timestamp.
+ * timestamp, or as for {@link decode}.
  *
  * @example
  * ```js
@@ -123,7 +132,7 @@ export function minId(time: Instant, layout: LayoutFields): bigint {
  * {@link decode}.
  *
  * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
- * timestamp.
+ * timestamp, or as for {@link decode}.
  */
 export function maxId(time: Instant, layout: LayoutFields): bigint {
   return bound(time, layout, false);
@@ -181,19 +190,16 @@ export function parseId(text_: string, format: Format = "decimal"): bigint {
     position += 1;
     const at = `at position ${position}`;
     if (digit < 0) {
-      throw failure(
-        INVALID_ID,
-        `\`${shown(character)}\` ${at} is not a ${name} digit; the digits are ${here}`,
-      );
+      fail(INVALID_ID, `\`${shown(character)}\` ${at} is not a ${name} digit; the digits are ${here}`);
     }
     if (position > length) {
-      throw failure(INVALID_ID, `a ${name} ID has at most ${length} characters; there is another ${at}`);
+      fail(INVALID_ID, `a ${name} ID has at most ${length} characters; there is another ${at}`);
     }
     id = id * BigInt(here.length) + BigInt(digit);
-    if (id >> 64n) throw failure(INVALID_ID, `the ${name} ID passes 64 bits (18446744073709551615) ${at}`);
+    if (id >> 64n) fail(INVALID_ID, `the ${name} ID passes 64 bits (${ones(64)}) ${at}`);
   }
   if (position >= digits.length) return id;
-  throw failure(
+  fail(
     INVALID_ID,
     position === 0
       ? `an empty text is not a ${name} ID`
@@ -204,64 +210,69 @@ export function parseId(text_: string, format: Format = "decimal"): bigint {
 /** The digits of a place. If there is none, those of the first. */
 const digitsAt = (digits: readonly string[], place: number) => digits[place] ?? (digits[0] as string);
 
-function formatOf(name: string): FormatFacts {
-  const format = formats[name];
-  if (format) return format;
-  throw failure(INVALID_OPTION, `format is \`${shown(name)}\`; it takes ${Object.keys(formats).join(", ")}`);
-}
+const formatOf = (name: string): FormatFacts =>
+  formats[name] ??
+  fail(INVALID_OPTION, `format is \`${shown(name)}\`; it takes ${Object.keys(formats).join(", ")}`);
 
 /** The highest value of so many bits. */
-const ones = (bits: number) => (1n << BigInt(bits)) - 1n;
+const ones = (bits: number) => BigInt.asUintN(bits, -1n);
 
-function idOf(given: string, bits: number): bigint {
-  const max = ones(bits);
-  if (/^(0|[1-9]\d{0,19})$/.test(given) && BigInt(given) <= max) return BigInt(given);
-  throw failure(INVALID_ID, `ID ${shown(given)} does not fit ${bits} bits; it takes 0 to ${max}`);
+const idOf = (given: string, bits: number): bigint =>
+  whole(given, 0n, ones(bits), INVALID_ID, () => `ID ${shown(given)} does not fit ${bits} bits`);
+
+/** A number of this range, in decimal digits and nothing else. */
+function whole(given: string, min: bigint, max: bigint, error: ErrorFacts, says: () => string): bigint {
+  if (/^(0|[1-9]\d{0,19})$/.test(given) && BigInt(given) >= min && BigInt(given) <= max) return BigInt(given);
+  fail(error, `${says()}; it takes ${min} to ${max}`);
+}
+
+/** A number of a layout. */
+function part(value: Integer, what: string, min: bigint, max = ones(63)): bigint {
+  const given = integer(value, what);
+  return whole(given, min, max, INVALID_LAYOUT, () => `${what} is \`${shown(given)}\``);
 }
 
 function partsOf(layout: LayoutFields): Parts {
-  if (Object(layout) !== layout) throw wrongType(layout, "layout", "an object with fields and epochMs");
+  if (Object(layout) !== layout) throw wrongType(layout, "layout", "an object with fields");
   const { fields, epochMs, tickMs = 1 } = layout;
-  if (!fields) throw new TypeError("layout has no fields");
   const places: Place[] = [];
   let bits = 0;
-  for (const [name, width] of [...(Symbol.iterator in fields ? fields : Object.entries(fields))].reverse()) {
-    places.unshift([name, Number(width), BigInt(bits)]);
-    bits += Number(width);
+  for (const pair of (Array.isArray(fields) ? [...fields] : Object.entries(Object(fields))).reverse()) {
+    const name = text(pair[0], "a field's name");
+    if (!/^[a-z][a-z\d_-]{0,23}$/.test(name)) {
+      fail(INVALID_LAYOUT, `\`${shown(name)}\` is not a field name`);
+    }
+    const width = Number(part(pair[1], `width of ${name}`, 1n, 64n));
+    places.unshift([name, width, BigInt(bits)]);
+    bits += width;
   }
-  const [timestamp, sequence] = ["timestamp", "sequence"].map((wanted) => {
-    const place = places.find(([name]) => name === wanted);
-    if (place) return place;
-    throw failure(INVALID_LAYOUT, `there is no ${wanted} field`);
-  }) as [Place, Place];
-  if (bits > 64) {
-    throw failure(INVALID_LAYOUT, `the fields take ${bits} bits; an ID has 64`);
-  }
-  return [places, timestamp, sequence, bits, BigInt(integer(epochMs, "epochMs")), BigInt(tickMs)];
+  const [timestamp, sequence] = ["timestamp", "sequence"].map(
+    (wanted) =>
+      places.find(([name]) => name === wanted) ?? fail(INVALID_LAYOUT, `there is no ${wanted} field`),
+  ) as [Place, Place];
+  part(bits, "width of all", 1n, 64n);
+  return [places, timestamp, sequence, bits, part(epochMs, "epochMs", 0n), part(tickMs, "tickMs", 1n)];
 }
 
 function bound(time: Instant, layout: LayoutFields, isLowest: boolean): bigint {
   const given = unixMs(time);
   const [places, timestamp, , , epoch, tick] = partsOf(layout);
   if (places[0] !== timestamp) {
-    throw failure(
-      INVALID_LAYOUT,
-      `IDs of this layout do not sort by time: node field ${places[0]?.[0]} is above the timestamp`,
-    );
+    fail(INVALID_LAYOUT, `node field ${(places[0] as Place)[0]} is above the timestamp`);
   }
   const [, bits, shift] = timestamp;
   const lastTick = ones(bits);
   const after = BigInt(given) - epoch;
   let ticks = after / tick;
   if (after < 0n || ticks > lastTick) {
-    throw failure(
+    fail(
       TIME_OUT_OF_RANGE,
       `${shown(given)} (Unix ms) is outside the layout's time, from its epoch ${epoch} to its end ${epoch + (lastTick + 1n) * tick - 1n}`,
     );
   }
-  if (isLowest && after % tick > 0n) ticks += 1n;
+  if (isLowest && after % tick) ticks += 1n;
   if (ticks > lastTick) {
-    throw failure(
+    fail(
       TIME_OUT_OF_RANGE,
       `no tick begins at or after ${given} (Unix ms); the layout's last begins at ${epoch + lastTick * tick}`,
     );
@@ -269,8 +280,10 @@ function bound(time: Instant, layout: LayoutFields, isLowest: boolean): bigint {
   return isLowest ? ticks << shift : ((ticks + 1n) << shift) - 1n;
 }
 
-const failure = ([number, name]: ErrorFacts, message: string) =>
-  new PolyflakeError(number, name.toUpperCase(), `${name}: ${message}`);
+// Typed in full, so that TypeScript knows that nothing comes after it.
+const fail: (error: ErrorFacts, message: string) => never = ([number, name], message) => {
+  throw new PolyflakeError(number, name.toUpperCase(), `${name}: ${message}`);
+};
 
 /** A caller's text, cut where it is long, with characters that are not plain as their numbers. */
 const shown = (given: string) =>

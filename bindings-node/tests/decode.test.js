@@ -18,7 +18,7 @@ const both = (given) => [presets[given] ?? layoutFields(given), new Layout(given
 
 /** What the core says in more words. */
 const SHORTER = [
-  [", because node field", ": node field"],
+  ["IDs of this layout do not sort by time, because node field", "node field"],
   [": no range of IDs holds a span of time", ""],
   [
     / is not the (hyphen|version|variant|end) of an ID's UUID; it takes /,
@@ -174,7 +174,7 @@ describe("errors are those of the core", () => {
 describe("a layout of one's own", () => {
   const own = { fields: { timestamp: 41, worker: 10, sequence: 12 }, epochMs: 1767225600000 };
 
-  test("in every form that new Layout takes", () => {
+  test("in every form that new Layout takes, but what can be read once only", () => {
     const id = new Layout(own).compose(1767225600001, 5, 7);
     for (const layout of [
       own,
@@ -184,12 +184,14 @@ describe("a layout of one's own", () => {
           ["timestamp", "41"],
           ["worker", 10n],
           ["sequence", 12],
-        ].values(),
+        ],
         epochMs: "1767225600000",
       },
     ]) {
-      const { timestampMs, node, sequence } = decode(id, layout);
-      assert.deepEqual([timestampMs, node, sequence], [1767225600001n, 5, 7]);
+      for (const _ of "again") {
+        const { timestampMs, node, sequence } = decode(id, layout);
+        assert.deepEqual([timestampMs, node, sequence], [1767225600001n, 5, 7]);
+      }
     }
     assert.equal(minId(1767225600001, own), new Layout(own).minId(1767225600001));
   });
@@ -200,7 +202,11 @@ describe("a layout of one's own", () => {
     [
       ["no timestamp", { worker: 10, sequence: 12 }, "there is no timestamp field"],
       ["no sequence", { timestamp: 41, worker: 10 }, "there is no sequence field"],
-      ["too many bits", { timestamp: 41, worker: 20, sequence: 12 }, "the fields take 73 bits; an ID has 64"],
+      [
+        "too many bits",
+        { timestamp: 41, worker: 20, sequence: 12 },
+        "width of all is `73`; it takes 1 to 64",
+      ],
     ],
     (fields, says) => {
       const error = thrownBy(() => decode(1, { ...own, fields }));
@@ -208,6 +214,139 @@ describe("a layout of one's own", () => {
       assert.deepEqual([error.code, error.message], ["INVALID_LAYOUT", `invalid_layout: ${says}`]);
     },
   );
+
+  /** Checks that `decode` and its siblings refuse a layout as `new Layout` does, and that they name the field and the value. */
+  function refused(layout, ...says) {
+    const wanted = thrownBy(() => new Layout(layout));
+    for (const call of [decode, minId, maxId]) {
+      const error = thrownBy(() => call(1, layout));
+      assert.deepEqual([error.name, error.code, error.number], [wanted.name, wanted.code, wanted.number]);
+      for (const said of says) assert.ok(error.message.includes(said), error.message);
+    }
+  }
+
+  const TEXTS = ["", " 5 ", "0x10", "+5", "-5", "05", "1_0", "5n", "1e1", "10ms", "9.5", "9".repeat(99)];
+  const wrong = [
+    ...[...TEXTS, -1, -1n, 2n ** 64n].map((value) => [value, `\`${String(value).slice(0, 1)}`]),
+    ["5\n", "`5\\u{a}`"],
+    ["５", "`\\u{ff15}`"],
+    ...[9.5, NaN, 2 ** 60].map((value) => [value, `is ${value}`]),
+    [null, "null"],
+    [true, "boolean"],
+    [[5], "an array"],
+    [{}, "object"],
+  ];
+  each(
+    test,
+    "with a number that is none",
+    wrong.map(([value, said]) => [
+      `${typeof value} ${JSON.stringify(String(value)).slice(0, 9)}`,
+      value,
+      said,
+    ]),
+    (value, said) => {
+      refused({ ...own, epochMs: value }, "epochMs", said);
+      refused({ ...own, tickMs: value }, "tickMs", said);
+      refused({ ...own, fields: { ...own.fields, worker: value } }, "width of worker", said);
+      refused(
+        {
+          ...own,
+          fields: [
+            ["timestamp", value],
+            ["sequence", 12],
+          ],
+        },
+        "width of timestamp",
+        said,
+      );
+    },
+  );
+
+  test("with a number that is too small or too large", () => {
+    refused({ ...own, epochMs: undefined }, "epochMs", "undefined");
+    refused({ ...own, tickMs: 0 }, "tickMs", "`0`");
+    refused({ ...own, epochMs: 2n ** 63n }, "epochMs", `\`${2n ** 63n}\``);
+    for (const width of [0, 65]) {
+      refused({ ...own, fields: { ...own.fields, worker: width } }, "width of worker", `\`${width}\``);
+    }
+    for (const least of [{ epochMs: 0 }, { epochMs: "0", tickMs: 1 }]) {
+      assert.equal(decode(0, { ...own, ...least }).timestampMs, 0n);
+    }
+  });
+
+  const LONG = `a${"0".repeat(24)}`;
+  each(
+    test,
+    "with a name that is none",
+    // JavaScript moves a name such as `1` to the front.
+    ["1", "", "Worker", "-a", "_a", "a b", "a\n", "é", LONG, "__proto__"].map((name) => [name, name]),
+    (name) => {
+      refused(
+        { ...own, fields: JSON.parse(`{"timestamp": 41, ${JSON.stringify(name)}: 10, "sequence": 12}`) },
+        "is not a field name",
+      );
+      refused(
+        {
+          ...own,
+          fields: [
+            [name, 10],
+            ["timestamp", 41],
+            ["sequence", 12],
+          ],
+        },
+        "is not a field name",
+      );
+    },
+  );
+
+  test("with the longest name", () => {
+    const name = LONG.slice(0, 24);
+    const fields = { timestamp: 41, [name]: 10, "a-b_9": 1, sequence: 12 };
+    assert.deepEqual(Object.keys(decode(1, { ...own, fields }).fields), [name, "a-b_9"]);
+  });
+
+  each(
+    test,
+    "with fields that are none",
+    [
+      ["a number", 5, "INVALID_LAYOUT", "there is no timestamp field"],
+      ["null", null, "INVALID_LAYOUT", "there is no timestamp field"],
+      [
+        "what can be read once only",
+        Object.entries(own.fields).values(),
+        "INVALID_LAYOUT",
+        "there is no timestamp field",
+      ],
+      ["a text", "timestamp:41", "INVALID_LAYOUT", "`11` is not a field name"],
+      ["pairs that are none", [5], undefined, "a field's name must be a string, not undefined"],
+      [
+        "a name that is none",
+        [[["timestamp"], 41]],
+        undefined,
+        "a field's name must be a string, not an array",
+      ],
+      [
+        "those of a Layout",
+        new Layout("discord").fields,
+        undefined,
+        "a field's name must be a string, not undefined",
+      ],
+    ],
+    (fields, code, says) => {
+      for (const call of [decode, minId, maxId]) {
+        const error = thrownBy(() => call(1, { ...own, fields }));
+        assert.deepEqual([error.name, error.code], [code ? "PolyflakeError" : "TypeError", code]);
+        assert.ok(error.message.endsWith(says), error.message);
+      }
+    },
+  );
+
+  test("that is a Layout of the main entry", () => {
+    assert.throws(() => decode(1, new Layout("discord")), {
+      name: "TypeError",
+      message: /^a field's name must be /,
+    });
+  });
 
   test("that is none", () => {
     for (const [layout, type] of [
@@ -219,21 +358,21 @@ describe("a layout of one's own", () => {
       for (const call of [decode, minId, maxId]) {
         assert.throws(() => call(1, layout), {
           name: "TypeError",
-          message: `layout must be an object with fields and epochMs, not ${type}`,
+          message: `layout must be an object with fields, not ${type}`,
         });
       }
     }
   });
 
   test("that lacks something", () => {
-    for (const [layout, message] of [
-      [{}, /^layout has no fields$/],
-      [[], /^layout has no fields$/],
-      [{ ...own, fields: undefined }, /^layout has no fields$/],
-      [{ fields: own.fields }, /^epochMs must be .*, not undefined$/],
+    for (const [layout, name, message] of [
+      [{}, "PolyflakeError", /there is no timestamp field$/],
+      [[], "PolyflakeError", /there is no timestamp field$/],
+      [{ ...own, fields: undefined }, "PolyflakeError", /there is no timestamp field$/],
+      [{ fields: own.fields }, "TypeError", /^epochMs must be .*, not undefined$/],
     ]) {
       for (const call of [decode, minId, maxId]) {
-        assert.throws(() => call(1, layout), { name: "TypeError", message });
+        assert.throws(() => call(1, layout), { name, message });
       }
     }
   });
