@@ -10,7 +10,8 @@ def add(ids: Ids) -> Order:  # not async, as an ID may have to be waited for
 def node(ids: SnowflakeIds) -> int:  # a Snowflake, and no Counter
     return ids.node
 
-`Order.id` is the SnowflakeID of polyflake_pydantic.py, which also suits a path's parameters.
+`Order.id` is the SnowflakeID of polyflake_pydantic.py, which also suits a path's parameters. In the
+model of a request's body use its GivenID, since FastAPI parses the JSON.
 """
 
 from __future__ import annotations

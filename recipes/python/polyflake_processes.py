@@ -35,6 +35,10 @@ class PerProcess(Generic[Made]):
         pid = os.getpid()
         opened = self._opened.get(pid)
         if opened is None:
+            # A process that this one forks may get the PID of an ancestor that has ended, and must
+            # not find its generator. Dropped, not closed: it is the ancestor's lease.
+            for other in set(self._opened) - {pid}:
+                self._opened.pop(other, None)
             # No lock: a fork could leave it locked in the child. Threads that open at once share
             # a lease.
             made = self._make()

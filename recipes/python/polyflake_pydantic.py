@@ -3,6 +3,9 @@
 class Order(BaseModel):
     id: SnowflakeID
 
+A number of JSON from 2^53 on, which may have been rounded, is refused. Where a framework parses the
+JSON and gives Pydantic an int, as FastAPI and MCP do, GivenID refuses it: use that in requests.
+
 JSON Schema and OpenAPI say `type: string, format: int64`.
 """
 
@@ -11,12 +14,20 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from polyflake import parse_id
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationInfo, WithJsonSchema
 
 
-def _read(value: Any) -> Any:
+def _exact(value: Any) -> Any:
+    if isinstance(value, int) and abs(value) >= 2**53:
+        raise ValueError("give the ID as a string: a number of this size may have been rounded")
+    return value
+
+
+def _read(value: Any, info: ValidationInfo) -> Any:
     """Decimal text is read; an int goes on to `strict`, which refuses all else, bool and float."""
-    return parse_id(value, "decimal") if isinstance(value, str) else value
+    if isinstance(value, str):
+        return parse_id(value, "decimal")
+    return _exact(value) if info.mode == "json" else value
 
 
 SnowflakeID = Annotated[
@@ -27,3 +38,6 @@ SnowflakeID = Annotated[
     PlainSerializer(str, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "format": "int64", "pattern": "^[0-9]{1,19}$"}),
 ]
+
+# For what a framework has parsed.
+GivenID = Annotated[SnowflakeID, BeforeValidator(_exact)]

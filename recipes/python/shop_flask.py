@@ -27,8 +27,8 @@ def create_app(ids: PerProcess[Snowflake]) -> Flask:
     def put() -> Any:
         return {"id": read_id(request.json["id"])}
 
-    @app.get("/orders/<int:id>")
-    def get(id: int) -> Any:
-        return {"id": id}
+    @app.get("/orders/<id>")
+    def get(id: str) -> Any:
+        return {"id": read_id(id)}
 
     return app

@@ -80,6 +80,12 @@ def test_a_request_gives_ids_as_strings(client: FlaskClient) -> None:
         assert answer.status_code == 400, wrong
 
 
+@pytest.mark.parametrize("wrong", ["12x", "-1", "+1", "\uff11", "\u0663", str(2**64), "9" * 5000])
+def test_a_path_gives_an_id_in_plain_digits(client: FlaskClient, wrong: str) -> None:
+    assert client.get(f"/orders/{BIG}").json == {"id": str(BIG)}
+    assert client.get(f"/orders/{wrong}").status_code == 400
+
+
 def test_sessions_and_templates_are_as_they_were(app: Flask) -> None:
     app.secret_key = "of the test's own"
 

@@ -24,7 +24,7 @@ from typing import Any
 import httpx2
 import pytest
 from conftest import server
-from polyflake import Counter, IdGenerator, Snowflake
+from polyflake import Counter, IdGenerator, LeaseUnavailableError, Snowflake
 from polyflake_processes import PerProcess
 from shop_processes import take
 
@@ -114,6 +114,31 @@ def test_threads_that_open_at_once_share_a_lease(tmp_path: Path) -> None:
     # A call after `close` opens again.
     assert ids.next_id() > max(issued)
     ids.close()
+
+
+def test_a_process_that_opens_forgets_those_of_its_ancestors(tmp_path: Path) -> None:
+    """A descendant that has a dead ancestor's PID would otherwise find its generator."""
+    store = sqlite(tmp_path, 2)
+    ids = PerProcess(lambda: Snowflake(lease=store))
+    before, held = ids.next_id(), ids.here.node
+    child = os.fork()
+    if child == 0:
+        status = 99
+        try:
+            node = ids.here.node
+            if set(ids._opened) == {os.getpid()}:
+                status = node
+            ids.close()
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1 - held
+    # The parent's lease is as it was.
+    with pytest.raises(LeaseUnavailableError):
+        Snowflake(lease=store.replace("wait=1m", "wait=0s"), node=held)
+    assert ids.here.node == held
+    assert ids.next_id() > before
+    ids.close()
+    check_that_all_are_free(store, 2)
 
 
 def test_it_is_an_id_generator(tmp_path: Path) -> None:

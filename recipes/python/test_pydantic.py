@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from polyflake import ClosedError, Layout
 from polyflake_fastapi import Ids
 from polyflake_fastapi import generator as lifespan
-from polyflake_pydantic import SnowflakeID
+from polyflake_pydantic import GivenID, SnowflakeID
 from pydantic import BaseModel, ValidationError
 
 
@@ -24,9 +24,11 @@ class Order(BaseModel):
     parents: list[SnowflakeID] = []
 
 
-@pytest.mark.parametrize("number", [1, 2**53 + 1, 1541815603606036481, 2**63 - 1])
+@pytest.mark.parametrize("number", [1, 2**53 - 1, 2**53 + 1, 1541815603606036481, 2**63 - 1])
 def test_strings_and_ints_are_read(number: int) -> None:
-    texts = [f'{{"id": {number}}}', f'{{"id": "{number}"}}']
+    texts = [f'{{"id": "{number}"}}']
+    if number < 2**53:
+        texts.append(f'{{"id": {number}}}')
     for order in [
         Order(id=number),
         Order.model_validate({"id": str(number)}),
@@ -37,6 +39,13 @@ def test_strings_and_ints_are_read(number: int) -> None:
         assert json.loads(order.model_dump_json())["id"] == str(number)
         assert order.model_dump()["id"] == number
         assert order.model_dump(mode="json")["id"] == str(number)
+
+
+@pytest.mark.parametrize("number", [2**53, 2**53 + 1, 1541815603606036481, 2**63, -(2**53)])
+def test_a_number_of_json_that_may_have_been_rounded_is_refused(number: int) -> None:
+    for text in (f'{{"id": {number}}}', f'{{"id": 1, "parents": [{number}]}}'):
+        with pytest.raises(ValidationError, match="give the ID as a string"):
+            Order.model_validate_json(text)
 
 
 WRONG: list[Any] = [
@@ -62,6 +71,19 @@ def test_the_schema_says_string() -> None:
             assert (id_["type"], id_["format"]) == ("string", "int64")
 
 
+class Given(BaseModel):
+    id: GivenID
+
+
+def test_a_given_number_that_may_have_been_rounded_is_refused() -> None:
+    for number in (2**53, 1541815603606036481, -(2**53)):
+        with pytest.raises(ValidationError, match="give the ID as a string"):
+            Given(id=number)
+    assert Given(id=2**53 - 1).id == 2**53 - 1
+    assert Given.model_validate({"id": str(2**63 - 1)}).id == 2**63 - 1
+    assert Given.model_json_schema()["properties"]["id"]["type"] == "string"
+
+
 def application(make: Any) -> FastAPI:
     app = FastAPI(lifespan=lifespan(make))
 
@@ -70,8 +92,8 @@ def application(make: Any) -> FastAPI:
         return Order(id=ids.next_id())
 
     @app.put("/orders")
-    def put(order: Order) -> Order:
-        return order
+    def put(given: Given) -> Order:
+        return Order(id=given.id)
 
     @app.get("/orders/{id}")
     def get(id: SnowflakeID) -> Order:
@@ -107,8 +129,11 @@ def test_fastapi_refuses_what_is_no_id(tmp_path: Path) -> None:
     ):
         client.headers["Content-Type"] = "application/json"
         big = 1541815603606036481
-        for body in (f'{{"id": "{big}"}}', f'{{"id": {big}}}'):
-            assert client.put("/orders", content=body).json()["id"] == str(big)
+        answer = client.put("/orders", content=f'{{"id": "{big}"}}')
+        assert answer.json()["id"] == str(big)
+        answer = client.put("/orders", content=f'{{"id": {big}}}')
+        assert answer.status_code == 422
+        assert "give the ID as a string" in answer.text
         for wrong in ("true", "1.5", "1e3", '"12x"', '"-1"', "null", "-1", "0", str(2**63)):
             assert client.put("/orders", content=f'{{"id": {wrong}}}').status_code == 422, wrong
         for wrong in ("12x", "-1", "1.0", str(2**64)):
