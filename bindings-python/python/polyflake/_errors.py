@@ -1,18 +1,13 @@
 """The exceptions, one for each permanent error code."""
 
-# Importing `typing` takes longer than the rest of the package.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import ClassVar
-
 
 class PolyflakeError(Exception):
     """Any error of Polyflake. The message says what is wrong and what would work."""
 
     #: The permanent number of the error, the same in every language.
-    code: "ClassVar[int]" = 0
+    code = 0
     #: The permanent name of the error, the same in every language.
-    name: "ClassVar[str]" = ""
+    name = ""
 
 
 class InvalidLayoutError(PolyflakeError, ValueError):
