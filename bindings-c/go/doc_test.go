@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Every exported name has a comment: constants, variables, functions, types with their fields and methods. That of a
+// Every exported name has a comment: constants, variables, functions, types with their fields and methods. The comment of a
 // function or a type begins with its name.
 func TestExportedNamesHaveComments(t *testing.T) {
 	paths, err := filepath.Glob("*.go")

@@ -89,7 +89,7 @@ type Error struct {
 	Err error
 }
 
-// Error returns "polyflake: ", the Message, and that of Err if there is one.
+// Error returns "polyflake: ", the Message, and then Err's message if there is an Err.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return "polyflake: " + e.Message + ": " + e.Err.Error()

@@ -262,7 +262,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
     return { value: this.#nextId(), done: false };
   }
 
-  /** For `for`: itself, whose numbers are those of {@link Counter.next}. */
+  /** Returns the counter itself, so that `for` takes its numbers by {@link Counter.next}. */
   [Symbol.iterator](): this {
     return this;
   }

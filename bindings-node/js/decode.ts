@@ -207,14 +207,14 @@ export function parseId(text_: string, format: Format = "decimal"): bigint {
   );
 }
 
-/** The digits of a place. If there is none, those of the first. */
+/** The digits allowed at a place. A format with the same digits everywhere lists them once, for the first place. */
 const digitsAt = (digits: readonly string[], place: number) => digits[place] ?? (digits[0] as string);
 
 const formatOf = (name: string): FormatFacts =>
   formats[name] ??
   fail(INVALID_OPTION, `format is \`${shown(name)}\`; it takes ${Object.keys(formats).join(", ")}`);
 
-/** The highest value of so many bits. */
+/** The highest value that fits into this many bits. */
 const ones = (bits: number) => BigInt.asUintN(bits, -1n);
 
 const idOf = (given: string, bits: number): bigint =>

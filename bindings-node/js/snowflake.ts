@@ -325,7 +325,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
     return { value: this.#nextId(), done: false };
   }
 
-  /** For `for`: itself, whose IDs are those of {@link Snowflake.next}. */
+  /** Returns the Snowflake itself, so that `for` takes its IDs by {@link Snowflake.next}. */
   [Symbol.iterator](): this {
     return this;
   }

@@ -72,7 +72,7 @@ fn format_of(name: Option<&Bound<'_, PyAny>>) -> PyResult<Format> {
     name.map_or(Ok(Format::default()), |name| convert::text(name, "format")?.parse().or_raise())
 }
 
-/// A module of the package that is imported once it is needed: never while another thread forks.
+/// Imports a module of the package on first use. A fork by another thread waits until the import is over.
 #[cfg(feature = "coordination")]
 fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("polyflake._load")?.call_method1("load", (name,))

@@ -28,7 +28,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done; also when the reader closed the pipe
   1    a file or a stream cannot be read or written
-  2    the command line is wrong, or there is no terminal to ask a question
+  2    the command line is wrong, or a question needs a terminal and there is none
   3    you answered no, or `inspect` found no likely layout
   10+n the error with number n: 11 invalid_layout, 12 unknown_layout, 13 invalid_node, 14 invalid_option, 15 invalid_id, \
 16 time_out_of_range, 17 clock_moved_backwards, 18 sequence_exhausted, 21 state_file, 22 lease_unavailable, \

@@ -13,7 +13,7 @@ final class Field
      * @internal
      */
     public function __construct(
-        /** The field's name: "timestamp", "sequence", or that of a node field. */
+        /** The field's name: "timestamp", "sequence", or a node field's name. */
         public readonly string $name,
         /** The width of the field, in bits. */
         public readonly int $bits,

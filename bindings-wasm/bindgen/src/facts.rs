@@ -20,7 +20,7 @@ fn layout(name: &str, layout: &Layout) -> Value {
     json!({ "name": name, "text": layout.to_string(), "fields": fields, "epochMs": epoch_ms, "tickMs": tick_ms })
 }
 
-/// `digits`: those of each place. `same`: the characters that are read as another.
+/// `digits`: the digits allowed at each place. `same`: characters, and the digit that each is read as.
 fn format(format: Format) -> Value {
     let digits: Vec<_> = (0..format.max_len()).map(|place| format.digits_at(place)).collect();
     let same: BTreeMap<_, _> = ('0'..='z')

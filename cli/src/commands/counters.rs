@@ -18,7 +18,7 @@ use crate::words;
 /// Show how far the counters of a store are, or change that by hand
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The namespace is that of the address (`?namespace=shop`), or `default`. With `?schema=leaf`, `tinyid` or `cosid` it shows \
+The namespace comes from the address (`?namespace=shop`); otherwise it is `default`. With `?schema=leaf`, `tinyid` or `cosid` it shows \
 their tables. The command asks before each change.")]
 pub(crate) struct Counters {
     #[command(flatten)]

@@ -19,7 +19,7 @@ use crate::words;
 /// Show who holds which node in a store, or change that by hand
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The namespace is that of the address (`?namespace=shop`), or `default`. Changes affect the nodes of one layout; the command \
+The namespace comes from the address (`?namespace=shop`); otherwise it is `default`. Changes affect the nodes of one layout; the command \
 asks before each.")]
 pub(crate) struct Leases {
     #[command(flatten)]

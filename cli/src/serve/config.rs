@@ -185,7 +185,8 @@ impl Serve {
             (None, Some(lease)) => Some((lease.get_ref().clone(), file.place("lease", lease))),
             (None, None) => None,
         };
-        // Where nothing is said, what the name says: also beside what has its numbers in the file from which it is leased then.
+        // A server that names no generator gives Snowflakes. So does one whose counters or sequences use the default file, since
+        // leasing a node from that file is just as safe.
         let has_file =
             |it: &Wanted| matches!(&*it.kind, "counter" | "sequences") && !it.values.contains_key("store");
         if lease.is_some() || wanted.is_empty() || wanted.values().any(has_file) {

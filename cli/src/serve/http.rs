@@ -132,7 +132,7 @@ impl Protocol for Http {
             .header_read_timeout(idle)
             .max_buf_size(self.service.limits.frame)
             .serve_connection(TokioIo::new(stream), service);
-        // In a box: a stranger that has only begun its request needs no room for it.
+        // Boxed, so that a stranger that has only begun its request takes no memory for it.
         let mut served = Box::pin(served);
         // What a client does wrong is its own affair: the connection ends.
         tokio::select! {
@@ -145,8 +145,8 @@ impl Protocol for Http {
     }
 }
 
-/// The first head of a connection, for which hyper holds more than a stranger is given, and whose faults it would answer without a
-/// word.
+/// The first head of a connection. hyper would hold more memory for it than a stranger may have, and would answer a malformed head
+/// without a body.
 async fn head(stream: &mut Stream, most: usize) -> Option<Bytes> {
     let mut head = BytesMut::with_capacity(256);
     loop {
@@ -154,7 +154,7 @@ async fn head(stream: &mut Stream, most: usize) -> Option<Bytes> {
         let new = head.get(head.len().saturating_sub(count + 3)..).unwrap_or_default();
         let is_whole =
             new.windows(4).any(|end| end == b"\r\n\r\n") || new.windows(2).any(|end| end == b"\n\n");
-        // TLS, say. It is looked at once, or each byte that trickles in would cost as much as all before.
+        // TLS, say. Only the first read is checked: parsing again for each byte would cost quadratic time.
         let is_none = head.len() == count && head.first().is_some_and(|first| !first.is_ascii_alphabetic());
         let refusal = if is_whole || is_none {
             fault(&head)
@@ -184,7 +184,7 @@ async fn head(stream: &mut Stream, most: usize) -> Option<Bytes> {
     }
 }
 
-/// What is wrong with a head, as hyper would read it.
+/// Why hyper would refuse a head, or `None`.
 fn fault(head: &[u8]) -> Option<(&'static str, String)> {
     match httparse::Request::new(&mut [httparse::EMPTY_HEADER; MOST_HEADERS]).parse(head) {
         Ok(_) => None,
@@ -496,7 +496,7 @@ impl Form {
         let ranges: Vec<_> = lines.flat_map(|line| line.split(',')).map(Range::read).collect();
         let mut best = (Self::Json, 0.0, usize::MAX);
         for form in [Self::Json, Self::Text, Self::Bytes] {
-            // The range that says most about it decides; of equal weights the one that comes first.
+            // The most specific range decides about a form. Of forms with equal weights, the one named first wins.
             let fit =
                 ranges.iter().enumerate().filter_map(|(at, range)| Some((range.fits(form)?, at, range)));
             let Some((_, at, range)) = fit.max_by_key(|(fit, at, _)| (*fit, usize::MAX - at)) else {

@@ -156,7 +156,7 @@ async fn one<P: Protocol>(
         None => Box::new(stream),
         Some(tls) => {
             let mut ending = door.ending.clone();
-            // In a box, or each connection would keep its room for good.
+            // Boxed: otherwise each connection's task would keep this memory until it ends.
             let mut agreed = Box::pin(timeout(HANDSHAKE, accept_tls(&tls, stream)));
             let agreed = tokio::select! {
                 agreed = agreed.as_mut() => agreed,

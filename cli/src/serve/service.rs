@@ -150,7 +150,7 @@ impl Service {
     /// The last of `n` numbers that follow each other.
     pub(crate) async fn block(&self, name: &str, n: Number) -> Result<u64, Error> {
         let entry = self.entry(name)?;
-        // One number stands for the run, so no answer grows with it.
+        // The reply is one number, however long the run is.
         let most = entry.generator.longest_run().max(self.limits.n);
         let n = match count(n, most) {
             Ok(n) => n,

@@ -67,7 +67,8 @@ pub trait Generator: Send + Sync + 'static {
         }
     }
 
-    /// The most numbers of a [`block`](Self::block), where that is more than the server's `--max-n`. By default it is not.
+    /// How many numbers a [`block`](Self::block) may have, if that is more than the server's `--max-n`. By default 1, so `--max-n` is the
+    /// limit.
     fn longest_run(&self) -> u64 {
         1
     }
