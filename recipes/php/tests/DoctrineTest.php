@@ -8,9 +8,7 @@ use App\Doctrine\SnowflakeGenerator;
 use Doctrine\ORM\EntityManager;
 use LogicException;
 use PHPUnit\Framework\TestCase;
-use Polyflake\Counter;
 use Polyflake\IdGenerator;
-use Polyflake\Snowflake;
 use ReflectionProperty;
 
 /**
@@ -18,6 +16,8 @@ use ReflectionProperty;
  */
 final class DoctrineTest extends TestCase
 {
+    use Generators;
+
     private EntityManager $em;
     private string $folder;
 
@@ -33,20 +33,6 @@ final class DoctrineTest extends TestCase
         $this->em->getConnection()->close();
         array_map('unlink', glob($this->folder . '/*') ?: []);
         rmdir($this->folder);
-    }
-
-    /**
-     * What a recipe must take.
-     *
-     * @return array<string, array{callable(string): (IdGenerator&object)}>
-     */
-    public static function generators(): array
-    {
-        return [
-            'node' => [static fn (string $store) => new Snowflake(node: 7)],
-            'lease' => [static fn (string $store) => new Snowflake(lease: $store)],
-            'counter' => [static fn (string $store) => new Counter('orders', store: $store)],
-        ];
     }
 
     /**

@@ -10,17 +10,17 @@ use Illuminate\Foundation\Application;
 use Illuminate\Http\Request;
 use Illuminate\Routing\Middleware\SubstituteBindings;
 use PHPUnit\Framework\TestCase;
-use Polyflake\Counter;
 use Polyflake\Exception\InvalidIdException;
 use Polyflake\IdGenerator;
 use Polyflake\Layout;
-use Polyflake\Snowflake;
 
 /**
  * The recipe for Laravel, on the MariaDB that ../test.sh has started.
  */
 final class LaravelTest extends TestCase
 {
+    use Generators;
+
     private Application $app;
     private string $folder;
 
@@ -54,20 +54,6 @@ final class LaravelTest extends TestCase
         $this->app->flush();
         array_map('unlink', glob($this->folder . '/*') ?: []);
         rmdir($this->folder);
-    }
-
-    /**
-     * What a recipe must take.
-     *
-     * @return array<string, array{callable(string): (IdGenerator&object)}>
-     */
-    public static function generators(): array
-    {
-        return [
-            'node' => [static fn (string $store) => new Snowflake(node: 7)],
-            'lease' => [static fn (string $store) => new Snowflake(lease: $store)],
-            'counter' => [static fn (string $store) => new Counter('orders', store: $store)],
-        ];
     }
 
     /**

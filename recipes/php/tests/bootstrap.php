@@ -14,6 +14,7 @@ require __DIR__ . '/../HasSnowflakeId.php';
 require __DIR__ . '/../PolyflakeBundle.php';
 require __DIR__ . '/../PolyflakeServiceProvider.php';
 require __DIR__ . '/../SnowflakeId.php';
+require __DIR__ . '/Generators.php';
 require __DIR__ . '/Given.php';
 require __DIR__ . '/LaravelJob.php';
 require __DIR__ . '/LaravelOrder.php';
