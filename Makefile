@@ -38,7 +38,7 @@ TESTS := test-browser test-rust test-models test-python test-probes test-node te
 test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
 
-RELEASE_TESTS := test-from-clone test-cli-packages test-clients test-recipes test-site test-runtimes soak test-fuzz-longer test-miri test-python-longer \
+RELEASE_TESTS := test-from-clone test-store-builds test-cli-packages test-clients test-recipes test-site test-runtimes soak test-fuzz-longer test-miri test-python-longer \
   test-service-longer test-histories-longer test-counter-models
 
 .PHONY: test-release
@@ -262,6 +262,11 @@ test-from-clone: $(VENV)/ready # from a clone to a first ID, in each language
 	@tools/need node nodejs npm npm php php-cli pkg-config pkg-config
 	$(PYTEST) tests/test_from_clone.py
 
+.PHONY: test-store-builds
+test-store-builds: $(VENV)/ready tools-ready # the bindings with one store, and with none
+	@tools/need node nodejs
+	$(PYTEST) tests/test_stores.py
+
 .PHONY: test-recipes
 test-recipes: $(VENV)/installed c-prefix node-package store-servers # recipes/ in their frameworks, on real databases
 	$(C_ENVIRONMENT) recipes/test.sh
@@ -333,7 +338,7 @@ python-package: $(VENV)/ready tools-ready
 	rm -rf $(SDIST)
 	mkdir -p $(SDIST)
 	tar -x -z -m -f dist/polyflake-$(shell tools/metadata version).tar.gz --strip-components=1 -C $(SDIST)
-	cd $(SDIST) && $(CURDIR)/$(VENV)/bin/maturin build -q --release --out $(CURDIR)/dist
+	stores=$$(tools/stores); cd $(SDIST) && $(CURDIR)/$(VENV)/bin/maturin build -q --release $$stores --out $(CURDIR)/dist
 
 .PHONY: packages
 packages: ## builds what users install, in dist/
@@ -416,8 +421,13 @@ $(VENV)/ready: tests/requirements.txt tools/venv
 	tools/venv $(VENV)
 	touch $@
 
+# The stores of POLYFLAKE_STORES that it is built with.
+.PHONY: stores-now
+$(VENV)/stores: stores-now $(VENV)/ready
+	@stores=$$(tools/stores); [ -e $@ ] && [ "$$(cat $@)" = "$$stores" ] || echo "$$stores" > $@
+
 # The wheel as a user installs it, built from the source distribution.
-$(VENV)/installed: $(VENV)/ready Cargo.toml Cargo.lock $(shell find core coordination bindings-python -type f -not -path '*/tests/*' -not -name '*.pyc')
+$(VENV)/installed: $(VENV)/ready $(VENV)/stores Cargo.toml Cargo.lock $(shell find core coordination bindings-python -type f -not -path '*/tests/*' -not -name '*.pyc')
 	$(MAKE) --no-print-directory python-package
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
 	touch $@

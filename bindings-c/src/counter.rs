@@ -368,7 +368,7 @@ unsafe fn or_zero(
 /// A build without stores has no counters: none can be opened.
 #[cfg(not(feature = "coordination"))]
 mod without {
-    use polyflake::{Error, ErrorCode};
+    use polyflake::Error;
 
     #[derive(Debug)]
     pub(super) enum Counter {}
@@ -394,9 +394,7 @@ mod without {
 
         #[expect(clippy::unused_self, reason = "it stands for one that uses it")]
         pub(super) fn open(&self) -> Result<Counter, Error> {
-            let message =
-                "this library was built without stores, so it has no counters: build it with coordination";
-            Err(Error::from_outside(ErrorCode::InvalidOption, message))
+            Err(Error::no_stores("counters"))
         }
     }
 

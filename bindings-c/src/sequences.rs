@@ -357,7 +357,7 @@ unsafe fn all_keys<'a>(n: usize, start: *const polyflake_key) -> Result<&'a [pol
 mod without {
     use core::marker::PhantomData;
 
-    use polyflake::{Error, ErrorCode};
+    use polyflake::Error;
 
     #[derive(Debug)]
     pub(super) enum Sequences {}
@@ -403,9 +403,7 @@ mod without {
 
         #[expect(clippy::unused_self, reason = "it stands for one that uses it")]
         pub(super) fn open(&self) -> Result<Sequences, Error> {
-            let message =
-                "this library was built without stores, so it has no sequences: build it with coordination";
-            Err(Error::from_outside(ErrorCode::InvalidOption, message))
+            Err(Error::no_stores("sequences"))
         }
     }
 

@@ -106,17 +106,14 @@ pub unsafe extern "C" fn polyflake_snowflake_new(
 }
 
 /// By the lease, where there is one.
-#[cfg(feature = "coordination")]
 fn build(options: &Options) -> Result<Snowflake, Error> {
     match options.lease_terms()? {
+        #[cfg(feature = "coordination")]
         Some(_) => polyflake_coordination::open(options),
+        #[cfg(not(feature = "coordination"))]
+        Some(_) => Err(Error::no_stores("leases")),
         None => options.build(),
     }
-}
-
-#[cfg(not(feature = "coordination"))]
-fn build(options: &Options) -> Result<Snowflake, Error> {
-    options.build()
 }
 
 /// Closes a Snowflake. From then on, calls for an ID or for stats return POLYFLAKE_CLOSED, and so do calls that are
@@ -461,4 +458,17 @@ pub unsafe extern "C" fn polyflake_snowflake_stats(
         // SAFETY: as the header requires.
         unsafe { write_sized(stats, length_with!(polyflake_stats, last_issued_ms: i64), &value) }
     })
+}
+
+#[cfg(all(test, not(feature = "coordination")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_stores_says_so() {
+        let error = build(&Options::default().lease("redis://h/0")).unwrap_err();
+        let message = "invalid_option: this build has no stores, and so no leases: \
+                       build it with POLYFLAKE_STORES=redis, or with others";
+        assert_eq!(error.to_string(), message);
+    }
 }

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use napi::bindgen_prelude::*;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode::NonBlocking};
 use napi_derive::napi;
-use polyflake::{ErrorCode, Options, StdTime};
+use polyflake::{Options, StdTime};
 use polyflake_coordination::{Event, Leased};
 
 use crate::counter::{Done, later};
-use crate::errors::{CoreError, CoreResult, Failure, run};
+use crate::errors::{CoreError, Failure, run};
 use crate::fast::FastCalls;
 use crate::layout::NodeTexts;
 use crate::snowflake::{NativeSnowflake, options_of};
@@ -51,17 +51,6 @@ pub(crate) fn snowflake_on_lease<'env>(
     };
     let ids = run(env, &core_error, || options.build_on_lease(leased.lease(), StdTime, |clock| clock))?;
     NativeSnowflake::on_builtin_clock(ids, &core_error, env, fast)
-}
-
-/// The error of a Snowflake that would have to wait for its lease.
-pub(crate) fn check_no_lease(options: &Options) -> CoreResult<()> {
-    if options.lease_terms()?.is_none() {
-        return Ok(());
-    }
-    Err(polyflake::Error::from_outside(
-        ErrorCode::InvalidOption,
-        "a constructor cannot wait for a lease: use await Snowflake.open(options)",
-    ))
 }
 
 #[napi(object, object_from_js = false)]

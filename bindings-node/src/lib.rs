@@ -16,6 +16,8 @@ mod fast;
 mod layout;
 #[cfg(feature = "coordination")]
 mod lease;
+#[cfg(not(feature = "coordination"))]
+mod no_stores;
 #[cfg(feature = "coordination")]
 mod sequences;
 mod snowflake;

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
-use polyflake::{BoundMove, BuiltinClock, Clock, ClockError, Number, Options, Polled, Snowflake, Waiting};
+use polyflake::{
+    BoundMove, BuiltinClock, Clock, ClockError, ErrorCode, Number, Options, Polled, Snowflake, Waiting,
+};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, js_error, number, run};
 use crate::fast::{AnyGenerator, FastCalls};
@@ -68,8 +70,9 @@ pub(crate) fn snowflake<'env>(
         None => {
             let ids = run(env, &core_error, || {
                 let options = options()?;
-                #[cfg(feature = "coordination")]
-                crate::lease::check_no_lease(&options)?;
+                if options.lease_terms()?.is_some() {
+                    return Err(no_lease());
+                }
                 options.build()
             })?;
             NativeSnowflake::on_builtin_clock(ids, &core_error, env, fast)
@@ -80,6 +83,15 @@ pub(crate) fn snowflake<'env>(
             NativeSnowflake::new(ids, &core_error)?.object(env, fast, AnyGenerator::Callers)
         }
     }
+}
+
+/// The error of a Snowflake whose lease a constructor cannot have.
+fn no_lease() -> polyflake::Error {
+    if cfg!(not(feature = "coordination")) {
+        return polyflake::Error::no_stores("leases");
+    }
+    let message = "a constructor cannot wait for a lease: use await Snowflake.open(options)";
+    polyflake::Error::from_outside(ErrorCode::InvalidOption, message)
 }
 
 /// `options`: each option's name followed by its text.

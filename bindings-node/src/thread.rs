@@ -61,6 +61,7 @@ where
 }
 
 /// Calls `done` with what a call gave that waits for a store: one thread serves all of them. `None`: it panicked.
+#[cfg(feature = "coordination")]
 pub(crate) fn awaited<T, A>(
     done: &Function<'_, A, ()>,
     call: impl Future<Output = T> + Send + 'static,

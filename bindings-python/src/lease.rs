@@ -71,3 +71,11 @@ pub(crate) fn build(py: Python<'_>, options: &polyflake::Options) -> PyResult<po
     let leased = polyflake_coordination::lease(options, &mut ReleasesGil::new(py))?;
     options.build_on_lease(leased.lease(), polyflake::StdTime, |clock| clock).or_raise()
 }
+
+#[cfg(not(feature = "coordination"))]
+pub(crate) fn build(_: Python<'_>, options: &polyflake::Options) -> PyResult<polyflake::Snowflake> {
+    use crate::errors::OrRaise;
+
+    options.lease_terms().or_raise()?;
+    Err(polyflake::Error::no_stores("leases")).or_raise()
+}

@@ -1,6 +1,6 @@
 //! What stands for `Counter` in a build without the feature `coordination`.
 
-use polyflake::{Error, ErrorCode};
+use polyflake::Error;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -15,8 +15,7 @@ impl PyCounter {
     #[new]
     #[pyo3(signature = (*_arguments, **_options))]
     fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let message = "this build of Polyflake asks no store over the network: it has no Counter";
-        Err(Error::from_outside(ErrorCode::InvalidOption, message)).or_raise()
+        Err(Error::no_stores("counters")).or_raise()
     }
 }
 

@@ -143,9 +143,8 @@ impl PySnowflake {
                     options = options.clock(convert::text(name, "clock")?.parse().or_raise()?);
                 }
                 AnySnowflake::Builtin(match lease {
-                    #[cfg(feature = "coordination")]
                     Some(_) => crate::lease::build(py, &options)?,
-                    _ => build(py, state, || options.build())?,
+                    None => build(py, state, || options.build())?,
                 })
             }
         };

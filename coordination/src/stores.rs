@@ -87,7 +87,8 @@ fn make(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
         missing => {
             let (store, feature) = missing.feature();
             Err(StoreError::Refused(format!(
-                "this build has no {store}: build polyflake-coordination with its feature `{feature}`"
+                "this build has no {store}: build it with `{feature}` in POLYFLAKE_STORES, or in Rust with that feature of \
+                 polyflake-coordination"
             )))
         }
     }
@@ -147,7 +148,8 @@ mod tests {
                 Err(error) => {
                     let (store, feature) = address.scheme().feature();
                     let said = format!(
-                        "this build has no {store}: build polyflake-coordination with its feature `{feature}`"
+                        "this build has no {store}: build it with `{feature}` in POLYFLAKE_STORES, or in Rust with that \
+                         feature of polyflake-coordination"
                     );
                     assert_eq!(error.text(), format!("{address}: {said}"));
                     continue;

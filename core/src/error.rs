@@ -208,6 +208,16 @@ impl Error {
         }
     }
 
+    /// The error of a binding that was built without stores, where `what` needs one.
+    #[cfg(feature = "std")]
+    #[doc(hidden)]
+    pub fn no_stores(what: &str) -> Self {
+        let message = std::format!(
+            "this build has no stores, and so no {what}: build it with POLYFLAKE_STORES=redis, or with others"
+        );
+        Self::from_outside(ErrorCode::InvalidOption, &message)
+    }
+
     /// The permanent code.
     pub const fn code(&self) -> ErrorCode {
         self.code

@@ -1,0 +1,21 @@
+//! What stands for counters and sequences in a build without the feature `coordination`.
+
+use napi::bindgen_prelude::*;
+use napi_derive::napi;
+use polyflake::Error;
+
+use crate::errors::{CoreError, run};
+
+#[napi]
+pub(crate) fn open_counter(env: &Env, core_error: CoreError<'_>) -> Result<()> {
+    run(env, &core_error, || Err(Error::no_stores("counters")))
+}
+
+#[napi]
+pub(crate) fn open_sequences(env: &Env, core_error: CoreError<'_>) -> Result<()> {
+    run(env, &core_error, || Err(Error::no_stores("sequences")))
+}
+
+/// Nothing happens to leases that are none.
+#[napi]
+pub(crate) fn on_lease_event() {}
