@@ -26,8 +26,8 @@ python node go c php rust: ## builds what a project in that language installs, a
 	@tools/from-clone $@
 
 .PHONY: demo
-demo: $(VENV)/installed ## stores a million orders, with IDs from four threads, in 16 SQLite shards
-	$(PYTHON) demo/demo.py
+demo: tools-ready ## nodes by lease from a file, a counter, and a million orders in 16 SQLite shards
+	demo/run.sh
 
 # Two at a time, since half of them use only one processor; the long ones first. Each part's output is printed as one
 # block when the part has ended.

@@ -1,4 +1,4 @@
-"""Four threads, a million IDs, sixteen SQLite shards: Polyflake in use, with every claim checked.
+"""Nodes by lease, a counter, a million IDs in sixteen SQLite shards: every claim is checked.
 
 Run it with `make demo`. It exits with 1 if a check fails.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import heapq
 import itertools
+import logging
+import multiprocessing
 import random
 import sqlite3
 import sys
@@ -18,16 +20,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from datetime import datetime, timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Queue
 from threading import Event
 from typing import Literal, NamedTuple
 
-from polyflake import Decoded, Layout, Snowflake, parse_id
+from polyflake import Counter, Decoded, Layout, LeaseUnavailableError, Snowflake, parse_id
 from tqdm import tqdm
 
 SHARDS = 16
 TILLS = 4
+CLERKS = 3
 ROWS_PER_INSERT = 250
 SLOW_TICKS = 16_000
 # An even split over 16 shards exceeds this by chance once in millions of runs.
@@ -95,6 +99,91 @@ class Report:
             return 1
         self.say(f"All {self.held} checks passed.")
         return 0
+
+
+# Processes with nodes by lease -------------------------------------------------------------------
+
+
+class Share(NamedTuple):
+    """What a process got."""
+
+    node: int
+    ids: list[int]
+    invoices: list[int]
+
+
+def clerk(store: str, pipe: Connection) -> None:
+    """A process of its own: sends a share whenever it is asked for one, until it is told to end."""
+    with Snowflake(lease=store) as ids, Counter("invoices", store=store) as invoices:
+        while pipe.recv():
+            share = Share(
+                ids.node, list(ids.next_ids(1000)), [invoices.next_id() for _ in range(50)]
+            )
+            pipe.send(share)
+
+
+class Clerk:
+    def __init__(self, store: str) -> None:
+        self.pipe, theirs = multiprocessing.get_context("spawn").Pipe()
+        self.process = multiprocessing.get_context("spawn").Process(
+            target=clerk, args=(store, theirs), daemon=True
+        )
+        self.process.start()
+        theirs.close()
+
+    def share(self) -> Share:
+        self.pipe.send(True)
+        share: Share = self.pipe.recv()
+        return share
+
+    def end(self) -> None:
+        self.pipe.send(False)
+        self.process.join()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+def check_leases(report: Report, folder: Path) -> None:
+    report.title(f"{CLERKS} processes, whose nodes come from a file")
+    store = f"sqlite://{folder}/leases.sqlite?ttl=3s"
+    # That a node is not free yet is the point here, and no warning.
+    logging.getLogger("polyflake").setLevel(logging.ERROR)
+    clerks = [Clerk(store) for _ in range(CLERKS)]
+    shares = [clerk.share() for clerk in clerks]
+    nodes = [share.node for share in shares]
+    report.check(len(set(nodes)) == CLERKS, f"each leased a node of its own: {nodes}")
+
+    dead = shares[0]
+    report.say(f"  The one with node {dead.node} is killed.")
+    clerks[0].kill()
+    try:
+        Snowflake(lease=f"{store}&wait=0s", node=dead.node)
+    except LeaseUnavailableError as error:
+        report.check(True, f"nobody gets its node while its lease may still hold: {error}")
+    else:
+        report.check(False, "nobody gets its node while its lease may still hold")
+    shares += [clerk.share() for clerk in clerks[1:]]
+    with Snowflake(lease=store, node=dead.node) as heir:
+        first = heir.next_id()
+        report.check(
+            heir.node == dead.node and first > max(dead.ids),
+            f"then node {heir.node} goes on, with higher IDs than the one that was killed: {first}",
+        )
+        ids = [first, *itertools.chain.from_iterable(share.ids for share in shares)]
+    report.check(len(set(ids)) == len(ids), f"the {len(ids):,} IDs of all are distinct")
+
+    for survivor in clerks[1:]:
+        survivor.end()
+    with Counter("invoices", store=store) as invoices:
+        numbers = sorted(
+            [*itertools.chain.from_iterable(s.invoices for s in shares), invoices.next_id()]
+        )
+    report.check(
+        len(set(numbers)) == len(numbers),
+        f"the {len(numbers)} numbers of their counter are distinct, {numbers[0]} to {numbers[-1]}",
+    )
 
 
 # The shards --------------------------------------------------------------------------------------
@@ -543,11 +632,12 @@ def share_out(orders: int, tills: int) -> list[int]:
 
 def run(folder: Path, orders: int) -> int:
     report = Report()
+    check_leases(report, folder)
     ids = Snowflake(node={"datacenter": 1, "worker": 7})
     paths = shard_paths(folder)
     for path in paths:
         create_shard(path)
-    report.say(f"Taking {orders:,} orders with {TILLS} threads, into {SHARDS} files in {folder}")
+    report.say(f"\nTaking {orders:,} orders with {TILLS} threads, into {SHARDS} files in {folder}")
     tills = [Till(number, share, ids) for number, share in enumerate(share_out(orders, TILLS))]
     seconds = take_orders(tills, paths)
 
