@@ -365,6 +365,19 @@ Snowflake(lease=lease).close()
         assert ending.end().count("ValueError: not this one") == 2
 
 
+def test_a_lease_does_not_import_logging(store: str) -> None:
+    """Which takes memory, and shows nothing but warnings where the program has not set it up."""
+    code = """
+import atexit, sys
+# Registered before the log's, so it runs after.
+atexit.register(lambda: tell("logging" in sys.modules))
+Snowflake(lease=lease).close()
+"""
+    with program(code, store) as ending:
+        assert ending.told() is False
+        assert ending.end() == ""
+
+
 @pytest.mark.parametrize("end", ["ids.close()", "del ids", ""])
 def test_a_program_may_end_while_a_line_is_logged(store: str, end: str) -> None:
     """No thread comes to an interpreter that is ending, and no line is lost."""

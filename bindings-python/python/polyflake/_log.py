@@ -1,16 +1,22 @@
 """What happens to leases, counters and sequences, as lines of the logger ``polyflake``."""
 
-import logging
-import traceback
-from collections.abc import Callable
+import sys
 from threading import Thread
-from typing import TypeAlias
 
-#: The next event's level, message, kind, node and store. None: there is none, and who asked ends.
-_Take: TypeAlias = Callable[[], tuple[int, str, str, int | None, str] | None]
+from polyflake._load import load
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    #: The next event's level, message, kind, node and store. None: there is none, and the log ends.
+    _Take: TypeAlias = Callable[[], tuple[int, str, str, int | None, str] | None]
+
+_WARNING = 30  # as logging has it
 
 
-def start(take: _Take) -> None:
+def start(take: "_Take") -> None:
     """Log in a thread that ends when there is nothing left.
 
     A thread of ``threading``, because logging would remember any other thread for ever. The program
@@ -19,11 +25,14 @@ def start(take: _Take) -> None:
     Thread(target=log, args=(take,), name="polyflake-log", daemon=True).start()
 
 
-def log(take: _Take) -> None:
-    logger = logging.getLogger("polyflake")
+def log(take: "_Take") -> None:
     while (event := take()) is not None:
         level, message, kind, node, store = event
+        # Without handlers, only warnings are shown, and logging takes 1.5 MB.
+        if level < _WARNING and "logging" not in sys.modules:
+            continue
         try:
+            logger = load("logging").getLogger("polyflake")
             logger.log(level, message, extra={"kind": kind, "node": node, "store": store})
         except BaseException:  # The next one is logged all the same.
-            traceback.print_exc()
+            load("traceback").print_exc()
