@@ -25,6 +25,8 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import macos_stubs
+
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 TARGET = ROOT / "target" / "packages"
@@ -80,7 +82,9 @@ def settings(platform, static=False):
         flags += ["-C", f"target-feature={'+' if static else '-'}crt-static"]
     more = {}
     if platform["npm"]["os"] == "darwin":
-        flags += ["-L", f"framework={ROOT / 'packages/macos'}"]
+        stubs = TARGET / "macos"
+        macos_stubs.write(stubs)
+        flags += ["-L", f"framework={stubs}"]
         more["MACOSX_DEPLOYMENT_TARGET"] = platform["macos"]
     if platform["npm"]["os"] == "win32":
         # The same for C, whose debug information, in CodeView's form, stays in the static library.

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
-"""Writes the stubs of macOS's frameworks beside it, for a linker without Apple's SDK.
+"""Makes the stubs of macOS's frameworks, for a linker without Apple's SDK.
 
 A stub (.tbd) says which symbols a framework has. These have what the pinned crates declare of each;
-the linker looks up only what is used. Run it again when a link for macOS lacks a symbol.
+the linker looks up only what is used.
 """
 
 import json
@@ -28,10 +27,12 @@ exports:
 """
 
 
-def main() -> None:
+def write(to: Path) -> None:
+    """Writes them to a folder, for rustc's `-L framework=`."""
     metadata = json.loads(
         subprocess.run(
             ["cargo", "metadata", "--format-version", "1", "--locked"],
+            cwd=Path(__file__).parent,
             check=True,
             stdout=subprocess.PIPE,
         ).stdout
@@ -44,11 +45,7 @@ def main() -> None:
             symbols |= set(re.findall(rf"\b(?:fn|static)\s+({PREFIX})", source))
             # Constants that a macro declares.
             symbols |= set(re.findall(r"\b(kSecKeyAlgorithm\w+)", source))
-        folder = Path(__file__).parent / f"{framework}.framework"
-        folder.mkdir(exist_ok=True)
+        folder = to / f"{framework}.framework"
+        folder.mkdir(parents=True, exist_ok=True)
         listed = ",\n    ".join(f"_{symbol}" for symbol in sorted(symbols))
         (folder / f"{framework}.tbd").write_text(STUB.format(framework, listed))
-
-
-if __name__ == "__main__":
-    main()
