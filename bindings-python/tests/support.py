@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,9 @@ from typing import Any
 
 import pytest
 from polyflake import PolyflakeError
+
+#: Whether this Python was built with a GIL.
+HAS_GIL = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 def in_child(child: Callable[[], object]) -> object:

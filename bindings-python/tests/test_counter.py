@@ -30,7 +30,7 @@ from polyflake import (
     InvalidOptionError,
     Snowflake,
 )
-from support import Redis, failure, in_child, program, until
+from support import HAS_GIL, Redis, failure, in_child, program, until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="forks and POSIX signals"),
@@ -585,6 +585,7 @@ def test_close_does_not_hold_the_gil(redis: Redis) -> None:
     assert failure(counter.next_id) == "closed: the counter is closed"
 
 
+@pytest.mark.skipif(not HAS_GIL, reason="this Python has no GIL")
 def test_a_number_in_hand_does_not_release_the_gil(store: str) -> None:
     """A thread that waits for the GIL asks for it only after an hour."""
     with Counter("fast", store=store, step=1_000_000) as counter:

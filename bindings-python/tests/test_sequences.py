@@ -30,7 +30,7 @@ from polyflake import (
     Sequences,
     SequencesStats,
 )
-from support import Redis, failure, in_child, program, until
+from support import HAS_GIL, Redis, failure, in_child, program, until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="forks and POSIX signals"),
@@ -586,6 +586,7 @@ def test_close_ends_the_calls_that_wait(redis: Redis) -> None:
     assert outcome == ["closed: the sequences are closed"]
 
 
+@pytest.mark.skipif(not HAS_GIL, reason="this Python has no GIL")
 def test_a_number_in_hand_does_not_release_the_gil(store: str) -> None:
     """A thread that waits for the GIL asks for it only after an hour."""
     with Sequences("fast", store=store, step=1_000_000) as sequences:
