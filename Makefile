@@ -9,6 +9,8 @@ endif
 .DEFAULT_GOAL := help
 
 export CARGO_TARGET_DIR := $(CURDIR)/target
+# What the bindings are compiled with: release, or dev, which compiles faster and shares the crates of `cargo test`.
+export PROFILE ?= release
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSPECTOR := $(CARGO_TARGET_DIR)/inspector/site
@@ -36,13 +38,15 @@ TESTS := test-browser test-rust test-models test-python test-probes test-node te
 
 .PHONY: test
 test: ## builds and tests everything, and prints how long each part took
-	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(TESTS)
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync PROFILE=dev $(TESTS)
 
-RELEASE_TESTS := test-from-clone test-store-builds test-cli-packages test-clients test-recipes test-site test-runtimes soak test-fuzz-longer test-miri test-python-longer \
+# The bindings' tests again, on what is released.
+RELEASE_TESTS := test-from-clone test-store-builds test-cli-packages test-clients test-recipes test-site test-runtimes soak \
+  test-python test-probes test-node test-c test-go test-php test-fuzz-longer test-miri test-python-longer \
   test-service-longer test-histories-longer test-counter-models
 
 .PHONY: test-release
-test-release: ## the long tests before a release: soak, fuzzing, Miri, the command installed and served, recipes, the site
+test-release: ## the long tests before a release: the bindings as released, soak, fuzzing, Miri, the command installed and served, recipes, the site
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(RELEASE_TESTS)
 
 .PHONY: test-reference
@@ -338,7 +342,7 @@ python-package: $(VENV)/ready tools-ready
 	rm -rf $(SDIST)
 	mkdir -p $(SDIST)
 	tar -x -z -m -f dist/polyflake-$(shell tools/metadata version).tar.gz --strip-components=1 -C $(SDIST)
-	stores=$$(tools/stores); cd $(SDIST) && $(CURDIR)/$(VENV)/bin/maturin build -q --release $$stores --out $(CURDIR)/dist
+	stores=$$(tools/stores); cd $(SDIST) && $(CURDIR)/$(VENV)/bin/maturin build -q --profile $(PROFILE) $$stores --out $(CURDIR)/dist
 
 .PHONY: packages
 packages: ## builds what users install, in dist/
@@ -421,13 +425,13 @@ $(VENV)/ready: tests/requirements.txt tools/venv
 	tools/venv $(VENV)
 	touch $@
 
-# The stores of POLYFLAKE_STORES that it is built with.
-.PHONY: stores-now
-$(VENV)/stores: stores-now $(VENV)/ready
-	@stores=$$(tools/stores); [ -e $@ ] && [ "$$(cat $@)" = "$$stores" ] || echo "$$stores" > $@
+# The profile and the stores that it is built with.
+.PHONY: built-with-now
+$(VENV)/built-with: built-with-now $(VENV)/ready
+	@stores=$$(tools/stores); [ -e $@ ] && [ "$$(cat $@)" = "$(PROFILE) $$stores" ] || echo "$(PROFILE) $$stores" > $@
 
 # The wheel as a user installs it, built from the source distribution.
-$(VENV)/installed: $(VENV)/ready $(VENV)/stores Cargo.toml Cargo.lock $(shell find core coordination bindings-python -type f -not -path '*/tests/*' -not -name '*.pyc')
+$(VENV)/installed: $(VENV)/ready $(VENV)/built-with Cargo.toml Cargo.lock $(shell find core coordination bindings-python -type f -not -path '*/tests/*' -not -name '*.pyc')
 	$(MAKE) --no-print-directory python-package
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
 	touch $@

@@ -23,10 +23,11 @@ if [ "${1:-}" = wasm ]; then
 elif [ "$platform" = linux-x64 ]; then
   addon=$here/npm/linux-x64-gnu/polyflake.linux-x64-gnu.node
   stores=$(tools/stores)
-  cargo build -q --locked --release -p polyflake-node $stores
+  profile=${PROFILE:-release}
+  cargo build -q --locked --profile $profile -p polyflake-node $stores
   # Whatever its date, since cargo brings back an older build of other stores with its own.
   tools/need strip binutils
-  strip -o $addon.new "$CARGO_TARGET_DIR/release/libpolyflake_node.so"
+  strip -o $addon.new "$CARGO_TARGET_DIR/${profile/#dev/debug}/libpolyflake_node.so"
   mv $addon.new $addon
 else
   echo "there is no platform package for $platform yet: building only the WebAssembly module"
