@@ -184,8 +184,9 @@ def test_presets_are_named_where_they_are_counted() -> None:
 def test_files_and_commands_exist() -> None:
     """Code in the text that looks like a file of the repository, or like a target of make."""
     folders = "core|coordination|cli|bindings-[a-z]+|tests|docs|tools|benchmarks|fuzz|demo|recipes"
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(" ".join(re.findall(r"^([a-z -]+):", makefile, re.MULTILINE)).split())
+    makefiles = [ROOT / name for name in ("Makefile", ".ci/long-tests.mk", "packages/packages.mk")]
+    rules = "\n".join(path.read_text(encoding="utf-8") for path in makefiles)
+    targets = set(" ".join(re.findall(r"^([a-z -]+):", rules, re.MULTILINE)).split())
     paths, commands = set(), set()
     for on in [*PAGES, page("CONTRIBUTING.md")]:
         paths |= {text for text in on.code if re.fullmatch(rf"(?:{folders})/[\w./-]+", text)}

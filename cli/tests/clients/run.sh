@@ -7,6 +7,10 @@ root=$(cd ../../.. && pwd)
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
 made=$CARGO_TARGET_DIR/clients
 mkdir -p "$made"
+"$root/tools/need" redis-server redis-server redis-cli redis-tools script bsdutils curl curl haproxy haproxy \
+  php php-cli '/usr/lib/php/*/redis.so' php-redis node nodejs npm npm chromium chromium ruby ruby \
+  /usr/share/doc/ruby-redis ruby-redis mvn maven javac default-jdk-headless elixir elixir mcs mono-mcs \
+  mono mono-runtime /usr/lib/mono/4.5/System.Net.Http.dll libmono-system-net-http4.0-cil || exit
 
 work=$(mktemp -d)
 pids=()
