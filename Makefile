@@ -225,8 +225,8 @@ $(VENV)/ready: tests/requirements.txt tools/venv
 
 include packages/packages.mk
 
-tools-ready:
-	@tools/need cargo cargo cc gcc
+tools-ready: # on Windows Rust finds Microsoft's linker
+	@tools/need cargo cargo $(if $(filter Windows_NT,$(OS)),,cc gcc)
 
 clean: ## removes everything that was built
 	rm -rf target dist $(VENV) bindings-node/dist bindings-node/{decode,index}.d.*ts bindings-node/node_modules \

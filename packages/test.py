@@ -790,12 +790,9 @@ def registries():
         *("-l", "127.0.0.1:PORT"),
         cwd=verdaccio,
     ) as port:
-        npmrc = verdaccio / "npmrc"
-        npmrc.write_text(
-            f"registry=http://127.0.0.1:{port}/\n//127.0.0.1:{port}/:_authToken=nothing\n"
-        )
-        environment = {"NPM_CONFIG_USERCONFIG": str(npmrc)}
-        runs("npm's packages are published", publish, "npm", env=environment)
+        environment = {"NPM_CONFIG_REGISTRY": f"http://127.0.0.1:{port}/"}
+        token = {"NODE_AUTH_TOKEN": "nothing"}
+        runs("npm's packages are published", publish, "npm", env=environment | token)
         project = fresh(WORK / "from-npm")
         (project / "package.json").write_text('{"type": "module", "private": true}')
         runs(
