@@ -62,16 +62,23 @@ fn change(file: &Path, statement: &str, text: &str) {
     assert!(changed > 0, "{statement}");
 }
 
-/// Sets parts of the text of nodes' records.
-fn node(parts: &str) -> String {
-    format!(
-        "UPDATE polyflake_records SET text = json_set(text, {parts}) WHERE kind <> 'counter' AND name <> 'head' \
-         AND name NOT LIKE 'section-%'"
-    )
-}
-
-fn held(expires_ms: u64) -> String {
-    node(&format!("'$.token', '17', '$.expires_ms', {expires_ms}, '$.label', ?"))
+/// Gives nodes' records a hostile label and, with a time, a holder until then.
+fn label_nodes(file: &Path, held_until_ms: Option<u64>) {
+    const NODES: &str = "kind <> 'counter' AND name <> 'head' AND name NOT LIKE 'section-%'";
+    let connection = rusqlite::Connection::open(file).unwrap();
+    let mut rows = connection.prepare(&format!("SELECT text FROM polyflake_records WHERE {NODES}")).unwrap();
+    let texts: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert!(!texts.is_empty());
+    for text in texts {
+        let mut record = json(&text);
+        record["label"] = HOSTILE.into();
+        if let Some(expires_ms) = held_until_ms {
+            record["token"] = "17".into();
+            record["expires_ms"] = expires_ms.into();
+        }
+        let statement = format!("UPDATE polyflake_records SET text = ? WHERE text = ? AND {NODES}");
+        connection.execute(&statement, [record.to_string(), text]).unwrap();
+    }
 }
 
 #[test]
@@ -80,10 +87,10 @@ fn a_label_in_a_file_of_sqlite() {
     let file = folder.path().join("leases.db");
     let url = format!("sqlite://{}?nodes=7&init=always&wait=0s", file.display());
     assert_eq!(says(&["next", "--lease", &url]).0, Some(0));
-    change(&file, &node("'$.label', ?"), HOSTILE);
+    label_nodes(&file, None);
     has(&says(&["leases", &url]).1, &["given back by ", SHOWN]);
     for (expires_ms, part) in [(1, "the lease of "), (YEAR_2100_MS, "by ")] {
-        change(&file, &held(expires_ms), HOSTILE);
+        label_nodes(&file, Some(expires_ms));
         has(&says(&["leases", &url]).1, &[part, SHOWN]);
         let (_, line) = says(&["leases", &url, "--json"]);
         assert_eq!(json(&line)["nodes"][0]["label"], HOSTILE);
@@ -287,7 +294,7 @@ fn of_a_server() {
     let file = folder.path().join("leases.db");
     let url = format!("sqlite://{}?init=always", file.display());
     Sequences::open("inbox", &url).unwrap().close();
-    change(&file, &held(YEAR_2100_MS), HOSTILE);
+    label_nodes(&file, Some(YEAR_2100_MS));
     let inbox = format!("inbox={url}&wait=0s");
     let arguments = ["--sequences", &inbox, "--uuid", &format!("{NAME}=4"), "--lease", &url];
 
