@@ -195,7 +195,8 @@ DESTDIR ?=
 install: tools-ready ## installs the C library, its header and polyflake.pc in DESTDIR/PREFIX (/usr/local)
 	tools/install-c $(PREFIX) $(DESTDIR)
 
-SDIST := $(CARGO_TARGET_DIR)/sdist
+# Not in the build folder: cargo would take what it builds there for built from this folder, and no later edit for news.
+SDIST := $(VENV)/sdist
 
 python-package: $(VENV)/ready tools-ready
 	rm -f dist/*.whl

@@ -158,7 +158,7 @@ fn limits(is_child: bool) -> (&'static Limits, bool) {
 #[cfg(all(any(target_os = "linux", target_os = "android"), target_has_atomic = "64", not(miri)))]
 fn wiped_words() -> Option<&'static Limits> {
     let page = memmap2::MmapOptions::new().len(size_of::<Limits>()).map_anon().ok()?;
-    let page = Box::leak(Box::new(memmap2::MmapRaw::from(page)));
+    let page = core::mem::ManuallyDrop::new(memmap2::MmapRaw::from(page));
     // SAFETY: the page was mapped just now, only for this, and is never unmapped; words and pointer start as zeros.
     #[allow(unsafe_code, clippy::cast_ptr_alignment)]
     unsafe {
