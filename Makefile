@@ -44,7 +44,7 @@ test: ## builds and tests everything, and prints how long each part took
 
 # The bindings' tests again, on what is released.
 RELEASE_TESTS := test-from-clone test-store-builds test-cli-packages test-clients test-recipes test-site test-runtimes soak \
-  test-python test-probes test-node test-c test-go test-php test-fuzz-longer test-miri test-python-longer \
+  test-browser test-python test-probes test-node test-c test-go test-php test-fuzz-longer test-miri test-python-longer \
   test-service-longer test-histories-longer test-counter-models
 
 test-release: ## the long tests before a release: bindings as released, soak, fuzzing, Miri, the command, recipes, the site

@@ -87,7 +87,9 @@ describe("sizes", () => {
   });
 
   for (const [what, measure] of Object.entries(MEASURES)) {
-    test(`${what} is what the page says, within 5 %`, async (t) => {
+    // What is built for development is larger.
+    const skip = what.includes("the addon") && process.env.PROFILE === "dev";
+    test(`${what} is what the page says, within 5 %`, { skip }, async (t) => {
       const [size, says] = [await measure(), (await stated()).get(what)];
       t.diagnostic(`${what}: ${size.bytes} bytes, gzipped ${size.gzipped}`);
       for (const of of ["bytes", "gzipped"]) {
