@@ -50,6 +50,13 @@ SHARED = {
     "darwin": [f"libpolyflake.{VERSION}.dylib", "libpolyflake.0.dylib", "libpolyflake.dylib"],
     "win32": ["polyflake.dll"],
 }
+# The wheels of a platform: for Python with a GIL, for 3.14 without one, and for all later ones
+# without. What maturin is told, and the function that Python calls to load the module.
+PYTHONS = {
+    "cp311-abi3": ([], "PyInit__polyflake"),
+    "cp314-cp314t": (["-i", "python3.14t"], "PyInit__polyflake"),
+    "cp315-abi3t": (["-i", "python3.15t", "--features", "abi3t"], "PyModExport__polyflake"),
+}
 BUILT = {
     "linux": ("libpolyflake.so", "libpolyflake_node.so"),
     "darwin": ("libpolyflake.dylib", "libpolyflake_node.dylib"),
@@ -240,10 +247,13 @@ def wheel(with_zig, manifest, *arguments, env):
     out = fresh(STAGE / "maturin")
     run(*with_zig, "maturin", "build", "-q", "-m", manifest, "--out", out, *arguments, env=env)
     (built,) = out.iterdir()
-    # Its bill of materials names the folder it was built in.
     stage = fresh(STAGE / "wheel")
     run("wheel", "unpack", "-d", stage, built)
     (unpacked,) = stage.iterdir()
+    # Python with a GIL loads abi3t too, and would choose it as the newer one. abi3 is faster there.
+    (tags,) = unpacked.glob("*.dist-info/WHEEL")
+    tags.write_text(re.sub(r"^Tag: cp315-abi3-.*\n", "", tags.read_text(), flags=re.MULTILINE))
+    # Its bill of materials names the folder it was built in.
     for bill in unpacked.glob("*.dist-info/sboms/*.json"):
         bill.write_text(bill.read_text().replace(f"file://{ROOT}", "file:///polyflake"))
     run("wheel", "pack", "-d", DIST, unpacked, env=env)
@@ -286,12 +296,13 @@ def bindings(name, platform):
         [(addon, built / BUILT[system][1])],
     )
 
-    wheel(
-        with_zig,
-        *("bindings-python/Cargo.toml", *cargo, *compatibility(platform["wheel"])),
-        *("--", *linking(platform, "_polyflake.abi3.so", ["PyInit__polyflake"])),
-        env=env,
-    )
+    for tag, (options, entry) in PYTHONS.items():
+        wheel(
+            with_zig,
+            *("bindings-python/Cargo.toml", *options, *cargo, *compatibility(platform["wheel"])),
+            *("--", *linking(platform, f"_polyflake.{tag}.so", [entry])),
+            env=env,
+        )
 
 
 def compatibility(tags):

@@ -25,7 +25,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import lief
-from build import CRATES, DIST, GO_MODULE, PLATFORMS, ROOT, SHARED, TARGET, VERSION, fresh
+from build import (
+    CRATES,
+    DIST,
+    GO_MODULE,
+    PLATFORMS,
+    PYTHONS,
+    ROOT,
+    SHARED,
+    TARGET,
+    VERSION,
+    fresh,
+)
 
 WORK = Path(tempfile.mkdtemp(prefix="polyflake-packages-"))
 SYSROOT = TARGET / "arm64"
@@ -67,6 +78,8 @@ NEEDED = {
         "secur32.dll",
         "ncrypt.dll",
         "python3.dll",
+        "python3t.dll",
+        "python314t.dll",
     },
 }
 GLIBC = (2, 17)
@@ -319,44 +332,68 @@ def python_programs():
 
 
 def pythons():
-    """Every Python from 3.11 on that is here."""
+    """Every Python from 3.11 on that is here, with a GIL and without."""
     found = {}
     for folder in [
         *(folder for folder in os.environ["PATH"].split(":") if not folder.endswith("shims")),
         *map(str, Path.home().glob(".pyenv/versions/*/bin")),
     ]:
         for program in Path(folder).glob("python3.[0-9]*"):
-            if (version := re.fullmatch(r"python3\.(\d+)", program.name)) and int(version[1]) >= 11:
-                found.setdefault(int(version[1]), program)
-    return dict(sorted(found.items()))
+            version = re.fullmatch(r"python3\.(\d+)(t?)", program.name)
+            if version and int(version[1]) >= 11:
+                found.setdefault((int(version[1]), version[2]), program)
+    return [program for _, program in sorted(found.items())]
+
+
+# In an environment in which pip chose the wheel.
+CHOSEN = """
+import sys, sysconfig
+from importlib.metadata import distribution
+import polyflake
+
+wheel = "cp311-abi3"
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    assert not sys._is_gil_enabled(), "polyflake has turned the GIL on"
+    wheel = "cp314-cp314t" if sys.version_info < (3, 15) else "cp315-abi3t"
+tags = distribution("polyflake").read_text("WHEEL")
+assert f"Tag: {wheel}-" in tags, tags
+print("done")
+"""
 
 
 def python(name, platform):
-    wheel = only(f"polyflake-{VERSION}-cp311-abi3-{wheel_tag(platform)}.whl")
-    if not wheel:
+    wheels = {tag: only(f"polyflake-{VERSION}-{tag}-{wheel_tag(platform)}.whl") for tag in PYTHONS}
+    if not all(wheels.values()):
         return
-    library = next(
-        file for file in unpacked(wheel).glob("polyflake/*") if file.suffix in (".so", ".pyd")
-    )
-    binary(name, platform, library, ["PyInit__polyflake"])
+    for tag, (_, entry) in PYTHONS.items():
+        (library,) = (
+            file
+            for file in unpacked(wheels[tag]).glob("polyflake/*")
+            if file.suffix in (".so", ".pyd")
+        )
+        binary(name, platform, library, [entry])
+    wheel = wheels["cp311-abi3"]
     if name == "linux-x64-gnu":
-        for minor, program in pythons().items():
-            venv = WORK / f"python-{minor}"
+        for program in pythons():
+            venv = WORK / program.name
             if not runs(
-                f"{name}: the wheel installs in Python 3.{minor}",
+                f"{name}: the wheel installs in {program.name}",
                 "bash",
                 "-c",
-                '"$1" -m venv "$2" && "$2/bin/pip" install -q --no-index "$3" && echo done',
+                '"$1" -m venv "$2" && "$2/bin/pip" install -q --no-index --only-binary :all: '
+                '--find-links "$3" "polyflake==$4" && "$2/bin/python" -c "$5"',
                 "-",
                 program,
                 venv,
-                wheel,
+                DIST,
+                VERSION,
+                CHOSEN,
                 expect="done",
             ):
                 continue
             for number, source in enumerate(python_programs(), 1):
                 runs(
-                    f"{name}: program {number} of the README, Python 3.{minor}",
+                    f"{name}: program {number} of the README, {program.name}",
                     venv / "bin/python",
                     "-c",
                     source,
