@@ -37,6 +37,7 @@
 //! - `alloc`: one cursor per node and process without `std`, on a time of the caller's (`Options::build_on`): for
 //!   WebAssembly.
 //! - `serde`: layouts as their text, IDs as strings (`serde_id`).
+//! - `public-ids`: [`PublicIds`], texts for the outside that hide an ID.
 //! - `critical-section`: 64-bit compare-and-swap on targets without it.
 #![no_std]
 #![deny(unsafe_code)]
@@ -72,6 +73,8 @@ mod limit;
 mod node;
 mod number;
 mod options;
+#[cfg(feature = "public-ids")]
+mod public_ids;
 #[cfg(feature = "alloc")]
 mod registry;
 mod rule;
@@ -104,6 +107,8 @@ pub use number::Number;
 #[cfg(feature = "std")]
 pub use options::LeaseTerms;
 pub use options::Options;
+#[cfg(feature = "public-ids")]
+pub use public_ids::{PublicIdKey, PublicIdKeyText, PublicIds, PublicText};
 pub use rule::SequenceStart;
 #[cfg(feature = "std")]
 pub use snowflake::Iter;

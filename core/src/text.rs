@@ -216,7 +216,7 @@ impl Format {
             _ => ("`%` at position % is not a % digit; the digits are %", self.name()),
         };
         let values = [
-            Value::Given(escaped(character)),
+            Value::Given(OwnedWord::escaped(character)),
             Value::Number(position as u64),
             Value::Text(part),
             Value::Text(digits),
@@ -284,19 +284,6 @@ impl FromStr for Format {
                 Bytes(name.as_bytes())
             )
         })
-    }
-}
-
-/// A character as it is if it can be told from others, else as its number, such as `\u{200b}`.
-fn escaped(character: char) -> OwnedWord {
-    if character.is_ascii_graphic() || character == ' ' {
-        OwnedWord::new(character.encode_utf8(&mut [0; 4]).as_bytes())
-    } else {
-        let mut escaped = OwnedWord::EMPTY;
-        character
-            .escape_unicode()
-            .for_each(|letter| escaped.push(letter.encode_utf8(&mut [0; 4]).as_bytes()));
-        escaped
     }
 }
 

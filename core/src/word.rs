@@ -160,6 +160,21 @@ impl<const N: usize> OwnedWord<N> {
     }
 }
 
+impl OwnedWord {
+    /// A character as it is if it can be told from others, else as its number, such as `\u{200b}`.
+    pub(crate) fn escaped(character: char) -> Self {
+        let mut escaped = Self::EMPTY;
+        if character.is_ascii_graphic() || character == ' ' {
+            escaped.push(character.encode_utf8(&mut [0; 4]).as_bytes());
+        } else {
+            character
+                .escape_unicode()
+                .for_each(|letter| escaped.push(letter.encode_utf8(&mut [0; 4]).as_bytes()));
+        }
+        escaped
+    }
+}
+
 impl<const N: usize> fmt::Write for OwnedWord<N> {
     /// Cuts, and never fails.
     fn write_str(&mut self, text: &str) -> fmt::Result {

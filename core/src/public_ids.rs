@@ -1,0 +1,590 @@
+//! Texts for the outside that hide an ID, and turn back into it without a table.
+//!
+//! An ID and a tag of its prefix are one block of 16 bytes, enciphered by AES-128. What follows from that:
+//!
+//! - AES is a permutation, so an ID has one text under a key and a prefix, and no two IDs share one. Texts of neighbouring
+//!   IDs have nothing in common. Equal IDs have equal texts: that is wanted here, and all that a text tells beside its
+//!   prefix and the number of its key.
+//! - A change to any bit of the text gives another block, whose tag is right with a chance of 2^-64. So nothing can be
+//!   bent: one block needs no mode, no nonce and no separate MAC. The number of the key is outside the block; a text under
+//!   another number is read by another key, which again gives a block by chance. That is why two numbers may not have the
+//!   same key.
+//! - The cipher's key and the tag come from the caller's key by AES-CMAC, a pseudo-random function, on messages that begin
+//!   differently: neither tells the other, and the caller's key may serve elsewhere in Polyflake under other messages.
+//! - The prefix is in the tag, not in the cipher's key. So one schedule serves all prefixes of a key, and a text with its
+//!   prefix exchanged has the wrong tag.
+//! - The text is fixed in width, one digit has one value, and numbers from 2^128 on are refused: no two texts are the same
+//!   ID under one key.
+//!
+//! What depends on a secret takes the same time for every secret: the cipher (the `aes` crate uses the processor's
+//! instructions, or bit-slicing without tables), the digits of a key (arithmetic, no table), the comparison of tags
+//! (`subtle`). Everything else depends on texts, which are public.
+
+mod base62;
+mod key;
+
+use core::fmt;
+use core::ops::Deref;
+
+use aes::Aes128;
+use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
+use cmac::{Cmac, Mac};
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::error::{Error, error};
+use crate::word::{Digits, OwnedWord};
+pub use key::{PublicIdKey, PublicIdKeyText};
+
+/// Turns IDs into texts for the outside, and back.
+///
+/// `order_15ShV2…` hides when an ID was made, by which node, and how many there are. It can be turned back by those who
+/// have the key, without a table. It is no authorization: who was given a text can show it to others.
+///
+/// A text is the prefix, `_`, the number of the key as a base62 digit, and 22 base62 digits. Without a prefix there is no
+/// `_`.
+///
+/// ```
+/// use polyflake::PublicIds;
+/// // Made by `polyflake public key`. A real one is in a file or a secret store, not in the source.
+/// let orders = PublicIds::from_texts(&["pfk_10kvEGTqNtUTXFUlMnM4wIa"], "order")?;
+/// let text = orders.encode(1541815603606036480);
+/// assert_eq!(text.as_str(), "order_15ShV20Bxc6UJvKSQbDvo0J");
+/// assert_eq!(orders.decode(&text)?, 1541815603606036480);
+///
+/// let refused = orders.decode("user_15ShV20Bxc6UJvKSQbDvo0J").unwrap_err();
+/// assert_eq!(refused.to_string(), "invalid_id: the text's prefix is `user`; it takes `order`");
+/// # Ok::<(), polyflake::Error>(())
+/// ```
+///
+/// The first of the keys encodes, and each of them decodes. To rotate, put a new key in front:
+///
+/// ```
+/// # use polyflake::{PublicIdKey, PublicIds};
+/// let old = PublicIdKey::new(0, *b"sixteen bytes, 0")?;
+/// let new = PublicIdKey::new(1, *b"sixteen bytes, 1")?;
+/// let text = PublicIds::new(&[old], "order")?.encode(7);
+/// # let old = PublicIdKey::new(0, *b"sixteen bytes, 0")?;
+/// let orders = PublicIds::new(&[new, old], "order")?;
+/// assert_eq!(orders.decode(&text)?, 7);
+/// assert_ne!(orders.encode(7), text);
+/// # Ok::<(), polyflake::Error>(())
+/// ```
+///
+/// Neither building nor using it allocates. It is a few KiB in size: share it between threads rather than copy it. What
+/// it keeps of the keys is wiped from memory when it is dropped.
+pub struct PublicIds {
+    /// What every text begins with: the prefix, `_`, and the number of the first key.
+    head: PublicText,
+    first: Keyed,
+    /// The keys that only decode.
+    rest: [Option<Keyed>; PublicIds::MAX_KEYS - 1],
+}
+
+impl PublicIds {
+    /// The most keys that it takes. Each costs some hundred bytes, so that its cipher need not be prepared for every text.
+    pub const MAX_KEYS: usize = 16;
+    /// The most characters of a prefix.
+    pub const MAX_PREFIX: usize = 24;
+
+    /// With keys, of which the first encodes and each decodes, and a prefix: words of a-z and 0-9 joined by `_`, of which
+    /// the first begins with a letter, or an empty text.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_option` if there is no key, or more than [`MAX_KEYS`](Self::MAX_KEYS); if two have the same number or the
+    /// same bytes; if the prefix is another, or `pfk`, which keys begin with. No error shows a key.
+    pub fn new(keys: &[PublicIdKey], prefix: &str) -> Result<Self, Error> {
+        Self::build(&keys.iter(), prefix)
+    }
+
+    /// [`new`](Self::new) with texts of keys. Each text may have several, with white space or commas between them, as a
+    /// file or an environment variable has them.
+    ///
+    /// # Errors
+    ///
+    /// As those of `new` and of [`PublicIdKey::parse`].
+    pub fn from_texts<T: AsRef<str>>(texts: &[T], prefix: &str) -> Result<Self, Error> {
+        let mut keys = [const { None }; Self::MAX_KEYS];
+        let mut places = keys.iter_mut();
+        let mut count = 0;
+        for text in texts.iter().flat_map(|texts| key::split(texts.as_ref())) {
+            count += 1;
+            let key = PublicIdKey::read(text, count)?;
+            if let Some(place) = places.next() {
+                *place = Some(key);
+            }
+        }
+        if count > Self::MAX_KEYS as u64 {
+            return Err(too_many_keys(count));
+        }
+        Self::build(&keys.iter().flatten(), prefix)
+    }
+
+    fn build<'a>(
+        keys: &(impl Iterator<Item = &'a PublicIdKey> + Clone),
+        prefix: &str,
+    ) -> Result<Self, Error> {
+        for (index, key) in keys.clone().enumerate() {
+            keys.clone().take(index).try_for_each(|before| key.check_beside(before))?;
+        }
+        let count = keys.clone().count();
+        if count > Self::MAX_KEYS {
+            return Err(too_many_keys(count as u64));
+        }
+        let mut derived = keys.clone();
+        let Some(first) = derived.next() else {
+            return Err(error!(
+                InvalidOption,
+                "keys is empty; it takes 1 to % keys, each `pfk_` and % base62 digits",
+                Number(Self::MAX_KEYS as u64),
+                Number(PublicText::DIGITS as u64)
+            ));
+        };
+        check_prefix(prefix)?;
+        let mut head = PublicText::EMPTY;
+        head.push(prefix.as_bytes());
+        if !prefix.is_empty() {
+            head.push(b"_");
+        }
+        head.push(&[base62::digit(first.number())]);
+        let derive = |key| Keyed::derive(key, prefix);
+        let mut rest = [const { None }; Self::MAX_KEYS - 1];
+        for (place, key) in rest.iter_mut().zip(derived) {
+            *place = Some(derive(key));
+        }
+        Ok(Self { head, first: derive(first), rest })
+    }
+
+    /// The text of an ID, any of the 2^64. Never fails, never allocates.
+    pub fn encode(&self, id: u64) -> PublicText {
+        let mut text = self.head;
+        text.push(&base62::write(self.first.encipher(id)));
+        text
+    }
+
+    /// The ID of a text.
+    ///
+    /// A text that [`encode`](Self::encode) did not give, with this prefix and one of these keys, has a chance of 2^-64
+    /// to be taken for one.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_id`, with what is wrong: another prefix; a character that is not a base62 digit, with its position; too
+    /// few or too many of them; a key that is not among these; more than 128 bits; or only that it is not an ID of this
+    /// prefix under these keys.
+    pub fn decode(&self, text: &str) -> Result<u64, Error> {
+        let digits = text.as_bytes().strip_prefix(self.start());
+        let Some((number, digits)) = digits.and_then(<[u8]>::split_first) else {
+            return Err(self.refusal(text));
+        };
+        let Some(value) = digits.try_into().ok().and_then(base62::read) else {
+            return Err(self.refusal(text));
+        };
+        let key = base62::value(*number).and_then(|number| self.keys().find(|key| key.number == number));
+        key.and_then(|key| key.decipher(value)).ok_or_else(|| self.refusal(text))
+    }
+
+    /// The prefix.
+    pub fn prefix(&self) -> &str {
+        let start = self.start();
+        let prefix = start.split_last().map_or(start, |(_, prefix)| prefix);
+        core::str::from_utf8(prefix).unwrap_or_default()
+    }
+
+    /// The numbers of the keys. The first encodes.
+    pub fn key_numbers(&self) -> impl Iterator<Item = u8> + '_ {
+        self.keys().map(|key| key.number)
+    }
+
+    /// The prefix and its `_`.
+    fn start(&self) -> &[u8] {
+        let head = self.head.bytes();
+        head.split_last().map_or(head, |(_, start)| start)
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &Keyed> {
+        core::iter::once(&self.first).chain(self.rest.iter().map_while(Option::as_ref))
+    }
+
+    /// Why a text is not an ID. It shows no more of it than a prefix or a character: the text may be a key, by mistake.
+    #[cold]
+    fn refusal(&self, text: &str) -> Error {
+        let prefix = self.prefix();
+        let start = core::str::from_utf8(self.start()).unwrap_or_default();
+        let given = text.rsplit_once('_').map(|(given, _)| given).filter(|given| is_prefix(given));
+        if let Some(given) = given.filter(|given| *given != prefix) {
+            if prefix.is_empty() {
+                return error!(InvalidId, "the text's prefix is `%`; it takes none", Text(given));
+            }
+            return error!(InvalidId, "the text's prefix is `%`; it takes `%`", Text(given), Text(prefix));
+        }
+        let Some(digits) = text.strip_prefix(start) else {
+            return error!(InvalidId, "the text does not begin with `%`", Text(start));
+        };
+        for (character, position) in digits.chars().zip(1_u64..) {
+            if !character.is_ascii_alphanumeric() {
+                return error!(
+                    InvalidId,
+                    "`%` at position % is not a base62 digit; the digits are %",
+                    Given(OwnedWord::escaped(character)),
+                    Number(position + start.len() as u64),
+                    Text(crate::text::Format::Base62.alphabet())
+                );
+            }
+        }
+        if digits.len() != PublicText::DIGITS {
+            return error!(
+                InvalidId,
+                "a public ID has % digits after its prefix; this text has %",
+                Number(PublicText::DIGITS as u64),
+                Number(digits.len() as u64)
+            );
+        }
+        let (number, value) = digits.as_bytes().split_first().unwrap_or((&0, &[]));
+        let number = base62::value(*number).unwrap_or_default();
+        if !self.key_numbers().any(|known| known == number) {
+            let mut known = OwnedWord::<{ "00, ".len() * Self::MAX_KEYS }>::EMPTY;
+            for (number, separator) in
+                self.key_numbers().zip(core::iter::once("").chain(core::iter::repeat(", ")))
+            {
+                known.push(Digits::of(number.into()).owned(separator).word().bytes());
+            }
+            return error!(
+                InvalidId,
+                "the text is under key %, which is not among the keys; they have the numbers %",
+                Number(number.into()),
+                Word(known.word())
+            );
+        }
+        if value.try_into().ok().and_then(base62::read).is_none() {
+            return error!(
+                InvalidId,
+                "the last % digits pass 128 bits (%)",
+                Number(base62::DIGITS as u64),
+                Text(base62::HIGHEST)
+            );
+        }
+        if prefix.is_empty() {
+            return error!(InvalidId, "the text is not an ID without prefix under these keys");
+        }
+        error!(InvalidId, "the text is not an ID of prefix `%` under these keys", Text(prefix))
+    }
+}
+
+impl fmt::Debug for PublicIds {
+    /// The prefix and the numbers of the keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Numbers<'a>(&'a PublicIds);
+        impl fmt::Debug for Numbers<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_list().entries(self.0.key_numbers()).finish()
+            }
+        }
+        f.debug_struct("PublicIds").field("prefix", &self.prefix()).field("keys", &Numbers(self)).finish()
+    }
+}
+
+impl ZeroizeOnDrop for PublicIds {}
+
+fn too_many_keys(count: u64) -> Error {
+    error!(InvalidOption, "keys has %; it takes 1 to %", Number(count), Number(PublicIds::MAX_KEYS as u64))
+}
+
+fn check_prefix(prefix: &str) -> Result<(), Error> {
+    // Keys and prefix may have changed places.
+    if prefix.contains("pfk_") || prefix == "pfk" {
+        return Err(error!(
+            InvalidOption,
+            "prefix has `pfk`, which keys begin with; take another, such as `order`"
+        ));
+    }
+    if prefix.is_empty() || is_prefix(prefix) {
+        return Ok(());
+    }
+    Err(error!(
+        InvalidOption,
+        "prefix is `%`; it takes at most % characters: words of a-z and 0-9 joined by _, a letter first",
+        Bytes(prefix.as_bytes()),
+        Number(PublicIds::MAX_PREFIX as u64)
+    ))
+}
+
+fn is_prefix(text: &str) -> bool {
+    let is_word =
+        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    text.len() <= PublicIds::MAX_PREFIX
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.split('_').all(is_word)
+}
+
+/// What a key and a prefix give.
+struct Keyed {
+    cipher: Aes128,
+    tag: u64,
+    number: u8,
+}
+
+impl Keyed {
+    fn derive(key: &PublicIdKey, prefix: &str) -> Self {
+        let cmac = |message: &str, prefix: &str| -> Zeroizing<[u8; 16]> {
+            let mut cmac = <Cmac<Aes128> as KeyInit>::new(key.bytes().into());
+            cmac.update(message.as_bytes());
+            cmac.update(prefix.as_bytes());
+            Zeroizing::new(cmac.finalize().into_bytes().into())
+        };
+        let cipher = Aes128::new((&*cmac("polyflake public id encryption", "")).into());
+        let tag = high(u128::from_be_bytes(*cmac("polyflake public id tag ", prefix)));
+        Self { cipher, tag, number: key.number() }
+    }
+
+    fn encipher(&self, id: u64) -> u128 {
+        let block = (u128::from(id) << 64) | u128::from(self.tag);
+        let mut block = Array::from(block.to_be_bytes());
+        self.cipher.encrypt_block(&mut block);
+        u128::from_be_bytes(block.into())
+    }
+
+    fn decipher(&self, value: u128) -> Option<u64> {
+        let mut block = Array::from(value.to_be_bytes());
+        self.cipher.decrypt_block(&mut block);
+        let block = u128::from_be_bytes(block.into());
+        bool::from(low(block).ct_eq(&self.tag)).then_some(high(block))
+    }
+}
+
+impl Drop for Keyed {
+    fn drop(&mut self) {
+        // The cipher wipes itself.
+        self.tag.zeroize();
+    }
+}
+
+const fn high(block: u128) -> u64 {
+    (block >> 64) as u64
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "only the lower half is wanted")]
+const fn low(block: u128) -> u64 {
+    block as u64
+}
+
+/// A text that [`PublicIds::encode`] gave, without an allocation. It derefs to `str`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PublicText {
+    bytes: [u8; Self::MAX_LEN],
+    len: u8,
+}
+
+impl PublicText {
+    /// The number of the key, and the block.
+    const DIGITS: usize = 1 + base62::DIGITS;
+    /// The most characters that a text has.
+    pub const MAX_LEN: usize = PublicIds::MAX_PREFIX + "_".len() + Self::DIGITS;
+    const EMPTY: Self = Self { bytes: [0; Self::MAX_LEN], len: 0 };
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(self.bytes()).unwrap_or_default()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len.into()).unwrap_or_default()
+    }
+
+    fn push(&mut self, more: &[u8]) {
+        let start = usize::from(self.len);
+        if let Some(place) = self.bytes.get_mut(start..start + more.len()) {
+            place.copy_from_slice(more);
+            self.len = crate::word::narrow(start + more.len());
+        }
+    }
+}
+
+impl Deref for PublicText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl AsRef<str> for PublicText {
+    fn as_ref(&self) -> &str {
+        self
+    }
+}
+
+impl fmt::Display for PublicText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self)
+    }
+}
+
+impl fmt::Debug for PublicText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::format;
+    use std::string::{String, ToString};
+
+    const KEYS: [&str; 2] = ["pfk_10kvEGTqNtUTXFUlMnM4wIa", "pfk_03KxYVLQeEpWyLpNnYpNeDo"];
+
+    fn orders() -> PublicIds {
+        PublicIds::from_texts(&KEYS, "order").unwrap()
+    }
+
+    fn message<T>(result: Result<T, Error>) -> String {
+        result.map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_no_public_id_is_refused_with_the_reason() {
+        for (text, why) in [
+            ("", "the text does not begin with `order_`"),
+            ("order", "the text does not begin with `order_`"),
+            ("15ShV20Bxc6UJvKSQbDvo0J", "the text does not begin with `order_`"),
+            ("Order_15ShV20Bxc6UJvKSQbDvo0J", "the text does not begin with `order_`"),
+            (" order_15ShV20Bxc6UJvKSQbDvo0J", "the text does not begin with `order_`"),
+            ("user_15ShV20Bxc6UJvKSQbDvo0J", "the text's prefix is `user`; it takes `order`"),
+            ("order_x_15ShV20Bxc6UJvKSQbDvo0J", "the text's prefix is `order_x`; it takes `order`"),
+            ("order_", "a public ID has 23 digits after its prefix; this text has 0"),
+            ("order_15ShV20Bxc6UJvKSQbDvo0", "a public ID has 23 digits after its prefix; this text has 22"),
+            (
+                "order_15ShV20Bxc6UJvKSQbDvo0J0",
+                "a public ID has 23 digits after its prefix; this text has 24",
+            ),
+            (
+                "order_15ShV20Bxc6UJvKSQbDvo0\u{200b}",
+                "`\\u{200b}` at position 29 is not a base62 digit; the digits are \
+                 0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+            ),
+            (
+                "order_B5ShV20Bxc6UJvKSQbDvo0J",
+                "the text is under key 11, which is not among the keys; they have the numbers 1, 0",
+            ),
+            ("order_17n42DGM5Tflk9n8mt7Fhc8", "the last 22 digits pass 128 bits (7n42DGM5Tflk9n8mt7Fhc7)"),
+            ("order_05ShV20Bxc6UJvKSQbDvo0J", "the text is not an ID of prefix `order` under these keys"),
+            ("order_15ShV20Bxc6UJvKSQbDvo0K", "the text is not an ID of prefix `order` under these keys"),
+        ] {
+            assert_eq!(message(orders().decode(text)), format!("invalid_id: {why}"));
+        }
+        let bare = PublicIds::from_texts(&KEYS, "").unwrap();
+        assert_eq!(bare.decode(&bare.encode(7)), Ok(7));
+        for (text, why) in [
+            (&*orders().encode(7), "the text's prefix is `order`; it takes none"),
+            ("15ShV20Bxc6UJvKSQbDvo0J", "the text is not an ID without prefix under these keys"),
+        ] {
+            assert_eq!(message(bare.decode(text)), format!("invalid_id: {why}"));
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_the_reason() {
+        let of = |keys: &str, prefix: &str| message(PublicIds::from_texts(&[keys], prefix));
+        let many = (0..17).map(|n| PublicIdKey::new(n, [n + 1; 16]).unwrap()).collect::<std::vec::Vec<_>>();
+        let texts = many.iter().map(|key| key.to_text().as_str().to_string()).collect::<std::vec::Vec<_>>();
+        let takes = "it takes at most 24 characters: words of a-z and 0-9 joined by _, a letter first";
+        for (refused, why) in [
+            (of(" ,\n", "order"), "keys is empty; it takes 1 to 16 keys, each `pfk_` and 23 base62 digits"),
+            (message(PublicIds::new(&many, "order")), "keys has 17; it takes 1 to 16"),
+            (message(PublicIds::from_texts(&texts, "order")), "keys has 17; it takes 1 to 16"),
+            (
+                of("pfk_10kvEGTqNtUTXFUlMnM4wIa pfk_103KxYVLQeEpWyLpNnYpNeD", "order"),
+                "keys has two with the number 1; a text names its key by the number",
+            ),
+            (
+                of("pfk_10kvEGTqNtUTXFUlMnM4wIa pfk_00kvEGTqNtUTXFUlMnM4wIa", "order"),
+                "keys 1 and 0 have the same bytes; a new key has new ones",
+            ),
+            (
+                of("pfk_50000000000000000000000", "order"),
+                "the bytes of key 5 are all 0; a key has 16 random bytes",
+            ),
+            (
+                of("pfk_10kvEGTqNtUTXFUlMnM4wIa,pfx_0", "order"),
+                "keys: text 2 does not begin with `pfk_`; a key is `pfk_` and 23 base62 digits",
+            ),
+            (
+                of("pfk_10kvEGTqNtUTXFUlMnM4wI", "order"),
+                "keys: text 1 has 22 base62 digits; a key is `pfk_` and 23 of them",
+            ),
+            (
+                of("pfk_10kvEGTqNtUTXFUlMnM4w-é", "order"),
+                "keys: at position 26 of text 1 is no base62 digit; a key is `pfk_` and 23 of them",
+            ),
+            (
+                of("pfk_17n42DGM5Tflk9n8mt7Fhc8", "order"),
+                "keys: the last 22 digits of text 1 pass 128 bits; a key is what `polyflake public key` makes",
+            ),
+            (message(PublicIdKey::new(62, [1; 16])), "number is 62; it takes a whole number from 0 to 61"),
+            (of(KEYS[0], "Order"), &format!("prefix is `Order`; {takes}")),
+            (of(KEYS[0], "1order"), &format!("prefix is `1order`; {takes}")),
+            (of(KEYS[0], "order_"), &format!("prefix is `order_`; {takes}")),
+            (of(KEYS[0], "a__b"), &format!("prefix is `a__b`; {takes}")),
+            (
+                of(KEYS[0], "a234567890123456789012345"),
+                &format!("prefix is `a234567890123456789012345`; {takes}"),
+            ),
+            (of(KEYS[0], "pfk"), "prefix has `pfk`, which keys begin with; take another, such as `order`"),
+            (of(KEYS[0], KEYS[1]), "prefix has `pfk`, which keys begin with; take another, such as `order`"),
+        ] {
+            assert_eq!(refused, format!("invalid_option: {why}"));
+        }
+        for prefix in ["a", "a_1", "order2_item", "a23456789012345678901234"] {
+            let ids = PublicIds::from_texts(&KEYS, prefix).unwrap();
+            assert_eq!(ids.decode(&ids.encode(7)), Ok(7));
+            assert_eq!(ids.prefix(), prefix);
+        }
+    }
+
+    #[test]
+    fn keys_come_from_several_texts_or_from_one() {
+        let in_one = PublicIds::from_texts(&[KEYS.join("\r\n")], "order").unwrap();
+        assert_eq!(in_one.encode(7), orders().encode(7));
+        assert!(in_one.key_numbers().eq([1, 0]));
+        let keys = KEYS.map(|text| PublicIdKey::parse(text).unwrap());
+        assert_eq!(keys.each_ref().map(|key| key.to_text().as_str().to_string()), KEYS);
+        assert_eq!(PublicIds::new(&keys, "order").unwrap().encode(7), in_one.encode(7));
+        let made = PublicIdKey::generate(61).unwrap();
+        assert_ne!(made.bytes(), PublicIdKey::generate(61).unwrap().bytes());
+        assert!(made.to_text().as_str().starts_with("pfk_z"));
+    }
+
+    #[test]
+    fn nothing_that_is_printed_has_a_part_of_a_key() {
+        let key = PublicIdKey::parse(KEYS[0]).unwrap();
+        assert_eq!(
+            format!("{:?} {key:?} {:?}", orders(), key.to_text()),
+            "PublicIds { prefix: \"order\", keys: [1, 0] } \
+            PublicIdKey { number: 1, .. } PublicIdKeyText(..)"
+        );
+        // A key with each kind of mistake, and keys where a text or a prefix belongs.
+        let text = KEYS[0];
+        let mistakes = (0..text.len()).flat_map(|at| {
+            [
+                format!("{}{}", &text[..at], &text[at + 1..]),
+                format!("{}-{}", &text[..at], &text[at..]),
+                format!("{}é{}", &text[..at], &text[at + 1..]),
+            ]
+        });
+        for given in mistakes.chain([text.to_string()]) {
+            let mut shown = message(orders().decode(&given));
+            if let Err(error) = PublicIds::from_texts(&[&given], "order") {
+                shown += &error.to_string();
+            }
+            if given.contains("pfk_") {
+                shown += &message(PublicIds::from_texts(&KEYS, &given));
+                shown += &message(PublicIds::from_texts(&KEYS, "").unwrap().decode(&given));
+            }
+            for part in (5..text.len() - 3).map(|at| &text[at..at + 4]) {
+                assert!(!shown.contains(part), "{given}: {shown}");
+            }
+        }
+    }
+}
