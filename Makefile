@@ -52,7 +52,7 @@ test-release: ## the long tests before a release: bindings as released, soak, fu
 
 include .ci/long-tests.mk
 
-test-reference: $(VENV)/ready # the reference, and that tests/vectors.json is what it makes
+test-reference: $(VENV)/ready # the reference, and that the vectors in tests are what it makes
 	$(PYTHON) tests/make_vectors.py --check
 	$(PYTEST) tests/test_reference.py tests/test_make_vectors.py benchmarks/test_report.py
 
@@ -152,8 +152,8 @@ stub: $(VENV)/installed ## gives the stub of the Python package the docstrings o
 header: ## regenerates bindings-c/include/polyflake.h
 	POLYFLAKE_BLESS=1 cargo test -q -p polyflake-c --test header
 
-vectors: ## regenerates tests/vectors.json
-	python3 tests/make_vectors.py
+vectors: $(VENV)/ready ## regenerates tests/vectors.json and tests/public_ids.json
+	$(PYTHON) tests/make_vectors.py
 
 recipes-page: $(VENV)/ready ## makes docs/recipes.md of recipes/
 	$(PYTHON) tests/make_recipes.py

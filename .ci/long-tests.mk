@@ -25,9 +25,10 @@ test-site: docs # every link and anchor of the site, and its pages in Chromium
 test-runtimes: node-package # the npm package in Bun and Deno
 	bindings-node/tests/runtimes/run.sh
 
-soak: tools-ready ## 200 rounds of processes that share a state file and are killed at random
+soak: tools-ready ## 200 rounds of killed processes that share a state file; millions of texts that are no public IDs
 	cargo test --locked -p polyflake --test crash -- --ignored --exact --nocapture two_hundred_rounds_repeat_nothing
 	cargo test --locked -p polyflake --test fairness -- --ignored --nocapture
+	cargo test --locked -p polyflake --release --features public-ids --test public_ids -- --ignored
 
 test-fuzz-longer: tools-ready # a minute of fuzzing for each target
 	tools/fuzz 60

@@ -1,4 +1,4 @@
-"""tests/vectors.json is what make_vectors.py makes."""
+"""tests/vectors.json and tests/public_ids.json are what make_vectors.py makes."""
 
 from __future__ import annotations
 
@@ -7,32 +7,41 @@ from pathlib import Path
 
 import make_vectors
 import pytest
+from make_vectors import PUBLIC_IDS, VECTORS
 from vector_scripts import READING_MODELS, SMALL, batch, one, run_script, scripts
 
 
 def test_the_committed_vectors_are_what_the_reference_makes() -> None:
-    assert make_vectors.VECTORS.read_text(encoding="ascii") == make_vectors.vectors_text()
-
-
-def test_check_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert make_vectors.main(["--check"]) == 0
-    monkeypatch.setattr(make_vectors, "VECTORS", tmp_path / "vectors.json")
+
+
+@pytest.mark.parametrize("name", ["VECTORS", "PUBLIC_IDS"])
+def test_check_says_so(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for each in ("VECTORS", "PUBLIC_IDS"):
+        monkeypatch.setattr(make_vectors, each, tmp_path / each)
+    assert make_vectors.main([]) == 0
+    monkeypatch.setattr(make_vectors, name, tmp_path / "missing.json")
     assert make_vectors.main(["--check"]) == 1
     assert "is not what make_vectors.py makes" in capsys.readouterr().out
     assert make_vectors.main([]) == 0
     assert make_vectors.main(["--check"]) == 0
 
 
-def test_the_file_is_readable_in_a_diff() -> None:
-    text = make_vectors.VECTORS.read_text(encoding="ascii")
+@pytest.mark.parametrize("file", [VECTORS, PUBLIC_IDS])
+def test_the_file_is_readable_in_a_diff(file: Path) -> None:
+    text = file.read_text(encoding="ascii")
     assert len(text) < 400_000
     assert max(len(line) for line in text.splitlines()) < 2000
     assert next(iter(json.loads(text))) == "about"
 
 
-def test_no_number_of_64_bits_is_a_json_number() -> None:
+@pytest.mark.parametrize("file", [VECTORS, PUBLIC_IDS])
+def test_no_number_of_64_bits_is_a_json_number(file: Path) -> None:
     def walk(value: object) -> None:
         if isinstance(value, dict):
             for part in value.values():
@@ -44,7 +53,7 @@ def test_no_number_of_64_bits_is_a_json_number() -> None:
             assert not isinstance(value, float)
             assert not isinstance(value, int) or abs(value) < 100
 
-    walk(json.loads(make_vectors.VECTORS.read_text(encoding="ascii")))
+    walk(json.loads(file.read_text(encoding="ascii")))
 
 
 def test_scripts_do_not_depend_on_how_often_the_clock_is_read() -> None:
