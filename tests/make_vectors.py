@@ -116,8 +116,8 @@ public_ids_refused: decoding "text" must fail with "error". "position" is that o
 character, counted from 1 in characters, and the message contains the words "position N"; if it is
 null, the message has no position.
 
-public_keys_refused: making them with "keys" and "prefix" must fail with "error". The message has
-none of a key's last 22 digits, nor a part of them."""
+public_keys_refused: making them with "keys" and "prefix" must fail with "error". The message
+has no four of a key's digits in a row."""
 
 
 def vectors() -> dict[str, list[Any]]:
