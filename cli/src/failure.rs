@@ -94,6 +94,33 @@ pub(crate) fn complain(name: &str, message: &str) {
     anstream::eprintln!("polyflake: {red}{name}{red:#}: {}", told(message));
 }
 
+/// Texts that are no IDs, among many: the first are named, since a file of something else would fill the screen.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(u64);
+
+impl Refusals {
+    const MOST_NAMED: u64 = 10;
+
+    /// One more, with where it is: `line 7`.
+    pub(crate) fn refuse(&mut self, place: &str, number: u64, why: &str) {
+        self.0 += 1;
+        if self.0 <= Self::MOST_NAMED {
+            complain(ErrorCode::InvalidId.name(), &format!("{place} {number}: {why}"));
+        }
+    }
+
+    /// How many were not named.
+    pub(crate) fn name_the_rest(&self) {
+        if self.0 > Self::MOST_NAMED {
+            complain(ErrorCode::InvalidId.name(), &format!("{} more", self.0 - Self::MOST_NAMED));
+        }
+    }
+
+    pub(crate) const fn end(&self) -> Result<(), Failure> {
+        if self.0 > 0 { Err(Failure::Said(ErrorCode::InvalidId)) } else { Ok(()) }
+    }
+}
+
 /// 10 and the error's number, which is permanent.
 pub(crate) fn exit_code(code: ErrorCode) -> u8 {
     u8::try_from(code.number()).map_or(u8::MAX, |number| number.saturating_add(10))

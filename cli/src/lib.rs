@@ -12,6 +12,7 @@ mod question;
 mod reading;
 mod secret;
 pub mod serve;
+mod source;
 mod when;
 mod words;
 

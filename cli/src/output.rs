@@ -8,7 +8,7 @@ use polyflake::is_hidden;
 use crate::failure::Failure;
 
 /// A pipe holds as much on Linux: larger blocks would only wait.
-const BLOCK: usize = 64 * 1024;
+pub(crate) const BLOCK: usize = 64 * 1024;
 
 /// Lines for a pipe: collected, and written a block at a time. To a terminal each is written at once.
 #[derive(Debug)]
@@ -74,7 +74,8 @@ pub(crate) fn as_json(json: &str) -> String {
     text
 }
 
-fn failure(error: &io::Error) -> Failure {
+/// Why standard output takes no more.
+pub(crate) fn failure(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         Failure::Closed
     } else {

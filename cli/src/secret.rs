@@ -1,10 +1,12 @@
-//! Passwords in what people type. An address of a store may stand anywhere, also where none belongs, and messages show what was
-//! given.
+//! Passwords and keys in what people type. An address of a store or a key may stand anywhere, also where none belongs, and messages
+//! show what was given.
+
+use std::path::Path;
 
 /// What stands for a secret.
 const HIDDEN: &str = "***";
 
-/// A text without the users and passwords of addresses in it: `redis://***@host/0`.
+/// A text without the users and passwords of addresses in it: `redis://***@host/0`, and without keys of public IDs: `pfk_***`.
 pub(crate) fn redacted(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
@@ -16,7 +18,35 @@ pub(crate) fn redacted(text: &str) -> String {
         rest = next;
     }
     safe.push_str(rest);
-    without_password_parameters(&safe)
+    without_keys(&without_password_parameters(&safe))
+}
+
+fn without_keys(text: &str) -> String {
+    const START: &str = "pfk_";
+    let mut pieces = text.split(START);
+    let mut safe = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = piece.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+        let is_key = rest.len() < piece.len();
+        safe.extend([START, if is_key { HIDDEN } else { "" }, rest]);
+    }
+    safe
+}
+
+/// What to tell of a file with a secret that other users can read.
+#[cfg(unix)]
+pub(crate) fn warning_of_open(path: &Path) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mode = std::fs::metadata(path).map_or(0, |about| about.permissions().mode());
+    let path = path.display();
+    (mode & 0o004 != 0)
+        .then(|| format!("other users can read {path}, which holds a secret: `chmod o-r {path}`"))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn warning_of_open(_: &Path) -> Option<String> {
+    None
 }
 
 /// What follows `//`, up to the next space.
@@ -79,6 +109,7 @@ mod tests {
                 "postgres://h/app?sslmode=require&PassWord=***&y=1",
             ),
             ("host=h password=x user=u", "host=h password=*** user=u"),
+            ("`pfk_1abc` pfk_2é,pfk_3a-pfk_", "`pfk_***` pfk_***é,pfk_***-pfk_"),
         ] {
             assert_eq!(redacted(text), is);
         }

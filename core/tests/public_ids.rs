@@ -211,7 +211,7 @@ fn nothing_is_taken_for_an_id_that_nobody_encoded() {
 }
 
 #[test]
-#[ignore = "seconds in release builds, minutes in others: make test-rust runs it in release"]
+#[ignore = "seconds in release builds, minutes in others: make soak runs it in release"]
 fn nothing_of_a_million_of_each_kind_is_taken_for_an_id() {
     nothing_is_taken_for_an_id(1_000_000);
 }

@@ -2,7 +2,6 @@
 
 mod lines;
 mod rounded;
-mod source;
 
 use std::path::PathBuf;
 
@@ -14,9 +13,9 @@ use crate::failure::Failure;
 use crate::output::{self, Lines};
 use crate::picture;
 use crate::reading::{bare, read_id};
+use crate::source::{Sink as _, Source, delimiter};
 use crate::when::{self, Zone, ZoneArg};
 use lines::Writer;
-use source::Source;
 
 /// Take IDs apart: their time, node and sequence
 #[derive(Debug, Args)]
@@ -96,11 +95,7 @@ impl Decode {
         let mut writer = Writer::new(Lines::new(), layout, format, self.json, zone);
         let source = Source::open(self.input.as_deref())?;
         let read = if let Some(column) = &self.column {
-            let &[delimiter] = self.delimiter.as_bytes() else { return Err(no_delimiter()) };
-            if b"\"\r\n".contains(&delimiter) {
-                return Err(no_delimiter());
-            }
-            source.csv(column, !self.no_header, delimiter, &mut writer)
+            source.csv(column, !self.no_header, delimiter(&self.delimiter)?, &mut writer)
         } else if let Some(key) = &self.key {
             source.json(key, &mut writer)
         } else {
@@ -113,10 +108,4 @@ impl Decode {
         }
         writer.end()
     }
-}
-
-fn no_delimiter() -> Failure {
-    Failure::option(
-        "delimiter is one character of ASCII, such as `;` or a tab, and neither a quote nor a line's end",
-    )
 }

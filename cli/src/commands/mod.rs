@@ -9,6 +9,7 @@ mod layouts;
 mod leases;
 mod man;
 mod next;
+mod public;
 mod range;
 mod schema;
 mod texts;
@@ -33,6 +34,7 @@ pub(crate) enum Command {
     Leases(leases::Leases),
     Counters(counters::Counters),
     Schema(schema::Schema),
+    Public(public::Public),
     Uuid(texts::Uuid),
     ObjectId(texts::ObjectId),
     Serve(Serve),
@@ -53,6 +55,7 @@ impl Command {
             Self::Leases(it) => it.run(),
             Self::Counters(it) => it.run(),
             Self::Schema(it) => it.run(),
+            Self::Public(it) => it.run(),
             Self::Uuid(it) => it.run(),
             Self::ObjectId(it) => it.run(),
             Self::Serve(it) => it.run(registry),

@@ -5,6 +5,8 @@ use std::sync::{PoisonError, RwLock};
 
 use subtle::{Choice, ConstantTimeEq as _};
 
+use crate::secret::warning_of_open;
+
 /// What clients must have: any of these, of which there are two while one replaces the other. Everybody may ask where there is
 /// none.
 pub(crate) struct Token(Option<RwLock<Vec<Vec<u8>>>>);
@@ -47,19 +49,11 @@ impl Token {
 }
 
 /// Warns of a file with a secret that other users can read.
-#[cfg(unix)]
 pub(crate) fn warn_if_open(path: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    let mode = std::fs::metadata(path).map_or(0, |about| about.permissions().mode());
-    if mode & 0o004 != 0 {
-        let path = path.display();
-        tracing::warn!("other users can read {path}, which holds a secret: `chmod o-r {path}`");
+    if let Some(warning) = warning_of_open(path) {
+        tracing::warn!("{warning}");
     }
 }
-
-#[cfg(not(unix))]
-pub(crate) fn warn_if_open(_: &Path) {}
 
 #[cfg(test)]
 mod tests {

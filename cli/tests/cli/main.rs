@@ -9,6 +9,7 @@ mod layouts;
 mod next;
 #[cfg(unix)]
 mod page;
+mod public;
 mod range;
 #[cfg(unix)]
 mod serve;
@@ -34,9 +35,15 @@ const ROOM: &str = "timestamp:40|worker:4|sequence:20@1735689600000/1ms";
 /// The command, without what the environment of the tests may say.
 fn polyflake(arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"));
-    for name in
-        ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "POLYFLAKE_LAYOUT", "POLYFLAKE_LEASE", "POLYFLAKE_STORE"]
-    {
+    for name in [
+        "NO_COLOR",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "POLYFLAKE_LAYOUT",
+        "POLYFLAKE_LEASE",
+        "POLYFLAKE_PUBLIC_KEYS",
+        "POLYFLAKE_STORE",
+    ] {
         command.env_remove(name);
     }
     command.args(arguments).timeout(Duration::from_secs(120));

@@ -83,6 +83,9 @@ fn the_examples_print_what_the_page_says() {
     fs::write(folder.path().join("events.jsonl"), "{\"user\":{\"id\":\"1541815603606036480\"}}\n").unwrap();
     fs::write(folder.path().join("app.log"), "12:00:07 order 1541815603606036480 paid\n").unwrap();
     fs::write(folder.path().join("ids.txt"), "1541815603606036480\n").unwrap();
+    let keys = folder.path().join("keys");
+    fs::write(&keys, "pfk_10kvEGTqNtUTXFUlMnM4wIa\npfk_05tGsbz35qmkGBZiVPCD6A7\n").unwrap();
+    fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let examples = examples(&page());
     assert!(examples.len() > 10);
     for (command, said) in examples {
@@ -107,6 +110,10 @@ fn every_command_and_exit_code_is_on_the_page() {
         "leases",
         "counters",
         "schema",
+        "public key",
+        "public encode",
+        "public decode",
+        "public rotate",
         "uuid",
         "object-id",
         "serve",

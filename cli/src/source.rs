@@ -8,9 +8,36 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::lines::Writer;
 use crate::failure::Failure;
-use crate::reading::{bare, is_name, shortened};
+use crate::reading::{bare, shortened};
+
+/// What takes the texts of a source, one after the other.
+pub(crate) trait Sink {
+    /// A text where an ID belongs, and where it is: `line 7`.
+    fn write(&mut self, text: &str, place: &str, number: u64) -> Result<(), Failure>;
+
+    /// The same of a row of CSV, with the row and the index of its column.
+    fn write_row(&mut self, text: &str, line: u64, _: &csv::ByteRecord, _: usize) -> Result<(), Failure> {
+        self.write(text, "line", line)
+    }
+
+    /// The first row of CSV, where it has names.
+    fn write_names(&mut self, _: &csv::ByteRecord) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Something that cannot be an ID, and why.
+    fn refuse(&mut self, place: &str, number: u64, why: &str);
+
+    /// Whether the text of a first row can be nothing but a column's name.
+    fn is_name(&self, text: &str) -> bool;
+
+    /// Why a text is not an ID.
+    fn complaint(&self, text: &str) -> Option<String>;
+
+    /// Writes what is there.
+    fn flush(&mut self) -> Result<(), Failure>;
+}
 
 /// The longest line or row. An ID has 36 characters at most, JSON and CSV much beside it.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -21,14 +48,14 @@ const BUFFER: usize = 256 * 1024;
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Standard input or a file.
-pub(super) struct Source {
+pub(crate) struct Source {
     from: Box<dyn Read>,
     name: String,
     bar: ProgressBar,
 }
 
 impl Source {
-    pub(super) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
         let (from, name, length) = if let Some(path) = path {
             let name = path.display().to_string();
             let file = File::open(path).map_err(|error| Failure::io(&name, &error))?;
@@ -42,7 +69,7 @@ impl Source {
     }
 
     /// An ID a line. Empty lines are passed over.
-    pub(super) fn lines(self, writer: &mut Writer<'_>) -> Result<(), Failure> {
+    pub(crate) fn lines(self, writer: &mut impl Sink) -> Result<(), Failure> {
         self.each_line(writer, |writer, number, line| {
             if let Ok(text) = std::str::from_utf8(line) {
                 return writer.write(bare(text), "line", number);
@@ -53,7 +80,7 @@ impl Source {
     }
 
     /// A key of an object a line.
-    pub(super) fn json(self, key: &str, writer: &mut Writer<'_>) -> Result<(), Failure> {
+    pub(crate) fn json(self, key: &str, writer: &mut impl Sink) -> Result<(), Failure> {
         let path: Vec<&str> = key.split('.').collect();
         self.each_line(writer, |writer, number, line| {
             // Files in one stream have a mark each.
@@ -75,12 +102,12 @@ impl Source {
     }
 
     /// A column of CSV. A first line is passed over only where it has names: no row is lost.
-    pub(super) fn csv(
+    pub(crate) fn csv(
         self,
         column: &str,
         may_have_names: bool,
         delimiter: u8,
-        writer: &mut Writer<'_>,
+        writer: &mut impl Sink,
     ) -> Result<(), Failure> {
         let mut index = index_of(column, may_have_names)?;
         let end = End::of(delimiter);
@@ -109,6 +136,7 @@ impl Source {
             let was_first = std::mem::take(&mut is_first) && may_have_names;
             let Some(index) = index else {
                 index = Some(named(column, &row)?);
+                writer.write_names(&row)?;
                 continue;
             };
             if was_first && index >= row.len() {
@@ -120,8 +148,8 @@ impl Source {
                 )));
             }
             match row.get(index).map(std::str::from_utf8) {
-                Some(Ok(text)) if was_first => first(bare(text), line, writer)?,
-                Some(Ok(text)) => writer.write(bare(text), "line", line)?,
+                Some(Ok(text)) if was_first => first(bare(text), line, &row, index, writer)?,
+                Some(Ok(text)) => writer.write_row(bare(text), line, &row, index)?,
                 Some(Err(_)) => writer.refuse("line", line, "it is not UTF-8"),
                 None => writer.refuse("line", line, &format!("it has {} columns", row.len())),
             }
@@ -137,10 +165,10 @@ impl Source {
     }
 
     /// Calls with the number of each line that is not empty, and its bytes.
-    fn each_line<'a>(
+    fn each_line<S: Sink>(
         self,
-        writer: &mut Writer<'a>,
-        mut each: impl FnMut(&mut Writer<'a>, u64, &[u8]) -> Result<(), Failure>,
+        writer: &mut S,
+        mut each: impl FnMut(&mut S, u64, &[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut from = BufReader::with_capacity(BUFFER, self.from);
         let mut line = Vec::new();
@@ -165,6 +193,16 @@ impl Source {
         }
         self.bar.finish_and_clear();
         Ok(())
+    }
+}
+
+/// What is between the columns of CSV.
+pub(crate) fn delimiter(text: &str) -> Result<u8, Failure> {
+    match *text.as_bytes() {
+        [delimiter] if !b"\"\r\n".contains(&delimiter) => Ok(delimiter),
+        _ => Err(Failure::option(
+            "delimiter is one character of ASCII, such as `;` or a tab, and neither a quote nor a line's end",
+        )),
     }
 }
 
@@ -231,16 +269,22 @@ fn named(column: &str, names: &csv::ByteRecord) -> Result<usize, Failure> {
 }
 
 /// The first line of a column that has a number: its name, or its first ID.
-fn first(text: &str, line: u64, writer: &mut Writer<'_>) -> Result<(), Failure> {
-    if is_name(text, writer.format()) {
-        return Ok(());
+fn first(
+    text: &str,
+    line: u64,
+    row: &csv::ByteRecord,
+    index: usize,
+    writer: &mut impl Sink,
+) -> Result<(), Failure> {
+    if writer.is_name(text) {
+        return writer.write_names(row);
     }
     match writer.complaint(text) {
-        None => writer.write(text, "line", line),
         Some(why) => {
             writer.refuse("line", line, &format!("{why}; if this line has names, give --column a name"));
             Ok(())
         }
+        None => writer.write_row(text, line, row, index),
     }
 }
 

@@ -1,0 +1,171 @@
+//! `polyflake public`: texts for the outside that hide IDs.
+
+mod lines;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use polyflake::{PublicIdKey, PublicIds};
+use zeroize::Zeroizing;
+
+use super::TextArg;
+use crate::failure::{Failure, complain};
+use crate::output;
+use crate::reading::bare;
+use crate::secret::warning_of_open;
+use crate::source::{Sink as _, Source, delimiter};
+use lines::{Turn, Writer};
+
+/// Turn IDs into public IDs, texts that hide them, and back
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Keys come from a file or from POLYFLAKE_PUBLIC_KEYS, because other users see a command line. The first key encodes, and each \
+decodes.
+
+  (umask 077; polyflake public key > keys)
+  polyflake public encode --keys keys --prefix order 1541815603606036480
+  polyflake public decode --keys keys --prefix order < texts.txt
+  polyflake public encode --keys keys --prefix order --column id --input orders.csv")]
+pub(crate) struct Public {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Make a key, and print it
+    Key {
+        /// The keys that there are: the new one has a number that they have not
+        #[arg(long, value_name = "FILE")]
+        keys: Option<PathBuf>,
+        /// The number of the key, from 0 to 61 [default: the one after that of the first key; 0 without --keys]
+        #[arg(long, value_name = "N", conflicts_with = "keys", allow_negative_numbers = true)]
+        number: Option<String>,
+    },
+    /// Print the public IDs of IDs
+    Encode {
+        /// The IDs; read from standard input without any, or for `-`
+        #[arg(value_name = "ID", allow_negative_numbers = true)]
+        ids: Vec<String>,
+        #[command(flatten)]
+        text: TextArg,
+        #[command(flatten)]
+        with: With,
+    },
+    /// Print the IDs of public IDs
+    Decode {
+        /// The public IDs; read from standard input without any, or for `-`
+        #[arg(id = "ids", value_name = "PUBLIC_ID")]
+        texts: Vec<String>,
+        #[command(flatten)]
+        text: TextArg,
+        #[command(flatten)]
+        with: With,
+    },
+    /// Print the public IDs that the first key gives, of public IDs of any of the keys
+    Rotate {
+        /// The public IDs; read from standard input without any, or for `-`
+        #[arg(id = "ids", value_name = "PUBLIC_ID")]
+        texts: Vec<String>,
+        #[command(flatten)]
+        with: With,
+    },
+}
+
+#[derive(Debug, Args)]
+struct With {
+    /// The file with the keys, a line each; without it, the variable `POLYFLAKE_PUBLIC_KEYS` has them
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// What public IDs begin with, such as `order` [default: nothing]
+    #[arg(long, short, value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    prefix: String,
+    /// Read a file, not standard input
+    #[arg(long, short, value_name = "FILE", conflicts_with = "ids")]
+    input: Option<PathBuf>,
+    /// Turn a column of CSV, and print its rows: the column's name in the first line, or its number from 1
+    #[arg(long, value_name = "COLUMN", conflicts_with = "ids")]
+    column: Option<String>,
+    /// The first line of the CSV has no names, whatever is in it
+    #[arg(long, requires = "column")]
+    no_header: bool,
+    /// What is between the columns of the CSV
+    #[arg(long, value_name = "CHARACTER", default_value = ",", requires = "column")]
+    delimiter: String,
+}
+
+impl Public {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        match &self.what {
+            What::Key { keys, number } => make_key(keys.as_deref(), number.as_deref()),
+            What::Encode { ids, text, with } => with.run(Turn::Encode(text.format()?), ids),
+            What::Decode { texts, text, with } => with.run(Turn::Decode(text.format()?), texts),
+            What::Rotate { texts, with } => with.run(Turn::Rotate, texts),
+        }
+    }
+}
+
+fn make_key(keys: Option<&Path>, number: Option<&str>) -> Result<(), Failure> {
+    let number = match (keys, number) {
+        (Some(file), _) => {
+            let ids = PublicIds::from_texts(&[keys_in(file)?.as_str()], "")?;
+            let taken: Vec<u8> = ids.key_numbers().collect();
+            let after = taken.first().map_or(0, |first| first + 1);
+            let mut numbers = (after..=PublicIdKey::MAX_NUMBER).chain(0..after);
+            numbers.find(|number| !taken.contains(number)).unwrap_or_default().into()
+        }
+        (None, Some(number)) => polyflake::Number::parse(number),
+        (None, None) => polyflake::Number::from(0_u64),
+    };
+    let text = PublicIdKey::generate(number)?.to_text();
+    output::print(&Zeroizing::new(format!("{}\n", text.as_str())))
+}
+
+impl With {
+    fn run(&self, turn: Turn, given: &[String]) -> Result<(), Failure> {
+        let keys = match &self.keys {
+            Some(file) => keys_in(file)?,
+            None => Zeroizing::new(std::env::var("POLYFLAKE_PUBLIC_KEYS").map_err(|_| {
+                Failure::Usage(
+                    "there are no keys: name their file with --keys, or set POLYFLAKE_PUBLIC_KEYS".into(),
+                )
+            })?),
+        };
+        let ids = PublicIds::from_texts(&[keys.as_str()], &self.prefix)?;
+        drop(keys);
+        let delimiter = delimiter(&self.delimiter)?;
+        let mut writer = Writer::new(ids, turn, delimiter);
+        if !given.is_empty() && given != ["-"] {
+            for (text, n) in given.iter().zip(1..) {
+                writer.write(bare(text), turn.what(), n)?;
+            }
+            return writer.end();
+        }
+        let source = Source::open(self.input.as_deref())?;
+        let read = match &self.column {
+            Some(column) => source.csv(column, !self.no_header, delimiter, &mut writer),
+            None => source.lines(&mut writer),
+        };
+        // What came before an error is printed too.
+        if read.is_err() {
+            writer.flush()?;
+            return read;
+        }
+        writer.end()
+    }
+}
+
+/// The texts of the keys in a file.
+fn keys_in(file: &Path) -> Result<Zeroizing<String>, Failure> {
+    if file.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with("pfk_")) {
+        return Err(Failure::Usage(
+            "--keys takes a file, not a key: other users of the host see a command line".into(),
+        ));
+    }
+    let keys = std::fs::read_to_string(file).map_err(|error| Failure::io(file.display(), &error))?;
+    if let Some(warning) = warning_of_open(file) {
+        complain("open", &warning);
+    }
+    Ok(Zeroizing::new(keys))
+}
