@@ -232,7 +232,7 @@ def rust_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "Cargo.toml").write_text(
         "[package]\nname = 'docs-examples'\nversion = '0.0.0'\nedition = '2024'\n\n"
         "[workspace]\n\n[profile.dev]\ndebug = false\n\n[dependencies]\n"
-        f"polyflake = {{ path = '{ROOT / 'core'}', features = ['serde'] }}\n"
+        f"polyflake = {{ path = '{ROOT / 'core'}', features = ['public-ids', 'serde'] }}\n"
         f"polyflake-coordination = {{ path = '{ROOT / 'coordination'}' }}\n"
         "serde = { version = '1', features = ['derive'] }\nserde_json = '1'\n",
         encoding="utf-8",
