@@ -195,7 +195,7 @@ DESTDIR ?=
 install: tools-ready ## installs the C library, its header and polyflake.pc in DESTDIR/PREFIX (/usr/local)
 	tools/install-c $(PREFIX) $(DESTDIR)
 
-# Not in the build folder: cargo would take what it builds there for built from this folder, and no later edit for news.
+# Outside the build folder. Inside it, cargo would mix up its crates with the checkout's, and miss later edits.
 SDIST := $(VENV)/sdist
 
 python-package: $(VENV)/ready tools-ready

@@ -25,7 +25,7 @@ test-site: docs # every link and anchor of the site, and its pages in Chromium
 test-runtimes: node-package # the npm package in Bun and Deno
 	bindings-node/tests/runtimes/run.sh
 
-soak: tools-ready ## 200 rounds of killed processes that share a state file; millions of texts that are no public IDs
+soak: tools-ready ## 200 rounds of killed processes that share a state file; millions of texts that are not public IDs
 	cargo test --locked -p polyflake --test crash -- --ignored --exact --nocapture two_hundred_rounds_repeat_nothing
 	cargo test --locked -p polyflake --test fairness -- --ignored --nocapture
 	cargo test --locked -p polyflake --release --features public-ids --test public_ids -- --ignored
@@ -36,7 +36,7 @@ test-fuzz-longer: tools-ready # a minute of fuzzing for each target
 test-miri: tools-ready # the core in an interpreter that notices undefined behaviour
 	tools/miri
 
-test-python-longer: $(VENV)/installed # ten thousands of random cases
+test-python-longer: $(VENV)/installed # random cases by the ten thousand
 	cd bindings-python && POLYFLAKE_PROPERTY_CASES=20000 $(CURDIR)/$(PYTEST) tests/test_property.py
 
 test-service-longer: tools-ready # `polyflake serve`: a minute of killed servers, 10,000 connections

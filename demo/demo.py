@@ -113,7 +113,7 @@ class Share(NamedTuple):
 
 
 def clerk(store: str, pipe: Connection) -> None:
-    """A process of its own: sends a share whenever it is asked for one, until it is told to end."""
+    """In a separate process: sends a share each time it is asked, until it is told to end."""
     with Snowflake(lease=store) as ids, Counter("invoices", store=store) as invoices:
         while pipe.recv():
             share = Share(
@@ -148,12 +148,12 @@ class Clerk:
 def check_leases(report: Report, folder: Path) -> None:
     report.title(f"{CLERKS} processes, whose nodes come from a file")
     store = f"sqlite://{folder}/leases.sqlite?ttl=3s"
-    # That a node is not free yet is the point here, and no warning.
+    # A node that is not free yet is the point here, not worth a warning.
     logging.getLogger("polyflake").setLevel(logging.ERROR)
     clerks = [Clerk(store) for _ in range(CLERKS)]
     shares = [clerk.share() for clerk in clerks]
     nodes = [share.node for share in shares]
-    report.check(len(set(nodes)) == CLERKS, f"each leased a node of its own: {nodes}")
+    report.check(len(set(nodes)) == CLERKS, f"each leased its own node: {nodes}")
 
     dead = shares[0]
     report.say(f"  The one with node {dead.node} is killed.")

@@ -26,12 +26,12 @@ from polyflake import (
 from support import HAS_GIL, in_child
 
 THREADS = 4
-#: So wide that no call waits for the clock.
+#: Wide enough that no call waits for the clock.
 WIDEST = "timestamp:38|worker:1|sequence:25@1735689600000/1ms"
 
 
 def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
-    """What each thread returns. They begin together."""
+    """What each thread returns. All threads begin together."""
     begin = threading.Barrier(threads)
     returned: list[Any] = [None] * threads
     failures: list[BaseException] = []
@@ -191,7 +191,7 @@ def test_one_layout() -> None:
 
 
 def test_counters_and_sequences_are_first_used_at_once(tmp_path: Path) -> None:
-    """What is imported and started on first use is so for all threads."""
+    """Threads that use a counter first at the same time import and start its parts together."""
     program = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
@@ -234,7 +234,7 @@ def test_awaited_calls_of_several_event_loops(tmp_path: Path) -> None:
         given = at_once(lambda number: asyncio.run(calls(number)))
     check_unique([numbers for numbers, _ in given])
     check_unique([of_key for _, of_key in given[:1]])
-    # Each thread has a key of its own.
+    # Each thread counts under its own key.
     assert all(of_key == list(range(1, 31)) for _, of_key in given)
 
 

@@ -26,13 +26,13 @@ pub(crate) fn bare(text: &str) -> &str {
     }
 }
 
-/// Whether a first line's text that is no ID can be nothing but a column's name. One with digits may be an ID that is wrong, and one
-/// that says there is none stands for one.
+/// Whether the text in the first line, which is not an ID, must be a column's name. A text with digits may be a mistyped ID, and
+/// `NULL` stands for an ID.
 pub(crate) fn can_be_name(text: &str) -> bool {
     !is_none(text) && !text.contains(char::is_numeric)
 }
 
-/// Whether a text says that there is no ID: an empty one, and those of databases.
+/// Whether a text stands for a missing ID: an empty text, or a database's `NULL`.
 pub(crate) fn is_none(text: &str) -> bool {
     text.is_empty() || text.eq_ignore_ascii_case("null") || text == "\\N"
 }

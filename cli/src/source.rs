@@ -11,12 +11,12 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use crate::failure::Failure;
 use crate::reading::{bare, shortened};
 
-/// What takes the texts of a source, one after the other.
+/// Takes the texts of a source, one after the other.
 pub(crate) trait Sink {
     /// A text where an ID belongs, and where it is: `line 7`.
     fn write(&mut self, text: &str, place: &str, number: u64) -> Result<(), Failure>;
 
-    /// The same of a row of CSV, with the row and the index of its column.
+    /// The same for a row of CSV, with the row and its column's index.
     fn write_row(&mut self, text: &str, line: u64, _: &csv::ByteRecord, _: usize) -> Result<(), Failure> {
         self.write(text, "line", line)
     }
@@ -35,7 +35,7 @@ pub(crate) trait Sink {
     /// Why a text is not an ID.
     fn complaint(&self, text: &str) -> Option<String>;
 
-    /// Writes what is there.
+    /// Writes the output so far.
     fn flush(&mut self) -> Result<(), Failure>;
 }
 

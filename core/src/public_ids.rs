@@ -1,12 +1,12 @@
 //! Texts for the outside that hide an ID, and turn back into it without a table.
 //!
-//! An ID and a tag of its prefix are one block of 16 bytes, enciphered by AES-128. What follows from that:
+//! An ID and a tag of its prefix make one block of 16 bytes, encrypted by AES-128. Therefore:
 //!
 //! - AES is a permutation, so an ID has one text under a key and a prefix, and no two IDs share one. Texts of neighbouring
-//!   IDs have nothing in common. Equal IDs have equal texts: that is wanted here, and all that a text tells beside its
-//!   prefix and the number of its key.
-//! - A change to any bit of the text gives another block, whose tag is right with a chance of 2^-64. So nothing can be
-//!   bent: one block needs no mode, no nonce and no separate MAC. The number of the key is outside the block; a text under
+//!   IDs have nothing in common. Equal IDs have equal texts, on purpose: a text tells nothing else but its prefix and the
+//!   number of its key.
+//! - A change to any bit of the text gives another block, whose tag is right with a chance of 2^-64. So nobody can
+//!   alter a text: one block needs no mode, no nonce and no separate MAC. The number of the key is outside the block; a text under
 //!   another number is read by another key, which again gives a block by chance. That is why two numbers may not have the
 //!   same key.
 //! - The cipher's key and the tag come from the caller's key by AES-CMAC, a pseudo-random function, on messages that begin
@@ -38,15 +38,15 @@ pub use key::{PublicIdKey, PublicIdKeyText};
 
 /// Turns IDs into texts for the outside, and back.
 ///
-/// `order_15ShV2…` hides when an ID was made, by which node, and how many there are. It can be turned back by those who
-/// have the key, without a table. It is no authorization: who was given a text can show it to others.
+/// `order_15ShV2…` hides when an ID was made, by which node, and how many there are. Those who have the key can turn it
+/// back, without a table. It authorizes nobody: a text can be passed on.
 ///
 /// A text is the prefix, `_`, the number of the key as a base62 digit, and 22 base62 digits. Without a prefix there is no
 /// `_`.
 ///
 /// ```
 /// use polyflake::PublicIds;
-/// // Made by `polyflake public key`. A real one is in a file or a secret store, not in the source.
+/// // Made by `polyflake public key`. Keep yours in a file or a secret store, not in the source.
 /// let orders = PublicIds::from_texts(&["pfk_10kvEGTqNtUTXFUlMnM4wIa"], "order")?;
 /// let text = orders.encode(1541815603606036480);
 /// assert_eq!(text.as_str(), "order_15ShV20Bxc6UJvKSQbDvo0J");
@@ -57,7 +57,8 @@ pub use key::{PublicIdKey, PublicIdKeyText};
 /// # Ok::<(), polyflake::Error>(())
 /// ```
 ///
-/// The first of the keys encodes, and each of them decodes. To rotate, put a new key in front:
+/// The first key encodes, and each key decodes. To rotate, add the new key last in every process, so that all can decode
+/// its texts; then move it to the front:
 ///
 /// ```
 /// # use polyflake::{PublicIdKey, PublicIds};
@@ -71,8 +72,8 @@ pub use key::{PublicIdKey, PublicIdKeyText};
 /// # Ok::<(), polyflake::Error>(())
 /// ```
 ///
-/// Neither building nor using it allocates. It is a few KiB in size: share it between threads rather than copy it. What
-/// it keeps of the keys is wiped from memory when it is dropped.
+/// Building and using it allocate nothing. It takes a few KiB: share it between threads. Dropping it wipes the keys from
+/// memory.
 pub struct PublicIds {
     /// What every text begins with: the prefix, `_`, and the number of the first key.
     head: PublicText,
@@ -82,28 +83,28 @@ pub struct PublicIds {
 }
 
 impl PublicIds {
-    /// The most keys that it takes. Each costs some hundred bytes, so that its cipher need not be prepared for every text.
+    /// The most keys that it takes. Each takes some hundred bytes, so that its cipher is prepared only once.
     pub const MAX_KEYS: usize = 16;
     /// The most characters of a prefix.
     pub const MAX_PREFIX: usize = 24;
 
-    /// With keys, of which the first encodes and each decodes, and a prefix: words of a-z and 0-9 joined by `_`, of which
-    /// the first begins with a letter, or an empty text.
+    /// The first key encodes, and each key decodes. The prefix is empty, or words of a-z and 0-9 joined by `_`, the first
+    /// of which begins with a letter.
     ///
     /// # Errors
     ///
-    /// `invalid_option` if there is no key, or more than [`MAX_KEYS`](Self::MAX_KEYS); if two have the same number or the
-    /// same bytes; if the prefix is another, or `pfk`, which keys begin with. No error shows a key.
+    /// `invalid_option` if `keys` is empty or has more than [`MAX_KEYS`](Self::MAX_KEYS); if two keys have the same number or
+    /// the same bytes; if the prefix has another form, or is `pfk`, which keys begin with. No error shows a key.
     pub fn new(keys: &[PublicIdKey], prefix: &str) -> Result<Self, Error> {
         Self::build(&keys.iter(), prefix)
     }
 
-    /// [`new`](Self::new) with texts of keys. Each text may have several, with white space or commas between them, as a
-    /// file or an environment variable has them.
+    /// [`new`](Self::new) with keys as texts. A text may hold several, separated by white space or commas, as in a file or
+    /// an environment variable.
     ///
     /// # Errors
     ///
-    /// As those of `new` and of [`PublicIdKey::parse`].
+    /// Those of [`new`](Self::new) and [`PublicIdKey::parse`].
     pub fn from_texts<T: AsRef<str>>(texts: &[T], prefix: &str) -> Result<Self, Error> {
         let mut keys = [const { None }; Self::MAX_KEYS];
         let mut places = keys.iter_mut();
@@ -165,8 +166,8 @@ impl PublicIds {
 
     /// The ID of a text.
     ///
-    /// A text that [`encode`](Self::encode) did not give, with this prefix and one of these keys, has a chance of 2^-64
-    /// to be taken for one.
+    /// A text that [`encode`](Self::encode) did not make with this prefix and one of these keys decodes with a chance of
+    /// 2^-64.
     ///
     /// # Errors
     ///
@@ -207,7 +208,7 @@ impl PublicIds {
         core::iter::once(&self.first).chain(self.rest.iter().map_while(Option::as_ref))
     }
 
-    /// Why a text is not an ID. It shows no more of it than a prefix or a character: the text may be a key, by mistake.
+    /// Why a text is not an ID. The error shows only a prefix or a character, since the text may be a key by mistake.
     #[cold]
     fn refusal(&self, text: &str) -> Error {
         let prefix = self.prefix();
@@ -252,7 +253,7 @@ impl PublicIds {
             }
             return error!(
                 InvalidId,
-                "the text is under key %, which is not among the keys; they have the numbers %",
+                "the text names key %, which is not here; the keys here have the numbers %",
                 Number(number.into()),
                 Word(known.word())
             );
@@ -260,13 +261,13 @@ impl PublicIds {
         if value.try_into().ok().and_then(base62::read).is_none() {
             return error!(
                 InvalidId,
-                "the last % digits pass 128 bits (%)",
+                "the last % digits exceed 128 bits (%)",
                 Number(base62::DIGITS as u64),
                 Text(base62::HIGHEST)
             );
         }
         if prefix.is_empty() {
-            return error!(InvalidId, "the text is not an ID without prefix under these keys");
+            return error!(InvalidId, "the text is not an ID without a prefix under these keys");
         }
         error!(InvalidId, "the text is not an ID of prefix `%` under these keys", Text(prefix))
     }
@@ -466,9 +467,9 @@ mod tests {
             ),
             (
                 "order_B5ShV20Bxc6UJvKSQbDvo0J",
-                "the text is under key 11, which is not among the keys; they have the numbers 1, 0",
+                "the text names key 11, which is not here; the keys here have the numbers 1, 0",
             ),
-            ("order_17n42DGM5Tflk9n8mt7Fhc8", "the last 22 digits pass 128 bits (7n42DGM5Tflk9n8mt7Fhc7)"),
+            ("order_17n42DGM5Tflk9n8mt7Fhc8", "the last 22 digits exceed 128 bits (7n42DGM5Tflk9n8mt7Fhc7)"),
             ("order_05ShV20Bxc6UJvKSQbDvo0J", "the text is not an ID of prefix `order` under these keys"),
             ("order_15ShV20Bxc6UJvKSQbDvo0K", "the text is not an ID of prefix `order` under these keys"),
         ] {
@@ -478,7 +479,7 @@ mod tests {
         assert_eq!(bare.decode(&bare.encode(7)), Ok(7));
         for (text, why) in [
             (&*orders().encode(7), "the text's prefix is `order`; it takes none"),
-            ("15ShV20Bxc6UJvKSQbDvo0J", "the text is not an ID without prefix under these keys"),
+            ("15ShV20Bxc6UJvKSQbDvo0J", "the text is not an ID without a prefix under these keys"),
         ] {
             assert_eq!(message(bare.decode(text)), format!("invalid_id: {why}"));
         }
@@ -496,11 +497,11 @@ mod tests {
             (message(PublicIds::from_texts(&texts, "order")), "keys has 17; it takes 1 to 16"),
             (
                 of("pfk_10kvEGTqNtUTXFUlMnM4wIa pfk_103KxYVLQeEpWyLpNnYpNeD", "order"),
-                "keys has two with the number 1; a text names its key by the number",
+                "two keys have the number 1; a text names its key by the number",
             ),
             (
                 of("pfk_10kvEGTqNtUTXFUlMnM4wIa pfk_00kvEGTqNtUTXFUlMnM4wIa", "order"),
-                "keys 1 and 0 have the same bytes; a new key has new ones",
+                "keys 1 and 0 have the same bytes; give each key its own",
             ),
             (
                 of("pfk_50000000000000000000000", "order"),
@@ -516,11 +517,11 @@ mod tests {
             ),
             (
                 of("pfk_10kvEGTqNtUTXFUlMnM4w-é", "order"),
-                "keys: at position 26 of text 1 is no base62 digit; a key is `pfk_` and 23 of them",
+                "keys: position 26 of text 1 is not a base62 digit; a key is `pfk_` and 23 of them",
             ),
             (
                 of("pfk_17n42DGM5Tflk9n8mt7Fhc8", "order"),
-                "keys: the last 22 digits of text 1 pass 128 bits; a key is what `polyflake public key` makes",
+                "keys: the last 22 digits of text 1 exceed 128 bits; make a key with `polyflake public key`",
             ),
             (message(PublicIdKey::new(62, [1; 16])), "number is 62; it takes a whole number from 0 to 61"),
             (of(KEYS[0], "Order"), &format!("prefix is `Order`; {takes}")),

@@ -20,8 +20,8 @@ use lines::{Turn, Writer};
 /// Turn IDs into public IDs, texts that hide them, and back
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Keys come from a file or from POLYFLAKE_PUBLIC_KEYS, because other users see a command line. The first key encodes, and each \
-decodes.
+Keys come from a file or from POLYFLAKE_PUBLIC_KEYS, because other users can see a command line. The first key encodes, and \
+each key decodes.
 
   (umask 077; polyflake public key > keys)
   polyflake public encode --keys keys --prefix order 1541815603606036480
@@ -34,16 +34,16 @@ pub(crate) struct Public {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make a key, and print it
+    /// Make a key and print it
     Key {
-        /// The keys that there are: the new one has a number that they have not
+        /// The file with your present keys; the new key gets a number that none of them has
         #[arg(long, value_name = "FILE")]
         keys: Option<PathBuf>,
-        /// The number of the key, from 0 to 61 [default: the one after that of the first key; 0 without --keys]
+        /// The number of the key, from 0 to 61 [default: 0; with --keys, the next that is free after the first key's]
         #[arg(long, value_name = "N", conflicts_with = "keys", allow_negative_numbers = true)]
         number: Option<String>,
     },
-    /// Print the public IDs of IDs
+    /// Turn IDs into public IDs
     Encode {
         /// The IDs; read from standard input without any, or for `-`
         #[arg(value_name = "ID", allow_negative_numbers = true)]
@@ -53,7 +53,7 @@ enum What {
         #[command(flatten)]
         with: With,
     },
-    /// Print the IDs of public IDs
+    /// Turn public IDs back into IDs
     Decode {
         /// The public IDs; read from standard input without any, or for `-`
         #[arg(id = "ids", value_name = "PUBLIC_ID")]
@@ -63,7 +63,7 @@ enum What {
         #[command(flatten)]
         with: With,
     },
-    /// Print the public IDs that the first key gives, of public IDs of any of the keys
+    /// Re-encode public IDs under the first key
     Rotate {
         /// The public IDs; read from standard input without any, or for `-`
         #[arg(id = "ids", value_name = "PUBLIC_ID")]
@@ -75,7 +75,7 @@ enum What {
 
 #[derive(Debug, Args)]
 struct With {
-    /// The file with the keys, a line each; without it, the variable `POLYFLAKE_PUBLIC_KEYS` has them
+    /// The file with the keys, one a line; without this option, they come from `POLYFLAKE_PUBLIC_KEYS`
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
     /// What public IDs begin with, such as `order` [default: nothing]
@@ -84,7 +84,7 @@ struct With {
     /// Read a file, not standard input
     #[arg(long, short, value_name = "FILE", conflicts_with = "ids")]
     input: Option<PathBuf>,
-    /// Turn a column of CSV, and print its rows: the column's name in the first line, or its number from 1
+    /// Convert a column of CSV and print whole rows: the column's name in the first line, or its number from 1
     #[arg(long, value_name = "COLUMN", conflicts_with = "ids")]
     column: Option<String>,
     /// The first line of the CSV has no names, whatever is in it
@@ -128,7 +128,7 @@ impl With {
             Some(file) => keys_in(file)?,
             None => Zeroizing::new(std::env::var("POLYFLAKE_PUBLIC_KEYS").map_err(|_| {
                 Failure::Usage(
-                    "there are no keys: name their file with --keys, or set POLYFLAKE_PUBLIC_KEYS".into(),
+                    "no keys are given: name a file with --keys, or set POLYFLAKE_PUBLIC_KEYS".into(),
                 )
             })?),
         };
@@ -160,7 +160,7 @@ impl With {
 fn keys_in(file: &Path) -> Result<Zeroizing<String>, Failure> {
     if file.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with("pfk_")) {
         return Err(Failure::Usage(
-            "--keys takes a file, not a key: other users of the host see a command line".into(),
+            "--keys takes a file, not a key: other users of the host can see a command line".into(),
         ));
     }
     let keys = std::fs::read_to_string(file).map_err(|error| Failure::io(file.display(), &error))?;

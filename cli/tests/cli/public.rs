@@ -55,7 +55,7 @@ fn keys_come_from_the_environment_too() {
     has(&run("").1, &["invalid_option: keys is empty; it takes 1 to 16 keys"]);
     has(
         &fails(&["public", "encode", ID], 2),
-        &["usage: there are no keys", "--keys", "POLYFLAKE_PUBLIC_KEYS"],
+        &["usage: no keys are given", "--keys", "POLYFLAKE_PUBLIC_KEYS"],
     );
     has(&fails(&["public", "encode", "--keys", "/none/keys", ID], 1), &["polyflake: io: /none/keys: "]);
 }
@@ -105,7 +105,7 @@ fn what_cannot_be_turned_is_named_and_left_out() {
     has(
         &errors,
         &[
-            "invalid_id: line 1: the text is under key 0",
+            "invalid_id: line 1: the text names key 0,",
             "line 2: the text's prefix is `user`",
             "line 4: the text does not",
         ],

@@ -68,7 +68,7 @@ impl PublicIdKey {
         let wrong_digit = |position| {
             error!(
                 InvalidOption,
-                "keys: at position % of text % is no base62 digit; a key is `pfk_` and 23 of them",
+                "keys: position % of text % is not a base62 digit; a key is `pfk_` and 23 of them",
                 Number(position),
                 Number(place)
             )
@@ -98,7 +98,7 @@ impl PublicIdKey {
         let Some(value) = base62::read(digits) else {
             return Err(error!(
                 InvalidOption,
-                "keys: the last 22 digits of text % pass 128 bits; a key is what `polyflake public key` makes",
+                "keys: the last 22 digits of text % exceed 128 bits; make a key with `polyflake public key`",
                 Number(place)
             ));
         };
@@ -122,7 +122,7 @@ impl PublicIdKey {
         if self.number == before.number {
             return Err(error!(
                 InvalidOption,
-                "keys has two with the number %; a text names its key by the number",
+                "two keys have the number %; a text names its key by the number",
                 Number(self.number.into())
             ));
         }
@@ -130,7 +130,7 @@ impl PublicIdKey {
         if bool::from(self.bytes.ct_eq(&before.bytes)) {
             return Err(error!(
                 InvalidOption,
-                "keys % and % have the same bytes; a new key has new ones",
+                "keys % and % have the same bytes; give each key its own",
                 Number(before.number.into()),
                 Number(self.number.into())
             ));

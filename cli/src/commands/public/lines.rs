@@ -1,4 +1,4 @@
-//! A line, or a row of CSV, for each text.
+//! Writes a line, or a row of CSV, for each text.
 
 use std::io;
 
@@ -29,7 +29,7 @@ impl Turn {
     }
 }
 
-/// Writes what texts turn into, and counts what cannot be turned.
+/// Writes each converted text, and counts the refused ones.
 pub(super) struct Writer {
     ids: PublicIds,
     turn: Turn,
@@ -95,8 +95,7 @@ impl Sink for Writer {
         self.lines.done()
     }
 
-    /// A row without an ID stays as it is. One whose ID cannot be turned is left out: neither may an ID be among public IDs, nor a
-    /// text among IDs.
+    /// A row without an ID stays as it is. A row whose ID is refused is left out, so that no bare ID gets among public IDs.
     fn write_row(
         &mut self,
         text: &str,
