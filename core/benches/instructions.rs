@@ -3,11 +3,13 @@
 
 use std::hint::black_box;
 
-use polyflake::{BuiltinClock, ClockError, Error, Format, Layout, LeaseKeeper, Options, Snowflake, StdTime};
+use polyflake::{
+    BuiltinClock, ClockError, Error, Format, Layout, LeaseKeeper, Options, PublicIds, Snowflake, StdTime,
+};
 
 type Run = fn(u64) -> Result<(), Error>;
 
-const PATHS: [(&str, Run); 10] = [
+const PATHS: [(&str, Run); 12] = [
     ("next_id, held clock", next_id_held),
     ("next_id, system clock", next_id_system),
     ("next_id by lease, system clock", leased_next_id_system),
@@ -18,6 +20,8 @@ const PATHS: [(&str, Run); 10] = [
     ("layout from text", layout_from_text),
     ("base62 from ID", base62_from_id),
     ("ID from base62", id_from_base62),
+    ("public ID from ID", public_id_from_id),
+    ("ID from public ID", id_from_public_id),
 ];
 
 /// A tick holds more IDs than a run takes, so no call waits.
@@ -146,6 +150,27 @@ fn id_from_base62(calls: u64) -> Result<(), Error> {
     let text = Format::Base62.write(1_541_815_603_606_036_480);
     counted(calls, || {
         black_box(Format::Base62.read(black_box(text.as_str()))?);
+        Ok(())
+    })
+}
+
+fn orders() -> Result<PublicIds, Error> {
+    PublicIds::from_texts(&["pfk_10kvEGTqNtUTXFUlMnM4wIa"], "order")
+}
+
+fn public_id_from_id(calls: u64) -> Result<(), Error> {
+    let orders = orders()?;
+    counted(calls, || {
+        black_box(&orders.encode(black_box(1_541_815_603_606_036_480)));
+        Ok(())
+    })
+}
+
+fn id_from_public_id(calls: u64) -> Result<(), Error> {
+    let orders = orders()?;
+    let text = orders.encode(1_541_815_603_606_036_480);
+    counted(calls, || {
+        black_box(orders.decode(black_box(text.as_str()))?);
         Ok(())
     })
 }

@@ -148,7 +148,7 @@ impl PublicIds {
         if !prefix.is_empty() {
             head.push(b"_");
         }
-        head.push(&[base62::digit(first.number())]);
+        head.push(&[base62::digit(first.number().into())]);
         let derive = |key| Keyed::derive(key, prefix);
         let mut rest = [const { None }; Self::MAX_KEYS - 1];
         for (place, key) in rest.iter_mut().zip(derived) {

@@ -6,6 +6,7 @@ mod measure;
 mod ours;
 mod peers;
 mod suite;
+mod texts;
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
     ours::add(&mut suite);
     peers::add(&mut suite);
     floors::add(&mut suite);
+    texts::add(&mut suite);
     suite.run(rounds);
     suite.print();
     ExitCode::SUCCESS

@@ -14,12 +14,26 @@ pub const DECODE: &str = "decode";
 pub const DECODE_ALL: &str = "decode of 1,024";
 pub const FULL_LOAD: &str = "full load, one thread";
 pub const FULL_LOAD_TWO: &str = "full load, two threads";
+pub const TO_TEXT: &str = "text for the outside, from an ID";
+pub const FROM_TEXT: &str = "ID, from a text for the outside";
 const PROCESSOR_TIME: &str = "processor time under full load, one thread";
-const TABLES: [&str; 9] =
-    [SHARED, OWNED, TWO_THREADS, BATCHES, DECODE, DECODE_ALL, FULL_LOAD, FULL_LOAD_TWO, PROCESSOR_TIME];
+const TABLES: [&str; 11] = [
+    SHARED,
+    OWNED,
+    TWO_THREADS,
+    BATCHES,
+    DECODE,
+    DECODE_ALL,
+    TO_TEXT,
+    FROM_TEXT,
+    FULL_LOAD,
+    FULL_LOAD_TWO,
+    PROCESSOR_TIME,
+];
 
 const NS: &str = "ns per ID";
 const DECODED: &str = "ns per decoded ID";
+const CALL: &str = "ns per call";
 const CAPACITY: &str = "% of capacity";
 const CPU: &str = "CPU seconds per second";
 
@@ -126,12 +140,14 @@ impl Suite {
         self.full_load(about, make);
     }
 
-    /// Adds a subject to a table of single calls: `SHARED`, `OWNED` or `DECODE`.
+    /// Adds a subject to a table of single calls: `SHARED`, `OWNED`, `DECODE`, `TO_TEXT` or `FROM_TEXT`.
     pub fn singles<N: FnMut() -> u64 + 'static>(&mut self, table: &str, about: &About, make: fn() -> N) {
         let time_of = about.time_of;
         let headings = match table {
             SHARED => &[(SHARED, NS)],
             OWNED => &[(OWNED, NS)],
+            TO_TEXT => &[(TO_TEXT, CALL)],
+            FROM_TEXT => &[(FROM_TEXT, CALL)],
             _ => &[(DECODE, DECODED)],
         };
         let measure = |next: &mut N| vec![measure::singles(next)];
@@ -196,7 +212,7 @@ impl Suite {
                 self.run_rows(rounds, table, |about| about.ticker == ticker);
             }
         }
-        for table in [SHARED, OWNED, TWO_THREADS, BATCHES, DECODE, DECODE_ALL] {
+        for table in [SHARED, OWNED, TWO_THREADS, BATCHES, DECODE, DECODE_ALL, TO_TEXT, FROM_TEXT] {
             self.run_rows(rounds, table, |_| true);
         }
     }
@@ -211,7 +227,8 @@ impl Suite {
                 row.rounds.push(figures);
             }
         }
-        let makes_ids = |row: &&mut Row| row.about.role != Role::Floor && row.headings[0].1 != DECODED;
+        let makes_ids =
+            |row: &&mut Row| row.about.role != Role::Floor && ![DECODED, CALL].contains(&row.headings[0].1);
         for row in rows.into_iter().filter(makes_ids) {
             let key = (row.about.subject, row.kind);
             self.checks.entry(key).or_insert_with(|| row.generator.check());

@@ -1,34 +1,70 @@
-//! 128 bits as 22 digits of 0-9A-Za-z, highest first. By arithmetic, because a table would tell a key's digits to what
-//! shares the processor's cache; and compilers do it for many digits at once.
+//! 128 bits as 22 digits of 0-9A-Za-z, highest first.
+
+#![allow(clippy::cast_possible_truncation, reason = "what is cast was divided until it fits")]
+
+use crate::text::Format;
 
 pub(super) const DIGITS: usize = 22;
 /// 2^128-1.
 pub(super) const HIGHEST: &str = "7n42DGM5Tflk9n8mt7Fhc7";
 
-/// How many digits are worked on as one number of 64 bits.
+/// A text is two digits, and two runs of ten.
 const RUN: usize = 10;
-/// 62^10 and 62^20, so that a number is two digits, and two runs of ten.
 const RUN_BASE: u64 = 62_u64.pow(10);
 const RUNS_BASE: u128 = RUN_BASE as u128 * RUN_BASE as u128;
+/// Multiplied with 2^-120, it divides by 62^10.
+const RECIPROCAL: u128 = (1 << 120) / RUN_BASE as u128;
 
-/// The digits of a number.
+/// The digits of a number. By a table, which may tell them to what shares the processor's cache: texts are public, and a key is
+/// only written where it is made.
 pub(super) fn write(number: u128) -> [u8; DIGITS] {
-    let (high, rest) = (number / RUNS_BASE, number % RUNS_BASE);
-    let runs = [high, rest / u128::from(RUN_BASE), rest % u128::from(RUN_BASE)];
+    let (top, middle, bottom) = split(number);
     let mut digits = [0; DIGITS];
     let (high, low) = digits.split_at_mut(DIGITS - 2 * RUN);
-    for (places, run) in core::iter::once(high).chain(low.chunks_exact_mut(RUN)).zip(runs) {
-        #[expect(clippy::cast_possible_truncation, reason = "below 62^10")]
-        let mut run = run as u64;
-        for place in places.iter_mut().rev() {
-            *place = (run % 62) as u8;
-            run /= 62;
-        }
+    high.copy_from_slice(&[digit(top / 62), digit(top % 62)]);
+    let (first, second) = low.split_at_mut(RUN);
+    let (mut middle, mut bottom) = (fraction(middle), fraction(bottom));
+    // The two runs do not wait for each other.
+    for (first, second) in first.iter_mut().zip(second) {
+        (*first, middle) = next(middle);
+        (*second, bottom) = next(bottom);
     }
-    digits.map(digit)
+    digits
 }
 
-/// The number of digits, unless one is none, or they pass 128 bits.
+/// A run over 62^10, as 64 bits behind the point: its digits come out from the highest down by multiplications with 62. It is too
+/// much by less than 3 units, and 62^10 times that is less than the last digit's 2^64.
+const fn fraction(run: u64) -> u64 {
+    const BITS: u32 = 123;
+    let inverse = (1 << BITS) / RUN_BASE as u128 + 1;
+    ((run as u128 * inverse) >> (BITS - 64)) as u64 + 1
+}
+
+/// The first digit of a fraction, and the fraction behind it.
+fn next(fraction: u64) -> (u8, u64) {
+    let shifted = u128::from(fraction) * 62;
+    (digit((shifted >> 64) as u64), shifted as u64)
+}
+
+/// A number as two digits, ten, and ten. By multiplications: a division of 128 bits takes longer than AES does.
+const fn split(number: u128) -> (u64, u64, u64) {
+    // One less than the quotient at most: the divisor has 56 of its 120 bits, and the quotient is below 484.
+    let mut top = (number >> 64) as u64 / ((RUNS_BASE >> 64) as u64 + 1);
+    let mut rest = number - top as u128 * RUNS_BASE;
+    if rest >= RUNS_BASE {
+        (top, rest) = (top + 1, rest - RUNS_BASE);
+    }
+    // The same: what the two roundings take off is below 2^56/62^10 + 2^64/2^64.
+    let mut middle = (((rest >> 56) * RECIPROCAL) >> 64) as u64;
+    let mut bottom = (rest - middle as u128 * RUN_BASE as u128) as u64;
+    if bottom >= RUN_BASE {
+        (middle, bottom) = (middle + 1, bottom - RUN_BASE);
+    }
+    (top, middle, bottom)
+}
+
+/// The number of digits, unless one is none, or they pass 128 bits. By arithmetic: keys are read by it, and what shares the
+/// processor's cache must not see which places of a table are used. Compilers do it for many digits at once.
 pub(super) fn read(digits: &[u8; DIGITS]) -> Option<u128> {
     let values = digits.map(value_or_foreign);
     // Without a branch for each digit.
@@ -36,15 +72,16 @@ pub(super) fn read(digits: &[u8; DIGITS]) -> Option<u128> {
         return None;
     }
     let number = |values: &[u8]| values.iter().fold(0, |number: u64, value| number * 62 + u64::from(*value));
-    let (high, low) = values.split_at(DIGITS - 2 * RUN);
-    let (middle, low) = low.split_at(RUN);
-    let rest = u128::from(number(middle)) * u128::from(RUN_BASE) + u128::from(number(low));
-    u128::from(number(high)).checked_mul(RUNS_BASE)?.checked_add(rest)
+    let (top, low) = values.split_at(DIGITS - 2 * RUN);
+    let (middle, bottom) = low.split_at(RUN);
+    let rest = u128::from(number(middle)) * u128::from(RUN_BASE) + u128::from(number(bottom));
+    u128::from(number(top)).checked_mul(RUNS_BASE)?.checked_add(rest)
 }
 
 /// The digit of a value below 62.
-pub(super) const fn digit(value: u8) -> u8 {
-    value + b'0' + (value > 9) as u8 * (b'A' - b'9' - 1) + (value > 35) as u8 * (b'a' - b'Z' - 1)
+pub(super) fn digit(value: u64) -> u8 {
+    let value = usize::try_from(value).unwrap_or_default();
+    Format::Base62.alphabet().as_bytes().get(value).copied().unwrap_or_default()
 }
 
 /// The value of a digit.
@@ -76,13 +113,12 @@ const fn mask(is: bool) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::Format;
 
     #[test]
     fn digits_are_those_of_base62() {
         let alphabet = Format::Base62.alphabet().as_bytes();
         for (value, digit) in (0..).zip(alphabet) {
-            assert_eq!((super::digit(value), super::value(*digit)), (*digit, Some(value)));
+            assert_eq!((super::digit(value.into()), super::value(*digit)), (*digit, Some(value)));
         }
         for foreign in (0..=u8::MAX).filter(|byte| !alphabet.contains(byte)) {
             assert_eq!(value(foreign), None);
@@ -93,9 +129,38 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_split_as_a_division_does() {
+        let run_base = u128::from(RUN_BASE);
+        // Around each multiple of the first divisor, and around multiples of the second.
+        let multiples = (0..=483).flat_map(|top| {
+            let rests = (0..60).map(|shift| (u128::from(RUN_BASE) >> shift) * run_base);
+            rests.filter_map(move |rest| (top * RUNS_BASE).checked_add(rest))
+        });
+        for number in
+            multiples.flat_map(|it| [it.wrapping_sub(1), it, it.saturating_add(1)]).chain([u128::MAX])
+        {
+            let (top, middle, bottom) = split(number);
+            assert_eq!(u128::from(top), number / RUNS_BASE);
+            assert_eq!(u128::from(middle), number % RUNS_BASE / run_base);
+            assert_eq!(u128::from(bottom), number % run_base);
+        }
+    }
+
+    #[test]
     fn numbers_at_the_edges_have_their_digits() {
-        let edges =
-            [0, 1, 61, 62, u128::from(RUN_BASE), RUNS_BASE, 482 * RUNS_BASE, 1 << 64, 1 << 127, u128::MAX];
+        let edges = [
+            0,
+            1,
+            61,
+            62,
+            u128::from(RUN_BASE),
+            u128::from(RUN_BASE),
+            RUNS_BASE,
+            482 * RUNS_BASE,
+            1 << 64,
+            1 << 127,
+            u128::MAX,
+        ];
         for number in edges.into_iter().flat_map(|edge| [edge.wrapping_sub(1), edge, edge.wrapping_add(1)]) {
             let digits = write(number);
             let plainly = digits.iter().fold(0_u128, |number, digit| {

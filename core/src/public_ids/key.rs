@@ -151,7 +151,7 @@ impl PublicIdKey {
     pub fn to_text(&self) -> PublicIdKeyText {
         let mut bytes = [0; PublicIdKeyText::LEN];
         let digits = Zeroizing::new(base62::write(u128::from_be_bytes(self.bytes)));
-        let number = [base62::digit(self.number)];
+        let number = [base62::digit(self.number.into())];
         for (place, digit) in bytes.iter_mut().zip(START.iter().chain(&number).chain(&*digits)) {
             *place = *digit;
         }

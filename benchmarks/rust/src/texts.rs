@@ -1,0 +1,178 @@
+//! Texts of IDs for the outside: public IDs, and what hides or writes a number or 16 bytes in other ways.
+
+use std::hint::black_box;
+
+use aes::Aes128;
+use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
+use polyflake::{PublicIds, PublicText};
+use serde_json::json;
+
+use crate::ids_to_decode;
+use crate::measure::BATCH;
+use crate::suite::{About, FROM_TEXT, Role, Suite, TO_TEXT};
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// 62 to the power of 10.
+const TEN: u64 = 839_299_365_868_340_224;
+
+/// Gives these IDs by turns to what makes texts.
+fn to_texts<T: AsRef<[u8]>>(text_of: impl Fn(u64) -> T) -> impl FnMut() -> u64 {
+    let ids = ids_to_decode();
+    let mut n = 0;
+    move || {
+        n = (n + 1) % BATCH;
+        black_box(text_of(black_box(ids[n]))).as_ref().len() as u64
+    }
+}
+
+/// Gives the texts of these IDs by turns to what reads them.
+fn from_texts<T>(text_of: impl Fn(u64) -> T, id_of: impl Fn(&T) -> u64) -> impl FnMut() -> u64 {
+    let texts = ids_to_decode().map(text_of);
+    let mut n = 0;
+    move || {
+        n = (n + 1) % BATCH;
+        id_of(black_box(&texts[n]))
+    }
+}
+
+fn orders() -> PublicIds {
+    PublicIds::from_texts(&["pfk_10kvEGTqNtUTXFUlMnM4wIa"], "order").expect("a key and a prefix")
+}
+
+fn digits(block: u128) -> [u8; 22] {
+    let ten = u128::from(TEN);
+    let mut text = [0; 22];
+    for (digits, mut run) in
+        text.chunks_mut(10).zip([block % ten, block / ten % ten, block / ten / ten].map(|run| run as u64))
+    {
+        for digit in digits {
+            *digit = DIGITS[(run % 62) as usize];
+            run /= 62;
+        }
+    }
+    text.reverse();
+    text
+}
+
+fn values() -> [u64; 256] {
+    std::array::from_fn(|digit| {
+        DIGITS.iter().position(|each| usize::from(*each) == digit).unwrap_or(0) as u64
+    })
+}
+
+fn number(text: &[u8; 22], values: &[u64; 256]) -> u128 {
+    let run = |digits: &[u8]| digits.iter().fold(0, |run, digit| run * 62 + values[usize::from(*digit)]);
+    let [high, middle, low] = [&text[..2], &text[2..12], &text[12..]].map(|digits| u128::from(run(digits)));
+    (high * u128::from(TEN) + middle) * u128::from(TEN) + low
+}
+
+fn encipher(cipher: &Aes128, id: u64) -> u128 {
+    let mut block = Array::from((u128::from(id) << 64).to_be_bytes());
+    cipher.encrypt_block(&mut block);
+    u128::from_be_bytes(block.into())
+}
+
+fn decipher(cipher: &Aes128, block: u128) -> u64 {
+    let mut block = Array::from(block.to_be_bytes());
+    cipher.decrypt_block(&mut block);
+    (u128::from_be_bytes(block.into()) >> 64) as u64
+}
+
+pub fn add(suite: &mut Suite) {
+    let about = |subject, package, role, note| About {
+        subject,
+        package,
+        role,
+        reads_clock: false,
+        ticker: false,
+        capacity: 0,
+        time_of: |_| 0,
+        note,
+    };
+    let ours = |subject, note| about(subject, "polyflake", Role::Ours, note);
+    let peer = |subject, package, note| about(subject, package, Role::Peer, note);
+    let floor = |subject| about(subject, "", Role::Floor, "");
+    let target = || json!([{ "what": "ns", "at_most": 60 }]);
+
+    let encode = ours("polyflake PublicIds::encode", "");
+    suite.singles(TO_TEXT, &encode, || {
+        let orders = orders();
+        to_texts(move |id| Bytes(orders.encode(id)))
+    });
+    suite.target(TO_TEXT, encode.subject, target());
+    let decode = ours("polyflake PublicIds::decode", "");
+    suite.singles(FROM_TEXT, &decode, || {
+        let (orders, of) = (orders(), orders());
+        from_texts(move |id| of.encode(id), move |text| orders.decode(text).expect("its text"))
+    });
+    suite.target(FROM_TEXT, decode.subject, target());
+
+    #[cfg(feature = "sqids")]
+    {
+        let sqids =
+            peer("sqids", "sqids", "hides nothing: its alphabet is found from a few texts; allocates");
+        suite.singles(TO_TEXT, &sqids, || {
+            let sqids = sqids::Sqids::default();
+            to_texts(move |id| sqids.encode(&[id]).expect("a text"))
+        });
+        suite.singles(FROM_TEXT, &sqids, || {
+            let (sqids, of) = (sqids::Sqids::default(), sqids::Sqids::default());
+            from_texts(move |id| of.encode(&[id]).expect("a text"), move |text| sqids.decode(text)[0])
+        });
+    }
+    #[cfg(feature = "harsh")]
+    {
+        fn new() -> harsh::Harsh {
+            harsh::Harsh::builder().salt("salt").build().expect("a salt")
+        }
+        let hashids = peer("harsh (Hashids)", "harsh", "its salt is found from a few texts; allocates");
+        suite.singles(TO_TEXT, &hashids, || {
+            let hashids = new();
+            to_texts(move |id| hashids.encode(&[id]))
+        });
+        suite.singles(FROM_TEXT, &hashids, || {
+            let (hashids, of) = (new(), new());
+            from_texts(move |id| of.encode(&[id]), move |text| hashids.decode(text).expect("its text")[0])
+        });
+    }
+    #[cfg(feature = "uuid")]
+    {
+        let uuid = peer("uuid, 16 bytes written and read", "uuid", "hides nothing");
+        fn text_of(id: u64) -> [u8; 36] {
+            let mut text = [0; 36];
+            uuid::Uuid::from_u64_pair(id, !id).hyphenated().encode_lower(&mut text);
+            text
+        }
+        suite.singles(TO_TEXT, &uuid, || to_texts(text_of));
+        suite.singles(FROM_TEXT, &uuid, || {
+            from_texts(text_of, |text| uuid::Uuid::try_parse_ascii(text).expect("its text").as_u64_pair().0)
+        });
+    }
+
+    let block = floor("AES-128 of a block, and 22 digits");
+    suite.singles(TO_TEXT, &block, || {
+        let cipher = Aes128::new(&[7; 16].into());
+        to_texts(move |id| digits(encipher(&cipher, id)))
+    });
+    suite.singles(TO_TEXT, &floor("AES-128 of a block"), || {
+        let cipher = Aes128::new(&[7; 16].into());
+        to_texts(move |id| encipher(&cipher, id).to_ne_bytes())
+    });
+    suite.floor(TO_TEXT, block.subject);
+    let block = floor("22 digits, and AES-128 of a block");
+    suite.singles(FROM_TEXT, &block, || {
+        let (cipher, of) = (Aes128::new(&[7; 16].into()), Aes128::new(&[7; 16].into()));
+        let values = values();
+        from_texts(move |id| digits(encipher(&of, id)), move |text| decipher(&cipher, number(text, &values)))
+    });
+    suite.floor(FROM_TEXT, block.subject);
+}
+
+/// The bytes of a public ID, which is a `str`.
+struct Bytes(PublicText);
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
