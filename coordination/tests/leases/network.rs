@@ -22,14 +22,15 @@ pub(crate) fn a_silence_before_close(store: &impl Backend) {
     close_after(store, "silent", Proxy::forget);
 }
 
-/// Connecting takes longer than an attempt: the next attempts wait for the same connection.
+/// Connecting takes longer than an attempt: the next attempts wait for the same connection. Only connecting is slow, so that
+/// what is asked later has a whole attempt, on a busy machine too.
 pub(crate) fn a_store_far_away(store: &impl Backend) {
     let journals = Journals::new();
     let address = store.address("namespace=far&ttl=18s&wait=120s");
     let mut near = journals.start(&address);
     near.node();
     let proxy = Proxy::new(store.port(), 0);
-    proxy.behave(Conduct::Late);
+    proxy.behave(Conduct::SlowToConnect);
     let address = address.replace(&format!(":{}", store.port()), &format!(":{}", proxy.port()));
     let mut holder = journals.start(&address);
     holder.node();

@@ -24,6 +24,8 @@ pub(crate) enum Conduct {
     Frozen,
     /// All comes 300 ms later, each way.
     Late,
+    /// The same, while a client connects: what comes after the first eight pieces is passed on.
+    SlowToConnect,
 }
 
 /// It passes connections on to a port of this host. Its threads end with their connections.
@@ -134,7 +136,7 @@ impl Inner {
         mut to: &TcpStream,
     ) -> std::io::Result<()> {
         let mut buffer = [0; 4096];
-        loop {
+        for piece in 0.. {
             let length = from.read(&mut buffer)?;
             if length == 0 {
                 return Ok(());
@@ -157,11 +159,14 @@ impl Inner {
                 2..5 => continue,
                 5..20 => sleep(Duration::from_millis(10 * self.below(20))),
                 _ if conduct == Conduct::Silent || (conduct == Conduct::Mute && is_answer) => continue,
-                _ if conduct == Conduct::Late => sleep(Duration::from_millis(300)),
+                _ if conduct == Conduct::Late || (conduct == Conduct::SlowToConnect && piece < 8) => {
+                    sleep(Duration::from_millis(300));
+                }
                 _ => {}
             }
             to.write_all(&buffer[..length])?;
         }
+        Ok(())
     }
 
     /// By SplitMix64.
