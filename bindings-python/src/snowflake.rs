@@ -53,9 +53,10 @@ use crate::wait::ReleasesGil;
 #[pyclass(frozen, module = "polyflake", name = "Snowflake")]
 pub(crate) struct PySnowflake {
     ids: AnySnowflake,
-    /// Whether every thread that moves the cursor holds the GIL. Not without a GIL; not with a state file, since other
-    /// processes move the cursor too; and not with a lease, since the keeper's thread moves it. There is only one GIL, because
-    /// one interpreter in a process has this module: see `interpreter.rs`.
+    /// Whether every thread that moves the cursor holds the GIL. Not without a GIL, and not in the library for abi3t, which
+    /// runs with one and without; not with a state file, since other processes move the cursor too; and not with a lease,
+    /// since the keeper's thread moves it. There is only one GIL, because one interpreter in a process has this module: see
+    /// `interpreter.rs`.
     under_gil: bool,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -75,6 +76,14 @@ assert not sys._is_gil_enabled()
     command = [sys.executable, "-W", "error", "-c", program]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHON_GIL"}
     subprocess.run(command, check=True, env=environment)
+
+
+def test_no_class_can_be_borrowed() -> None:
+    """A class of PyO3 that is not frozen may raise where two threads call it at once."""
+    sources = (Path(__file__).parents[1] / "src").glob("*.rs")
+    classes = [it for path in sources for it in re.findall(r"#\[pyclass.*", path.read_text())]
+    assert len(classes) >= 13
+    assert all(it.startswith("#[pyclass(frozen") for it in classes)
 
 
 @pytest.mark.parametrize("clock", ["system", "steady", "custom"])
