@@ -4,12 +4,14 @@ mod frames;
 mod id_text;
 mod layout;
 mod options;
+mod public_ids;
 mod state_file;
 
 pub use frames::frames;
 pub use id_text::id_text;
 pub use layout::layout;
 pub use options::options;
+pub use public_ids::public_ids;
 pub use state_file::state_file;
 
 use polyflake::{Error, ErrorCode};
@@ -59,6 +61,11 @@ mod tests {
     #[test]
     fn options_of_the_corpus() {
         run("options", options);
+    }
+
+    #[test]
+    fn public_ids_of_the_corpus() {
+        run("public_ids", public_ids);
     }
 
     #[test]
