@@ -9,7 +9,7 @@ use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyMapping, PyMemoryView, PyString, PyTzInfo};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyMapping, PyMemoryView, PyString, PyTzInfo};
 
 use crate::errors::{self, OrRaise};
 use crate::layout::PyLayout;
@@ -162,6 +162,21 @@ pub(crate) fn buffer(value: &Bound<'_, PyAny>, takes: &str) -> PyResult<(PyUntyp
         return Err(unfit(takes, "is not contiguous"));
     }
     Ok((buffer, signed))
+}
+
+/// All items of an iterable. A text is an item that was given by mistake: its letters are not what is meant.
+pub(crate) fn listed<'py>(
+    items: &Bound<'py, PyAny>,
+    what: &str,
+    of: &str,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    if let Ok(list) = items.cast_exact::<PyList>() {
+        Ok(list.iter().collect())
+    } else if items.is_instance_of::<PyString>() || items.is_instance_of::<PyBytes>() {
+        Err(wrong_type(items, what, &format!("an iterable of {of}")))
+    } else {
+        items.try_iter()?.collect()
+    }
 }
 
 /// The error for a buffer of another kind than a call takes.

@@ -15,6 +15,7 @@ mod lease;
 mod log;
 #[cfg(feature = "coordination")]
 mod process;
+mod public_ids;
 #[cfg_attr(not(feature = "coordination"), path = "no_sequences.rs")]
 mod sequences;
 mod snowflake;
@@ -97,6 +98,7 @@ fn _polyflake(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<layout::PyField>()?;
     module.add_class::<layout::PyLayout>()?;
     module.add_class::<lease::PyLease>()?;
+    module.add_class::<public_ids::PyPublicIds>()?;
     module.add_class::<sequences::PySequences>()?;
     module.add_class::<sequences::PySequencesStats>()?;
     module.add_class::<snowflake::PySnowflake>()?;

@@ -4,7 +4,7 @@ use polyflake_coordination::{OwnedKey, SequenceKey, Sequences, SequencesOptions,
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple};
 
 use crate::awaited::{self, Waiter};
 use crate::convert;
@@ -109,7 +109,7 @@ impl PySequences {
     /// Raises:
     ///     PolyflakeError: as next_id.
     fn next_ids(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        let keys = listed(keys)?;
+        let keys = convert::listed(keys, "keys", "str or int")?;
         // All of them before the first number, so that one that cannot be loses none.
         let keys: Vec<SequenceKey<'_>> = keys.iter().map(to_key).collect::<PyResult<_>>()?;
         let wait = &mut ReleasesGil::new(py);
@@ -157,7 +157,10 @@ impl PySequences {
         ticket: u64,
         keys: &Bound<'_, PyAny>,
     ) -> PyResult<Waiter> {
-        let keys = listed(keys)?.iter().map(to_owned).collect::<PyResult<Vec<_>>>()?;
+        let keys = convert::listed(keys, "keys", "str or int")?
+            .iter()
+            .map(to_owned)
+            .collect::<PyResult<Vec<_>>>()?;
         let call = async move {
             let keys: Vec<_> = keys.iter().map(SequenceKey::from).collect();
             slf.get().0.next_ids_async(&keys).await
@@ -208,18 +211,6 @@ impl PySequences {
         Err(PyTypeError::new_err(
             "Sequences cannot be pickled or copied: one process at a time gives their numbers",
         ))
-    }
-}
-
-/// All keys of an iterable.
-fn listed<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    if let Ok(list) = keys.cast_exact::<PyList>() {
-        Ok(list.iter().collect())
-    } else if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
-        // One key, given by mistake. Its letters would be counted for.
-        Err(convert::wrong_type(keys, "keys", "an iterable of str or int"))
-    } else {
-        keys.try_iter()?.collect()
     }
 }
 

@@ -28,6 +28,7 @@ __all__ = [
     "Field",
     "Layout",
     "Lease",
+    "PublicIds",
     "Sequences",
     "SequencesStats",
     "Snowflake",
@@ -735,6 +736,75 @@ class DecodedAll:
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Callable[[Buffer], DecodedAll], tuple[array[int]]]: ...
+
+@final
+class PublicIds:
+    """Turns IDs into short texts for the outside, such as ``order_15ShV20Bxc6UJvKSQbDvo0J``, and back. A text hides when and
+    where an ID was made, and needs no table.
+
+    Args:
+        keys: keys as texts, ``pfk_`` and 23 base62 digits: an iterable of them, or one str, in which white space or commas
+            separate them. The first encodes, and each decodes. `generate_key` and ``polyflake public key`` make keys.
+        prefix: what texts begin with: words of a-z and 0-9 joined by ``_``, at most 24 characters, or "".
+
+    It takes a few KiB; threads may share it. Its repr does not show keys, and dropping it wipes them from its memory. Python
+    keeps the texts that you gave.
+
+    Raises:
+        InvalidOptionError: if a key or the prefix is invalid, if two keys have the same number or the same bytes, or if there
+            is no key, or more than 16. The message shows nothing of a key.
+
+    >>> from polyflake import PublicIds
+    >>> orders = PublicIds("pfk_10kvEGTqNtUTXFUlMnM4wIa", "order")
+    >>> orders.encode(1541815603606036480)
+    'order_15ShV20Bxc6UJvKSQbDvo0J'
+    >>> orders.decode("order_15ShV20Bxc6UJvKSQbDvo0J")
+    1541815603606036480
+    """
+    def __new__(cls, keys: str | Iterable[str], prefix: str) -> PublicIds: ...
+    def encode(self, id: SupportsIndex) -> str:
+        """The text of an ID.
+
+        Raises:
+            InvalidIdError: if the ID does not fit 64 bits.
+        """
+    def encode_all(self, ids: Iterable[SupportsIndex]) -> list[str]:
+        """The texts of an iterable of IDs, such as those of a page of rows.
+
+        Raises:
+            InvalidIdError: if an ID does not fit 64 bits.
+        """
+    def decode(self, text: str) -> int:
+        """The ID of a text.
+
+        A text that was not encoded with this prefix and one of these keys decodes with a chance of 1 in 2**64.
+
+        Raises:
+            InvalidIdError: for any other text, with the reason.
+        """
+    def decode_all(self, texts: Iterable[str]) -> list[int]:
+        """The IDs of an iterable of texts.
+
+        Raises:
+            InvalidIdError: if one of them is not the text of an ID, with the reason.
+        """
+    @staticmethod
+    def generate_key(number: SupportsIndex | None = None) -> str:
+        """Make a key of random bytes from the operating system. Keep it where you keep secrets.
+
+        Args:
+            number: which key it is, from 0 to 61. Texts name their key by it, so give each key another.
+
+        Raises:
+            InvalidOptionError: if the number is not one of these.
+        """
+    @property
+    def prefix(self) -> str:
+        """What texts begin with."""
+    @property
+    def key_numbers(self) -> tuple[int, ...]:
+        """The numbers of the keys. The first encodes."""
+    def __reduce__(self) -> NoReturn: ...
 
 @final
 class Stats:

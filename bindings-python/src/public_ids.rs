@@ -1,0 +1,121 @@
+//! `PublicIds`.
+
+use polyflake::{PublicIdKey, PublicIds};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::convert;
+use crate::errors::OrRaise;
+
+/// Turns IDs into short texts for the outside, such as ``order_15ShV20Bxc6UJvKSQbDvo0J``, and back. A text hides when and
+/// where an ID was made, and needs no table.
+///
+/// Args:
+///     keys: keys as texts, ``pfk_`` and 23 base62 digits: an iterable of them, or one str, in which white space or commas
+///         separate them. The first encodes, and each decodes. `generate_key` and ``polyflake public key`` make keys.
+///     prefix: what texts begin with: words of a-z and 0-9 joined by ``_``, at most 24 characters, or "".
+///
+/// It takes a few KiB; threads may share it. Its repr does not show keys, and dropping it wipes them from its memory. Python
+/// keeps the texts that you gave.
+///
+/// Raises:
+///     InvalidOptionError: if a key or the prefix is invalid, if two keys have the same number or the same bytes, or if there
+///         is no key, or more than 16. The message shows nothing of a key.
+///
+/// >>> from polyflake import PublicIds
+/// >>> orders = PublicIds("pfk_10kvEGTqNtUTXFUlMnM4wIa", "order")
+/// >>> orders.encode(1541815603606036480)
+/// 'order_15ShV20Bxc6UJvKSQbDvo0J'
+/// >>> orders.decode("order_15ShV20Bxc6UJvKSQbDvo0J")
+/// 1541815603606036480
+#[pyclass(frozen, module = "polyflake", name = "PublicIds")]
+pub(crate) struct PyPublicIds(PublicIds);
+
+#[pymethods]
+impl PyPublicIds {
+    #[new]
+    fn new(keys: &Bound<'_, PyAny>, prefix: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let keys = if keys.is_instance_of::<PyString>() {
+            vec![keys.clone()]
+        } else {
+            convert::listed(keys, "keys", "str")?
+        };
+        let keys = keys.iter().map(|key| convert::text(key, "a key")).collect::<PyResult<Vec<_>>>()?;
+        PublicIds::from_texts(&keys, &convert::text(prefix, "prefix")?).or_raise().map(Self)
+    }
+
+    /// The text of an ID.
+    ///
+    /// Raises:
+    ///     InvalidIdError: if the ID does not fit 64 bits.
+    fn encode<'py>(&self, id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+        let text = self.0.encode(convert::number(id, "id")?.to_id().or_raise()?);
+        Ok(PyString::new(id.py(), &text))
+    }
+
+    /// The texts of an iterable of IDs, such as those of a page of rows.
+    ///
+    /// Raises:
+    ///     InvalidIdError: if an ID does not fit 64 bits.
+    fn encode_all<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
+        convert::listed(ids, "ids", "int")?.iter().map(|id| self.encode(id)).collect()
+    }
+
+    /// The ID of a text.
+    ///
+    /// A text that was not encoded with this prefix and one of these keys decodes with a chance of 1 in 2**64.
+    ///
+    /// Raises:
+    ///     InvalidIdError: for any other text, with the reason.
+    fn decode(&self, text: &Bound<'_, PyAny>) -> PyResult<u64> {
+        self.0.decode(&convert::text(text, "text")?).or_raise()
+    }
+
+    /// The IDs of an iterable of texts.
+    ///
+    /// Raises:
+    ///     InvalidIdError: if one of them is not the text of an ID, with the reason.
+    fn decode_all(&self, texts: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+        convert::listed(texts, "texts", "str")?.iter().map(|text| self.decode(text)).collect()
+    }
+
+    /// Make a key of random bytes from the operating system. Keep it where you keep secrets.
+    ///
+    /// Args:
+    ///     number: which key it is, from 0 to 61. Texts name their key by it, so give each key another.
+    ///
+    /// Raises:
+    ///     InvalidOptionError: if the number is not one of these.
+    #[staticmethod]
+    #[pyo3(signature = (number = None))]
+    fn generate_key(number: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        let number = number.map_or(Ok(0.into()), |number| convert::number(number, "number"))?;
+        let key = PublicIdKey::generate(number).or_raise()?;
+        Ok(key.to_text().as_str().to_owned())
+    }
+
+    /// What texts begin with.
+    #[getter]
+    fn prefix(&self) -> &str {
+        self.0.prefix()
+    }
+
+    /// The numbers of the keys. The first encodes.
+    #[getter]
+    fn key_numbers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.key_numbers().collect::<Vec<_>>())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let numbers = self.key_numbers(py)?.repr()?;
+        Ok(format!("PublicIds(prefix='{}', key_numbers={numbers})", self.0.prefix()))
+    }
+
+    #[expect(clippy::unused_self, reason = "a method in Python")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a PublicIds cannot be pickled or copied, since it has keys; create one in each process",
+        ))
+    }
+}
