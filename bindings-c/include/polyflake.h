@@ -15,8 +15,8 @@
  *
  * Strings are UTF-8 and NUL-terminated. They are read during the call and never kept. The caller owns what a _new, _open
  * or _parse function returns, and passes it to the matching _free function once. A polyflake_snowflake, a
- * polyflake_counter, a polyflake_sequences and a polyflake_layout may be used from many threads at once, a
- * polyflake_options from only one at a time. There is no thread-local state, and no error outlives its call.
+ * polyflake_counter, a polyflake_sequences, a polyflake_public_ids and a polyflake_layout may be used from many threads
+ * at once, a polyflake_options from only one at a time. There is no thread-local state, and no error outlives its call.
  *
  * Times are Unix milliseconds: since 1970-01-01T00:00Z, without leap seconds.
  *
@@ -95,6 +95,16 @@
 #define POLYFLAKE_STORE_SIZE 256
 
 /**
+ * Enough bytes for any public ID and its NUL.
+ */
+#define POLYFLAKE_PUBLIC_ID_SIZE 49
+
+/**
+ * Enough bytes for a key and its NUL.
+ */
+#define POLYFLAKE_PUBLIC_KEY_SIZE 28
+
+/**
  * A key is a text: text and length.
  */
 #define POLYFLAKE_KEY_TEXT 0
@@ -139,6 +149,12 @@ typedef struct polyflake_layout polyflake_layout;
  * The options of a Snowflake. Only one thread may use it at a time.
  */
 typedef struct polyflake_options polyflake_options;
+
+/**
+ * Turns IDs into texts for the outside, which hide when and where an ID was made, and back. Immutable, and safe to use from any
+ * thread. It takes a few KiB.
+ */
+typedef struct polyflake_public_ids polyflake_public_ids;
 
 /**
  * A count for each of many keys: 1, 2, 3 and so on for "alice", and for "bob" the same. For the messages of an inbox,
@@ -1140,6 +1156,57 @@ polyflake_status polyflake_options_compose(const struct polyflake_options *optio
 polyflake_status polyflake_reset_state(const char *path,
                                        size_t length,
                                        struct polyflake_detail *detail);
+
+/**
+ * Prepares public IDs with a prefix. keys is one to 16 keys, separated by white space or commas; the first encodes, and each
+ * decodes. The prefix is words of a-z and 0-9 joined by _, at most 24 characters, or "". Free the result with
+ * polyflake_public_ids_free, which wipes the keys from its memory; your own text of them stays.
+ *
+ * Returns POLYFLAKE_INVALID_OPTION if a key or the prefix is invalid, or if two keys have the same number or the same bytes.
+ * The message shows nothing of a key.
+ */
+polyflake_status polyflake_public_ids_new(const char *keys,
+                                          const char *prefix,
+                                          struct polyflake_public_ids **ids,
+                                          struct polyflake_detail *detail);
+
+/**
+ * Frees what polyflake_public_ids_new returned. Does nothing for NULL.
+ */
+void polyflake_public_ids_free(struct polyflake_public_ids *ids);
+
+/**
+ * Writes the public ID of an ID, with a NUL, into the capacity bytes at text. POLYFLAKE_PUBLIC_ID_SIZE bytes are always enough.
+ *
+ * Returns POLYFLAKE_INVALID_OPTION if capacity is too small.
+ */
+polyflake_status polyflake_public_ids_encode(const struct polyflake_public_ids *ids,
+                                             uint64_t id,
+                                             char *text,
+                                             size_t capacity,
+                                             struct polyflake_detail *detail);
+
+/**
+ * Gets the ID of a public ID. A text that was not encoded with this prefix and one of these keys decodes with a chance of 1
+ * in 2^64.
+ *
+ * Returns POLYFLAKE_INVALID_ID for any other text, with the reason in the message.
+ */
+polyflake_status polyflake_public_ids_decode(const struct polyflake_public_ids *ids,
+                                             const char *text,
+                                             uint64_t *id,
+                                             struct polyflake_detail *detail);
+
+/**
+ * Makes a key of random bytes from the operating system, and writes it with a NUL into the capacity bytes at text.
+ * POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. Texts name their key by its number, from 0 to 61: give each key another.
+ *
+ * Returns POLYFLAKE_INVALID_OPTION for another number, or if capacity is too small.
+ */
+polyflake_status polyflake_public_key_generate(unsigned int number,
+                                               char *text,
+                                               size_t capacity,
+                                               struct polyflake_detail *detail);
 
 /**
  * Returns new options of sequences; name and store have no default. Never NULL. Free them with

@@ -76,7 +76,7 @@ libraries() { # what a test program is linked with: reload loads the library its
   *) printf '%s\n' "${flags[@]}" ;;
   esac
 }
-vectors=$root/tests/vectors.json
+vectors=("$root/tests/vectors.json" "$root/tests/public_ids.json")
 sanitize=(-O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all)
 memcheck=(valgrind -q --leak-check=full --errors-for-leak-kinds=definite,indirect,possible --error-exitcode=1)
 for program in vectors threads misuse lease counter sequences reload; do
@@ -85,7 +85,7 @@ for program in vectors threads misuse lease counter sequences reload; do
   build $program $program -O1 "${linked[@]}"
 done
 export UBSAN_OPTIONS=print_stacktrace=1
-count "vectors, sanitized" "$work/vectors-sanitized" "$vectors"
+count "vectors, sanitized" "$work/vectors-sanitized" "${vectors[@]}"
 count "threads, sanitized" "$work/threads-sanitized" 500000
 count "misuse, sanitized" "$work/misuse-sanitized"
 # A lease stays in memory until the process ends, with nothing that points to it: that is no leak to be found here.
@@ -94,7 +94,7 @@ count "counters, sanitized" env ASAN_OPTIONS=detect_leaks=0 "$work/counter-sanit
 count "sequences, sanitized" env ASAN_OPTIONS=detect_leaks=0 "$work/sequences-sanitized"
 cp "$PREFIX/lib/libpolyflake.so" "$work/copy.so"
 count "reload, sanitized" "$work/reload-sanitized" libpolyflake.so.0 "$work/copy.so"
-check "vectors under valgrind" "${memcheck[@]}" "$work/vectors" "$vectors"
+check "vectors under valgrind" "${memcheck[@]}" "$work/vectors" "${vectors[@]}"
 check "threads under valgrind" "${memcheck[@]}" "$work/threads" 10000
 check "misuse under valgrind" "${memcheck[@]}" "$work/misuse"
 check "leases under valgrind" "${memcheck[@]}" --leak-check=no "$work/lease"
@@ -102,7 +102,7 @@ check "counters under valgrind" "${memcheck[@]}" --leak-check=no "$work/counter"
 check "sequences under valgrind" "${memcheck[@]}" --leak-check=no "$work/sequences"
 check "reload under valgrind" "${memcheck[@]}" "$work/reload" libpolyflake.so.0 "$work/copy.so"
 build vectors-archive vectors -O1 "-L$work/archive" "${static_flags[@]}" -lcjson
-check "vectors with the static library" env -u LD_LIBRARY_PATH "$work/vectors-archive" "$vectors"
+check "vectors with the static library" env -u LD_LIBRARY_PATH "$work/vectors-archive" "${vectors[@]}"
 
 ## The shared library itself.
 library=$PREFIX/lib/libpolyflake.so

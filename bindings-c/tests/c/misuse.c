@@ -394,6 +394,59 @@ static void null_texts(void) {
   CHECK_NUMBER(SENTINEL_ID, id);
 }
 
+static const char PUBLIC_KEY[] = "pfk_10kvEGTqNtUTXFUlMnM4wIa";
+
+static polyflake_public_ids *orders(void) {
+  polyflake_public_ids *ids = NULL;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_public_ids_new(PUBLIC_KEY, "order", &ids, NULL));
+  if (!ids) {
+    give_up("no public IDs");
+  }
+  return ids;
+}
+
+static void null_public_ids(void) {
+  char text[POLYFLAKE_PUBLIC_ID_SIZE];
+  uint64_t id = SENTINEL_ID;
+  polyflake_public_ids *ids = orders(), *none = NULL;
+  fill_with_sentinel(text, sizeof text);
+  CHECK_NULL("keys", polyflake_public_ids_new(NULL, "order", &none, &detail));
+  CHECK_NULL("prefix", polyflake_public_ids_new(PUBLIC_KEY, NULL, &none, &detail));
+  CHECK_NULL("ids", polyflake_public_ids_new(PUBLIC_KEY, "order", NULL, &detail));
+  CHECK_NULL("ids", polyflake_public_ids_encode(NULL, 1, text, sizeof text, &detail));
+  CHECK_NULL("text", polyflake_public_ids_encode(ids, 1, NULL, sizeof text, &detail));
+  CHECK_NULL("ids", polyflake_public_ids_decode(NULL, "1", &id, &detail));
+  CHECK_NULL("text", polyflake_public_ids_decode(ids, NULL, &id, &detail));
+  CHECK_NULL("id", polyflake_public_ids_decode(ids, "1", NULL, &detail));
+  CHECK_NULL("text", polyflake_public_key_generate(0, NULL, sizeof text, &detail));
+  CHECK_NULL_BARE(polyflake_public_ids_new(NULL, NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_public_ids_encode(NULL, 1, NULL, 0, NULL));
+  CHECK_NULL_BARE(polyflake_public_ids_decode(NULL, NULL, NULL, NULL));
+  CHECK_NULL_BARE(polyflake_public_key_generate(0, NULL, 0, NULL));
+  begin("NULL", "no call of public IDs wrote an output");
+  CHECK(none == NULL);
+  CHECK(is_sentinel(text, sizeof text));
+  CHECK_NUMBER(SENTINEL_ID, id);
+  polyflake_public_ids_free(ids);
+}
+
+static void public_keys(void) {
+  begin("public keys", "are made, read, and unlike each other");
+  char key[POLYFLAKE_PUBLIC_KEY_SIZE], other[POLYFLAKE_PUBLIC_KEY_SIZE];
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_public_key_generate(61, key, sizeof key, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_public_key_generate(61, other, sizeof other, NULL));
+  CHECK(strncmp(key, "pfk_z", 5) == 0 && strlen(key) + 1 == sizeof key);
+  CHECK(strcmp(key, other) != 0);
+  polyflake_public_ids *ids = NULL;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_public_ids_new(key, "", &ids, NULL));
+  polyflake_public_ids_free(ids);
+  begin("public keys", "have a number from 0 to 61");
+  fill_with_sentinel(key, sizeof key);
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_public_key_generate(62, key, sizeof key, NULL));
+  CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_public_key_generate(61, key, sizeof key - 1, NULL));
+  CHECK(is_sentinel(key, sizeof key));
+}
+
 static void null_frees(void) {
   begin("NULL", "is accepted by every _free and by _close; polyflake_next_id_or_zero returns 0");
   polyflake_snowflake_close(NULL);
@@ -408,6 +461,7 @@ static void null_frees(void) {
   polyflake_sequences_close(NULL);
   polyflake_sequences_free(NULL);
   polyflake_sequences_options_free(NULL);
+  polyflake_public_ids_free(NULL);
 }
 
 /* ---- structs that begin with their size ---- */
@@ -874,6 +928,19 @@ static void capacities(void) {
   }
   CHECK_STATUS(POLYFLAKE_OK, polyflake_id_write(UINT64_MAX, "uuid", text, sizeof uuid, NULL));
   CHECK_TEXT(uuid, text);
+
+  begin("capacity", "a public ID and its NUL");
+  static const char prefix[] = "a23456789012345678901234";
+  polyflake_public_ids *ids = NULL;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_public_ids_new(PUBLIC_KEY, prefix, &ids, NULL));
+  for (size_t capacity = 0; capacity < POLYFLAKE_PUBLIC_ID_SIZE; capacity++) {
+    fill_with_sentinel(text, sizeof text);
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_public_ids_encode(ids, 1, text, capacity, NULL));
+    CHECK(is_sentinel(text, sizeof text));
+  }
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_public_ids_encode(ids, 1, text, POLYFLAKE_PUBLIC_ID_SIZE, NULL));
+  CHECK_NUMBER(POLYFLAKE_PUBLIC_ID_SIZE, strlen(text) + 1);
+  polyflake_public_ids_free(ids);
 }
 
 static void out_of_range(void) {
@@ -1366,6 +1433,8 @@ int main(void) {
   null_counters();
   null_sequences();
   null_texts();
+  null_public_ids();
+  public_keys();
   null_frees();
   sized_structs();
   words();
@@ -1387,5 +1456,5 @@ int main(void) {
   no_lease();
   statuses();
   versions();
-  return finish(191);
+  return finish(205);
 }

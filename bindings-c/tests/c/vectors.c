@@ -1,4 +1,5 @@
-/* vectors PATH: every case of tests/vectors.json, which describes its own format, through the C API. */
+/* vectors PATH ...: every case of tests/vectors.json and tests/public_ids.json, which describe their own
+ * formats, through the C API. */
 #include "check.h"
 
 #include <cjson/cJSON.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 
 /* Fewer cases would mean that the file or this program lost some. */
-#define FLOOR 1550
+#define FLOOR 1770
 
 static const cJSON *vectors;
 
@@ -372,18 +373,79 @@ static int names_position(const char *message, const cJSON *position) {
   return 0;
 }
 
+static void check_position(const cJSON *entry, const polyflake_detail *detail) {
+  const cJSON *position = member(entry, "position");
+  if (cJSON_IsNumber(position)) {
+    CHECK(names_position(detail->message, position));
+  } else {
+    CHECK(!names_position(detail->message, NULL));
+  }
+}
+
 static void run_text_error(const cJSON *entry) {
   polyflake_detail detail = fresh_detail();
   uint64_t id = SENTINEL_ID;
   polyflake_status status = polyflake_id_read(text(entry, "text"), text(entry, "format"), &id, &detail);
   check_error(entry, status, &detail);
   CHECK_NUMBER(SENTINEL_ID, id);
-  const cJSON *position = member(entry, "position");
-  if (cJSON_IsNumber(position)) {
-    CHECK(names_position(detail.message, position));
-  } else {
-    CHECK(!names_position(detail.message, NULL));
+  check_position(entry, &detail);
+}
+
+/* ---- public IDs ---- */
+
+static polyflake_status prepare(const cJSON *entry, polyflake_public_ids **ids, polyflake_detail *detail) {
+  char keys[1024] = "";
+  size_t length = 0;
+  const cJSON *key;
+  cJSON_ArrayForEach(key, member(entry, "keys")) {
+    int added = snprintf(keys + length, sizeof keys - length, "%s\n", text_of(key));
+    length += (size_t)added;
+    if (length >= sizeof keys) {
+      give_up("the keys of a case are too long");
+    }
   }
+  return polyflake_public_ids_new(keys, text(entry, "prefix"), ids, detail);
+}
+
+static void run_public_id(const cJSON *expected) {
+  polyflake_public_ids *ids = NULL;
+  char encoded[POLYFLAKE_PUBLIC_ID_SIZE];
+  uint64_t id = SENTINEL_ID;
+  CHECK_STATUS(POLYFLAKE_OK, prepare(expected, &ids, NULL));
+  CHECK_STATUS(
+      POLYFLAKE_OK, polyflake_public_ids_encode(ids, number(expected, "id"), encoded, sizeof encoded, NULL)
+  );
+  CHECK_TEXT(text(expected, "text"), encoded);
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_public_ids_decode(ids, encoded, &id, NULL));
+  CHECK_NUMBER(number(expected, "id"), id);
+  polyflake_public_ids_free(ids);
+}
+
+static void run_public_id_read(const cJSON *expected) {
+  polyflake_public_ids *ids = NULL;
+  uint64_t id = SENTINEL_ID;
+  CHECK_STATUS(POLYFLAKE_OK, prepare(expected, &ids, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_public_ids_decode(ids, text(expected, "text"), &id, NULL));
+  CHECK_NUMBER(number(expected, "id"), id);
+  polyflake_public_ids_free(ids);
+}
+
+static void run_public_id_error(const cJSON *entry) {
+  polyflake_public_ids *ids = NULL;
+  polyflake_detail detail = fresh_detail();
+  uint64_t id = SENTINEL_ID;
+  CHECK_STATUS(POLYFLAKE_OK, prepare(entry, &ids, NULL));
+  check_error(entry, polyflake_public_ids_decode(ids, text(entry, "text"), &id, &detail), &detail);
+  CHECK_NUMBER(SENTINEL_ID, id);
+  check_position(entry, &detail);
+  polyflake_public_ids_free(ids);
+}
+
+static void run_public_key_error(const cJSON *entry) {
+  polyflake_public_ids *ids = NULL;
+  polyflake_detail detail = fresh_detail();
+  check_error(entry, prepare(entry, &ids, &detail), &detail);
+  CHECK(ids == NULL);
 }
 
 /* ---- Snowflakes ---- */
@@ -574,6 +636,10 @@ static const struct {
     {"options", run_options},
     {"options_refused", run_options_error},
     {"scripts", run_script},
+    {"public_ids", run_public_id},
+    {"public_ids_read", run_public_id_read},
+    {"public_ids_refused", run_public_id_error},
+    {"public_keys_refused", run_public_key_error},
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
@@ -646,14 +712,33 @@ static char *read_file(const char *path) {
   return content;
 }
 
-int main(int argc, char **argv) {
-  if (argc != 2) {
-    give_up("usage: vectors PATH");
-  }
-  char *content = read_file(argv[1]);
+static cJSON *parsed(const char *path) {
+  char *content = read_file(path);
   cJSON *file = cJSON_ParseWithOpts(content, NULL, 1);
   if (!file) {
     give_up("the vectors are not JSON");
+  }
+  free(content);
+  return file;
+}
+
+/* Moves the sections of a file behind those of another. */
+static void append(cJSON *file, cJSON *more) {
+  cJSON_DeleteItemFromObject(more, "about");
+  while (more->child) {
+    cJSON *section = cJSON_DetachItemViaPointer(more, more->child);
+    cJSON_AddItemToObject(file, section->string, section);
+  }
+  cJSON_Delete(more);
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    give_up("usage: vectors PATH ...");
+  }
+  cJSON *file = parsed(argv[1]);
+  for (int n = 2; n < argc; n++) {
+    append(file, parsed(argv[n]));
   }
   vectors = file;
   check_sections();
@@ -662,7 +747,6 @@ int main(int argc, char **argv) {
     run_section(n);
   }
   cJSON_Delete(file);
-  free(content);
   printf(
       "skipped, since C cannot express their numbers: %lu cases, %lu script steps\n", skipped(), steps_skipped
   );

@@ -178,7 +178,8 @@ impl ZeroizeOnDrop for PublicIdKey {}
 pub struct PublicIdKeyText([u8; Self::LEN]);
 
 impl PublicIdKeyText {
-    const LEN: usize = START.len() + 1 + base62::DIGITS;
+    /// How many characters it has.
+    pub const LEN: usize = START.len() + 1 + base62::DIGITS;
 
     /// The text.
     pub fn as_str(&self) -> &str {
