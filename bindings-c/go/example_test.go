@@ -231,3 +231,17 @@ func ExampleID_Format() {
 	fmt.Println(text, id, err)
 	// Output: 1ptWyK4WgZU 1541815603606036480 <nil>
 }
+
+func ExamplePublicIDs() {
+	// An example's key. Read yours from a file or a secret store.
+	orders, err := polyflake.NewPublicIDs([]string{"pfk_10kvEGTqNtUTXFUlMnM4wIa"}, "order")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(orders.Encode(1541815603606036480))
+	id, err := orders.Decode("order_15ShV20Bxc6UJvKSQbDvo0J")
+	fmt.Println(id, err)
+	// Output:
+	// order_15ShV20Bxc6UJvKSQbDvo0J
+	// 1541815603606036480 <nil>
+}

@@ -1,0 +1,112 @@
+package polyflake
+
+// #cgo noescape polyflake_public_ids_new
+// #cgo nocallback polyflake_public_ids_new
+// #cgo noescape polyflake_public_ids_encode
+// #cgo nocallback polyflake_public_ids_encode
+// #cgo noescape polyflake_public_ids_decode
+// #cgo nocallback polyflake_public_ids_decode
+// #cgo noescape polyflake_public_key_generate
+// #cgo nocallback polyflake_public_key_generate
+// #include <polyflake.h>
+import "C"
+
+import (
+	"runtime"
+	"strings"
+)
+
+// PublicIDs turns IDs into texts for the outside, such as order_15ShV20Bxc6UJvKSQbDvo0J, and back. A text hides when and
+// where an ID was made, and needs no table. Get it from [NewPublicIDs]. Any number of goroutines may use it.
+type PublicIDs struct {
+	owner  *cPublicIDs
+	prefix string
+}
+
+type cPublicIDs struct{ pointer *C.polyflake_public_ids }
+
+// NewPublicIDs prepares public IDs with a prefix: words of a-z and 0-9 joined by _, at most 24 characters, or "". The first
+// key encodes, and each decodes. A string may hold several keys, separated by white space or commas. [GeneratePublicKey]
+// makes a key.
+//
+// It returns [ErrInvalidOption] if a key or the prefix is invalid, if two keys have the same number or the same bytes, and if
+// there is no key, or more than 16. The message shows nothing of a key.
+func NewPublicIDs(keys []string, prefix string) (*PublicIDs, error) {
+	var pointer *C.polyflake_public_ids
+	detail := newDetail()
+	status := C.polyflake_public_ids_new(cText(strings.Join(keys, "\n")), cText(prefix), &pointer, &detail)
+	if err := check(status, &detail); err != nil {
+		return nil, err
+	}
+	owner := &cPublicIDs{pointer}
+	runtime.AddCleanup(owner, func(c *C.polyflake_public_ids) { C.polyflake_public_ids_free(c) }, pointer)
+	return &PublicIDs{owner, prefix}, nil
+}
+
+// GeneratePublicKey makes a key of random bytes from the operating system. Keep it where you keep secrets. Texts name their
+// key by its number, from 0 to 61: give each key another.
+//
+// It returns [ErrInvalidOption] for another number.
+func GeneratePublicKey(number uint) (string, error) {
+	var text [C.POLYFLAKE_PUBLIC_KEY_SIZE]C.char
+	detail := newDetail()
+	// A larger number is refused, whatever it is.
+	number = min(number, 1<<31)
+	status := C.polyflake_public_key_generate(C.uint(number), &text[0], C.size_t(len(text)), &detail)
+	return goText(text[:]), check(status, &detail)
+}
+
+// Encode returns the text of an ID.
+func (p *PublicIDs) Encode(id ID) string {
+	var text [C.POLYFLAKE_PUBLIC_ID_SIZE]C.char
+	status := C.polyflake_public_ids_encode(p.owner.pointer, C.uint64_t(id), &text[0], C.size_t(len(text)), nil)
+	runtime.KeepAlive(p)
+	if status != C.POLYFLAKE_OK {
+		panic(Code(status)) // Memory was overwritten: nothing else makes it fail.
+	}
+	return goText(text[:])
+}
+
+// EncodeAll returns the texts of IDs, such as those of a page of rows.
+func (p *PublicIDs) EncodeAll(ids []ID) []string {
+	texts := make([]string, len(ids))
+	for n, id := range ids {
+		texts[n] = p.Encode(id)
+	}
+	return texts
+}
+
+// Decode returns the ID of a text. A text that was not encoded with this prefix and one of these keys decodes with a chance of
+// 1 in 2^64.
+//
+// It returns [ErrInvalidID] for any other text, with the reason in the message.
+func (p *PublicIDs) Decode(text string) (ID, error) {
+	var id C.uint64_t
+	detail := newDetail()
+	status := C.polyflake_public_ids_decode(p.owner.pointer, cText(text), &id, &detail)
+	runtime.KeepAlive(p)
+	return ID(id), check(status, &detail)
+}
+
+// DecodeAll returns the IDs of texts, or the error of the first that is not the text of an ID.
+func (p *PublicIDs) DecodeAll(texts []string) ([]ID, error) {
+	ids := make([]ID, len(texts))
+	for n, text := range texts {
+		id, err := p.Decode(text)
+		if err != nil {
+			return nil, err
+		}
+		ids[n] = id
+	}
+	return ids, nil
+}
+
+// Prefix returns the prefix of the texts.
+func (p *PublicIDs) Prefix() string {
+	return p.prefix
+}
+
+// String returns the prefix, and nothing of the keys.
+func (p *PublicIDs) String() string {
+	return "public IDs with the prefix " + p.prefix
+}
