@@ -12,6 +12,7 @@ typedef struct polyflake_counter polyflake_counter;
 typedef struct polyflake_counter_options polyflake_counter_options;
 typedef struct polyflake_layout polyflake_layout;
 typedef struct polyflake_options polyflake_options;
+typedef struct polyflake_public_ids polyflake_public_ids;
 typedef struct polyflake_snowflake polyflake_snowflake;
 typedef int32_t polyflake_status;
 
@@ -21,7 +22,9 @@ enum {
   POLYFLAKE_CLOSED = 14,
   POLYFLAKE_LEASE_STATE_NONE = 0,
   POLYFLAKE_LAYOUT_TEXT_SIZE = 352,
-  POLYFLAKE_ID_TEXT_SIZE = 37
+  POLYFLAKE_ID_TEXT_SIZE = 37,
+  POLYFLAKE_PUBLIC_ID_SIZE = 49,
+  POLYFLAKE_PUBLIC_KEY_SIZE = 28
 };
 
 typedef struct polyflake_detail {
@@ -200,3 +203,12 @@ polyflake_status polyflake_id_read(
 polyflake_status polyflake_id_signed(uint64_t id, int64_t *number, struct polyflake_detail *detail);
 size_t polyflake_preset_count(void);
 const char *polyflake_preset_name(size_t index);
+polyflake_status polyflake_public_ids_new(
+    const char *keys, const char *prefix, struct polyflake_public_ids **ids, struct polyflake_detail *detail);
+void polyflake_public_ids_free(struct polyflake_public_ids *ids);
+polyflake_status polyflake_public_ids_encode(
+    const struct polyflake_public_ids *ids, uint64_t id, char *text, size_t capacity, struct polyflake_detail *detail);
+polyflake_status polyflake_public_ids_decode(
+    const struct polyflake_public_ids *ids, const char *text, uint64_t *id, struct polyflake_detail *detail);
+polyflake_status polyflake_public_key_generate(
+    unsigned int number, char *text, size_t capacity, struct polyflake_detail *detail);

@@ -1,0 +1,185 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Polyflake;
+
+use FFI;
+use FFI\CData;
+use LogicException;
+use Polyflake\Internal\Core;
+use Polyflake\Internal\Library;
+use SensitiveParameter;
+
+/**
+ * Turns IDs into texts for the outside, and back. A text hides when and where an ID was made, and needs no table.
+ *
+ *     $orders = new PublicIds($keys, 'order');
+ *     $orders->encode(1541815603606036480);             // 'order_15ShV20Bxc6UJvKSQbDvo0J'
+ *     $orders->decode('order_15ShV20Bxc6UJvKSQbDvo0J'); // 1541815603606036480
+ *
+ * Create it once in a request. var_dump() shows nothing of the keys.
+ */
+final class PublicIds
+{
+    /** What texts begin with. */
+    public readonly string $prefix;
+    /** Null once it is freed: at the end of a request, PHP destroys objects that others still use. */
+    private ?CData $pointer = null;
+    /** Where the library writes a text, and where an ID. */
+    private readonly CData $text;
+    private readonly CData $bits;
+
+    /**
+     * Prepares public IDs.
+     *
+     * @param string|list<string> $keys the first encodes, and each decodes. A string may hold several, separated by
+     *     white space or commas. generateKey() and `polyflake public key` make keys
+     * @param string $prefix what texts begin with: words of a-z and 0-9 joined by _, at most 24 characters, or ''
+     * @throws Exception\InvalidOptionException if a key or the prefix is invalid, if two keys have the same number or
+     *     the same bytes, and if there is no key, or more than 16; the message shows nothing of a key
+     * @throws LibraryException if libpolyflake cannot be used
+     */
+    public function __construct(#[SensitiveParameter] string|array $keys, string $prefix)
+    {
+        $ffi = Library::ffi();
+        $joined = self::joined(...array_values((array) $keys));
+        $room = Core::room('polyflake_public_ids *');
+        $detail = Core::detail();
+        $status = $ffi->polyflake_public_ids_new(Core::text($joined), Core::text($prefix), $room, $detail);
+        Core::check($status, $detail);
+        $this->prefix = $prefix;
+        $this->pointer = $room[0];
+        $this->text = Core::room('char', $ffi->POLYFLAKE_PUBLIC_ID_SIZE);
+        $this->bits = Core::room('uint64_t');
+    }
+
+    private static function joined(#[SensitiveParameter] string ...$keys): string
+    {
+        return implode("\n", $keys);
+    }
+
+    /**
+     * The text of an ID.
+     *
+     * @param int|string $id an int, or a decimal string of up to 2^64 - 1
+     * @throws Exception\InvalidIdException if $id is not an ID
+     */
+    public function encode(int|string $id): string
+    {
+        $bits = is_int($id) && $id >= 0 ? $id : Core::bits($id);
+        $ffi = Library::ffi();
+        $size = $ffi->POLYFLAKE_PUBLIC_ID_SIZE;
+        $status = $ffi->polyflake_public_ids_encode($this->pointer, $bits, $this->text, $size, null);
+        if ($status !== 0) {
+            $detail = Core::detail();
+            Core::check(
+                $ffi->polyflake_public_ids_encode($this->pointer, $bits, $this->text, $size, $detail),
+                $detail,
+            );
+        }
+        return FFI::string($this->text);
+    }
+
+    /**
+     * The texts of IDs, such as those of a page of rows, with their keys in the array.
+     *
+     * @template TKey of array-key
+     * @param array<TKey, int|string> $ids
+     * @return array<TKey, string>
+     * @throws Exception\InvalidIdException if one of them is not an ID
+     */
+    public function encodeAll(array $ids): array
+    {
+        return array_map($this->encode(...), $ids);
+    }
+
+    /**
+     * The ID of a text. A text that was not encoded with this prefix and one of these keys decodes with a chance of 1
+     * in 2^64.
+     *
+     * @return int|string an int, or a decimal string if the ID's top bit is set
+     * @throws Exception\InvalidIdException for any other text; the message has the reason
+     */
+    public function decode(string $text): int|string
+    {
+        $text = Core::text($text);
+        $ffi = Library::ffi();
+        if ($ffi->polyflake_public_ids_decode($this->pointer, $text, $this->bits, null) !== 0) {
+            $detail = Core::detail();
+            Core::check($ffi->polyflake_public_ids_decode($this->pointer, $text, $this->bits, $detail), $detail);
+        }
+        return Core::number($this->bits[0]);
+    }
+
+    /**
+     * The IDs of texts, with their keys in the array.
+     *
+     * @template TKey of array-key
+     * @param array<TKey, string> $texts
+     * @return array<TKey, int|string>
+     * @throws Exception\InvalidIdException if one of them is not the text of an ID; the message has the reason
+     */
+    public function decodeAll(array $texts): array
+    {
+        return array_map($this->decode(...), $texts);
+    }
+
+    /**
+     * Makes a key of random bytes from the operating system. Keep it where you keep secrets.
+     *
+     * @param int $number which key it is, from 0 to 61. Texts name their key by it, so give each key another
+     * @throws Exception\InvalidOptionException for another number
+     * @throws LibraryException if libpolyflake cannot be used
+     */
+    public static function generateKey(int $number = 0): string
+    {
+        $ffi = Library::ffi();
+        $size = $ffi->POLYFLAKE_PUBLIC_KEY_SIZE;
+        $text = Core::room('char', $size);
+        $detail = Core::detail();
+        // Of other numbers, C's unsigned int has only a part.
+        $number = $number < 0 ? -1 : min($number, 1 << 31);
+        Core::check($ffi->polyflake_public_key_generate($number, $text, $size, $detail), $detail);
+        return FFI::string($text);
+    }
+
+    public function __destruct()
+    {
+        if ($this->pointer !== null) {
+            Library::ffi()->polyflake_public_ids_free($this->pointer);
+            $this->pointer = null;
+        }
+    }
+
+    public function __clone()
+    {
+        // So that the destructor of the clone does not free the original's pointer.
+        $this->pointer = null;
+        throw new LogicException('a PublicIds cannot be cloned: use the same one, or create another');
+    }
+
+    /**
+     * @return array{prefix: string}
+     */
+    public function __debugInfo(): array
+    {
+        return ['prefix' => $this->prefix];
+    }
+
+    /**
+     * @return array<never>
+     */
+    public function __serialize(): array
+    {
+        throw new LogicException('a PublicIds cannot be serialized, since it has keys: create one in each process');
+    }
+
+    /**
+     * @param array<mixed> $data
+     */
+    public function __unserialize(array $data): void
+    {
+        throw new LogicException('a PublicIds cannot be unserialized');
+    }
+}
