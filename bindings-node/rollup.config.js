@@ -70,6 +70,6 @@ export default [
     treeshake: { moduleSideEffects: false },
     output: [file("decode.mjs", "es"), file("decode.cjs", "cjs")],
   },
-  types("index", "api", "polyflake"),
+  types("index", "node", "polyflake"),
   types("decode", "decode", "polyflake/decode"),
 ];

@@ -11,6 +11,7 @@ import { coreError } from "./errors.js";
 import { type Addon, type LeaseEvent, nativeBackend } from "./native.js";
 
 export * from "./api.js";
+export { PublicIds } from "./public-ids.js";
 
 /** Messages are a `LeaseEvent`. */
 const leases = channel("polyflake:lease");

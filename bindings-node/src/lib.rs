@@ -18,6 +18,7 @@ mod layout;
 mod lease;
 #[cfg(not(feature = "coordination"))]
 mod no_stores;
+mod public_ids;
 #[cfg(feature = "coordination")]
 mod sequences;
 mod snowflake;

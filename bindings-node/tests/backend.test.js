@@ -30,6 +30,7 @@ test("import and require give the same classes, which share cursors", () => {
       "DecodedAll",
       "Layout",
       "PolyflakeError",
+      "PublicIds",
       "Sequences",
       "Snowflake",
       "formatId",

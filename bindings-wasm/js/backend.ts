@@ -45,6 +45,19 @@ export interface Backend {
   openCounter?(name: string, options: string[]): Promise<BackendCounter>;
   /** As `openCounter`. */
   openSequences?(name: string, options: string[]): Promise<BackendSequences>;
+  /** Where nobody but the owner of the keys can read the program's memory: not in browsers. */
+  publicIds?(keys: string[], prefix: string): BackendPublicIds;
+  /** A new key. */
+  generatePublicKey?(number: string): string;
+}
+
+export interface BackendPublicIds {
+  readonly keyNumbers: number[];
+  /** `id`: of 0 to 2^64 - 1. */
+  encode(id: bigint): string;
+  /** As `encode`, of an ID that may not be one. */
+  encodeText(id: string): string;
+  decode(text: string): bigint;
 }
 
 export interface BackendSnowflake {

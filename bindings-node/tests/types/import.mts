@@ -17,6 +17,7 @@ import {
   type Node,
   PolyflakeError,
   type PolyflakeErrorCode,
+  PublicIds,
   parseId,
   type SequenceKey,
   Sequences,
@@ -410,3 +411,22 @@ takes<(error: reading.PolyflakeError) => PolyflakeError>((error) => error);
 reading.decode(1n, "discord");
 // @ts-expect-error no preset of that name
 reading.disord;
+
+// Public IDs ----------------------------------------------------------------------------------------------------
+
+const orders = new PublicIds(["pfk_10kvEGTqNtUTXFUlMnM4wIa"] as const, "order");
+new PublicIds("pfk_10kvEGTqNtUTXFUlMnM4wIa", "");
+// @ts-expect-error a prefix is needed
+new PublicIds("pfk_10kvEGTqNtUTXFUlMnM4wIa");
+same<ReturnType<typeof orders.encode>, string>(true);
+orders.encode(7);
+orders.encode("7");
+same<ReturnType<typeof orders.decode>, bigint>(true);
+// @ts-expect-error a public ID is a text
+orders.decode(7n);
+same<ReturnType<typeof orders.encodeAll>, string[]>(true);
+orders.encodeAll(BigUint64Array.of(7n));
+takes<BigUint64Array>(orders.decodeAll(new Set([""])));
+same<typeof orders.prefix, string>(true);
+takes<readonly number[]>(orders.keyNumbers);
+same<ReturnType<typeof PublicIds.generateKey>, string>(true);
