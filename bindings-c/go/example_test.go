@@ -245,3 +245,44 @@ func ExamplePublicIDs() {
 	// order_15ShV20Bxc6UJvKSQbDvo0J
 	// 1541815603606036480 <nil>
 }
+
+// In a program, made once of keys that were read from a file or a secret store.
+var orders = func() *polyflake.PublicIDs {
+	ids, err := polyflake.NewPublicIDs([]string{"pfk_10kvEGTqNtUTXFUlMnM4wIa"}, "order")
+	if err != nil {
+		log.Fatal(err)
+	}
+	return ids
+}()
+
+// An ID in the program and in the database, and a public ID in JSON.
+type orderID polyflake.ID
+
+func (id orderID) MarshalText() ([]byte, error) {
+	return []byte(orders.Encode(polyflake.ID(id))), nil
+}
+
+func (id *orderID) UnmarshalText(text []byte) error {
+	read, err := orders.Decode(string(text))
+	if err == nil {
+		*id = orderID(read)
+	}
+	return err
+}
+
+func ExamplePublicIDs_json() {
+	var order struct {
+		ID orderID `json:"id"`
+	}
+	if err := json.Unmarshal([]byte(`{"id": "order_15ShV20Bxc6UJvKSQbDvo0J"}`), &order); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(uint64(order.ID))
+	text, err := json.Marshal(order)
+	fmt.Println(string(text), err)
+	fmt.Println(json.Unmarshal([]byte(`{"id": "1541815603606036480"}`), &order))
+	// Output:
+	// 1541815603606036480
+	// {"id":"order_15ShV20Bxc6UJvKSQbDvo0J"} <nil>
+	// polyflake: invalid_id: the text does not begin with `order_`
+}
