@@ -35,7 +35,11 @@ django.setup()
 from django.core import checks  # noqa: E402
 from django.db import connections, models  # noqa: E402
 from django.db.migrations.writer import MigrationWriter  # noqa: E402
+from django.http import HttpRequest, HttpResponse  # noqa: E402
+from django.urls import NoReverseMatch, Resolver404, path, register_converter, resolve, reverse  # noqa: E402
+from polyflake import PublicIds  # noqa: E402
 from polyflake_django import SnowflakeField  # noqa: E402
+from polyflake_django_public import public_id  # noqa: E402
 
 
 class Order(models.Model):
@@ -126,3 +130,36 @@ def test_the_settings_are_read(tmp_path: Path) -> None:
         del shop.ids
     with pytest.raises(ImportError, match="ids"):
         Order()
+
+
+# Public IDs in URLs -------------------------------------------------------------------------------
+
+ID = 1541815603606036480
+TEXT = "order_15ShV20Bxc6UJvKSQbDvo0J"
+KEY = "pfk_10kvEGTqNtUTXFUlMnM4wIa"
+
+
+def show(_request: HttpRequest, id: int) -> HttpResponse:
+    return HttpResponse(f"{id}")
+
+
+register_converter(public_id(PublicIds(KEY, "order")), "order")
+urls = ModuleType("urls")
+urls.urlpatterns = [path("orders/<order:id>", show, name="order")]  # type: ignore[attr-defined]
+
+
+def test_a_url_has_the_public_id_and_a_view_the_int() -> None:
+    assert reverse("order", urls, args=[ID]) == f"/orders/{TEXT}"
+    found = resolve(f"/orders/{TEXT}", urls)
+    assert found.kwargs == {"id": ID}
+    assert found.func(HttpRequest(), **found.kwargs).content == str(ID).encode()
+
+
+def test_no_other_text_has_a_path() -> None:
+    user = PublicIds(KEY, "user").encode(ID)
+    for text in [str(ID), TEXT[:-1], TEXT[:-1] + "K", TEXT + "0", user, ""]:
+        with pytest.raises(Resolver404):
+            resolve(f"/orders/{text}", urls)
+    for id in [-1, 2**64]:
+        with pytest.raises(NoReverseMatch):
+            reverse("order", urls, args=[id])

@@ -1,0 +1,30 @@
+"""Django: public IDs in URLs, and ints in views and models.
+
+register_converter(public_id(PublicIds(keys, "order")), "order")
+urlpatterns = [path("orders/<order:id>", show, name="order")]  # def show(request, id: int)
+
+reverse("order", args=[order.id])  # /orders/order_15ShV20Bxc6UJvKSQbDvo0J
+
+What is no public ID of this prefix matches no path: 404.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyflake import PublicIds
+
+
+def public_id(ids: PublicIds) -> type[Any]:
+    """The class of a path converter."""
+
+    class PublicIDConverter:
+        regex = f"{ids.prefix and f'{ids.prefix}_'}[0-9A-Za-z]{{23}}"
+
+        def to_python(self, value: str) -> int:
+            return ids.decode(value)
+
+        def to_url(self, value: int) -> str:
+            return ids.encode(value)
+
+    return PublicIDConverter
