@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"time"
 
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
@@ -285,4 +287,24 @@ func ExamplePublicIDs_json() {
 	// 1541815603606036480
 	// {"id":"order_15ShV20Bxc6UJvKSQbDvo0J"} <nil>
 	// polyflake: invalid_id: the text does not begin with `order_`
+}
+
+func ExamplePublicIDs_http() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
+		id, err := orders.Decode(r.PathValue("id"))
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprintln(w, "order", id)
+	})
+	for _, path := range []string{"/orders/order_15ShV20Bxc6UJvKSQbDvo0J", "/orders/1541815603606036480"} {
+		reply := httptest.NewRecorder()
+		mux.ServeHTTP(reply, httptest.NewRequest("GET", path, nil))
+		fmt.Print(reply.Code, " ", reply.Body)
+	}
+	// Output:
+	// 200 order 1541815603606036480
+	// 404 404 page not found
 }
