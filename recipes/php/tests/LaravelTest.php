@@ -13,6 +13,7 @@ use PHPUnit\Framework\TestCase;
 use Polyflake\Exception\InvalidIdException;
 use Polyflake\IdGenerator;
 use Polyflake\Layout;
+use Polyflake\PublicIds;
 
 /**
  * The recipe for Laravel, on the MariaDB that ../test.sh has started.
@@ -116,16 +117,35 @@ final class LaravelTest extends TestCase
         LaravelOrder::create(['id' => 12]);
         $this->app['router']->get('/orders/{order}', static fn (LaravelOrder $order) => $order)
             ->middleware(SubstituteBindings::class);
-        $get = function (string $id): array {
-            $request = Request::create("/orders/$id", server: ['HTTP_ACCEPT' => 'application/json']);
-            $response = $this->app['router']->dispatch($request);
-
-            return [$response->getStatusCode(), $response->getContent()];
-        };
-        self::assertSame([200, '{"id":"12","parent_id":null,"worker":null}'], $get('12'));
+        self::assertSame([200, '{"id":"12","parent_id":null,"worker":null}'], $this->get('/orders/12'));
         foreach (['12x', '12.0', '-12', '%2012', '13'] as $id) {
-            self::assertSame(404, $get($id)[0], $id);
+            self::assertSame(404, $this->get("/orders/$id")[0], $id);
         }
+    }
+
+    public function testRoutesWithPublicIds(): void
+    {
+        $order = LaravelPublicOrder::create(['id' => 1541815603606036480]);
+        $text = 'order_15ShV20Bxc6UJvKSQbDvo0J';
+        self::assertSame($text, $order->getRouteKey());
+        $this->app['router']->get('/public/{order}', static fn (LaravelPublicOrder $order) => $order->getKey())
+            ->middleware(SubstituteBindings::class);
+        self::assertSame([200, '1541815603606036480'], $this->get("/public/$text"));
+        $user = (new PublicIds('pfk_10kvEGTqNtUTXFUlMnM4wIa', 'user'))->encode(1541815603606036480);
+        foreach (['1541815603606036480', substr($text, 0, -1), substr($text, 0, -1) . 'K', $user] as $other) {
+            self::assertSame(404, $this->get("/public/$other")[0], $other);
+        }
+    }
+
+    /**
+     * @return array{int, string} the status and the content
+     */
+    private function get(string $path): array
+    {
+        $request = Request::create($path, server: ['HTTP_ACCEPT' => 'application/json']);
+        $response = $this->app['router']->dispatch($request);
+
+        return [$response->getStatusCode(), $response->getContent()];
     }
 
     public function testWorkersOfTheQueueHaveNodesOfTheirOwnAndGiveThemBack(): void

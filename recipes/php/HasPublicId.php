@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace App\Models;
+
+use Illuminate\Database\Eloquent\ModelNotFoundException;
+use Polyflake\Exception\InvalidIdException;
+use Polyflake\PublicIds;
+
+/**
+ * Laravel: public IDs in routes, and ints in the program.
+ *
+ *     class Order extends Model
+ *     {
+ *         use HasSnowflakeId;
+ *         use HasPublicId {
+ *             HasPublicId::resolveRouteBindingQuery insteadof HasSnowflakeId;
+ *         }
+ *
+ *         protected static function publicIds(): PublicIds
+ *         {
+ *             return app('order_ids'); // a singleton: new PublicIds(config('app.public_id_keys'), 'order')
+ *         }
+ *     }
+ *
+ *     Route::get('/orders/{order}', fn (Order $order) => ...)->name('order');
+ *     route('order', $order); // /orders/order_15ShV20Bxc6UJvKSQbDvo0J
+ */
+trait HasPublicId
+{
+    abstract protected static function publicIds(): PublicIds;
+
+    public function getRouteKey()
+    {
+        return static::publicIds()->encode($this->getKey());
+    }
+
+    /**
+     * For a route such as /orders/{order}: a text that is no public ID of this model is not found.
+     */
+    public function resolveRouteBindingQuery($query, $value, $field = null)
+    {
+        if ($field === null) {
+            try {
+                $value = static::publicIds()->decode((string) $value);
+            } catch (InvalidIdException) {
+                throw (new ModelNotFoundException())->setModel(static::class, [$value]);
+            }
+            $field = $this->getKeyName();
+        }
+
+        return parent::resolveRouteBindingQuery($query, $value, $field);
+    }
+}
