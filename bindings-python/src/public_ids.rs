@@ -112,10 +112,17 @@ impl PyPublicIds {
         Ok(format!("PublicIds(prefix='{}', key_numbers={numbers})", self.0.prefix()))
     }
 
+    // It never changes, so that a copy would be equal in all ways, and one more place with keys.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     #[expect(clippy::unused_self, reason = "a method in Python")]
     fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err(
-            "a PublicIds cannot be pickled or copied, since it has keys; create one in each process",
-        ))
+        Err(PyTypeError::new_err("a PublicIds cannot be pickled, since it has keys; create one in each process"))
     }
 }
