@@ -26,7 +26,8 @@ CAPACITY = "% of capacity"
 SERVED, SERVED_PER_CPU = "requests per second", "requests per CPU second"
 HIGHER_IS_BETTER = (CAPACITY, SERVED, SERVED_PER_CPU)
 MADE, DECODED = "ns per ID", "ns per decoded ID"
-UNITS = (MADE, DECODED, *HIGHER_IS_BETTER, "CPU seconds per second", "ms", "ns per call")
+CALLED = "ns per call"
+UNITS = (MADE, DECODED, CALLED, *HIGHER_IS_BETTER, "CPU seconds per second", "ms")
 PERCENTILES = ("p50", "p99", "p99.9")
 ROLES = ("ours", "peer", "floor")
 TARGETS = ("ratio", "ratio to", "value", "over floor")
@@ -74,7 +75,7 @@ class Row:
     @property
     def is_fair_peer(self) -> bool:
         """Whether ours is compared with it: one that makes IDs reads a clock and repeats none."""
-        if self.unit in (DECODED, SERVED, SERVED_PER_CPU):
+        if self.unit in (DECODED, CALLED, SERVED, SERVED_PER_CPU):
             return self.role == "peer" and self.comparable
         # More IDs than fit in the ticks that pass must come from ticks ahead of the clock.
         runs_ahead = self.unit == CAPACITY and self.median > 101
@@ -477,7 +478,9 @@ def name(missing: Record) -> str:
 
 
 def remark(row: Row) -> str:
-    told = [] if row.reads_clock or row.role == "floor" else ["does not read the clock"]
+    told = []
+    if row.unit != CALLED and not row.reads_clock and row.role != "floor":
+        told = ["does not read the clock"]
     return "; ".join(told + ([row.note] if row.note else []))
 
 

@@ -130,6 +130,35 @@ INLINE void counter_fill(uint64_t *ids) {
   must(polyflake_counter_fill(counter, BATCH, ids, NULL));
 }
 
+static polyflake_public_ids *orders;
+
+/* IDs with their public IDs, which are shown by turns. */
+static struct {
+  uint64_t id;
+  char text[POLYFLAKE_PUBLIC_ID_SIZE];
+} shown[BATCH];
+static unsigned turns;
+
+static void open_public_ids(void) {
+  must(polyflake_public_ids_new("pfk_10kvEGTqNtUTXFUlMnM4wIa", "order", &orders, NULL));
+  for (unsigned n = 0; n < BATCH; n++) {
+    shown[n].id = UINT64_C(1541815603606036480) + n * UINT64_C(0x1234567891);
+    must(polyflake_public_ids_encode(orders, shown[n].id, shown[n].text, sizeof shown[n].text, NULL));
+  }
+}
+
+INLINE uint64_t encode_public(void) {
+  char text[POLYFLAKE_PUBLIC_ID_SIZE];
+  must(polyflake_public_ids_encode(orders, shown[turns++ % BATCH].id, text, sizeof text, NULL));
+  return (uint64_t)text[7];
+}
+
+INLINE uint64_t decode_public(void) {
+  uint64_t id;
+  must(polyflake_public_ids_decode(orders, shown[turns++ % BATCH].text, &id, NULL));
+  return id;
+}
+
 INLINE uint64_t wide_id(void) {
   return next_id(wide);
 }
@@ -356,6 +385,12 @@ static double singles_of_cheapest_call(void) {
 static double singles_of_counter(void) {
   return singles(counter_id);
 }
+static double encoded_public_ids(void) {
+  return singles(encode_public);
+}
+static double decoded_public_ids(void) {
+  return singles(decode_public);
+}
 static double batches_of_counter(void) {
   return batches(counter_fill, MANY_BATCHES_BURSTS, MANY_BATCHES);
 }
@@ -504,6 +539,8 @@ struct row {
 #define BATCHES "batch of 1,024", "ns per ID"
 #define COUNTED "one number of a counter", "ns per ID"
 #define COUNTED_BATCHES "batch of 1,024 of a counter", "ns per ID"
+#define PUBLIC(what) "public ID, " what, "ns per call"
+#define OF_PUBLIC "\"floor\": [\"polyflake_version\"], " NONE
 #define LOAD "full load, one thread", "% of capacity"
 #define LOAD_TWO "full load, two threads", "% of capacity"
 #define PROCESSOR_TIME "processor time under full load, one thread", "CPU seconds per second"
@@ -600,6 +637,10 @@ static const struct row rows[] = {
      OF_COUNTER,
      IN_HAND},
     {COUNTED_BATCHES, NUMBERS, "floor", "", batches_of_numbers, NO_ID, 0, ""},
+    {PUBLIC("encode"), "polyflake_public_ids_encode", "ours", OF_PUBLIC, encoded_public_ids, NO_ID, 0, ""},
+    {PUBLIC("encode"), "polyflake_version", "floor", "", singles_of_cheapest_call, NO_ID, 0, CHEAPEST},
+    {PUBLIC("decode"), "polyflake_public_ids_decode", "ours", OF_PUBLIC, decoded_public_ids, NO_ID, 0, ""},
+    {PUBLIC("decode"), "polyflake_version", "floor", "", singles_of_cheapest_call, NO_ID, 0, CHEAPEST},
     {LOAD, POLYFLAKE, FULL, full_load_of_polyflake, take_polyflake, 1, OF_TWITTER, ""},
     {PROCESSOR_TIME, POLYFLAKE, NONE, processor_time_of_last, take_polyflake, 1, OF_TWITTER, ""},
     {LOAD, TEXTBOOK, full_load_of_textbook, take_textbook, 1, OF_TWITTER, ""},
@@ -662,6 +703,7 @@ int main(int argc, char **argv) {
     return EXIT_FAILURE;
   }
   open_counter(folder);
+  open_public_ids();
   for (int round = 0; round < rounds; round++) {
     fprintf(stderr, "C: round %d of %d\n", round + 1, rounds);
     for (int row = 0; row < ROWS; row++) {
@@ -676,6 +718,7 @@ int main(int argc, char **argv) {
   polyflake_snowflake_free(wider);
   polyflake_counter_close(counter);
   polyflake_counter_free(counter);
+  polyflake_public_ids_free(orders);
   char file[sizeof folder + 12];
   snprintf(file, sizeof file, "%s/counters.db", folder);
   unlink(file);

@@ -14,6 +14,7 @@ import { clockFloors, WASM_ID, wasmFloors } from "./floors.js";
 import * as ours from "./generators.js";
 import { check, checkLoad, fullLoad, interleave, load, loadSize, time, timed } from "./measure.js";
 import { cause, EPOCH_MS, peers } from "./peers.js";
+import { publicIds } from "./public-ids.js";
 
 const { values } = parseArgs({ options: { rounds: { type: "string", default: "9" } } });
 const ROUNDS = Number(values.rounds);
@@ -71,6 +72,7 @@ for (const peer of peers) {
 console.error("Node: one ID, batches");
 const snowflakes = { native: ours.native, wasm: ours.wasm };
 const rows = [...oneId(), ...batches(), ...decodes(), ...texts(), ...otherCalls()];
+rows.push(...(await publicIds(ours.packages.native(), missing)));
 await time(
   rows.map(({ subject }) => subject),
   ROUNDS,

@@ -15,6 +15,7 @@ require_once __DIR__ . '/../../bindings-c/php/autoload.php';
 use Polyflake\Internal\Core;
 use Polyflake\Internal\Library;
 use Polyflake\Layout;
+use Polyflake\PublicIds;
 use Polyflake\Snowflake;
 
 const EPOCH_MS = 1288834974657; // of the layout twitter, as are the 10 and 12 bits below
@@ -56,6 +57,8 @@ $textbook = new class (7) {
 $ids = new Snowflake(node: 7);
 $layout = new Layout('twitter');
 $made = $ids->nextIds(BATCH);
+$orders = new PublicIds('pfk_10kvEGTqNtUTXFUlMnM4wIa', 'order');
+$shown = $orders->encodeAll($made);
 
 // A C call as in nextId(), with a pointer to a struct, that does almost nothing.
 $ffi = Library::ffi();
@@ -68,6 +71,7 @@ $snowflake = $room[0];
 
 const MADE = 'ns per ID';
 const DECODED = 'ns per decoded ID';
+const CALL = 'ns per call';
 
 /**
  * A row of a table. $take returns the results of a thousand calls as an array, whose keys do not matter.
@@ -188,6 +192,20 @@ $parseTextbook = static function () use ($textbook, $made): array {
     }
     return $taken;
 };
+$encodePublic = static function () use ($orders, $made): array {
+    $taken = [];
+    foreach ($made as $id) {
+        $taken[] = $orders->encode($id);
+    }
+    return $taken;
+};
+$decodePublic = static function () use ($orders, $shown): array {
+    $taken = [];
+    foreach ($shown as $text) {
+        $taken[] = $orders->decode($text);
+    }
+    return $taken;
+};
 
 $class = 'textbook class nextId()';
 $own = 'plain PHP, in benchmarks/php/bench.php';
@@ -195,6 +213,7 @@ $php = 'PHP ' . PHP_VERSION;
 $emptyCall = 'empty FFI call';
 $atMost = static fn (float $limit, string $subject): array =>
     ['what' => 'ratio to', 'subject' => $subject, 'at_most' => $limit];
+$most500 = [['what' => 'value', 'at_most' => 500]];
 $third = [['what' => 'ratio', 'at_most' => 0.3333]];
 $rows = [
     ours('one ID', 'Polyflake nextId()', $emptyCall, [$atMost(1.1, $class)], $nextId),
@@ -217,6 +236,10 @@ $rows = [
     ours('decode', 'Polyflake decode($id)', $emptyCall, [], $decode, DECODED),
     row('decode', 'peer', 'textbook class parse($id)', '', $own, $parseTextbook, DECODED),
     row('decode', 'floor', $emptyCall, $php, '', $emptyCalls, DECODED),
+    ours('public ID, encode', 'Polyflake PublicIds encode($id)', $emptyCall, $most500, $encodePublic, CALL),
+    row('public ID, encode', 'floor', $emptyCall, $php, '', $emptyCalls, CALL),
+    ours('public ID, decode', 'Polyflake PublicIds decode($text)', $emptyCall, $most500, $decodePublic, CALL),
+    row('public ID, decode', 'floor', $emptyCall, $php, '', $emptyCalls, CALL),
 ];
 
 $peer = 'godruoyi/php-snowflake';

@@ -26,8 +26,9 @@ from itertools import count, islice, repeat, starmap
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
+from uuid import UUID
 
-from polyflake import Layout, Snowflake
+from polyflake import Layout, PublicIds, Snowflake
 
 WIDE = "timestamp:40|worker:2|sequence:22@1735689600000/1ms"
 WIDEST = "timestamp:38|worker:1|sequence:25@1735689600000/1ms"
@@ -45,6 +46,7 @@ SLEEPS_SECONDS = 0.2
 MACHINES_UNDER_LOAD, MACHINES_FOR_BURSTS = 32, 128
 
 DECODED = "ns per decoded ID"
+CALL = "ns per call"
 
 Call = Callable[[], Any]
 Target = dict[str, Any]
@@ -674,6 +676,61 @@ def decodes(suite: Suite, records: list[dict[str, Any]]) -> None:
         suite.floor(table, copied, bursts(call_often, copy, calls, size), DECODED)
 
 
+def public_ids(suite: Suite, records: list[dict[str, Any]]) -> None:
+    encode, decode = "public ID, encode", "public ID, decode"
+    python = f"Python {'.'.join(map(str, sys.version_info[:3]))}"
+
+    def add(
+        table: str,
+        package: str,
+        text: str,
+        call: Callable[[Any], Any],
+        values: list[Any],
+        *,
+        role: str = "peer",
+        **more: Any,
+    ) -> None:
+        own = package in ("", "uuid")
+        name, version = f"{package} {text}".lstrip(), python if own else metadata.version(package)
+        row = Row(table, name, version, role, CALL, **more)
+        suite.measurements.append(
+            Measurement([row], bursts(call_with_each, (call, values), len(values)))
+        )
+
+    ids = [1541815603606036480 + n * 0x1234567891 for n in range(CALLS)]
+    ours = PublicIds("pfk_10kvEGTqNtUTXFUlMnM4wIa", "order")
+    new_str, new_int = "a C method that returns a new str: bytes.hex()", "a new 61-bit int: -n"
+    more: dict[str, Any] = {"role": "ours", "targets": at_most(250)}
+    texts = ours.encode_all(ids)
+    add(encode, "polyflake", "PublicIds.encode(id)", ours.encode, ids, floor=[new_str], **more)
+    add(decode, "polyflake", "PublicIds.decode(text)", ours.decode, texts, floor=[new_int], **more)
+    note = "no encryption"
+    try:
+        from sqids import Sqids
+    except ImportError as failure:
+        records.append(missing("sqids", f"{type(failure).__name__}: {failure}"))
+    else:
+        sqids, lists = Sqids(), [[id] for id in ids]
+        add(encode, "sqids", "encode([id])", sqids.encode, lists, note=note)
+        texts = [sqids.encode(numbers) for numbers in lists]
+        add(decode, "sqids", "decode(text)", sqids.decode, texts, note=note)
+    try:
+        from hashids import Hashids
+    except ImportError as failure:
+        records.append(missing("hashids", f"{type(failure).__name__}: {failure}"))
+    else:
+        hashids = Hashids(salt="salt")
+        add(encode, "hashids", "encode(id)", hashids.encode, ids, note=note)
+        texts = [hashids.encode(id) for id in ids]
+        add(decode, "hashids", "decode(text)", hashids.decode, texts, note=note)
+    uuids = [UUID(int=id << 64 | id) for id in ids]
+    more = {"note": "a UUID that is stored beside the row", "comparable": False}
+    add(encode, "uuid", "str(UUID)", str, uuids, **more)
+    add(decode, "uuid", "UUID(text)", UUID, [str(uuid) for uuid in uuids], **more)
+    add(encode, "", new_str, bytes.hex, [id.to_bytes(14, "big") for id in ids], role="floor")
+    add(decode, "", new_int, int.__neg__, ids, role="floor")
+
+
 # The run -----------------------------------------------------------------------------------------
 
 
@@ -737,6 +794,7 @@ def main() -> None:
     full_loads(suite, under_load)
     wakes_under_load(suite, under_load)
     decodes(suite, records)
+    public_ids(suite, records)
 
     gc.disable()  # as timeit does: it could run in any burst
     print("Python: checking for repeats", file=sys.stderr)

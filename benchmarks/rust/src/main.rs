@@ -5,8 +5,8 @@ mod floors;
 mod measure;
 mod ours;
 mod peers;
+mod public_ids;
 mod suite;
-mod texts;
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     ours::add(&mut suite);
     peers::add(&mut suite);
     floors::add(&mut suite);
-    texts::add(&mut suite);
+    public_ids::add(&mut suite);
     suite.run(rounds);
     suite.print();
     ExitCode::SUCCESS

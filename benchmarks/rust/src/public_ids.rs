@@ -1,4 +1,4 @@
-//! Texts of IDs for the outside: public IDs, and what hides or writes a number or 16 bytes in other ways.
+//! Public IDs, beside Sqids, Hashids, and UUIDs as text.
 
 use std::hint::black_box;
 
@@ -9,13 +9,13 @@ use serde_json::json;
 
 use crate::ids_to_decode;
 use crate::measure::BATCH;
-use crate::suite::{About, FROM_TEXT, Role, Suite, TO_TEXT};
+use crate::suite::{About, DECODE_PUBLIC, ENCODE_PUBLIC, Role, Suite};
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// 62 to the power of 10.
 const TEN: u64 = 839_299_365_868_340_224;
 
-/// Gives these IDs by turns to what makes texts.
+/// A call that encodes the next of these IDs.
 fn to_texts<T: AsRef<[u8]>>(text_of: impl Fn(u64) -> T) -> impl FnMut() -> u64 {
     let ids = ids_to_decode();
     let mut n = 0;
@@ -25,7 +25,7 @@ fn to_texts<T: AsRef<[u8]>>(text_of: impl Fn(u64) -> T) -> impl FnMut() -> u64 {
     }
 }
 
-/// Gives the texts of these IDs by turns to what reads them.
+/// A call that decodes the text of the next of these IDs.
 fn from_texts<T>(text_of: impl Fn(u64) -> T, id_of: impl Fn(&T) -> u64) -> impl FnMut() -> u64 {
     let texts = ids_to_decode().map(text_of);
     let mut n = 0;
@@ -92,30 +92,29 @@ pub fn add(suite: &mut Suite) {
     let ours = |subject, note| about(subject, "polyflake", Role::Ours, note);
     let peer = |subject, package, note| about(subject, package, Role::Peer, note);
     let floor = |subject| about(subject, "", Role::Floor, "");
-    let target = || json!([{ "what": "ns", "at_most": 60 }]);
+    let target = || json!([{ "what": "value", "at_most": 60 }]);
 
     let encode = ours("polyflake PublicIds::encode", "");
-    suite.singles(TO_TEXT, &encode, || {
+    suite.singles(ENCODE_PUBLIC, &encode, || {
         let orders = orders();
         to_texts(move |id| Bytes(orders.encode(id)))
     });
-    suite.target(TO_TEXT, encode.subject, target());
+    suite.target(ENCODE_PUBLIC, encode.subject, target());
     let decode = ours("polyflake PublicIds::decode", "");
-    suite.singles(FROM_TEXT, &decode, || {
+    suite.singles(DECODE_PUBLIC, &decode, || {
         let (orders, of) = (orders(), orders());
         from_texts(move |id| of.encode(id), move |text| orders.decode(text).expect("its text"))
     });
-    suite.target(FROM_TEXT, decode.subject, target());
+    suite.target(DECODE_PUBLIC, decode.subject, target());
 
     #[cfg(feature = "sqids")]
     {
-        let sqids =
-            peer("sqids", "sqids", "hides nothing: its alphabet is found from a few texts; allocates");
-        suite.singles(TO_TEXT, &sqids, || {
+        let sqids = peer("sqids", "sqids", "no encryption; allocates");
+        suite.singles(ENCODE_PUBLIC, &sqids, || {
             let sqids = sqids::Sqids::default();
             to_texts(move |id| sqids.encode(&[id]).expect("a text"))
         });
-        suite.singles(FROM_TEXT, &sqids, || {
+        suite.singles(DECODE_PUBLIC, &sqids, || {
             let (sqids, of) = (sqids::Sqids::default(), sqids::Sqids::default());
             from_texts(move |id| of.encode(&[id]).expect("a text"), move |text| sqids.decode(text)[0])
         });
@@ -125,47 +124,47 @@ pub fn add(suite: &mut Suite) {
         fn new() -> harsh::Harsh {
             harsh::Harsh::builder().salt("salt").build().expect("a salt")
         }
-        let hashids = peer("harsh (Hashids)", "harsh", "its salt is found from a few texts; allocates");
-        suite.singles(TO_TEXT, &hashids, || {
+        let hashids = peer("harsh (Hashids)", "harsh", "no encryption; allocates");
+        suite.singles(ENCODE_PUBLIC, &hashids, || {
             let hashids = new();
             to_texts(move |id| hashids.encode(&[id]))
         });
-        suite.singles(FROM_TEXT, &hashids, || {
+        suite.singles(DECODE_PUBLIC, &hashids, || {
             let (hashids, of) = (new(), new());
             from_texts(move |id| of.encode(&[id]), move |text| hashids.decode(text).expect("its text")[0])
         });
     }
     #[cfg(feature = "uuid")]
     {
-        let uuid = peer("uuid, 16 bytes written and read", "uuid", "hides nothing");
+        let uuid = peer("uuid, 16 bytes written and read", "uuid", "a UUID that is stored beside the row");
         fn text_of(id: u64) -> [u8; 36] {
             let mut text = [0; 36];
             uuid::Uuid::from_u64_pair(id, !id).hyphenated().encode_lower(&mut text);
             text
         }
-        suite.singles(TO_TEXT, &uuid, || to_texts(text_of));
-        suite.singles(FROM_TEXT, &uuid, || {
+        suite.singles(ENCODE_PUBLIC, &uuid, || to_texts(text_of));
+        suite.singles(DECODE_PUBLIC, &uuid, || {
             from_texts(text_of, |text| uuid::Uuid::try_parse_ascii(text).expect("its text").as_u64_pair().0)
         });
     }
 
     let block = floor("AES-128 of a block, and 22 digits");
-    suite.singles(TO_TEXT, &block, || {
+    suite.singles(ENCODE_PUBLIC, &block, || {
         let cipher = Aes128::new(&[7; 16].into());
         to_texts(move |id| digits(encipher(&cipher, id)))
     });
-    suite.singles(TO_TEXT, &floor("AES-128 of a block"), || {
+    suite.singles(ENCODE_PUBLIC, &floor("AES-128 of a block"), || {
         let cipher = Aes128::new(&[7; 16].into());
         to_texts(move |id| encipher(&cipher, id).to_ne_bytes())
     });
-    suite.floor(TO_TEXT, block.subject);
+    suite.floor(ENCODE_PUBLIC, block.subject);
     let block = floor("22 digits, and AES-128 of a block");
-    suite.singles(FROM_TEXT, &block, || {
+    suite.singles(DECODE_PUBLIC, &block, || {
         let (cipher, of) = (Aes128::new(&[7; 16].into()), Aes128::new(&[7; 16].into()));
         let values = values();
         from_texts(move |id| digits(encipher(&of, id)), move |text| decipher(&cipher, number(text, &values)))
     });
-    suite.floor(FROM_TEXT, block.subject);
+    suite.floor(DECODE_PUBLIC, block.subject);
 }
 
 /// The bytes of a public ID, which is a `str`.
