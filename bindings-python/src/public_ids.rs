@@ -123,6 +123,8 @@ impl PyPublicIds {
 
     #[expect(clippy::unused_self, reason = "a method in Python")]
     fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err("a PublicIds cannot be pickled, since it has keys; create one in each process"))
+        Err(PyTypeError::new_err(
+            "a PublicIds cannot be pickled, since it has keys; create one in each process",
+        ))
     }
 }
