@@ -44,7 +44,7 @@ func codecs() []codec {
 		},
 		{
 			name: uuidText, version: version("github.com/google/uuid"), role: "peer",
-			note:   "a UUID that is stored beside the row",
+			note:   "a UUID stored beside the row",
 			encode: func(id id) string { return uuid.UUID(bytesOf(id)).String() },
 			decode: func(text string) id { return id(must(uuid.Parse(text))[0]) },
 		},

@@ -27,7 +27,7 @@ const codecs = [
   },
   {
     name: "uuid",
-    note: "a UUID that is stored beside the row",
+    note: "a UUID stored beside the row",
     comparable: false,
     make: (uuid) => uuid,
     text: (it, id) => it.stringify(bytes(id)),

@@ -724,7 +724,7 @@ def public_ids(suite: Suite, records: list[dict[str, Any]]) -> None:
         texts = [hashids.encode(id) for id in ids]
         add(decode, "hashids", "decode(text)", hashids.decode, texts, note=note)
     uuids = [UUID(int=id << 64 | id) for id in ids]
-    more = {"note": "a UUID that is stored beside the row", "comparable": False}
+    more = {"note": "a UUID stored beside the row", "comparable": False}
     add(encode, "uuid", "str(UUID)", str, uuids, **more)
     add(decode, "uuid", "UUID(text)", UUID, [str(uuid) for uuid in uuids], **more)
     add(encode, "", new_str, bytes.hex, [id.to_bytes(14, "big") for id in ids], role="floor")

@@ -136,7 +136,7 @@ pub fn add(suite: &mut Suite) {
     }
     #[cfg(feature = "uuid")]
     {
-        let uuid = peer("uuid, 16 bytes written and read", "uuid", "a UUID that is stored beside the row");
+        let uuid = peer("uuid, 16 bytes written and read", "uuid", "a UUID stored beside the row");
         fn text_of(id: u64) -> [u8; 36] {
             let mut text = [0; 36];
             uuid::Uuid::from_u64_pair(id, !id).hyphenated().encode_lower(&mut text);
