@@ -28,6 +28,14 @@ settings.configure(
         },
     },
     POLYFLAKE_IDS="shop.ids",
+    REST_FRAMEWORK={
+        "DEFAULT_AUTHENTICATION_CLASSES": [],
+        "DEFAULT_PERMISSION_CLASSES": [],
+        "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+        "TEST_REQUEST_DEFAULT_FORMAT": "json",
+        "UNAUTHENTICATED_USER": None,
+    },
+    ROOT_URLCONF="shop.urls",
     USE_TZ=True,
 )
 django.setup()
@@ -40,6 +48,9 @@ from django.urls import NoReverseMatch, Resolver404, path, register_converter, r
 from polyflake import PublicIds  # noqa: E402
 from polyflake_django import SnowflakeField  # noqa: E402
 from polyflake_django_public import public_id  # noqa: E402
+from polyflake_drf_public import PublicIDField  # noqa: E402
+from rest_framework import routers, serializers, viewsets  # noqa: E402
+from rest_framework.test import APIClient  # noqa: E402
 
 
 class Order(models.Model):
@@ -163,3 +174,65 @@ def test_no_other_text_has_a_path() -> None:
     for id in [-1, 2**64]:
         with pytest.raises(NoReverseMatch):
             reverse("order", urls, args=[id])
+
+
+# Django REST framework ----------------------------------------------------------------------------
+
+ORDERS, USERS = PublicIds(KEY, "order"), PublicIds(KEY, "user")
+
+
+class OrderSerializer(serializers.ModelSerializer):  # type: ignore[type-arg]
+    id = PublicIDField(ORDERS, read_only=True)
+    parent = serializers.PrimaryKeyRelatedField(
+        queryset=Order.objects.all(), pk_field=PublicIDField(ORDERS), allow_null=True
+    )
+
+    class Meta:
+        model = Order
+        fields = ("id", "parent")
+
+
+class Orders(viewsets.ModelViewSet):  # type: ignore[type-arg]
+    queryset = Order.objects.order_by("id")
+    serializer_class = OrderSerializer
+    lookup_value_converter = "order"
+
+
+router = routers.DefaultRouter(use_regex_path=False)
+router.register("orders", Orders)
+rest_urls = sys.modules["shop.urls"] = ModuleType("shop.urls")
+rest_urls.urlpatterns = router.urls  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("table", ["default"], indirect=True)
+def test_a_rest_api_shows_public_ids_only(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shop, "ids", Given(), raising=False)
+    Order.objects.create(id=ID)
+    client = APIClient()
+    made = client.post("/orders/", {"parent": TEXT}).json()
+    assert made == {"id": ORDERS.encode(42), "parent": TEXT}
+    assert Order.objects.get(id=42).parent_id == ID
+    assert client.get(f"/orders/{TEXT}/").json() == {"id": TEXT, "parent": None}
+    assert [order["id"] for order in client.get("/orders/").json()] == [made["id"], TEXT]
+    assert client.patch(f"/orders/{TEXT}/", {"parent": made["id"]}).json()["parent"] == made["id"]
+    for wrong in [ID, str(ID), TEXT[:-1] + "K", USERS.encode(ID), ORDERS.encode(ID + 1), 1.5, True]:
+        reply = client.post("/orders/", {"parent": wrong})
+        assert (reply.status_code, list(reply.json())) == (400, ["parent"]), wrong
+    for text in [str(ID), TEXT[:-1] + "K", USERS.encode(ID), ORDERS.encode(ID + 1)]:
+        assert client.get(f"/orders/{text}/").status_code == 404
+
+
+def test_a_field_says_why() -> None:
+    class Given(serializers.Serializer):  # type: ignore[type-arg]
+        order = PublicIDField(ORDERS)
+
+    given = Given(data={"order": ID})
+    assert not given.is_valid()
+    assert given.errors["order"] == ["Give the public ID, a string."]
+    given = Given(data={"order": TEXT[:-1] + "K"})
+    assert not given.is_valid()
+    (error,) = given.errors["order"]
+    assert (error.code, error.partition(":")[0]) == ("invalid", "invalid_id")
+    given = Given(data={"order": TEXT})
+    assert given.is_valid()
+    assert given.validated_data == {"order": ID}

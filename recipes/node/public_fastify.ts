@@ -1,0 +1,41 @@
+/**
+ * Fastify 5: public IDs in paths and bodies, and bigint in the handlers.
+ *
+ *     const orders = new PublicIds(keys, "order");
+ *     const app = fastify({ ajv: { plugins: [publicIdKeyword(orders)] } });
+ *
+ *     const params = { type: "object", properties: { order: { publicId: "order" } } };
+ *     app.get<{ Params: { order: bigint } }>("/orders/:order", { schema: { params } }, async (request) => {
+ *       return { id: orders.encode(request.params.order) };
+ *     });
+ *
+ * `{ publicId: "order" }` reads a public ID of that prefix, and refuses all else with 400. Encode the IDs of a reply
+ * yourself: `{ type: "string" }` in its schema would show a bigint in decimal.
+ */
+import type { Ajv } from "ajv";
+import type { PublicIds } from "polyflake";
+
+/** The keyword `publicId`, for the prefixes of these. */
+export function publicIdKeyword(...all: PublicIds[]): (ajv: Ajv) => Ajv {
+  return (ajv) =>
+    ajv.addKeyword({
+      keyword: "publicId",
+      modifying: true,
+      metaSchema: { enum: all.map(({ prefix }) => prefix) },
+      compile(wanted: string) {
+        const ids = all.find(({ prefix }) => prefix === wanted);
+        return (given: unknown, at?: Place) => {
+          if (typeof given !== "string" || ids === undefined || at === undefined) return false;
+          try {
+            at.parentData[at.parentDataProperty] = ids.decode(given);
+            return true;
+          } catch {
+            return false;
+          }
+        };
+      },
+    });
+}
+
+/** Where the schema found the value. */
+type Place = { parentData: Record<string | number, unknown>; parentDataProperty: string | number };
