@@ -33,18 +33,22 @@ else
   echo "there is no platform package for $platform yet: building only the WebAssembly module"
 fi
 
-# The WebAssembly module, and its glue from wasm-bindgen.
-wasm=$CARGO_TARGET_DIR/wasm32-unknown-unknown/wasm/polyflake_wasm.wasm
-# It exports its stack pointer, which bindings-wasm/js/wasm.ts restores after a call that used up JavaScript's stack.
-tools/cargo-for wasm32-unknown-unknown core,alloc rustc -q --locked --profile wasm -p polyflake-wasm -- \
-  -C link-arg=--export=__stack_pointer
+# A WebAssembly module, and its glue from wasm-bindgen.
 cargo build -q --locked -p polyflake-bindgen
 bindgen=$CARGO_TARGET_DIR/debug/polyflake-bindgen
-if newer "$wasm" $here/dist/polyflake.wasm || newer "$bindgen" $here/dist/polyflake.wasm; then
-  "$bindgen" "$wasm" "$made/glue"
-  $here/node_modules/.bin/wasm-opt -Oz --skip-pass=memory-packing --strip-producers --strip-target-features \
-    "$made/glue/polyflake_bg.wasm" -o $here/dist/polyflake.wasm
-fi
+wasm() { # MODULE GLUE FEATURES
+  local built=$CARGO_TARGET_DIR/wasm32-unknown-unknown/wasm/polyflake_wasm.wasm
+  # It exports its stack pointer, which bindings-wasm/js/wasm.ts restores after a call that used up JavaScript's stack.
+  tools/cargo-for wasm32-unknown-unknown core,alloc rustc -q --locked --profile wasm -p polyflake-wasm --features "$3" -- \
+    -C link-arg=--export=__stack_pointer
+  if newer "$built" "$1" || newer "$bindgen" "$1"; then
+    "$bindgen" "$built" "$2"
+    $here/node_modules/.bin/wasm-opt -Oz --skip-pass=memory-packing --strip-producers --strip-target-features \
+      "$2/polyflake_bg.wasm" -o "$1"
+  fi
+}
+wasm "$made/browser.wasm" "$made/browser-glue" ""
+wasm $here/dist/polyflake.wasm "$made/glue" public-ids
 
 # What the entry `polyflake/decode` knows of the core.
 "$CARGO_TARGET_DIR/debug/polyflake-facts" >"$made/facts.json"
@@ -60,7 +64,7 @@ cp LICENSE $here/npm/linux-x64-gnu/
 
 cd $here
 # Bundles, if any source is newer than the last file that bundling writes.
-if [ -n "$(find js ../bindings-wasm/js dist/polyflake.wasm "$made/glue" "$made/facts" package.json tsconfig*.json rollup.config.js \
+if [ -n "$(find js ../bindings-wasm/js dist/polyflake.wasm "$made/browser.wasm" "$made"/{browser-,}glue "$made/facts" package.json tsconfig*.json rollup.config.js \
   node_modules/.package-lock.json -newer index.d.cts 2>&1)" ]; then
   npm run --silent bundle
 fi

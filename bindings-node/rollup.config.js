@@ -7,11 +7,11 @@ const made = fileURLToPath(new URL("../target/npm", import.meta.url));
 const read = (path, encoding) => readFileSync(new URL(path, import.meta.url), encoding);
 const { version } = JSON.parse(read("package.json", "utf8"));
 
-/** Modules that exist by name only. */
-const names = {
+/** Modules that exist by name only, with the glue of one of the two WebAssembly modules. */
+const names = (glue = "glue") => ({
   name: "names",
   resolveId(source) {
-    if (source === "polyflake/glue") return `${made}/glue/polyflake.js`;
+    if (source === "polyflake/glue") return `${made}/${glue}/polyflake.js`;
     if (source === "polyflake/facts" || source === "polyflake/presets")
       return `${made}/facts/${source.slice(10)}.js`;
     if (source === "polyflake/host") return `${made}/js/bindings-wasm/js/host.js`;
@@ -19,11 +19,12 @@ const names = {
     return null;
   },
   load(id) {
-    if (id === "\0polyflake/wasm") return `export default "${read("dist/polyflake.wasm", "base64")}"`;
+    if (id === "\0polyflake/wasm")
+      return `export default "${readFileSync(`${made}/browser.wasm`, "base64")}"`;
     if (id === "\0polyflake/version") return `export default "${version}"`;
     return null;
   },
-};
+});
 
 const typeNames = {
   name: "type-names",
@@ -39,7 +40,11 @@ const nodeImport = {
   },
 };
 
-const entry = (name) => ({ input: `${made}/js/bindings-node/js/${name}.js`, plugins: [names], onwarn: fail });
+const entry = (name, glue) => ({
+  input: `${made}/js/bindings-node/js/${name}.js`,
+  plugins: [names(glue)],
+  onwarn: fail,
+});
 const file = (name, format) => ({ file: `dist/${name}`, format });
 
 const types = (file, name, module) => ({
@@ -62,7 +67,7 @@ export default [
     external: /^node:/,
     output: { dir: "dist", entryFileNames: "node.cjs", format: "cjs", plugins: [nodeImport] },
   },
-  { ...entry("browser"), output: [file("browser.mjs", "es"), file("browser.cjs", "cjs")] },
+  { ...entry("browser", "browser-glue"), output: [file("browser.mjs", "es"), file("browser.cjs", "cjs")] },
   { ...entry("workerd"), external: "./polyflake.wasm", output: file("workerd.mjs", "es") },
   {
     ...entry("decode"),

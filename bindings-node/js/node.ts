@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import type { Backend } from "../../bindings-wasm/js/backend.js";
+import { publicIds } from "../../bindings-wasm/js/public-ids.js";
 import { wasmBackend } from "../../bindings-wasm/js/wasm.js";
 import { connect } from "./core.js";
 import { coreError } from "./errors.js";
@@ -53,5 +54,5 @@ function fallback(why: string): Backend {
   const noSharing =
     `${why}, and the WebAssembly build does not share its cursor with the other threads of the process, so IDs could ` +
     "repeat: create IDs on the main thread, or give each thread its own clock and node";
-  return wasmBackend(wasm, coreError, isMainThread ? undefined : noSharing);
+  return { ...wasmBackend(wasm, coreError, isMainThread ? undefined : noSharing), ...publicIds };
 }

@@ -1,15 +1,14 @@
-import type { BackendPublicIds } from "../../bindings-wasm/js/backend.js";
+import type { Backend, BackendPublicIds } from "../../bindings-wasm/js/backend.js";
 import type { Integer } from "./convert.js";
 import { bigintOf, integer, text, wrongType } from "./convert.js";
 import { core } from "./core.js";
-import { coreError } from "./errors.js";
 
 /**
  * Turns IDs into short texts for the outside, such as `order_15ShV20Bxc6UJvKSQbDvo0J`, and back. A text hides when and where
  * an ID was made, and needs no table.
  *
- * Only in Node's native build: the users of a browser must not have the keys. Make it once; `console.log` does not show its
- * keys.
+ * In Node and workerd. Browsers do not have it, since their users must not have the keys. Make it once; `console.log` does
+ * not show its keys.
  *
  * @example
  * ```js
@@ -34,7 +33,7 @@ export class PublicIds {
    * @param prefix - Words of a-z and 0-9 joined by `_`, at most 24 characters, or `""`.
    *
    * @throws {PolyflakeError} `INVALID_OPTION` if a key or the prefix is invalid, if two keys have the same number or the same
-   * bytes, if there is no key, or more than 16, and outside Node's native build. The message shows nothing of a key.
+   * bytes, and if there is no key, or more than 16. The message shows nothing of a key.
    */
   constructor(keys: string | readonly string[], prefix: string) {
     if (typeof keys !== "string" && !Array.isArray(keys)) {
@@ -42,7 +41,7 @@ export class PublicIds {
     }
     const texts = [keys].flat().map((key) => text(key, "a key"));
     const prefixText = text(prefix, "prefix");
-    this.#inner = native("publicIds")(texts, prefixText);
+    this.#inner = backend("publicIds")(texts, prefixText);
     this.prefix = prefixText;
     this.keyNumbers = this.#inner.keyNumbers;
   }
@@ -91,10 +90,10 @@ export class PublicIds {
    *
    * @param number - Which key it is, from 0 to 61. Texts name their key by it, so give each key another. Default: 0.
    *
-   * @throws {PolyflakeError} `INVALID_OPTION` for another number, and outside Node's native build.
+   * @throws {PolyflakeError} `INVALID_OPTION` for another number.
    */
   static generateKey(number: Integer = 0): string {
-    return native("generatePublicKey")(integer(number, "number"));
+    return backend("generatePublicKey")(integer(number, "number"));
   }
 }
 
@@ -104,10 +103,7 @@ function listed<T>(items: Iterable<T>, what: string): Iterable<T> {
   throw wrongType(items, what, "an array or another iterable");
 }
 
-/** A call of the native build. */
-function native<Name extends "publicIds" | "generatePublicKey">(name: Name) {
-  const call = core()[name];
-  if (call !== undefined) return call as NonNullable<typeof call>;
-  const why = "public IDs are only in Node's native build";
-  throw coreError(4, "invalid_option", `invalid_option: ${why}`);
+/** A call of the backend. The entry points that export this class have it. */
+function backend<Name extends "publicIds" | "generatePublicKey">(name: Name) {
+  return core()[name] as NonNullable<Backend[Name]>;
 }

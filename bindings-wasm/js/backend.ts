@@ -45,7 +45,7 @@ export interface Backend {
   openCounter?(name: string, options: string[]): Promise<BackendCounter>;
   /** As `openCounter`. */
   openSequences?(name: string, options: string[]): Promise<BackendSequences>;
-  /** Where nobody but the owner of the keys can read the program's memory: not in browsers. */
+  /** Not in browsers, whose users must not have the keys. */
   publicIds?(keys: string[], prefix: string): BackendPublicIds;
   /** A new key. */
   generatePublicKey?(number: string): string;

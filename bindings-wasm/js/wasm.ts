@@ -143,7 +143,7 @@ function idText(id: bigint, format: number): string {
  * Where JavaScript's stack has no room for the call, it throws a RangeError before it enters the module: one from inside
  * could leave wasm-bindgen's list of values locked.
  */
-function checked<A extends unknown[], R>(call: (...args: A) => R): (...args: A) => R {
+export function checked<A extends unknown[], R>(call: (...args: A) => R): (...args: A) => R {
   return (...args) => {
     if (isBroken) mend();
     Reflect.apply(needStack, undefined, FILLER);

@@ -17,6 +17,8 @@ extern crate alloc;
 
 mod host;
 mod layout;
+#[cfg(feature = "public-ids")]
+mod public_ids;
 mod snowflake;
 
 /// Small code, for a heap of a few Snowflakes and of texts that last for one call.

@@ -67,3 +67,12 @@ test("a call waits on where another request ended that waited before it", async 
   const stayed = await fetch(`${url}stay`, { signal: AbortSignal.timeout(60_000) });
   assert.match(await stayed.text(), /^\d+$/);
 });
+
+test("public IDs", async () => {
+  assert.deepEqual(await (await fetch(`${url}public`)).json(), {
+    text: "order_15ShV20Bxc6UJvKSQbDvo0J",
+    id: "1541815603606036480",
+    keyNumbers: [1, 7],
+    refused: "INVALID_ID",
+  });
+});
