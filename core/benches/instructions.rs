@@ -4,12 +4,13 @@
 use std::hint::black_box;
 
 use polyflake::{
-    BuiltinClock, ClockError, Error, Format, Layout, LeaseKeeper, Options, PublicIds, Snowflake, StdTime,
+    BuiltinClock, ClockError, Error, Format, Layout, LeaseKeeper, Options, PublicIdKey, PublicIds, Snowflake,
+    StdTime,
 };
 
 type Run = fn(u64) -> Result<(), Error>;
 
-const PATHS: [(&str, Run); 12] = [
+const PATHS: [(&str, Run); 14] = [
     ("next_id, held clock", next_id_held),
     ("next_id, system clock", next_id_system),
     ("next_id by lease, system clock", leased_next_id_system),
@@ -22,6 +23,9 @@ const PATHS: [(&str, Run); 12] = [
     ("ID from base62", id_from_base62),
     ("public ID from ID", public_id_from_id),
     ("ID from public ID", id_from_public_id),
+    // As many for each key: a branch on its digits would tell of them.
+    ("public key of digits", public_key_of_digits),
+    ("public key of letters", public_key_of_letters),
 ];
 
 /// A tick holds more IDs than a run takes, so no call waits.
@@ -171,6 +175,21 @@ fn id_from_public_id(calls: u64) -> Result<(), Error> {
     let text = orders.encode(1_541_815_603_606_036_480);
     counted(calls, || {
         black_box(orders.decode(black_box(text.as_str()))?);
+        Ok(())
+    })
+}
+
+fn public_key_of_digits(calls: u64) -> Result<(), Error> {
+    public_key(calls, "pfk_11112345678901234567890")
+}
+
+fn public_key_of_letters(calls: u64) -> Result<(), Error> {
+    public_key(calls, "pfk_11zAbCdEfGhIjKlMnOpQrSt")
+}
+
+fn public_key(calls: u64, text: &str) -> Result<(), Error> {
+    counted(calls, || {
+        black_box(PublicIdKey::parse(black_box(text))?);
         Ok(())
     })
 }

@@ -65,14 +65,6 @@ impl PublicIdKey {
 
     /// Reads the text that has this place among others, counted from 1.
     pub(super) fn read(text: &str, place: u64) -> Result<Self, Error> {
-        let wrong_digit = |position| {
-            error!(
-                InvalidOption,
-                "keys: position % of text % is not a base62 digit; a key is `pfk_` and 23 of them",
-                Number(position),
-                Number(place)
-            )
-        };
         let Some(digits) = text.as_bytes().strip_prefix(START) else {
             return Err(error!(
                 InvalidOption,
@@ -80,29 +72,42 @@ impl PublicIdKey {
                 Number(place)
             ));
         };
+        // A key that is valid meets no branch on its digits, whose time would tell of them.
+        if let Ok([number, digits @ ..]) = <&[u8; 1 + base62::DIGITS]>::try_from(digits) {
+            if let (Some(number), Some(value)) = (base62::value(*number), base62::read(digits)) {
+                return Self::checked(number, &Zeroizing::new(value.to_be_bytes()));
+            }
+        }
+        Err(Self::refusal(text, digits.len(), place))
+    }
+
+    /// What is wrong after `pfk_`.
+    #[cold]
+    fn refusal(text: &str, digits: usize, place: u64) -> Error {
         let after_start = 1 + START.len() as u64;
         for (character, position) in text.chars().skip(START.len()).zip(after_start..) {
             if !character.is_ascii_alphanumeric() {
-                return Err(wrong_digit(position));
+                return error!(
+                    InvalidOption,
+                    "keys: position % of text % is not a base62 digit; a key is `pfk_` and 23 of them",
+                    Number(position),
+                    Number(place)
+                );
             }
         }
-        let Ok([number, digits @ ..]) = <&[u8; 1 + base62::DIGITS]>::try_from(digits) else {
-            return Err(error!(
+        if digits != 1 + base62::DIGITS {
+            return error!(
                 InvalidOption,
                 "keys: text % has % base62 digits; a key is `pfk_` and 23 of them",
                 Number(place),
-                Number(digits.len() as u64)
-            ));
-        };
-        let number = base62::value(*number).ok_or_else(|| wrong_digit(after_start))?;
-        let Some(value) = base62::read(digits) else {
-            return Err(error!(
-                InvalidOption,
-                "keys: the last 22 digits of text % exceed 128 bits; make a key with `polyflake public key`",
-                Number(place)
-            ));
-        };
-        Self::checked(number, &Zeroizing::new(value.to_be_bytes()))
+                Number(digits as u64)
+            );
+        }
+        error!(
+            InvalidOption,
+            "keys: the last 22 digits of text % exceed 128 bits; make a key with `polyflake public key`",
+            Number(place)
+        )
     }
 
     fn checked(number: u8, bytes: &[u8; 16]) -> Result<Self, Error> {
