@@ -63,7 +63,7 @@ def leaves(tree: str) -> Iterator[tuple[str, str]]:
 
 def module_of(file: Path) -> Module:
     module = file.with_suffix("").parts
-    return module[:-1] if module[-1] in ("mod", "lib") else module
+    return module[:-1] if module[-1] in ("mod", "lib", "main") else module
 
 
 class Crate:
@@ -71,12 +71,15 @@ class Crate:
         self.code: dict[Module, str] = {}
         self.stand_ins: dict[Module, Module] = {}
         tests: set[Module] = set()
-        for file in sorted(src.rglob("*.rs")):
+        # Beside a library, main.rs is another crate.
+        beside = src / "main.rs" if (src / "lib.rs").exists() else None
+        for file in sorted(set(src.rglob("*.rs")) - {beside}):
             module = module_of(file.relative_to(src))
             text = file.read_text(encoding="utf-8")
             self.code[module] = code(text)
             for path, name in STAND_IN.findall(text):
-                self.stand_ins[*module, name] = (*module, *module_of(Path(path)))
+                folder = file.relative_to(src).parent.parts
+                self.stand_ins[*module, name] = (*folder, *module_of(Path(path)))
             tests |= {(*module, name) for name, sign in TESTS.findall(text) if sign == ";"}
         for module in tests:
             self.code.pop(module, None)

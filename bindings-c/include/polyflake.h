@@ -50,11 +50,6 @@
 #define POLYFLAKE_VERSION_PATCH 0
 
 /**
- * Enough bytes for any field name and its NUL.
- */
-#define POLYFLAKE_NAME_SIZE 25
-
-/**
  * Enough bytes for any layout's text and its NUL.
  */
 #define POLYFLAKE_LAYOUT_TEXT_SIZE 352
@@ -123,6 +118,11 @@
  * The largest batch of bindings that allocate the array themselves; see polyflake_check_batch.
  */
 #define POLYFLAKE_MAX_BATCH 16777216
+
+/**
+ * Enough bytes for any field name and its NUL.
+ */
+#define POLYFLAKE_NAME_SIZE 25
 
 /**
  * Enough bytes for the text of any ID and its NUL.

@@ -8,14 +8,12 @@ use crate::status::{
     Failure, copy_text, given, given_text, guard, length_with, output, polyflake_detail, polyflake_status,
     write_sized,
 };
-use crate::text::write_text;
+use crate::text::{POLYFLAKE_NAME_SIZE, write_text};
 
 /// What the bits of an ID mean. Immutable, and safe to use from any thread.
 #[derive(Debug)]
 pub struct polyflake_layout(pub(crate) Layout);
 
-/// Enough bytes for any field name and its NUL.
-pub const POLYFLAKE_NAME_SIZE: usize = 25;
 /// Enough bytes for any layout's text and its NUL.
 pub const POLYFLAKE_LAYOUT_TEXT_SIZE: usize = 352;
 /// The most node fields that a layout can have.

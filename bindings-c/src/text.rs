@@ -4,9 +4,10 @@ use core::ffi::c_char;
 
 use polyflake::{Format, Number, PRESETS};
 
-use crate::layout::POLYFLAKE_NAME_SIZE;
 use crate::status::{Failure, given_text, guard, output, polyflake_detail, polyflake_status};
 
+/// Enough bytes for any field name and its NUL.
+pub const POLYFLAKE_NAME_SIZE: usize = 25;
 /// Enough bytes for the text of any ID and its NUL.
 pub const POLYFLAKE_ID_TEXT_SIZE: usize = 37;
 

@@ -1,6 +1,5 @@
 //! Counters, as objects of closures, as Snowflakes are. What waits for a store is awaited on one thread, and then calls back.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use napi::bindgen_prelude::*;
@@ -9,7 +8,6 @@ use polyflake::Number;
 use polyflake_coordination::{Counter, CounterGiveBack, CounterOptions};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, catch, js_error, number};
-use crate::fast::{AnyGenerator, FastCalls};
 use crate::layout::pairs;
 use crate::snowflake::copy;
 use crate::thread::{IsGone, awaited, on_thread};
@@ -27,7 +25,7 @@ pub(crate) struct CounterStats {
     pub waits: f64,
 }
 
-/// A counter that was opened, for `counter`.
+/// A counter that was opened, for `counter` of `objects.rs`.
 pub(crate) struct OpenedCounter(Arc<Counter>);
 
 /// Opens a counter, and then calls `done` with an error, or with what `counter` takes.
@@ -48,43 +46,6 @@ pub(crate) fn open_counter(
     later(Arc::new(core_error), &done, open, opened)
 }
 
-/// The functions of a counter that was opened. Its `number` is what the fast calls know it by, as long as the object lives.
-#[napi]
-pub(crate) fn counter<'env>(
-    env: &'env Env,
-    core_error: CoreError<'_>,
-    fast: &External<Rc<FastCalls>>,
-    opened: &External<OpenedCounter>,
-) -> Result<Object<'env>> {
-    let core_error = Arc::new(core_error.create_ref()?);
-    let this = Arc::new(NativeCounter { counter: Arc::clone(&opened.0), core_error });
-    let mut object = Object::new(env)?;
-    object.set("name", this.counter.name())?;
-    let place = fast.add(AnyGenerator::Counter(Arc::clone(&this)));
-    object.set("number", place.number())?;
-    object.add_finalizer(place, (), |_| ())?;
-    this.method(env, &mut object, "take", |this, _| Ok(this.counter.try_next_id().ok()))?;
-    this.method(env, &mut object, "fill", NativeCounter::fill)?;
-    this.method(env, &mut object, "stats", |this, call| this.stats(call.env))?;
-    this.method(env, &mut object, "fillLater", NativeCounter::fill_later)?;
-    this.method(env, &mut object, "nextBlock", |this, call| {
-        let n = call.get::<String>(0)?;
-        this.later(call, 1, move |counter| async move { counter.next_block_async(Number::parse(&n)).await })
-    })?;
-    this.method(env, &mut object, "peek", |this, call| {
-        this.later(call, 0, |counter| async move { counter.peek_async().await })
-    })?;
-    this.method(env, &mut object, "raise", |this, call| {
-        let to = call.get::<String>(0)?;
-        this.later(call, 1, move |counter| async move { counter.raise_async(Number::parse(&to)).await })
-    })?;
-    this.method(env, &mut object, "remove", |this, call| {
-        this.later(call, 0, |counter| async move { counter.remove_async().await })
-    })?;
-    this.method(env, &mut object, "close", NativeCounter::close)?;
-    Ok(object)
-}
-
 /// What the functions of a counter share.
 pub(crate) struct NativeCounter {
     counter: Arc<Counter>,
@@ -92,6 +53,40 @@ pub(crate) struct NativeCounter {
 }
 
 impl NativeCounter {
+    pub(crate) fn new(opened: &OpenedCounter, core_error: &CoreError<'_>) -> Result<Arc<Self>> {
+        let core_error = Arc::new(core_error.create_ref()?);
+        Ok(Arc::new(Self { counter: Arc::clone(&opened.0), core_error }))
+    }
+
+    pub(crate) fn object<'env>(self: &Arc<Self>, env: &'env Env) -> Result<Object<'env>> {
+        let mut object = Object::new(env)?;
+        object.set("name", self.counter.name())?;
+        self.method(env, &mut object, "take", |this, _| Ok(this.counter.try_next_id().ok()))?;
+        self.method(env, &mut object, "fill", NativeCounter::fill)?;
+        self.method(env, &mut object, "stats", |this, call| this.stats(call.env))?;
+        self.method(env, &mut object, "fillLater", NativeCounter::fill_later)?;
+        self.method(env, &mut object, "nextBlock", |this, call| {
+            let n = call.get::<String>(0)?;
+            this.later(
+                call,
+                1,
+                move |counter| async move { counter.next_block_async(Number::parse(&n)).await },
+            )
+        })?;
+        self.method(env, &mut object, "peek", |this, call| {
+            this.later(call, 0, |counter| async move { counter.peek_async().await })
+        })?;
+        self.method(env, &mut object, "raise", |this, call| {
+            let to = call.get::<String>(0)?;
+            this.later(call, 1, move |counter| async move { counter.raise_async(Number::parse(&to)).await })
+        })?;
+        self.method(env, &mut object, "remove", |this, call| {
+            this.later(call, 0, |counter| async move { counter.remove_async().await })
+        })?;
+        self.method(env, &mut object, "close", NativeCounter::close)?;
+        Ok(object)
+    }
+
     fn method<R: ToNapiValue>(
         self: &Arc<Self>,
         env: &Env,

@@ -14,7 +14,8 @@ use crate::counter::{Done, later};
 use crate::errors::{CoreError, Failure, run};
 use crate::fast::FastCalls;
 use crate::layout::NodeTexts;
-use crate::snowflake::{NativeSnowflake, options_of};
+use crate::objects;
+use crate::snowflake::options_of;
 
 /// Options, and the lease that was acquired for them. What is not taken out is kept for a TTL.
 pub(crate) struct Opened(RefCell<Option<(Options, Leased)>>);
@@ -50,7 +51,7 @@ pub(crate) fn snowflake_on_lease<'env>(
         return Err(Failure::Panic.into_js(env, &core_error));
     };
     let ids = run(env, &core_error, || options.build_on_lease(leased.lease(), StdTime, |clock| clock))?;
-    NativeSnowflake::on_builtin_clock(ids, &core_error, env, fast)
+    objects::on_builtin_clock(ids, &core_error, env, fast)
 }
 
 #[napi(object, object_from_js = false)]

@@ -18,6 +18,7 @@ mod layout;
 mod lease;
 #[cfg(not(feature = "coordination"))]
 mod no_stores;
+mod objects;
 mod public_ids;
 #[cfg(feature = "coordination")]
 mod sequences;

@@ -1,7 +1,6 @@
 //! Snowflakes, as objects of closures: calling a method of a napi-rs class costs about 400 ns, a closure about 60.
 
 use std::mem::take;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -9,12 +8,9 @@ use std::time::Duration;
 
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
-use polyflake::{
-    BoundMove, BuiltinClock, Clock, ClockError, ErrorCode, Number, Options, Polled, Snowflake, Waiting,
-};
+use polyflake::{BoundMove, BuiltinClock, Clock, ClockError, Number, Options, Polled, Snowflake, Waiting};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, js_error, number, run};
-use crate::fast::{AnyGenerator, FastCalls};
 use crate::layout::{NodeTexts, node_of, pairs};
 use crate::thread::{IsGone, on_thread};
 
@@ -55,45 +51,6 @@ pub(crate) fn copies() -> (String, Option<String>) {
     (format!("{:p}", &raw const IS_TOLD), warning)
 }
 
-/// A Snowflake. Its `number` is what the fast calls know it by, as long as the object lives.
-#[napi]
-pub(crate) fn snowflake<'env>(
-    env: &'env Env,
-    core_error: CoreError<'_>,
-    fast: &External<Rc<FastCalls>>,
-    options: Vec<String>,
-    node: Option<NodeTexts>,
-    clock: Option<Function<'_, (), Option<BigInt>>>,
-) -> Result<Object<'env>> {
-    let options = || options_of(&options, node.as_ref());
-    match clock {
-        None => {
-            let ids = run(env, &core_error, || {
-                let options = options()?;
-                if options.lease_terms()?.is_some() {
-                    return Err(no_lease());
-                }
-                options.build()
-            })?;
-            NativeSnowflake::on_builtin_clock(ids, &core_error, env, fast)
-        }
-        Some(clock) => {
-            let clock = CallersClock { env: *env, read: clock.create_ref()? };
-            let ids = run(env, &core_error, || options()?.build_with_clock(clock))?;
-            NativeSnowflake::new(ids, &core_error)?.object(env, fast, AnyGenerator::Callers)
-        }
-    }
-}
-
-/// The error of a Snowflake whose lease a constructor cannot have.
-fn no_lease() -> polyflake::Error {
-    if cfg!(not(feature = "coordination")) {
-        return polyflake::Error::no_stores("leases");
-    }
-    let message = "a constructor cannot wait for a lease: use await Snowflake.open(options)";
-    polyflake::Error::from_outside(ErrorCode::InvalidOption, message)
-}
-
 /// `options`: each option's name followed by its text.
 pub(crate) fn options_of(options: &[String], node: Option<&NodeTexts>) -> CoreResult<Options> {
     let mut built = Options::default();
@@ -120,24 +77,17 @@ pub(crate) struct NativeSnowflake<C> {
 }
 
 impl NativeSnowflake<BuiltinClock> {
-    pub(crate) fn on_builtin_clock<'env>(
-        ids: Snowflake,
-        core_error: &CoreError<'_>,
-        env: &'env Env,
-        fast: &Rc<FastCalls>,
-    ) -> Result<Object<'env>> {
-        let snowflake = Self::new(ids, core_error)?;
-        let mut object = snowflake.object(env, fast, AnyGenerator::Builtin)?;
-        snowflake.method(env, &mut object, "fillOnThread", |this, call| {
+    /// Adds what needs a clock that any thread may read.
+    pub(crate) fn add_threads(self: &Arc<Self>, env: &Env, object: &mut Object<'_>) -> Result<()> {
+        self.method(env, object, "fillOnThread", |this, call| {
             let (ids, from, n) = (call.get(0)?, call.get::<u32>(1)?, call.get::<u32>(2)?);
             Ok(AsyncTask::new(Part { snowflake: Arc::clone(this), ids, from: from as usize, n: n as usize }))
-        })?;
-        Ok(object)
+        })
     }
 }
 
 impl<C: Clock + 'static> NativeSnowflake<C> {
-    fn new(ids: Snowflake<C>, core_error: &CoreError<'_>) -> Result<Arc<Self>> {
+    pub(crate) fn new(ids: Snowflake<C>, core_error: &CoreError<'_>) -> Result<Arc<Self>> {
         let core_error = Arc::new(core_error.create_ref()?);
         let has_lease = matches!(ids.lease(), Ok(Some(_)));
         Ok(Arc::new(Self {
@@ -150,17 +100,9 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         }))
     }
 
-    fn object<'env>(
-        self: &Arc<Self>,
-        env: &'env Env,
-        fast: &Rc<FastCalls>,
-        any: fn(Arc<Self>) -> AnyGenerator,
-    ) -> Result<Object<'env>> {
+    pub(crate) fn object<'env>(self: &Arc<Self>, env: &'env Env) -> Result<Object<'env>> {
         let mut object = Object::new(env)?;
         object.set("layout", self.ids.layout().to_string())?;
-        let place = fast.add(any(Arc::clone(self)));
-        object.set("number", place.number())?;
-        object.add_finalizer(place, (), |_| ())?;
         self.method(env, &mut object, "tryNextId", |this, call| {
             this.run(call.env, || this.ids.try_next_id())
         })?;
@@ -360,8 +302,8 @@ impl Task for DiskWork {
 
 /// A `Reading` of `bindings-wasm/js/backend.ts`.
 pub(crate) struct CallersClock {
-    env: Env,
-    read: FunctionRef<(), Option<BigInt>>,
+    pub(crate) env: Env,
+    pub(crate) read: FunctionRef<(), Option<BigInt>>,
 }
 
 impl Clock for CallersClock {

@@ -4,15 +4,14 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Datelike, Timelike};
-use polyflake::{ErrorCode, Layout, Node, Number, UnixTime};
+use polyflake::{ErrorCode, Node, Number, UnixTime};
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyMapping, PyMemoryView, PyString, PyTzInfo};
 
-use crate::errors::{self, OrRaise};
-use crate::layout::PyLayout;
+use crate::errors;
 
 static INDEX: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
@@ -67,16 +66,6 @@ pub(crate) fn path(value: &Bound<'_, PyAny>, what: &str) -> PyResult<PathBuf> {
             raised
         }
     })
-}
-
-pub(crate) fn layout(value: &Bound<'_, PyAny>) -> PyResult<Layout> {
-    if let Ok(layout) = value.cast::<PyLayout>() {
-        return Ok(layout.get().0);
-    }
-    if !value.is_instance_of::<PyString>() {
-        return Err(wrong_type(value, "layout", "a str or a Layout"));
-    }
-    Layout::parse(&text(value, "layout")?).or_raise()
 }
 
 pub(crate) fn node(value: &Bound<'_, PyAny>) -> PyResult<Node> {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use polyflake::{Decoded, DecodedAll, Field, Layout, Node, Number};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyMapping, PyMemoryView, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyMapping, PyMemoryView, PyString, PyTuple};
 
 use crate::convert;
 use crate::errors::OrRaise;
@@ -32,6 +32,17 @@ use crate::errors::OrRaise;
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyLayout(pub(crate) Layout);
 
+/// A layout, or its text.
+pub(crate) fn given(value: &Bound<'_, PyAny>) -> PyResult<Layout> {
+    if let Ok(layout) = value.cast::<PyLayout>() {
+        return Ok(layout.get().0);
+    }
+    if !value.is_instance_of::<PyString>() {
+        return Err(convert::wrong_type(value, "layout", "a str or a Layout"));
+    }
+    Layout::parse(&convert::text(value, "layout")?).or_raise()
+}
+
 #[pymethods]
 impl PyLayout {
     #[new]
@@ -43,7 +54,7 @@ impl PyLayout {
         tick_ms: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         match (text, fields, epoch_ms) {
-            (Some(text), None, None) if tick_ms.is_none() => convert::layout(text).map(Self),
+            (Some(text), None, None) if tick_ms.is_none() => given(text).map(Self),
             (None, Some(fields), Some(epoch_ms)) => {
                 let fields = pairs(fields)?;
                 let fields = fields.iter().map(|(name, bits)| (name.as_str(), *bits));

@@ -8,7 +8,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::batch;
 use crate::convert;
 use crate::errors::{self, OrRaise};
-use crate::layout::{PyDecoded, PyLayout};
+use crate::layout::{self, PyDecoded, PyLayout};
 use crate::lease::PyLease;
 use crate::wait::ReleasesGil;
 
@@ -114,7 +114,7 @@ impl PySnowflake {
             options = options.state(convert::path(path, "state")?);
         }
         if let Some(layout) = layout {
-            options = options.layout(convert::layout(layout)?);
+            options = options.layout(layout::given(layout)?);
         }
         if let Some(node) = node {
             options = options.node(convert::node(node)?);

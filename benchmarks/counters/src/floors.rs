@@ -7,8 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::measure::{BATCH, Batches, FLOOR, FLOOR_OF_BATCHES, FLUSH, KEYS_IN_HAND, One, Random, Threads};
-use crate::ours::{FEW, MANY};
-use crate::suite::{BATCHES, ETCD, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite, TWO};
+use crate::suite::{BATCHES, ETCD, FEW, KEYS, MANY, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite, TWO};
 
 /// What a counter does to its cursor.
 pub const ADD: &str = "fetch_add";

@@ -11,11 +11,9 @@ use crate::measure::{
     ASKED, ASKED_BY_THREADS, BATCH, BATCHES_ASKED, BATCHES_IN_HAND, BATCHES_OF_KEYS, Batches, IN_HAND,
     KEYS_IN_HAND, Measured, One, Random, Threads,
 };
-use crate::suite::{ASKED_BATCHES, ASKED_THREADS, BATCHES, KEYS, MARIADB, ONE, Role, Row, Suite, TWO};
-
-/// How many keys are counted: those that a processor's caches have, and those that they have not.
-pub const FEW: u64 = 1_000;
-pub const MANY: u64 = 10_000_000;
+use crate::suite::{
+    ASKED_BATCHES, ASKED_THREADS, BATCHES, FEW, KEYS, MANY, MARIADB, ONE, Role, Row, Suite, TWO,
+};
 
 const AUTO: &str = "the default: its segments grow to 1,000,000";
 

@@ -11,9 +11,8 @@ use tokio_postgres::{Client, NoTls, Statement};
 use crate::measure::{
     ASKED, ASKED_BY_THREADS, ASKED_FOR_KEYS, BATCH, BATCHES_ASKED, Batches, One, Random, Threads,
 };
-use crate::ours::FEW;
 use crate::suite::{
-    ASKED_BATCHES, ASKED_THREADS, BATCHES, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite,
+    ASKED_BATCHES, ASKED_THREADS, BATCHES, FEW, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite,
 };
 
 fn runtime() -> Runtime {

@@ -18,6 +18,10 @@ pub const POSTGRES: &str = "each number from PostgreSQL";
 pub const MARIADB: &str = "each number from MariaDB";
 pub const SQLITE: &str = "each number from SQLite";
 pub const ETCD: &str = "each number from etcd";
+/// How many keys are counted: as many as fit in a processor's caches, and far more.
+pub const FEW: u64 = 1_000;
+pub const MANY: u64 = 10_000_000;
+
 const TABLES: [&str; 11] =
     [ONE, TWO, BATCHES, KEYS, ASKED_BATCHES, ASKED_THREADS, REDIS, POSTGRES, MARIADB, SQLITE, ETCD];
 

@@ -6,9 +6,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
-use super::clients::Places;
 use super::error::Error;
-use super::service::Service;
 
 /// Answers of fewer IDs are not counted: each connection may have a little.
 const FEW: usize = 100;
@@ -66,14 +64,14 @@ impl Output {
         u32::try_from(bytes.div_ceil(1024).min(self.kib)).unwrap_or(u32::MAX)
     }
 
-    fn used_kib(&self) -> usize {
+    pub(crate) fn used_kib(&self) -> usize {
         self.kib.saturating_sub(self.free.available_permits())
     }
 }
 
 /// Gives memory back to the system once clients have left: the allocator keeps what was freed between things that were not.
-pub(crate) async fn keep_little(service: Arc<Service>, places: Arc<Places>) {
-    let used = || service.output.used_kib() + 8 * places.taken();
+/// `used`: how much they use now, in KiB.
+pub(crate) async fn keep_little(used: impl Fn() -> usize) {
     let mut most = 0;
     loop {
         sleep(LOOK_EVERY).await;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Generator, counter, object_id, sequences, snowflake, uuid};
+use super::Generator;
 use crate::serve::error::Error;
 use crate::serve::state;
 
@@ -52,19 +52,9 @@ impl CommonStore {
     }
 }
 
-impl Default for Registry {
-    fn default() -> Self {
-        let mut registry = Self(BTreeMap::new());
-        registry.add(SNOWFLAKE, snowflake::make);
-        registry.add("counter", counter::make);
-        registry.add("sequences", sequences::make);
-        registry.add("uuid", uuid::make);
-        registry.add("object-id", object_id::make);
-        registry
-    }
-}
-
 impl Registry {
+    pub(crate) const EMPTY: Self = Self(BTreeMap::new());
+
     /// Adds a kind: `make` checks the options, and says how it is opened.
     pub fn add(
         &mut self,

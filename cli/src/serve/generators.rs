@@ -16,6 +16,18 @@ use polyflake::Layout;
 
 use super::error::Error;
 
+impl Default for Registry {
+    fn default() -> Self {
+        let mut registry = Self::EMPTY;
+        registry.add(SNOWFLAKE, snowflake::make);
+        registry.add("counter", counter::make);
+        registry.add("sequences", sequences::make);
+        registry.add("uuid", uuid::make);
+        registry.add("object-id", object_id::make);
+        registry
+    }
+}
+
 /// More texts than these take so long that others would wait for the thread.
 const MANY: usize = 256;
 

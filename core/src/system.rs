@@ -5,7 +5,7 @@ mod cached_clock;
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
 mod copies;
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(miri))))]
-#[path = "no_copies.rs"]
+#[path = "system/no_copies.rs"]
 mod copies;
 mod counter;
 pub(crate) mod host;
@@ -15,7 +15,7 @@ mod queue;
 #[cfg(all(unix, target_has_atomic = "64"))]
 mod state_file;
 #[cfg(not(all(unix, target_has_atomic = "64")))]
-#[path = "no_state_file.rs"]
+#[path = "system/no_state_file.rs"]
 mod state_file;
 mod thread_wait;
 mod time;

@@ -119,7 +119,11 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         Ok(()) => tracing::info!("reloaded: certificate and tokens were read again"),
         Err(error) => tracing::warn!("not reloaded, so what was read before holds: {}", error.message()),
     };
-    tokio::spawn(memory::keep_little(Arc::clone(&service), Arc::clone(&places)));
+    let used = {
+        let (service, places) = (Arc::clone(&service), Arc::clone(&places));
+        move || service.output.used_kib() + 8 * places.taken()
+    };
+    tokio::spawn(memory::keep_little(used));
     let begun = Arc::new(Begun::new());
     let to_fill = Arc::clone(&begun);
     let mut opening = tokio::task::spawn_blocking(move || Config::open(generators, &to_fill));
