@@ -3,7 +3,7 @@
 use polyflake::{PublicIdKey, PublicIds};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyFrozenSet, PySet, PyString, PyTuple};
 
 use crate::convert;
 use crate::errors::OrRaise;
@@ -38,6 +38,9 @@ impl PyPublicIds {
     fn new(keys: &Bound<'_, PyAny>, prefix: &Bound<'_, PyAny>) -> PyResult<Self> {
         let keys = if keys.is_instance_of::<PyString>() {
             vec![keys.clone()]
+        } else if keys.is_instance_of::<PySet>() || keys.is_instance_of::<PyFrozenSet>() {
+            // Processes would encode under different keys.
+            return Err(convert::wrong_type(keys, "keys", "a str or an iterable of str that has an order"));
         } else {
             convert::listed(keys, "keys", "str")?
         };

@@ -174,6 +174,15 @@ def test_keys_stay_where_they_are() -> None:
     assert copy.deepcopy({"orders": ids})["orders"] is ids
 
 
+def test_keys_have_an_order() -> None:
+    keys = ["pfk_10kvEGTqNtUTXFUlMnM4wIa", "pfk_03KxYVLQeEpWyLpNnYpNeDo"]
+    for given in (tuple(keys), iter(keys), dict.fromkeys(keys)):
+        assert PublicIds(given, "order").key_numbers == (1, 0)
+    for unordered in (set(keys), frozenset(keys)):
+        with pytest.raises(TypeError, match="an iterable of str that has an order, not"):
+            PublicIds(unordered, "order")
+
+
 def test_threads_share_it() -> None:
     ids = orders()
     failed: list[object] = []

@@ -253,15 +253,19 @@ pub(crate) fn write_camel_case(out: &mut Out<'_>, text: &str) {
 /// The characters of a text, with `max_wait_ms` as `maxWaitMs`.
 pub(crate) fn camel_case(text: &str) -> impl Iterator<Item = char> {
     let mut last = ' ';
-    text.chars().filter_map(move |character| {
+    text.char_indices().filter_map(move |(at, character)| {
         let before = core::mem::replace(&mut last, character);
         match (before, character) {
             ('_', _) => Some(character.to_ascii_uppercase()),
-            // Between words it is a character as any other.
-            (_, '_') if before.is_ascii_lowercase() => None,
+            // Only between two words of a name: `pfk_` keeps it.
+            (_, '_') if before.is_ascii_lowercase() && is_lowercase(text, at + 1) => None,
             _ => Some(character),
         }
     })
+}
+
+fn is_lowercase(text: &str, at: usize) -> bool {
+    text.as_bytes().get(at).is_some_and(u8::is_ascii_lowercase)
 }
 
 /// Copies text into `bytes` from `start` on, as far as there is room: gives where it ends, and whether it was cut.
@@ -348,6 +352,7 @@ mod tests {
         let camel_case = |text| camel_case(text).collect::<String>();
         assert_eq!(camel_case("max_wait_ms, node"), "maxWaitMs, node");
         assert_eq!(camel_case("a-z, 0-9, _ and -"), "a-z, 0-9, _ and -");
+        assert_eq!(camel_case("`pfk_` and digits"), "`pfk_` and digits");
     }
 
     #[test]

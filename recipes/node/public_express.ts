@@ -9,7 +9,8 @@
  *       response.json({ id: orders.encode(id) });
  *     });
  *
- * A text that is no public ID of this prefix is answered with 404.
+ * A text that is no public ID of this prefix has no route, and so is answered with 404. A router has parameters of its own:
+ * call `router.param` too.
  */
 import type { RequestParamHandler } from "express";
 import type { PublicIds } from "polyflake";
@@ -19,8 +20,8 @@ export function publicId(ids: PublicIds): RequestParamHandler {
   return (_request, response, next, text, name) => {
     try {
       response.locals[name] = ids.decode(text);
-    } catch (error) {
-      next(Object.assign(error as Error, { status: 404 }));
+    } catch {
+      next("route");
       return;
     }
     next();

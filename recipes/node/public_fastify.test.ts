@@ -59,6 +59,24 @@ test("all else is refused", async () => {
   }
 });
 
+test("branches of a schema read the same value", async () => {
+  const app = fastify({ ajv: { plugins: [publicIdKeyword(orders, users)] } });
+  const either = (kind: string, publicId: string) => ({
+    type: "object",
+    required: ["id", "kind"],
+    properties: { id: { publicId }, kind: { const: kind } },
+  });
+  const body = { anyOf: [either("a", "order"), either("b", "order"), either("c", "user")] };
+  app.post<{ Body: { id: bigint } }>("/", { schema: { body } }, async ({ body }) => String(body.id));
+  const status = async (id: string, kind: string) =>
+    (await app.inject({ method: "POST", url: "/", payload: { id, kind } })).statusCode;
+  assert.equal(await status(TEXT, "a"), 200);
+  assert.equal(await status(TEXT, "b"), 200);
+  assert.equal(await status(users.encode(ID), "c"), 200);
+  // An order's ID is no user's.
+  assert.equal(await status(TEXT, "c"), 400);
+});
+
 test("a schema with a prefix that has no keys does not compile", async () => {
   const app = fastify({ ajv: { plugins: [publicIdKeyword(orders)] } });
   const params = { type: "object", properties: { user: { publicId: "user" } } };

@@ -25,17 +25,25 @@ export function publicIdKeyword(...all: PublicIds[]): (ajv: Ajv) => Ajv {
       compile(wanted: string) {
         const ids = all.find(({ prefix }) => prefix === wanted);
         return (given: unknown, at?: Place) => {
-          if (typeof given !== "string" || ids === undefined || at === undefined) return false;
+          if (ids === undefined || at === undefined) return false;
+          const { parentData: parent, parentDataProperty: property } = at;
+          // Another branch of the schema may have read it.
+          if (typeof given === "bigint") return read.get(parent)?.get(property) === wanted;
+          if (typeof given !== "string") return false;
           try {
-            at.parentData[at.parentDataProperty] = ids.decode(given);
-            return true;
+            parent[property] = ids.decode(given);
           } catch {
             return false;
           }
+          read.set(parent, (read.get(parent) ?? new Map()).set(property, wanted));
+          return true;
         };
       },
     });
 }
+
+/** The prefix of each value that was read, by where it was. */
+const read = new WeakMap<object, Map<string | number, string>>();
 
 /** Where the schema found the value. */
 type Place = { parentData: Record<string | number, unknown>; parentDataProperty: string | number };

@@ -33,21 +33,24 @@ trait HasPublicId
 
     public function getRouteKey()
     {
-        return static::publicIds()->encode($this->getKey());
+        $key = $this->getKey();
+
+        return $key === null ? null : static::publicIds()->encode($key);
     }
 
     /**
-     * For a route such as /orders/{order}: a text that is no public ID of this model is not found.
+     * For a route such as /orders/{order}: a text that is no public ID of this model is not found. Below the model of
+     * another, such as /users/{user}/orders/{order}, Laravel names the key's column.
      */
     public function resolveRouteBindingQuery($query, $value, $field = null)
     {
-        if ($field === null) {
+        $field ??= $this->getRouteKeyName();
+        if (in_array($field, [$this->getKeyName(), $this->getQualifiedKeyName()], true)) {
             try {
                 $value = static::publicIds()->decode((string) $value);
             } catch (InvalidIdException) {
                 throw (new ModelNotFoundException())->setModel(static::class, [$value]);
             }
-            $field = $this->getKeyName();
         }
 
         return parent::resolveRouteBindingQuery($query, $value, $field);

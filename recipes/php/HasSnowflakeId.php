@@ -60,7 +60,8 @@ trait HasSnowflakeId
      */
     public function resolveRouteBindingQuery($query, $value, $field = null)
     {
-        if (($field ?? $this->getRouteKeyName()) === $this->getKeyName()) {
+        $field ??= $this->getRouteKeyName();
+        if (in_array($field, [$this->getKeyName(), $this->getQualifiedKeyName()], true)) {
             try {
                 $value = Id::parse((string) $value);
             } catch (PolyflakeException) {

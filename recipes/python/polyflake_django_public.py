@@ -25,6 +25,9 @@ def public_id(ids: PublicIds) -> type[Any]:
             return ids.decode(value)
 
         def to_url(self, value: int) -> str:
-            return ids.encode(value)
+            try:
+                return ids.encode(value)
+            except TypeError as error:  # Django takes only a ValueError for "no such URL".
+                raise ValueError(str(error)) from None
 
     return PublicIDConverter

@@ -4,9 +4,7 @@ orders = PublicIds(keys, "order")
 
 class OrderSerializer(serializers.ModelSerializer):
     id = PublicIDField(orders, read_only=True)
-    parent = serializers.PrimaryKeyRelatedField(
-        queryset=Order.objects.all(), pk_field=PublicIDField(orders)
-    )
+    parent = PublicIDRelatedField(orders, queryset=Order.objects.all())
 
     class Meta:
         model = Order
@@ -21,6 +19,9 @@ class Orders(viewsets.ModelViewSet):
 
 router = routers.DefaultRouter(use_regex_path=False)
 router.register("orders", Orders)  # /orders/order_15ShV20Bxc6UJvKSQbDvo0J/
+
+Two things would still show an int: CursorPagination that orders by the ID, and str() of a model in
+the browsable API.
 """
 
 from __future__ import annotations
@@ -46,3 +47,10 @@ class PublicIDField(serializers.Field):  # type: ignore[type-arg]
             return self._ids.decode(data)
         except InvalidIdError as error:
             raise serializers.ValidationError(str(error), code="invalid") from None
+
+
+class PublicIDRelatedField(serializers.PrimaryKeyRelatedField):  # type: ignore[type-arg]
+    def __init__(self, ids: PublicIds, **options: Any) -> None:
+        # The message of the framework has the int.
+        options.setdefault("error_messages", {"does_not_exist": "There is no such object."})
+        super().__init__(pk_field=PublicIDField(ids), **options)

@@ -48,7 +48,7 @@ from django.urls import NoReverseMatch, Resolver404, path, register_converter, r
 from polyflake import PublicIds  # noqa: E402
 from polyflake_django import SnowflakeField  # noqa: E402
 from polyflake_django_public import public_id  # noqa: E402
-from polyflake_drf_public import PublicIDField  # noqa: E402
+from polyflake_drf_public import PublicIDField, PublicIDRelatedField  # noqa: E402
 from rest_framework import routers, serializers, viewsets  # noqa: E402
 from rest_framework.test import APIClient  # noqa: E402
 
@@ -171,7 +171,7 @@ def test_no_other_text_has_a_path() -> None:
     for text in [str(ID), TEXT[:-1], TEXT[:-1] + "K", TEXT + "0", user, ""]:
         with pytest.raises(Resolver404):
             resolve(f"/orders/{text}", urls)
-    for id in [-1, 2**64]:
+    for id in [-1, 2**64, None, "x"]:
         with pytest.raises(NoReverseMatch):
             reverse("order", urls, args=[id])
 
@@ -183,9 +183,7 @@ ORDERS, USERS = PublicIds(KEY, "order"), PublicIds(KEY, "user")
 
 class OrderSerializer(serializers.ModelSerializer):  # type: ignore[type-arg]
     id = PublicIDField(ORDERS, read_only=True)
-    parent = serializers.PrimaryKeyRelatedField(
-        queryset=Order.objects.all(), pk_field=PublicIDField(ORDERS), allow_null=True
-    )
+    parent = PublicIDRelatedField(ORDERS, queryset=Order.objects.all(), allow_null=True)
 
     class Meta:
         model = Order
@@ -218,6 +216,8 @@ def test_a_rest_api_shows_public_ids_only(table: str, monkeypatch: pytest.Monkey
     for wrong in [ID, str(ID), TEXT[:-1] + "K", USERS.encode(ID), ORDERS.encode(ID + 1), 1.5, True]:
         reply = client.post("/orders/", {"parent": wrong})
         assert (reply.status_code, list(reply.json())) == (400, ["parent"]), wrong
+    reply = client.post("/orders/", {"parent": ORDERS.encode(ID + 1)})
+    assert reply.json() == {"parent": ["There is no such object."]}
     for text in [str(ID), TEXT[:-1] + "K", USERS.encode(ID), ORDERS.encode(ID + 1)]:
         assert client.get(f"/orders/{text}/").status_code == 404
 

@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Polyflake\Exception\InvalidIdException;
 use Polyflake\Exception\InvalidOptionException;
+use Polyflake\Exception\PolyflakeException;
 use Polyflake\PublicIds;
 use TypeError;
 
@@ -165,5 +166,35 @@ final class PublicIdsTest extends TestCase
         }
         $this->assertThrows(LogicException::class, 'cannot be serialized', fn () => serialize($ids));
         $this->assertThrows(LogicException::class, 'cannot be cloned', fn () => clone $ids);
+    }
+
+    public function testAStackTraceShowsNoKeyThatIsOutOfPlace(): void
+    {
+        $before = ini_set('zend.exception_ignore_args', '0');
+        $ids = new PublicIds(self::KEYS, 'order');
+        $calls = [
+            static fn () => new PublicIds('order', self::KEYS[0]),
+            static fn () => new PublicIds([self::KEYS[0], self::KEYS[0]], 'order'),
+            static fn () => $ids->decode(self::KEYS[0]),
+        ];
+        foreach ($calls as $call) {
+            try {
+                $call();
+                self::fail('it did not throw');
+            } catch (PolyflakeException $error) {
+                self::assertStringNotContainsString(substr(self::KEYS[0], 5), print_r($error->getTrace()[0], true));
+            }
+        }
+        ini_set('zend.exception_ignore_args', (string) $before);
+    }
+
+    public function testASignalHandlerMayCall(): void
+    {
+        if (!function_exists('pcntl_async_signals')) {
+            self::markTestSkipped('needs the extension pcntl');
+        }
+        $program = Program::run([__DIR__ . '/scripts/public-signals.php']);
+        self::assertMatchesRegularExpression('/^\d+ 0$/D', trim($program->output));
+        self::assertSame(0, $program->status);
     }
 }

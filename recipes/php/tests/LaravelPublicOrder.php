@@ -7,6 +7,8 @@ namespace App\Tests;
 use App\Models\HasPublicId;
 use App\Models\HasSnowflakeId;
 use Illuminate\Database\Eloquent\Model;
+use Illuminate\Database\Eloquent\Relations\BelongsToMany;
+use Illuminate\Database\Eloquent\Relations\HasMany;
 use Polyflake\PublicIds;
 
 class LaravelPublicOrder extends Model
@@ -19,6 +21,16 @@ class LaravelPublicOrder extends Model
     public $timestamps = false;
     protected $table = 'laravel_orders';
     protected $guarded = [];
+
+    public function parts(): HasMany
+    {
+        return $this->hasMany(self::class, 'parent_id');
+    }
+
+    public function neighbours(): BelongsToMany
+    {
+        return $this->belongsToMany(self::class, 'laravel_neighbours', 'left', 'right');
+    }
 
     protected static function publicIds(): PublicIds
     {

@@ -135,6 +135,33 @@ final class LaravelTest extends TestCase
         foreach (['1541815603606036480', substr($text, 0, -1), substr($text, 0, -1) . 'K', $user] as $other) {
             self::assertSame(404, $this->get("/public/$other")[0], $other);
         }
+        self::assertNull((new LaravelPublicOrder())->getRouteKey());
+    }
+
+    public function testRoutesBelowAnotherModelWithPublicIds(): void
+    {
+        $order = LaravelPublicOrder::create(['id' => 1541815603606036480]);
+        $part = LaravelPublicOrder::create(['id' => 12, 'parent_id' => $order->getKey()]);
+        $schema = $this->app['db']->getSchemaBuilder();
+        $schema->dropIfExists('laravel_neighbours');
+        $schema->create('laravel_neighbours', function (Blueprint $table): void {
+            $table->bigInteger('left');
+            $table->bigInteger('right');
+        });
+        $order->neighbours()->attach($part);
+        foreach (['part', 'neighbour'] as $child) {
+            $this->app['router']->get(
+                "/$child/{order}/{{$child}:id}",
+                $child === 'part'
+                    ? static fn (LaravelPublicOrder $order, LaravelPublicOrder $part) => $part->getKey()
+                    : static fn (LaravelPublicOrder $order, LaravelPublicOrder $neighbour) => $neighbour->getKey(),
+            )->middleware(SubstituteBindings::class);
+            $start = "/$child/{$order->getRouteKey()}";
+            self::assertSame([200, '12'], $this->get("$start/{$part->getRouteKey()}"));
+            foreach (['12', '12x', $order->getRouteKey()] as $other) {
+                self::assertSame(404, $this->get("$start/$other")[0], "$child $other");
+            }
+        }
     }
 
     /**
