@@ -36,6 +36,9 @@ test-fuzz-longer: tools-ready # a minute of fuzzing for each target
 test-miri: tools-ready # the core in an interpreter that notices undefined behaviour
 	tools/miri
 
+test-mutants: tools-ready # the models fail on each mutant of the core
+	tools/models --mutants
+
 test-python-longer: $(VENV)/installed # random cases by the ten thousand
 	cd bindings-python && POLYFLAKE_PROPERTY_CASES=20000 $(CURDIR)/$(PYTEST) tests/test_property.py
 

@@ -1,6 +1,6 @@
 //! Models of the cursor, of the process-wide table, and of what counters have in hand, in every interleaving of their threads, by
 //! loom:
-//! `RUSTFLAGS="--cfg loom" cargo test --release --test models`. Each has a mutant that it fails on: tools/models.
+//! `RUSTFLAGS="--cfg loom" cargo test --release --test models`. Each has a mutant that it fails on: tools/models --mutants.
 #![cfg(loom)]
 
 use std::sync::Arc;
