@@ -1,8 +1,8 @@
 <?php
 
 /*
- * Encodes and decodes during a storm of signals, whose handler does so with the same object. Prints how many signals came,
- * and how many results are of another call.
+ * Encodes and decodes during a storm of signals, whose handler does so with the same object. Prints how many signals
+ * came, and how many results are of another call.
  */
 
 declare(strict_types=1);
