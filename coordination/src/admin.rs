@@ -101,7 +101,7 @@ impl Admin {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
         let runtime = runtime.map_err(|error| {
-            Error::from_outside(ErrorCode::Internal, &format!("no runtime can be started: {error}"))
+            Error::from_outside(ErrorCode::Internal, &format!("cannot start a runtime: {error}"))
         })?;
         Ok(Self { address, store, runtime })
     }
@@ -151,8 +151,7 @@ impl Admin {
                 let found = Found::read(store, &group).await?;
                 if !found.nodes.is_empty() {
                     return Err(Refusal::No(format!(
-                        "{} nodes of this space were leased already: that nobody was there before is not so. After a \
-                         restore there is the fence",
+                        "{} nodes of this space are leased already; after a restore, set a fence instead",
                         found.nodes.len()
                     )));
                 }
@@ -160,7 +159,7 @@ impl Admin {
                 let mut new = match found.head {
                     Some(head) if head.why == Why::Loss || head.incarnation != found.incarnation => {
                         return Err(Refusal::No(format!(
-                            "the store has lost records of this space: until {} (Unix ms) leases from before may go on",
+                            "the store has lost records of this space: earlier leases may last until {} (Unix ms)",
                             space.start_ms(head.fence)
                         )));
                     }
@@ -340,7 +339,7 @@ impl Admin {
         let is_unsure = Cell::new(false);
         self.ask(ErrorCode::CounterUnavailable, &async |store| {
             if counter.schema != Schema::Polyflake {
-                return Err(Refusal::No("a row of a table of others is removed by its own software".into()));
+                return Err(Refusal::No("this row belongs to other software; remove it there".into()));
             }
             match change(store, &counter, Purpose::Remove, &is_unsure).await {
                 Err(Refusal::NotThere) => Ok(false),
@@ -393,7 +392,7 @@ impl Admin {
                 Refusal::Store(StoreError::Unreachable(why)) => format!("the store cannot be reached: {why}"),
                 Refusal::Store(StoreError::Refused(why)) => format!("the store cannot be used: {why}"),
                 Refusal::Unreadable(why) => format!("the store cannot be used: {}: {why}", self.address),
-                Refusal::Contended => format!("others were faster each time at {}", self.address),
+                Refusal::Contended => format!("other processes won every attempt at {}", self.address),
                 Refusal::NotThere => format!("{} has no such counter", self.address),
                 Refusal::No(why) => why,
             };
@@ -449,7 +448,9 @@ async fn change(
 async fn raise_row(store: &mut dyn Rows, counter: &CounterName, number: u64) -> Result<bool, Refusal> {
     for _ in 0..TRIES {
         let Some(found) = store.counter(counter).await? else {
-            return Err(Refusal::No("the table has no such row: make it as its own software does".into()));
+            return Err(Refusal::No(
+                "the table has no such row: create it as the software that owns the table does".into(),
+            ));
         };
         if found.last >= number {
             return Ok(false);

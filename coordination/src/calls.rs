@@ -52,7 +52,7 @@ pub fn spawn<T: Send + 'static>(
         .build()
         .and_then(|runtime| start_thread("polyflake-calls", move || runtime.block_on(run(receiver))));
     let failed = |error| {
-        let why = format!("no thread for calls that wait can be started: {error}");
+        let why = format!("cannot start a thread for waiting calls: {error}");
         Error::from_outside(ErrorCode::Internal, &why)
     };
     started.map_err(failed)?;

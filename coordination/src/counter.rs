@@ -232,9 +232,10 @@ impl Counter {
     async fn next_block_in<W: Waiting>(&self, wanted: u64, wait: &mut W) -> Result<u64, W::Error> {
         let shared = &self.here()?.shared;
         let [source] = &*shared.sources else {
-            return Err(
-                invalid("a block is one run of numbers, which several stores together do not give").into()
-            );
+            return Err(invalid(
+                "a block is one run of numbers, which a counter on several stores cannot give",
+            )
+            .into());
         };
         if let Some(first) = shared.take_block(source, wanted) {
             return Ok(first);
@@ -757,5 +758,5 @@ fn closed() -> Error {
 }
 
 fn other_answer() -> Error {
-    Error::from_outside(ErrorCode::Internal, "another answer than was asked for")
+    Error::from_outside(ErrorCode::Internal, "a reply does not match its request")
 }

@@ -406,7 +406,7 @@ impl New {
 
     /// Calls that depend on a task that panicked are told so, the log too, and the next to open begins afresh.
     fn has_panicked(&self, keeper: &Keeper, store: String) {
-        let why = format!("the task that asks {store} panicked; a new open begins afresh");
+        let why = format!("the task that asks {store} panicked; open it again");
         let (kind, node, what) = match self {
             Self::Lease(shared, lease) => {
                 shared.has_panicked.store(true, Ordering::Relaxed);

@@ -227,7 +227,7 @@ pub trait Store: Send + fmt::Debug {
                 return Ok(written.map(|_| Added::To(number)));
             }
         }
-        Err(StoreError::Unreachable("others changed the record each time".into()))
+        Err(StoreError::Unreachable("other processes changed the record before every attempt".into()))
     }
 
     /// The names of a namespace's groups, in any order: those that have a record.

@@ -109,7 +109,7 @@ impl ErrorCode {
             Self::LeaseUnavailable => {
                 ("lease_unavailable", "no worker is free, or the lease's store cannot be reached")
             }
-            Self::LeaseLost => ("lease_lost", "the lease ran out; nothing more is issued on it"),
+            Self::LeaseLost => ("lease_lost", "the lease expired, and no more IDs are issued on it"),
             Self::Closed => ("closed", "used after close"),
             Self::CounterUnavailable => {
                 ("counter_unavailable", "the counter has no number left, and its store gave none in time")

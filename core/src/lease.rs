@@ -278,7 +278,7 @@ impl LeaseUse {
         if keeper.has_panicked() {
             return error!(
                 LeaseLost,
-                "the lease on node % is over: what asked % panicked; a new Snowflake begins afresh",
+                "the lease on node % is over: the task that renews it at % panicked; create a new Snowflake",
                 Number(self.node().unwrap_or_default()),
                 Word(Word::new(keeper.store().as_bytes())),
             );
@@ -286,7 +286,7 @@ impl LeaseUse {
         // Its `retry_after_ms` is the last value.
         error!(
             LeaseLost,
-            "the lease on node % has run out, and % has not renewed it; it is asked again in % ms",
+            "the lease on node % has expired, and % has not renewed it; the next attempt is in % ms",
             Number(self.node().unwrap_or_default()),
             Word(Word::new(keeper.store().as_bytes())),
             Number(keeper.retry_after_ms())

@@ -84,9 +84,8 @@ const fn address(word: &'static AtomicU64) -> *mut AtomicU64 {
 pub(crate) fn forked() -> Error {
     crate::error::error!(
         Forked,
-        "build the Snowflake in the child process, with another node: the parent process had this one, or one for the same \
-         IDs, before it forked, and two processes that share a node repeat IDs. Processes that share a state file from the \
-         first on may share the node"
+        "build the Snowflake in the child process, with another node: the parent process used this node, and two processes on \
+         one node repeat IDs. Processes may share a node if all of them open its state file from the start"
     )
 }
 

@@ -223,7 +223,7 @@ impl Options {
         if self.lease.is_some() && self.state.is_some() {
             return Err(error!(
                 InvalidOption,
-                "state and lease are both given: a lease makes the node safe on all hosts, and takes no file"
+                "state and lease are both given; give one: a lease makes the node safe on all hosts without a file"
             ));
         }
         let default_wait = u32::try_from(layout.tick_ms().saturating_add(WAIT_MARGIN_MS)).unwrap_or(u32::MAX);
@@ -265,8 +265,8 @@ impl Resolved {
         }
         Err(error!(
             InvalidOption,
-            "lease is given, but a Snowflake that is made so asks no store over the network: it takes the system's clock or \
-             the steady one, and in Rust polyflake_coordination::open"
+            "lease is given, but this way to build a Snowflake asks no store: take the clock system or steady, and in Rust \
+             call polyflake_coordination::open"
         ))
     }
 

@@ -91,7 +91,7 @@ pub(crate) fn lease(key: &Key, lease: usize) -> Option<&'static LeasedNode> {
 fn is_leased() -> Error {
     crate::error::error!(
         InvalidOption,
-        "this process has, or had, a lease on this node: give another node, or the same lease"
+        "this process leases this node, or did: give another node, or the same lease"
     )
 }
 
@@ -143,8 +143,8 @@ pub(crate) fn state_file(
     match claim(key, make)? {
         Claim::Process { .. } => Err(crate::error::error!(
             InvalidOption,
-            "state is given, but this process already issues IDs for this layout and node without one: one node has one \
-             cursor; give every Snowflake of this node the same state file, from the first on"
+            "state is given, but this process already issues IDs for this layout and node without one: give every Snowflake \
+             of this node the same state file, from the start"
         )),
         Claim::Host(file) if file.is_at(path)? => {
             file.check_bounds(bounds)?;

@@ -53,8 +53,8 @@ impl Bounds {
             if value != first {
                 return Err(error!(
                     InvalidOption,
-                    "% is %, but IDs of this layout and node are already issued with % %: one node has one cursor, and \
-                     its bounds are the first's",
+                    "% is %, but this process already issues IDs for this layout and node with % %: give every Snowflake of \
+                     the node the same bounds",
                     Option(option),
                     Number(value.into()),
                     Option(option),

@@ -132,7 +132,10 @@ fn nothing_is_waited_for_once_the_keeper_has_panicked() {
     test.lease.end();
     let error = ids.next_id().unwrap_err();
     assert_eq!((error.code(), error.retry_after_ms()), (ErrorCode::LeaseLost, None));
-    assert!(error.to_string().contains("node 7 is over: what asked redis://host:6379/0 panicked"), "{error}");
+    assert!(
+        error.to_string().contains("node 7 is over: the task that renews it at redis://host:6379/0 panicked"),
+        "{error}"
+    );
     assert_eq!(test.lease.node(), Some(7));
 }
 

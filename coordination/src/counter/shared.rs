@@ -406,7 +406,7 @@ impl Shared {
         let trouble = state.sources.iter().find_map(|source| source.trouble.filter(|_| !source.is_seen))?;
         let why = trouble.error.to_string();
         Some(unavailable(&format!(
-            "none of its stores has it yet, and it is made once all of its stores answer: {why}"
+            "none of its stores has it yet; it is created once all of them answer: {why}"
         )))
     }
 
@@ -445,9 +445,7 @@ impl Shared {
 
     pub(super) fn too_late(&self) -> Error {
         self.trouble(false).or_else(|| self.unseen()).unwrap_or_else(|| {
-            unavailable(
-                "the store gave no number in the longest time that a call waits, and has not answered yet",
-            )
+            unavailable("the store gave no number within the longest wait, and has not answered yet")
         })
     }
 }

@@ -442,12 +442,12 @@ impl Task {
             }
             Refusal::Others(purpose, error) => {
                 let what = match purpose {
-                    Purpose::Open { .. } => "none of its stores has it yet, and it is made",
+                    Purpose::Open { .. } => "none of its stores has it yet; it is created",
                     Purpose::Raise { .. } => "it is raised",
                     Purpose::Remove => "it is removed",
                 };
                 let why = error.as_ref().map(stores::text_of).unwrap_or_default();
-                (unavailable, false, format!("{what} once all of its stores answer: {why}"))
+                (unavailable, false, format!("{what} once all of them answer: {why}"))
             }
             Refusal::LeftOut => {
                 let why = format!("{address} has lost its record of it, and is left out until then: {RAISE}");
@@ -458,9 +458,11 @@ impl Task {
                 true,
                 format!("{address} has no row for it: a table of others gets none from here"),
             ),
-            Refusal::NotOurs => {
-                (unavailable, true, format!("its row in {address} is removed by its own software"))
-            }
+            Refusal::NotOurs => (
+                unavailable,
+                true,
+                format!("its row in {address} belongs to other software; remove it there"),
+            ),
             Refusal::Behind { last, seen } => {
                 let why = format!(
                     "{address} has lost writes: it stands at {last}, and this process had numbers up to {seen} from it: {RAISE}"
@@ -492,7 +494,7 @@ impl Task {
             }
             Refusal::Protocol(Of::OtherId { at, .. }) => {
                 let why = format!(
-                    "{} has a counter of this name that was made apart from that of its other stores: remove it there, or name \
+                    "{} has a counter with this name that was created without the other stores: remove it there, or name \
                      the stores that belong together",
                     address_of(*at)
                 );
@@ -524,7 +526,7 @@ impl Task {
                 (unavailable, true, format!("it has reached its end, {LAST_NUMBER}"))
             }
             Refusal::Contended | Refusal::Protocol(Of::Contended | Of::Unreachable { .. }) => {
-                (unavailable, false, format!("others were faster each time at {address}"))
+                (unavailable, false, format!("other processes won every attempt at {address}"))
             }
         };
         Trouble { error: Error::from_outside(code, &format!("counter {name:?}: {why}")), is_final }

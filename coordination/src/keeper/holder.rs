@@ -78,7 +78,7 @@ impl Holder {
             let (own_ms, name) = (self.terms.lead_ms, &self.name);
             let what = match self.whose {
                 Whose::Snowflakes => format!(
-                    "ttl and max_ahead_ms are {own_ms} ms together, but the leases of this layout in {name} count with {lead_ms} \
+                    "ttl and max_ahead_ms are {own_ms} ms together, but the leases of this layout in {name} use {lead_ms} \
                      ms, and so does this one: give no more than that, or raise it for all with `polyflake leases --fence` on \
                      this address"
                 ),
@@ -259,18 +259,18 @@ impl Holder {
                     ),
                 };
                 format!(
-                    "clock_difference is {difference_ms} ms, but {whose} in {name} count with {of_space_ms} ms: give no more than \
+                    "clock_difference is {difference_ms} ms, but {whose} in {name} use {of_space_ms} ms: give no more than \
                      that{advice}"
                 )
             }
-            (Refusal::Contended, _) => format!("other processes were faster each time at {name}"),
+            (Refusal::Contended, _) => format!("other processes won every attempt at {name}"),
         }
     }
 
     fn clock_differs(&self, clock: &ClockDiffers) -> String {
         let ClockDiffers { store_ms, local_ms, by_ms } = clock;
         format!(
-            "the clock of this machine is {by_ms} ms from that of {}, which is more than clock_difference: it is {local_ms} \
+            "this machine's clock is {by_ms} ms off the clock of {}, which is more than clock_difference: it is {local_ms} \
              here and {store_ms} there (Unix ms)",
             self.name
         )

@@ -332,7 +332,7 @@ impl Task {
                 self.trouble(Kind::StoreUnreachable, unavailable, false, &why)
             }
             Refusal::Protocol(protocol::Refusal::Contended) => {
-                let why = format!("others were faster each time at {address}");
+                let why = format!("other processes won every attempt at {address}");
                 self.trouble(Kind::StoreUnreachable, unavailable, false, &why)
             }
             Refusal::Protocol(protocol::Refusal::OtherSections { found }) => {

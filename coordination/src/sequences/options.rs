@@ -73,7 +73,7 @@ impl SequencesOptions {
     /// The store's address, such as `postgres://host/chat`. Its `label` is what others are told while this process has the lease.
     pub fn store(mut self, address: &str) -> Self {
         match Address::parse(address) {
-            Ok(_) if self.store.is_some() => self.keep(invalid("store is given twice: sequences have one")),
+            Ok(_) if self.store.is_some() => self.keep(invalid("store is given twice; sequences take one")),
             Ok(address) if address.schema != Schema::Polyflake => {
                 self.keep(invalid("store: schema is for counters: nobody else has tables of sequences"));
             }

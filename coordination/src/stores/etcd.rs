@@ -154,7 +154,7 @@ impl EtcdStore {
         let sender = match &self.tls {
             Some(config) => {
                 let server = ServerName::try_from(name.to_owned())
-                    .map_err(|_| self.refused("a host's name that no certificate can have"))?;
+                    .map_err(|_| self.refused("a host name that no certificate can have"))?;
                 let connector = TlsConnector::from(Arc::clone(config));
                 self.handshake(connector.connect(server, stream).await.map_err(told)?).await?
             }
@@ -215,7 +215,7 @@ impl EtcdStore {
         }
         let request = request
             .body(Full::new(Bytes::from(body.to_string())))
-            .map_err(|_| self.refused("a request that HTTP cannot have"))?;
+            .map_err(|_| self.refused("a request that HTTP does not allow"))?;
         let told = |e: hyper::Error| self.unreachable(&e.to_string());
         connection.sender.ready().await.map_err(told)?;
         let reply = connection.sender.send_request(request).await.map_err(told)?;
@@ -237,7 +237,7 @@ impl EtcdStore {
         if status != StatusCode::OK {
             return Err(self.fault(status, &serde_json::from_slice(&body).unwrap_or_default()));
         }
-        let unlike = || Fault::Store(self.refused("it answered with something else than etcd does"));
+        let unlike = || Fault::Store(self.refused("its reply is not etcd's"));
         let mut reply: Reply = serde_json::from_slice(&body).map_err(|_| unlike())?;
         reply.now_ms = now_ms.ok_or_else(unlike)?;
         Ok(reply)
@@ -283,7 +283,7 @@ impl EtcdStore {
         };
         let reply = reply.map_err(|e| self.told(e))?;
         if reply.header.cluster_id != connection.cluster {
-            return Err(self.unreachable("another cluster answered than before"));
+            return Err(self.unreachable("a different cluster answered"));
         }
         connection.used = Used::now();
         self.connection = Some(connection);

@@ -364,7 +364,7 @@ impl counters::Client for Open {
             None => self.connection.query_first("SELECT LAST_INSERT_ID()").await?,
             number => number,
         };
-        let number = number.ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?;
+        let number = number.ok_or_else(|| StoreError::Unreachable("a reply without a number".into()))?;
         Ok(Some(bigint(number)?))
     }
 }

@@ -405,10 +405,10 @@ fn hosts(all: &Config, mode: SslMode) -> Result<Vec<(Config, String)>, &'static 
         return Err("it names no host");
     }
     if [names.len(), addresses.len()].iter().any(|&given| given != 0 && given != count) {
-        return Err("it has another number of hosts than of their addresses");
+        return Err("it names more or fewer hosts than addresses");
     }
     if ports.len() > 1 && ports.len() != count {
-        return Err("it has another number of ports than of hosts");
+        return Err("it names more or fewer ports than hosts");
     }
     let one = |at| {
         let mut one = Config::new();

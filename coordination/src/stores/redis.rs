@@ -82,13 +82,13 @@ impl RedisStore {
 
     /// What a script said, of a master only.
     fn reply(&self, value: Value, is_new: bool) -> Result<Reply, StoreError> {
-        let reply = Reply::read(value).ok_or_else(|| self.refused("it answered with something else"))?;
+        let reply = Reply::read(value).ok_or_else(|| self.refused("its reply is not Redis's"))?;
         match &*reply.status {
             // It was a master before: what took over is found by connecting again.
             "replica" if self.address.scheme() != Scheme::Redis || !is_new => {
                 Err(self.unreachable("a replica answered: a failover is under way"))
             }
-            "replica" => Err(self.refused("it is a replica: leases and counters are kept in its master")),
+            "replica" => Err(self.refused("it is a replica: connect to its master")),
             "nameless" => {
                 Err(self.refused("its INFO has no replication ID, without which a lost write is not seen"))
             }

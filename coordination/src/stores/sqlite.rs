@@ -201,7 +201,7 @@ fn make(path: &Path) -> io::Result<()> {
 fn check_one_name(path: &Path) -> Result<(), Fault> {
     let found = fs::metadata(path)?;
     if found.is_file() && found.nlink() > 1 {
-        return Err(Fault::Elsewhere("the file has another name, a hard link: remove that"));
+        return Err(Fault::Elsewhere("the file has a second name, a hard link: remove it"));
     }
     if is_mounted_alone(path)? {
         return Err(Fault::Elsewhere("the file is mounted alone, as containers can do: mount its folder"));

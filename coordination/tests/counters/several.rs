@@ -284,7 +284,7 @@ fn a_new_counter_waits_for_all_its_stores() {
     let error = begin(&journals, &settings).why_refused();
     assert!(error.starts_with("counter_unavailable "), "{error}");
     assert!(
-        error.contains("none of its stores has it yet, and it is made once all of its stores answer: "),
+        error.contains("none of its stores has it yet; it is created once all of them answer: "),
         "{error}"
     );
     let mut waits = begin(&journals, &settings.replace("max_wait_ms=3000", "max_wait_ms=60000"));

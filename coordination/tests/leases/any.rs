@@ -207,7 +207,7 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
             holder.wait_for_ids(unreachable, 20);
             let (error, _) = holder.wait_for(unreachable, "error ");
             assert!(error.starts_with("lease_lost "), "{error}");
-            assert!(error.contains("is asked again in"), "{error}");
+            assert!(error.contains("the next attempt is in"), "{error}");
             holder.wait_for(mark, "event lost");
         }
         if is_killed {

@@ -61,7 +61,7 @@ pub(crate) fn a_clock_that_is_set(store: &impl Backend) {
         assert!(said.starts_with(error), "{said}");
         let (said, differs) = holder.wait_for(mark, "event clock_differs");
         assert!(
-            said.contains("the clock of this machine is ") && said.contains(" ms from that of "),
+            said.contains("this machine's clock is ") && said.contains(" ms off the clock of "),
             "{said}"
         );
         set(&clock, 0);

@@ -66,7 +66,7 @@ fn a_session_is_closed() {
 #[test]
 fn others_than_zookeeper() {
     for (said, part) in
-        [(&b""[..], "closed the connection"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "something else")]
+        [(&b""[..], "closed the connection"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not ZooKeeper's")]
     {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -39,8 +39,8 @@ pub fn copies_warning() -> Option<String> {
     (!copies.others.is_empty()).then(|| {
         format!(
             "this process has loaded Polyflake more than once, from {own} and from {}: each copy has its own cursors, so \
-             Snowflakes of one node repeat IDs; load one copy, or give the Snowflakes of each their own nodes, or all of \
-             one node the same state file",
+             Snowflakes on the same node repeat IDs; load one copy, give each copy its own nodes, or give all Snowflakes \
+             on a node the same state file",
             copies.others.join(" and from ")
         )
     })

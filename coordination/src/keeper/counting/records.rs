@@ -115,7 +115,7 @@ impl Records {
         };
         if has_lost && !was_told {
             let goes_on = if source.address.is_refused_after_loss {
-                "numbers go on once somebody raised the counter above all that are in use"
+                "no more numbers until somebody raises the counter above all that are in use"
             } else {
                 "numbers go on in a while, above all that running processes had"
             };

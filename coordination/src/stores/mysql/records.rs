@@ -359,7 +359,7 @@ impl Client for Open {
             returned => returned,
         };
         let returned =
-            bigint(returned.ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?)?;
+            bigint(returned.ok_or_else(|| StoreError::Unreachable("a reply without a number".into()))?)?;
         let ready = self.ready.as_ref();
         Ok(Some(records::Row {
             now_ms: if is_sum { ready.map_or(0, |ready| ready.seen_ms) } else { returned },

@@ -177,7 +177,7 @@ impl RedisStore {
         arguments: Vec<&str>,
     ) -> Result<Answer<Reply>, StoreError> {
         let answer = self.ask_each(&[group], code, vec![arguments]).await?.pop();
-        answer.ok_or_else(|| self.refused("it answered with something else"))
+        answer.ok_or_else(|| self.refused("its reply is not Redis's"))
     }
 
     /// Runs a script for each of these groups.
@@ -206,7 +206,7 @@ impl RedisStore {
             if code == READ || code == READ_ALL {
                 self.refuse_former(&mut connection, group, &reply).await?;
             }
-            let unreadable = || self.refused("it answered with something else");
+            let unreadable = || self.refused("its reply is not Redis's");
             let now_ms = reply.now_ms().ok_or_else(unreadable)?;
             let [_, _, run, life, before, replicas, is_first, ..] = &*reply.texts else {
                 return Err(unreadable());
@@ -235,7 +235,7 @@ impl RedisStore {
     /// Refuses a server that would hand out numbers again.
     fn check(&self, checked: &Reply) -> Result<(), StoreError> {
         let [.., policy, file] = &*checked.texts else {
-            return Err(self.refused("it answered with something else"));
+            return Err(self.refused("its reply is not Redis's"));
         };
         if policy.starts_with("allkeys") {
             return Err(self.refused(&format!(

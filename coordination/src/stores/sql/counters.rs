@@ -116,7 +116,7 @@ fn check_writable(row: &Columns) -> Result<(), StoreError> {
 }
 
 fn column(row: &Columns, at: usize) -> Result<Option<i64>, StoreError> {
-    row.get(at).copied().ok_or_else(|| StoreError::Unreachable("a row that is cut off".into()))
+    row.get(at).copied().ok_or_else(|| StoreError::Unreachable("a truncated row".into()))
 }
 
 fn filled(row: &Columns, at: usize, table: &str) -> Result<u64, StoreError> {
@@ -294,7 +294,7 @@ impl Others {
                 return Ok(Reserved::Numbers(ahead.numbers(whole(bound)?.saturating_add(self.below_next))));
             }
         }
-        Err(StoreError::Unreachable("others changed the row each time".into()).into())
+        Err(StoreError::Unreachable("other processes changed the row before every attempt".into()).into())
     }
 
     /// How far the bound is to be moved from what the row says, and from which others as well.

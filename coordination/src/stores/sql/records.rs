@@ -166,7 +166,7 @@ async fn ask<C: Client, T>(
 }
 
 fn others_were_faster() -> StoreError {
-    StoreError::Unreachable("others changed the record each time".into())
+    StoreError::Unreachable("other processes changed the record before every attempt".into())
 }
 
 /// When and as which server, with what is selected from `joined`. Where there is no table: with nothing.
@@ -466,7 +466,7 @@ pub(in crate::stores) async fn add<C: Client>(client: &mut C, add: &Add) -> Resu
                     Ok(Some(row)) => {
                         let number = row.number.map(whole).transpose()?;
                         let number = number
-                            .ok_or_else(|| StoreError::Unreachable("an answer without a number".into()))?;
+                            .ok_or_else(|| StoreError::Unreachable("a reply without a number".into()))?;
                         return Ok(row.answer(Added::To(number))?);
                     }
                     Err(fault) if C::class(&fault) != Class::Absent => return Err(fault),

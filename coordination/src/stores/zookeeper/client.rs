@@ -215,14 +215,14 @@ impl Client {
     /// Amid a session, what does not fit comes of a broken connection.
     fn amid(&self, error: &io::Error) -> StoreError {
         match error.kind() {
-            io::ErrorKind::InvalidData => self.unreachable("an answer does not fit what was asked"),
+            io::ErrorKind::InvalidData => self.unreachable("a reply does not match its request"),
             _ => self.told(error),
         }
     }
 
     fn told(&self, error: &io::Error) -> StoreError {
         match error.kind() {
-            io::ErrorKind::InvalidData => self.refused("it answered with something else than ZooKeeper does"),
+            io::ErrorKind::InvalidData => self.refused("its reply is not ZooKeeper's"),
             io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => self
                 .unreachable(
                     "it closed the connection: it stops, has no majority, is behind what this process has seen (or \

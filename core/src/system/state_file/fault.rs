@@ -65,9 +65,8 @@ impl StateFault {
             }
             Self::FileSystem { kind } => error!(
                 StateFile,
-                "the state file `%` would be on a file system (type %) that is not known to show a mapping to all \
-                 processes alike, as network and FUSE file systems do not; put it on a local one, such as ext4, XFS, Btrfs \
-                 or tmpfs",
+                "the state file `%` would be on a file system (type %) that may not share memory between processes, as \
+                 network and FUSE file systems may not; put it on a local one, such as ext4, XFS, Btrfs or tmpfs",
                 Word(path),
                 Number(kind)
             ),
@@ -79,12 +78,12 @@ impl StateFault {
             ),
             Self::Foreign => error!(
                 StateFile,
-                "`%` is not a state file: it begins differently; it was left as it is; name another",
+                "`%` is not a state file: its header is different; it was left unchanged; name another",
                 Word(path)
             ),
             Self::ByteOrder => error!(
                 StateFile,
-                "the state file `%` was made on a machine of the other byte order; name another",
+                "the state file `%` was made on a machine with the other byte order; name another",
                 Word(path)
             ),
             Self::Version { version } => error!(
@@ -110,9 +109,9 @@ impl StateFault {
             ),
             Self::FarAhead { lead_ms } => error!(
                 StateFile,
-                "the cursor in the state file `%` is % ms ahead of the clock; set the clock right if it is behind; if it \
-                 was ahead once, reset_state sets the cursor back, and IDs that were issued ahead of the clock are then issued \
-                 again when it gets there",
+                "the cursor in the state file `%` is % ms ahead of the clock; correct the clock if it is behind; if it \
+                 was ahead before, reset_state sets the cursor back, and IDs issued ahead of the clock are issued again when \
+                 the clock gets there",
                 Word(path),
                 Number(lead_ms)
             ),
