@@ -343,7 +343,7 @@ unsafe fn all_keys<'a>(n: usize, start: *const polyflake_key) -> Result<&'a [pol
         return Err(Failure::Misuse(KEYS));
     }
     if n > isize::MAX as usize / size_of::<polyflake_key>() {
-        return Err(Failure::Misuse("n is more than memory holds"));
+        return Err(Failure::Misuse("n does not fit in memory"));
     }
     if n == 0 {
         return Ok(&[]);

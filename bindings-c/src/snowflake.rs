@@ -299,7 +299,7 @@ pub(crate) unsafe fn room<'a>(
         return Err(Failure::Misuse(what));
     }
     if n > isize::MAX as usize / size_of::<u64>() {
-        return Err(Failure::Misuse("n is more than memory holds"));
+        return Err(Failure::Misuse("n does not fit in memory"));
     }
     if n == 0 {
         return Ok(&mut []);

@@ -228,7 +228,7 @@ pub(crate) unsafe fn given_counted<'a>(
         return Err(Failure::Misuse(what));
     }
     if length > isize::MAX as usize {
-        return Err(Failure::Misuse("length is more than memory holds"));
+        return Err(Failure::Misuse("length does not fit in memory"));
     }
     // SAFETY: as the caller promises.
     Ok(unsafe { core::slice::from_raw_parts(pointer.cast(), length) })

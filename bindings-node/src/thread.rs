@@ -57,7 +57,7 @@ where
         later.call(value);
     };
     let started = std::thread::Builder::new().name(name.into()).spawn(work);
-    started.map(drop).map_err(|error| Error::from_reason(format!("no thread can be started: {error}")))
+    started.map(drop).map_err(|error| Error::from_reason(format!("cannot start a thread: {error}")))
 }
 
 /// Calls `done` with what a call gave that waits for a store: one thread serves all of them. `None`: it panicked.

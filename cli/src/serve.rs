@@ -116,8 +116,10 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         Ok::<_, Failure>(())
     };
     let reload = || match read_again() {
-        Ok(()) => tracing::info!("reloaded: certificate and tokens were read again"),
-        Err(error) => tracing::warn!("not reloaded, so what was read before holds: {}", error.message()),
+        Ok(()) => tracing::info!("reloaded the certificate and the tokens"),
+        Err(error) => {
+            tracing::warn!("not reloaded; the earlier certificate and tokens stay: {}", error.message())
+        }
     };
     let used = {
         let (service, places) = (Arc::clone(&service), Arc::clone(&places));
@@ -135,7 +137,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
             let _ = timeout(GIVE_BACK, tokio::task::spawn_blocking(move || begun.give_back())).await;
             // One that is opened just now is given back too; one that waits for its store has nothing.
             let _ = timeout(JUST_NOW, opening).await;
-            tracing::info!("ended before it began");
+            tracing::info!("stopped before it had started");
             return Ok(());
         }
     }
@@ -165,7 +167,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     };
     tokio::select! {
         () = finish => tracing::info!("ended"),
-        _ = signals.end(reload) => tracing::warn!("ended at once, by one more signal"),
+        _ = signals.end(reload) => tracing::warn!("stopped at once by a second signal"),
     }
     Ok(())
 }
@@ -178,7 +180,7 @@ fn listeners(flag: &str, addresses: &[SocketAddr], door: &Door) -> Result<Vec<Tc
         let (protocol, is_admin) = (flag.trim_start_matches('-'), flag == "--admin");
         tracing::info!(protocol, %address, tls = door.tls.is_some() && !is_admin, "listening");
         if !address.ip().is_loopback() && door.is_open && !is_admin {
-            tracing::warn!(%address, "whoever reaches this address gets IDs: there is no token");
+            tracing::warn!(%address, "anyone who can reach this address gets IDs: there is no token");
         }
         Ok(listener)
     };
@@ -192,14 +194,14 @@ fn connections(wanted: usize, files: Option<u64>, generators: usize) -> Result<u
     let most = usize::try_from(files).unwrap_or(usize::MAX).saturating_sub(reserve);
     if most == 0 {
         return Err(Failure::option(format!(
-            "the system lets the server open {files} files, of which its stores and --admin need {reserve}: raise `ulimit -n`, or \
+            "the server may open {files} files, and its stores and --admin need {reserve} of them: raise `ulimit -n`, or \
              LimitNOFILE= of systemd"
         )));
     }
     if most < wanted {
         tracing::warn!(
-            "--max-connections is {wanted}, and there can be {most}: the system lets the server open {files} files (`ulimit -n`, \
-             LimitNOFILE= of systemd), of which {reserve} are kept for its stores and --admin"
+            "--max-connections is {wanted}, but at most {most} are possible: the server may open {files} files (`ulimit -n`, \
+             LimitNOFILE= of systemd), and keeps {reserve} of them for its stores and --admin"
         );
     }
     Ok(wanted.min(most))

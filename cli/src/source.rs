@@ -448,6 +448,6 @@ impl Visitor<'_> for Value {
     }
 
     fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Self::Value, E> {
-        Err(E::custom("the number has a fraction, or more than 64 bits: it is no ID"))
+        Err(E::custom("the number has a fraction or more than 64 bits, so it is not an ID"))
     }
 }

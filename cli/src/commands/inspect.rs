@@ -116,14 +116,14 @@ impl Found<'_> {
     fn complaint(&self) -> String {
         let text = shortened(self.text);
         if !self.is_nothing() {
-            return format!("`{text}` is probably no ID: read as one it has an unlikely time in each layout");
+            return format!("`{text}` is probably not an ID: its time would be unlikely in every layout");
         }
         let why: Vec<_> = Format::ALL
             .iter()
             .filter_map(|format| format.read(self.text).err().map(|error| message_of(&error)))
             .map(|message| message.split("; the digits are").next().unwrap_or_default().to_owned())
             .collect();
-        format!("`{text}` is no ID that is known here: {}", why.join("; "))
+        format!("`{text}` is not a known kind of ID: {}", why.join("; "))
     }
 }
 

@@ -81,11 +81,11 @@ impl Leases {
         let at = place(store, target);
         self.yes.confirm(&match target {
             Target::Layout(_) => format!(
-                "Nobody has ever leased a node of {at}, or those that did have ended: is that so? IDs repeat if it is not."
+                "Has nobody ever leased a node of {at}, or have all that did ended? If not, IDs repeat."
             ),
-            Target::Sequences(_) => format!(
-                "Nobody has ever owned {at}, or those that did have ended: is that so? Numbers repeat if it is not."
-            ),
+            Target::Sequences(_) => {
+                format!("Has nobody ever owned {at}, or have all that did ended? If not, numbers repeat.")
+            }
         })?;
         let is_new = store.init(target, self.max_ahead_ms)?;
         output::print(if is_new { "Done: nobody waits.\n" } else { "Nobody waits already.\n" })
@@ -94,7 +94,7 @@ impl Leases {
     fn fence(&self, store: &mut Admin, target: Target<'_>, zone: &Zone) -> Result<(), Failure> {
         let at = place(store, target);
         self.yes.confirm(&format!(
-            "Set a fence for {at}? Nobody new can have a lease before it has passed; those that have one go on."
+            "Set a fence for {at}? No new lease begins before it has passed; existing leases go on."
         ))?;
         let until_ms = store.fence(target, self.max_ahead_ms)?;
         let from_now = words::from_now(until_ms, when::now_ms());
@@ -106,8 +106,7 @@ impl Leases {
         let any = layout.compose(UnixTime::from_ms(layout.epoch_ms()), Node::parse(node), 0)?;
         let node = layout.decode(any)?.node();
         let at = place(store, Target::Layout(layout));
-        let risk =
-            if self.force { " Whoever holds it must have ended: IDs repeat if it has not." } else { "" };
+        let risk = if self.force { " Its holder must have ended: otherwise IDs repeat." } else { "" };
         self.yes.confirm(&format!("Reset node {node} of {at}?{risk}"))?;
         let from_ms = store.reset(layout, node, self.force)?;
         let from_now = words::from_now(from_ms, when::now_ms());

@@ -289,7 +289,7 @@ impl Serve {
         let http = resolve(http, is_default.then_some("127.0.0.1:8080"))?;
         let resp = resolve(resp, is_default.then_some("127.0.0.1:6380"))?;
         if http.is_empty() && resp.is_empty() {
-            return Err(Failure::option("there is nothing to listen on: give --http or --resp an address"));
+            return Err(Failure::option("nothing to listen on: give --http or --resp an address"));
         }
         let admin = resolve(of("admin", &self.admin, &file.admin), Some("127.0.0.1:9080"))?;
         Ok((http, resp, admin))
@@ -320,7 +320,7 @@ fn tokens(text: &str) -> Result<Vec<Vec<u8>>, &'static str> {
         return Err("the token is empty");
     }
     if !tokens.iter().all(|token| token.bytes().all(|byte| byte.is_ascii_graphic())) {
-        return Err("a token has other characters than those of ASCII without spaces; there is one a line");
+        return Err("a token takes ASCII characters without spaces; write one token a line");
     }
     Ok(tokens.into_iter().map(Into::into).collect())
 }
@@ -346,7 +346,7 @@ fn check(
         let options = Options { name: name.clone(), values, store: Arc::clone(store) };
         let made = registry.make(&kind, &options).unwrap_or_else(|| {
             let kinds = registry.kinds().join(", ");
-            Err(Error::option("kind", format!("no kind of generators is called `{kind}`; there are {kinds}")))
+            Err(Error::option("kind", format!("no kind of generator is called `{kind}`; there are {kinds}")))
         });
         let is_alone = why_alone(&kind, &options);
         match made {
@@ -365,14 +365,14 @@ fn why_alone(kind: &str, options: &Options) -> Option<String> {
     let common = options.store.take_used();
     let mut own = options.all().filter(|(name, _)| matches!(*name, "lease" | "store"));
     if common.is_some_and(is_file) || own.any(|(_, addresses)| addresses.iter().any(|it| is_file(it))) {
-        return Some("has its store in a file of this one".into());
+        return Some("keeps its store in a file on this host".into());
     }
     let given = |name| options.values.get(name).and_then(|values| values.first());
     if kind != SNOWFLAKE || common.is_some() || given("lease").is_some() {
         return None;
     }
-    let node = given("node").map(|node| format!("has node {node}, which no store leases to it"));
-    node.or_else(|| given("state").map(|_| "has its state in a file of this one".into()))
+    let node = given("node").map(|node| format!("has node {node}, which no store leased to it"));
+    node.or_else(|| given("state").map(|_| "keeps its state in a file on this host".into()))
 }
 
 fn is_file(address: &str) -> bool {

@@ -75,7 +75,7 @@ pub trait Generator: Send + Sync + 'static {
                 Ok(numbers.first().copied().unwrap_or_default())
             }
             (_, Ids::Texts(_)) => Err(Error::invalid("these IDs are not integers: use PF.NEXT")),
-            _ => Err(Error::invalid("its IDs do not follow each other: PF.NEXT gives several")),
+            _ => Err(Error::invalid("these IDs are not consecutive: use PF.NEXT for several")),
         }
     }
 

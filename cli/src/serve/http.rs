@@ -159,7 +159,7 @@ async fn head(stream: &mut Stream, most: usize) -> Option<Bytes> {
         let refusal = if is_whole || is_none {
             fault(&head)
         } else if head.len() >= most {
-            Some((TOO_LARGE, format!("a request's head has at most {most} bytes here")))
+            Some((TOO_LARGE, format!("a request's head may have at most {most} bytes")))
         } else {
             None
         };
@@ -189,9 +189,9 @@ fn fault(head: &[u8]) -> Option<(&'static str, String)> {
     match httparse::Request::new(&mut [httparse::EMPTY_HEADER; MOST_HEADERS]).parse(head) {
         Ok(_) => None,
         Err(httparse::Error::TooManyHeaders) => {
-            Some((TOO_LARGE, format!("a request has at most {MOST_HEADERS} headers here")))
+            Some((TOO_LARGE, format!("a request may have at most {MOST_HEADERS} headers")))
         }
-        Err(error) => Some(("400 Bad Request", format!("this is not a request of HTTP/1: {error}"))),
+        Err(error) => Some(("400 Bad Request", format!("not an HTTP/1 request: {error}"))),
     }
 }
 
@@ -224,7 +224,7 @@ impl Answer {
         let error = match self {
             Self::NotFound => return complain(StatusCode::NOT_FOUND, "not_found", "there is no such page"),
             Self::Head => {
-                let why = "HEAD would use IDs up that nobody gets: use GET or POST";
+                let why = "HEAD would use up IDs that nobody gets: use GET or POST";
                 let mut response = complain(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", why);
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
                 return response;
@@ -325,7 +325,7 @@ async fn from_this_site(State(service): Shared, request: Request, next: Next) ->
 fn is_from_this_site(headers: &HeaderMap, uri: &Uri, service: &Service) -> Result<(), String> {
     for name in [HOST.as_str(), ORIGIN.as_str(), "sec-fetch-site"] {
         if headers.get_all(name).iter().nth(1).is_some() {
-            return Err(format!("{name} is there twice, so nobody knows whose request it is"));
+            return Err(format!("{name} is given twice, so the request's origin is unclear"));
         }
     }
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
@@ -360,7 +360,7 @@ fn is_from_this_site(headers: &HeaderMap, uri: &Uri, service: &Service) -> Resul
     }
     let name = shortened(name);
     Err(format!(
-        "Host is `{name}`: without a token, it is an IP address, localhost, or a name that the server was told with --host {name}"
+        "Host is `{name}`: without a token, it must be an IP address, localhost, or a name that the server was given with --host {name}"
     ))
 }
 
@@ -436,7 +436,7 @@ fn parameters<const N: usize>(
             return Err(Error::invalid(format!("there is no parameter `{name}`; there are {names}")));
         };
         if place.replace(value).is_some() {
-            return Err(Error::invalid(format!("{name} is there twice; give it once")));
+            return Err(Error::invalid(format!("{name} is given twice; give it once")));
         }
     }
     Ok(values)
@@ -463,7 +463,7 @@ async fn give(
     let form = Form::of(format.as_deref(), headers)?;
     let (given, room) = match &key {
         Some(_) if n.is_some() => {
-            return Err(Error::invalid("a key has one number at a time, without n").into());
+            return Err(Error::invalid("a key gives one number at a time; leave out n").into());
         }
         Some(key) => (Ids::Numbers(vec![service.of_key(generator, key).await?]), None),
         None => service.ids(generator, Number::parse(n.as_deref().unwrap_or("1"))).await?,

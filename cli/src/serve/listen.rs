@@ -105,7 +105,7 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
                     begin(stream, from, &door, &protocol, (place, seat));
                     continue;
                 }
-                None => format!("{from} has as many connections as one address may have"),
+                None => format!("{from} already has as many connections as one address may have"),
             },
             Err(error) => {
                 // The process has no file left, or the client went: others may come.

@@ -79,13 +79,13 @@ impl Metrics {
         let mut registry = Registry::with_prefix("polyflake");
         let (issued, errors) = (Counters::default(), Counters::default());
         let (ready, refused) = (Family::<Labels, Gauge>::default(), Counter::default());
-        registry.register("ids", "IDs that were given out", issued.clone());
-        registry.register("errors", "Requests for IDs that got an error", errors.clone());
+        registry.register("ids", "IDs given out", issued.clone());
+        registry.register("errors", "Requests for IDs that failed", errors.clone());
         registry.register("refused", "Requests without the token", refused.clone());
         registry.register("ready", "Whether a generator gives IDs", ready.clone());
         let build = Family::<Labels, Gauge>::default();
         build.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
-        registry.register("build_info", "Which version it is", build);
+        registry.register("build_info", "Version of the server", build);
         let mut open = |protocol: &str| {
             let open = Open {
                 now: Gauge::default(),
@@ -96,14 +96,14 @@ impl Metrics {
                 answers: Family::default(),
             };
             let registry = registry.sub_registry_with_prefix(protocol);
-            registry.register("connections", "Connections that are open", open.now.clone());
-            registry.register("accepted", "Connections that were opened", open.ever.clone());
+            registry.register("connections", "Open connections", open.now.clone());
+            registry.register("accepted", "Connections opened", open.ever.clone());
             registry.register("requests", "Requests and commands", open.requests.clone());
             if protocol == "http" {
-                registry.register("responses", "Answers by their status", open.answers.clone());
-                registry.register("request_duration_seconds", "How long requests took", open.took.clone());
+                registry.register("responses", "Responses by status", open.answers.clone());
+                registry.register("request_duration_seconds", "Duration of requests", open.took.clone());
             } else {
-                let help = "How long commands took, without each INCR that nothing had to be waited for";
+                let help = "Duration of commands, except each INCR that did not wait";
                 registry.register("command_duration_seconds", help, open.took.clone());
             }
             open
@@ -160,10 +160,10 @@ impl Metrics {
         }
         let mut now = Registry::with_prefix("polyflake_generator");
         for (fact, family) in facts {
-            now.register(fact, "How a generator stands", family);
+            now.register(fact, "State of a generator", family);
         }
         for (count, family) in counts {
-            now.register(count, "What a generator has counted", family);
+            now.register(count, "Counts of a generator", family);
         }
         let mut text = String::new();
         // Only a full memory could fail.

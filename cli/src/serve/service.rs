@@ -29,7 +29,7 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 const AFTER_WRONG_TOKEN: Duration = Duration::from_secs(1);
 /// How often a generator looks how it stands.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-const WAITS: &str = "the server is starting: it waits for a store";
+const WAITS: &str = "the server is starting and waits for a store";
 
 /// All that connections share.
 pub(crate) struct Service {
@@ -303,8 +303,7 @@ impl Entry {
         &self,
         call: impl FnOnce(&dyn Generator) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let busy =
-            || Error::of(ErrorCode::CounterUnavailable, "too many requests wait for the store already");
+        let busy = || Error::of(ErrorCode::CounterUnavailable, "too many requests are waiting for the store");
         let turn = timeout(LONGEST_TURN, Arc::clone(&self.turns).acquire_owned()).await;
         let turn = turn.ok().and_then(Result::ok).ok_or_else(busy)?;
         let generator = Arc::clone(&self.generator);

@@ -459,7 +459,7 @@ fn ids_that_were_rounded_are_told() {
     let sheet = |id: u64| (id / 10_000 * 10_000).to_string();
     for lossy in [&|id| float(id).to_string() as String, &exact as &dyn Fn(u64) -> String, &sheet] {
         let told = said(text(&ids, lossy));
-        has(&told, &["polyflake: rounded: 50 of 50 IDs are what a floating-point number makes of"]);
+        has(&told, &["polyflake: rounded: 50 of 50 IDs look rounded"]);
     }
 }
 

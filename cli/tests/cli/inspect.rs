@@ -72,7 +72,7 @@ fn what_is_no_snowflake_says_what_it_holds() {
 #[test]
 fn what_is_nothing_is_3() {
     let errors = fails(&["inspect", "no id!"], 3);
-    has(&errors, &["polyflake: unknown: `no id!` is no ID that is known here", "decimal", "base62"]);
+    has(&errors, &["polyflake: unknown: `no id!` is not a known kind of ID", "decimal", "base62"]);
     for arguments in [&["inspect", "no id!", "--json", ID][..], &["inspect", ID, "no id!"]] {
         let output = super::polyflake(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(3));
@@ -83,7 +83,7 @@ fn what_is_nothing_is_3() {
     let output = super::polyflake(&["inspect", "hello"]).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     has(&super::stdout(&output), &["as base36", "unlikely"]);
-    has(&super::stderr(&output), &["polyflake: unknown: `hello` is probably no ID"]);
+    has(&super::stderr(&output), &["polyflake: unknown: `hello` is probably not an ID"]);
     has(&fails(&["inspect"], 2), &["<ID>"]);
     has(&fails(&["inspect", "1", "--layout", "nope"], 12), &["unknown_layout"]);
 }

@@ -97,7 +97,7 @@ for (const protocol of [2, 3]) {
       test("errors", async () => {
         const refused = (call, message) => assert.rejects(call, { name: "ReplyError", message });
         await refused(client.incr("other"), /^ERR unknown_generator: /);
-        await refused(client.incrby("snowflake", 2), /do not follow each other/);
+        await refused(client.incrby("snowflake", 2), /are not consecutive/);
         await refused(client.get("orders"), /^ERR unknown command 'get'/);
         for (const n of ["0", "-1", String(2n ** 60n)]) {
           await refused(client.incrby("orders", n), new RegExp(`n is ${n}; it takes`));

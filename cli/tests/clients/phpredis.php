@@ -110,7 +110,7 @@ foreach (['open' => '', 'closed' => $secret] as $name => $password) {
 
     check("$name: errors", function () use ($client): void {
         refused($client, $client->incr('other'), 'unknown_generator');
-        refused($client, $client->incrBy('snowflake', 2), 'do not follow each other');
+        refused($client, $client->incrBy('snowflake', 2), 'are not consecutive');
         refused($client, $client->get('orders'), 'unknown command');
         foreach ([0, -1, 2 ** 60] as $n) {
             refused($client, $client->rawCommand('INCRBY', 'orders', $n), "n is $n; it takes");

@@ -97,7 +97,7 @@ def pipelines(client: redis.Redis) -> None:
 
 def errors(client: redis.Redis) -> None:
     raises(ResponseError, "unknown_generator", lambda: client.incr("other"))
-    raises(ResponseError, "do not follow each other", lambda: client.incrby("snowflake", 2))
+    raises(ResponseError, "are not consecutive", lambda: client.incrby("snowflake", 2))
     raises(ResponseError, "unknown command 'get'", lambda: client.get("orders"))
     raises(ResponseError, "unknown command", lambda: client.pipeline().incr("orders").execute())
     for n in (0, -1, 2**60):

@@ -512,7 +512,7 @@ impl Task {
             Refusal::Protocol(Of::NotThere) => (unavailable, true, format!("{address} has no such counter")),
             Refusal::Protocol(Of::Lost { in_ms }) => {
                 let why = format!(
-                    "{address} has lost writes: numbers go on in {in_ms} ms, above all that running processes had"
+                    "{address} has lost writes: new numbers come in {in_ms} ms, above all that running processes had"
                 );
                 (unavailable, false, why)
             }

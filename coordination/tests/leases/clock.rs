@@ -82,7 +82,7 @@ pub(crate) fn a_clock_that_is_set(store: &impl Backend) {
     // It may have been faster than that.
     if let Err(error) = refused.outcome() {
         assert!(
-            error.starts_with("lease_unavailable lease_unavailable: the clock of this machine is "),
+            error.starts_with("lease_unavailable lease_unavailable: this machine's clock is "),
             "{error}"
         );
     }

@@ -49,8 +49,7 @@ impl Rounded {
             return None;
         };
         Some(format!(
-            "{count} of {large} IDs are what a floating-point number makes of an ID beyond 2^53: their last digits are lost. Keep \
-             IDs as texts or as 64-bit integers on their way here"
+            "{count} of {large} IDs look rounded, as floating-point numbers beyond 2^53 are: their last digits are lost. Keep IDs as text or as 64-bit integers on the way here"
         ))
     }
 }

@@ -120,7 +120,7 @@ impl Keys {
 }
 
 fn waits() -> Error {
-    let why = "this server waits for the lease: another one has it, or the store does not answer";
+    let why = "this server is waiting for the lease: another server has it, or the store does not answer";
     Error::of(ErrorCode::LeaseUnavailable, why)
 }
 

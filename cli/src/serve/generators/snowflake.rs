@@ -100,5 +100,5 @@ fn check_block(n: usize) -> Result<(), Error> {
     if n == 1 {
         return Ok(());
     }
-    Err(Error::invalid(format!("Snowflakes do not follow each other: PF.NEXT gives {n} of them")))
+    Err(Error::invalid(format!("Snowflakes are not consecutive: use PF.NEXT for {n} of them")))
 }

@@ -79,7 +79,7 @@ fn inline(input: &[u8], words: &mut Vec<Range<usize>>) -> Result<Option<usize>, 
     // A browser that was talked into sending a request here must not have its body run.
     let first = words.first().and_then(|first| input.get(first.clone())).unwrap_or_default();
     if first.eq_ignore_ascii_case(b"post") || first.eq_ignore_ascii_case(b"host:") {
-        return Err("this is no server of HTTP".into());
+        return Err("this is not an HTTP server".into());
     }
     Ok(Some(end + 1))
 }

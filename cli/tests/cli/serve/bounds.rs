@@ -23,8 +23,8 @@ fn what_is_no_command_ends_only_its_connection() {
         (b"*1\r\n$9999999999999999999999\r\n", "invalid bulk length"),
         (b"*1\r\n:1\r\n", "expected '$'"),
         (b"*1\r\n\x00\r\n", "expected '$', got '\\x00'"),
-        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nINCR orders\r\n", "no server of HTTP"),
-        (b"POST / HTTP/1.1\r\n\r\nINCR orders\r\n", "no server of HTTP"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nINCR orders\r\n", "not an HTTP server"),
+        (b"POST / HTTP/1.1\r\n\r\nINCR orders\r\n", "not an HTTP server"),
         (&nested, "expected '$'"),
         (&endless, "at most 65536 bytes"),
         (&large, "at most 65536 bytes"),
@@ -278,7 +278,7 @@ fn files_are_kept_for_the_store() {
     assert_eq!(server.of_admin("/healthz").0, 200);
     drop(idle);
     let (_, log) = server.terminate();
-    has(&log, &["--max-connections is 10000, and there can be ", "lets the server open 64 files"]);
+    has(&log, &["--max-connections is 10000, but at most ", "the server may open 64 files"]);
     assert!(log.matches("was not accepted").count() < 10, "{log}");
 }
 

@@ -172,17 +172,17 @@ fn what_is_of_this_host_is_not_for_others() {
         let said = fails(&[&["serve"], &open[..], arguments].concat(), 14);
         has(&said, &["0.0.0.0:0 is for other hosts", part, "--lease redis://", "--only-instance"]);
     };
-    refused(&["--lease", &lease], "`snowflake` has its store in a file");
-    refused(&["--lease", &lease.replace("sqlite", "SQLite")], "`snowflake` has its store in a file");
-    refused(&[&redis[..], &["--counter", &orders]].concat(), "`orders` has its store in a file");
-    refused(&[&redis[..], &["--sequences", &inbox]].concat(), "`inbox` has its store in a file");
+    refused(&["--lease", &lease], "`snowflake` keeps its store in a file");
+    refused(&["--lease", &lease.replace("sqlite", "SQLite")], "`snowflake` keeps its store in a file");
+    refused(&[&redis[..], &["--counter", &orders]].concat(), "`orders` keeps its store in a file");
+    refused(&[&redis[..], &["--sequences", &inbox]].concat(), "`inbox` keeps its store in a file");
     refused(&["--config", &config("node = 7")], "`fixed` has node 7");
     refused(&["--config", &config(&format!("node = 7\nstate = \"{state}\""))], "`fixed` has node 7");
-    refused(&["--config", &config("lease = \"sqlite:///x.db\"")], "`fixed` has its store in a file");
+    refused(&["--config", &config("lease = \"sqlite:///x.db\"")], "`fixed` keeps its store in a file");
     let config = config(&format!("store = [\"redis://h/0\", \"{lease}\"]").replace('\n', " "));
     let text = fs::read_to_string(&config).unwrap().replace("snowflake", "counter");
     fs::write(&config, text).unwrap();
-    refused(&["--config", &config], "`fixed` has its store in a file");
+    refused(&["--config", &config], "`fixed` keeps its store in a file");
     // This host's programs, whoever vouches, and what is unique without a store.
     Server::start(command().args(["--http", "127.0.0.1:0", "--lease", &lease]));
     Server::start(command().args(open).args(["--only-instance", "--lease", &lease]));

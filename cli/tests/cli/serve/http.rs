@@ -128,7 +128,7 @@ fn every_error_is_json_with_its_name() {
     let server = Server::new(&["--uuid", "ids=7"]);
     for (path, status, error, part) in [
         ("/v1/ids/ids?count=5", 400, "invalid_option", "no parameter `count`; there are n, format, key"),
-        ("/v1/ids/ids?n=1&n=2", 400, "invalid_option", "n is there twice"),
+        ("/v1/ids/ids?n=1&n=2", 400, "invalid_option", "n is given twice"),
         // Else these two were one key.
         ("/v1/ids/ids?key=%ff", 400, "invalid_request", "percent-encoded"),
         ("/v1/ids/ids?key=%fe", 400, "invalid_request", "percent-encoded"),
@@ -150,7 +150,7 @@ fn every_error_is_json_with_its_name() {
     assert_eq!(json(&put.body_mut().read_to_string().unwrap())["error"], "method_not_allowed");
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(100));
     for (bytes, status, error, part) in [
-        ("\u{16}\u{3}\u{1}", 400, "invalid_request", "not a request of HTTP/1: "),
+        ("\u{16}\u{3}\u{1}", 400, "invalid_request", "not an HTTP/1 request: "),
         ("GET / HTTP/9.1\r\n\r\n", 400, "invalid_request", "invalid HTTP version"),
         ("GET /\u{7f} HTTP/1.1\r\n\r\n", 400, "invalid_request", ""),
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "invalid_request", "invalid HTTP version"),
@@ -266,8 +266,8 @@ fn pages_of_other_sites_get_nothing() {
         (&[("Host", "evil.example:8080")], "Host is `evil.example`"),
         (&[("Host", "evil.example"), ("Origin", "http://evil.example")], "Host is `evil.example`"),
         (&[("Host", "127.0.0.1.evil.example")], "Host is"),
-        (&[("Sec-Fetch-Site", "none"), ("Sec-Fetch-Site", "cross-site")], "sec-fetch-site is there twice"),
-        (&[("Origin", &own_origin), ("Origin", "http://evil.example")], "origin is there twice"),
+        (&[("Sec-Fetch-Site", "none"), ("Sec-Fetch-Site", "cross-site")], "sec-fetch-site is given twice"),
+        (&[("Origin", &own_origin), ("Origin", "http://evil.example")], "origin is given twice"),
     ] {
         let (status, body) = ask(headers);
         assert_eq!((status, json(&body)["error"].as_str()), (403, Some("forbidden")), "{headers:?}");

@@ -117,7 +117,7 @@ fn the_end_serves_what_came_and_gives_the_lease_back() {
     let url = format!("sqlite://{}/leases.db", folder.path().display());
     assert_eq!(server.ids("/v1/ids/orders?n=3&format=text"), [1, 2, 3]);
     assert_eq!(held(&url), 1);
-    // Connections that are open do not hold it up.
+    // Open connections do not hold it up.
     let mut idle =
         [server.http.unwrap(), server.resp.unwrap()].map(|address| TcpStream::connect(address).unwrap());
     idle[1].write_all(b"PING\r\n").unwrap();

@@ -73,7 +73,7 @@ fn as_a_server_of_redis() {
         for (words, part) in [
             (&["INCR", "other"][..], "unknown_generator"),
             (&["INCR", "ids"], "not integers"),
-            (&["INCRBY", "snowflake", "2"], "do not follow each other"),
+            (&["INCRBY", "snowflake", "2"], "are not consecutive"),
             (&["INCRBY", "orders", "0"], "n is 0"),
             (&["INCRBY", "orders", "-1"], "n is -1"),
             (&["INCRBY", "orders", "1152921504606846976"], "n is 1152921504606846976"),

@@ -107,7 +107,7 @@ func pipelines(client *redis.Client) error {
 func refusals(client *redis.Client) error {
 	err := errors.Join(
 		refuses(client.Incr(ctx, "other").Err(), "unknown_generator"),
-		refuses(client.IncrBy(ctx, "snowflake", 2).Err(), "do not follow each other"),
+		refuses(client.IncrBy(ctx, "snowflake", 2).Err(), "are not consecutive"),
 		refuses(client.Get(ctx, "orders").Err(), "unknown command"))
 	for _, n := range []int64{0, -1, 1 << 60} {
 		says := fmt.Sprintf("n is %d; it takes", n)

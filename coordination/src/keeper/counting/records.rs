@@ -117,7 +117,7 @@ impl Records {
             let goes_on = if source.address.is_refused_after_loss {
                 "no more numbers until somebody raises the counter above all that are in use"
             } else {
-                "numbers go on in a while, above all that running processes had"
+                "new numbers come after a while, above all that running processes had"
             };
             let what =
                 format!("counter {:?}: {} has lost writes: {goes_on}", source.counter.name, source.address);
