@@ -34,13 +34,13 @@ python node go c php rust: ## builds what a project in that language installs, a
 demo: tools-ready ## nodes by lease from a file, a counter, and a million orders in 16 SQLite shards
 	demo/run.sh
 
-# Three at a time on two processors, since many mostly wait; the long ones first. Each part's output is printed as one
+# Two at a time, since half of them use only one processor; the long ones first. Each part's output is printed as one
 # block when the part has ended.
-TESTS := test-leases test-browser test-rust test-python test-stores test-node test-c test-go test-php test-cli \
-  test-probes test-models test-instructions test-docs test-platforms test-fuzz test-msrv test-reference
+TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-instructions \
+  test-fuzz test-stores test-leases test-cli test-platforms test-msrv test-reference test-docs
 
 test: ## builds and tests everything, and prints how long each part took
-	+@tools/timed $(MAKE) --no-print-directory --jobs=3 --output-sync PROFILE=dev $(TESTS)
+	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync PROFILE=dev $(TESTS)
 
 # The bindings' tests again, on what is released.
 RELEASE_TESTS := test-from-clone test-store-builds test-cli-packages test-clients test-recipes test-site test-runtimes soak \

@@ -6,6 +6,7 @@ how many of their requests failed in each phase, and why. Nothing may come twice
 
 from __future__ import annotations
 
+import csv
 import http.client
 import itertools
 import json
@@ -82,10 +83,11 @@ class Fleet:
         ):
             assert there in text, there
             text = text.replace(there, here)
-        config = folder / "haproxy.cfg"
-        config.write_text(text)
+        config, self.stats = folder / "haproxy.cfg", folder / "haproxy.sock"
+        config.write_text(f"global\n    stats socket {self.stats}\n{text}")
         self.balancer = self.start("haproxy", "haproxy", "-db", "-f", str(config))
         eventually("haproxy answers", lambda: get(self.front, "/healthz") == 200)
+        eventually("haproxy has found both servers ready", self.are_both_up)
 
     def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -137,6 +139,19 @@ class Fleet:
     def wait_ready(self, host: str) -> None:
         eventually(f"{host} is ready", lambda: get((host, self.admin), "/readyz") == 200)
 
+    def are_both_up(self) -> bool:
+        """Whether haproxy sends requests to both servers."""
+        with socket.socket(socket.AF_UNIX) as stats:
+            stats.connect(str(self.stats))
+            stats.sendall(b"show stat\n")
+            rows = csv.DictReader(stats.makefile(encoding="ascii"))
+            states = [
+                row["status"]
+                for row in rows
+                if row["# pxname"] == "all" and row["svname"] in ("a", "b")
+            ]
+        return states == ["UP", "UP"]
+
     def owner(self) -> int:
         """Which server gives the sequences."""
         ready: list[bool] = []
@@ -154,6 +169,8 @@ class Fleet:
         assert status == (-signal.SIGKILL if how == signal.SIGKILL else 0), status
         self.servers[at] = self.start_server(self.hosts[at])
         self.wait_ready(self.hosts[at])
+        # It checks once a second. If the other server ended before, it would have none.
+        eventually("haproxy has found both servers ready", self.are_both_up)
 
     def end(self) -> None:
         for each in (self.balancer, *self.servers, self.store):
@@ -263,6 +280,7 @@ def main() -> None:
                         fleet.store = fleet.start_store()
                         for host in fleet.hosts:
                             fleet.wait_ready(host)
+                        eventually("haproxy has found both servers ready", fleet.are_both_up)
                     case "restart after it":
                         # A new lease waits for a TTL, since the store may have lost some.
                         fleet.restart(1 - fleet.owner(), signal.SIGTERM)
