@@ -132,7 +132,7 @@ INLINE void counter_fill(uint64_t *ids) {
 
 static polyflake_public_ids *orders;
 
-/* IDs with their public IDs, which are shown by turns. */
+/* IDs with their public IDs, which are shown in turn. */
 static struct {
   uint64_t id;
   char text[POLYFLAKE_PUBLIC_ID_SIZE];

@@ -61,7 +61,7 @@ def of_redis_benchmark(text: str) -> Run:
         return found[1]
 
     requests = int(find(r"(\d+) requests completed"))
-    # Of the steps that it prints, the first with so many of them.
+    # Of the steps that it prints, the first with that many of them.
     steps = re.findall(r"% <= ([\d.]+) milliseconds \(cumulative count (\d+)\)", text)
     most = next((float(ms) for ms, count in steps if int(count) >= 0.999 * requests), None)
     if most is None:

@@ -28,7 +28,7 @@ func NextInTick(s *Snowflake, last ID, nowMs int64, isClosed bool) ID {
 	return t.nextAt(uint64(nowMs))
 }
 
-// NextByCounter is like NextInTick, but the time was read so many counts ago, and is valid for a window of counts.
+// NextByCounter is like NextInTick, but the time was read that many counts ago, and is valid for a window of counts.
 func NextByCounter(s *Snowflake, last ID, nowMs int64, ago, window uint64) ID {
 	t := tickAfter(s, last, false)
 	start, kept := counter.Now()-ago, uint64(nowMs)<<20|window

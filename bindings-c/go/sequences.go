@@ -38,7 +38,7 @@ type SequenceKey interface {
 // it acknowledged. Numbers are skipped: by a key that left memory and came back, by a new key where others left, and by
 // all keys of a section, at most two steps, when a process ended without [Sequences.Close].
 //
-// One process at a time gives numbers: whoever has the lease. The others get [ErrLeaseUnavailable], with the label of
+// Only the process that holds the lease gives numbers. The others get [ErrLeaseUnavailable], with the label of
 // the process that has it between backquotes in the message: it is the label in that process's [SequencesStore].
 //
 // The zero Sequences is closed. A Sequences must not be copied.

@@ -247,7 +247,7 @@ func TestAContextEndsTheWait(t *testing.T) {
 	equal(t, "a batch", len(must(ids.NextIDsContext(context.Background(), 3))), 3)
 }
 
-// Whatever is cancelled when, no ID repeats, and nobody waits for ever.
+// Whatever is cancelled when, no ID repeats, and nobody waits forever.
 func TestContextsThatEndAmidCalls(t *testing.T) {
 	const goroutines, rounds = 64, 40
 	ids := must(polyflake.New(polyflake.WithLayout("yitter"), polyflake.Node(61), polyflake.MaxWait(time.Hour)))

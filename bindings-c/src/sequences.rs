@@ -60,7 +60,7 @@ pub struct polyflake_sequences_options(Named);
 /// that it acknowledged. Numbers are skipped: by a key that left memory and came back, by a new key where others left,
 /// and by all keys of a section, at most two steps, when a process ended without polyflake_sequences_close.
 ///
-/// One process at a time gives numbers: whoever has the lease. The others get POLYFLAKE_LEASE_UNAVAILABLE, with the
+/// Only the process that holds the lease gives numbers. The others get POLYFLAKE_LEASE_UNAVAILABLE, with the
 /// label of the process that has it between backquotes in the message.
 #[derive(Debug)]
 pub struct polyflake_sequences {

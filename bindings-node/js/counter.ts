@@ -155,7 +155,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The next `n` numbers, 1 to 16777216, if so many are in hand ({@link Counter.stats}). They are increasing, and need
+   * The next `n` numbers, 1 to 16777216, if that many are in hand ({@link Counter.stats}). They are increasing, and need
    * not follow each other.
    *
    * @throws {PolyflakeError} as {@link Counter.nextId} does: then none of them are lost, unless a worker thread takes
@@ -179,7 +179,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Fills an array with numbers, if so many are in hand.
+   * Fills an array with numbers, if that many are in hand.
    *
    * @throws {PolyflakeError} as {@link Counter.nextIds} does.
    */

@@ -56,7 +56,7 @@ let closeOnly: (this: Sequences) => void;
  *   that it acknowledged.
  * - Numbers are skipped: by a key that left memory and came back, by a new key where others left, and by all keys of a
  *   section, at most two steps, when a process ended without {@link Sequences.close}.
- * - One process at a time gives numbers: whoever has the lease. The others get `LEASE_UNAVAILABLE`, whose message has
+ * - Only the process that holds the lease gives numbers. The others get `LEASE_UNAVAILABLE`, whose message has
  *   that process's label between backquotes.
  *
  * All Sequences of a process with the same store and name are one, also in worker threads. `cluster` and PM2 workers are

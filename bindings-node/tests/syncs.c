@@ -1,5 +1,5 @@
 // Preloaded into a process, it records which threads sync a file: a line with
-// the thread's ID in the file SYNCS. With SYNC_MS, a sync takes so many ms
+// the thread's ID in the file SYNCS. With SYNC_MS, a sync takes that many ms
 // longer.
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use polyflake::ThisProcess;
 
-/// This process's, or what a child inherited of its parent's: that one is left alone, since its lock may be held for ever.
+/// This process's, or what a child inherited of its parent's: that one is left alone, since its lock may be held forever.
 pub(crate) struct PerProcess<T: 'static>(AtomicPtr<Of<T>>);
 
 struct Of<T> {

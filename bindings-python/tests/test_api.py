@@ -42,7 +42,7 @@ from polyflake import (
 NODES = itertools.count(100)
 T = 1_700_000_000_000
 TWITTER = "timestamp:41|datacenter:5|worker:5|sequence:12@1288834974657/1ms"
-# So many IDs in a tick that a held clock never runs out of them.
+# Enough IDs in a tick that a held clock never runs out of them.
 ROOMY = Layout("timestamp:30|worker:8|sequence:25@1577203200000/1s")
 ALL_64_BITS = Layout("timestamp:48|sequence:16@0/1ms")
 

@@ -92,7 +92,7 @@ def test_the_error_in_a_forked_worker_says_what_to_do() -> None:
 
 
 def test_a_fork_waits_for_what_another_thread_imports(tmp_path: Path) -> None:
-    """The child would wait for ever for the lock of a module that nobody goes on to import."""
+    """The child would wait forever for the lock of a module that nobody goes on to import."""
     program = f"""
 import os, signal, sys, threading, time
 from polyflake import Snowflake

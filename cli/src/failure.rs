@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// Everything was said already; only the exit code is left.
     Said(ErrorCode),
-    /// Whoever reads what is printed has had enough.
+    /// The reader of the output has closed it.
     Closed,
     /// The answer of the user was no.
     Declined,

@@ -592,7 +592,7 @@ impl Counter {
         if self.shared.process.is_alive() {
             return Ok(self);
         }
-        // Its locks may be held for ever, and what is in hand is the parent's.
+        // Its locks may be held forever, and what is in hand is the parent's.
         let made = Box::into_raw(Box::new(self.options.join()?));
         let kept = match self.of_child.compare_exchange(
             core::ptr::null_mut(),

@@ -181,7 +181,7 @@ impl Place {
             let listening = parents.and_then(|it| match it.0.try_lock() {
                 Ok(listening) => listening.clone(),
                 Err(TryLockError::Poisoned(listening)) => listening.into_inner().clone(),
-                // A thread that is not there any more has it for ever.
+                // A thread that is not there any more has it forever.
                 Err(TryLockError::WouldBlock) => None,
             });
             // The calls under way are the parent's.

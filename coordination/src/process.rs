@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use polyflake::ThisProcess;
 
-/// This process's, or what a child inherited of its parent's: that one is left alone, since a lock in it may be held for ever.
+/// This process's, or what a child inherited of its parent's: that one is left alone, since a lock in it may be held forever.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct PerProcess<T: 'static>(AtomicPtr<Of<T>>);

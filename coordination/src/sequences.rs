@@ -289,7 +289,7 @@ impl Sequences {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        // The locks of a child's may be held for ever, and the lease is its parent's.
+        // The locks of a child's may be held forever, and the lease is its parent's.
         if self.shared.process.is_alive() { Ok(()) } else { Err(forked()) }
     }
 

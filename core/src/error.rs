@@ -412,7 +412,7 @@ fn kept(text: &str) -> Option<&'static str> {
     const MAX_LENGTH: usize = 1024;
     const MAX_TRIES: u32 = 10_000;
 
-    // A child that was forked while another thread had the lock would wait for it for ever.
+    // A child that was forked while another thread had the lock would wait for it forever.
     let mut tries = 0;
     let mut texts = loop {
         match TEXTS.try_lock() {

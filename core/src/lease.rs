@@ -3,8 +3,8 @@
 //! A lease has one cursor for all the nodes that it has one after the other, so that IDs go on growing. Node, cursor and
 //! limit change as one, without a lock on the path of an ID, because of the order in which each side goes:
 //!
-//! - [`Lease::end`] stores 0 to the limit of the node, and then moves the cursor on: whoever loads the cursor after that
-//!   finds the 0, and whoever loaded it before fails to move it. What it was before is the last that was issued.
+//! - [`Lease::end`] stores 0 to the limit of the node, and then moves the cursor on: a call that loads the cursor after that
+//!   finds the 0, and a call that loaded it before fails to move it. What it was before is the last that was issued.
 //! - [`Lease::shorten`] lowers the limit, and then moves the cursor on by a slot, for the same reason.
 //! - [`Lease::hold`] moves the cursor to where the next node begins, and then gives it a limit in a word of its own.
 //! - An ID's path loads the cursor, then the limit, then the node, and then moves the cursor. A Snowflake learns of another
@@ -254,7 +254,7 @@ impl LeaseUse {
         self.lease.lock().is_none_or(|present| present.bound.is_none())
     }
 
-    /// The present node, or the last. `None` in a child, where the lock may be held for ever.
+    /// The present node, or the last. `None` in a child, where the lock may be held forever.
     pub(crate) fn node(&self) -> Option<u64> {
         self.lease.is_alive().then(|| self.lease.node())?
     }

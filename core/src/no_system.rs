@@ -53,7 +53,7 @@ impl Process {
         Turn
     }
 
-    /// The last slot of layouts whose slots have so many bits.
+    /// The last slot of layouts whose slots have this many bits.
     pub(crate) fn limit(&self, slot_bits: u32) -> &'static AtomicU64 {
         static LIMITS: [AtomicU64; 65] = limits();
         let [.., last] = &LIMITS;

@@ -87,7 +87,7 @@ pub(crate) fn lease(key: &Key, lease: usize) -> Option<&'static LeasedNode> {
     (before.is_ok() || before == Err(lease)).then_some(node)
 }
 
-/// The error for a node that this process had by lease. It is one for ever, since the lease may get it again.
+/// The error for a node that this process had by lease. It is one forever, since the lease may get it again.
 fn is_leased() -> Error {
     crate::error::error!(
         InvalidOption,

@@ -50,7 +50,7 @@ fn each_gets_its_share(node: u64, layout: &str, batch: usize, at_least: Duration
     })
 }
 
-/// For a thousand ticks at least: whoever runs first in a tick gets most of it, which evens out over many.
+/// For a thousand ticks at least: the thread that runs first in a tick gets most of it, which evens out over many.
 fn over_ask(seconds: u64) {
     for (node, layout, at_least) in [(60, "twitter", 1), (61, "sonyflake", 10), (62, "yitter", 1)] {
         for batch in [1, 100] {

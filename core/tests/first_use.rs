@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::in_child;
 use polyflake::{Clock, SteadyClock, SystemClock};
 
-/// A child that hangs is ended by its alarm, after so many seconds. One that does not is never that slow.
+/// A child that hangs is ended by its alarm, after this many seconds. One that does not is never that slow.
 const ALARM: u32 = 60;
 
 const ROUNDS: u32 = 1000;

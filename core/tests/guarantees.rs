@@ -56,7 +56,7 @@ fn eight_threads_repeat_nothing_and_each_goes_up() {
 #[test]
 fn owners_in_threads_of_their_own_repeat_nothing_beside_others_on_their_cursor() {
     const EACH: usize = if cfg!(miri) { 100 } else { 50_000 };
-    // Wide enough for the slots that are lost by turns.
+    // Wide enough for the slots that are lost in turn.
     let layout = "timestamp:39|worker:5|sequence:20@1735689600000/1ms";
     let made = || builder(3).layout(layout).max_wait_ms(60_000).build().unwrap();
     let issued: Vec<Vec<u64>> = thread::scope(|scope| {

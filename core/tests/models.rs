@@ -263,7 +263,7 @@ fn leased(clock: &Moved) -> (&'static Lease, Arc<Snowflake<Moved>>) {
     (lease, Arc::new(options.build_on_lease(lease, clock.clone(), |_| clock.clone()).unwrap()))
 }
 
-/// Another process has node 1 from the tick on that `end` returns, and whoever had node 2 before had it up to its first tick.
+/// Another process has node 1 from the tick on that `end` returns, and the process that had node 2 before had it up to its first tick.
 fn check_nodes(ids: &Snowflake<Moved>, results: &[Vec<Result<u64, Error>>], end: u64, second: u64) {
     check(results);
     for id in results.iter().flatten().filter_map(|result| result.ok()) {

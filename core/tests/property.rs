@@ -266,7 +266,7 @@ impl Wait for Pauses<'_> {
     }
 }
 
-/// Gives its readings one after the other, then the last one for ever.
+/// Gives its readings one after the other, then the last one forever.
 struct Readings {
     left: RefCell<Vec<i64>>,
     last: Cell<i64>,
@@ -314,7 +314,7 @@ proptest! {
         }
     }
 
-    /// Two that share a cursor, by turns, and one of them sometimes as a shared one would continue.
+    /// Two that share a cursor, in turn, and one of them sometimes as a shared one would continue.
     #[test]
     fn owners_by_turns_repeat_nothing_and_go_up(
         ahead_ms in 0..20_u32,

@@ -110,7 +110,7 @@ fn some_singles(next: &mut impl FnMut() -> u64, calls: u32) {
     }
 }
 
-/// Numbers one at a time, on so many threads at once.
+/// Numbers one at a time, on that many threads at once.
 pub struct Threads<F>(pub usize, pub F, pub Plan);
 
 impl<F: Fn() -> u64 + Sync> Measured for Threads<F> {

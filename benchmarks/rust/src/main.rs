@@ -27,7 +27,7 @@ fn ids_to_decode() -> [u64; BATCH] {
     std::array::from_fn(|n| 1_541_815_603_606_036_480 + (n as u64) * 0x12_3456_7891)
 }
 
-/// Takes these IDs apart by turns, into the time, the node and the sequence number.
+/// Takes these IDs apart in turn, into the time, the node and the sequence number.
 fn some_ids(decode: impl Fn(u64) -> [u64; 3]) -> impl FnMut() -> u64 {
     let ids = ids_to_decode();
     let mut n = 0;

@@ -1,7 +1,7 @@
 """Modules that are imported when they are first needed, but not while the process forks.
 
 A fork copies the lock of a module that another thread is importing, and the child would wait for it
-for ever: so a fork waits until the import is over.
+forever: so a fork waits until the import is over.
 """
 
 import os

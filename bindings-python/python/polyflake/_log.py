@@ -19,7 +19,7 @@ _WARNING = 30  # as logging has it
 def start(take: "_Take") -> None:
     """Log in a thread that ends when there is nothing left.
 
-    A thread of ``threading``, because logging would remember any other thread for ever. The program
+    A thread of ``threading``, because logging would remember any other thread forever. The program
     does not wait for it at its end; the native half does, for a while.
     """
     Thread(target=log, args=(take,), name="polyflake-log", daemon=True).start()

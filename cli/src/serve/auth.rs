@@ -1,4 +1,4 @@
-//! Who may ask: whoever has the token.
+//! Who may ask: clients with the token.
 
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};

@@ -21,7 +21,7 @@ pub(crate) struct Places {
     count: usize,
     by_address: Mutex<HashMap<IpAddr, usize>>,
     per_address: usize,
-    /// Clients that have shown no token as yet, the oldest first.
+    /// Clients that have not shown a token yet, the oldest first.
     strangers: Mutex<VecDeque<Stranger>>,
 }
 
@@ -191,7 +191,7 @@ impl Client {
         (ms != u64::MAX).then(|| self.start + Duration::from_millis(ms))
     }
 
-    /// So many came.
+    /// How many came.
     pub(super) fn read(&self, count: usize) {
         if count == 0 || !self.is_head_due.load(Ordering::Relaxed) {
             return;

@@ -8,7 +8,7 @@ use polyflake::ErrorCode;
 use crate::failure::message_of;
 use crate::reading::told;
 
-/// Why there are no IDs: a name, and a message for whoever asked. It holds no secrets.
+/// Why there are no IDs: a name, and a message for the client. It holds no secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     name: Cow<'static, str>,
@@ -19,7 +19,7 @@ pub struct Error {
 
 /// What a request asked for is not there.
 pub(crate) const UNKNOWN_GENERATOR: &str = "unknown_generator";
-/// The server gives no IDs as yet, or a generator gives none at present.
+/// The server gives no IDs yet, or a generator gives none at present.
 pub(crate) const NOT_READY: &str = "not_ready";
 
 impl Error {

@@ -18,7 +18,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 const WORTH_KIB: usize = 16 * 1024;
 
-/// The memory for answers that clients have not read as yet.
+/// The memory for answers that clients have not read yet.
 pub(crate) struct Output {
     free: Arc<Semaphore>,
     kib: usize,
@@ -49,7 +49,7 @@ impl Output {
         }
     }
 
-    /// Room for so many bytes, if there is any now.
+    /// Room for this many bytes, if there is any now.
     pub(crate) fn room_now(&self, bytes: usize) -> Option<Room> {
         Arc::clone(&self.free).try_acquire_many_owned(self.part(bytes)).ok()
     }

@@ -20,9 +20,9 @@ use super::shutdown::Ending;
 use commands::{After, Session};
 use reply::Reply;
 
-/// Replies are sent when there are so many bytes of them.
+/// Replies are sent once they have this many bytes.
 const FULL: usize = 64 * 1024;
-/// So many each connection may have, whatever others have.
+/// Each connection may have this many, whatever others have.
 const FEW: usize = 4 * 1024;
 /// A connection that does nothing keeps no more than this of either buffer.
 const KEPT: usize = 16 * 1024;

@@ -417,7 +417,7 @@ mod tests {
         after(0, segment)
     }
 
-    /// As [`with`], where so many were there before.
+    /// As [`with`], after this many.
     fn after(serial: u64, segment: Run) -> Segments {
         let segments = Segments::new();
         segments.cursor.0.store(join(serial, NONE_LEFT), Ordering::Relaxed);

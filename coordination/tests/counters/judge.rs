@@ -49,7 +49,7 @@ impl Judge {
         repeated
     }
 
-    /// Checks that none was taken twice, and that there are at least so many.
+    /// Checks that none was taken twice, and that there are at least this many.
     pub(crate) fn unique(&self, at_least: usize) -> &Self {
         let (count, repeated) = (self.all().len(), self.repeated());
         if let Some(&first) = repeated.first() {

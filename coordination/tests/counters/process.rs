@@ -147,7 +147,7 @@ pub(crate) fn closed_amid_calls<B: Backend>() {
     let journals = Journals::new();
     let settings = settings("closed", &[&store.url()], &["step=40", "max_wait_ms=60000"]);
     journals.run(&settings, "process::closes");
-    // Whoever comes goes on where they end.
+    // The next process goes on where they end.
     let last = Judge::of(&journals).unique(100).increasing().all().pop().unwrap();
     let mut next = start(&journals, &settings);
     assert_eq!(next.take(1), [last + 1]);

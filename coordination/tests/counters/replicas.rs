@@ -12,7 +12,7 @@ use crate::proxy::{Conduct, Proxy};
 use crate::servers::redis::Redis;
 use crate::taker::{options, settings, start};
 
-/// A master, its replica behind a proxy, and a proxy that leads to whoever is the master, as an address that moves.
+/// A master, its replica behind a proxy, and a proxy that leads to the present master, as an address that moves.
 struct Pair {
     master: Redis,
     replica: Redis,

@@ -46,7 +46,7 @@ fn now_ns() -> i64 {
     now.tv_sec() * 1_000_000_000 + now.tv_nsec()
 }
 
-/// Texts and integers by turns.
+/// Texts and integers in turn.
 fn next(sequences: &Sequences, key: u64) -> Result<u64, Error> {
     if key % 2 == 0 { sequences.next_id(key) } else { sequences.next_id(&format!("key-{key}")) }
 }

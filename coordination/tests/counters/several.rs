@@ -110,7 +110,7 @@ fn one_that_refuses_is_passed_over() {
     }
 }
 
-/// Whoever removed it, and whether the counter that had it was closed or not.
+/// By any process, and whether the counter that had it was closed or not.
 #[test]
 fn one_that_was_removed_is_opened_again() {
     let stores = [Sqlite::begin(), Sqlite::begin()];

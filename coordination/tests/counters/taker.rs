@@ -78,8 +78,8 @@ pub(crate) fn stream(counter: &Counter, journal: &Journal, way: u64, pause: Dura
 }
 
 /// Opens a counter, and obeys the lines on its standard input, each with an answer:
-/// - `threads N`: takes numbers in so many threads from now on. No answer.
-/// - `take N`: so many numbers.
+/// - `threads N`: takes numbers in N threads from now on. No answer.
+/// - `take N`: takes N numbers.
 /// - `raise N`, `peek`, `remove`, `close`.
 /// - `exit`: ends without closing, as it does where that input ends. No answer.
 #[test]
@@ -166,7 +166,7 @@ impl Holder {
         result.expect_err(command)
     }
 
-    /// Takes so many numbers.
+    /// Takes this many numbers.
     pub(crate) fn take(&mut self, count: usize) -> Vec<u64> {
         let (result, mark) = self.ask(&format!("take {count}"));
         let numbers = self.numbers(mark);
@@ -184,7 +184,7 @@ impl Holder {
         self.lines()[from.line()..].iter().filter_map(|line| Some(numbers_of(line)?.1)).flatten().collect()
     }
 
-    /// Waits until it has taken so many numbers since then.
+    /// Waits until it has taken this many numbers since then.
     pub(crate) fn wait_for_numbers(&mut self, from: Mark, count: usize) {
         self.wait_until(from, &format!("{count} numbers"), |lines| {
             let taken = lines.iter().filter_map(|line| numbers_of(line)).map(|(_, numbers)| numbers.len());

@@ -164,7 +164,7 @@ fn numbers(all: &[Process], promise: Promise) -> Result<usize, String> {
     Ok(values.len())
 }
 
-/// One owner at a time: what is asked for after an answer is higher, whoever gave it.
+/// One owner at a time: what is asked for after an answer is higher, from any owner.
 fn keys(all: &[Process]) -> Result<usize, String> {
     let mut given: HashMap<u64, Vec<(u64, i64, i64, usize)>> = HashMap::new();
     for (at, process) in all.iter().enumerate() {

@@ -32,7 +32,7 @@ enum Step {
     Held(u64),
     /// All connections are cut every few milliseconds, this often.
     Cuts(u64),
-    /// The clock of a process's machine is set by so many seconds.
+    /// The clock of a process's machine is set by this many seconds.
     Clock(usize, i32),
     /// A process is stopped for a while.
     Stop(usize, u64),
@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Ends all, and judges. Of numbers, so many more may be missing for each process that was not killed.
+    /// Ends all, and judges. `skipped_by_each` more numbers may be missing for each process that was not killed.
     fn end(mut self, skipped_by_each: Option<u64>) {
         for holder in &mut self.running {
             holder.tell("close");

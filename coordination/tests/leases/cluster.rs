@@ -3,7 +3,7 @@
 use crate::holder::{Holder, Journals};
 use crate::servers::mariadb::MariaDb;
 
-/// All nodes have the same records: whoever comes to another one waits for nobody.
+/// All nodes have the same records: a client of another node waits for nobody.
 #[test]
 fn both_nodes_lease() {
     let (nodes, journals) = (MariaDb::cluster(), Journals::new());

@@ -41,7 +41,7 @@ impl Journal {
         let journal = Self(Arc::new(Mutex::new(file)));
         let (told, parent) = (journal.clone(), std::process::id());
         set_listener(Some(Box::new(move |event| {
-            // In a forked child the lock may stay held for ever, by a thread that only the parent has.
+            // In a forked child the lock may stay held forever, by a thread that only the parent has.
             if std::process::id() != parent && told.0.try_lock().is_err() {
                 return;
             }
@@ -224,7 +224,7 @@ impl Journals {
         self.issued().into_iter().filter(|&(_, count)| count > 1).map(|(id, _)| id).collect()
     }
 
-    /// Checks that no two IDs of all processes are equal, and that there are at least so many.
+    /// Checks that no two IDs of all processes are equal, and that there are at least this many.
     pub(crate) fn assert_unique(&self, at_least: usize) {
         let (count, repeated) = (self.issued().len(), self.repeated());
         assert!(repeated.is_empty(), "{} of {count} IDs are repeated: {:?}", repeated.len(), &repeated[..1]);
@@ -315,7 +315,7 @@ impl Holder {
         })
     }
 
-    /// Waits for so many IDs, and returns them.
+    /// Waits for this many IDs, and returns them.
     pub(crate) fn wait_for_ids(&mut self, from: Mark, count: usize) -> Vec<u64> {
         self.wait_until(from, &format!("{count} IDs"), |lines| {
             let ids: Vec<_> = lines.iter().flat_map(|line| ids_of(line)).collect();

@@ -314,7 +314,7 @@ fn hears_one() {
     assert_eq!(told.iter().collect::<Vec<_>>(), [Kind::InitAlways]);
 }
 
-/// Whoever replaces a listener may free what it uses.
+/// A listener that was replaced may be freed with what it uses.
 #[test]
 fn a_listener_that_is_replaced() {
     let (store, journals) = (Sqlite::begin(), Journals::new());

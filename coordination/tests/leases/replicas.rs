@@ -88,7 +88,7 @@ fn a_restart_that_keeps_nothing() {
     all_go_on(&journals, holders, &redis.url(), more);
 }
 
-/// A master, its replica behind a proxy, and a proxy that leads to whoever is the master, as an address that moves.
+/// A master, its replica behind a proxy, and a proxy that leads to the present master, as an address that moves.
 struct Pair {
     master: Redis,
     replica: Redis,
@@ -154,7 +154,7 @@ fn a_replica_takes_over_without_the_record_of_the_space() {
     all_go_on(&journals, holders, &pair.url(), "");
 }
 
-/// Nobody has what only the master has, whoever takes over.
+/// Nobody has what only the master had, after any failover.
 #[test]
 fn an_acquisition_waits_for_replicas() {
     let (pair, journals) = (Pair::new(), Journals::new());
@@ -191,7 +191,7 @@ fn an_acquisition_waits_for_replicas() {
     journals.assert_unique(100);
 }
 
-/// Whoever waits in a new store has a node once an operator vouched for it.
+/// A process that waits in a new store gets a node once an operator vouches for it.
 #[test]
 fn an_operator_ends_the_wait() {
     let (redis, journals) = (Redis::new(), Journals::new());

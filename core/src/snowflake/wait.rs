@@ -54,7 +54,7 @@ impl<C: Clock> Snowflake<C> {
             Err(stopped) => stopped,
         };
         // Before it joins the others, which takes a lock and memory: an error needs neither, and in a child made by a bare
-        // `clone` the heap may be locked for ever.
+        // `clone` the heap may be locked forever.
         let mut pause = self.pause_after(stopped, None)?;
         // The disk's time too, where another call was faster.
         let mut so_far = wait.elapsed().saturating_sub(since);

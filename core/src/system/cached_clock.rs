@@ -388,7 +388,7 @@ mod tests {
 
         /// A process that is moved to another machine: the counter has any value and any rate there, and may stand still.
         /// Nothing repeats and IDs go up. From the first call on, their time is one that the wall clock had since the call
-        /// before the counter's last 500,000 counts (a window): 1 ms at 500 MHz, 21 ms at 24 MHz, for ever where it stands.
+        /// before the counter's last 500,000 counts (a window): 1 ms at 500 MHz, 21 ms at 24 MHz, forever where it stands.
         #[test]
         fn a_move_to_another_machine_repeats_nothing(
             moves in prop::collection::vec(

@@ -147,7 +147,7 @@ mod processor {
         const PROMISED: u8 = 1;
         const NOT_PROMISED: u8 = 2;
         // Kept, for a virtual machine may take tens of us to answer. Not a `OnceLock`: one that a fork copies while another
-        // thread initializes it would block the child for ever. Threads that come here at once all ask.
+        // thread initializes it would block the child forever. Threads that come here at once all ask.
         static ANSWER: AtomicU8 = AtomicU8::new(0);
         let mut answer = ANSWER.load(Ordering::Relaxed);
         if answer == 0 {

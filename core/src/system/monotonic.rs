@@ -1,6 +1,6 @@
 //! The operating system's monotonic time.
 
-/// Since some fixed moment, as the system counts: a start of our own, kept in a `LazyLock`, would block a child for ever
+/// Since some fixed moment, as the system counts: a start of our own, kept in a `LazyLock`, would block a child forever
 /// that a fork copies while another thread initializes it.
 #[cfg(unix)]
 pub(super) fn monotonic_ns() -> i64 {

@@ -98,7 +98,7 @@ impl Process {
         self.limit(64).load(Ordering::Acquire) != 0
     }
 
-    /// A call that wants so many slots joins those of this process that wait for the same `key`.
+    /// A call that wants this many slots joins those of this process that wait for the same `key`.
     pub(crate) fn wait_for(&'static self, key: (usize, usize), wanted: u64) -> Turn {
         Turn::join(&self.queue, key, wanted)
     }
@@ -108,7 +108,7 @@ impl Process {
         Turn::join_polled(&self.queue, key, wanted)
     }
 
-    /// The limit of what only this process issues, of layouts whose slots have so many bits: their last slot, and none in
+    /// The limit of what only this process issues, of layouts whose slots have this many bits: their last slot, and none in
     /// its children.
     pub(crate) fn limit(&self, slot_bits: u32) -> &'static AtomicU64 {
         self.limits.by_bits(slot_bits)

@@ -313,7 +313,7 @@ impl Others<'_> {
     }
 }
 
-/// How many of so many slots each call gets: at most what it wants, and else as many as the others. Where there are fewer
+/// How many of these slots each call gets: at most what it wants, and else as many as the others. Where there are fewer
 /// slots than calls, those that come first get one.
 fn shares(slots: u64, wants: &[u64]) -> Vec<u64> {
     if slots < wants.len() as u64 {
@@ -370,7 +370,7 @@ mod models {
         others.share(Taken { run, placed_node: 0 }).run.first
     }
 
-    /// A call that waits until a leader has slots for it, with no clock that would wake it: one that is not told waits for ever.
+    /// A call that waits until a leader has slots for it, with no clock that would wake it: one that is not told waits forever.
     fn call(queue: &'static Queue, next: Arc<AtomicU64>) -> u64 {
         let turn = Turn::join(queue, (1, 1), 1);
         loop {
@@ -399,7 +399,7 @@ mod models {
             let mine = turn.given().map(|taken| taken.run.first).or_else(|| polled(&turn, &next));
             // A call that has what it wants leaves; another stays, and is not polled again while the threads wait.
             let turn = mine.is_none().then_some(turn).map(ManuallyDrop::new);
-            // Where a thread waits for ever, nothing of loom's may be dropped in the panic that says so.
+            // Where a thread waits forever, nothing of loom's may be dropped in the panic that says so.
             drop(next);
             let mut slots: std::vec::Vec<_> = threads.map(|thread| thread.join().unwrap()).into();
             slots.extend(mine);
@@ -584,7 +584,7 @@ mod tests {
         assert_eq!(others.share(run(1, 7)), run(1, 2));
     }
 
-    /// The child must not touch the parent's locks. One that is held would hold it up for ever.
+    /// The child must not touch the parent's locks. One that is held would hold it up forever.
     #[cfg(all(unix, not(miri)))]
     #[test]
     fn an_inherited_turn_leads_alone_and_touches_no_lock() {

@@ -67,7 +67,7 @@ struct Live {
     cursor: Cursor,
     /// Which file this is ([`Identity::word`]): a copy that is put in its place says something else.
     place: AtomicU64,
-    /// Whoever issues past this sees to it that `synced` moves on.
+    /// A thread that issues past this makes sure that `synced` moves on.
     soft: AtomicU64,
     /// Nothing is issued past this: so much of `written` is known to be on disk.
     synced: AtomicU64,

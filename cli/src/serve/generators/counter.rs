@@ -34,7 +34,7 @@ pub(super) fn make(options: &Options) -> Result<Made, Error> {
     Ok(Made::new(move || Ok(Box::new(Numbers { counter: builder.open()?, trouble: Mutex::default() }))))
 }
 
-/// `None` where waiting may help: whoever waits gets the error, if there is one.
+/// `None` where waiting may help: a call that waits gets the error, if there is one.
 fn without_waiting<T>(result: Result<T, polyflake::Error>) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -53,7 +53,7 @@ pub(super) struct Session {
     version: Version,
     is_admitted: bool,
     name: String,
-    /// Of the replies that were not sent as yet.
+    /// Of the replies that have not been sent yet.
     room: Option<Room>,
 }
 
@@ -91,7 +91,7 @@ impl Session {
         self.room = None;
     }
 
-    /// They are all written, and take so many bytes.
+    /// They are all written, and take this many bytes.
     pub(super) fn keep(&mut self, bytes: usize) {
         if let Some(room) = &mut self.room {
             Output::keep(room, bytes);

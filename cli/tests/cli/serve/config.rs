@@ -183,7 +183,7 @@ fn what_is_of_this_host_is_not_for_others() {
     let text = fs::read_to_string(&config).unwrap().replace("snowflake", "counter");
     fs::write(&config, text).unwrap();
     refused(&["--config", &config], "`fixed` keeps its store in a file");
-    // This host's programs, whoever vouches, and what is unique without a store.
+    // This host's programs, with or without --only-instance, and what is unique without a store.
     Server::start(command().args(["--http", "127.0.0.1:0", "--lease", &lease]));
     Server::start(command().args(open).args(["--only-instance", "--lease", &lease]));
     Server::start(command().args(open).args(["--uuid", "request=7"]));

@@ -27,7 +27,7 @@ fn memory(server: &Server) -> (u64, u64) {
     (mib("VmRSS"), mib("VmHWM"))
 }
 
-/// Lets this process, and those that it starts, open so many files.
+/// Lets this process, and those that it starts, open this many files.
 fn allow_files(wanted: u64) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= wanted);

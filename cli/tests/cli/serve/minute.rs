@@ -22,7 +22,7 @@ const CLIENTS: usize = 10;
 const PAUSE: Duration = Duration::from_millis(500);
 /// After which a client takes a request for lost.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// After which the test is stuck. Whoever starts after a restart of Redis waits for a TTL.
+/// After which the test is stuck. A server that starts after a restart of Redis waits for a TTL.
 const STUCK: Duration = Duration::from_secs(120);
 const OPTIONS: &str = "ttl=10s&wait=60s";
 /// More than all clients can have under way when something happens.

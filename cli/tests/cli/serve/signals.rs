@@ -38,7 +38,7 @@ fn a_token_is_replaced_without_an_end() {
     std::fs::write(&file, "bravo\n").unwrap();
     server.signal(Signal::HUP);
     eventually(|| status("alpha") == 401);
-    // A file that will not do changes nothing, and whoever is there stays.
+    // An unusable file changes nothing, and clients stay connected.
     std::fs::write(&file, "\n").unwrap();
     server.signal(Signal::HUP);
     admitted.write_all(b"PING\r\n").unwrap();
