@@ -265,8 +265,8 @@ impl Resolved {
         }
         Err(error!(
             InvalidOption,
-            "lease is given, but this way to build a Snowflake asks no store: take the clock system or steady, and in Rust \
-             call polyflake_coordination::open"
+            "lease is given, but a Snowflake that is built this way asks no store: take the system's clock or the steady one, \
+             and in Rust `open` of the crate polyflake-coordination"
         ))
     }
 

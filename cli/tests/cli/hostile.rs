@@ -261,7 +261,10 @@ fn a_password_is_told_nowhere() {
             assert!(!said.contains("hun") && !said.contains("ter2"), "{arguments:?}: {said}");
         }
     }
-    has(&fails(&["inspect", "redis://user:hunter2@h:6379/0"], 3), &["`redis://***@h:6379/0` is no ID"]);
+    has(
+        &fails(&["inspect", "redis://user:hunter2@h:6379/0"], 3),
+        &["`redis://***@h:6379/0` is not a known kind of ID"],
+    );
     has(&fails(&["redis://user:hunter2@h/0"], 2), &["'redis://***@h/0'", "Usage"]);
 }
 

@@ -210,7 +210,7 @@ fn what_cannot_be() {
         ("/v1/ids/orders?format=xml", 400, "invalid_option", "format is `xml`"),
         ("/v1/ids/orders?key=alice", 400, "invalid_option", "takes no key"),
         ("/v1/ids/inbox", 400, "invalid_option", "key"),
-        ("/v1/ids/inbox?key=a&n=2", 400, "invalid_option", "without n"),
+        ("/v1/ids/inbox?key=a&n=2", 400, "invalid_option", "leave out n"),
         ("/v1/ids/other", 404, "unknown_generator", "inbox, orders, snowflake"),
         ("/v1/ids/a%22b", 404, "unknown_generator", "`a\"b`"),
         ("/api/segment/get/other", 404, "unknown_generator", "other"),
