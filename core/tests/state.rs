@@ -291,7 +291,7 @@ fn what_is_no_whole_state_file_is_refused_and_left_alone() {
     // A whole one in the other byte order.
     let mut swapped = whole.clone();
     swapped[8..64].chunks_exact_mut(8).for_each(<[u8]>::reverse);
-    assert!(refused(&swapped).contains("of the other byte order"));
+    assert!(refused(&swapped).contains("with the other byte order"));
     // A format to come, with a checksum that is right.
     let mut newer = whole.clone();
     let version = (0x0102_0304_u64 << 32 | 2).to_ne_bytes();
