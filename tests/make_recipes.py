@@ -17,7 +17,7 @@ HEAD = """\
 <!-- tests/make_recipes.py makes this page of recipes/README.md. -->
 
 Two dozen lines for each framework, to be copied into a program. Each takes an `IdGenerator`: a
-Snowflake with a node of its own, one with a [lease](leases.md), a [Counter](counters.md), or a
+Snowflake with its own node, one with a [lease](leases.md), a [Counter](counters.md), or a
 generator of yours. In JSON an ID is a string, since
 [JavaScript rounds numbers of this size](json-and-javascript.md).
 

@@ -118,7 +118,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let reload = || match read_again() {
         Ok(()) => tracing::info!("reloaded the certificate and the tokens"),
         Err(error) => {
-            tracing::warn!("not reloaded; the earlier certificate and tokens stay: {}", error.message())
+            tracing::warn!("not reloaded; the earlier certificate and tokens stay: {}", error.message());
         }
     };
     let used = {
