@@ -7,8 +7,8 @@ import { core } from "./core.js";
  * Turns IDs into short texts for the outside, such as `order_15ShV20Bxc6UJvKSQbDvo0J`, and back. A text hides when and where
  * an ID was made, and needs no table.
  *
- * In Node and workerd. Browsers do not have it, since their users must not have the keys. Make it once; `console.log` does
- * not show its keys.
+ * Only in Node and workerd: the users of a browser must not have the keys. Create it once; `console.log` does not show its
+ * keys.
  *
  * @example
  * ```js
@@ -33,7 +33,7 @@ export class PublicIds {
    * @param prefix - Words of a-z and 0-9 joined by `_`, at most 24 characters, or `""`.
    *
    * @throws {PolyflakeError} `INVALID_OPTION` if a key or the prefix is invalid, if two keys have the same number or the same
-   * bytes, and if there is no key, or more than 16. The message shows nothing of a key.
+   * bytes, or if there are no keys or more than 16. The message does not show any part of a key.
    */
   constructor(keys: string | readonly string[], prefix: string) {
     if (typeof keys !== "string" && !Array.isArray(keys)) {

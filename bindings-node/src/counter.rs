@@ -25,7 +25,7 @@ pub(crate) struct CounterStats {
     pub waits: f64,
 }
 
-/// A counter that was opened, for `counter` of `objects.rs`.
+/// An open counter, which `counter` of `objects.rs` takes.
 pub(crate) struct OpenedCounter(Arc<Counter>);
 
 /// Opens a counter, and then calls `done` with an error, or with what `counter` takes.

@@ -1,4 +1,4 @@
-//! The objects of Snowflakes and counters, as JavaScript asks for them, each with its place among the fast calls.
+//! Creates the objects of Snowflakes and counters, each with its place among the fast calls.
 
 use std::rc::Rc;
 
@@ -61,7 +61,7 @@ pub(crate) fn on_builtin_clock<'env>(
 ) -> Result<Object<'env>> {
     let this = NativeSnowflake::new(ids, core_error)?;
     let mut object = this.object(env)?;
-    this.add_threads(env, &mut object)?;
+    this.add_fill_on_thread(env, &mut object)?;
     placed(object, fast, AnyGenerator::Builtin(this))
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn counter<'env>(
     placed(this.object(env)?, fast, AnyGenerator::Counter(this))
 }
 
-/// The object, with the number of its place, which it keeps.
+/// Gives the object a place among the fast calls, for as long as it lives.
 fn placed<'env>(
     mut object: Object<'env>,
     fast: &Rc<FastCalls>,

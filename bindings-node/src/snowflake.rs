@@ -77,8 +77,8 @@ pub(crate) struct NativeSnowflake<C> {
 }
 
 impl NativeSnowflake<BuiltinClock> {
-    /// Adds what needs a clock that any thread may read.
-    pub(crate) fn add_threads(self: &Arc<Self>, env: &Env, object: &mut Object<'_>) -> Result<()> {
+    /// Adds the call that needs a clock any thread may read.
+    pub(crate) fn add_fill_on_thread(self: &Arc<Self>, env: &Env, object: &mut Object<'_>) -> Result<()> {
         self.method(env, object, "fillOnThread", |this, call| {
             let (ids, from, n) = (call.get(0)?, call.get::<u32>(1)?, call.get::<u32>(2)?);
             Ok(AsyncTask::new(Part { snowflake: Arc::clone(this), ids, from: from as usize, n: n as usize }))

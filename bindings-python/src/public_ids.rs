@@ -13,7 +13,8 @@ use crate::errors::OrRaise;
 ///
 /// Args:
 ///     keys: keys as texts, ``pfk_`` and 23 base62 digits: an iterable of them, or one str, in which white space or commas
-///         separate them. The first encodes, and each decodes. `generate_key` and ``polyflake public key`` make keys.
+///         separate them. The first encodes, so a set is refused; each decodes. `generate_key` and ``polyflake public
+///         key`` make keys.
 ///     prefix: what texts begin with: words of a-z and 0-9 joined by ``_``, at most 24 characters, or "".
 ///
 /// It takes a few KiB; threads may share it. Its repr does not show keys, and dropping it wipes them from its memory. Python
@@ -115,7 +116,7 @@ impl PyPublicIds {
         Ok(format!("PublicIds(prefix='{}', key_numbers={numbers})", self.0.prefix()))
     }
 
-    // It never changes, so that a copy would be equal in all ways, and one more place with keys.
+    // It never changes, and a copy would keep the keys in one more place.
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }

@@ -29,7 +29,7 @@ impl WasmPublicIds {
         self.ids().encode(id).to_string()
     }
 
-    /// As `encode`, of an ID that may not be one.
+    /// As `encode`, but the text may not be an ID.
     #[wasm_bindgen(js_name = encodeText)]
     pub fn encode_text(&self, id: &str) -> String {
         settle(Number::parse(id).to_id().map(|id| self.encode(id)))
@@ -42,12 +42,12 @@ impl WasmPublicIds {
 
 impl WasmPublicIds {
     fn ids(&self) -> &PublicIds {
-        // JavaScript drops it if its constructor failed.
+        // If the constructor fails, JavaScript drops the object.
         self.0.as_ref().unwrap_or_else(|| core::arch::wasm32::unreachable())
     }
 }
 
-/// A key of these 16 random bytes.
+/// A key made of these 16 random bytes.
 #[wasm_bindgen(js_name = publicKey)]
 pub fn public_key(number: &str, random: &[u8]) -> String {
     let bytes = random.try_into().unwrap_or_else(|_| core::arch::wasm32::unreachable());

@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// Everything was said already; only the exit code is left.
     Said(ErrorCode),
-    /// The reader of the output has closed it.
+    /// The reader has closed the pipe that the output goes to.
     Closed,
     /// The answer of the user was no.
     Declined,

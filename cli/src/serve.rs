@@ -180,7 +180,7 @@ fn listeners(flag: &str, addresses: &[SocketAddr], door: &Door) -> Result<Vec<Tc
         let (protocol, is_admin) = (flag.trim_start_matches('-'), flag == "--admin");
         tracing::info!(protocol, %address, tls = door.tls.is_some() && !is_admin, "listening");
         if !address.ip().is_loopback() && door.is_open && !is_admin {
-            tracing::warn!(%address, "anyone who can reach this address gets IDs: there is no token");
+            tracing::warn!(%address, "no token is set, so anyone who can reach this address gets IDs");
         }
         Ok(listener)
     };

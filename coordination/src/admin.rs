@@ -392,7 +392,9 @@ impl Admin {
                 Refusal::Store(StoreError::Unreachable(why)) => format!("the store cannot be reached: {why}"),
                 Refusal::Store(StoreError::Refused(why)) => format!("the store cannot be used: {why}"),
                 Refusal::Unreadable(why) => format!("the store cannot be used: {}: {why}", self.address),
-                Refusal::Contended => format!("other processes won every attempt at {}", self.address),
+                Refusal::Contended => {
+                    format!("every attempt at {} conflicted with another process", self.address)
+                }
                 Refusal::NotThere => format!("{} has no such counter", self.address),
                 Refusal::No(why) => why,
             };

@@ -227,7 +227,9 @@ pub trait Store: Send + fmt::Debug {
                 return Ok(written.map(|_| Added::To(number)));
             }
         }
-        Err(StoreError::Unreachable("other processes changed the record before every attempt".into()))
+        Err(StoreError::Unreachable(
+            "every attempt to change the record conflicted with another process".into(),
+        ))
     }
 
     /// The names of a namespace's groups, in any order: those that have a record.

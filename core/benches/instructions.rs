@@ -23,7 +23,7 @@ const PATHS: [(&str, Run); 14] = [
     ("ID from base62", id_from_base62),
     ("public ID from ID", public_id_from_id),
     ("ID from public ID", id_from_public_id),
-    // As many for each key: a branch on its digits would tell of them.
+    // The same for every key: a branch on its digits would reveal them.
     ("public key of digits", public_key_of_digits),
     ("public key of letters", public_key_of_letters),
 ];

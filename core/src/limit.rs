@@ -84,8 +84,8 @@ const fn address(word: &'static AtomicU64) -> *mut AtomicU64 {
 pub(crate) fn forked() -> Error {
     crate::error::error!(
         Forked,
-        "build the Snowflake in the child process, with another node: the parent process used this node, and two processes on \
-         one node repeat IDs. Processes may share a node if all of them open its state file from the start"
+        "build the Snowflake in the child process, with another node: the parent process used this node, or one with the same \
+         IDs, and two processes on one node repeat IDs. Processes may share a node if all of them open its state file from the start"
     )
 }
 

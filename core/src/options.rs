@@ -265,8 +265,8 @@ impl Resolved {
         }
         Err(error!(
             InvalidOption,
-            "lease is given, but a Snowflake that is built this way asks no store: take the system's clock or the steady one, \
-             and in Rust `open` of the crate polyflake-coordination"
+            "lease is given, but a Snowflake built this way cannot lease: use the system's clock or the steady one, and in Rust \
+             call `open` of the crate polyflake-coordination"
         ))
     }
 

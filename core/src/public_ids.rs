@@ -292,7 +292,7 @@ fn too_many_keys(count: u64) -> Error {
     error!(InvalidOption, "keys has %; it takes 1 to %", Number(count), Number(PublicIds::MAX_KEYS as u64))
 }
 
-/// A text as long as this that is no prefix may be most of a key.
+/// An invalid prefix this long may be part of a key.
 const SHORTEST_PART_OF_A_KEY: usize = 16;
 
 fn check_prefix(prefix: &str) -> Result<(), Error> {
@@ -309,7 +309,7 @@ fn check_prefix(prefix: &str) -> Result<(), Error> {
     if prefix.len() >= SHORTEST_PART_OF_A_KEY {
         return Err(error!(
             InvalidOption,
-            "prefix has % bytes, and is not shown, since it may be a key; it takes at most % characters: words of a-z \
+            "prefix has % bytes; it is not shown here, since it may be a key; it takes at most % characters: words of a-z \
              and 0-9 joined by _, a letter first",
             Number(prefix.len() as u64),
             Number(PublicIds::MAX_PREFIX as u64)
@@ -542,11 +542,11 @@ mod tests {
             (of(KEYS[0], "a__b"), &format!("prefix is `a__b`; {takes}")),
             (
                 of(KEYS[0], "a234567890123456789012345"),
-                &format!("prefix has 25 bytes, and is not shown, since it may be a key; {takes}"),
+                &format!("prefix has 25 bytes; it is not shown here, since it may be a key; {takes}"),
             ),
             (
                 of(KEYS[0], &KEYS[1][4..]),
-                &format!("prefix has 23 bytes, and is not shown, since it may be a key; {takes}"),
+                &format!("prefix has 23 bytes; it is not shown here, since it may be a key; {takes}"),
             ),
             (of(KEYS[0], "pfk"), "prefix has `pfk`, which keys begin with; take another, such as `order`"),
             (of(KEYS[0], KEYS[1]), "prefix has `pfk`, which keys begin with; take another, such as `order`"),

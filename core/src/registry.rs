@@ -87,11 +87,11 @@ pub(crate) fn lease(key: &Key, lease: usize) -> Option<&'static LeasedNode> {
     (before.is_ok() || before == Err(lease)).then_some(node)
 }
 
-/// The error for a node that this process had by lease. It is one forever, since the lease may get it again.
+/// The error for a node that this process leased. It stays one, since the lease may get the node again.
 fn is_leased() -> Error {
     crate::error::error!(
         InvalidOption,
-        "this process leases this node, or did: give another node, or the same lease"
+        "this process leases this node, or has leased it: give another node, or the same lease"
     )
 }
 

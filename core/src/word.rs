@@ -257,7 +257,7 @@ pub(crate) fn camel_case(text: &str) -> impl Iterator<Item = char> {
         let before = core::mem::replace(&mut last, character);
         match (before, character) {
             ('_', _) => Some(character.to_ascii_uppercase()),
-            // Only between two words of a name: `pfk_` keeps it.
+            // Only between two words of a name, not at the end of `pfk_`.
             (_, '_') if before.is_ascii_lowercase() && is_lowercase(text, at + 1) => None,
             _ => Some(character),
         }

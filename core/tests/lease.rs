@@ -289,7 +289,7 @@ fn one_node_has_one_lease_or_none_in_a_process() {
     assert!(!test.lease.is_used(6) && other.is_used(6));
     assert!(!other.hold(6, 0, u64::MAX));
     let error = unleased.clone().node(6).build().unwrap_err();
-    assert!(error.to_string().contains("this process leases this node, or did"), "{error}");
+    assert!(error.to_string().contains("this process leases this node, or has leased it"), "{error}");
     test.lease.end();
     assert!(other.hold(6, 0, u64::MAX));
     assert_eq!(code(unleased.node(6).build()), ErrorCode::InvalidOption);

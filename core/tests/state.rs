@@ -271,7 +271,7 @@ fn what_is_no_whole_state_file_is_refused_and_left_alone() {
         let mut bytes = whole.clone();
         bytes[n] ^= 1;
         let message = refused(&bytes);
-        let says = if n < 8 { "is not a state file: its header is different" } else { "is damaged" };
+        let says = if n < 8 { "is not a state file: it has an unknown header" } else { "is damaged" };
         assert!(message.contains(says), "byte {n}: {message}");
     }
     // The bounds out of order.

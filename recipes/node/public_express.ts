@@ -9,8 +9,8 @@
  *       response.json({ id: orders.encode(id) });
  *     });
  *
- * A text that is no public ID of this prefix has no route, and so is answered with 404. A router has parameters of its own:
- * call `router.param` too.
+ * A text that is not a public ID of this prefix matches no route, so the answer is 404. A router has its own parameters: call
+ * `router.param` too.
  */
 import type { RequestParamHandler } from "express";
 import type { PublicIds } from "polyflake";

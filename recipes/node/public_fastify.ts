@@ -9,13 +9,13 @@
  *       return { id: orders.encode(request.params.order) };
  *     });
  *
- * `{ publicId: "order" }` reads a public ID of that prefix, and refuses all else with 400. Encode the IDs of a reply
+ * `{ publicId: "order" }` reads a public ID of that prefix, and refuses anything else with 400. Encode the IDs of a reply
  * yourself: `{ type: "string" }` in its schema would show a bigint in decimal.
  */
 import type { Ajv } from "ajv";
 import type { PublicIds } from "polyflake";
 
-/** The keyword `publicId`, for the prefixes of these. */
+/** The keyword `publicId`, for these prefixes. */
 export function publicIdKeyword(...all: PublicIds[]): (ajv: Ajv) => Ajv {
   return (ajv) =>
     ajv.addKeyword({
@@ -27,7 +27,7 @@ export function publicIdKeyword(...all: PublicIds[]): (ajv: Ajv) => Ajv {
         return (given: unknown, at?: Place) => {
           if (ids === undefined || at === undefined) return false;
           const { parentData: parent, parentDataProperty: property } = at;
-          // Another branch of the schema may have read it.
+          // Another branch of the schema may have decoded it.
           if (typeof given === "bigint") return read.get(parent)?.get(property) === wanted;
           if (typeof given !== "string") return false;
           try {
@@ -42,7 +42,7 @@ export function publicIdKeyword(...all: PublicIds[]): (ajv: Ajv) => Ajv {
     });
 }
 
-/** The prefix of each value that was read, by where it was. */
+/** The prefix of each decoded value, by its place. */
 const read = new WeakMap<object, Map<string | number, string>>();
 
 /** Where the schema found the value. */

@@ -744,7 +744,8 @@ class PublicIds:
 
     Args:
         keys: keys as texts, ``pfk_`` and 23 base62 digits: an iterable of them, or one str, in which white space or commas
-            separate them. The first encodes, and each decodes. `generate_key` and ``polyflake public key`` make keys.
+            separate them. The first encodes, so a set is refused; each decodes. `generate_key` and ``polyflake public
+            key`` make keys.
         prefix: what texts begin with: words of a-z and 0-9 joined by ``_``, at most 24 characters, or "".
 
     It takes a few KiB; threads may share it. Its repr does not show keys, and dropping it wipes them from its memory. Python

@@ -191,7 +191,7 @@ impl Client {
         (ms != u64::MAX).then(|| self.start + Duration::from_millis(ms))
     }
 
-    /// How many came.
+    /// `count` bytes were read.
     pub(super) fn read(&self, count: usize) {
         if count == 0 || !self.is_head_due.load(Ordering::Relaxed) {
             return;

@@ -8,7 +8,7 @@ use polyflake::ErrorCode;
 use crate::failure::message_of;
 use crate::reading::told;
 
-/// Why there are no IDs: a name, and a message for the client. It holds no secrets.
+/// Why a request gets no IDs: a name, and a message for the client, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     name: Cow<'static, str>,

@@ -526,7 +526,7 @@ impl Task {
                 (unavailable, true, format!("it has reached its end, {LAST_NUMBER}"))
             }
             Refusal::Contended | Refusal::Protocol(Of::Contended | Of::Unreachable { .. }) => {
-                (unavailable, false, format!("other processes won every attempt at {address}"))
+                (unavailable, false, format!("every attempt at {address} conflicted with another process"))
             }
         };
         Trouble { error: Error::from_outside(code, &format!("counter {name:?}: {why}")), is_final }

@@ -263,7 +263,7 @@ impl Holder {
                      that{advice}"
                 )
             }
-            (Refusal::Contended, _) => format!("other processes won every attempt at {name}"),
+            (Refusal::Contended, _) => format!("every attempt at {name} conflicted with another process"),
         }
     }
 

@@ -332,7 +332,7 @@ impl Task {
                 self.trouble(Kind::StoreUnreachable, unavailable, false, &why)
             }
             Refusal::Protocol(protocol::Refusal::Contended) => {
-                let why = format!("other processes won every attempt at {address}");
+                let why = format!("every attempt at {address} conflicted with another process");
                 self.trouble(Kind::StoreUnreachable, unavailable, false, &why)
             }
             Refusal::Protocol(protocol::Refusal::OtherSections { found }) => {

@@ -68,7 +68,7 @@ pub(super) const ROUNDS: u64 = 64;
 
 /// Why it is given up.
 pub(super) fn contended(key: &str) -> String {
-    format!("other processes changed {key} before every attempt")
+    format!("every attempt to change {key} conflicted with another process")
 }
 
 /// So that those who lost do not all try again at once: with 8 that ask all the time, each waits half as long.

@@ -159,7 +159,7 @@ impl<E> Fault<E> {
 /// An answer of a server that cannot take a write says nothing of the server that can.
 pub(super) fn read_only() -> StoreError {
     StoreError::Unreachable(
-        "the server is in recovery, read-only or not ready: connect to the one that takes writes".into(),
+        "the server is in recovery, read-only or not ready: connect to the server that accepts writes".into(),
     )
 }
 

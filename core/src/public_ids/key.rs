@@ -72,7 +72,7 @@ impl PublicIdKey {
                 Number(place)
             ));
         };
-        // A key that is valid meets no branch on its digits, whose time would tell of them.
+        // No branch depends on the digits of a valid key: its time would reveal them.
         if let Ok([number, digits @ ..]) = <&[u8; 1 + base62::DIGITS]>::try_from(digits) {
             if let (Some(number), Some(value)) = (base62::value(*number), base62::read(digits)) {
                 return Self::checked(number, &Zeroizing::new(value.to_be_bytes()));

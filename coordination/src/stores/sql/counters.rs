@@ -294,7 +294,8 @@ impl Others {
                 return Ok(Reserved::Numbers(ahead.numbers(whole(bound)?.saturating_add(self.below_next))));
             }
         }
-        Err(StoreError::Unreachable("other processes changed the row before every attempt".into()).into())
+        Err(StoreError::Unreachable("every attempt to change the row conflicted with another process".into())
+            .into())
     }
 
     /// How far the bound is to be moved from what the row says, and from which others as well.

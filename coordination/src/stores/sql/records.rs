@@ -166,7 +166,7 @@ async fn ask<C: Client, T>(
 }
 
 fn others_were_faster() -> StoreError {
-    StoreError::Unreachable("other processes changed the record before every attempt".into())
+    StoreError::Unreachable("every attempt to change the record conflicted with another process".into())
 }
 
 /// When and as which server, with what is selected from `joined`. Where there is no table: with nothing.

@@ -78,7 +78,7 @@ impl StateFault {
             ),
             Self::Foreign => error!(
                 StateFile,
-                "`%` is not a state file: its header is different; it was left unchanged; name another",
+                "`%` is not a state file: it has an unknown header; it was left unchanged; name another",
                 Word(path)
             ),
             Self::ByteOrder => error!(
