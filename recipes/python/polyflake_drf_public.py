@@ -20,8 +20,8 @@ class Orders(viewsets.ModelViewSet):
 router = routers.DefaultRouter(use_regex_path=False)
 router.register("orders", Orders)  # /orders/order_15ShV20Bxc6UJvKSQbDvo0J/
 
-Two things would still show an int: CursorPagination that orders by the ID, and str() of a model in
-the browsable API.
+Two things still show the int: CursorPagination, if it orders by the ID, and str() of a model in the
+browsable API.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class PublicIDField(serializers.Field):  # type: ignore[type-arg]
 
 class PublicIDRelatedField(serializers.PrimaryKeyRelatedField):  # type: ignore[type-arg]
     def __init__(self, ids: PublicIds, **options: Any) -> None:
-        # The message of the framework has the int.
-        options.setdefault("error_messages", {"does_not_exist": "There is no such object."})
+        # The framework's message shows the int.
+        messages = {"does_not_exist": "There is no such object."}
+        options["error_messages"] = messages | options.get("error_messages", {})
         super().__init__(pk_field=PublicIDField(ids), **options)

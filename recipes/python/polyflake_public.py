@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 else:
 
     class ID(int):
-        """An int. FastAPI drops PublicID where the default is Query(), Path(), Body() or the like.
+        """An int, which has no schema without PublicID.
 
-        Then this is all that is left: better no program than one that takes and shows plain ints.
+        FastAPI drops PublicID if the default is Query(), Path(), Body() or the like, and would then
+        take and show plain ints.
         """
 
         @classmethod

@@ -183,7 +183,13 @@ ORDERS, USERS = PublicIds(KEY, "order"), PublicIds(KEY, "user")
 
 class OrderSerializer(serializers.ModelSerializer):  # type: ignore[type-arg]
     id = PublicIDField(ORDERS, read_only=True)
-    parent = PublicIDRelatedField(ORDERS, queryset=Order.objects.all(), allow_null=True)
+    parent = PublicIDRelatedField(
+        ORDERS,
+        queryset=Order.objects.all(),
+        allow_null=True,
+        # The other messages stay as they are.
+        error_messages={"required": "Give the parent."},
+    )
 
     class Meta:
         model = Order
@@ -216,6 +222,7 @@ def test_a_rest_api_shows_public_ids_only(table: str, monkeypatch: pytest.Monkey
     for wrong in [ID, str(ID), TEXT[:-1] + "K", USERS.encode(ID), ORDERS.encode(ID + 1), 1.5, True]:
         reply = client.post("/orders/", {"parent": wrong})
         assert (reply.status_code, list(reply.json())) == (400, ["parent"]), wrong
+    assert client.post("/orders/", {}).json() == {"parent": ["Give the parent."]}
     reply = client.post("/orders/", {"parent": ORDERS.encode(ID + 1)})
     assert reply.json() == {"parent": ["There is no such object."]}
     for text in [str(ID), TEXT[:-1] + "K", USERS.encode(ID), ORDERS.encode(ID + 1)]:

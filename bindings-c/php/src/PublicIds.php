@@ -27,8 +27,8 @@ final class PublicIds
     /** Null once it is freed: at the end of a request, PHP destroys objects that others still use. */
     private ?CData $pointer = null;
     /**
-     * Where the library writes a text, and where an ID: kept, because allocating takes a third of the time of a call. A
-     * call takes the room out and puts it back, since a signal handler may make another call before it has read it.
+     * Where the library writes a text, and where an ID: kept for the next call, which need not allocate it. A call takes
+     * the room out and puts it back, since a signal handler may make another call before this one has read it.
      */
     private ?CData $text = null;
     private ?CData $bits = null;
@@ -71,7 +71,7 @@ final class PublicIds
         $bits = is_int($id) && $id >= 0 ? $id : Core::bits($id);
         $ffi = Library::ffi();
         $size = $ffi->POLYFLAKE_PUBLIC_ID_SIZE;
-        // No handler runs between these two.
+        // PHP runs signal handlers at calls and jumps, so not between these two lines.
         $room = $this->text;
         $this->text = null;
         $room ??= Core::room('char', $size);
