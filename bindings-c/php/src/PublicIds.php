@@ -27,8 +27,8 @@ final class PublicIds
     /** Null once it is freed: at the end of a request, PHP destroys objects that others still use. */
     private ?CData $pointer = null;
     /**
-     * Where the library writes a text, and where an ID: kept, so that the next call need not allocate it. A call takes it
-     * out and puts it back, since a signal handler may make another call before this one has read the result.
+     * Where the library writes a text, and where an ID: kept, so that the next call need not allocate it. A call takes
+     * it out and puts it back, since a signal handler may make another call before this one has read the result.
      */
     private ?CData $text = null;
     private ?CData $bits = null;
