@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -89,14 +90,18 @@ fn forked() {
     let counter = options(settings).open().unwrap();
     journal.numbers(0, &counter.next_ids(10_u64).unwrap());
     let is_over = AtomicBool::new(false);
+    // The standard library locks what it knows of threads while one starts or ends. A child that is forked then can start none.
+    let (begins, has_begun) = channel();
     thread::scope(|scope| {
         // Forks meet it wherever it is.
-        scope.spawn(|| {
+        let takes = scope.spawn(|| {
+            begins.send(()).unwrap();
             while !is_over.load(Ordering::Relaxed) {
                 journal.numbers(1, &[counter.next_id().unwrap()]);
                 thread::sleep(Duration::from_micros(200));
             }
         });
+        has_begun.recv().unwrap();
         let children: Vec<_> = (10..14)
             .map(|child| {
                 let of_child = std::panic::AssertUnwindSafe(&counter);
@@ -121,6 +126,8 @@ fn forked() {
         // What the children closed was theirs.
         journal.numbers(0, &counter.next_ids(60_u64).unwrap());
         is_over.store(true, Ordering::Relaxed);
+        // The scope alone does not wait for the end of the thread.
+        takes.join().unwrap();
     });
     // One that is there when the parent closes, with what it has in hand and without.
     let (begun, closed) = (folder.join("begun"), folder.join("closed"));
