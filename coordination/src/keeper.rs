@@ -78,15 +78,22 @@ pub async fn lease_async(options: &Options) -> Result<Leased, Error> {
 }
 
 async fn lease_in<W: Waiting>(options: &Options, wait: &mut W) -> Result<Leased, W::Error> {
+    lease_by(Keeper::of_this_process(), options, wait).await
+}
+
+async fn lease_by<W: Waiting>(
+    keeper: &'static Keeper,
+    options: &Options,
+    wait: &mut W,
+) -> Result<Leased, W::Error> {
     let Some(terms) = options.lease_terms()? else {
         return Err(
             invalid("lease is missing; it takes the address of a store, such as redis://host/0").into()
         );
     };
-    let leased = Keeper::of_this_process().lease(options, &terms)?;
-    // Its task ends the wait: it fails, or panics.
-    let too_late = || Error::from_outside(ErrorCode::Internal, "the wait for a node has no end");
-    leased.shared.stage.wait_for(wait, Duration::MAX, || leased.shared.opened(), too_late).await?;
+    let leased = keeper.lease(options, &terms)?;
+    let shared = &leased.shared;
+    shared.stage.wait_until_open(wait, &shared.address, || shared.opened()).await?;
     Ok(leased)
 }
 
@@ -562,5 +569,54 @@ impl LeaseKeeper for OfLease {
 
     fn has_panicked(&self) -> bool {
         self.0.has_panicked.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyflake::Wait;
+
+    use super::*;
+    use crate::sequences::SequencesOptions;
+
+    /// A minute passes whenever the time is read.
+    struct Minutes(u64);
+
+    impl Wait for Minutes {
+        type Error = Error;
+
+        fn elapsed(&mut self) -> Duration {
+            self.0 += 1;
+            Duration::from_secs(60 * self.0)
+        }
+
+        fn pause(&mut self, _: Duration) -> Result<(), Error> {
+            assert!(self.0 < 100, "the wait does not end");
+            Ok(())
+        }
+    }
+
+    /// A keeper whose thread never runs, as in a child that inherited a lock of the standard library.
+    fn keeper_without_a_thread() -> (&'static Keeper, impl Sized) {
+        let keeper: &Keeper = Box::leak(Box::default());
+        let (sender, receiver) = unbounded_channel();
+        keeper.state().thread = Some((sender, std::thread::spawn(|| {})));
+        (keeper, receiver)
+    }
+
+    #[test]
+    fn opening_ends_where_no_thread_can_run() {
+        let (keeper, _unread) = keeper_without_a_thread();
+        let options = Options::default().lease("redis://none?wait=5m");
+        let mut wait = Minutes(0);
+        let error = block_on(lease_by(keeper, &options, &mut Blocking(&mut wait))).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::LeaseUnavailable);
+        assert!(error.to_string().contains("has not run for 6m"), "{error}");
+
+        let options = SequencesOptions::new("chat").store("redis://none?wait=5m");
+        let mut wait = Minutes(0);
+        let error = block_on(options.open_by(keeper, &mut Blocking(&mut wait))).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::LeaseUnavailable);
+        assert!(error.to_string().contains("has not run for 6m"), "{error}");
     }
 }

@@ -348,14 +348,21 @@ impl SequencesOptions {
     }
 
     async fn open_in<W: Waiting>(&self, wait: &mut W) -> Result<Sequences, W::Error> {
+        self.open_by(Keeper::of_this_process(), wait).await
+    }
+
+    pub(crate) async fn open_by<W: Waiting>(
+        &self,
+        keeper: &'static Keeper,
+        wait: &mut W,
+    ) -> Result<Sequences, W::Error> {
         self.check()?;
         let sequences = Sequences {
-            shared: Keeper::of_this_process().sequences(Shared::new(self)?)?,
+            shared: keeper.sequences(Shared::new(self)?)?,
             options: self.clone(),
             is_closed: false.into(),
         };
-        // The task gives up within `wait`, and an attempt's time after it.
-        match sequences.wait_for(wait, Duration::MAX, Shared::opened).await {
+        match sequences.shared.wait_until_open(wait).await {
             Ok(()) => Ok(sequences),
             Err(error) => {
                 // The next try may be with other options.

@@ -6,9 +6,11 @@ use core::time::Duration;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use polyflake::{Error, Wait};
+use polyflake::{Error, ErrorCode, Wait};
 use tokio::sync::Notify;
 use tokio::time::timeout;
+
+use crate::url::Address;
 
 /// How long a call that waits for the keeper does not look whether it was interrupted.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -156,6 +158,27 @@ impl<S: Send> Watched<S> {
             };
             wait.changed(self, changes, left).await?;
         }
+    }
+
+    /// Looks until it is open, or cannot be. The keeper's task says so soon after the address's `wait`; where its thread does not
+    /// run, the wait ends here.
+    pub(crate) async fn wait_until_open<W: Waiting>(
+        &self,
+        wait: &mut W,
+        address: &Address,
+        look: impl FnMut() -> Option<Result<(), Error>>,
+    ) -> Result<(), W::Error> {
+        let longest = Duration::from_millis(address.wait_ms) + Duration::from_secs(60);
+        let no_thread_runs = || {
+            let why = format!(
+                "the thread that asks the store has not run for {}; if this process was forked while another thread of its \
+                 parent started or ended, no thread can start here: fork before starting threads, or run a new program in \
+                 the child",
+                humantime::format_duration(longest)
+            );
+            Error::from_outside(ErrorCode::LeaseUnavailable, &why)
+        };
+        self.wait_for(wait, longest, look, no_thread_runs).await
     }
 
     fn block_until_changed(&self, changes: u64, longest: Duration) {

@@ -298,8 +298,12 @@ impl Shared {
         self.state.wait_for(wait, longest, look, || self.why(&self.lacks())).await
     }
 
+    pub(super) async fn wait_until_open<W: Waiting>(&self, wait: &mut W) -> Result<(), W::Error> {
+        self.state.wait_until_open(wait, &self.address, || self.opened()).await
+    }
+
     /// Whether it has been opened, or cannot be.
-    pub(super) fn opened(&self) -> Option<Result<(), Error>> {
+    fn opened(&self) -> Option<Result<(), Error>> {
         let state = self.state.get();
         match state.failed {
             Some(error) => Some(Err(error)),
