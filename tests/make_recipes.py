@@ -1,4 +1,4 @@
-"""Makes docs/recipes.md, the recipes as a page of the guide, of the table in recipes/README.md.
+"""Makes docs/recipes.md, the recipes as a page of the guide, from the table in recipes/README.md.
 
 tests/make_recipes.py [--check]        --check only says whether the page is what it would be
 """
@@ -14,15 +14,15 @@ PAGE = ROOT / "docs/recipes.md"
 HEAD = """\
 # Recipes
 
-<!-- tests/make_recipes.py makes this page of recipes/README.md. -->
+<!-- tests/make_recipes.py makes this page from recipes/README.md. -->
 
-Two dozen lines for each framework, to be copied into a program. Each takes an `IdGenerator`: a
-Snowflake with its own node, one with a [lease](leases.md), a [Counter](counters.md), or a
-generator of yours. In JSON an ID is a string, since
+A short file for each framework, to copy into your program. Those that issue IDs take an
+`IdGenerator`: a Snowflake with its own node, one with a [lease](leases.md), a
+[Counter](counters.md), or your own generator. In JSON an ID is a string, since
 [JavaScript rounds numbers of this size](json-and-javascript.md).
 
-They are files in the repository's folder `recipes`, with tests that run them in their frameworks
-and on real databases.
+The files are in the repository's folder `recipes`. Tests there run them in their frameworks and
+on real databases.
 """
 LANGUAGES = {".py": "python", ".sql": "sql", ".ts": "ts", ".go": "go", ".rs": "rust", ".php": "php"}
 
