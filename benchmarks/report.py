@@ -3,7 +3,8 @@
     python benchmarks/report.py RESULTS FOLDER      writes FOLDER/<cpu>.md and FOLDER/<cpu>/*.svg
 
 RESULTS are JSON Lines, which benchmarks/README.md describes. The documents of other processors stay
-as they are. FOLDER/README.md and FOLDER/../SUMMARY.md, if they exist, get a list of all documents.
+as they are. FOLDER/targets.md gets a section that says which targets the run reached.
+FOLDER/README.md and FOLDER/../SUMMARY.md, if they exist, get a list of all documents.
 """
 
 from __future__ import annotations
@@ -346,10 +347,15 @@ def markdown_table(header: Sequence[str], *lines: Sequence[str]) -> list[str]:
     return ["| " + " | ".join(line) + " |" for line in (header, ruler, *lines)] + [""]
 
 
-def file_name(name: str) -> str:
-    """In lower case, with hyphens, without trademarks, a frequency and words that say nothing."""
+def short_name(name: str) -> str:
+    """Without trademarks, a frequency and words that say nothing."""
     name = re.sub(r"\(.*?\)|@.*|\b(CPU|Processor)\b", " ", name)
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return " ".join(name.split())
+
+
+def file_name(name: str) -> str:
+    """In lower case, with hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", short_name(name).lower()).strip("-")
 
 
 def processor(results: Results) -> str:
@@ -373,7 +379,7 @@ def stem(results: Results) -> str:
 
 
 def title(results: Results) -> str:
-    return ": ".join(filter(None, [plain(processor(results)), own_name(results)]))
+    return ": ".join(filter(None, [plain(short_name(processor(results))), own_name(results)]))
 
 
 def instruction_counts() -> list[list[str]]:
@@ -385,10 +391,16 @@ def instruction_counts() -> list[list[str]]:
 
 
 INTRODUCTION = """\
-# Benchmarks on {}
+[How to read the figures](README.md#how-to-read-the-figures), and other processors. The machine is
+[at the end](#how-it-was-measured).
+"""
 
-All figures are of one run on this processor. [Benchmarks](README.md) says how to read them, and has
-other processors.
+MEASURED = """\
+## How it was measured
+
+All figures are of one run, in which every subject was measured in each round, one after the other.
+`make bench` repeats the run on your machine; [how it
+measures](https://github.com/polyflake/polyflake/blob/main/benchmarks/README.md#how-it-measures).
 """
 
 INSTRUCTIONS = """\
@@ -410,15 +422,126 @@ columns have the medians of the rounds.
 }
 
 
+# What a document of its own says first: of which table, and how.
+ANSWERS = {
+    "Counters": [
+        (
+            "one number, one thread",
+            "A number from a counter takes {ours} ns; from {peer}, the fastest other, {theirs} ns.",
+        ),
+        ("batch of 1,024", "In batches of 1,024, it takes {ours} ns, and from {peer} {theirs} ns."),
+    ],
+    "Service": [
+        (
+            "RESP, 50 connections",
+            "On 50 connections, the service answers {ours} requests a second, and {peer} {theirs}.",
+        ),
+        (
+            "HTTP, one ID, 50 connections",
+            "Over HTTP it answers {ours} a second, and the same server with {peer} {theirs}.",
+        ),
+    ],
+}
+
+
+@dataclass
+class Compared:
+    """Ours, and the best that it is compared with."""
+
+    language: str
+    ours: Row
+    peer: Row
+
+
+def compared(language: str, rows: Sequence[Row]) -> Compared | None:
+    ours = next((row for row in rows if row.role == "ours"), None)
+    peer = best_peer(rows)
+    return Compared(language, ours, peer) if ours and peer else None
+
+
+def one_id(results: Results) -> list[Compared]:
+    """What one ID takes in each language: of the first table that says so."""
+    found = []
+    for language in results.languages:
+        tables = results.tables(language).items()
+        made = (compared(language, rows) for (_, unit), rows in tables if unit == MADE)
+        if first := next(filter(None, made), None):
+            found.append(first)
+    return found
+
+
+def listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def within(language: str) -> str:
+    return "in a browser" if language == "browser" else f"in {language}"
+
+
+def answer(results: Results) -> str:
+    """The result in a few sentences; empty if nothing is compared."""
+    if own_name(results):
+        (language,) = results.languages
+        tables = {name: rows for (name, _), rows in results.tables(language).items()}
+        sentences = [
+            text.format(ours=figure(pair.ours), peer=pair.peer.subject, theirs=figure(pair.peer))
+            for table, text in ANSWERS[language]
+            if (pair := compared(language, tables.get(table, [])))
+        ]
+        return " ".join(sentences)
+    pairs = one_id(results)
+    if not pairs:
+        return ""
+    times = [f"{figure(pair.ours)} ns {within(pair.language)}" for pair in pairs]
+    longer = sorted((pair.peer.median / pair.ours.median, within(pair.language)) for pair in pairs)
+    if len(pairs) == 1:
+        other = f"the fastest takes {digits(longer[0][0])} times as long"
+    else:
+        ends = [f"{digits(ratio)} times as long {where}" for ratio, where in longer]
+        other = f"the fastest of the same language takes from {ends[0]} to {ends[-1]}"
+    others = "Of the other generators that read the clock and repeat nothing"
+    return f"One ID takes {listed(times)}. {others}, {other}."
+
+
+OVERVIEW = "One ID in each language: Polyflake and the fastest other that is compared with it"
+
+
 def document(results: Results, charts: Iterable[str]) -> str:
+    """The chart and what it says; the figures; the machine, and how it was measured."""
     charts = set(charts)
-    lines = [INTRODUCTION.format(title(results)), "## Machine", ""]
+    lines = [f"# Benchmarks on {title(results)}", ""]
+    if (overview := chart_name(results, "overview")) in charts:
+        lines += [f"![{OVERVIEW}]({overview})", ""]
+    elif own_name(results) and (own := chart_name(results, results.languages[0])) in charts:
+        lines += [f"![Medians of the tables below]({own})", ""]
+        charts.remove(own)
+    if said := answer(results):
+        lines += [plain(said), ""]
+    lines += [INTRODUCTION]
+    for language in results.languages:
+        lines += language_section(results, language, charts)
+    if not own_name(results):
+        counts = markdown_table(["path", "instructions"], *instruction_counts())
+        lines += [INSTRUCTIONS, *counts]
     facts = {"Date": results.run.get("date", "")}
     facts |= results.run.get("machine", {}) | results.run.get("tools", {})
+    lines += [MEASURED]
     lines += markdown_table(["", ""], *([name, plain(value)] for name, value in facts.items()))
+    return "\n".join(lines).rstrip() + "\n"
 
-    lines += ["## Targets", ""]
+
+TARGETS_PAGE = """\
+# Benchmark targets
+
+Which of its own targets Polyflake reached in the last run on each processor. They are for working
+on Polyflake: each benchmark's program says what its figures should reach. To choose a package, read
+the [benchmarks](README.md).
+"""
+
+
+def targets_section(results: Results) -> str:
     judged = verdicts(results)
+    lines = [f"## {title(results)}", ""]
     lines += [f"{sum(v.reached for v in judged)} of {len(judged)} reached.", ""]
     lines += markdown_table(
         ["language", "table", "ours", "target", "seen", "reached"],
@@ -431,12 +554,19 @@ def document(results: Results, charts: Iterable[str]) -> str:
             for v in judged
         ),
     )
-    if not own_name(results):
-        counts = markdown_table(["path", "instructions"], *instruction_counts())
-        lines += [INSTRUCTIONS, *counts]
-    for language in results.languages:
-        lines += language_section(results, language, charts)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def write_targets(results: Results, folder: Path) -> None:
+    """Replaces or adds the section of the results' document."""
+    page = folder / "targets.md"
+    text = page.read_text(encoding="utf-8") if page.exists() else TARGETS_PAGE
+    _, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    by_title = {section.partition("\n")[0]: section.rstrip() + "\n" for section in sections}
+    own = targets_section(results)
+    by_title[own.partition("\n")[0]] = own
+    parts = [TARGETS_PAGE, *(by_title[key] for key in sorted(by_title))]
+    page.write_text("\n".join(parts), encoding="utf-8")
 
 
 def language_section(results: Results, language: str, charts: set[str]) -> list[str]:
@@ -519,17 +649,17 @@ WIDTH, MARGIN, LINE, BAR = 400, 12, 30, 9
 
 # Opaque, to be readable on any page, and dark if the reader's system is.
 STYLE = """\
-text { font: 12px system-ui, sans-serif; fill: #1f2328 }
+text { font: 12px system-ui, sans-serif; fill: #1a2230 }
 .page { fill: #ffffff }
-.bar { fill: #8c959f }
+.bar { fill: #9aa5b4 }
 .title { font-size: 13px; font-weight: bold }
-.ours { font-weight: bold; fill: #0969da }
+.ours { font-weight: bold; fill: #1d5fbf }
 .value { text-anchor: end }
 @media (prefers-color-scheme: dark) {
-text { fill: #e6edf3 }
-.page { fill: #0d1117 }
-.bar { fill: #6e7681 }
-.ours { fill: #58a6ff }
+text { fill: #e7ecf3 }
+.page { fill: #161d26 }
+.bar { fill: #66758a }
+.ours { fill: #8ab8ff }
 }"""
 
 
@@ -549,17 +679,32 @@ def chart(results: Results, language: str) -> str | None:
     }
     if not panels:
         return None
-    y = MARGIN + 12
     # No language has both kinds.
     is_served = any(row.unit == SERVED for rows in panels.values() for row in rows)
     heading = f"{SERVED}: more is better" if is_served else f"{MADE}: less is better"
-    parts = [f'<text x="{MARGIN}" y="{y}">{escape(language)}, {heading}</text>']
-    for table, rows in panels.items():
+    return drawn(language, heading, panels)
+
+
+def overview(results: Results) -> str | None:
+    """An SVG with a panel for each language, all to one scale; None for less than two."""
+    pairs = one_id(results)
+    if own_name(results) or len(pairs) < 2:
+        return None
+    panels = {pair.language: [pair.ours, pair.peer] for pair in pairs}
+    end = max(row.median for rows in panels.values() for row in rows)
+    return drawn("One ID", f"{MADE}: less is better", panels, end)
+
+
+def drawn(name: str, heading: str, panels: dict[str, list[Row]], scale: float | None = None) -> str:
+    """The panels below each other, each to its own scale unless one is given."""
+    y = MARGIN + 12
+    parts = [f'<text x="{MARGIN}" y="{y}">{escape(name)}, {heading}</text>']
+    for title, rows in panels.items():
         y += 2 * MARGIN
-        parts.append(f'<text class="title" x="{MARGIN}" y="{y}">{escape(table)}</text>')
+        parts.append(f'<text class="title" x="{MARGIN}" y="{y}">{escape(title)}</text>')
         # One slow package must not make all others look alike.
         compared = [row.median for row in rows if row.role == "ours" or row is best_peer(rows)]
-        end = min(max(row.median for row in rows), 3 * max(compared))
+        end = scale or min(max(row.median for row in rows), 3 * max(compared))
         for row in rows:
             y += LINE
             kind = " ours" if row.role == "ours" else ""
@@ -570,15 +715,15 @@ def chart(results: Results, language: str) -> str | None:
                 f'<text class="name{kind}" x="{MARGIN}" y="{y - 8}">{escape(row.subject)}</text>'
                 f'<text class="value{kind}" x="{right}" y="{y - 8}">{value}</text>'
                 f'<rect class="bar{kind}" x="{MARGIN}" y="{y - 4}" width="{length:.1f}" '
-                f'height="{BAR}"/>'
+                f'height="{BAR}" rx="2"/>'
             )
         y += MARGIN
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}">',
-            f"<title>{escape(language)}: medians of one run</title>",
+            f"<title>{escape(name)}: medians of one run</title>",
             f"<style>\n{STYLE}\n</style>",
-            '<rect class="page" width="100%" height="100%" rx="6"/>',
+            '<rect class="page" width="100%" height="100%" rx="10"/>',
             *parts,
             "</svg>\n",
         ]
@@ -597,11 +742,13 @@ def write_report(results: Results, folder: Path) -> Path:
     for old in own.glob("*.svg"):
         old.unlink()
     charts = []
-    for language in results.languages:
-        if svg := chart(results, language):
-            charts.append(chart_name(results, language))
+    drawings = {language: chart(results, language) for language in results.languages}
+    for name, svg in {"overview": overview(results), **drawings}.items():
+        if svg:
+            charts.append(chart_name(results, name))
             (folder / charts[-1]).write_text(svg, encoding="utf-8")
     written.write_text(document(results, charts), encoding="utf-8")
+    write_targets(results, folder)
     list_documents(folder)
     return written
 
@@ -609,16 +756,18 @@ def write_report(results: Results, folder: Path) -> Path:
 def list_documents(folder: Path) -> None:
     """Lists all documents in the index and in the book's table of contents, if they exist."""
     documents = {}
-    for path in sorted(folder.glob("*.md")):
-        if path.name != "README.md":
+    for path in folder.glob("*.md"):
+        if path.name not in ("README.md", "targets.md"):
             first = path.read_text(encoding="utf-8").partition("\n")[0]
-            documents[path.name] = first.removeprefix("# Benchmarks on ")
+            documents[first.removeprefix("# Benchmarks on ")] = path.name
     for page, before, indent, place in (
         (folder / "README.md", "## Processors\n\n", "", ""),
         (folder.parent / "SUMMARY.md", "(benchmarks/README.md)\n", "  ", "benchmarks/"),
     ):
         if page.exists():
-            items = [f"{indent}- [{title}]({place}{file})\n" for file, title in documents.items()]
+            items = [
+                f"{indent}- [{title}]({place}{file})\n" for title, file in sorted(documents.items())
+            ]
             start, _, rest = page.read_text(encoding="utf-8").partition(before)
             rest = re.sub(rf"\A(?:{indent}- .*\n)*", "", rest)
             page.write_text("".join([start, before, *items, rest]), encoding="utf-8")

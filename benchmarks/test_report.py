@@ -151,7 +151,7 @@ def test_a_target_whose_floor_is_missing_is_not_reached() -> None:
 
 def test_the_document(results: report.Results) -> None:
     lines = report.document(results, ["intel-xeon/rust.svg"]).splitlines()
-    assert lines[0] == "# Benchmarks on Intel(R) Xeon(R) CPU @ 2.60GHz"
+    assert lines[0] == "# Benchmarks on Intel Xeon"
     table = [line for line in lines if line.count("|") >= 9 and "1.0.0" in line]
     names = [line.split("|")[1].strip() for line in table]
     # Ours first, then peers, best first, then floors.
@@ -167,7 +167,6 @@ def test_the_document(results: report.Results) -> None:
     assert "Over floor: over clock and swap (polyflake); clock (polyflake local)." in lines
     assert any("| 12 | does not read the clock |" in line for line in table)
     assert any(r"`lock` \| waits" in line for line in table)
-    assert "1 of 4 reached." in lines
     assert "- gone 0.1.0: no such crate" in lines
     assert "The program failed: exit status 1" in lines
     assert "Not measured: there is no PHP here" in lines
@@ -175,6 +174,72 @@ def test_the_document(results: report.Results) -> None:
     assert [line for line in lines if ".svg" in line] == [
         "![Medians of the tables below](intel-xeon/rust.svg)"
     ]
+
+
+def other_language(language: str, ours: float, peer: float) -> list[dict[str, Any]]:
+    return [
+        result(f"polyflake in {language}", ours, "ours", language=language),
+        result(f"other in {language}", peer, language=language),
+    ]
+
+
+def test_the_document_begins_with_the_chart_and_the_answer(tmp_path: Path) -> None:
+    written = report.write_report(
+        read(*RECORDS, *other_language("Go", 50, 45), *other_language("browser", 100, 250)),
+        tmp_path,
+    )
+    lines = written.read_text().splitlines()
+    assert lines[2:5] == [
+        f"![{report.OVERVIEW}](intel-xeon/overview.svg)",
+        "",
+        "One ID takes 24.0 ns in Rust, 50.0 ns in Go and 100 ns in a browser. "
+        "Of the other generators that read the clock and repeat nothing, the fastest of the same "
+        "language takes from 0.90 times as long in Go to 2.50 times as long in a browser.",
+    ]
+    chart = ElementTree.parse(tmp_path / "intel-xeon" / "overview.svg")
+    bars = [float(bar.attrib["width"]) for bar in chart.findall(".//{*}rect[@class]")[1:]]
+    # All to one scale.
+    longest = report.WIDTH - 2 * report.MARGIN
+    figures = (24, 40, 50, 45, 100, 250)
+    assert bars == [pytest.approx(longest * figure / 250, abs=0.1) for figure in figures]
+
+
+def test_the_answer_of_one_language() -> None:
+    results = read(RUN, result("polyflake", 20, "ours"), result("other", 50))
+    assert report.answer(results) == (
+        "One ID takes 20.0 ns in Rust. "
+        "Of the other generators that read the clock and repeat nothing, the fastest takes 2.50 "
+        "times as long."
+    )
+    assert report.overview(results) is None
+    assert report.answer(read(RUN, result("polyflake", 20, "ours"))) == ""
+
+
+def test_the_document_ends_with_how_it_was_measured(results: report.Results) -> None:
+    text = report.document(results, [])
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings[0] == "## Rust"
+    assert headings[-1] == "## How it was measured"
+    assert "| Date | 2026-01-02 |" in text.partition(headings[-1])[2]
+    assert "target" not in text.lower()
+
+
+def test_targets_are_on_a_page_of_their_own(results: report.Results, tmp_path: Path) -> None:
+    page = tmp_path / "targets.md"
+    page.write_text(
+        f"{report.TARGETS_PAGE}\n## AMD EPYC\n\n2 of 3 reached.\n\n## Intel Xeon\n\nold\n"
+    )
+    for _ in range(2):
+        report.write_report(results, tmp_path)
+    text = page.read_text()
+    assert text.startswith(
+        f"{report.TARGETS_PAGE}\n## AMD EPYC\n\n2 of 3 reached.\n\n## Intel Xeon\n"
+    )
+    assert "1 of 4 reached." in text
+    assert "old" not in text
+    row = "| Rust | one thread | polyflake | at most 0.1 of slow | 0.30 | **no** |"
+    assert text.splitlines().count(row) == 1
+    assert "targets.md" not in "".join(path.read_text() for path in tmp_path.glob("R*.md"))
 
 
 def test_large_ratios_have_three_digits() -> None:
@@ -247,7 +312,7 @@ def test_a_run_replaces_only_the_files_of_its_processor(
     assert amd.read_text() == "# Benchmarks on AMD EPYC\n"
     assert [path.name for path in (folder / "amd-epyc").iterdir()] == ["old.svg"]
     assert [path.name for path in (folder / "intel-xeon").iterdir()] == ["rust.svg"]
-    cpu = results.run["machine"]["CPU"]
+    cpu = "Intel Xeon"
     assert index.read_text() == (
         f"## Processors\n\n- [AMD EPYC](amd-epyc.md)\n- [{cpu}](intel-xeon.md)\n\n- other\n"
     )
@@ -336,7 +401,7 @@ def test_counters_have_a_document_of_their_own(tmp_path: Path) -> None:
     written = report.write_report(results, tmp_path)
     assert written.name == "intel-xeon-counters.md"
     text = written.read_text()
-    assert text.startswith("# Benchmarks on Intel(R) Xeon(R) CPU @ 2.60GHz: counters\n")
+    assert text.startswith("# Benchmarks on Intel Xeon: counters\n")
     assert "## Instructions" not in text
 
 
@@ -368,6 +433,15 @@ SERVED = [
 ]
 
 
+def test_a_document_of_its_own_says_its_answer() -> None:
+    table = {"table": "RESP, 50 connections"}
+    ours, peer = served("polyflake", 92_000, "ours", **table), served("INCR", 91_000, **table)
+    assert report.answer(read(RUN, ours, peer)) == (
+        "On 50 connections, the service answers 92,000 requests a second, and INCR 91,000."
+    )
+    assert report.answer(read(RUN, *SERVED[1:])) == ""
+
+
 def test_of_requests_the_most_are_the_best() -> None:
     results = read(*SERVED)
     (one, _) = results.tables("Service").values()
@@ -386,7 +460,12 @@ def test_the_service_has_a_document_of_its_own_with_percentiles(tmp_path: Path) 
     written = report.write_report(read(*SERVED), tmp_path)
     assert written.name == "intel-xeon-service.md"
     lines = written.read_text().splitlines()
-    assert lines[0] == "# Benchmarks on Intel(R) Xeon(R) CPU @ 2.60GHz: service"
+    assert lines[0:3] == [
+        "# Benchmarks on Intel Xeon: service",
+        "",
+        "![Medians of the tables below](intel-xeon-service/service.svg)",
+    ]
+    assert sum(".svg" in line for line in lines) == 1
     start = lines.index("### RESP, 1 connection, in requests per second")
     assert lines[start + 2 : start + 6] == [
         "| subject | version | median | quartiles | ratio | p50 µs | p99 µs | p99.9 µs |",
@@ -395,7 +474,8 @@ def test_the_service_has_a_document_of_its_own_with_percentiles(tmp_path: Path) 
         "| **polyflake counter** | 1.0.0 | 39,000 | 39,000 to 39,000 | 0.97 | 25.5 | 110 | 1,234 |",
     ]
     # The rows of the last table are not compared with each other.
-    assert lines[-2] == "| **polyflake** | 1.0.0 | 19,000 | 19,000 to 19,000 |"
+    end = lines.index("## How it was measured")
+    assert lines[end - 3] == "| **polyflake** | 1.0.0 | 19,000 | 19,000 to 19,000 |"
     chart = (tmp_path / "intel-xeon-service" / "service.svg").read_text()
     assert "Service, requests per second: more is better" in chart
     assert ">of a CPU<" not in chart
