@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # recipes/test.sh [PART...]: runs the tests of the recipes (python, sql, node, go, rust, php; all, if none is named) with
-# the packages as they are installed, and with databases that it starts, and that end with it. What a part says ends
+# the packages as they are installed. It starts the databases and stops them at the end. The output of each part ends
 # with "N passed, M failed".
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 root=$PWD
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
-# What is installed for the tests.
+# The packages installed for the tests.
 made=$CARGO_TARGET_DIR/recipes
 mkdir -p "$made"
 [ $# -gt 0 ] || set -- python sql node go rust php
@@ -31,7 +31,7 @@ start() { # KIND: its address in the environment's RECIPES_KIND
   export "RECIPES_${1^^}=$(head -n 1 "$address")"
 }
 
-# The wheel as it is installed, and what the requirements pin.
+# The wheel as it is installed, and the packages that the requirements pin.
 venv() {
   local packages=recipes/requirements.txt
   if [ ! "$made/venv/ready" -nt $packages ]; then
@@ -54,14 +54,14 @@ test_python() {
 }
 test_sql() { venv && pytest recipes/sql; }
 
-# A project of a user's: the packages as npm packs them, and what the lock file pins.
+# A user's project: the packages as npm packs them, and those that the lock file pins.
 test_node() {
   local project=$made/node
   mkdir -p "$project"
   rm -rf "$project"/*.ts "$project"/*.tgz "$project/out" "$project/prisma-client"
   cp recipes/node/*.ts recipes/node/*.json recipes/node/*.prisma "$project"
   npm pack --silent --ignore-scripts --pack-destination "$project" ./bindings-node ./bindings-node/npm/linux-x64-gnu || return
-  # Not `npm ci`: see bindings-node/build.sh. Scripts of Prisma would fetch its schema engine, and so would `generate`,
+  # Not `npm ci`: see bindings-node/build.sh. Prisma's scripts would fetch its schema engine, and so would `generate`,
   # which does not use it.
   (cd "$project" && npm install --no-save --no-audit --no-fund --ignore-scripts --loglevel=error ./*.tgz &&
     PRISMA_SCHEMA_ENGINE_BINARY=/bin/true npx --no-install prisma generate --schema schema.prisma >/dev/null &&
@@ -80,7 +80,7 @@ test_go() {
   fi
   (cd recipes/go && go vet ./... && go test -count=1 -v ./...) >"$log" 2>&1 || status=1
   [ $status -eq 0 ] || cat "$log"
-  # What did not build, or crashed, has no line of its own.
+  # A test that did not build, or crashed, has no line.
   bad=$(grep -cE '^ *--- FAIL' "$log") || bad=$status
   echo "$(grep -cE '^ *--- PASS' "$log") passed, $bad failed"
   return $status

@@ -1,7 +1,7 @@
-// Package recipes has what a program copies to use Polyflake with GORM.
+// Package recipes is for programs that use GORM: copy this file.
 //
-// GORM: a plugin that gives new rows their IDs. In the database an ID is a BIGINT, in JSON a string: polyflake.ID is both
-// by itself, with database/sql too.
+// The plugin gives new rows their IDs. An ID is a BIGINT in the database and a string in JSON. A polyflake.ID converts
+// itself to both, also with plain database/sql.
 //
 //	type Order struct {
 //		ID     polyflake.ID `gorm:"primaryKey;autoIncrement:false"`
@@ -19,7 +19,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// Snowflakes is a plugin: a new row whose primary key is a polyflake.ID, and 0, takes the next one of IDs.
+// Snowflakes is the plugin. If a new row's primary key is a polyflake.ID and is 0, it takes the next ID.
 type Snowflakes struct {
 	IDs polyflake.IDGenerator
 }

@@ -1,5 +1,5 @@
 /**
- * Node's cluster, and PM2's cluster mode: each worker leases a node, and gives it back when it ends.
+ * Node's cluster, and PM2's cluster mode: each worker leases a node and gives it back when it ends.
  *
  *     if (cluster.isPrimary) {
  *       startWorkers(availableParallelism());
@@ -10,9 +10,9 @@
  *
  * PM2 is the primary itself: `pm2 start app.js -i 4` needs only `openInWorker`.
  *
- * On SIGINT and SIGTERM a worker answers the requests that it has, gives its node back and ends. PM2 kills it after
- * `kill_timeout`, which is 1.6 s by default. A worker that is killed leaves its node leased for a TTL, and `pm2 reload`
- * starts new workers before it stops the old ones. So use a layout that has twice as many nodes as you have workers, or more.
+ * On SIGINT and SIGTERM, a worker answers the requests it has, gives its node back and ends. PM2 kills it after
+ * `kill_timeout`, which is 1.6 s by default. A killed worker leaves its node leased for a TTL, and `pm2 reload` starts
+ * new workers before it stops the old ones. So use a layout with at least twice as many nodes as you have workers.
  */
 import cluster from "node:cluster";
 import { Snowflake, type SnowflakeOptions } from "polyflake";
@@ -24,11 +24,11 @@ export function startWorkers(count: number): void {
     if (!ending) cluster.fork();
   };
   for (let n = 0; n < count; n++) start();
-  // Not at once: a worker may fail as it starts, again and again.
+  // After a pause, because a worker may fail again and again as it starts.
   cluster.on("exit", () => setTimeout(start, 1000));
   const end = () => {
     ending = true;
-    // Not cluster.disconnect(), which fails where a worker had the signal of the terminal too.
+    // Not cluster.disconnect(), which fails if the terminal sent its signal to a worker too.
     for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill();
   };
   process.once("SIGINT", end).once("SIGTERM", end);
@@ -40,7 +40,7 @@ export async function openInWorker(options: SnowflakeOptions): Promise<Snowflake
   const ids = await Snowflake.open(options);
   // Closes the worker's servers, and waits until their connections have ended.
   const end = () => worker.disconnect();
-  // More than once: the terminal and the primary may both send a signal, and so does PM2.
+  // Not `once`: the terminal, the primary and PM2 may each send a signal.
   process.on("SIGINT", end).on("SIGTERM", end);
   worker.once("disconnect", async () => {
     await ids[Symbol.asyncDispose]();

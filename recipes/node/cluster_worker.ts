@@ -1,5 +1,5 @@
-// The program of cluster.test.ts: a primary and its workers, or a worker of PM2. Each worker leases one of four nodes,
-// takes IDs, and answers requests with one more once they have arrived.
+// The program that cluster.test.ts runs: a primary and its workers, or a PM2 worker. Each worker leases one of four
+// nodes, takes IDs, and answers each request with another ID once the whole request has arrived.
 import cluster from "node:cluster";
 import { once } from "node:events";
 import { renameSync, writeFileSync } from "node:fs";

@@ -4,8 +4,8 @@
  *     const orders = pgTable("orders", { id: snowflakeKey(ids), parent: snowflakeId() });
  *     const [{ id }] = await db.insert(orders).values({}).returning();
  *
- * Drizzle does not wait for a default. `nextId` of a Counter throws where it has no number in hand, so give its numbers
- * yourself: `values({ id: await ids.nextIdAsync() })`.
+ * Drizzle cannot wait for a default, and a Counter's `nextId` throws if no number is in hand. With a Counter, set the
+ * ID yourself: `values({ id: await ids.nextIdAsync() })`.
  */
 import { between } from "drizzle-orm";
 import { bigint, type PgColumn } from "drizzle-orm/pg-core";
@@ -14,7 +14,7 @@ import type { IdGenerator, Layout } from "polyflake";
 /** A column of IDs. */
 export const snowflakeId = () => bigint({ mode: "bigint" });
 
-/** The primary key: each new row takes the generator's next ID. */
+/** A primary key: each new row takes the generator's next ID. */
 export const snowflakeKey = (ids: IdGenerator) =>
   snowflakeId()
     .primaryKey()

@@ -9,17 +9,17 @@
  *       response.json({ id, parent });
  *     });
  *
- * Without the replacer, `response.json` throws at a bigint. What is no decimal text is refused with 400, also a number,
- * since JSON.parse may have rounded it.
+ * Without the replacer, `response.json` throws when it meets a bigint. `readId` answers anything but decimal text with
+ * 400, even a number, since JSON.parse may have rounded it.
  */
 import { parseId } from "polyflake";
 
-/** A replacer of JSON.stringify that writes each bigint as a string. */
+/** A replacer for JSON.stringify that writes each bigint as a string. */
 export function idsAsText(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? String(value) : value;
 }
 
-/** Reads an ID of a request. Its error has the status that Express answers with. */
+/** Reads an ID from a request. Express answers with the error's status. */
 export function readId(given: unknown): bigint {
   try {
     return parseId(given as string);

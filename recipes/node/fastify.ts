@@ -8,8 +8,8 @@
  *     const reply = { type: "object", properties: { id: { type: "string" } } };
  *     app.put("/orders", { schema: { body, response: { 200: reply } } }, handler);
  *
- * `{ snowflake: true }` reads an ID of a request: decimal text, or a number that JSON.parse has not rounded. All else is
- * refused with 400. `{ type: "string" }` writes a bigint in a reply; without a schema, JSON.stringify throws at a bigint.
+ * `{ snowflake: true }` reads an ID from a request: decimal text, or a number that JSON.parse has not rounded. Anything
+ * else gets 400. `{ type: "string" }` writes a bigint in a reply; without a schema, JSON.stringify throws at a bigint.
  */
 import type { Ajv } from "ajv";
 import { type IdGenerator, parseId } from "polyflake";

@@ -1,5 +1,5 @@
 /**
- * NestJS: a generator for the whole application, which is closed when the application ends, and a pipe that reads IDs.
+ * NestJS: one generator for the whole application, closed when the application ends, and a pipe that reads IDs.
  *
  *     @Module({ imports: [IdsModule.open({ lease: process.env.LEASE })], controllers: [Orders] })
  *     class Application {}
@@ -18,14 +18,14 @@
  *     }
  *
  *     const app = await NestFactory.create<NestExpressApplication>(Application);
- *     app.set("json replacer", idsAsText); // of express.ts: IDs are strings in JSON
+ *     app.set("json replacer", idsAsText); // from express.ts: IDs are strings in JSON
  *     app.enableShutdownHooks(); // SIGTERM gives the node back
  */
 import type { DynamicModule, OnApplicationShutdown, PipeTransform } from "@nestjs/common";
 import { BadRequestException, Global, Inject, Injectable, Module } from "@nestjs/common";
 import { parseId, Snowflake, type SnowflakeOptions } from "polyflake";
 
-/** What is injected: the application's generator. */
+/** The token that injects the application's generator. */
 export const IDS = Symbol("IDS");
 
 @Global()
@@ -37,7 +37,7 @@ export class IdsModule implements OnApplicationShutdown {
     this.#ids = ids;
   }
 
-  /** The options are a Snowflake's. The application does not start before a node was leased. */
+  /** Takes a Snowflake's options. The application starts once it has leased a node. */
   static open(options: SnowflakeOptions): DynamicModule {
     const provider = { provide: IDS, useFactory: () => Snowflake.open(options) };
     return { module: IdsModule, providers: [provider], exports: [IDS] };
@@ -48,7 +48,7 @@ export class IdsModule implements OnApplicationShutdown {
   }
 }
 
-/** Reads an ID of a path or a query. What is no decimal text is refused with 400. */
+/** Reads an ID from a path or a query. Anything but decimal text gets 400. */
 @Injectable()
 export class ParseIdPipe implements PipeTransform<string, bigint> {
   transform(text: string): bigint {

@@ -1,5 +1,5 @@
 /**
- * Prisma 7: an extension of the client that fills in the primary keys. IDs are bigint in the program and BIGINT in the
+ * Prisma 7: a client extension that fills in the primary keys. IDs are bigint in the program and BIGINT in the
  * database.
  *
  *     model Order {
@@ -10,14 +10,14 @@
  *     const prisma = new PrismaClient({ adapter }).$extends(snowflakeIds(ids, ["Order"]));
  *     const { id } = await prisma.order.create({ data: {} });
  *
- * An empty `dbgenerated()` lets programs leave `id` out, and gives the column no default: the database refuses a row that
- * has no ID. Extensions do not see rows that are created within another model's `data`, so give those an ID yourself:
+ * An empty `dbgenerated()` lets programs leave `id` out, but gives the column no default, so the database refuses a row
+ * without an ID. Extensions do not see rows that are created inside another model's `data`. Set their IDs yourself:
  * `create: { id: await ids.nextIdAsync() }`.
  */
 import { Prisma } from "@prisma/client/extension";
 import type { IdGenerator } from "polyflake";
 
-/** Fills in `id` of the models with these names. */
+/** Fills in the `id` of the models with these names. */
 export function snowflakeIds(ids: IdGenerator, models: string[]) {
   const fill = async (row: Row): Promise<Row> => ({ ...row, id: row.id ?? (await ids.nextIdAsync()) });
   async function filled<Data>(model: string, data: Data): Promise<Data> {

@@ -9,13 +9,13 @@
  *       response.json({ id: orders.encode(id) });
  *     });
  *
- * A text that is not a public ID of this prefix matches no route, so the answer is 404. A router has its own parameters: call
- * `router.param` too.
+ * Text that is not a public ID with this prefix matches no route, so Express answers 404. A router has its own
+ * parameters: call `router.param` too.
  */
 import type { RequestParamHandler } from "express";
 import type { PublicIds } from "polyflake";
 
-/** Decodes a path's parameter into `response.locals`, under its name. */
+/** Decodes a path parameter into `response.locals`, under the parameter's name. */
 export function publicId(ids: PublicIds): RequestParamHandler {
   return (_request, response, next, text, name) => {
     try {

@@ -9,8 +9,8 @@
  *       return { id: orders.encode(request.params.order) };
  *     });
  *
- * `{ publicId: "order" }` reads a public ID of that prefix, and refuses anything else with 400. Encode the IDs of a reply
- * yourself: `{ type: "string" }` in its schema would show a bigint in decimal.
+ * `{ publicId: "order" }` reads a public ID with that prefix, and answers anything else with 400. Encode the IDs in
+ * replies yourself: `{ type: "string" }` in a reply's schema would show a bigint in decimal.
  */
 import type { Ajv } from "ajv";
 import type { PublicIds } from "polyflake";

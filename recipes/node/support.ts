@@ -1,4 +1,4 @@
-// Generators for the tests, and the server that ../test.sh has started.
+// Generators for the tests, and the address of the server that ../test.sh has started.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { Counter, Snowflake } from "polyflake";
 
 export const postgres = process.env.RECIPES_POSTGRES ?? "";
 
-/** What a recipe must take: a Snowflake with a node, one with a lease, a Counter. */
+/** The generators that each recipe must accept: a Snowflake with a node, one with a lease, a Counter. */
 export async function generators(): Promise<Record<string, Snowflake | Counter>> {
   const folder = mkdtempSync(join(tmpdir(), "polyflake-recipes-"));
   const store = `sqlite://${folder}/store.db`;
@@ -17,17 +17,17 @@ export async function generators(): Promise<Record<string, Snowflake | Counter>>
     counter: await Counter.open("orders", { store }),
   };
   after(async () => {
-    // Unlike `close` of a Snowflake, this waits until its lease was given back to the folder's store.
+    // Unlike a Snowflake's `close`, this waits until the lease is back in the folder's store.
     for (const ids of Object.values(made)) await ids[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true });
   });
   return made;
 }
 
-/** IDs that a Number, or one step of a conversion too many, would change. */
+/** IDs that a Number, or one conversion too many, would change. */
 export const EXACT = [1n, 2n ** 53n + 1n, 1541815603606036481n, 2n ** 63n - 1n];
 
-/** What is no ID. */
+/** Values that are not IDs. */
 export const WRONG = [
   ...[true, null, 1, 1.5, -1, [], {}],
   ...["", " 1", "-1", "1.0", "1e3", "12x", "0x1", String(2n ** 64n)],

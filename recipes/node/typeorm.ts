@@ -1,6 +1,6 @@
 /**
- * TypeORM: columns of IDs, and a subscriber that fills in the primary keys among them. IDs are bigint in the program and
- * BIGINT in the database.
+ * TypeORM: columns of IDs, and a subscriber that fills in primary keys. IDs are bigint in the program and BIGINT in the
+ * database.
  *
  *     @Entity()
  *     class Order {
@@ -16,7 +16,7 @@ import type { ColumnOptions, EntitySubscriberInterface, InsertEvent, ObjectLiter
 import { Column, PrimaryColumn } from "typeorm";
 
 const transformer = {
-  // TypeORM also sends conditions through here: In([...]) as an array.
+  // TypeORM calls this for conditions too, with an array for In([...]).
   to: (id: unknown) => (typeof id === "bigint" ? String(id) : id),
   from: (text: string | null) => (text === null ? null : BigInt(text)),
 };
@@ -25,7 +25,7 @@ const transformer = {
 export const SnowflakeColumn = (options?: ColumnOptions) =>
   Column({ ...options, type: "bigint", transformer });
 
-/** The primary key: each new row takes the generator's next ID. */
+/** A primary key: each new row takes the generator's next ID. */
 export const SnowflakeKey = () => PrimaryColumn({ type: "bigint", transformer });
 
 export class SnowflakeSubscriber implements EntitySubscriberInterface {

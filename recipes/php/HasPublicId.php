@@ -39,8 +39,8 @@ trait HasPublicId
     }
 
     /**
-     * For a route such as /orders/{order}: a text that is not a public ID of this model is not found. In a route below
-     * another model, such as /users/{user}/orders/{order}, Laravel passes the key's column.
+     * In a route such as /orders/{order}, text that is not a public ID of this model is not found. In a route below
+     * another model, such as /users/{user}/orders/{order}, Laravel passes the key's column as the field.
      */
     public function resolveRouteBindingQuery($query, $value, $field = null)
     {

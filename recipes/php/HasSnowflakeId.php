@@ -25,8 +25,8 @@ use Polyflake\IdGenerator;
  *         protected $casts = ['parent_id' => SnowflakeId::class];
  *     }
  *
- * PolyflakeServiceProvider has the generator. Rows for `insert()` and `upsert()`, which make no models, need an ID of
- * yours: the database refuses them without.
+ * PolyflakeServiceProvider provides the generator. `insert()` and `upsert()` create no models, so give their rows IDs
+ * yourself: the database refuses rows without one.
  */
 trait HasSnowflakeId
 {
@@ -47,7 +47,7 @@ trait HasSnowflakeId
 
     protected function performInsert(Builder $query)
     {
-        // Not by the event `creating`, which saveQuietly() does not fire.
+        // Not in the event `creating`, which saveQuietly() does not fire.
         if ($this->getKey() === null) {
             $this->setAttribute($this->getKeyName(), app(IdGenerator::class)->nextId());
         }
@@ -56,7 +56,7 @@ trait HasSnowflakeId
     }
 
     /**
-     * For a route such as /orders/{order}: what is no ID is not found. MySQL would take 12x for 12.
+     * In a route such as /orders/{order}, text that is not an ID is not found. MySQL would read 12x as 12.
      */
     public function resolveRouteBindingQuery($query, $value, $field = null)
     {

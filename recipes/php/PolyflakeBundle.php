@@ -12,15 +12,14 @@ use Symfony\Component\HttpKernel\Bundle\Bundle;
 use Symfony\Component\Messenger\Event\WorkerStoppedEvent;
 
 /**
- * Symfony: one generator for the program, made when the first ID is asked for. It is injected where a constructor or an
- * action has an `IdGenerator`, and Doctrine's SnowflakeGenerator takes it.
+ * Symfony: one generator for the program, created when something first asks for it. Symfony injects it wherever a
+ * constructor or an action takes an `IdGenerator`, and Doctrine's SnowflakeGenerator uses it.
  *
  *     return [App\PolyflakeBundle::class => ['all' => true], ...]; // config/bundles.php
  *
  *     POLYFLAKE_LEASE=redis://redis.internal/0 # .env
  *
- * The requests of a php-fpm worker go on with the worker's node. A worker of Messenger gives its node back when it
- * stops.
+ * A php-fpm worker keeps its node across requests. A Messenger worker gives its node back when it stops.
  */
 final class PolyflakeBundle extends Bundle
 {

@@ -11,13 +11,12 @@ use Polyflake\IdGenerator;
 use Polyflake\Snowflake;
 
 /**
- * Laravel: one generator for the program, made when the first ID is asked for. Name this class among the providers, and
- * have its options in config/polyflake.php:
+ * Laravel: one generator for the program, created when something first asks for it. Add this class to the providers,
+ * and put its options into config/polyflake.php:
  *
  *     return ['lease' => env('POLYFLAKE_LEASE')]; // redis://redis.internal/0
  *
- * The requests of a php-fpm worker go on with the worker's node. A worker of the queue gives its node back when it
- * stops.
+ * A php-fpm worker keeps its node across requests. A queue worker gives its node back when it stops.
  */
 final class PolyflakeServiceProvider extends ServiceProvider
 {

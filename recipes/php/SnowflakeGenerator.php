@@ -13,21 +13,21 @@ use Polyflake\IdGenerator;
 /**
  * Doctrine: new entities take the program's next ID when they are persisted.
  *
- *     SnowflakeGenerator::use(new Snowflake(node: 7)); // once, where the program starts
+ *     SnowflakeGenerator::use(new Snowflake(node: 7)); // once, when the program starts
  *
  *     #[Id, Column(type: SnowflakeType::NAME), GeneratedValue('CUSTOM')]
  *     #[CustomIdGenerator(SnowflakeGenerator::class)]
  *     public ?int $id = null;
  *
- * Doctrine makes one of these for each entity and keeps it in its cache of metadata, so it does not hold the generator.
- * In Symfony, PolyflakeBundle calls `use`.
+ * Doctrine creates an object of this class for each entity and keeps it in its metadata cache, so the generator is not
+ * in the object. In Symfony, PolyflakeBundle calls `use`.
  */
 final class SnowflakeGenerator extends AbstractIdGenerator
 {
     private static IdGenerator|Closure|null $ids = null;
 
     /**
-     * A Closure gives the generator, and is called for the first ID.
+     * A Closure returns the generator, and is called for the first ID.
      */
     public static function use(IdGenerator|Closure $ids): void
     {

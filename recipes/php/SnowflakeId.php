@@ -9,8 +9,8 @@ use Illuminate\Contracts\Database\Eloquent\SerializesCastableAttributes;
 use Polyflake\Id;
 
 /**
- * Laravel: a BIGINT that is an int in PHP, and a string in JSON, since JavaScript rounds numbers of this size. It may
- * be set from an int, or from decimal text as in a request.
+ * Laravel: a BIGINT that is an int in PHP, and a string in JSON, since JavaScript rounds numbers of this size. Set it
+ * to an int, or to decimal text as it comes in a request.
  */
 final class SnowflakeId implements CastsAttributes, SerializesCastableAttributes
 {

@@ -8,11 +8,11 @@ use Doctrine\DBAL\Platforms\AbstractPlatform;
 use Doctrine\DBAL\Types\BigIntType;
 
 /**
- * Doctrine: a BIGINT that is an int in PHP. DBAL's own type `bigint` gives a string before DBAL 4.
+ * Doctrine: a BIGINT that is an int in PHP. Before DBAL 4, DBAL's own type `bigint` returns a string.
  *
  *     Type::addType(SnowflakeType::NAME, SnowflakeType::class);
  *
- * For JSON write (string) $id: JavaScript rounds numbers of this size.
+ * In JSON, write (string) $id: JavaScript rounds numbers of this size.
  */
 final class SnowflakeType extends BigIntType
 {

@@ -4,10 +4,10 @@ ids = generator(lambda: Snowflake(lease="redis://redis.internal/0"))
 
 @app.task
 def add() -> str:
-    return str(ids.next_id())  # a result is JSON, whose readers may round a number of this size
+    return str(ids.next_id())  # results are JSON, whose readers may round numbers of this size
 
-A process opens its generator with its first ID and not in `worker_process_init`, since Celery kills
-a process that spends four seconds there.
+A process opens its generator when it takes its first ID, and not in `worker_process_init`: Celery
+kills a process that spends four seconds there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polyflake_processes import Made, PerProcess
 
 
 def generator(make: Callable[[], Made]) -> PerProcess[Made]:
-    """To be called where the tasks are, thus before Celery forks."""
+    """Call this in the module of the tasks, so that it runs before Celery forks."""
     ids = PerProcess(make)
 
     def close(**_: object) -> None:

@@ -1,12 +1,12 @@
 """Django: a field whose default is the next ID of the program's generator.
 
-# settings.py: where the generator is
+# settings.py: the path to the generator
 POLYFLAKE_IDS = "shop.ids.ids"
 
 class Order(models.Model):
     id = SnowflakeField(primary_key=True)
 
-In JSON write str(order.id): JavaScript rounds numbers of this size.
+In JSON, write str(order.id): JavaScript rounds numbers of this size.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from polyflake import IdGenerator, parse_id
 
 
 def next_id() -> int:
-    """Migrations name this function, so that they hold no generator."""
+    """Migrations name this function, so they do not contain the generator."""
     ids: IdGenerator = import_string(settings.POLYFLAKE_IDS)
     return ids.next_id()
 
 
 class SnowflakeField(models.BigIntegerField):  # type: ignore[type-arg]
-    """A BIGINT. Queries also take the decimal text that came in JSON or in a URL."""
+    """A BIGINT. Queries also take decimal text, as it comes from JSON or a URL."""
 
     description = "A Snowflake ID"
 

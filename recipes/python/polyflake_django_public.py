@@ -5,7 +5,7 @@ urlpatterns = [path("orders/<order:id>", show, name="order")]  # def show(reques
 
 reverse("order", args=[order.id])  # /orders/order_15ShV20Bxc6UJvKSQbDvo0J
 
-What is no public ID of this prefix matches no path: 404.
+Text that is not a public ID with this prefix matches no path, so Django answers 404.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from polyflake import PublicIds
 
 
 def public_id(ids: PublicIds) -> type[Any]:
-    """The class of a path converter."""
+    """Returns a path converter class."""
 
     class PublicIDConverter:
         regex = f"{ids.prefix and f'{ids.prefix}_'}[0-9A-Za-z]{{23}}"
@@ -27,7 +27,7 @@ def public_id(ids: PublicIds) -> type[Any]:
         def to_url(self, value: int) -> str:
             try:
                 return ids.encode(value)
-            except TypeError as error:  # Django takes only a ValueError for "no such URL".
+            except TypeError as error:  # Django turns only a ValueError into "no such URL".
                 raise ValueError(str(error)) from None
 
     return PublicIDConverter

@@ -1,17 +1,17 @@
-"""FastAPI: one generator while the application runs, for the handlers that ask for it.
+"""FastAPI: one generator for as long as the application runs, for the handlers that ask for it.
 
 app = FastAPI(lifespan=generator(lambda: Snowflake(lease="redis://redis.internal/0")))
 
 @app.post("/orders")
-def add(ids: Ids) -> Order:  # not async, as an ID may have to be waited for
+def add(ids: Ids) -> Order:  # not async: taking an ID may wait
     return Order(id=ids.next_id())
 
 @app.get("/node")
-def node(ids: SnowflakeIds) -> int:  # a Snowflake, and no Counter
+def node(ids: SnowflakeIds) -> int:  # a Snowflake, not a Counter
     return ids.node
 
-`Order.id` is the SnowflakeID of polyflake_pydantic.py, which also suits a path's parameters. In the
-model of a request's body use its GivenID, since FastAPI parses the JSON.
+`Order.id` is the SnowflakeID of polyflake_pydantic.py, which also suits path parameters. In models
+of request bodies, use GivenID from the same file, since FastAPI parses the JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def generator(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Any]]:
-        # In a thread: a lease or a counter asks its store.
+        # In a thread, because a lease or a counter waits for its store.
         with await run_sync(make) as ids:
             yield {"ids": ids}
 

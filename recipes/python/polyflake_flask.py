@@ -1,6 +1,6 @@
-"""Flask: an ID is a string in JSON, as JavaScript rounds larger numbers.
+"""Flask: IDs are strings in JSON, since JavaScript rounds larger numbers.
 
-# Of polyflake_processes.py.
+# PerProcess is in polyflake_processes.py.
 ids = PerProcess(lambda: Snowflake(lease="redis://redis.internal/0?wait=5s"))
 
 def create_app() -> Flask:
@@ -11,13 +11,13 @@ def create_app() -> Flask:
     def add() -> Any:
         return {"id": ids.next_id(), "parent": read_id(request.json["parent"])}
 
-    @app.get("/orders/<id>")  # not <int:id>, which takes digits of other scripts, and any size
+    @app.get("/orders/<id>")  # not <int:id>, which takes any size and digits of other scripts
     def get(id: str) -> Any:
         return {"id": read_id(id)}
 
     return app
 
-This is for responses: a session gives numbers back as they were, and a template needs
+This changes responses only. A session returns numbers unchanged, and a template needs
 `{{ id|string|tojson }}`.
 """
 
@@ -32,7 +32,7 @@ from werkzeug.sansio.response import Response
 
 
 class ExactJson(DefaultJSONProvider):
-    """Writes as a string every integer that a double cannot hold exactly."""
+    """Writes integers that a double cannot hold exactly as strings."""
 
     def response(self, *args: Any, **kwargs: Any) -> Response:
         return super().response(self._exact(self._prepare_response_obj(args, kwargs)))
@@ -50,7 +50,7 @@ class ExactJson(DefaultJSONProvider):
 
 
 def read_id(value: Any) -> int:
-    """An ID in a request: decimal text. A number, which may have been rounded, gets 400."""
+    """Reads an ID from a request: decimal text. A number may have been rounded, so it gets 400."""
     if not isinstance(value, str):
         abort(400, "an ID is a string")
     try:

@@ -1,14 +1,14 @@
-"""gunicorn: each worker leases its node at the start, says which, and gives it back at the end.
+"""gunicorn: each worker leases a node when it starts, logs it, and gives it back when it ends.
 
 # gunicorn.conf.py
 from polyflake_gunicorn import opener
-from shop import ids  # a PerProcess of polyflake_processes.py
+from shop import ids  # a PerProcess, from polyflake_processes.py
 
 preload_app = True
 post_fork = opener(ids)
 
-gunicorn kills a worker that is silent for `timeout` (30 s). Let the lease wait for less, as with
-`?wait=5s`.
+gunicorn kills a worker that is silent for `timeout` (30 s). Make the lease wait less than that, for
+example with `?wait=5s`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from polyflake_processes import PerProcess
 
 
 def opener(ids: PerProcess[Snowflake]) -> Callable[[Arbiter, Worker], None]:
-    """A `post_fork` that opens the worker's generator, which the worker's end closes."""
+    """Returns a `post_fork` that opens the worker's generator. It closes when the worker ends."""
 
     def post_fork(_server: Arbiter, worker: Worker) -> None:
         try:
             worker.log.info("Worker %s has node %s", worker.pid, ids.here.node)
         except PolyflakeError as error:
-            # Raised, it would end gunicorn with all its workers. The first ID tries again.
+            # Raising it would stop gunicorn and all its workers. The first ID tries again.
             worker.log.warning("Worker %s has no node yet: %s", worker.pid, error)
 
     return post_fork

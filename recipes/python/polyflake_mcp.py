@@ -35,9 +35,9 @@ def server(ids: Snowflake) -> MCPServer:
         return order(ids.next_id())
 
     @mcp.tool()
-    # A model that gave a rounded number reads so in the error, and can call again.
+    # If a model gives a rounded number, the error tells it so, and it can call again.
     def find_order(id: Annotated[GivenID, Field(description="decimal digits")]) -> Order:
-        """What an order's ID says."""
+        """Says when and where an order was made."""
         return order(id)
 
     return mcp

@@ -1,9 +1,9 @@
-"""pandas: an accessor that takes a column of IDs apart, with the package's own vectorised decoder.
+"""pandas: an accessor that decodes a column of IDs, with the package's own vectorised decoder.
 
 orders["made"] = orders["id"].snowflake.time(Layout("twitter"))
 orders["worker"] = orders["id"].snowflake.field(Layout("twitter"), "worker")
 
-A number that is no ID of the layout is an error, as in `Layout.decode`.
+A number that is not an ID of the layout is an error, as in `Layout.decode`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from polyflake import DecodedAll, Layout
 
 @pd.api.extensions.register_series_accessor("snowflake")
 class Snowflakes:
-    """What IDs say."""
+    """The times and fields of IDs."""
 
     def __init__(self, ids: pd.Series[int]) -> None:
         if ids.dtype.kind not in "iu":

@@ -1,9 +1,10 @@
-"""Polars: a namespace of expressions that take a column of IDs apart, lazily and in parallel.
+"""Polars: a namespace of expressions that decode a column of IDs, lazily and in parallel.
 
 orders.with_columns(made=pl.col("id").snowflake.time(Layout("twitter")))
 orders.filter(pl.col("id").snowflake.field(Layout("twitter"), "worker") == 7)
 
-The expressions shift and mask. They do not refuse what is no ID, as `Layout.decode` does.
+The expressions only shift and mask. Unlike `Layout.decode`, they do not refuse numbers that are not
+IDs of the layout.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from polyflake import Layout
 
 @pl.api.register_expr_namespace("snowflake")
 class Snowflakes:
-    """What IDs say. A negative number is an error."""
+    """The times and fields of IDs. A negative number is an error."""
 
     def __init__(self, ids: pl.Expr) -> None:
         self._ids = ids.cast(pl.UInt64)

@@ -1,12 +1,12 @@
-"""Programs of several processes: a generator for each, opened by its first ID.
+"""Programs with several processes: each opens its own generator when it takes its first ID.
 
 ids = PerProcess(lambda: Snowflake(lease="redis://redis.internal/0?wait=5s"))
 
-ids.next_id()  # in any process, also where the parent has taken IDs
-ids.here.node  # the Snowflake of this process
+ids.next_id()  # in any process, even if its parent has taken IDs
+ids.here.node  # this process's Snowflake
 
-A process that ends gives its node back. One that is killed keeps it for a TTL: end a Pool by its
-`close()` and `join()`, as its `terminate()` and the end of `with Pool()` kill.
+A process that ends gives its node back. If it is killed, the node stays leased for a TTL, so end a
+Pool with `close()` and `join()`: `terminate()` and the end of `with Pool()` kill its processes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Made = TypeVar("Made", bound=Snowflake | Counter)
 
 
 class PerProcess(Generic[Made]):
-    """An IdGenerator that can be made before a fork, as it opens nothing then."""
+    """An IdGenerator that can be made before a fork, because it opens nothing until it is used."""
 
     def __init__(self, make: Callable[[], Made]) -> None:
         self._make = make
@@ -31,16 +31,16 @@ class PerProcess(Generic[Made]):
     @property
     def here(self) -> Made:
         """This process's generator."""
-        # Not os.register_at_fork, since uWSGI does not call what is registered there.
+        # Not os.register_at_fork, whose functions uWSGI does not call.
         pid = os.getpid()
         opened = self._opened.get(pid)
         if opened is None:
-            # A process that this one forks may get the PID of an ancestor that has ended, and must
-            # not find its generator. Dropped, not closed: it is the ancestor's lease.
+            # A process may get the PID of an ancestor that has ended, and must not find its
+            # generator. Drop it without closing, because the lease is the ancestor's.
             for other in set(self._opened) - {pid}:
                 self._opened.pop(other, None)
-            # No lock: a fork could leave it locked in the child. Threads that open at once share
-            # a lease.
+            # No lock, since a fork could leave it locked in the child. Threads that open at the
+            # same time share a lease.
             made = self._make()
             opened = self._opened.setdefault(pid, made)
             if opened is not made:
@@ -50,7 +50,7 @@ class PerProcess(Generic[Made]):
         return opened
 
     def close(self) -> None:
-        """Gives this process's node back; a later call opens again."""
+        """Gives this process's node back. A later call opens a new generator."""
         opened = self._opened.pop(os.getpid(), None)
         if opened is not None:
             opened.close()

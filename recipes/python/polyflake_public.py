@@ -14,8 +14,8 @@ def get(order: GivenOrderID) -> Order:  # /orders/order_15ShV20Bxc6UJvKSQbDvo0J
 @app.get("/orders")
 def after(order: Annotated[GivenOrderID, Query()]) -> list[Order]: ...
 
-A `GivenID` reads only the text, and refuses an int: use it for requests, whose JSON FastAPI has
-parsed.
+A `GivenID` reads only text and refuses an int. Use it for requests, since FastAPI parses their JSON
+before Pydantic sees it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 else:
 
     class ID(int):
-        """An int, which has no schema without PublicID.
+        """An int that has no schema without PublicID.
 
         FastAPI drops PublicID if the default is Query(), Path(), Body() or the like, and would then
         take and show plain ints.

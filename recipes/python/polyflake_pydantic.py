@@ -1,12 +1,12 @@
-"""Pydantic: the type of an ID, which is a string in JSON, since JavaScript rounds larger numbers.
+"""Pydantic: a type for IDs. In JSON they are strings, since JavaScript rounds larger numbers.
 
 class Order(BaseModel):
     id: SnowflakeID
 
-A number of JSON from 2^53 on, which may have been rounded, is refused. Where a framework parses the
-JSON and gives Pydantic an int, as FastAPI and MCP do, GivenID refuses it: use that in requests.
+A JSON number from 2^53 up may have been rounded, so it is refused. FastAPI and MCP parse the JSON
+themselves and give Pydantic an int: use GivenID in requests there, which refuses such an int too.
 
-JSON Schema and OpenAPI say `type: string, format: int64`.
+In JSON Schema and OpenAPI, the type is `type: string, format: int64`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _exact(value: Any) -> Any:
 
 
 def _read(value: Any, info: ValidationInfo) -> Any:
-    """Decimal text is read; an int goes on to `strict`, which refuses all else, bool and float."""
+    """Reads decimal text. `strict` then takes an int, and refuses the rest, even bool and float."""
     if isinstance(value, str):
         return parse_id(value, "decimal")
     return _exact(value) if info.mode == "json" else value
@@ -32,12 +32,12 @@ def _read(value: Any, info: ValidationInfo) -> Any:
 
 SnowflakeID = Annotated[
     int,
-    # A BIGINT's range. A layout of 64 bits needs lt=2**64.
+    # A BIGINT's range. A 64-bit layout needs lt=2**64.
     Field(strict=True, ge=1, lt=2**63),
     BeforeValidator(_read),
     PlainSerializer(str, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "format": "int64", "pattern": "^[0-9]{1,19}$"}),
 ]
 
-# For what a framework has parsed.
+# For values that a framework has parsed.
 GivenID = Annotated[SnowflakeID, BeforeValidator(_exact)]

@@ -7,7 +7,7 @@ class Order(Base):
 
 session.scalars(select(Order).where(made_between(Order.id, start, end)))
 
-# Alembic's env.py: migrations then say sa.BigInteger() and import nothing of this.
+# Alembic's env.py: migrations then say sa.BigInteger() and import nothing from here.
 context.configure(..., render_item=render_item)
 """
 
@@ -24,7 +24,7 @@ from sqlalchemy.types import TypeDecorator
 
 
 class SnowflakeID(TypeDecorator[int]):
-    """A BIGINT. Takes an int, or the decimal text that came in JSON or in a URL."""
+    """A BIGINT. Takes an int, or decimal text, as it comes from JSON or a URL."""
 
     impl = BigInteger
     cache_ok = True
@@ -41,7 +41,7 @@ def snowflake_key(ids: IdGenerator) -> MappedColumn[int]:
 
 
 def render_item(kind: str, item: object, _context: object) -> str | Literal[False]:
-    """What Alembic's autogenerate writes for a column's type."""
+    """Returns the type that Alembic's autogenerate writes for a column."""
     return "sa.BigInteger()" if kind == "type" and isinstance(item, SnowflakeID) else False
 
 

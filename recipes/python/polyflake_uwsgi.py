@@ -1,4 +1,4 @@
-"""uWSGI: each worker leases its node at the start, says which, and gives it back at the end.
+"""uWSGI: each worker leases a node when it starts, logs it, and gives it back when it ends.
 
 ids = generator(lambda: Snowflake(lease="redis://redis.internal/0"))
 
@@ -7,7 +7,7 @@ ids = generator(lambda: Snowflake(lease="redis://redis.internal/0"))
 module = shop:app
 master = true
 processes = 4
-# With die-on-term, a worker that is at a request when SIGTERM comes keeps its node for a TTL.
+# With die-on-term, a worker that is busy when SIGTERM comes would keep its node for a TTL.
 hook-master-start = unix_signal:15 gracefully_kill_them_all
 """
 
@@ -22,7 +22,7 @@ from uwsgidecorators import postfork
 
 
 def generator(make: Callable[[], Snowflake]) -> PerProcess[Snowflake]:
-    """To be called where the application is. With `lazy-apps`, the first ID leases the node."""
+    """Call this in the application's module. With `lazy-apps`, the first ID leases the node."""
     ids = PerProcess(make)
 
     def lease() -> None:

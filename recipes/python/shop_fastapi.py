@@ -1,4 +1,4 @@
-"""For the tests: an application that is typed strictly."""
+"""For the tests: a strictly typed application."""
 
 from __future__ import annotations
 

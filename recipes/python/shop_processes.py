@@ -1,4 +1,4 @@
-"""For the tests of several processes: what each of them answers."""
+"""For the tests with several processes: what each answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyflake_processes import PerProcess
 
 
 def take(ids: PerProcess[Snowflake], meeting: str) -> dict[str, Any]:
-    """IDs, taken once another process is in the same meeting: so no process does all the work."""
+    """Takes IDs once another process has joined the meeting, so no process does all the work."""
     place = Path(os.environ["MEETINGS"], meeting)
     place.mkdir(parents=True, exist_ok=True)
     (place / str(os.getpid())).touch()

@@ -1,11 +1,11 @@
--- PostgreSQL: what an ID says, and the IDs of a day.
+-- PostgreSQL: an ID's parts, and the first and last ID of a day.
 --
 --   SELECT o.*, made, node FROM orders o, snowflake(o.id);
 --   SELECT * FROM orders WHERE id BETWEEN first_id('2026-11-22') AND last_id('2026-11-22');
 --
--- These are the numbers of the layout `twitter`, the default. `polyflake layout NAME` prints those of another one:
--- its epoch (1288834974657), the bits below the timestamp (22: 4194304 is 2^22), and the shift and bits of node (12, 10)
--- and sequence (0, 12). A tick that is not 1 ms becomes a factor of the time.
+-- The numbers are those of the layout `twitter`, the default. For another layout, `polyflake layout NAME` prints
+-- the epoch (1288834974657), the bits below the timestamp (22: 4194304 is 2^22), and the shift and bits of the node
+-- (12, 10) and the sequence (0, 12). If its tick is not 1 ms, multiply the ticks by the tick's length.
 
 CREATE FUNCTION snowflake(id bigint, OUT made timestamptz, OUT node integer, OUT sequence integer)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
@@ -15,8 +15,8 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
         (id & 4095)::integer
 $$;
 
--- Days are those of UTC. A day that the epoch or the layout's end cuts has the IDs that there are; one before the epoch
--- has none, and one after the end is an error (bigint out of range).
+-- Days are in UTC. On the layout's first and last day, the range covers only the part inside the layout. A day before
+-- the epoch has no IDs, and a day after the end is an error (bigint out of range).
 CREATE FUNCTION first_id(day date) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
     SELECT greatest((day - date '1970-01-01')::bigint * 86400000 - 1288834974657, 0) * 4194304

@@ -1,4 +1,4 @@
-//! sqlx and serde: a type for IDs, which is a BIGINT in a database and a string in JSON, since JavaScript rounds numbers
+//! sqlx and serde: a type for IDs. An ID is a BIGINT in a database and a string in JSON, since JavaScript rounds numbers
 //! of this size.
 //!
 //! ```no_run
@@ -27,7 +27,7 @@ use sqlx::{Database, Decode, Encode, Type};
 pub struct Id(#[serde(with = "polyflake::serde_id")] pub u64);
 
 impl Id {
-    /// The next ID of a Snowflake, a Counter or a generator of your own.
+    /// Takes the next ID from a Snowflake, a Counter or your own generator.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl<'q, D: Database> Encode<'q, D> for Id
 where
     i64: Encode<'q, D>,
 {
-    /// An ID of 64 bits with the top one set does not fit into a BIGINT, and is an error.
+    /// An ID whose top bit is set does not fit into a BIGINT, and is an error.
     fn encode_by_ref(&self, buffer: &mut D::ArgumentBuffer<'q>) -> Result<IsNull, BoxDynError> {
         i64::try_from(self.0)?.encode_by_ref(buffer)
     }
