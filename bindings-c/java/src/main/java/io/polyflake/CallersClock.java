@@ -1,0 +1,58 @@
+package io.polyflake;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.time.InstantSource;
+
+/** A clock in Java, as the library calls it: {@code polyflake_clock}. It lives as long as the arena. */
+final class CallersClock {
+    private static final FunctionDescriptor FUNCTION = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS);
+
+    final MemorySegment function;
+    private final InstantSource clock;
+    // A call and the clock that it reads share a thread, so that each call finds its own failure.
+    private final ThreadLocal<Throwable> thrown = new ThreadLocal<>();
+
+    CallersClock(InstantSource clock, Arena arena) {
+        this.clock = clock;
+        function = Native.upcall(handle().bindTo(this), FUNCTION, arena);
+    }
+
+    private static MethodHandle handle() {
+        try {
+            return MethodHandles.lookup().findVirtual(CallersClock.class, "read",
+                    MethodType.methodType(int.class, MemorySegment.class, MemorySegment.class));
+        } catch (ReflectiveOperationException impossible) {
+            throw new AssertionError(impossible);
+        }
+    }
+
+    /** Called by the library, so it must not throw. */
+    private int read(MemorySegment user, MemorySegment unixMs) {
+        try {
+            Native.at(unixMs, Long.BYTES).set(JAVA_LONG, 0, clock.millis());
+            return 0;
+        } catch (Throwable failure) {
+            thrown.set(failure);
+            return 1;
+        }
+    }
+
+    /** What the clock threw in this thread's last call; null if nothing. Forgets it. An Error goes on. */
+    Throwable cause() {
+        Throwable cause = thrown.get();
+        thrown.remove();
+        if (cause instanceof Error error) {
+            throw error;
+        }
+        return cause;
+    }
+}

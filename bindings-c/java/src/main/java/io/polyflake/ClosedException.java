@@ -1,0 +1,10 @@
+package io.polyflake;
+
+/** The Snowflake, Counter or Sequences was closed, before the call or while it waited. */
+public final class ClosedException extends PolyflakeException {
+    private static final long serialVersionUID = 1;
+
+    ClosedException(Details details) {
+        super(details);
+    }
+}

@@ -1,0 +1,43 @@
+package io.polyflake;
+
+import java.time.Instant;
+import java.util.Map;
+
+/**
+ * The parts of an ID, from {@link Layout#decode(long)}.
+ *
+ * @param id the ID, as unsigned
+ * @param time the start of the ID's tick
+ * @param ticks the number of ticks since the epoch
+ * @param node all node bits together, the highest field first
+ * @param fields the values of the node fields by name, the highest field first
+ * @param sequence the sequence number within the tick
+ */
+public record Decoded(long id, Instant time, long ticks, long node, Map<String, Long> fields, long sequence) {
+    /** Checks nothing: the library has made these parts. */
+    public Decoded {}
+
+    /**
+     * Returns {@link #time()} in Unix ms.
+     *
+     * @return the ms
+     */
+    public long timestampMs() {
+        return time.toEpochMilli();
+    }
+
+    /**
+     * Returns the value of one node field.
+     *
+     * @param name such as {@code worker}
+     * @return the value
+     * @throws IllegalArgumentException if the layout has no such node field
+     */
+    public long field(String name) {
+        Long value = fields.get(name);
+        if (value == null) {
+            throw new IllegalArgumentException("no node field is named " + name + ": there are " + fields.keySet());
+        }
+        return value;
+    }
+}

@@ -1,0 +1,10 @@
+package io.polyflake;
+
+/** The Snowflake or the Sequences were made by a parent process. */
+public final class ForkedException extends PolyflakeException {
+    private static final long serialVersionUID = 1;
+
+    ForkedException(Details details) {
+        super(details);
+    }
+}

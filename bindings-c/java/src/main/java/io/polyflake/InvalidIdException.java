@@ -1,0 +1,10 @@
+package io.polyflake;
+
+/** An ID does not fit its layout, or a text is not an ID. */
+public final class InvalidIdException extends PolyflakeException {
+    private static final long serialVersionUID = 1;
+
+    InvalidIdException(Details details) {
+        super(details);
+    }
+}

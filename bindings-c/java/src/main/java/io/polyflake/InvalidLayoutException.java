@@ -1,0 +1,10 @@
+package io.polyflake;
+
+/** A layout that cannot work. */
+public final class InvalidLayoutException extends PolyflakeException {
+    private static final long serialVersionUID = 1;
+
+    InvalidLayoutException(Details details) {
+        super(details);
+    }
+}

@@ -1,0 +1,110 @@
+package io.polyflake;
+
+import java.time.Duration;
+
+/**
+ * An error of Polyflake: its code, its name and its message come from the library and are the same in every language. There
+ * is a subclass for each code.
+ *
+ * <pre>{@code
+ * try {
+ *     id = ids.nextId();
+ * } catch (ClockMovedBackwardsException e) {
+ *     retryIn(e.retryAfter());
+ * }
+ * }</pre>
+ */
+public abstract sealed class PolyflakeException extends RuntimeException permits
+        InvalidLayoutException,
+        UnknownLayoutException,
+        InvalidNodeException,
+        InvalidOptionException,
+        InvalidIdException,
+        TimeOutOfRangeException,
+        ClockMovedBackwardsException,
+        SequenceExhaustedException,
+        ForkedException,
+        ClockFailedException,
+        StateFileException,
+        LeaseUnavailableException,
+        LeaseLostException,
+        ClosedException,
+        CounterUnavailableException,
+        InternalException {
+    private static final long serialVersionUID = 1;
+
+    private final Details details;
+
+    /** What the library says about a failure. */
+    record Details(int code, String name, String message, long behindMs, long retryAfterMs, Throwable cause)
+            implements java.io.Serializable {}
+
+    PolyflakeException(Details details) {
+        super(details.message, details.cause);
+        this.details = details;
+    }
+
+    static PolyflakeException of(Details details) {
+        return switch (details.code) {
+            case 1 -> new InvalidLayoutException(details);
+            case 2 -> new UnknownLayoutException(details);
+            case 3 -> new InvalidNodeException(details);
+            case 4 -> new InvalidOptionException(details);
+            case 5 -> new InvalidIdException(details);
+            case 6 -> new TimeOutOfRangeException(details);
+            case 7 -> new ClockMovedBackwardsException(details);
+            case 8 -> new SequenceExhaustedException(details);
+            case 9 -> new ForkedException(details);
+            case 10 -> new ClockFailedException(details);
+            case 11 -> new StateFileException(details);
+            case 12 -> new LeaseUnavailableException(details);
+            case 13 -> new LeaseLostException(details);
+            case 14 -> new ClosedException(details);
+            case 15 -> new CounterUnavailableException(details);
+            default -> new InternalException(details);
+        };
+    }
+
+    /**
+     * Returns the permanent number of the error.
+     *
+     * @return the number, such as 7
+     */
+    public int code() {
+        return details.code;
+    }
+
+    /**
+     * Returns the permanent name of the error.
+     *
+     * @return the name, such as {@code clock_moved_backwards}
+     */
+    public String name() {
+        return details.name;
+    }
+
+    /**
+     * Returns how far the clock is behind the last ID.
+     *
+     * @return the distance, for {@link ClockMovedBackwardsException}; otherwise zero
+     */
+    public Duration behind() {
+        return duration(details.behindMs);
+    }
+
+    /**
+     * Returns when to try again.
+     *
+     * @return by how much the clock must advance before the next ID, for {@link ClockMovedBackwardsException} and
+     *     {@link SequenceExhaustedException}; when the store is asked again, for {@link LeaseLostException}; otherwise
+     *     zero
+     */
+    public Duration retryAfter() {
+        return duration(details.retryAfterMs);
+    }
+
+    /** Of an unsigned number of ms. */
+    static Duration duration(long ms) {
+        return Duration.ofMillis(ms < 0 ? Long.MAX_VALUE : ms);
+    }
+}

@@ -1,0 +1,27 @@
+package io.polyflake;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.MemorySegment;
+import java.time.Instant;
+import java.util.Optional;
+
+/**
+ * Counters for monitoring, since the cursor was created, from {@link Snowflake#stats()}.
+ *
+ * @param waits how often a call found no free slot, and waited or failed
+ * @param rollbacks how often the clock was seen to step back, tolerated or not
+ * @param leadMs how many ms the last tick taken is ahead of the clock; 0 if it is not
+ * @param lastIssued the start of the last ID's tick; empty before the first ID
+ * @param leaseLosses how often the lease was lost: it expired, or another process had its node. 0 without a lease
+ */
+public record Stats(long waits, long rollbacks, long leadMs, Optional<Instant> lastIssued, long leaseLosses) {
+    static final long SIZE = 48;
+
+    static Stats of(MemorySegment stats) {
+        long lastIssuedMs = stats.get(JAVA_LONG, 32);
+        return new Stats(stats.get(JAVA_LONG, 8), stats.get(JAVA_LONG, 16), stats.get(JAVA_LONG, 24),
+                lastIssuedMs < 0 ? Optional.empty() : Optional.of(Instant.ofEpochMilli(lastIssuedMs)),
+                stats.get(JAVA_LONG, 40));
+    }
+}

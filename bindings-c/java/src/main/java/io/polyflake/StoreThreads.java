@@ -1,0 +1,80 @@
+package io.polyflake;
+
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.function.Supplier;
+
+/**
+ * Threads for calls that wait for a store inside the library. There they cannot be interrupted, and a virtual thread would
+ * hold its carrier.
+ */
+final class StoreThreads {
+    private StoreThreads() {}
+
+    static void start(String name, Runnable run) {
+        Thread.ofPlatform().daemon().name("polyflake-" + name).start(run);
+    }
+
+    /** Opens something. After an interrupt the attempt goes on, and what it opens is closed. */
+    static <T extends AutoCloseable> T open(Supplier<T> open) {
+        FutureTask<T> opening = new FutureTask<>(open::get);
+        start("open", opening);
+        try {
+            return result(opening);
+        } catch (WaitInterruptedException interrupted) {
+            start("close", () -> {
+                try {
+                    result(opening).close();
+                } catch (Exception neverOpened) {
+                    // Nobody is there to be told.
+                }
+            });
+            throw interrupted;
+        }
+    }
+
+    /** Makes a call that an interrupt does not end. */
+    static void runToTheEnd(Runnable call) {
+        if (!Thread.currentThread().isVirtual()) {
+            call.run();
+            return;
+        }
+        FutureTask<Void> running = new FutureTask<>(call, null);
+        start("close", running);
+        boolean isInterrupted = false;
+        while (true) {
+            try {
+                running.get();
+                break;
+            } catch (InterruptedException interrupt) {
+                isInterrupted = true;
+            } catch (ExecutionException failure) {
+                throw rethrown(failure);
+            }
+        }
+        if (isInterrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    static <T> T result(FutureTask<T> task) {
+        try {
+            return task.get();
+        } catch (InterruptedException interrupt) {
+            Thread.currentThread().interrupt();
+            throw new WaitInterruptedException();
+        } catch (ExecutionException failure) {
+            throw rethrown(failure);
+        }
+    }
+
+    private static RuntimeException rethrown(ExecutionException failure) {
+        if (failure.getCause() instanceof PolyflakeException exception) {
+            exception.setStackTrace(new Throwable().getStackTrace()); // of the thread that asked
+        }
+        if (failure.getCause() instanceof RuntimeException exception) {
+            return exception;
+        }
+        throw failure.getCause() instanceof Error error ? error : new AssertionError(failure.getCause());
+    }
+}

@@ -1,0 +1,15 @@
+package io.polyflake;
+
+/**
+ * The thread was interrupted while a call waited. The call took no ID; one that was already taken for it is lost, never
+ * repeated. The thread's interrupt flag is still set.
+ *
+ * <p>A call that need not wait does not look at the flag.
+ */
+public final class WaitInterruptedException extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    WaitInterruptedException() {
+        super("polyflake: the thread was interrupted while it waited");
+    }
+}

@@ -1,0 +1,57 @@
+package io.polyflake;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * A call that waits for IDs: in the library's fair queue, but parked in Java, so that a virtual thread leaves its carrier
+ * and an interrupt ends the wait.
+ */
+final class Waiting implements AutoCloseable {
+    /** How long a close or a step of the clock may go unnoticed. */
+    private static final long LONGEST_PAUSE_NS = TimeUnit.MILLISECONDS.toNanos(50);
+
+    private final Snowflake owner;
+    private final long address;
+    private final MemorySegment filled;
+    private final MemorySegment pauseNs;
+    private final Detail detail;
+
+    Waiting(Snowflake owner, long snowflake, Arena arena, Detail detail) {
+        this.owner = owner;
+        this.detail = detail;
+        filled = arena.allocate(JAVA_LONG);
+        pauseNs = arena.allocate(JAVA_LONG);
+        MemorySegment made = arena.allocate(JAVA_LONG);
+        detail.check(Native.waitingNew(snowflake, made, detail.segment));
+        address = made.get(JAVA_LONG, 0);
+    }
+
+    /** Waits for up to n IDs of one node, at least one, and returns how many came. */
+    long await(long n, MemorySegment ids) {
+        long since = System.nanoTime();
+        while (true) {
+            if (Thread.currentThread().isInterrupted()) {
+                throw new WaitInterruptedException();
+            }
+            // Not 0: next_id_now has counted this wait.
+            long waited = Math.max(System.nanoTime() - since, 1);
+            owner.check(Native.waitingPoll(address, waited, n, ids, filled, pauseNs, detail.segment), detail);
+            long count = filled.get(JAVA_LONG, 0);
+            if (count > 0) {
+                return count;
+            }
+            long pause = pauseNs.get(JAVA_LONG, 0);
+            LockSupport.parkNanos(this, pause < 0 ? LONGEST_PAUSE_NS : Math.clamp(pause, 1, LONGEST_PAUSE_NS));
+        }
+    }
+
+    @Override
+    public void close() {
+        Native.waitingFree(address);
+    }
+}
