@@ -1,4 +1,4 @@
-//! The subcommands, a file each.
+//! The subcommands, one file each.
 
 mod annotate;
 mod completions;
@@ -65,10 +65,10 @@ impl Command {
     }
 }
 
-/// Which layout IDs have.
+/// The layout of the IDs.
 #[derive(Debug, Args)]
 pub(crate) struct LayoutArg {
-    /// The layout: a preset's name (see `polyflake layouts`) or a text such as
+    /// The layout: the name of a preset (see `polyflake layouts`), or a layout text such as
     /// `timestamp:41|worker:10|sequence:12@1288834974657/1ms` [default: twitter]
     #[arg(long, short, value_name = "LAYOUT", env = "POLYFLAKE_LAYOUT", hide_env_values = true)]
     layout: Option<String>,
@@ -83,7 +83,7 @@ impl LayoutArg {
 /// A layout by its name or text.
 fn layout_of(text: &str) -> Result<Layout, Failure> {
     if text.contains("//") {
-        // The core would take it apart, and show a password in pieces.
+        // The core would split it, and show a password in pieces.
         return Err(Failure::new(
             ErrorCode::InvalidLayout,
             format!(
@@ -112,11 +112,11 @@ fn formats() -> String {
     format!("How IDs are written: {}", Format::ALL.map(Format::name).join(", "))
 }
 
-/// Which store.
+/// The store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArg {
-    /// The store's address, such as `redis://host/0`, `postgres://host/shop` or `sqlite:///var/lib/app/leases.db`. One with a
-    /// password is better in the environment, where other users do not see it
+    /// The store's address, such as `redis://host/0`, `postgres://host/shop` or `sqlite:///var/lib/app/leases.db`. If it
+    /// contains a password, put it into the environment, where other users do not see it
     #[arg(value_name = "URL", env = "POLYFLAKE_STORE", hide_env_values = true)]
     url: String,
 }

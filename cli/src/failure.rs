@@ -1,4 +1,4 @@
-//! Why a command ended, and what it says then.
+//! Why a command ended, and its message.
 
 use std::fmt::Display;
 use std::io;
@@ -11,25 +11,25 @@ use crate::reading::told;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 2;
 
-/// The answer to a question is no.
+/// The user answered no.
 const NO: u8 = 3;
 
-/// Why a command did not do all that it was asked.
+/// Why a command did not do everything it was asked to.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An error of the core, or one that the core has a name for.
+    /// An error from the core, or one that the core has a name for.
     Error { code: ErrorCode, message: String },
     /// A file or a stream.
     Io(String),
-    /// The command line, beyond what clap knows.
+    /// The command line, beyond the checks that clap makes.
     Usage(String),
-    /// Everything was said already; only the exit code is left.
+    /// Everything has been printed already; only the exit code is left.
     Said(ErrorCode),
-    /// The reader has closed the pipe that the output goes to.
+    /// The reader closed the pipe that the output goes to.
     Closed,
-    /// The answer of the user was no.
+    /// The user answered no.
     Declined,
-    /// The answer of the command is no, and why.
+    /// The command's result is no, and why.
     No(String),
     /// By a signal.
     Interrupted,
@@ -40,17 +40,17 @@ impl Failure {
         Self::Error { code, message: message.into() }
     }
 
-    /// An option's value that is not one.
+    /// A value that an option does not accept.
     pub(crate) fn option(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidOption, message)
     }
 
-    /// What is wrong with a file or a stream, by its name.
+    /// An error with a file or a stream, with its name.
     pub(crate) fn io(name: impl Display, error: &io::Error) -> Self {
         Self::Io(format!("{name}: {error}"))
     }
 
-    /// What it says, where it says anything.
+    /// The message, if there is one.
     pub(crate) fn message(&self) -> &str {
         match self {
             Self::Error { message, .. } | Self::Io(message) | Self::Usage(message) | Self::No(message) => {
@@ -60,7 +60,7 @@ impl Failure {
         }
     }
 
-    /// Prints it, and gives the exit code.
+    /// Prints the message, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Error { code, message } => {
@@ -87,21 +87,20 @@ impl Failure {
     }
 }
 
-/// A line on standard error: `polyflake: invalid_id: ...`. The message may have texts of others in it, and
-/// secrets.
+/// A line on standard error: `polyflake: invalid_id: ...`. The message may contain texts from others, and secrets.
 pub(crate) fn complain(name: &str, message: &str) {
     let red = anstyle::AnsiColor::Red.on_default().effects(anstyle::Effects::BOLD);
     anstream::eprintln!("polyflake: {red}{name}{red:#}: {}", told(message));
 }
 
-/// Texts that are no IDs, among many: the first are named, since a file of something else would fill the screen.
+/// Texts that are not IDs, among many: only the first are named, since a wrong file would fill the screen.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(u64);
 
 impl Refusals {
     const MOST_NAMED: u64 = 10;
 
-    /// One more, with where it is: `line 7`.
+    /// Adds one, with its position: `line 7`.
     pub(crate) fn refuse(&mut self, place: &str, number: u64, why: &str) {
         self.0 += 1;
         if self.0 <= Self::MOST_NAMED {
@@ -121,12 +120,12 @@ impl Refusals {
     }
 }
 
-/// 10 and the error's number, which is permanent.
+/// 10 plus the error's number, which is permanent.
 pub(crate) fn exit_code(code: ErrorCode) -> u8 {
     u8::try_from(code.number()).map_or(u8::MAX, |number| number.saturating_add(10))
 }
 
-/// The message of a core's error without its name.
+/// The message of a core error without its name.
 pub(crate) fn message_of(error: &Error) -> String {
     let text = error.to_string();
     match text.split_once(": ") {

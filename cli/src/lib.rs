@@ -1,4 +1,4 @@
-//! The command `polyflake`: makes 64-bit unique IDs, takes them apart, and looks after leases and counters.
+//! The command `polyflake`: generates 64-bit unique IDs, decodes them, and manages leases and counters.
 //!
 //! It parses and prints; the core decides. Each subcommand is a file in `commands`, and the server is in `serve`.
 
@@ -36,28 +36,28 @@ Exit codes:
 23 lease_lost, 25 counter_unavailable
   130  interrupted";
 
-/// 64-bit unique IDs: makes them, takes them apart, and looks after the leases and counters behind them
+/// Generate and decode 64-bit unique IDs, and manage the leases and counters behind them
 #[derive(Debug, Parser)]
 #[command(name = "polyflake", version, propagate_version = true, after_help = EXIT_CODES, max_term_width = 100)]
 struct Cli {
-    /// When to colour what is printed: auto heeds `NO_COLOR`, `CLICOLOR_FORCE` and what the terminal can
+    /// When to use colour: auto respects `NO_COLOR`, `CLICOLOR_FORCE` and the terminal's abilities
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: ColorChoice,
     #[command(subcommand)]
     command: Command,
 }
 
-/// Runs the command line of this process.
+/// Runs this process's command line.
 #[must_use]
 pub fn main() -> ExitCode {
     main_with(serve::Registry::default())
 }
 
-/// As [`main`], where `polyflake serve` has kinds of generators of your own.
+/// As [`main`], with your own kinds of generators for `polyflake serve`.
 #[must_use]
 #[allow(clippy::needless_pass_by_value, reason = "as main, it is called once")]
 pub fn main_with(registry: serve::Registry) -> ExitCode {
-    // Help is printed while the line is parsed: its colour is known only from what is there.
+    // clap prints help while it parses, so find out about colour from the raw arguments.
     let colour = colour_of(std::env::args_os());
     match colour {
         ColorChoice::Always => anstream::ColorChoice::Always,
@@ -76,18 +76,18 @@ pub fn main_with(registry: serve::Registry) -> ExitCode {
     }
 }
 
-/// Prints what is wrong with the command line, or the help, which comes as an error too.
+/// Prints an error in the command line, or the help, which arrives as an error too.
 fn complain_of_line(mut error: clap::Error) -> ExitCode {
     let found: Vec<_> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
     for (kind, value) in found {
         error.insert(kind, harmless(value));
     }
-    // Whether it can be printed does not matter.
+    // Ignore whether printing succeeds.
     let _ = error.print();
     if error.use_stderr() { ExitCode::from(failure::USAGE) } else { ExitCode::SUCCESS }
 }
 
-/// What was given, without what a terminal acts on, and without passwords.
+/// The arguments, without passwords or anything that a terminal acts on.
 fn harmless(value: ContextValue) -> ContextValue {
     match value {
         ContextValue::String(text) => ContextValue::String(reading::told(&text)),
@@ -102,7 +102,7 @@ fn harmless(value: ContextValue) -> ContextValue {
     }
 }
 
-/// Its own colours stay where nothing else is in it.
+/// clap's colours stay only if nothing was replaced.
 fn harmless_styled(text: StyledStr) -> StyledStr {
     let plain = text.to_string();
     let told: Vec<_> = plain.split('\n').map(reading::told).collect();
@@ -115,7 +115,7 @@ fn command() -> clap::Command {
     Cli::command()
 }
 
-/// What `--color` says, wherever it stands; what cannot be read is left to clap's complaint.
+/// The value of `--color`, wherever it is; clap complains if it is not valid.
 fn colour_of(arguments: impl Iterator<Item = std::ffi::OsString>) -> ColorChoice {
     use clap::ValueEnum as _;
 

@@ -1,13 +1,13 @@
-//! `ObjectId`s of `MongoDB`: seconds, five random bytes of this process, and a count. `MongoDB`'s crate is a whole format; this is
-//! twelve bytes of it.
+//! `ObjectId`s of `MongoDB`: seconds, five random bytes of this process, and a count. `MongoDB`'s crate implements a whole
+//! format; this needs only twelve bytes of it.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Makes them, from any thread.
+/// Generates `ObjectId`s, from any thread.
 pub(crate) struct ObjectIds {
     process: [u8; 5],
-    /// Seconds and count of the last one, as one number that only grows: a full count goes on in the next second.
+    /// The seconds and the count of the last one, as one number that only grows: a full count continues in the next second.
     last: AtomicU64,
 }
 
@@ -33,7 +33,7 @@ impl ObjectIds {
     }
 }
 
-/// How they are written.
+/// As text.
 pub(crate) fn text(id: [u8; 12]) -> String {
     let mut text = String::with_capacity(24);
     for byte in id {

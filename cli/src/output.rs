@@ -1,4 +1,4 @@
-//! Standard output: much of it fast, or a little of it in colour.
+//! Standard output: a lot of it fast, or a little in colour.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
@@ -7,10 +7,10 @@ use polyflake::is_hidden;
 
 use crate::failure::Failure;
 
-/// A pipe holds as much on Linux: larger blocks would only wait.
+/// A pipe on Linux holds this much: larger blocks would only wait.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
-/// Lines for a pipe: collected, and written a block at a time. To a terminal each is written at once.
+/// Lines for a pipe, collected and written in blocks. To a terminal, each line is written at once.
 #[derive(Debug)]
 pub(crate) struct Lines {
     block: Vec<u8>,
@@ -25,7 +25,7 @@ impl Lines {
         Self { block: Vec::with_capacity(2 * BLOCK), stdout, full }
     }
 
-    /// Where the next line is put together. Call [`done`](Self::done) after it.
+    /// The buffer for the next line. Call [`done`](Self::done) after it.
     pub(crate) const fn line(&mut self) -> &mut Vec<u8> {
         &mut self.block
     }
@@ -36,7 +36,7 @@ impl Lines {
         if self.block.len() >= self.full { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is there.
+    /// Writes everything that is buffered.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         let mut to = self.stdout.lock();
         let written = to.write_all(&self.block).and_then(|()| to.flush());
@@ -45,7 +45,7 @@ impl Lines {
     }
 }
 
-/// Prints a text, with its colours where they are wanted.
+/// Prints a text, with its colours if they are wanted.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut to = anstream::stdout().lock();
     to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(|error| failure(&error))
@@ -59,7 +59,7 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(|error| failure(&error))
 }
 
-/// JSON, which is one line, with escapes also for what JSON lets be and a terminal acts on.
+/// One line of JSON. It also escapes characters that JSON allows but a terminal acts on.
 pub(crate) fn as_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
@@ -74,7 +74,7 @@ pub(crate) fn as_json(json: &str) -> String {
     text
 }
 
-/// Why standard output takes no more.
+/// Why standard output accepts no more.
 pub(crate) fn failure(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         Failure::Closed

@@ -6,7 +6,7 @@ use polyflake::Decoded;
 
 use crate::when::{Times, Zone};
 
-/// Adds lines to a text, fast for IDs that follow each other.
+/// Appends lines to a text, fast for IDs that follow each other.
 #[derive(Default)]
 pub(crate) struct Printer {
     number: itoa::Buffer,
@@ -34,7 +34,7 @@ impl Printer {
         line.push(b'\n');
     }
 
-    /// An object of JSON. Names of fields need no escapes.
+    /// A JSON object. Field names need no escapes.
     pub(crate) fn json(&mut self, decoded: &Decoded, line: &mut Vec<u8>) {
         line.extend_from_slice(b"{\"id\":\"");
         self.push(decoded.id(), line);

@@ -8,11 +8,11 @@ use polyflake::{Decoded, Field, Layout, PRESETS};
 use crate::when::Zone;
 use crate::words;
 
-/// What is not part of the answer itself.
+/// Text that is not part of the answer itself.
 pub(crate) const DIM: Style = Style::new().effects(Effects::DIMMED);
-/// What it is about.
+/// The subject.
 pub(crate) const BOLD: Style = Style::new().effects(Effects::BOLD);
-/// What to look at.
+/// Text to notice.
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 
 const NODES: [AnsiColor; 4] = [AnsiColor::Green, AnsiColor::Yellow, AnsiColor::Magenta, AnsiColor::Blue];
@@ -30,13 +30,13 @@ pub(crate) fn fields(layout: &Layout) -> impl Iterator<Item = (&Field, Style)> {
     })
 }
 
-/// The name of a layout that is a preset's, else its text.
+/// The name of a preset's layout; otherwise the layout's text.
 pub(crate) fn name_of(layout: &Layout) -> String {
     let preset = PRESETS.iter().find(|preset| preset.layout == *layout);
     preset.map_or_else(|| layout.to_string(), |preset| preset.name.to_owned())
 }
 
-/// Where a field stands: `62-22`.
+/// The position of a field: `62-22`.
 fn place(field: &Field) -> String {
     let (first, last) = (field.shift() + field.bits() - 1, field.shift());
     if first == last { first.to_string() } else { format!("{first}-{last}") }

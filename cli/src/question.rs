@@ -1,4 +1,4 @@
-//! Asking before something is changed.
+//! Asks before it changes something.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -16,7 +16,7 @@ pub(crate) struct Yes {
 }
 
 impl Yes {
-    /// Goes on only where the answer is yes.
+    /// Continues only if the answer is yes.
     pub(crate) fn confirm(&self, question: &str) -> Result<(), Failure> {
         if self.yes {
             return Ok(());

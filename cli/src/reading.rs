@@ -1,14 +1,14 @@
-//! IDs as texts.
+//! Reads IDs from texts.
 
 use polyflake::{Error, Format, Number, Shown};
 
 use crate::secret::redacted;
 
-/// Reads an ID in a format of the core.
+/// Reads an ID in one of the core's formats.
 #[inline]
 pub(crate) fn read_id(text: &str, format: Format) -> Result<u64, Error> {
     if format == Format::Decimal {
-        // The same texts but those with leading zeros, faster.
+        // The same texts, except those with leading zeros, but faster.
         if let Some(id) = Number::parse(text).to_u64() {
             return Ok(id);
         }
@@ -16,17 +16,17 @@ pub(crate) fn read_id(text: &str, format: Format) -> Result<u64, Error> {
     format.read(text)
 }
 
-/// Without what a console, a log, JSON or an editor puts around an ID: the last a byte order mark.
+/// Removes what a console, a log, JSON or an editor adds around an ID, including a byte order mark.
 pub(crate) fn bare(text: &str) -> &str {
     let inner = text.trim_matches(|c: char| c.is_whitespace() || "\"'`,;\u{feff}".contains(c));
-    // A bigint of JavaScript.
+    // A JavaScript bigint.
     match inner.strip_suffix('n') {
         Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => digits,
         _ => inner,
     }
 }
 
-/// Whether the text in the first line, which is not an ID, must be a column's name. A text with digits may be a mistyped ID, and
+/// Whether the text in the first line, which is not an ID, must be a column name. A text with digits may be a mistyped ID, and
 /// `NULL` stands for an ID.
 pub(crate) fn can_be_name(text: &str) -> bool {
     !is_none(text) && !text.contains(char::is_numeric)
@@ -37,18 +37,18 @@ pub(crate) fn is_none(text: &str) -> bool {
     text.is_empty() || text.eq_ignore_ascii_case("null") || text == "\\N"
 }
 
-/// A text of a store, a file or anybody else as it can be printed. All that is not ours goes through here, or through
+/// A text from a store, a file or anyone else, made safe to print. Every text that is not ours goes through here, or through
 /// [`as_json`](crate::output::as_json).
 pub(crate) fn shown(text: &str) -> String {
     Shown(text).to_string()
 }
 
-/// A message as it can be printed: it may show what others wrote, and an address with a password.
+/// A message made safe to print: it may contain texts from others, and an address with a password.
 pub(crate) fn told(message: &str) -> String {
     shown(&redacted(message))
 }
 
-/// What a message shows of a text that may be anything, and long.
+/// The part of an arbitrary, possibly long text that a message shows.
 pub(crate) fn shortened(text: &str) -> String {
     const MAX: usize = 60;
     let text = redacted(text);

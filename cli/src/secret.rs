@@ -1,16 +1,16 @@
-//! Passwords and keys in what people type. An address of a store or a key may stand anywhere, also where none belongs, and messages
-//! show what was given.
+//! Passwords and keys in what people type. A store's address or a key may be anywhere, even in the wrong place, and messages
+//! show the arguments.
 
 use std::path::Path;
 
-/// What stands for a secret.
+/// Replaces a secret.
 const HIDDEN: &str = "***";
 
-/// A text without the users and passwords of addresses in it: `redis://***@host/0`, and without keys of public IDs: `pfk_***`.
+/// Removes users and passwords from addresses in a text (`redis://***@host/0`), and keys of public IDs (`pfk_***`).
 pub(crate) fn redacted(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
-    // Not `://`, since the core shows a layout's text in pieces.
+    // Not `://`, because the core shows a layout's text in pieces.
     while let Some((before, after)) = rest.split_once("//") {
         safe.extend([before, "//"]);
         let (word, next) = after.split_at(after.find(char::is_whitespace).unwrap_or(after.len()));
@@ -33,7 +33,7 @@ fn without_keys(text: &str) -> String {
     safe
 }
 
-/// What to tell of a file with a secret that other users can read.
+/// What to say about a file with a secret that other users can read.
 #[cfg(unix)]
 pub(crate) fn warning_of_open(path: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -49,9 +49,9 @@ pub(crate) fn warning_of_open(_: &Path) -> Option<String> {
     None
 }
 
-/// What follows `//`, up to the next space.
+/// The text after `//`, up to the next space.
 fn without_user(word: &str) -> String {
-    // A password may have an @ too.
+    // A password may contain an @ too.
     if let Some((_, host)) = word.rsplit_once('@') {
         return format!("{HIDDEN}@{host}");
     }
@@ -67,18 +67,18 @@ fn without_user(word: &str) -> String {
     }
 }
 
-/// Whether a port follows a host's colon, or nothing, as in `redis://host: refused`.
+/// Whether a host's colon is followed by a port, or by nothing, as in `redis://host: refused`.
 fn is_port(text: &str) -> bool {
     let after = text.trim_start_matches(|c: char| c.is_ascii_digit());
     after.is_empty() || after.starts_with([',', ';', ':', ')', '.'])
 }
 
-/// As in `postgres://host/app?password=...`, and in the addresses of libpq.
+/// As in `postgres://host/app?password=...`, and in libpq's addresses.
 fn without_password_parameters(text: &str) -> String {
     const NAME: &str = "password=";
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
-    // ASCII letters in lower case are as many bytes.
+    // ASCII letters keep their length in lower case.
     while let Some(at) = rest.to_ascii_lowercase().find(NAME) {
         let (before, value) = rest.split_at(at + NAME.len());
         let end = value.find(|c: char| c == '&' || c == '`' || c.is_whitespace()).unwrap_or(value.len());

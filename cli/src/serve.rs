@@ -1,7 +1,7 @@
 //! `polyflake serve`: a server that gives IDs over HTTP and RESP.
 //!
-//! A request's path: `listen` → `http` or `resp` → `service` → a [`Generator`]. A generator of your own is added to a [`Registry`],
-//! with which a program calls [`main_with`](crate::main_with).
+//! A request's path: `listen` → `http` or `resp` → `service` → a [`Generator`]. To add your own generator, add it to a
+//! [`Registry`] and call [`main_with`](crate::main_with).
 
 mod auth;
 mod clients;
@@ -39,20 +39,20 @@ pub(crate) use config::Serve;
 pub use error::Error;
 pub use generators::{Generator, Ids, Later, Made, Options, Registry, TextId};
 
-/// How long requests that run may take once the server ends.
+/// How long running requests may take once the server ends.
 const DRAIN: Duration = Duration::from_secs(10);
 /// How long giving leases back may take.
 const GIVE_BACK: Duration = Duration::from_secs(15);
 
-/// How long opening a generator takes where its store answers.
+/// How long it takes to open a generator if its store answers.
 const JUST_NOW: Duration = Duration::from_secs(2);
 
-/// How many may ask of --admin at a time, and how long one of them may say nothing.
+/// How many clients of --admin may be connected at a time, and how long each may be silent.
 const ADMINS: usize = 16;
 const ADMIN_IDLE: Duration = Duration::from_secs(10);
-/// The most files of a generator: a file of SQLite is three, and a connection may be there twice while it is replaced.
+/// The most files a generator opens: SQLite uses three, and a connection may exist twice while it is replaced.
 const FILES_OF_GENERATOR: usize = 6;
-/// The standard streams, listeners, certificates, and what the runtime has.
+/// The standard streams, listeners, certificates, and the runtime's own files.
 const OTHER_FILES: usize = 24;
 
 /// Serves until a signal ends it.
@@ -63,7 +63,7 @@ pub(crate) fn run(config: Config) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::io("threads", &error))?;
     let done = runtime.block_on(serve(config));
-    // What still waits for a store must not hold the process.
+    // Calls that still wait for a store must not keep the process alive.
     runtime.shutdown_background();
     done
 }
@@ -85,11 +85,11 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let is_open = !service.token.is_wanted();
     let places = Places::new(config.limits.connections, per_address);
     let door = Door { tls, places: Arc::clone(&places), idle, is_open, ending };
-    // It always answers: of those who ask and do not leave, the oldest goes.
+    // It always answers: if it is full, the oldest client that does not leave goes.
     let (tls, places_of_admin) = (None, Places::new(ADMINS, usize::MAX));
     let admin =
         Door { tls, places: places_of_admin, idle: idle.min(ADMIN_IDLE), is_open: false, ..door.clone() };
-    // Before a node is leased: another program may have one of the addresses.
+    // Before leasing a node, since another program may use one of the addresses.
     let [of_admin, of_http, of_resp] =
         [("--admin", &config.admin), ("--http", &config.http), ("--resp", &config.resp)]
             .map(|(flag, addresses)| listeners(flag, addresses, &door));
@@ -135,7 +135,8 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         }
         _ = signals.end(reload) => {
             let _ = timeout(GIVE_BACK, tokio::task::spawn_blocking(move || begun.give_back())).await;
-            // One that is opened just now is given back too; one that waits for its store has nothing.
+            // Give back a generator that has just been opened, too. One that still waits for its store has nothing to give
+            // back.
             let _ = timeout(JUST_NOW, opening).await;
             tracing::info!("stopped before it had started");
             return Ok(());
@@ -152,7 +153,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let asked = signals.end(reload).await;
     service.end();
     if asked == Asked::End && config.limits.lame_duck_s > 0 {
-        // Balancers learn that it is not ready, and send nothing more.
+        // This tells load balancers that it is not ready, so they send no more requests.
         tracing::info!(seconds = config.limits.lame_duck_s, "lame duck");
         let lame_duck = Duration::from_secs(config.limits.lame_duck_s);
         let _ = timeout(lame_duck, signals.end(reload)).await;
@@ -172,7 +173,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Listens on each.
+/// Listens on each address.
 fn listeners(flag: &str, addresses: &[SocketAddr], door: &Door) -> Result<Vec<TcpListener>, Failure> {
     let open = |&address| {
         let listener = listen(flag, address)?;
@@ -187,7 +188,7 @@ fn listeners(flag: &str, addresses: &[SocketAddr], door: &Door) -> Result<Vec<Tc
     addresses.iter().map(open).collect()
 }
 
-/// How many connections fit into the files that the system lets the server open.
+/// How many connections fit into the number of files that the system lets the server open.
 fn connections(wanted: usize, files: Option<u64>, generators: usize) -> Result<usize, Failure> {
     let Some(files) = files else { return Ok(wanted) };
     let reserve = OTHER_FILES + ADMINS + FILES_OF_GENERATOR * generators;

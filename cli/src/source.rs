@@ -1,4 +1,4 @@
-//! Where many IDs come from: lines, a column of CSV, a key of JSON lines. Memory is bounded, whatever comes.
+//! Reads many IDs: from lines, a CSV column, or a key of JSON lines. Memory is bounded, whatever the input.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -11,25 +11,25 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use crate::failure::Failure;
 use crate::reading::{bare, shortened};
 
-/// Takes the texts of a source, one after the other.
+/// Takes a source's texts, one after the other.
 pub(crate) trait Sink {
-    /// A text where an ID belongs, and where it is: `line 7`.
+    /// A text in the place of an ID, and its position: `line 7`.
     fn write(&mut self, text: &str, place: &str, number: u64) -> Result<(), Failure>;
 
-    /// The same for a row of CSV, with the row and its column's index.
+    /// The same for a CSV row, with the row and the column's index.
     fn write_row(&mut self, text: &str, line: u64, _: &csv::ByteRecord, _: usize) -> Result<(), Failure> {
         self.write(text, "line", line)
     }
 
-    /// The first row of CSV, where it has names.
+    /// The first CSV row, if it has names.
     fn write_names(&mut self, _: &csv::ByteRecord) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Something that cannot be an ID, and why.
+    /// A value that cannot be an ID, and why.
     fn refuse(&mut self, place: &str, number: u64, why: &str);
 
-    /// Whether the text of a first row can be nothing but a column's name.
+    /// Whether the text in the first row can only be a column's name.
     fn is_name(&self, text: &str) -> bool;
 
     /// Why a text is not an ID.
@@ -39,9 +39,9 @@ pub(crate) trait Sink {
     fn flush(&mut self) -> Result<(), Failure>;
 }
 
-/// The longest line or row. An ID has 36 characters at most, JSON and CSV much beside it.
+/// The longest line or row. An ID has at most 36 characters; JSON and CSV have much more around it.
 const LONGEST: u64 = 16 * 1024 * 1024;
-/// From this size on, a file is worth a progress bar.
+/// A file of at least this size gets a progress bar.
 const LONG_FILE: u64 = 32 * 1024 * 1024;
 const BUFFER: usize = 256 * 1024;
 /// The byte order mark in UTF-8.
@@ -68,7 +68,7 @@ impl Source {
         Ok(Self { from: Box::new(Unmarked::new(bar.wrap_read(from))), name, bar })
     }
 
-    /// An ID a line. Empty lines are passed over.
+    /// One ID per line. Empty lines are skipped.
     pub(crate) fn lines(self, writer: &mut impl Sink) -> Result<(), Failure> {
         self.each_line(writer, |writer, number, line| {
             if let Ok(text) = std::str::from_utf8(line) {
@@ -79,11 +79,11 @@ impl Source {
         })
     }
 
-    /// A key of an object a line.
+    /// A key of one JSON object per line.
     pub(crate) fn json(self, key: &str, writer: &mut impl Sink) -> Result<(), Failure> {
         let path: Vec<&str> = key.split('.').collect();
         self.each_line(writer, |writer, number, line| {
-            // Files in one stream have a mark each.
+            // When files are joined into one stream, each has its own mark.
             let line = line.strip_prefix(MARK).unwrap_or(line);
             let mut from = serde_json::Deserializer::from_slice(line);
             let found = Key(&path).deserialize(&mut from).and_then(|found| from.end().map(|()| found));
@@ -91,7 +91,7 @@ impl Source {
                 Ok(Some(text)) => writer.write(bare(&text), "line", number)?,
                 Ok(None) => writer.refuse("line", number, &format!("it has no key `{}`", shortened(key))),
                 Err(error) => {
-                    // Its own position is always in line 1.
+                    // serde's own position is always in line 1.
                     let text = error.to_string();
                     let text = text.split(" at line 1 ").next().unwrap_or_default();
                     writer.refuse("line", number, &format!("{text}, at character {}", error.column()));
@@ -101,7 +101,7 @@ impl Source {
         })
     }
 
-    /// A column of CSV. A first line is passed over only where it has names: no row is lost.
+    /// A CSV column. The first line is skipped only if it has names, so no row is lost.
     pub(crate) fn csv(
         self,
         column: &str,
@@ -164,7 +164,7 @@ impl Source {
         Ok(())
     }
 
-    /// Calls with the number of each line that is not empty, and its bytes.
+    /// Calls `take` with the number of each line that is not empty, and its bytes.
     fn each_line<S: Sink>(
         self,
         writer: &mut S,
@@ -187,7 +187,7 @@ impl Source {
                 each(writer, number, trimmed)?;
             }
             if from.buffer().is_empty() {
-                // The next line may take its time, as in `tail -f ids.txt | polyflake decode | grep worker=7`.
+                // The next line may take a while, as in `tail -f ids.txt | polyflake decode | grep worker=7`.
                 writer.flush()?;
             }
         }
@@ -196,7 +196,7 @@ impl Source {
     }
 }
 
-/// What is between the columns of CSV.
+/// The character between CSV columns.
 pub(crate) fn delimiter(text: &str) -> Result<u8, Failure> {
     match *text.as_bytes() {
         [delimiter] if !b"\"\r\n".contains(&delimiter) => Ok(delimiter),
@@ -227,7 +227,7 @@ fn length_of_stdin() -> Option<u64> {
     None
 }
 
-/// For a long file whose lines do not go to the screen; hidden else.
+/// For a long file whose lines do not go to the screen; otherwise hidden.
 fn bar(length: Option<u64>) -> ProgressBar {
     let is_shown = io::stderr().is_terminal() && !io::stdout().is_terminal();
     let Some(length) = length.filter(|&length| is_shown && length >= LONG_FILE) else {
@@ -241,7 +241,7 @@ fn bar(length: Option<u64>) -> ProgressBar {
     }
 }
 
-/// The column of a number from 1; of a name, which only the first line tells, none yet.
+/// The column for a number from 1. For a name there is none yet, since only the first line shows it.
 fn index_of(column: &str, may_have_names: bool) -> Result<Option<usize>, Failure> {
     let is_number = !column.is_empty() && column.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number && may_have_names {
@@ -255,7 +255,7 @@ fn index_of(column: &str, may_have_names: bool) -> Result<Option<usize>, Failure
     })
 }
 
-/// The column of that name.
+/// The column with that name.
 fn named(column: &str, names: &csv::ByteRecord) -> Result<usize, Failure> {
     let is_it = |name: &[u8]| name.strip_prefix(MARK).unwrap_or(name).trim_ascii() == column.as_bytes();
     names.iter().position(is_it).ok_or_else(|| {
@@ -288,7 +288,8 @@ fn first(
     }
 }
 
-/// A row of our own behind the last. Where it does not come, a quote that is open has taken it, and who knows how many before.
+/// Appends our own row after the last one. If it does not come out again, an open quote has swallowed it, and possibly many
+/// rows before.
 struct End {
     text: Vec<u8>,
 }
@@ -304,7 +305,7 @@ impl End {
     }
 }
 
-/// What is behind the mark that editors of Windows put before a text in UTF-8.
+/// The text after the mark that Windows editors put before UTF-8.
 struct Unmarked<R> {
     from: R,
     first: Vec<u8>,
@@ -316,7 +317,7 @@ impl<R: Read> Unmarked<R> {
         Self { from, first: Vec::new(), is_begun: false }
     }
 
-    /// Reads no more than tells, since more may be long in coming.
+    /// Reads only as much as the answer needs, since more may take long to arrive.
     fn begin(&mut self) -> io::Result<()> {
         while matches!(*self.first, [] | [_] | [0xef, 0xbb]) {
             let mut byte = [0];
@@ -353,7 +354,7 @@ impl<R: Read> Read for Unmarked<R> {
     }
 }
 
-/// Fails where one row takes all that it may.
+/// Fails if one row takes up everything that is allowed.
 struct Limited {
     from: Box<dyn Read>,
     left: u64,
@@ -402,7 +403,7 @@ impl<'de> Visitor<'de> for Key<'_> {
     }
 }
 
-/// Whether a key is this one.
+/// Whether a key is the wanted one.
 struct Name<'a>(&'a str);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {

@@ -1,4 +1,4 @@
-//! Times as people write them, and as they are printed.
+//! Times as people write them, and as the command prints them.
 
 use std::ops::Range;
 
@@ -12,15 +12,15 @@ use crate::failure::Failure;
 
 const DAY_S: i64 = 86_400;
 
-/// The present, in Unix ms.
+/// The present time, in Unix ms.
 pub(crate) fn now_ms() -> u64 {
     u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
-/// Which zone times are in, the same for every subcommand.
+/// The time zone, the same option for every subcommand.
 #[derive(Debug, Args)]
 pub(crate) struct ZoneArg {
-    /// The zone of times, such as Europe/Berlin, or `local` [default: UTC]
+    /// The time zone, such as Europe/Berlin, or `local` [default: UTC]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
 }
@@ -38,20 +38,20 @@ impl ZoneArg {
     }
 }
 
-/// Where times without a zone are read, and all times are printed.
+/// The zone for times without one, and for all printed times.
 #[derive(Debug, Clone)]
 pub(crate) struct Zone(TimeZone);
 
 impl Zone {
     pub(crate) const UTC: Self = Self(TimeZone::UTC);
 
-    /// `2022-06-28T16:07:40.105Z`, or `2022-06-28T18:07:40.105+02:00`; nothing after the year 9999.
+    /// `2022-06-28T16:07:40.105Z`, or `2022-06-28T18:07:40.105+02:00`; `None` after the year 9999.
     pub(crate) fn text(&self, unix_ms: u64) -> Option<String> {
         let mut text = Vec::new();
         Times::new(self.clone()).push(unix_ms, &mut text).then(|| String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// The same for people, who get the ms where there is no such text.
+    /// The same for people, who get the ms if there is no such text.
     pub(crate) fn shown(&self, unix_ms: u64) -> String {
         self.text(unix_ms).unwrap_or_else(|| format!("Unix ms {unix_ms}"))
     }
@@ -62,15 +62,15 @@ pub(crate) fn utc(unix_ms: u64) -> Option<String> {
     Zone::UTC.text(unix_ms)
 }
 
-/// Prints many times fast: those of a second share all but the ms, those of a day their date, and those between two changes of the
-/// clocks their offset.
+/// Prints many times fast: those in the same second share all but the ms, those on the same day share their date, and those
+/// between two clock changes share their offset.
 pub(crate) struct Times {
     zone: Zone,
     /// The Unix seconds that have this offset.
     seconds: Range<i64>,
     offset_s: i64,
     suffix: String,
-    /// Days from 1970 to the one whose date this is, where the clocks are.
+    /// Days from 1970 to the day of this date, in local time.
     day: Option<i64>,
     date: String,
     /// The Unix second of this text: `2022-06-28T16:07:40.`
@@ -98,7 +98,7 @@ impl Times {
         }
     }
 
-    /// Adds [`Zone::text`] to a text; nothing, and `false`, where there is none.
+    /// Appends [`Zone::text`] to a text. If there is none, it appends nothing and returns `false`.
     #[inline]
     pub(crate) fn push(&mut self, unix_ms: u64, to: &mut Vec<u8>) -> bool {
         let (second, ms) = (unix_ms / 1000, unix_ms % 1000);
@@ -155,7 +155,7 @@ fn digit(of: u64) -> u8 {
     b'0' + u8::try_from(of % 10).unwrap_or(0)
 }
 
-/// Which end of a day its name stands for.
+/// The end of a day that the day's name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     First,
@@ -196,7 +196,7 @@ fn parse_at(text: &str, end: End, now: &Zoned) -> Option<UnixTime> {
     if let Ok(time) = text.parse::<Zoned>() {
         return Some(unix_time(time.timestamp()));
     }
-    // A date parses as a date and time too, of its start.
+    // A date also parses as a date and time, at its start.
     if !text.contains([':', 'T', 't']) {
         if let Ok(date) = text.parse::<Date>() {
             return day(date, end, now);
@@ -207,7 +207,7 @@ fn parse_at(text: &str, end: End, now: &Zoned) -> Option<UnixTime> {
     }
     let span = match text.strip_prefix("in ") {
         Some(span) => span.parse::<Span>().ok().filter(|span| !span.is_negative())?,
-        // Without a sign nobody knows which way.
+        // Without a sign, it could mean either direction.
         None if text.ends_with("ago") || text.starts_with(['-', '+']) => text.parse::<Span>().ok()?,
         None => return None,
     };
@@ -297,7 +297,7 @@ mod tests {
         ];
         for zone in zones {
             let mut times = Times::new(zone.clone());
-            // Forwards over each change of the clocks, and back.
+            // Forwards and backwards over each clock change.
             for step in 0_u64..6000 {
                 let hours = if step < 5000 { step * 7 } else { (6000 - step) * 31 };
                 let ms = 1_600_000_000_000 + hours * 1_800_000 - step % 2;

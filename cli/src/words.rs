@@ -1,4 +1,4 @@
-//! Numbers and durations as people read them.
+//! Numbers and durations in a form that people can read.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! `polyflake annotate`: a log with the time and the node beside each ID.
+//! `polyflake annotate`: a log with the time and the node after each ID.
 
 mod scan;
 
@@ -16,7 +16,7 @@ use crate::output::Lines;
 use crate::when::{self, End, Times, Zone, ZoneArg};
 use scan::{CONTEXT, LONGEST, Scanner};
 
-/// Copy a log, and add the time and the node beside each ID
+/// Copy a log, and add the time and the node after each ID
 #[derive(Debug, Args)]
 #[command(after_help = "\
 An ID is a decimal number that stands alone and has a plausible time in the layout: from a week after the epoch to a day \
@@ -27,7 +27,7 @@ As with cat, control characters in the log reach the terminal.
   polyflake annotate --layout discord --tz local app.log
   polyflake annotate --since '30 days ago' app.log")]
 pub(crate) struct Annotate {
-    /// The logs, one after the other; standard input without any, or for `-`
+    /// The logs, read one after the other; standard input if there are none, or for `-`
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -42,9 +42,9 @@ pub(crate) struct Annotate {
     until: Option<String>,
 }
 
-/// How much is read at once.
+/// How much it reads at once.
 const READ: usize = 256 * 1024;
-/// Only the colour of letters changes, and back: a line of the log may have a background or be bold.
+/// Changes only the colour of letters, and then back: a line of the log may have a background or be bold.
 const COLOUR: (&str, &str) = ("\u{1b}[36m", "\u{1b}[39m");
 
 impl Annotate {
@@ -99,12 +99,12 @@ struct Window {
 }
 
 impl Window {
-    /// Whether the time is late enough, or none is.
+    /// Whether the time is late enough, or no time is.
     fn is_since(&self, layout: &Layout, ticks: u64) -> bool {
         let Ok(decoded) = layout.decode(ticks << layout.timestamp_shift()) else { return true };
         match self.since {
             Some(since) => decoded.timestamp_ms() >= since,
-            // What is early is early at any time.
+            // A time that is too early for one is too early for all.
             None => !matches!(decoded.likelihood(u64::MAX), Likelihood::Early | Likelihood::TooOld),
         }
     }
@@ -178,7 +178,7 @@ impl Filter {
     }
 }
 
-/// What stands beside an ID: ` [2022-06-28T16:07:40.105Z node 378]`.
+/// The note after an ID: ` [2022-06-28T16:07:40.105Z node 378]`.
 struct Beside {
     times: Times,
     number: itoa::Buffer,

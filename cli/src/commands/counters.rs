@@ -1,4 +1,4 @@
-//! `polyflake counters`: how far counters are.
+//! `polyflake counters`: how far counters have counted.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::question::Yes;
 use crate::reading::shown;
 use crate::words;
 
-/// Show how far the counters of a store are, or change that by hand
+/// Show how far a store's counters have counted, or change that by hand
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The namespace comes from the address (`?namespace=shop`); otherwise it is `default`. With `?schema=leaf`, `tinyid` or `cosid` it shows \
@@ -27,7 +27,7 @@ pub(crate) struct Counters {
     change: Change,
     #[command(flatten)]
     yes: Yes,
-    /// Print JSON, a line for each counter
+    /// Print JSON, one line per counter
     #[arg(long, conflicts_with_all = ["raise", "remove"])]
     json: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Counters {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Change {
-    /// Move a counter above N; a counter that the store has lost is made again
+    /// Move a counter above N; if the store has lost the counter, create it again
     #[arg(long, num_args = 2, value_names = ["NAME", "N"], allow_negative_numbers = true)]
     raise: Option<Vec<String>>,
     /// Delete a counter

@@ -1,4 +1,4 @@
-//! `polyflake decode`: IDs taken apart, a few or a file of them.
+//! `polyflake decode`: decodes IDs, a few of them or a whole file.
 
 mod lines;
 mod rounded;
@@ -17,7 +17,7 @@ use crate::source::{Sink as _, Source, delimiter};
 use crate::when::{self, Zone, ZoneArg};
 use lines::Writer;
 
-/// Take IDs apart: their time, node and sequence
+/// Decode IDs: show their time, node and sequence
 #[derive(Debug, Args)]
 #[command(after_help = "\
 IDs that are given are drawn, bit by bit. Without any, or with `-`, they are read from standard input, one a line, and a \
@@ -44,22 +44,22 @@ pub(crate) struct Decode {
     text: TextArg,
     #[command(flatten)]
     zone: ZoneArg,
-    /// Print JSON, a line for each ID
+    /// Print JSON, one line per ID
     #[arg(long, conflicts_with = "lines")]
     json: bool,
-    /// Print a line for each ID, also for those that are given
+    /// Print one line per ID, even for IDs given as arguments
     #[arg(long)]
     lines: bool,
-    /// Read IDs from a file, not from standard input
+    /// Read IDs from a file instead of standard input
     #[arg(long, short, value_name = "FILE", conflicts_with = "ids")]
     input: Option<PathBuf>,
-    /// Read IDs from a column of CSV: its name in the first line, or its number from 1. A number is never a name
+    /// Read IDs from a CSV column: its name in the first line, or its number from 1. A number is never a name
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["ids", "key"])]
     column: Option<String>,
-    /// The first line of the CSV has no names, whatever is in it
+    /// Treat the first line of the CSV as data, whatever it contains
     #[arg(long, requires = "column")]
     no_header: bool,
-    /// What is between the columns of the CSV
+    /// The character between CSV columns
     #[arg(long, value_name = "CHARACTER", default_value = ",", requires = "column")]
     delimiter: String,
     /// Read IDs from a key of JSON lines: a name, or names joined by dots
@@ -101,7 +101,7 @@ impl Decode {
         } else {
             source.lines(&mut writer)
         };
-        // What came before an error is printed too.
+        // Print what came before an error, too.
         if read.is_err() {
             writer.flush()?;
             return read;

@@ -1,4 +1,4 @@
-//! `polyflake inspect`: what an ID of unknown origin may be.
+//! `polyflake inspect`: possible explanations for an ID of unknown origin.
 
 mod others;
 
@@ -16,7 +16,7 @@ use crate::when::{self, Zone, ZoneArg};
 use crate::words;
 use others::{Other, as_object};
 
-/// What an ID may be: every layout that it fits, the likeliest first, and why
+/// Explain an ID of unknown origin: every layout that it fits, the likeliest first, and why
 #[derive(Debug, Args)]
 #[command(after_help = "\
 An ID does not say which layout it has, but its time often does. UUIDs of each version, ULIDs, MongoDB's ObjectIds and \
@@ -25,17 +25,17 @@ pub(crate) struct Inspect {
     /// The ID, in any format
     #[arg(value_name = "ID", required = true, allow_negative_numbers = true)]
     ids: Vec<String>,
-    /// A layout of your own, beside the presets
+    /// Your own layout, in addition to the presets
     #[arg(long, short, value_name = "LAYOUT")]
     layout: Option<String>,
-    /// Print JSON, a line for each ID
+    /// Print JSON, one line per ID
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     zone: ZoneArg,
 }
 
-/// A format that reads the text, and which layouts the ID fits then.
+/// A format that can read the text, and the layouts that the ID then fits.
 #[derive(Serialize)]
 struct Reading {
     format: &'static str,
@@ -74,7 +74,7 @@ impl Inspect {
             let text = bare(text);
             let found = Found { text, others: others::of(text, &zone), readings: seen.readings(text) };
             if !found.is_likely() {
-                // With several, the rest is shown first.
+                // If there are several, show the rest first.
                 unlikely.get_or_insert_with(|| found.complaint());
             }
             if found.is_nothing() {
@@ -127,7 +127,7 @@ impl Found<'_> {
     }
 }
 
-/// From when and where IDs are looked at, and as what.
+/// When, where and as what the IDs are examined.
 struct Seen<'a> {
     now_ms: u64,
     zone: &'a Zone,
@@ -135,7 +135,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The formats that read the text, the likeliest first.
+    /// The formats that can read the text, the likeliest first.
     fn readings(&self, text: &str) -> Vec<Reading> {
         let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
         let mut found = Vec::new();
@@ -246,7 +246,7 @@ impl Seen<'_> {
     }
 }
 
-/// Those whose time speaks against them, a line for each reason.
+/// The layouts that the time speaks against, one line per reason.
 fn unlikely(reading: &Reading) -> String {
     let mut text = String::new();
     for (likelihood, why) in [

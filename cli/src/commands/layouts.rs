@@ -1,4 +1,4 @@
-//! `polyflake layouts` and `polyflake layout`: what layouts are good for.
+//! `polyflake layouts` and `polyflake layout`: the properties of layouts.
 
 use std::fmt::Write as _;
 
@@ -12,20 +12,20 @@ use crate::picture::{self, BOLD, DIM, WARN};
 use crate::when::{self, Zone, ZoneArg};
 use crate::words;
 
-/// List the presets: the layouts of the field
+/// List the presets: layouts that are in use elsewhere
 #[derive(Debug, Args)]
 pub(crate) struct Layouts {
-    /// Print JSON, a line for each
+    /// Print JSON, one line per preset
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     zone: ZoneArg,
 }
 
-/// How long a layout lasts, how many nodes and IDs it has, and what to know of it
+/// Show how long a layout lasts, how many nodes and IDs it has, and what is special about it
 #[derive(Debug, Args)]
 pub(crate) struct One {
-    /// A preset's name, or a text such as `timestamp:41|worker:10|sequence:12@1288834974657/1ms`
+    /// The name of a preset, or a layout text such as `timestamp:41|worker:10|sequence:12@1288834974657/1ms`
     layout: String,
     /// Print JSON
     #[arg(long)]
@@ -69,7 +69,7 @@ impl Layouts {
     }
 }
 
-/// `2080-07-10` of `2080-07-10T17:30:30.208Z`; of what has no such text, which lies after the year 9999, that.
+/// `2080-07-10` for `2080-07-10T17:30:30.208Z`. A time after the year 9999 is not written like this, so it is `after 9999`.
 fn day_of(time: &str) -> &str {
     time.split_once('T').map_or("after 9999", |(day, _)| day)
 }

@@ -1,4 +1,4 @@
-//! `polyflake leases`: who holds which node.
+//! `polyflake leases`: which node each process holds.
 
 use std::fmt::Write as _;
 
@@ -28,20 +28,20 @@ pub(crate) struct Leases {
     change: Change,
     #[command(flatten)]
     layout: LayoutArg,
-    /// With --init and --fence: the sequences of this name, in place of a layout's nodes
+    /// With --init and --fence: the sequences with this name, instead of a layout's nodes
     #[arg(long, value_name = "NAME", requires = "Change", conflicts_with_all = ["reset", "layout", "max_ahead_ms"])]
     sequences: Option<String>,
-    /// With --init and --fence: how far IDs of this fleet may run ahead of the clock
+    /// With --init and --fence: how far this fleet's IDs may run ahead of the clock
     #[arg(long, value_name = "MS", default_value = "0")]
     max_ahead_ms: u32,
-    /// With --reset: also a node whose lease has not expired
+    /// With --reset: even if the node's lease has not expired
     #[arg(long, requires = "reset")]
     force: bool,
     #[command(flatten)]
     yes: Yes,
     #[command(flatten)]
     zone: ZoneArg,
-    /// Print JSON, a line for each space
+    /// Print JSON, one line per space
     #[arg(long, conflicts_with_all = ["init", "fence", "reset"])]
     json: bool,
 }
@@ -49,13 +49,13 @@ pub(crate) struct Leases {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Change {
-    /// Vouch that nobody has leased a node in this store before, so that nobody waits
+    /// Declare that nobody has leased a node in this store before, so that nobody waits
     #[arg(long)]
     init: bool,
-    /// After a restore of the store: new leases begin only after all that holders may still issue
+    /// After restoring the store: new leases begin only after all IDs that current holders may still issue
     #[arg(long)]
     fence: bool,
-    /// Free a node whose bound a wrong clock has moved far ahead: a number, or fields such as `datacenter=1,worker=7`
+    /// Free a node whose bound a wrong clock moved far ahead: a number, or fields such as `datacenter=1,worker=7`
     #[arg(long, value_name = "NODE")]
     reset: Option<String>,
 }
@@ -102,7 +102,7 @@ impl Leases {
     }
 
     fn reset(&self, store: &mut Admin, layout: &Layout, node: &str, zone: &Zone) -> Result<(), Failure> {
-        // The core reads nodes where it composes IDs.
+        // The core reads nodes when it composes IDs.
         let any = layout.compose(UnixTime::from_ms(layout.epoch_ms()), Node::parse(node), 0)?;
         let node = layout.decode(any)?.node();
         let at = place(store, Target::Layout(layout));
@@ -131,7 +131,7 @@ impl Leases {
     }
 }
 
-/// For questions.
+/// For the questions.
 fn place(store: &Admin, target: Target<'_>) -> String {
     let address = store.address();
     let what = match target {
@@ -141,7 +141,7 @@ fn place(store: &Admin, target: Target<'_>) -> String {
     format!("{what} in namespace {} of {address}", address.namespace)
 }
 
-/// The presets whose nodes these are.
+/// The presets that these nodes belong to.
 fn presets(space: &Space) -> Vec<&'static str> {
     PRESETS
         .iter()
@@ -204,7 +204,7 @@ fn text_of(of: &LeasesOf, listing: &Listing, difference_ms: u64, zone: &Zone) ->
             _ => format!("{DIM}free: given back by {label}{DIM:#}"),
         };
         let bound_ms = space.start_ms(node.reserved_until);
-        // A bound that lies far ahead is what --reset is for.
+        // --reset is for a bound that is far ahead.
         let bound = if !is_of_sequences && bound_ms > now_ms && !node.is_held(now_ms, difference_ms) {
             format!("  {WARN}can issue from {}{WARN:#}", zone.shown(bound_ms))
         } else {

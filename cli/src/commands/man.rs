@@ -6,11 +6,11 @@ use clap::Args;
 
 use crate::failure::Failure;
 
-/// Write the man pages to a folder
+/// Write the man pages into a folder
 #[derive(Debug, Args)]
 #[command(hide = true)]
 pub(crate) struct Man {
-    /// The folder, which is made where it is absent
+    /// The folder, created if it does not exist
     folder: PathBuf,
 }
 

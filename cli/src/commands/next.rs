@@ -1,4 +1,4 @@
-//! `polyflake next`: IDs, a line each.
+//! `polyflake next`: IDs, one per line.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::{LayoutArg, TextArg};
 use crate::failure::{Failure, complain};
 use crate::output::Lines;
 
-/// Make IDs: one, or a stream of them, a line each
+/// Generate IDs: one, or a stream, one per line
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Two processes must not use one node at the same time. Give each its own with --node, let a store hand nodes out with \
@@ -22,7 +22,7 @@ pub(crate) struct Next {
     /// How many IDs
     #[arg(short, long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
     number: String,
-    /// Go on until the reader closes the pipe
+    /// Continue until the reader closes the pipe
     #[arg(long, conflicts_with = "number")]
     forever: bool,
     #[command(flatten)]
@@ -31,10 +31,10 @@ pub(crate) struct Next {
     #[arg(long, value_name = "NODE", allow_hyphen_values = true)]
     node: Option<String>,
     /// The address of a store that leases a node, such as `redis://host/0` or `sqlite:///var/lib/app/leases.db`. The node is
-    /// given back at the end. An address with a password is better in the environment, where other users do not see it
+    /// given back at the end. If the address contains a password, put it into the environment, where other users do not see it
     #[arg(long, value_name = "URL", env = "POLYFLAKE_LEASE", hide_env_values = true)]
     lease: Option<String>,
-    /// A file through which all processes of this host share the node
+    /// A file through which all processes on this host share the node
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     #[command(flatten)]
@@ -42,13 +42,13 @@ pub(crate) struct Next {
     /// How far IDs may run ahead of the clock to serve a burst
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     max_ahead_ms: Option<String>,
-    /// How far the clock may step back while IDs are still made [default: 1000]
+    /// How far the clock may step back while IDs are still issued [default: 1000]
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     max_backward_ms: Option<String>,
     /// The longest wait for the clock between two IDs [default: a tick and a second]
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     max_wait_ms: Option<String>,
-    /// The first sequence number of a fresh tick: spread or zero [default: spread]
+    /// The first sequence number in a new tick: spread or zero [default: spread]
     #[arg(long, value_name = "START")]
     sequence_start: Option<String>,
     /// The clock: system or steady [default: system]
@@ -56,7 +56,7 @@ pub(crate) struct Next {
     clock: Option<String>,
 }
 
-/// More at once would be older by the time that they are read.
+/// If there were more, they would be older by the time they are read.
 const MOST_AT_ONCE: u64 = 8192;
 
 impl Next {
@@ -71,13 +71,13 @@ impl Next {
         let (ids, is_interrupted) = if self.lease.is_some() {
             tell_of_leases();
             let ids = polyflake_coordination::open(&options)?;
-            // Until here, Ctrl-C ends it at once.
+            // Up to here, Ctrl-C ends the program at once.
             (ids, interrupted()?)
         } else {
             (options.build()?, Arc::default())
         };
         let done = print(&ids, left, format, &is_interrupted);
-        // A leased node is free at once then.
+        // This frees a leased node at once.
         ids.close();
         done
     }
@@ -104,7 +104,7 @@ impl Next {
     }
 }
 
-/// Why it waits, on standard error.
+/// Says on standard error why it waits.
 fn tell_of_leases() {
     use polyflake_coordination::{Event, Kind, set_listener};
 
@@ -147,7 +147,7 @@ fn write(ids: &[u64], format: Format, lines: &mut Lines) -> Result<(), Failure> 
     let mut decimal = itoa::Buffer::new();
     let line = lines.line();
     for &id in ids {
-        // As the core writes it, in a third of the time.
+        // The same text as the core writes, in a third of the time.
         if format == Format::Decimal {
             line.extend_from_slice(decimal.format(id).as_bytes());
         } else {
@@ -158,7 +158,7 @@ fn write(ids: &[u64], format: Format, lines: &mut Lines) -> Result<(), Failure> 
     lines.done()
 }
 
-/// Ctrl-C and the like end it between two blocks, so that a leased node is given back; the second at once.
+/// Ctrl-C and the like end the program between two blocks, so that a leased node is given back. The second one ends it at once.
 #[cfg(unix)]
 fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};

@@ -1,4 +1,4 @@
-//! `polyflake public`: texts for the outside that hide IDs.
+//! `polyflake public`: public IDs, texts that hide IDs from outsiders.
 
 mod lines;
 
@@ -17,7 +17,7 @@ use crate::secret::warning_of_open;
 use crate::source::{Sink as _, Source, delimiter};
 use lines::{Turn, Writer};
 
-/// Turn IDs into public IDs, texts that hide them, and back
+/// Turn IDs into public IDs, which hide them, and back
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Keys come from a file or from POLYFLAKE_PUBLIC_KEYS, because other users can see a command line. The first key encodes, and \
@@ -34,18 +34,18 @@ pub(crate) struct Public {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make a key and print it
+    /// Generate a key and print it
     Key {
         /// The file with your present keys; the new key gets a number that none of them has
         #[arg(long, value_name = "FILE")]
         keys: Option<PathBuf>,
-        /// The number of the key, from 0 to 61 [default: 0; with --keys, the next that is free after the first key's]
+        /// The key's number, from 0 to 61 [default: 0; with --keys, the next free number after the first key's]
         #[arg(long, value_name = "N", conflicts_with = "keys", allow_negative_numbers = true)]
         number: Option<String>,
     },
     /// Turn IDs into public IDs
     Encode {
-        /// The IDs; read from standard input without any, or for `-`
+        /// The IDs; read from standard input if there are none, or for `-`
         #[arg(value_name = "ID", allow_negative_numbers = true)]
         ids: Vec<String>,
         #[command(flatten)]
@@ -55,7 +55,7 @@ enum What {
     },
     /// Turn public IDs back into IDs
     Decode {
-        /// The public IDs; read from standard input without any, or for `-`
+        /// The public IDs; read from standard input if there are none, or for `-`
         #[arg(id = "ids", value_name = "PUBLIC_ID")]
         texts: Vec<String>,
         #[command(flatten)]
@@ -63,9 +63,9 @@ enum What {
         #[command(flatten)]
         with: With,
     },
-    /// Re-encode public IDs under the first key
+    /// Encode public IDs again, with the first key
     Rotate {
-        /// The public IDs; read from standard input without any, or for `-`
+        /// The public IDs; read from standard input if there are none, or for `-`
         #[arg(id = "ids", value_name = "PUBLIC_ID")]
         texts: Vec<String>,
         #[command(flatten)]
@@ -75,22 +75,22 @@ enum What {
 
 #[derive(Debug, Args)]
 struct With {
-    /// The file with the keys, one a line; without this option, they come from `POLYFLAKE_PUBLIC_KEYS`
+    /// The file with the keys, one per line; without this option, they come from `POLYFLAKE_PUBLIC_KEYS`
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
-    /// What public IDs begin with, such as `order` [default: nothing]
+    /// The prefix of the public IDs, such as `order` [default: none]
     #[arg(long, short, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     prefix: String,
-    /// Read a file, not standard input
+    /// Read a file instead of standard input
     #[arg(long, short, value_name = "FILE", conflicts_with = "ids")]
     input: Option<PathBuf>,
-    /// Convert a column of CSV and print whole rows: the column's name in the first line, or its number from 1
+    /// Convert a CSV column and print whole rows: the column's name in the first line, or its number from 1
     #[arg(long, value_name = "COLUMN", conflicts_with = "ids")]
     column: Option<String>,
-    /// The first line of the CSV has no names, whatever is in it
+    /// Treat the first line of the CSV as data, whatever it contains
     #[arg(long, requires = "column")]
     no_header: bool,
-    /// What is between the columns of the CSV
+    /// The character between CSV columns
     #[arg(long, value_name = "CHARACTER", default_value = ",", requires = "column")]
     delimiter: String,
 }
@@ -147,7 +147,7 @@ impl With {
             Some(column) => source.csv(column, !self.no_header, delimiter, &mut writer),
             None => source.lines(&mut writer),
         };
-        // What came before an error is printed too.
+        // Print what came before an error, too.
         if read.is_err() {
             writer.flush()?;
             return read;
@@ -156,7 +156,7 @@ impl With {
     }
 }
 
-/// The texts of the keys in a file.
+/// The texts of the keys from a file.
 fn keys_in(file: &Path) -> Result<Zeroizing<String>, Failure> {
     if file.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with("pfk_")) {
         return Err(Failure::Usage(

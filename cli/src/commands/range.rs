@@ -1,4 +1,4 @@
-//! `polyflake range`: the IDs of a span of time, for queries.
+//! `polyflake range`: the IDs of a time span, for queries.
 
 use clap::Args;
 use polyflake::{Decoded, Layout};
@@ -11,7 +11,7 @@ use crate::picture::{BOLD, DIM};
 use crate::reading::shown;
 use crate::when::{self, End, Zone, ZoneArg};
 
-/// The first and the last ID of a span of time, and the SQL that selects it
+/// Print the first and the last ID of a time span, and the SQL that selects it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Times: 2026-01-31 (a whole day: --from its first instant, --to its last), 2026-01-31T12:30:00Z, `2026-01-31 12:30`, today, \
@@ -20,18 +20,18 @@ zone are in UTC, or in that of --tz.")]
 pub(crate) struct Range {
     #[command(flatten)]
     layout: LayoutArg,
-    /// When the span begins
+    /// When the time span begins
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: String,
-    /// When it ends; the instant itself is in it
+    /// When it ends; the span includes this instant
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "now")]
     to: String,
     #[command(flatten)]
     zone: ZoneArg,
-    /// The column of the SQL
+    /// The column for the SQL
     #[arg(long, value_name = "NAME", default_value = "id")]
     column: String,
-    /// Print the SQL only
+    /// Print only the SQL
     #[arg(long, conflicts_with = "json")]
     sql: bool,
     /// Print JSON

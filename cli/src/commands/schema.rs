@@ -1,4 +1,4 @@
-//! `polyflake schema`: what a database must have where programs may not make tables.
+//! `polyflake schema`: what a database needs if programs may not create tables.
 
 use clap::{Args, ValueEnum};
 use polyflake_coordination::{Scheme, stores};
@@ -6,14 +6,14 @@ use polyflake_coordination::{Scheme, stores};
 use crate::failure::Failure;
 use crate::output;
 
-/// Print the table of leases and sequences, and the rights of a role, as SQL
+/// Print the table for leases, counters and sequences, and a role's privileges, as SQL
 #[derive(Debug, Args)]
 #[command(after_help = "Such as: polyflake schema postgres | psql app")]
 pub(crate) struct Schema {
     /// The database
     #[arg(value_enum)]
     kind: Kind,
-    /// PostgreSQL: the schema of the table, as `schema_name` in the addresses says [default: public]
+    /// PostgreSQL: the table's schema, as in the `schema_name` of the addresses [default: public]
     #[arg(long, value_name = "NAME")]
     schema_name: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `polyflake uuid` and `polyflake object-id`: IDs that are no Snowflakes and need no node.
+//! `polyflake uuid` and `polyflake object-id`: IDs that are not Snowflakes and need no node.
 
 use std::io::Write as _;
 
@@ -11,12 +11,12 @@ use crate::object_id::{self, ObjectIds};
 use crate::output::Lines;
 use crate::when;
 
-/// Make UUIDs, a line each
+/// Generate UUIDs, one per line
 #[derive(Debug, Args)]
-// `--version` is the UUID's.
+// `--version` means the UUID's version.
 #[command(disable_version_flag = true)]
 pub(crate) struct Uuid {
-    /// Which version: 7 sorts by time, 4 is random
+    /// The version: 7 sorts by time, 4 is random
     #[arg(id = "uuid-version", long = "version", value_name = "VERSION", default_value = "7")]
     version: Version,
     #[command(flatten)]
@@ -67,7 +67,7 @@ impl Many {
         let number = Number::parse(&self.number).in_range("number", 0, u64::MAX)?;
         let mut lines = Lines::new();
         for _ in 0..number {
-            // A text in memory takes all that is written.
+            // Writing to a text in memory cannot fail.
             let _ = writeln!(lines.line(), "{}", next());
             lines.done()?;
         }

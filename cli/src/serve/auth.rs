@@ -7,8 +7,7 @@ use subtle::{Choice, ConstantTimeEq as _};
 
 use crate::secret::warning_of_open;
 
-/// What clients must have: any of these, of which there are two while one replaces the other. Everybody may ask where there is
-/// none.
+/// The tokens, any of which admits a client. There are two while one replaces the other. Without any, everyone is admitted.
 pub(crate) struct Token(Option<RwLock<Vec<Vec<u8>>>>);
 
 impl Token {
@@ -20,14 +19,14 @@ impl Token {
         self.0.is_some()
     }
 
-    /// Accepts these from now on. Clients that were admitted stay.
+    /// Accepts these from now on. Clients that were admitted stay connected.
     pub(crate) fn replace(&self, tokens: Vec<Vec<u8>>) {
         if let Some(present) = &self.0 {
             *present.write().unwrap_or_else(PoisonError::into_inner) = tokens;
         }
     }
 
-    /// In the same time whatever was given, but for its length.
+    /// Takes the same time for every given token of the same length.
     pub(crate) fn admits(&self, given: &[u8]) -> bool {
         self.0.as_ref().is_none_or(|tokens| {
             let tokens = tokens.read().unwrap_or_else(PoisonError::into_inner);
@@ -36,7 +35,7 @@ impl Token {
         })
     }
 
-    /// What HTTP has in the header `Authorization`.
+    /// The token in the HTTP header `Authorization`.
     pub(crate) fn admits_header(&self, header: Option<&[u8]>) -> bool {
         if !self.is_wanted() {
             return true;
@@ -48,7 +47,7 @@ impl Token {
     }
 }
 
-/// Warns of a file with a secret that other users can read.
+/// Warns if other users can read a file with a secret.
 pub(crate) fn warn_if_open(path: &Path) {
     if let Some(warning) = warning_of_open(path) {
         tracing::warn!("{warning}");

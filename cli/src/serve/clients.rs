@@ -1,4 +1,4 @@
-//! The clients that are connected: how many there may be, and what each must say in time.
+//! The connected clients: how many there may be, and what each must send in time.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,18 +10,18 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// How long a client may take to show its token, and to send all of a request's head.
+/// How long a client may take to present its token, and to send a request's whole head.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most bytes of a command or of a request's head, of a client that has not shown its token.
+/// The most bytes of a command or a request's head, from a client that has not presented its token.
 pub(crate) const SMALL: usize = 4096;
 
-/// The places of clients.
+/// The places for clients.
 pub(crate) struct Places {
     free: Arc<Semaphore>,
     count: usize,
     by_address: Mutex<HashMap<IpAddr, usize>>,
     per_address: usize,
-    /// Clients that have not shown a token yet, the oldest first.
+    /// Clients that have not presented a token, the oldest first.
     strangers: Mutex<VecDeque<Stranger>>,
 }
 
@@ -37,7 +37,7 @@ impl Stranger {
     }
 }
 
-/// That a client's address has one connection more, for as long as this is there.
+/// Counts one connection of a client's address for as long as it exists.
 pub(crate) struct Seat {
     places: Arc<Places>,
     address: IpAddr,
@@ -49,7 +49,7 @@ impl Places {
         Arc::new(Self { free, count, by_address: Mutex::default(), per_address, strangers })
     }
 
-    /// `None` where its address has too many, and none of them is a stranger who could go.
+    /// `None` if its address has too many connections, and none of them belongs to a stranger who could go.
     pub(crate) fn seat(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
         let address = network(address);
         let mut all = lock(&self.by_address);
@@ -61,8 +61,8 @@ impl Places {
         Some(Seat { places: Arc::clone(self), address })
     }
 
-    /// Waits for a place. Where none is free, the stranger who has been here for longest goes: a client that shows its token at once
-    /// comes through, however many do not.
+    /// Waits for a place. If none is free, the stranger who has been here longest goes, so a client that presents its token at
+    /// once gets in, however many do not.
     pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         if let Some(place) = self.free_place() {
             return Ok(place);
@@ -75,7 +75,7 @@ impl Places {
         Arc::clone(&self.free).try_acquire_owned().ok()
     }
 
-    /// Ends the connection of the oldest of these strangers, if there is one.
+    /// Ends the connection of the oldest stranger, if there is one.
     fn send_away(&self, which: impl Fn(&Stranger) -> bool) -> bool {
         let mut strangers = lock(&self.strangers);
         let oldest = strangers.iter().position(|stranger| which(stranger) && stranger.is_one());
@@ -83,7 +83,7 @@ impl Places {
         stranger.inspect(|stranger| stranger.task.abort()).is_some()
     }
 
-    /// One who may have to go.
+    /// A client that may have to go.
     pub(crate) fn watch(&self, client: &Arc<Client>, task: AbortHandle) {
         let mut strangers = lock(&self.strangers);
         if strangers.len() > 2 * self.count {
@@ -96,15 +96,15 @@ impl Places {
         });
     }
 
-    /// How many are not free.
+    /// How many places are taken.
     pub(crate) fn taken(&self) -> usize {
         self.count.saturating_sub(self.free.available_permits())
     }
 
-    /// Waits until all have left.
+    /// Waits until all clients have left.
     pub(crate) async fn are_left(&self) {
         let all = u32::try_from(self.count).unwrap_or(u32::MAX);
-        // Each client holds one.
+        // Each client holds a permit.
         drop(self.free.acquire_many(all).await);
     }
 }
@@ -121,7 +121,7 @@ impl Drop for Seat {
     }
 }
 
-/// Who has one address of IPv6 has the 64 bits that follow the network's.
+/// A client with an IPv6 address usually has all 2^64 addresses of its network, so they count as one.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -129,14 +129,14 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A connected client, and by when it must have said something.
+/// A connected client, and its deadline for sending what it must.
 pub(crate) struct Client {
     address: IpAddr,
     start: Instant,
-    /// Milliseconds after the start; `u64::MAX` if it need not.
+    /// Milliseconds since the start; `u64::MAX` if it has no deadline.
     deadline_ms: AtomicU64,
     is_admitted: AtomicBool,
-    /// Whether a request's head is to come, or the rest of it.
+    /// Whether it waits for the head of a request, or for the rest.
     is_head_due: AtomicBool,
 }
 
@@ -161,31 +161,31 @@ impl Client {
         self.is_admitted.load(Ordering::Relaxed)
     }
 
-    /// Whether it has shown the token, or needs none.
+    /// Whether it has presented the token, or needs none.
     pub(crate) fn admit(&self, is_admitted: bool) {
         if self.is_admitted.swap(is_admitted, Ordering::Relaxed) != is_admitted {
             self.be_patient(!is_admitted);
         }
     }
 
-    /// HTTP: a request's head is to come.
+    /// HTTP: waits for the head of a request.
     pub(crate) fn await_head(&self) {
         self.be_patient(!self.is_admitted());
         self.is_head_due.store(true, Ordering::Relaxed);
     }
 
-    /// HTTP: it is whole, and the answer is to come.
+    /// HTTP: has the whole request, and waits for the answer.
     pub(crate) fn has_head(&self) {
         self.is_head_due.store(false, Ordering::Relaxed);
         self.be_patient(false);
     }
 
-    /// Whether it has not said in time what it must.
+    /// Whether its deadline has passed.
     pub(crate) fn is_late(&self) -> bool {
         self.deadline().is_some_and(|at| Instant::now() >= at)
     }
 
-    /// By when.
+    /// The deadline.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let ms = self.deadline_ms.load(Ordering::Relaxed);
         (ms != u64::MAX).then(|| self.start + Duration::from_millis(ms))

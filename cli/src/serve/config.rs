@@ -1,4 +1,4 @@
-//! What a server is to do, from flags and a file of TOML. Flags come first.
+//! The server's configuration, from flags and a TOML file. Flags take precedence.
 
 mod file;
 
@@ -17,9 +17,9 @@ use super::logs::Style;
 use crate::failure::Failure;
 use file::{File, Place};
 
-/// Serve IDs to programs in any language, over HTTP and over the protocol of Redis
+/// Serve IDs to programs in any language, over HTTP and the Redis protocol
 ///
-/// Without anything else it leases its node from a file in your state folder and gives Snowflakes, to this host only.
+/// Without options, it leases its node from a file in your state folder and gives Snowflakes, to this host only.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A generator without a store of its own uses the one of --lease.
@@ -29,17 +29,17 @@ A generator without a store of its own uses the one of --lease.
   curl 'http://127.0.0.1:8080/v1/ids/snowflake?n=3'
   redis-cli -p 6380 incr snowflake")]
 pub(crate) struct Serve {
-    /// A file of TOML with the same options, and those of each generator
+    /// A TOML file with the same options, and those of each generator
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The address of the store that leases the node, such as `redis://host/0`: the generator `snowflake`. An address with a
-    /// password is better in the environment or the file, where other users do not see it
+    /// The address of the store that leases the node, such as `redis://host/0`: adds the generator `snowflake`. If the address
+    /// contains a password, put it into the environment or the file, where other users do not see it
     #[arg(long, value_name = "URL", env = "POLYFLAKE_LEASE", hide_env_values = true)]
     lease: Option<String>,
     /// The layout of the Snowflakes [default: twitter]
     #[arg(long, short, value_name = "LAYOUT", env = "POLYFLAKE_LAYOUT", hide_env_values = true)]
     layout: Option<String>,
-    /// A counter, and the address of its store; again with the same name for one of several stores
+    /// A counter, and its store's address; repeat it with the same name to use several stores
     #[arg(long, value_name = "NAME[=URL]")]
     counter: Vec<String>,
     /// Sequences: a count for each of many keys
@@ -54,66 +54,66 @@ pub(crate) struct Serve {
     /// Where to listen for HTTP, or `none` [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
-    /// Where to listen for clients of Redis, or `none` [default: 127.0.0.1:6380]
+    /// Where to listen for Redis clients, or `none` [default: 127.0.0.1:6380]
     #[arg(long, value_name = "ADDR")]
     resp: Option<String>,
-    /// A name by which clients of HTTP may call the server where there is no token, besides its addresses and localhost: else web
-    /// pages could read IDs through a name of theirs. It may be given several times
+    /// If there is no token: a name by which HTTP clients may call the server, besides its addresses and localhost, since a web
+    /// page could otherwise read IDs through its own name. Repeat it for more names
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Where probes and Prometheus ask, apart from clients and without a token, or `none` [default: 127.0.0.1:9080]
+    /// Where to listen for probes and Prometheus, without a token, or `none` [default: 127.0.0.1:9080]
     #[arg(long, value_name = "ADDR")]
     admin: Option<String>,
-    /// No other server gives these IDs: listen also for other hosts with a store or state in a file of this one, or a node that
-    /// is not leased
+    /// Confirm that no other server gives these IDs: listen for other hosts even if this server keeps a store or state in a
+    /// file, or its node is not leased
     #[arg(long)]
     only_instance: bool,
-    /// A file with the token that clients must have (or the variable `POLYFLAKE_TOKEN`); with two, one a line, either will do.
-    /// SIGHUP reads it again, and the certificates
+    /// A file with the token that clients must send (or the variable `POLYFLAKE_TOKEN`). With two tokens, one per line, it
+    /// accepts either. SIGHUP rereads it, and the certificates and key for TLS
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The certificates for TLS, in PEM
+    /// The certificates for TLS, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The key for TLS, in PEM
+    /// The key for TLS, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// The most IDs of one request [default: 10000]
+    /// The most IDs per request [default: 10000]
     #[arg(long, value_name = "N")]
     max_n: Option<u64>,
-    /// The most connections at a time; more wait [default: 10000]
+    /// The most connections at a time; further clients wait [default: 10000]
     #[arg(long, value_name = "N")]
     max_connections: Option<u64>,
-    /// The most connections of one address of clients [default: half of --max-connections]
+    /// The most connections from one address [default: half of --max-connections]
     #[arg(long, value_name = "N")]
     max_per_address: Option<u64>,
-    /// The longest command of a client of Redis, and the longest head of a request of HTTP, in bytes [default: 65536]
+    /// The longest Redis command, and the longest head of an HTTP request, in bytes [default: 65536]
     #[arg(long, value_name = "BYTES")]
     max_frame: Option<u64>,
-    /// The most memory for answers that clients have not read yet, in MiB [default: 256]
+    /// The most memory for answers that clients have not read, in MiB [default: 256]
     #[arg(long, value_name = "MIB")]
     max_output: Option<u64>,
-    /// Idle timeout of a connection, in seconds [default: 300]
+    /// How long a connection may be idle, in seconds [default: 300]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<u64>,
-    /// How long it goes on answering after SIGTERM, while it says that it is not ready, in seconds [default: 5]
+    /// How long to keep answering after SIGTERM while reporting that it is not ready, in seconds [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     lame_duck: Option<u64>,
-    /// Which generators `/readyz` is about; `/readyz/NAME` is about one [default: any]
+    /// Whether `/readyz` needs any generator to be ready, or all of them; `/readyz/NAME` is about one [default: any]
     #[arg(long, value_name = "WHICH")]
     ready_when: Option<ReadyWhen>,
-    /// How the log on standard error is written
+    /// The style of the log on standard error
     #[arg(long, value_name = "STYLE")]
     log: Option<Style>,
 }
 
-/// What clients may have, and the file that has it.
+/// The tokens, and the file that they came from.
 pub(crate) type Tokens = (Vec<Vec<u8>>, Option<PathBuf>);
 
-/// For HTTP, for RESP, and for operators.
+/// The addresses for HTTP, for RESP, and for operators.
 type Addresses = (Vec<SocketAddr>, Vec<SocketAddr>, Vec<SocketAddr>);
 
-/// What was said, checked.
+/// The configuration, checked.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) http: Vec<SocketAddr>,
@@ -128,32 +128,32 @@ pub(crate) struct Config {
     pub(crate) generators: Vec<Checked>,
 }
 
-/// What no client may take more of.
+/// The limits for clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) n: u64,
     pub(crate) connections: usize,
     pub(crate) per_address: Option<usize>,
     pub(crate) frame: usize,
-    /// Of answers, in KiB.
+    /// For answers, in KiB.
     pub(crate) output_kib: usize,
     pub(crate) idle_s: u64,
     pub(crate) lame_duck_s: u64,
     pub(crate) ready_when: ReadyWhen,
 }
 
-/// When a server of several generators is ready.
+/// When a server with several generators is ready.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ReadyWhen {
-    /// Any of its generators is.
+    /// If any of its generators is.
     #[default]
     Any,
-    /// All of them are.
+    /// If all of them are.
     All,
 }
 
-/// A generator whose options are sound.
+/// A generator whose options are valid.
 #[derive(Debug)]
 pub(crate) struct Checked {
     name: String,
@@ -164,7 +164,7 @@ pub(crate) struct Checked {
     is_alone: Option<String>,
 }
 
-/// Before it is checked.
+/// A generator before it is checked.
 struct Wanted {
     kind: String,
     values: BTreeMap<String, Vec<String>>,
@@ -240,7 +240,7 @@ impl Serve {
         })
     }
 
-    /// The generators of the file and of the flags.
+    /// The generators from the file and the flags.
     fn wanted(&self, file: &File) -> Result<BTreeMap<String, Wanted>, Failure> {
         let mut all = file.generators()?;
         let of_store = |kind| (kind, "store");
@@ -272,7 +272,8 @@ impl Serve {
         Ok(all)
     }
 
-    /// Where nothing is said, both on the loopback; else only what is named. Operators ask there too.
+    /// If neither has an address, HTTP and RESP listen on the loopback; otherwise only on the given addresses. The listener for
+    /// operators is on the loopback unless it has an address.
     fn addresses(&self, file: &File) -> Result<Addresses, Failure> {
         let of = |name: &str, flag: &Option<String>, key: &Option<file::Text>| match (flag, key) {
             (Some(text), _) => Some((text.clone(), Place::flag(&format!("--{name}")))),
@@ -307,7 +308,7 @@ impl Serve {
     }
 }
 
-/// Those of a file, one a line.
+/// The tokens from a file, one per line.
 pub(crate) fn tokens_in(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::io(path.display(), &error))?;
     tokens(&text).map_err(|why| Failure::option(format!("{}: {why}", path.display())))
@@ -315,7 +316,7 @@ pub(crate) fn tokens_in(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
 
 fn tokens(text: &str) -> Result<Vec<Vec<u8>>, &'static str> {
     let tokens: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    // Else everybody would have it.
+    // An empty token would admit everyone.
     if tokens.is_empty() {
         return Err("the token is empty");
     }
@@ -336,7 +337,7 @@ impl Wanted {
     }
 }
 
-/// Checks the options of each.
+/// Checks the options of each generator.
 fn check(
     wanted: BTreeMap<String, Wanted>,
     registry: &Registry,
@@ -355,7 +356,7 @@ fn check(
         }
     };
     let mut wanted: Vec<_> = wanted.into_iter().collect();
-    // A store in which there is nothing yet makes nobody wait, so nodes are leased before counters begin.
+    // A store with nothing in it makes nobody wait, so lease nodes before counters are created.
     wanted.sort_by_key(|(_, wanted)| wanted.kind != SNOWFLAKE);
     wanted.into_iter().map(check).collect()
 }
@@ -384,7 +385,7 @@ fn at(places: &BTreeMap<String, Place>, whole: &Place, error: &Error) -> Failure
 }
 
 impl Config {
-    /// Opens the generators, one after the other. It may wait for their stores. Of several, all are opened or none.
+    /// Opens the generators, one after the other. It may wait for their stores. It opens all of them or none.
     pub(crate) fn open(generators: Vec<Opening>, begun: &Begun) -> Result<(), Failure> {
         for Opening(Checked { name, made, places, whole, .. }) in generators {
             match made.open() {
@@ -402,16 +403,16 @@ impl Config {
         Ok(())
     }
 
-    /// What is to be opened.
+    /// The generators to open.
     pub(crate) fn take_generators(&mut self) -> Vec<Opening> {
         std::mem::take(&mut self.generators).into_iter().map(Opening).collect()
     }
 }
 
-/// A generator, and what it is called.
+/// A generator, and its name.
 pub(crate) type Named = (String, Box<dyn Generator>);
 
-/// The generators that are open while others wait for their stores; `None` once nobody wants them.
+/// The generators that are open while others wait for their stores; `None` once nobody needs them.
 pub(crate) struct Begun(Mutex<Option<Vec<Named>>>);
 
 impl Begun {
@@ -419,7 +420,7 @@ impl Begun {
         Self(Mutex::new(Some(Vec::new())))
     }
 
-    /// All of them: what comes later is given back at once.
+    /// Takes all of them. Any that are opened later are given back at once.
     pub(crate) fn take(&self) -> Vec<Named> {
         self.all().take().unwrap_or_default()
     }
@@ -442,13 +443,13 @@ impl Begun {
     }
 }
 
-/// A generator that is to be opened.
+/// A generator to open.
 #[derive(Debug)]
 pub(crate) struct Opening(Checked);
 
 fn resolve(text: &str) -> Result<Vec<SocketAddr>, String> {
     let found: Vec<_> = text.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-    // A name may have several addresses; one that is there twice could not be listened on twice.
+    // A name may have several addresses, and a duplicate could not be listened on twice.
     let mut once: Vec<SocketAddr> = Vec::new();
     for address in found {
         if !once.contains(&address) {
@@ -463,7 +464,7 @@ fn resolve(text: &str) -> Result<Vec<SocketAddr>, String> {
     Ok(once)
 }
 
-/// As `5` or `5s`.
+/// `5` or `5s`.
 fn seconds(text: &str) -> Result<u64, String> {
     let digits = text.strip_suffix('s').unwrap_or(text);
     digits.parse().map_err(|_| "it takes whole seconds, such as 5".into())

@@ -17,30 +17,30 @@ pub struct Error {
     code: ErrorCode,
 }
 
-/// What a request asked for is not there.
+/// The requested thing does not exist.
 pub(crate) const UNKNOWN_GENERATOR: &str = "unknown_generator";
-/// The server gives no IDs yet, or a generator gives none at present.
+/// The server gives no IDs yet, or a generator gives none at the moment.
 pub(crate) const NOT_READY: &str = "not_ready";
 
 impl Error {
-    /// An error of a generator of one's own, such as `Error::new("quota_used_up", "..")`. Clients may try again later: HTTP has
-    /// the status 503 for it.
+    /// An error of your own generator, such as `Error::new("quota_used_up", "..")`. Clients may retry: over HTTP it has the
+    /// status 503.
     pub fn new(name: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::of(ErrorCode::CounterUnavailable, message) }
     }
 
-    /// An option of a generator that is missing or has a value which it does not take. The message says what it takes.
+    /// A generator's option is missing, or does not accept its value. The message says what it accepts.
     pub fn option(option: &str, message: impl Into<String>) -> Self {
         Self { option: Some(option.into()), ..Self::invalid(message) }
     }
 
-    /// A request that cannot be.
+    /// An invalid request.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::of(ErrorCode::InvalidOption, message)
     }
 
     pub(crate) fn of(code: ErrorCode, message: impl Into<String>) -> Self {
-        // Names and keys of others are in it, and it goes to clients and to the log.
+        // It contains names and keys from others, and goes to clients and to the log.
         Self { name: code.name().into(), message: told(&message.into()), option: None, code }
     }
 
@@ -48,12 +48,13 @@ impl Error {
         Self { name: UNKNOWN_GENERATOR.into(), ..Self::invalid(message) }
     }
 
-    /// As clients get it: where a store is is not their affair, and what it said may have that.
+    /// The error for clients: without the store's address, which is not their concern, or the store's reply, which may contain
+    /// it.
     pub(crate) fn for_clients(self) -> Self {
         Self { message: without_stores(self.message), ..self }
     }
 
-    /// The error, which came from this option.
+    /// The error, with the option that caused it.
     pub(crate) fn about_option(self, option: &str) -> Self {
         Self { option: Some(option.into()), ..self }
     }
@@ -63,12 +64,12 @@ impl Error {
         &self.name
     }
 
-    /// What is wrong, and what would fit.
+    /// What is wrong, and what would be valid.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Which option of the generator it is about.
+    /// The generator's option that it is about.
     pub(crate) fn about(&self) -> Option<&str> {
         self.option.as_deref()
     }
@@ -79,7 +80,7 @@ impl Error {
     }
 }
 
-/// Without a store's address, and what follows it: that is what the store, or the system, said of it.
+/// Cuts off a store's address, and the text after it, which comes from the store or the system.
 pub(crate) fn without_stores(message: String) -> String {
     let Some(at) = message.find("://") else { return message };
     let before = message.get(..at).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What gives the IDs: a trait, and a file for each kind.
+//! The generators: a trait, and a file for each kind.
 
 mod counter;
 mod object_id;
@@ -28,17 +28,17 @@ impl Default for Registry {
     }
 }
 
-/// More texts than these take so long that others would wait for the thread.
+/// Longer lists take long enough that others would wait for the thread.
 const MANY: usize = 256;
 
 /// A call that waits without a thread.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// Gives IDs to the clients of `polyflake serve`, under a name of its own. Implement it for a kind of your own, and add that to a
-/// [`Registry`].
+/// Gives IDs to the clients of `polyflake serve`, under its own name. Implement it for your own kind of generator, and add that
+/// to a [`Registry`].
 ///
-/// Calls come from many threads at once. Those that begin with `try_` come from threads that serve connections, and must not wait
-/// for anything; the others may.
+/// Many threads call it at the same time. Calls that begin with `try_` come from the threads that serve connections, and must
+/// not wait for anything; the others may wait.
 pub trait Generator: Send + Sync + 'static {
     /// `n` IDs, at least one. It may wait.
     ///
@@ -47,7 +47,7 @@ pub trait Generator: Send + Sync + 'static {
     /// The generator's.
     fn ids(&self, n: usize) -> Result<Ids, Error>;
 
-    /// As many of `n` IDs as it has without waiting: for the rest, [`ids`](Self::ids) is called. By default none.
+    /// As many of `n` IDs as it has without waiting: [`ids`](Self::ids) is called for the rest. By default none.
     ///
     /// # Errors
     ///
@@ -57,18 +57,18 @@ pub trait Generator: Send + Sync + 'static {
         Ok(Ids::Numbers(Vec::new()))
     }
 
-    /// [`ids`](Self::ids) for generators that can wait without a thread, in a runtime of Tokio: many such calls wait at a time.
-    /// By default `None`: then `ids` is called on a thread.
+    /// [`ids`](Self::ids) for generators that can wait without a thread, in a Tokio runtime, so that many calls can wait at the
+    /// same time. By default `None`: then `ids` is called on a thread.
     fn ids_later(&self, n: usize) -> Option<Later<'_, Ids>> {
         let _ = n;
         None
     }
 
-    /// The last of `n` numbers that follow each other. It may wait.
+    /// The last of `n` consecutive numbers. It may wait.
     ///
     /// # Errors
     ///
-    /// By default `invalid_option`, but for one.
+    /// By default `invalid_option`, unless `n` is 1.
     fn block(&self, n: usize) -> Result<u64, Error> {
         match (n, self.ids(1)?) {
             (1, Ids::Numbers(numbers)) if numbers.len() == 1 => {
@@ -85,7 +85,7 @@ pub trait Generator: Send + Sync + 'static {
         1
     }
 
-    /// [`block`](Self::block) without waiting, where that can be. By default it cannot.
+    /// [`block`](Self::block) without waiting, if that is possible. By default it is not.
     ///
     /// # Errors
     ///
@@ -95,13 +95,13 @@ pub trait Generator: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// [`block`](Self::block), as [`ids_later`](Self::ids_later).
+    /// [`block`](Self::block), as [`ids_later`](Self::ids_later) is for `ids`.
     fn block_later(&self, n: usize) -> Option<Later<'_, u64>> {
         let _ = n;
         None
     }
 
-    /// The next number of a key, for generators that count for each. It may wait.
+    /// A key's next number, for generators that count separately for each key. It may wait.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ pub trait Generator: Send + Sync + 'static {
         Err(Error::invalid("this generator takes no key"))
     }
 
-    /// [`of_key`](Self::of_key) without waiting, where that can be. By default it cannot.
+    /// [`of_key`](Self::of_key) without waiting, if that is possible. By default it is not.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ pub trait Generator: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// [`of_key`](Self::of_key), as [`ids_later`](Self::ids_later).
+    /// [`of_key`](Self::of_key), as [`ids_later`](Self::ids_later) is for `ids`.
     fn of_key_later<'a>(&'a self, key: &'a str) -> Option<Later<'a, u64>> {
         let _ = key;
         None
@@ -132,46 +132,46 @@ pub trait Generator: Send + Sync + 'static {
         None
     }
 
-    /// Why it gives none now, for readiness. It must not wait.
+    /// Why it gives no IDs now, for readiness. It must not wait.
     fn trouble(&self) -> Option<String> {
         None
     }
 
-    /// Whether no other server gives its IDs before this one has ended. A server that ends is ready for it until it listens no more.
-    /// It must not wait.
+    /// Whether no other server gives its IDs before this one has ended. Such a generator stays ready until an ending server
+    /// stops listening. It must not wait.
     fn is_only_here(&self) -> bool {
         false
     }
 
-    /// Called about every second, on a thread that may wait, so that [`trouble`](Self::trouble) knows how things stand where nobody
-    /// asks for IDs: a balancer sends nobody to a generator that is not ready. By default it does nothing.
+    /// Called about every second, on a thread that may wait, to keep [`trouble`](Self::trouble) up to date while no client asks
+    /// for IDs: a load balancer sends no requests to a generator that is not ready. By default it does nothing.
     fn look(&self) {}
 
-    /// What an operator may want to graph: names such as `in_hand`, and values. The name of a count that only
-    /// grows ends in `_total`. It must not wait.
+    /// Values for an operator to graph, with names such as `in_hand`. If a count only grows, its name ends in `_total`. It must
+    /// not wait.
     fn facts(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 
-    /// Nobody asks any more: it gives back what it holds. It may wait.
+    /// Nobody asks any more, so it gives back what it holds. It may wait.
     fn close(&self) {}
 }
 
-/// IDs in the order in which they were made.
+/// IDs in the order in which they were generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ids {
-    /// Numbers of 64 bits.
+    /// 64-bit numbers.
     Numbers(Vec<u64>),
-    /// IDs that are none, such as UUIDs.
+    /// IDs that are not numbers, such as UUIDs.
     Texts(Vec<TextId>),
 }
 
-/// An ID that is no number of 64 bits.
+/// An ID that is not a 64-bit number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextId {
-    /// How it is written.
+    /// The ID as text.
     pub text: String,
-    /// How it is sent as bytes: as many for each ID of a generator.
+    /// The ID as bytes. All of a generator's IDs have the same number of them.
     pub bytes: Vec<u8>,
 }
 
@@ -184,12 +184,12 @@ impl Ids {
         }
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// These, and then those.
+    /// These IDs, followed by those.
     pub(crate) fn followed_by(self, more: Self) -> Self {
         match (self, more) {
             (Self::Numbers(mut all), Self::Numbers(more)) => {
@@ -200,7 +200,7 @@ impl Ids {
                 all.extend(more);
                 Self::Texts(all)
             }
-            // Those that were made first are lost, and not given again.
+            // The IDs that were generated first are lost, and not given again.
             (_, more) => more,
         }
     }

@@ -1,4 +1,4 @@
-//! HTTP: IDs as JSON, text or bytes, and what operators and browsers ask for.
+//! HTTP: IDs as JSON, text or bytes, and the pages for operators and browsers.
 
 mod inspector;
 
@@ -43,10 +43,10 @@ use crate::reading::{read_id, shortened};
 
 type Shared = State<Arc<Service>>;
 
-/// How long a request may take to come once the server ends.
+/// How long a request may take to arrive once the server ends.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// Serves connections of HTTP.
+/// Serves HTTP connections.
 #[derive(Clone)]
 pub(crate) struct Http {
     service: Arc<Service>,
@@ -77,7 +77,7 @@ impl Http {
         Self { service, router }
     }
 
-    /// What operators ask, of whom no token is wanted: it listens apart, so that no client is in their way.
+    /// The pages for operators, without a token. It listens separately, so that clients cannot block it.
     pub(crate) fn admin(service: Arc<Service>) -> Self {
         let router = Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
@@ -104,7 +104,7 @@ impl Protocol for Http {
             let mut head = std::pin::pin!(head(&mut stream, most));
             tokio::select! {
                 head = head.as_mut() => head,
-                // Who has only just connected sends its request at once.
+                // A client that has just connected sends its request at once.
                 () = ending.begins() => timeout(AT_ONCE, head).await.unwrap_or_default(),
             }
         };
@@ -118,7 +118,7 @@ impl Protocol for Http {
             let (answer, client, here) = (router.call(request), Arc::clone(&client), Arc::clone(&here));
             async move {
                 let mut answer = answer.await;
-                // At the end, no client is to send a request just while its connection is closed.
+                // When the server ends, a client must not send a request at the moment its connection is closed.
                 if let (true, Ok(answer)) = (!client.is_admitted() || here.is_ending(), &mut answer) {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -128,15 +128,15 @@ impl Protocol for Http {
         });
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
-            // Also between two requests.
+            // Between two requests, too.
             .header_read_timeout(idle)
             .max_buf_size(self.service.limits.frame)
             .serve_connection(TokioIo::new(stream), service);
         // Boxed, so that a stranger that has only begun its request takes no memory for it.
         let mut served = Box::pin(served);
-        // What a client does wrong is its own affair: the connection ends.
+        // If a client misbehaves, only its connection ends.
         tokio::select! {
-            // First, so that it has read the head: else it would close the connection at the end.
+            // Polled first, so that it has read the head; otherwise it would close the connection at the end.
             biased;
             _ = served.as_mut() => return,
             () = ending.begins() => served.as_mut().graceful_shutdown(),
@@ -145,8 +145,8 @@ impl Protocol for Http {
     }
 }
 
-/// The first head of a connection. hyper would hold more memory for it than a stranger may have, and would answer a malformed head
-/// without a body.
+/// The first head of a connection. hyper would hold more memory for it than a stranger may have, and would answer a malformed
+/// head without a body.
 async fn head(stream: &mut Stream, most: usize) -> Option<Bytes> {
     let mut head = BytesMut::with_capacity(256);
     loop {
@@ -184,7 +184,7 @@ async fn head(stream: &mut Stream, most: usize) -> Option<Bytes> {
     }
 }
 
-/// Why hyper would refuse a head, or `None`.
+/// Why hyper would refuse a head, if it would.
 fn fault(head: &[u8]) -> Option<(&'static str, String)> {
     match httparse::Request::new(&mut [httparse::EMPTY_HEADER; MOST_HEADERS]).parse(head) {
         Ok(_) => None,
@@ -195,15 +195,15 @@ fn fault(head: &[u8]) -> Option<(&'static str, String)> {
     }
 }
 
-/// HEAD would be a GET whose IDs nobody gets.
+/// HEAD would be a GET whose IDs nobody receives.
 fn spending(route: MethodRouter<Arc<Service>>) -> MethodRouter<Arc<Service>> {
     route.head(|| async { Answer::Head.into_response() })
 }
 
-/// An answer that is no ID.
+/// A response that is not an ID.
 enum Answer {
     NotFound,
-    /// HEAD of what is spent.
+    /// HEAD for a path that uses up IDs.
     Head,
     Foreign(String),
     Unauthorized {
@@ -292,7 +292,7 @@ const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const BYTES: &str = "application/octet-stream";
 
-/// With the line's end that terminals like.
+/// With a line break at the end, for terminals.
 fn json(value: &impl Serialize) -> String {
     // Texts and numbers can always be written.
     output::as_json(&serde_json::to_string(value).unwrap_or_default()) + "\n"
@@ -313,8 +313,8 @@ async fn guard(State(service): Shared, request: Request, next: Next) -> Response
     Answer::Unauthorized { is_wrong: header.is_some() }.into_response()
 }
 
-/// A page of another site may send requests from a browser on this network, which would use IDs up, and with a name of its own that
-/// leads here it could read them.
+/// A page from another site could send requests from a browser in this network, which would use up IDs. If the page's own host
+/// name resolves to this server, it could read them too.
 async fn from_this_site(State(service): Shared, request: Request, next: Next) -> Response {
     match is_from_this_site(request.headers(), request.uri(), &service) {
         Ok(()) => next.run(request).await,
@@ -335,7 +335,7 @@ fn is_from_this_site(headers: &HeaderMap, uri: &Uri, service: &Service) -> Resul
             "Sec-Fetch-Site is `{site}`: pages of other sites get no IDs, so ask from a program"
         ));
     }
-    // A request may name it in its target instead.
+    // A request may name the host in its target instead.
     let host = uri.authority().map(Authority::as_str).or_else(|| text(HOST.as_str())).unwrap_or_default();
     if let Some(origin) = text(ORIGIN.as_str()) {
         let its_host = origin.split_once("://").map_or("", |(_, host)| host);
@@ -364,7 +364,7 @@ fn is_from_this_site(headers: &HeaderMap, uri: &Uri, service: &Service) -> Resul
     ))
 }
 
-/// For all requests: counts them, refuses bodies, keeps answers out of caches, and gives each error a name.
+/// Applies to all requests: counts them, refuses bodies, keeps answers out of caches, and gives each error a name.
 async fn bounds(State(service): Shared, request: Request, next: Next) -> Response {
     let (start, metrics) = (Instant::now(), service.metrics.http());
     metrics.request();
@@ -397,7 +397,8 @@ async fn bounds(State(service): Shared, request: Request, next: Next) -> Respons
     response
 }
 
-/// Whether it is percent-encoded UTF-8. Else two keys could become one, in which a mark stands for what cannot be read.
+/// Whether it is percent-encoded UTF-8. If not, two keys could become the same one, with a mark in place of what cannot be
+/// read.
 fn is_text(query: &str) -> bool {
     let hex = |digit: Option<&u8>| digit.and_then(|&digit| char::from(digit).to_digit(16));
     let mut bytes = Vec::with_capacity(query.len());
@@ -421,7 +422,7 @@ fn is_ours(response: &Response) -> bool {
     response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == JSON)
 }
 
-/// The values of parameters, each of which may be there once, and no other.
+/// The values of the parameters. Each may appear once, and there may be no others.
 fn parameters<const N: usize>(
     query: Vec<(String, String)>,
     names: [&str; N],
@@ -471,7 +472,7 @@ async fn give(
     Ok(form.write(&given, room))
 }
 
-/// How an answer is written.
+/// The format of an answer.
 #[derive(Clone, Copy)]
 enum Form {
     Json,
@@ -480,7 +481,7 @@ enum Form {
 }
 
 impl Form {
-    /// The parameter comes before the header.
+    /// The parameter takes precedence over the header.
     fn of(format: Option<&str>, headers: &HeaderMap) -> Result<Self, Error> {
         match format {
             Some("json") => return Ok(Self::Json),
@@ -496,7 +497,7 @@ impl Form {
         let ranges: Vec<_> = lines.flat_map(|line| line.split(',')).map(Range::read).collect();
         let mut best = (Self::Json, 0.0, usize::MAX);
         for form in [Self::Json, Self::Text, Self::Bytes] {
-            // The most specific range decides about a form. Of forms with equal weights, the one named first wins.
+            // The most specific range decides about a format. Among formats with equal weights, the first one named wins.
             let fit =
                 ranges.iter().enumerate().filter_map(|(at, range)| Some((range.fits(form)?, at, range)));
             let Some((_, at, range)) = fit.max_by_key(|(fit, at, _)| (*fit, usize::MAX - at)) else {
@@ -534,7 +535,7 @@ impl Form {
     }
 }
 
-/// A part of the header Accept, such as `text/*;q=0.5`.
+/// A part of the Accept header, such as `text/*;q=0.5`.
 struct Range {
     kind: [String; 2],
     weight: f32,
@@ -550,7 +551,7 @@ impl Range {
         Self { kind: [kind.into(), subkind.into()], weight }
     }
 
-    /// How much of a form's kind it names, if it fits.
+    /// How specifically it names the kind of a format, if it matches.
     fn fits(&self, form: Form) -> Option<usize> {
         let pairs = || self.kind.iter().zip(form.kind());
         pairs()
@@ -559,7 +560,7 @@ impl Range {
     }
 }
 
-/// An answer, and what it takes of the memory until the client has it.
+/// An answer, and its share of the memory until the client has received it.
 struct Roomy {
     body: Vec<u8>,
     _room: Room,
@@ -571,9 +572,9 @@ impl AsRef<[u8]> for Roomy {
     }
 }
 
-/// As texts: JavaScript would round numbers.
+/// As texts, because JavaScript would round numbers.
 fn as_json(ids: &Ids) -> Vec<u8> {
-    // As much as numbers need.
+    // Enough for numbers.
     let mut body = Vec::with_capacity(16 + 23 * ids.len());
     body.extend_from_slice(b"{\"ids\":[");
     match ids {
@@ -585,7 +586,7 @@ fn as_json(ids: &Ids) -> Vec<u8> {
                 body.extend_from_slice(b"\",");
             }
         }
-        // Those of a program's own may have any characters.
+        // IDs from a program's own generator may contain any characters.
         Ids::Texts(texts) => {
             for id in texts {
                 let text = serde_json::to_string(&id.text).unwrap_or_default();
@@ -626,7 +627,7 @@ fn as_bytes(ids: &Ids) -> Vec<u8> {
     }
 }
 
-/// What `polyflake decode --json` prints.
+/// The output of `polyflake decode --json`.
 async fn decode(State(service): Shared, Path(id): Path<String>, Query(query): Parameters) -> Response {
     let decoded = || {
         let [layout, text] = parameters(query, ["layout", "text"])?;
@@ -644,7 +645,7 @@ async fn decode(State(service): Shared, Path(id): Path<String>, Query(query): Pa
     }
 }
 
-/// Leaf's servers have one generator of Snowflakes, whatever the key.
+/// Leaf's servers have one Snowflake generator, whatever the key.
 async fn leaf_snowflake(
     State(service): Shared,
     Path(key): Path<String>,
@@ -663,7 +664,7 @@ async fn leaf_segment(State(service): Shared, Path(key): Path<String>, Query(que
     leaf(&service, &key).await
 }
 
-/// The number, and nothing else.
+/// The bare number.
 async fn leaf(service: &Service, generator: &str) -> Response {
     match service.block(generator, Number::from(1_u64)).await {
         Ok(id) => ([(CONTENT_TYPE, TEXT)], id.to_string()).into_response(),

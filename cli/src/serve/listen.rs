@@ -1,4 +1,4 @@
-//! Listening: accepts connections, as many as may be open, and hands them to a protocol.
+//! Listens and accepts connections, up to the limit, and hands them to a protocol.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,13 +24,13 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// How many connections may wait to be accepted.
 const QUEUE: u32 = 1024;
-/// How often a listener complains of the same.
+/// How often a listener logs the same problem.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
 /// What the listeners share.
 #[derive(Clone)]
 pub(crate) struct Door {
-    /// Another one once the certificate was renewed.
+    /// Replaced when the certificate is renewed.
     pub(crate) tls: Option<watch::Receiver<TlsAcceptor>>,
     pub(crate) places: Arc<Places>,
     pub(crate) idle: Duration,
@@ -39,22 +39,22 @@ pub(crate) struct Door {
     pub(crate) ending: Ending,
 }
 
-/// What serves a connection.
+/// Serves connections.
 pub(crate) trait Protocol: Clone + Send + Sync + 'static {
     const NAME: &'static str;
 
-    /// Serves it until it ends.
+    /// Serves the connection until it ends.
     fn serve(&self, stream: Stream, client: Arc<Client>, ending: Ending) -> impl Future<Output = ()> + Send;
 }
 
-/// Every connection is a file, of which shells let a program have few: from now on as many as the system lets it, which this
-/// returns if there is an end.
+/// Every connection is a file, and shells allow a program few of them. This raises the limit to the system's, and returns it if
+/// there is one.
 #[cfg(unix)]
 pub(crate) fn allow_many() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where it may not, it has fewer.
+    // If that is not allowed, it has fewer.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     getrlimit(Resource::Nofile).current
 }
@@ -64,11 +64,11 @@ pub(crate) fn allow_many() -> Option<u64> {
     None
 }
 
-/// Takes the address. It listens at once: until one does, Linux lets several programs have the same port.
+/// Binds the address. It listens at once, because Linux lets several programs bind a port until one of them listens.
 pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
     let listen = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // Else connections of the server before it would hold the port. Windows means something else by it.
+        // Otherwise connections of the previous server would hold the port. On Windows, the option means something else.
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
@@ -94,9 +94,9 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
         let why = match accepted {
             Ok((stream, from)) => match door.places.seat(from.ip()) {
                 Some(seat) => {
-                    // It waits for one of the others to end; those behind it wait in the system's queue.
+                    // It waits for one of the others to end. Those behind it wait in the system's queue.
                     let place = tokio::select! {
-                        // A free place is taken also when the server ends just now.
+                        // Take a free place even if the server ends right now.
                         biased;
                         place = door.places.place() => place,
                         () = ending.begins() => return,
@@ -108,7 +108,7 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
                 None => format!("{from} already has as many connections as one address may have"),
             },
             Err(error) => {
-                // The process has no file left, or the client went: others may come.
+                // The process has no file descriptor left, or the client went away: others may come.
                 sleep(Duration::from_millis(50)).await;
                 error.to_string()
             }
@@ -118,7 +118,7 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
             tracing::warn!(protocol = P::NAME, "a connection was not accepted: {why}");
         }
     }
-    // Those that are in the system's queue are served too, as far as there are places.
+    // Serves those in the system's queue too, as far as there are places.
     let Ok(listener) = listener.into_std() else { return };
     for _ in 0..QUEUE {
         let Ok((stream, from)) = listener.accept() else { return };
@@ -160,7 +160,7 @@ async fn one<P: Protocol>(
             let mut agreed = Box::pin(timeout(HANDSHAKE, accept_tls(&tls, stream)));
             let agreed = tokio::select! {
                 agreed = agreed.as_mut() => agreed,
-                // One that says nothing must not hold the end up.
+                // A silent connection must not delay the end.
                 () = ending.begins() => timeout(AT_ONCE, agreed).await.and_then(|agreed| agreed),
             };
             match agreed {
@@ -181,16 +181,15 @@ trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Both for S {}
 
-/// A connection on which a read or a write fails if nothing has come or gone for too long, or if its client has not said in time
-/// what it must say.
+/// A connection on which a read or a write fails if no bytes have moved for too long, or if its client has missed its deadline.
 pub(crate) struct Stream {
     inner: Box<dyn Both>,
     idle: Duration,
     client: Arc<Client>,
     sleep: Pin<Box<Sleep>>,
-    /// Since when nothing came or went while something was to.
+    /// Since when no bytes have moved although some were due.
     waiting: Option<Instant>,
-    /// What came already, and is to be read first.
+    /// Bytes that have already arrived and are read first.
     ahead: Bytes,
 }
 
@@ -203,7 +202,7 @@ impl Stream {
         self.idle
     }
 
-    /// This is read once more.
+    /// Reads these bytes again.
     pub(crate) fn put_back(&mut self, bytes: Bytes) {
         self.ahead = bytes;
     }
@@ -254,7 +253,7 @@ impl AsyncWrite for Stream {
         self.look(context, polled)
     }
 
-    /// So that HTTP need not copy its answers: what it has copied would be in no budget.
+    /// Lets HTTP write answers without copying them: copies would not be in any budget.
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

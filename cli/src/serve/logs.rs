@@ -1,4 +1,4 @@
-//! The log, on standard error: what happened to the server, its leases and its counters. No request, and no secret.
+//! The log, on standard error: events of the server, its leases and its counters. It contains no requests and no secrets.
 
 use std::io::{self, Write};
 
@@ -8,32 +8,32 @@ use tracing::level_filters::LevelFilter;
 use crate::output::as_json;
 use crate::reading::shown;
 
-/// How it is written.
+/// The style of the log.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Style {
     /// For people.
     #[default]
     Text,
-    /// For programs: an object a line.
+    /// For programs: one JSON object per line.
     Json,
 }
 
-/// From now on.
+/// Starts the log.
 pub(crate) fn begin(style: Style) {
     let log = tracing_subscriber::fmt().with_writer(move || Line(style)).with_max_level(LevelFilter::INFO);
-    // A program of somebody's own, which has this server in it, may have a log already.
+    // A program that embeds this server may have its own log already.
     let _ = match style {
         Style::Text => log.with_ansi(false).with_target(false).try_init(),
         Style::Json => log.json().flatten_event(true).with_target(false).try_init(),
     };
 }
 
-/// Where an event goes, which is one line, whatever others put into its texts.
+/// Writes an event as one line, whatever others put into its texts.
 struct Line(Style);
 
 impl Write for Line {
-    /// Called once with all of an event.
+    /// Called once with the whole event.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event.trim_ascii_end());
         let line = match self.0 {

@@ -1,4 +1,4 @@
-//! What answers take of the memory, and that the system gets it back.
+//! Limits the memory for answers, and gives it back to the system.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use tokio::time::{sleep, timeout};
 
 use super::error::Error;
 
-/// Answers of fewer IDs are not counted: each connection may have a little.
+/// Answers with fewer IDs are not counted: each connection may use a little memory.
 const FEW: usize = 100;
-/// What an ID takes while its answer is written, at most: a UUID does.
+/// The most memory that an ID takes while its answer is written: that of a UUID.
 const OF_ID: usize = 256;
-/// How long a request waits for others' answers to leave.
+/// How long a request waits for others' answers to be read.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How often what was freed is looked for, and how much of it is worth the system's while.
+/// How often to check for freed memory, and how much of it is worth giving back.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 const WORTH_KIB: usize = 16 * 1024;
 
-/// The memory for answers that clients have not read yet.
+/// The memory for answers that clients have not read.
 pub(crate) struct Output {
     free: Arc<Semaphore>,
     kib: usize,
 }
 
-/// Part of it.
+/// A part of it.
 pub(crate) type Room = OwnedSemaphorePermit;
 
 impl Output {
@@ -32,7 +32,7 @@ impl Output {
         Self { free: Arc::new(Semaphore::new(kib)), kib }
     }
 
-    /// Room for the answer with `n` IDs: `None` where it needs none of its own.
+    /// Room for an answer with `n` IDs, if it needs any.
     pub(crate) async fn room(&self, n: usize) -> Result<Option<Room>, Error> {
         if n <= FEW {
             return Ok(None);
@@ -49,12 +49,12 @@ impl Output {
         }
     }
 
-    /// Room for this many bytes, if there is any now.
+    /// Room for this many bytes, if it is free now.
     pub(crate) fn room_now(&self, bytes: usize) -> Option<Room> {
         Arc::clone(&self.free).try_acquire_many_owned(self.part(bytes)).ok()
     }
 
-    /// All of it but what these bytes need is given back.
+    /// Gives back all of it except this many bytes.
     pub(crate) fn keep(room: &mut Room, bytes: usize) {
         let kept = bytes.div_ceil(1024);
         drop(room.num_permits().checked_sub(kept).and_then(|more| room.split(more)));
@@ -69,8 +69,8 @@ impl Output {
     }
 }
 
-/// Gives memory back to the system once clients have left: the allocator keeps what was freed between things that were not.
-/// `used`: how much they use now, in KiB.
+/// Gives memory back to the system once clients have left, since the allocator keeps freed memory that lies between used
+/// memory. `used`: how much is in use now, in KiB.
 pub(crate) async fn keep_little(used: impl Fn() -> usize) {
     let mut most = 0;
     loop {

@@ -1,4 +1,4 @@
-//! What an operator may want to graph, in Prometheus' text.
+//! Metrics for operators, in Prometheus' text format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 use super::generators::Generator;
 use crate::reading::shown;
 
-/// What the text is.
+/// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 type Labels = Vec<(&'static str, String)>;
@@ -33,18 +33,18 @@ pub(crate) struct Metrics {
     resp: Open,
 }
 
-/// The connections of a protocol.
+/// The connections of each protocol.
 #[derive(Debug, Clone)]
 pub(crate) struct Open {
     now: Gauge,
     ever: Counter,
     requests: Counter,
     took: Histogram,
-    /// Of HTTP, by status.
+    /// For HTTP, by status.
     answers: Family<[(&'static str, u32); 1], Counter>,
 }
 
-/// A connection that is open as long as this is there.
+/// Counts a connection as open for as long as this exists.
 #[derive(Debug)]
 pub(crate) struct OneOpen(Gauge);
 
@@ -138,7 +138,7 @@ impl Metrics {
         self.refused.get()
     }
 
-    /// The text, as things stand.
+    /// The text, with the present values.
     pub(crate) fn text<'a>(
         &self,
         generators: impl Iterator<Item = (&'a str, &'a dyn Generator)>,
@@ -166,18 +166,18 @@ impl Metrics {
             now.register(count, "Counts of a generator", family);
         }
         let mut text = String::new();
-        // Only a full memory could fail.
+        // This can only fail if memory is full.
         let _ = encode_registry(&mut text, &self.registry).and_then(|()| encode_registry(&mut text, &now));
         classic(&text)
     }
 }
 
-/// In Prometheus' older format, which every version of it reads, and which describes a counter by its whole name.
+/// In Prometheus' older format, which every version reads, and which describes a counter by its full name.
 fn classic(text: &str) -> String {
     let mut classic = String::with_capacity(text.len());
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        // The one that says what is there comes first, and the one that says which kind it is after it.
+        // The line that describes a metric comes first, then the line with its type.
         let is_counter = |line: &str| line.starts_with("# TYPE ") && line.ends_with(" counter");
         let describes_counter = is_counter(line) || lines.peek().is_some_and(|next| is_counter(next));
         let mut words = line.splitn(4, ' ');

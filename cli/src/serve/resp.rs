@@ -1,4 +1,4 @@
-//! RESP, the protocol of Redis: every client of it is one of this server.
+//! RESP, the protocol of Redis, for its clients.
 
 mod commands;
 mod frames;
@@ -22,15 +22,15 @@ use reply::Reply;
 
 /// Replies are sent once they have this many bytes.
 const FULL: usize = 64 * 1024;
-/// Each connection may have this many, whatever others have.
+/// Each connection may have this many, regardless of the others.
 const FEW: usize = 4 * 1024;
-/// A connection that does nothing keeps no more than this of either buffer.
+/// An idle connection keeps at most this much of each buffer.
 const KEPT: usize = 16 * 1024;
 
-/// How long the server goes on reading what arrived before its end.
+/// How long the server keeps reading what arrived before its end.
 const HERE: Duration = Duration::from_millis(100);
 
-/// Serves connections of RESP.
+/// Serves RESP connections.
 #[derive(Clone)]
 pub(crate) struct Resp(Arc<Service>);
 
@@ -47,9 +47,9 @@ impl Protocol for Resp {
         let _open = self.0.metrics.resp().begin();
         let mut session = Session::new(Arc::clone(&self.0), Arc::clone(&client));
         let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
-        // Of a command that has begun. While none has, the stream's own bound holds.
+        // For a command that has begun. Otherwise only the stream's own limit applies.
         let mut deadline = None;
-        // Made once: each would enter a list that all connections share, and leave it.
+        // Created once: each one would join a list that all connections share, and leave it again.
         let mut ends = pin!(ending.begins());
         let mut last = None;
         loop {
@@ -83,7 +83,7 @@ impl Protocol for Resp {
                 let read = limited.read_buf(&mut input);
                 match last.or(deadline) {
                     None => read.await.ok(),
-                    // It must be whole by then, however slowly it comes.
+                    // The command must be complete by then, however slowly it arrives.
                     Some(deadline) => timeout_at(deadline, read).await.ok()?.ok(),
                 }
             };
@@ -99,7 +99,7 @@ impl Protocol for Resp {
 }
 
 impl Session {
-    /// Runs all commands that are whole, and puts their replies together.
+    /// Runs all complete commands, and collects their replies.
     async fn run_all(&mut self, input: &mut BytesMut, output: &mut BytesMut, stream: &mut Stream) -> After {
         let mut args = Vec::new();
         loop {
@@ -115,7 +115,7 @@ impl Session {
                 reply.write(self.version(), output);
             } else if !args.is_empty() {
                 let words: Vec<&[u8]> = args.iter().map(|range| word(input, range)).collect();
-                // In a box, since connections are many and few of them run such a command just now.
+                // Boxed, since there are many connections and few of them run such a command at a time.
                 let (reply, after) = Box::pin(self.run(&words)).await;
                 reply.write(self.version(), output);
                 if after == After::Close {
@@ -137,7 +137,7 @@ impl Session {
         }
     }
 
-    /// Nearly all that clients ask, if it can be given at once: `INCR name`.
+    /// The request that nearly all clients send, if it can be answered at once: `INCR name`.
     fn incr(&self, input: &[u8], args: &[Range<usize>]) -> Option<Reply> {
         let [command, name] = args else { return None };
         if !word(input, command).eq_ignore_ascii_case(b"incr") {

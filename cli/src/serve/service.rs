@@ -1,4 +1,4 @@
-//! What both protocols do: IDs of a generator, without blocking the threads that serve connections.
+//! The part that both protocols share: IDs from a generator, without blocking the threads that serve connections.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,34 +21,34 @@ use crate::reading::{shortened, shown};
 
 /// How many calls to one generator may wait on a thread at a time.
 const WAITING: usize = 16;
-/// How long one more waits for its turn.
+/// How long another call waits for its turn.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
 
-/// How often the log has that clients give wrong tokens, and how long each of them waits.
+/// How often the log reports wrong tokens, and how long a client with a wrong token waits.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 const AFTER_WRONG_TOKEN: Duration = Duration::from_secs(1);
-/// How often a generator looks how it stands.
+/// How often each generator checks its own state.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const WAITS: &str = "the server is starting and waits for a store";
 
-/// All that connections share.
+/// Shared by all connections.
 pub(crate) struct Service {
-    /// Not there while they wait for their stores.
+    /// Empty while the generators wait for their stores.
     opened: OnceLock<Opened>,
     pub(crate) limits: Limits,
     pub(crate) output: Output,
     pub(crate) token: Token,
-    /// Names by which clients without a token may call it.
+    /// The names by which clients without a token may call it.
     pub(crate) hosts: Vec<String>,
     pub(crate) metrics: Arc<Metrics>,
     is_ending: AtomicBool,
-    /// When a wrong token was told last.
+    /// When a wrong token was last logged.
     told: Mutex<Option<Instant>>,
 }
 
 struct Opened {
     generators: BTreeMap<String, Entry>,
-    /// Of IDs to decode.
+    /// The layout for decoding IDs.
     layout: Layout,
 }
 
@@ -75,7 +75,7 @@ impl Service {
         }
     }
 
-    /// From now on it gives IDs of these.
+    /// Gives IDs from these generators from now on.
     pub(crate) fn open(&self, generators: Vec<Named>) {
         let generators: BTreeMap<_, _> = generators
             .into_iter()
@@ -90,12 +90,12 @@ impl Service {
         let _ = self.opened.set(Opened { generators, layout });
     }
 
-    /// Of IDs to decode.
+    /// The layout for decoding IDs.
     pub(crate) fn layout(&self) -> Layout {
         self.opened.get().map(|opened| opened.layout).unwrap_or_default()
     }
 
-    /// A client gave a wrong token: it waits, so that guessing takes long, and the log has it.
+    /// A client sent a wrong token: it waits, so that guessing takes long, and the log reports it.
     pub(crate) async fn refuse(&self, client: &Client) {
         self.metrics.refuse();
         {
@@ -122,12 +122,12 @@ impl Service {
         self.entries().map(|(name, _)| name)
     }
 
-    /// Whether it is there, and gives Snowflakes.
+    /// Whether it exists and gives Snowflakes.
     pub(crate) fn has_snowflakes(&self, name: &str) -> bool {
         self.find(name).is_some_and(|entry| entry.generator.layout().is_some())
     }
 
-    /// `n` IDs, where `n` is as the client gave it, and the room that their answer takes until the client has it.
+    /// `n` IDs, where `n` is as the client wrote it, and the room for their answer until the client has received it.
     pub(crate) async fn ids(&self, name: &str, n: Number) -> Result<(Ids, Option<Room>), Error> {
         let entry = self.entry(name)?;
         let give = async {
@@ -139,7 +139,7 @@ impl Service {
         self.counted(entry, name, result, |(ids, _)| ids.len())
     }
 
-    /// The next ID, if nothing has to be waited for and nothing is wrong: else [`block`](Self::block) says what.
+    /// The next ID, if nothing has to wait and nothing is wrong; otherwise [`block`](Self::block) says what is.
     pub(crate) fn next_at_once(&self, name: &str) -> Option<u64> {
         let entry = self.find(name)?;
         let id = entry.generator.try_block(1).ok()??;
@@ -147,7 +147,7 @@ impl Service {
         Some(id)
     }
 
-    /// The last of `n` numbers that follow each other.
+    /// The last of `n` consecutive numbers.
     pub(crate) async fn block(&self, name: &str, n: Number) -> Result<u64, Error> {
         let entry = self.entry(name)?;
         // The reply is one number, however long the run is.
@@ -167,7 +167,7 @@ impl Service {
         self.counted(entry, name, result, |_| n)
     }
 
-    /// The next number of a key.
+    /// A key's next number.
     pub(crate) async fn of_key(&self, name: &str, key: &str) -> Result<u64, Error> {
         let entry = self.entry(name)?;
         let result = match entry.generator.try_of_key(key) {
@@ -185,7 +185,7 @@ impl Service {
         self.counted(entry, name, result, |_| 1)
     }
 
-    /// Why it is not ready.
+    /// Why the server is not ready.
     pub(crate) fn trouble(&self) -> Option<String> {
         let all = || self.entries().map(|(name, entry)| entry.trouble(name));
         self.trouble_of_all().or_else(|| match self.limits.ready_when {
@@ -196,7 +196,8 @@ impl Service {
 
     /// Why a generator is not ready.
     pub(crate) fn trouble_of(&self, name: &str) -> Result<Option<String>, Error> {
-        // A balancer that sent no more would find nobody: another server begins only once this one has ended.
+        // A load balancer that stopped sending requests would find no other server: one takes over only after this one has
+        // ended.
         let is_kept = self.find(name).is_some_and(|entry| entry.generator.is_only_here());
         if let Some(trouble) = self.trouble_of_all().filter(|_| !is_kept) {
             return Ok(Some(trouble));
@@ -211,14 +212,14 @@ impl Service {
         self.opened.get().is_none().then(|| WAITS.into())
     }
 
-    /// Looks at each generator, again and again.
+    /// Checks each generator, again and again.
     pub(crate) fn watch(&self) {
         for (_, entry) in self.entries() {
             let generator = Arc::clone(&entry.generator);
             tokio::spawn(async move {
                 loop {
                     let here = Arc::clone(&generator);
-                    // One that panics is told by what it does not give.
+                    // If one panics, its missing IDs show that.
                     let _ = tokio::task::spawn_blocking(move || here.look()).await;
                     sleep(LOOK_EVERY).await;
                 }
@@ -231,7 +232,7 @@ impl Service {
         self.metrics.text(all, self.trouble_of_all().is_none())
     }
 
-    /// Nobody is to come any more.
+    /// Marks the server as ending, so that it reports that it is not ready.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Relaxed);
     }
@@ -240,7 +241,7 @@ impl Service {
         self.is_ending.load(Ordering::Relaxed)
     }
 
-    /// Gives back what the generators hold. It waits for their stores.
+    /// Gives back what the generators hold, and waits for their stores.
     pub(crate) fn close(&self) {
         self.entries().for_each(|(_, entry)| entry.generator.close());
     }
@@ -250,7 +251,7 @@ impl Service {
             if self.opened.get().is_none() {
                 return Error::new(NOT_READY, WAITS);
             }
-            // Not counted by its name, which is the client's: there would be no end of them.
+            // Not counted under its name, which the client chose: there is no limit to their number.
             self.metrics.failed("", super::error::UNKNOWN_GENERATOR);
             let names: Vec<_> = self.names().collect();
             let name = shortened(name);
@@ -283,7 +284,7 @@ fn count(n: Number, most: u64) -> Result<usize, Error> {
 }
 
 impl Entry {
-    /// With its name.
+    /// With the generator's name.
     fn trouble(&self, name: &str) -> Option<String> {
         self.generator.trouble().map(|trouble| shown(&format!("{name}: {}", without_stores(trouble))))
     }
@@ -298,7 +299,7 @@ impl Entry {
         Ok(first.followed_by(more))
     }
 
-    /// What may wait, on a thread that may.
+    /// Runs a call that may wait, on a thread that may wait.
     async fn wait<T: Send + 'static>(
         &self,
         call: impl FnOnce(&dyn Generator) -> Result<T, Error> + Send + 'static,

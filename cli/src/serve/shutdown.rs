@@ -1,4 +1,4 @@
-//! The end: a signal, then what runs is served, then leases are given back.
+//! The end: a signal arrives, running requests are served, then leases are given back.
 
 #[cfg(unix)]
 use std::future::poll_fn;
@@ -19,9 +19,9 @@ impl Ending {
         (sender, Self(receiver))
     }
 
-    /// Waits for it.
+    /// Waits for the end.
     pub(crate) async fn begins(&mut self) {
-        // It fails where the sender is gone: that is the end too.
+        // It fails if the sender is gone, which also means the end.
         let _ = self.0.wait_for(|is_ending| *is_ending).await;
     }
 }
@@ -29,15 +29,15 @@ impl Ending {
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// To read certificate and tokens again.
+    /// To reread the certificate and the tokens.
     Reload,
-    /// To end, after a time in which balancers notice.
+    /// To end, after giving load balancers time to notice.
     End,
-    /// To end now: somebody at a terminal waits for it.
+    /// To end now, since somebody at a terminal is waiting.
     EndNow,
 }
 
-/// The signals that it heeds. From when this is made, none ends it at once.
+/// The signals that it handles. Once this exists, none of them ends the process at once.
 #[cfg(unix)]
 pub(crate) struct Signals([(Asked, tokio::signal::unix::Signal); 4]);
 
@@ -57,7 +57,7 @@ impl Signals {
         ]))
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Asked {
         poll_fn(|context| {
             for (asked, signal) in &mut self.0 {
@@ -89,7 +89,7 @@ impl Signals {
 }
 
 impl Signals {
-    /// Waits for one that ends it, and calls `reload` for each that does not.
+    /// Waits for a signal that ends the server, and calls `reload` for the others.
     pub(crate) async fn end(&mut self, reload: impl Fn()) -> Asked {
         loop {
             match self.next().await {

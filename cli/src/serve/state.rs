@@ -1,4 +1,4 @@
-//! Where a server keeps what it must not forget, if nobody names a store.
+//! Where a server keeps what it must not forget, if no store is named.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use etcetera::BaseStrategy as _;
 
 use super::error::Error;
 
-/// The address of a file of SQLite in the user's state folder. The folder is made.
+/// The address of an SQLite file in the user's state folder, which is created if needed.
 pub(crate) fn store() -> Result<String, Error> {
     let folder = folder()?;
     let failed = |error: std::io::Error| Error::new("io", format!("{}: {error}", folder.display()));
@@ -20,7 +20,7 @@ pub(crate) fn store() -> Result<String, Error> {
     Ok(format!("sqlite://{slash}{path}").replace(' ', "%20"))
 }
 
-/// As systemd says, else as the desktop does.
+/// The folder that systemd names; otherwise the desktop's.
 fn folder() -> Result<PathBuf, Error> {
     if let Some(folder) = std::env::var_os("STATE_DIRECTORY").filter(|folder| !folder.is_empty()) {
         let first = std::env::split_paths(&folder).next();

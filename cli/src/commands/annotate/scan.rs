@@ -2,11 +2,11 @@
 
 use polyflake::Layout;
 
-/// How far before an ID a byte may tell what it is part of: a colour such as `\u{1b}[38;2;255;255;255m`.
+/// How far back from an ID a byte may show what the ID is part of: a colour such as `\u{1b}[38;2;255;255;255m`.
 pub(super) const CONTEXT: usize = 32;
-/// What may have to wait for more bytes: the digits of an ID, and two bytes behind them.
+/// Bytes that may have to wait for more bytes: the digits of an ID, and two bytes after them.
 pub(super) const LONGEST: usize = MOST_DIGITS + 2;
-/// Of 64 bits.
+/// Of a 64-bit number.
 const MOST_DIGITS: usize = 20;
 
 /// The IDs of a layout whose time is in a window.
@@ -16,7 +16,7 @@ pub(super) struct Scanner {
     total_bits: u32,
     /// From the first to before the second.
     ticks: (u64, u64),
-    /// No ID has fewer.
+    /// Every ID has at least this many.
     fewest_digits: usize,
 }
 
@@ -39,8 +39,8 @@ impl Scanner {
         }
     }
 
-    /// Copies a text from a place on, with a note behind each ID, and tells up to where: what follows needs more of the text, which
-    /// is there at the end.
+    /// Copies a text from a position on, with a note after each ID. Returns the position it got to: the rest needs more text,
+    /// unless this is the end.
     pub(super) fn copy(
         &self,
         text: &[u8],
@@ -51,7 +51,7 @@ impl Scanner {
     ) -> usize {
         let end = if is_end { text.len() } else { waits_from(text).max(from) };
         let mut copied = from;
-        // The scan looks at every such place: no run of that many digits fits between two of them.
+        // The scan looks at each such position: no run with that many digits fits between two of them.
         let mut at = from + self.fewest_digits - 1;
         while let Some(byte) = text.get(at) {
             if !byte.is_ascii_digit() {
@@ -72,7 +72,7 @@ impl Scanner {
         end
     }
 
-    /// The ID that a run of digits is, and where it ends.
+    /// The ID in a run of digits, and where it ends.
     fn id(&self, text: &[u8], (begin, end): (usize, usize)) -> Option<(u64, usize)> {
         let digits = text.get(begin..end)?;
         if digits.len() < self.fewest_digits || digits.len() > MOST_DIGITS || digits.starts_with(b"0") {
@@ -99,7 +99,7 @@ fn run_at(text: &[u8], at: usize) -> (usize, usize) {
     (begin, end)
 }
 
-/// Where digits begin that may go on, or be part of what comes; the text's end if there are none.
+/// Where digits begin that may continue, or be part of what follows; the text's end if there are none.
 fn waits_from(text: &[u8]) -> usize {
     let digits_end = match text {
         [.., b'0'..=b'9', b'.' | b'n'] => text.len() - 1,
@@ -110,35 +110,35 @@ fn waits_from(text: &[u8]) -> usize {
 }
 
 const fn is_word(byte: u8) -> bool {
-    // Bytes above ASCII are no words: Chinese has no spaces.
+    // Bytes above ASCII are not letters: Chinese has no spaces.
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Whether a number can begin after this.
 fn is_begin(before: &[u8]) -> bool {
     match before {
-        // A line's end in JSON.
+        // A line break inside JSON.
         [] | [.., b'\\', b'n' | b'r' | b't'] => true,
         // A negative number, or a fraction.
         [b'-'] | [.., b'0'..=b'9', b'.'] => false,
-        // Behind a word it is a hyphen.
+        // After a word, it is a hyphen.
         [.., byte, b'-'] => is_word(*byte) || !byte.is_ascii(),
         [rest @ .., b'm' | b'K'] => is_sequence(rest),
         [.., byte] => !is_word(*byte),
     }
 }
 
-/// Whether this is a colour for a terminal, or what `grep --color` puts behind it, up to its last letter.
+/// Whether this is a terminal colour, or the code that `grep --color` adds after it, up to its last letter.
 fn is_sequence(before: &[u8]) -> bool {
     let other = before.iter().rposition(|byte| !byte.is_ascii_digit() && !matches!(byte, b';' | b':'));
     other.and_then(|other| before.get(..=other)).is_some_and(|start| start.ends_with(b"\x1b["))
 }
 
-/// How much of what follows belongs to an ID; nothing where it makes the digits part of something else.
+/// How many of the following bytes belong to an ID; `None` if they make the digits part of something else.
 fn length_after(after: &[u8]) -> Option<usize> {
     match after {
         [b'.', b'0'..=b'9', ..] => None,
-        // A bigint of JavaScript.
+        // A JavaScript bigint.
         [b'n'] => Some(1),
         [b'n', byte, ..] => (!is_word(*byte)).then_some(1),
         [byte, ..] => (!is_word(*byte)).then_some(0),
@@ -152,7 +152,7 @@ mod tests {
 
     const ID: &str = "1541815603606036480";
 
-    /// The text with `<>` behind each ID, as it comes in pieces of such a size.
+    /// The text with `<>` after each ID, when it arrives in pieces of this size.
     fn noted(text: &[u8], size: usize) -> Vec<u8> {
         let scanner = Scanner::new(&Layout::default(), (604_800_000, 500_000_000_000));
         let mut to = Vec::new();
@@ -214,7 +214,7 @@ mod tests {
             "[32m#",
             // Small numbers, and times: in s, ms and microseconds.
             "7 1767225600 1767225600000 1767225600000000",
-            // Later, and over 64 bits.
+            // Later times, and numbers over 64 bits.
             "9154181560360603648 99999999999999999999 123456789012345678901",
             "550e8400-e29b-41d4-a716-446655440000",
         ] {
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Whatever it is, without the notes it is as before.
+    /// Whatever the text, removing the notes restores it.
     #[test]
     fn nothing_else_changes() {
         let mut state = 7_u64;

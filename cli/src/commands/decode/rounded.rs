@@ -1,8 +1,8 @@
-//! Whether IDs went through floating-point numbers, as all numbers of JavaScript are.
+//! Whether IDs were rounded to floating-point numbers, as all of JavaScript's numbers are.
 
 use polyflake::Decoded;
 
-/// Few IDs show nothing.
+/// A smaller number of IDs shows nothing.
 const FEWEST: u64 = 10;
 /// How many bits a floating-point number keeps.
 const KEPT: u32 = 53;
@@ -10,12 +10,12 @@ const KEPT: u32 = 53;
 /// Counts IDs that have lost digits.
 #[derive(Default)]
 pub(super) struct Rounded {
-    /// IDs of more bits than a floating-point number keeps.
+    /// IDs with more bits than a floating-point number keeps.
     large: u64,
-    /// Those whose digits are the fewest that name a floating-point number, as JavaScript prints it: by chance 1 in 10 to 100.
+    /// IDs with the fewest digits that identify a floating-point number, as JavaScript prints it: by chance 1 in 10 to 100.
     printed: u64,
-    /// Those that are a floating-point number, as a column of such numbers has them: by chance 1 in 128 or fewer. Where sequences start
-    /// at zero, many are, and have lost nothing.
+    /// IDs that equal a floating-point number, as in a column of such numbers: by chance 1 in 128 or fewer. If sequences start
+    /// at zero, many IDs do, although nothing was lost.
     exact: u64,
     exact_in_sequence: u64,
 }
@@ -38,7 +38,7 @@ impl Rounded {
         }
     }
 
-    /// A warning, where chance does not explain the count.
+    /// A warning, if chance does not explain the count.
     pub(super) fn warning(&self) -> Option<String> {
         let Self { large, printed, exact, exact_in_sequence } = *self;
         let count = if large >= FEWEST && printed * 2 >= large {

@@ -1,4 +1,4 @@
-//! IDs that are no Snowflakes: what they are, and what they hold.
+//! IDs that are not Snowflakes: their kind, and their contents.
 
 use serde::{Serialize, Serializer};
 use ulid::Ulid;
@@ -11,7 +11,7 @@ use crate::when::Zone;
 pub(super) struct Other {
     /// Such as `UUID version 7`.
     pub(super) kind: String,
-    /// How it is made, or why it is taken for one.
+    /// How such an ID is generated, or why the text is taken for one.
     pub(super) why: &'static str,
     pub(super) time: Option<String>,
     pub(super) timestamp_ms: Option<u64>,
@@ -43,13 +43,13 @@ impl Other {
     }
 }
 
-/// Which kinds a text can be of.
+/// The kinds that a text can belong to.
 pub(super) fn of(text: &str, zone: &Zone) -> Vec<Other> {
     let found = [uuid(text), ulid(text), object_id(text), ksuid(text)].into_iter().flatten();
     found.map(|it| Other { time: it.timestamp_ms.and_then(|ms| zone.text(ms)), ..it }).collect()
 }
 
-/// RFC 9562, in each form that is common: with and without hyphens, in braces, as a URN.
+/// RFC 9562, in every common form: with and without hyphens, in braces, as a URN.
 fn uuid(text: &str) -> Option<Other> {
     let uuid = Uuid::try_parse(text).ok()?;
     let found = match (uuid.is_nil(), uuid.is_max(), uuid.get_variant(), uuid.get_version_num()) {
@@ -92,7 +92,7 @@ fn of_version(uuid: &Uuid, version: usize) -> Other {
 
 /// 26 digits of Crockford's base 32: 48 bits of Unix ms, 80 random.
 fn ulid(text: &str) -> Option<Other> {
-    // 26 digits have 130 bits: what is above 128 must be 0.
+    // 26 digits have 130 bits: those above 128 must be 0.
     if text.len() != 26 || text > "8" {
         return None;
     }
@@ -101,7 +101,7 @@ fn ulid(text: &str) -> Option<Other> {
     Some(found.at(ulid.timestamp_ms()).with("random", format!("{:020x}", ulid.random())))
 }
 
-/// 12 bytes as hex: 4 of Unix seconds, 5 random ones of the process, 3 that count.
+/// 12 bytes as hex: 4 with the Unix time in seconds, 5 random ones for the process, 3 with a count.
 fn object_id(text: &str) -> Option<Other> {
     if text.len() != 24 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
@@ -127,7 +127,7 @@ fn ksuid(text: &str) -> Option<Other> {
             b'a'..=b'z' => digit - b'a' + 36,
             _ => return None,
         };
-        // The number so far times 62, and the digit.
+        // The number up to here times 62, plus the digit.
         let mut carry = u16::from(digit);
         for byte in bytes.iter_mut().rev() {
             carry += u16::from(*byte) * 62;

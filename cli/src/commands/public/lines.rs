@@ -1,4 +1,4 @@
-//! Writes a line, or a row of CSV, for each text.
+//! Writes one line, or one CSV row, for each text.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::output::{self, BLOCK, Lines};
 use crate::reading::{can_be_name, is_none, read_id};
 use crate::source::Sink;
 
-/// What becomes of a text.
+/// The conversion of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Turn {
     /// From an ID in this format.
@@ -20,7 +20,7 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// What is given.
+    /// The kind of text that it reads.
     pub(super) const fn what(self) -> &'static str {
         match self {
             Self::Encode(_) => "ID",
@@ -55,7 +55,7 @@ impl Writer {
         }
     }
 
-    /// What a text turns into, at the end of `to`.
+    /// Appends the converted text to `to`.
     fn turn(&self, text: &str, to: &mut Vec<u8>) -> Result<(), Error> {
         match self.turn {
             Turn::Encode(format) => to.extend(self.ids.encode(read_id(text, format)?).bytes()),
@@ -72,7 +72,7 @@ impl Writer {
         })
     }
 
-    /// Writes what is left. It failed where anything could not be turned.
+    /// Writes the rest. Fails if any text could not be converted.
     pub(super) fn end(mut self) -> Result<(), Failure> {
         self.flush()?;
         self.refusals.name_the_rest();
@@ -95,7 +95,7 @@ impl Sink for Writer {
         self.lines.done()
     }
 
-    /// A row without an ID stays as it is. A row whose ID is refused is left out, so that no bare ID gets among public IDs.
+    /// A row without an ID stays as it is. A row whose ID is refused is left out, so that no plain ID ends up among public IDs.
     fn write_row(
         &mut self,
         text: &str,

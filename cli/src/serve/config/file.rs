@@ -1,4 +1,4 @@
-//! The file, and where in it something is.
+//! The configuration file, and the positions in it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::serve::logs::Style;
 
 pub(super) type Text = Spanned<String>;
 
-/// What a file may say.
+/// The contents of a file.
 #[allow(clippy::struct_field_names, reason = "as the flag")]
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,7 +57,7 @@ pub(super) struct Limits {
     pub(super) lame_duck: Option<u64>,
 }
 
-/// Where something was said: a flag, or a file's line and key.
+/// Where a value was given: a flag, or a line and key of the file.
 #[derive(Debug, Clone)]
 pub(super) struct Place(String);
 
@@ -81,7 +81,7 @@ impl File {
         }
     }
 
-    /// Where the value of a key is.
+    /// The position of a key's value.
     pub(super) fn place<T>(&self, key: &str, value: &Spanned<T>) -> Place {
         self.at(key, value.span())
     }
@@ -135,10 +135,10 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// What is wrong with the file, without its text: that may hold a password.
+/// The error in the file, without the file's text, which may contain a password.
 fn complaint(name: &str, text: &str, error: &toml::de::Error) -> String {
     let said = error.message().lines().next().unwrap_or_default();
-    // What serde found instead is the value itself.
+    // serde's message would quote the value itself.
     let what = match said.split_once(", expected ") {
         Some((found, expected)) if found.starts_with("invalid ") => format!("it takes {expected}"),
         _ => said.to_owned(),

@@ -13,7 +13,7 @@ const END: u64 = i64::MAX as u64;
 
 struct Numbers {
     counter: Counter,
-    /// Why the store gave none when it was last looked at.
+    /// Why the store gave none when it was last checked.
     trouble: Mutex<Option<String>>,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn make(options: &Options) -> Result<Made, Error> {
     Ok(Made::new(move || Ok(Box::new(Numbers { counter: builder.open()?, trouble: Mutex::default() }))))
 }
 
-/// `None` where waiting may help: a call that waits gets the error, if there is one.
+/// `None` if waiting may help: then a call that waits gets the error, if there is one.
 fn without_waiting<T>(result: Result<T, polyflake::Error>) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -9,7 +9,7 @@ use super::Generator;
 use crate::serve::error::Error;
 use crate::serve::state;
 
-/// What a generator is called where nobody gave it a name.
+/// The name of a generator that was given none.
 pub(crate) const SNOWFLAKE: &str = "snowflake";
 
 type Make = Box<dyn Fn(&Options) -> Result<Made, Error> + Send + Sync>;
@@ -18,10 +18,10 @@ type Make = Box<dyn Fn(&Options) -> Result<Made, Error> + Send + Sync>;
 /// [adds](Self::add).
 pub struct Registry(BTreeMap<String, Make>);
 
-/// A generator that was checked, and is still to be opened: that may wait for a store.
+/// A checked generator that is still to be opened, which may wait for a store.
 pub struct Made(Box<dyn FnOnce() -> Result<Box<dyn Generator>, Error> + Send>);
 
-/// What a generator is called, and its options, as texts.
+/// A generator's name, and its options as texts.
 #[derive(Clone)]
 pub struct Options {
     pub(crate) name: String,
@@ -29,9 +29,9 @@ pub struct Options {
     pub(crate) store: Arc<CommonStore>,
 }
 
-/// Where generators keep what they must agree on with others, if they do not say.
+/// Where generators keep what they share with others, unless their options say otherwise.
 pub(crate) struct CommonStore {
-    /// The address; else it is the file in the user's state folder.
+    /// The address; if there is none, the file in the user's state folder.
     given: Option<String>,
     is_used: AtomicBool,
 }
@@ -41,7 +41,8 @@ impl CommonStore {
         Self { given, is_used: AtomicBool::new(false) }
     }
 
-    /// The address, if anybody has asked for it since the last call; of the file in the user's state folder only the beginning.
+    /// The address, if something has asked for it since the last call; only the beginning of it for the file in the user's
+    /// state folder.
     pub(crate) fn take_used(&self) -> Option<&str> {
         self.is_used.swap(false, Ordering::Relaxed).then(|| self.given.as_deref().unwrap_or("sqlite://"))
     }
@@ -55,7 +56,7 @@ impl CommonStore {
 impl Registry {
     pub(crate) const EMPTY: Self = Self(BTreeMap::new());
 
-    /// Adds a kind: `make` checks the options, and says how it is opened.
+    /// Adds a kind: `make` checks the options, and returns the function that opens it.
     pub fn add(
         &mut self,
         kind: &str,
@@ -81,7 +82,7 @@ impl fmt::Debug for Registry {
 }
 
 impl Made {
-    /// How it is opened. It may wait for a store, and is called once.
+    /// The function that opens it. It may wait for a store, and is called once.
     pub fn new(open: impl FnOnce() -> Result<Box<dyn Generator>, Error> + Send + 'static) -> Self {
         Self(Box::new(open))
     }
@@ -98,21 +99,21 @@ impl fmt::Debug for Made {
 }
 
 impl Options {
-    /// What the generator is called.
+    /// The generator's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The options and their values, as texts: more than one where the option has a list.
+    /// The options and their values, as texts. An option with a list has several.
     pub fn all(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.values.iter().map(|(name, values)| (name.as_str(), values.as_slice()))
     }
 
-    /// The value of an option that has one.
+    /// The value of an option with one value.
     ///
     /// # Errors
     ///
-    /// If it has several.
+    /// If it has several values.
     pub fn get(&self, name: &str) -> Result<Option<&str>, Error> {
         match self.values.get(name).map(Vec::as_slice) {
             None | Some([]) => Ok(None),
@@ -121,17 +122,17 @@ impl Options {
         }
     }
 
-    /// The address of the store that the server uses where a generator names none. It may have a password.
+    /// The address of the store that the server uses for generators that name none. It may contain a password.
     ///
     /// # Errors
     ///
-    /// If there is no place for one.
+    /// If the state folder cannot be found or created.
     pub fn store(&self) -> Result<String, Error> {
         self.store.address()
     }
 }
 
-/// Without values: a store's address may have a password.
+/// Without values, since a store's address may contain a password.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.values.keys().collect();

@@ -19,15 +19,15 @@ struct Shared {
     changed: Condvar,
 }
 
-/// Calls in between get the same answer: asking the store may take long.
+/// Calls within this time get the same answer, since asking the store may take long.
 const TRY_EVERY: Duration = Duration::from_secs(1);
-/// How long a call waits for the lease, for which a thread may wait much longer.
+/// How long a call waits for the lease. A thread may wait much longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 enum State {
-    /// Another process has the lease, or the store does not answer: a later call tries again.
+    /// Another process has the lease, or the store does not answer. A later call tries again.
     Waiting(Option<(Instant, Error)>),
-    /// A thread waits for the lease. Before it, this was why there was none.
+    /// A thread waits for the lease. This was the reason before it started.
     Opening(Option<Error>),
     Open(Arc<Sequences>),
     Closed,
@@ -50,7 +50,7 @@ pub(super) fn make(options: &Options) -> Result<Made, Error> {
         let state = Mutex::new(State::Waiting(None));
         let keys = Keys { options: builder, shared: Arc::new(Shared { state, changed: Condvar::new() }) };
         match keys.open() {
-            // It stands by, so that one of two servers can be ended at any time.
+            // It stands by, so that either of two servers can be stopped at any time.
             Err(error) if error.code() != ErrorCode::LeaseUnavailable => return Err(error),
             Err(error) => tracing::warn!(kind = "standing_by", "{error}"),
             Ok(_) => {}
@@ -64,7 +64,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a thread does: it waits for the lease.
+    /// Runs on a thread, and waits for the lease.
     fn open(&self, options: &SequencesOptions) {
         let opened = options.open();
         let mut state = self.state();
@@ -82,7 +82,7 @@ impl Shared {
 }
 
 impl Keys {
-    /// The sequences if they are open. No lock is held for long.
+    /// The sequences, if they are open. The lock is not held for long.
     fn present(&self) -> Option<Arc<Sequences>> {
         match &*self.shared.state() {
             State::Open(open) => Some(Arc::clone(open)),
@@ -164,7 +164,7 @@ impl Generator for Keys {
         self.present().is_some()
     }
 
-    /// Nobody asks a server that stands by, so it tries by itself to get the lease.
+    /// Nobody asks a server that stands by, so it tries to get the lease by itself.
     fn look(&self) {
         let _ = self.open();
     }

@@ -1,4 +1,4 @@
-//! Snowflakes, mostly of a node that is leased.
+//! Snowflakes, usually with a leased node.
 
 use polyflake::{Layout, LeaseState, Snowflake, ThreadWait};
 
@@ -7,7 +7,7 @@ use crate::serve::error::Error;
 
 struct Snowflakes(Snowflake);
 
-/// With `node` or `state` it needs no store, else it leases a node.
+/// With `node` or `state` it needs no store; otherwise it leases a node.
 pub(super) fn make(options: &Options) -> Result<Made, Error> {
     let mut builder = Snowflake::builder();
     let mut has_lease = false;
@@ -95,7 +95,7 @@ impl Generator for Snowflakes {
     }
 }
 
-/// Other nodes issue between two of them.
+/// Other nodes issue IDs between two of its IDs.
 fn check_block(n: usize) -> Result<(), Error> {
     if n == 1 {
         return Ok(());

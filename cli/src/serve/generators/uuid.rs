@@ -1,4 +1,4 @@
-//! UUIDs, of the crate `uuid`.
+//! UUIDs, from the crate `uuid`.
 
 use ::uuid::Uuid;
 

@@ -14,10 +14,10 @@ use crate::serve::memory::{Output, Room};
 use crate::serve::service::Service;
 use crate::when;
 
-/// Clients look at it to know what they may send: HELLO came with 6.
+/// Clients check it to find out what they may send: HELLO came with version 6.
 const REDIS_VERSION: &str = "7.0.0";
 
-/// Every command, and how many words it has; a negative number is the least.
+/// Every command and its number of words; a negative number is a minimum.
 const COMMANDS: [(&str, i64); 16] = [
     ("auth", -2),
     ("client", -2),
@@ -39,7 +39,7 @@ const COMMANDS: [(&str, i64); 16] = [
 
 const WRONGPASS: &str = "WRONGPASS";
 
-/// What becomes of a connection after a command.
+/// What happens to a connection after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     GoOn,
@@ -53,11 +53,11 @@ pub(super) struct Session {
     version: Version,
     is_admitted: bool,
     name: String,
-    /// Of the replies that have not been sent yet.
+    /// For the replies that have not been sent.
     room: Option<Room>,
 }
 
-/// What a command comes to.
+/// The outcome of a command.
 type Done = Result<Reply, Reply>;
 
 impl Session {
@@ -86,19 +86,19 @@ impl Session {
         self.room.is_some()
     }
 
-    /// They were sent.
+    /// Called when the replies were sent.
     pub(super) fn sent(&mut self) {
         self.room = None;
     }
 
-    /// They are all written, and take this many bytes.
+    /// Called when all replies are written; they take this many bytes.
     pub(super) fn keep(&mut self, bytes: usize) {
         if let Some(room) = &mut self.room {
             Output::keep(room, bytes);
         }
     }
 
-    /// The next ID of a generator, for a client that may have it, where nothing has to be waited for.
+    /// A generator's next ID, if the client may have it and nothing needs to wait.
     pub(super) fn next_at_once(&self, name: &str) -> Option<Reply> {
         let id = self.is_admitted.then(|| self.service.next_at_once(name))??;
         self.service.metrics.resp().request();
@@ -114,7 +114,7 @@ impl Session {
             return (Reply::ok(), After::Close);
         }
         if let ("ping" | "echo", [bytes], true) = (&*command, arguments, self.is_admitted) {
-            // They may be any: redis-cli --pipe ends with some.
+            // Words may have any bytes: redis-cli --pipe ends with arbitrary ones.
             return (Reply::Bytes(bytes.to_vec()), After::GoOn);
         }
         let start = Instant::now();
@@ -249,7 +249,7 @@ impl Session {
         ]))
     }
 
-    /// What clients tell and ask of themselves.
+    /// What clients say and ask about themselves.
     fn client(&mut self, what: &str, rest: &[&str]) -> Done {
         match (what, rest) {
             ("setname", [name]) => {
@@ -283,7 +283,7 @@ fn replies(ids: Ids) -> Box<dyn Iterator<Item = Reply> + Send> {
 }
 
 fn refused(error: &Error) -> Reply {
-    // Clients of Redis try it again.
+    // Redis clients retry it.
     let kind = if error.name() == NOT_READY { "LOADING" } else { "ERR" };
     Reply::error(kind, &error.to_string())
 }
@@ -320,7 +320,7 @@ fn command_reply(arguments: &[&str]) -> Reply {
     }
 }
 
-/// Its name, how many words it has, flags, that it has no keys, and nothing of what Redis 7 says besides.
+/// Its name, its number of words, flags, that it has no keys, and none of the rest that Redis 7 adds.
 fn about((name, words): &(&'static str, i64)) -> Reply {
     Reply::List(vec![
         Reply::text(*name),

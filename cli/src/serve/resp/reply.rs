@@ -1,11 +1,11 @@
-//! Replies, as both versions of the protocol have them.
+//! Replies in both versions of the protocol.
 
 use bytes::BytesMut;
 use redis_protocol::{resp2, resp3};
 
 use crate::reading::shown;
 
-/// Which version a client speaks.
+/// The version that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
     Two,
@@ -26,7 +26,7 @@ pub(super) enum Reply {
 }
 
 impl Reply {
-    /// The first word says which, as for Redis.
+    /// The first word is the error's code, as in Redis.
     pub(super) fn error(kind: &str, message: &str) -> Self {
         Self::Error(format!("{kind} {}", shown(message)))
     }
@@ -41,10 +41,10 @@ impl Reply {
 
     pub(super) fn write(&self, version: Version, out: &mut BytesMut) {
         match self {
-            // The same in both, and most replies.
+            // The same in both versions, and the most common reply.
             Self::Number(number) if i64::try_from(*number).is_ok() => head(b':', *number, out),
-            // Clients read integers of 63 bits. Version 3 has big numbers, but redis-cli ends at one, and to other clients each is
-            // another type.
+            // Clients read 63-bit integers. Version 3 has big numbers, but redis-cli exits when it gets one, and other clients
+            // return them as another type.
             Self::Number(number) => Self::text(number.to_string()).write(version, out),
             Self::List(items) => {
                 head(b'*', items.len() as u64, out);
@@ -100,7 +100,7 @@ impl Reply {
     }
 }
 
-/// A number, or how many a list or a map has.
+/// A number, or the length of a list or a map.
 fn head(kind: u8, number: u64, out: &mut BytesMut) {
     out.extend_from_slice(&[kind]);
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
