@@ -569,8 +569,12 @@ def write_targets(results: Results, folder: Path) -> None:
     page.write_text("\n".join(parts), encoding="utf-8")
 
 
+def headed(language: str) -> str:
+    return language[0].upper() + language[1:]
+
+
 def language_section(results: Results, language: str, charts: set[str]) -> list[str]:
-    lines = [f"## {language}", ""]
+    lines = [f"## {headed(language)}", ""]
     if language in REMARKS:
         lines += [REMARKS[language]]
     for record in (*results.failed, *results.skipped):
@@ -690,7 +694,7 @@ def overview(results: Results) -> str | None:
     pairs = one_id(results)
     if own_name(results) or len(pairs) < 2:
         return None
-    panels = {pair.language: [pair.ours, pair.peer] for pair in pairs}
+    panels = {headed(pair.language): [pair.ours, pair.peer] for pair in pairs}
     end = max(row.median for rows in panels.values() for row in rows)
     return drawn("One ID", f"{MADE}: less is better", panels, end)
 

@@ -2,7 +2,9 @@
 const KEPT = "polyflake-inspector";
 const FILES = [
   "./",
+  "./palette.css",
   "./style.css",
+  "./bits.css",
   "./main.js",
   "./bits.js",
   "./core.js",

@@ -12,14 +12,14 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
-from dataclasses import dataclass
 from pathlib import Path
+
+import reference
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tools/site"
 TARGET = ROOT / "target"
-HEADER = ROOT / "bindings-c/include/polyflake.h"
+INSPECTOR = ROOT / "inspector"
 
 API = """\
 # API reference
@@ -33,9 +33,8 @@ These pages are generated from the code.
 | Python | [`polyflake`](python/polyflake.html) |
 | TypeScript and JavaScript | [`polyflake`](node/index.html) |
 | C and C++ | [`polyflake.h`](c.md) |
-
-Go has its own: `go doc -all github.com/polyflake/polyflake/bindings-c/go`. The classes of PHP are
-documented in their source, `bindings-c/php/src`.
+| Go | [`polyflake`](go.md) |
+| PHP | [`Polyflake`](php.md) |
 """
 
 CONTENTS = """
@@ -43,14 +42,10 @@ CONTENTS = """
 
 - [All languages](api/README.md)
 - [C: polyflake.h](api/c.md)
+- [Go: package polyflake](api/go.md)
+- [PHP: namespace Polyflake](api/php.md)
 """
 
-ITEM = re.compile(r"^/\*\*\n(.*?)^ \*/\n(.*?)(?=^\n|\Z)", re.DOTALL | re.MULTILINE)
-KINDS = {
-    "Functions": r"^(?!typedef|#define).*?\b(\w+)\(",
-    "Types": r"^typedef.*?(?:\(\*)?\b(\w+)\)?(?:\([^()]*\))?;$",
-    "Constants": r"^#define (\w+)",
-}
 TRACING = "https://docs.rs/tracing/latest/tracing/dispatcher/index.html"
 BACK = """\
 <style>
@@ -67,58 +62,43 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> None:
     subprocess.run(command, cwd=cwd, check=True, env={**os.environ, **environment})
 
 
-@dataclass(frozen=True)
-class Item:
-    """What the header declares and documents."""
-
-    kind: str
-    name: str
-    comment: str
-    code: str
+# The header -------------------------------------------------------------------------------------
 
 
-def items(header: str) -> list[Item]:
-    found = []
-    for comment, code in ITEM.findall(header):
-        for kind, pattern in KINDS.items():
-            if match := re.search(pattern, code.strip(), re.DOTALL):
-                found.append(Item(kind, match[1], uncommented(comment), code.strip()))
-                break
-        else:
-            raise ValueError(f"neither function, type nor constant: {code}")
-    return found
+def header(up: str, current: str = "") -> str:
+    """The site's header, for a page whose way to the root is `up`."""
+    text = (HERE / "header.html").read_text(encoding="utf-8").replace("{{ path_to_root }}", up)
+    return text.replace(f">{current}</a>", f' aria-current="page">{current}</a>')
 
 
-def markdown(comment: str) -> str:
-    """Text with names in code; what has columns or is indented stays as it is."""
-    parts = []
-    for part in re.split(r"\n{2,}", comment.strip("\n")):
-        if re.search(r"^  |\S   ", part, re.MULTILINE):
-            language = "c" if ";" in part else "text"
-            parts.append(f"```{language}\n{textwrap.dedent(part)}\n```")
-        else:
-            part = re.sub(r"([\\`*<>\[\]])", r"\\\1", part)
-            parts.append(re.sub(r"\b(polyflake_\w+|POLYFLAKE_\w+)\b", r"`\1`", part))
-    return "\n\n".join(parts)
+def scaled(css: str) -> str:
+    """The inspector's rem are 16 px, mdBook's 10 px; in a media query both are 16 px."""
+    size = re.compile(r"^(?!@media).*", re.MULTILINE)
+    rem = re.compile(r"([\d.]+)rem\b")
+    return size.sub(lambda line: rem.sub(lambda n: f"{float(n[1]) * 1.6:g}rem", line[0]), css)
 
 
-def uncommented(lines: str) -> str:
-    return re.sub(r"^ \*(?: |$)", "", lines, flags=re.MULTILINE)
+def palette(css: str) -> str:
+    """The inspector's colours for mdBook, in which a class says which of them to show."""
+    found = re.findall(r":root \{\n(.*?)\n *\}", css, re.DOTALL)
+    light, dark = (re.sub(r"^ *color-scheme:.*\n", "", colours, flags=re.M) for colours in found)
+    parts = [f":root {{\n{light}\n}}", f".navy, .coal, .ayu {{\n{dark}\n}}"]
+    no_scripts = f"html:not(.js) {{\n{dark}\n}}"
+    parts.append(f"@media (prefers-color-scheme: dark) {{\n{no_scripts}\n}}")
+    return "\n".join(parts) + "\n"
 
 
-def c_page() -> str:
-    header = HEADER.read_text(encoding="utf-8")
-    about = re.match(r"/\* (.*?) \*/", header, re.DOTALL)
-    if about is None:
-        raise ValueError("the header has no comment at its top")
-    parts = ["# polyflake.h", markdown(uncommented(about[1]))]
-    found = items(header)
-    for kind in KINDS:
-        parts.append(f"## {kind}")
-        for item in found:
-            if item.kind == kind:
-                parts += [f"### {item.name}", markdown(item.comment), f"```c\n{item.code}\n```"]
-    return "\n\n".join(parts) + "\n"
+def look(theme: Path) -> None:
+    """What the book shares with the inspector."""
+    theme.joinpath("header.hbs").write_text(header("{{ path_to_root }}"), encoding="utf-8")
+    colours = INSPECTOR.joinpath("palette.css").read_text(encoding="utf-8")
+    theme.joinpath("palette.css").write_text(palette(colours), encoding="utf-8")
+    for css in (INSPECTOR / "bits.css", HERE / "header.css"):
+        text = scaled(css.read_text(encoding="utf-8"))
+        theme.joinpath(css.name).write_text(text, encoding="utf-8")
+
+
+# The parts --------------------------------------------------------------------------------------
 
 
 def book(site: Path, mdbook: str) -> None:
@@ -127,7 +107,10 @@ def book(site: Path, mdbook: str) -> None:
     shutil.copytree(ROOT / "docs", source)
     (source / "api").mkdir()
     (source / "api/README.md").write_text(API, encoding="utf-8")
-    (source / "api/c.md").write_text(c_page(), encoding="utf-8")
+    for make in (reference.c_page, reference.go_page, reference.php_page):
+        name = make.__name__.removesuffix("_page")
+        (source / f"api/{name}.md").write_text(make(), encoding="utf-8")
+    look(source / "theme")
     with (source / "SUMMARY.md").open("a", encoding="utf-8") as summary:
         summary.write(CONTENTS)
     # mdBook makes index.html of a README.md, but leaves the links to it as they are.
@@ -138,9 +121,32 @@ def book(site: Path, mdbook: str) -> None:
     for page in [*source.rglob("README.md")]:
         page.rename(page.with_name("index.md"))
     run(mdbook, "build", "--dest-dir", site, source)
-    # mdBook copies whatever is not Markdown; the style sheet it also copies under another name.
-    for name in ("book.toml", "theme/header.hbs", "theme/favicon.svg", "theme/site.css"):
-        (site / name).unlink()
+    # mdBook copies whatever is not Markdown; styles and scripts it also copies under other names.
+    (site / "book.toml").unlink()
+    for file in (source / "theme").iterdir():
+        if file.name != "live-id.js":
+            (site / "theme" / file.name).unlink()
+
+
+def inspector(folder: Path) -> None:
+    """The page below the site's header, which takes the place of its own name."""
+    shutil.copytree(TARGET / "inspector/site", folder)
+    shutil.copy(HERE / "header.css", folder)
+    page = folder / "index.html"
+    text = page.read_text(encoding="utf-8")
+    link = '<link rel="stylesheet" href="header.css">\n'
+    text = text.replace("<script type", f"{link}<script type", 1)
+    text, count = re.subn(r'<p class="brand">.*?</p>\s*', "", text, flags=re.DOTALL)
+    if count != 1:
+        raise ValueError("the inspector does not say its name once")
+    own = f'<div class="site-bar"><div class="inside">{header("../", "Inspector")}</div></div>\n'
+    text = text.replace('<header class="top">', f'{own}<header class="top">', 1)
+    page.write_text(text, encoding="utf-8")
+    # The page works offline, and so do its styles.
+    offline = folder / "offline.js"
+    text = offline.read_text(encoding="utf-8")
+    text = text.replace('"./bits.css",', '"./bits.css",\n  "./header.css",', 1)
+    offline.write_text(text, encoding="utf-8")
 
 
 def rust(folder: Path) -> None:
@@ -196,11 +202,7 @@ def main() -> None:
     site = Path(sys.argv[1]).resolve()
     shutil.rmtree(site, ignore_errors=True)
     book(site, sys.argv[2])
-    shutil.copytree(TARGET / "inspector/site", site / "inspector")
-    inspector = site / "inspector/index.html"
-    text = inspector.read_text(encoding="utf-8")
-    text = text.replace("<span>Polyflake ", '<span><a href="../index.html">Polyflake</a> ', 1)
-    inspector.write_text(text, encoding="utf-8")
+    inspector(site / "inspector")
     for make in (rust, python, node):
         make(site / "api" / make.__name__)
         link_back(site, site / "api" / make.__name__)
