@@ -1,6 +1,6 @@
-//! For operators: what a store has of a namespace, and the changes that people make by hand.
+//! For operators: shows a store's records in a namespace, and makes the changes that people make by hand.
 //!
-//! It has no part in the keeper: each call asks the store itself, from the calling thread, and no ID or number waits for it.
+//! It does not involve the keeper: each call queries the store itself, from the calling thread, and delays no ID or number.
 
 use core::cell::Cell;
 use core::fmt;
@@ -21,7 +21,7 @@ use crate::store::{
 use crate::stores;
 use crate::url::Address;
 
-/// How often a change is tried while others change the same record, and a store is asked that does not answer.
+/// How often a change is retried while others change the same record, and how often an unresponsive store is queried.
 const TRIES: u32 = 8;
 const TRIES_UNREACHABLE: u32 = 2;
 
@@ -47,11 +47,11 @@ enum Refusal {
     Store(StoreError),
     /// A record of the space cannot be read.
     Unreadable(String),
-    /// Others changed the record each time.
+    /// Others changed the record at each attempt.
     Contended,
     /// There is no such counter.
     NotThere,
-    /// As things stand it would do harm, or nothing.
+    /// At the moment it would do harm, or nothing.
     No(String),
 }
 
@@ -92,7 +92,7 @@ impl Admin {
     ///
     /// # Errors
     ///
-    /// `invalid_option` for an address that is none.
+    /// `invalid_option` for an invalid address.
     pub fn open(address: &str) -> Result<Self, Error> {
         let invalid = |why: &str| Error::from_outside(ErrorCode::InvalidOption, why);
         let address =
@@ -106,22 +106,22 @@ impl Admin {
         Ok(Self { address, store, runtime })
     }
 
-    /// Its address.
+    /// The store's address.
     pub const fn address(&self) -> &Address {
         &self.address
     }
 
-    /// All leases of the namespace: of each layout's nodes, and of each set of sequences.
+    /// All leases in the namespace: those on each layout's nodes, and those on each set of sequences.
     ///
     /// # Errors
     ///
-    /// `lease_unavailable` if the store cannot be reached, or cannot list.
+    /// `lease_unavailable` if the store cannot be reached, or cannot list its records.
     pub fn leases(&mut self) -> Result<Vec<(LeasesOf, Listing)>, Error> {
         let namespace = self.address.namespace.clone();
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
             let mut all = Vec::new();
             for name in store.groups(&namespace, records::Kind::Space).await? {
-                // Another is of another version.
+                // The other kinds come from another version.
                 if let Some(space) = Space::parse(&namespace, &name) {
                     let found = Found::read(store, &lease::group(&space)).await?;
                     all.push((LeasesOf::Layout(space), found.listing()));
@@ -137,8 +137,8 @@ impl Admin {
         })
     }
 
-    /// Vouches that nobody has leased a node of this layout, or owned these sequences, before, so that nobody waits. Returns whether
-    /// that changed anything. Give 0 as `max_ahead_ms` for sequences.
+    /// Declares that nobody has leased a node of this layout, or owned these sequences, before, so that nobody waits. Returns
+    /// whether that changed anything. Pass 0 as `max_ahead_ms` for sequences.
     ///
     /// # Errors
     ///
@@ -176,9 +176,10 @@ impl Admin {
         })
     }
 
-    /// After a restore: no lease that is acquired from now on issues a tick that a holder before it may have issued. Until that
-    /// has passed, only those that have a node go on. Returns when that is, in Unix ms. If the address has a
-    /// larger TTL or `clock_difference` than the space, all holders use the larger one from then on. Give 0 as `max_ahead_ms` for sequences.
+    /// For use after a restore: no lease acquired from now on issues in a tick in which an earlier holder may have issued.
+    /// Until that tick has passed, only processes that have a node continue. Returns when that is, in Unix ms. If the address
+    /// has a larger TTL or `clock_difference` than the space, all holders use the larger value from then on. Pass 0 as
+    /// `max_ahead_ms` for sequences.
     ///
     /// # Errors
     ///
@@ -204,7 +205,7 @@ impl Admin {
                 };
                 let wall_ms = u64::try_from(Clocks.wall_ms()).unwrap_or(0);
                 let fence = lease::fence(&space, found.now_ms.max(wall_ms), &new);
-                // Another one each time: an equal fence says that nothing was lost.
+                // A different fence each time: an equal fence would say that nothing was lost.
                 new.fence = fence.max(before.fence.saturating_add(1));
                 let from_ms = space.start_ms(new.fence);
                 if write_head(store, &group, expected, new).await? {
@@ -215,9 +216,9 @@ impl Admin {
         })
     }
 
-    /// Takes a node from its holder, and sets its bound to the store's now plus the lead: for one whose bound a wrong clock
-    /// has moved far ahead. Refused while its lease has not expired, unless forced: its holder may issue up to the bound that
-    /// it has. Returns from when on it can be used, in Unix ms.
+    /// Takes a node from its holder, and sets its bound to the store's present time plus the lead: for a node whose bound a
+    /// wrong clock moved far ahead. Refused while the node's lease has not expired, unless forced, because its holder may issue
+    /// up to its bound. Returns from when on the node can be used, in Unix ms.
     ///
     /// # Errors
     ///
@@ -247,7 +248,7 @@ impl Admin {
                 }
                 let reserved_until = bound(&space, found.now_ms, under.lead_ms);
                 let expected = Some(record.version);
-                // With a later time, so that the former holder does not take it for a record that the store has lost.
+                // With a later time, so that the former holder does not mistake it for a record that the store has lost.
                 let new = Node {
                     version: draw(&mut random),
                     token: 0,
@@ -266,11 +267,11 @@ impl Admin {
         })
     }
 
-    /// Every counter of the namespace, or every row where the address names a schema of others.
+    /// Every counter in the namespace, or every row if the address names another system's schema.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached, or cannot list.
+    /// `counter_unavailable` if the store cannot be reached, or cannot list its counters.
     pub fn counters(&mut self) -> Result<Vec<(String, CounterRecord)>, Error> {
         let (namespace, schema) = (self.address.namespace.clone(), self.address.schema);
         let mut names = self.ask(ErrorCode::CounterUnavailable, &async |store| {
@@ -281,7 +282,7 @@ impl Admin {
         })?;
         names.sort();
         let mut all = Vec::with_capacity(names.len());
-        // Each by itself: together they might take longer than one answer may.
+        // One at a time: together they might take longer than an answer may.
         for name in names {
             let counter = CounterName { namespace: namespace.clone(), name, schema };
             let found =
@@ -293,23 +294,24 @@ impl Admin {
         Ok(all)
     }
 
-    /// A counter's record, if there is one.
+    /// A counter's record, if it exists.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached, `invalid_option` for a name that cannot be.
+    /// `counter_unavailable` if the store cannot be reached, `invalid_option` for an invalid name.
     pub fn counter(&mut self, name: &str) -> Result<Option<CounterRecord>, Error> {
         let counter = self.counter_name(name)?;
         self.ask(ErrorCode::CounterUnavailable, &async |store| counter_of(store, &counter).await)
     }
 
-    /// Lets no number up to `number` be handed out any more. A counter that is gone is made again, above it. What processes have in
-    /// hand they still give: raise it above that. Returns whether it was below, or the store had lost writes.
+    /// Makes sure that no number up to `number` is handed out any more. If the counter is gone, creates it again, above that
+    /// number. Processes still issue the numbers they have in hand, so pass a number above those. Returns whether the counter
+    /// was lower, or the store had lost writes.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached, if it is one of several of the counter, or a table of others has no
-    /// such row; `invalid_option` for a number that is not 1 to 2^63-1.
+    /// `counter_unavailable` if the store cannot be reached, if it is one of the counter's several stores, or if another
+    /// system's table has no such row; `invalid_option` for a number that is not 1 to 2^63-1.
     pub fn raise(&mut self, name: &str, number: impl Into<Number>) -> Result<bool, Error> {
         let number = number.into().in_range("number", 1, LAST_NUMBER)?;
         let counter = self.counter_name(name)?;
@@ -329,11 +331,13 @@ impl Admin {
         })
     }
 
-    /// Deletes a counter. A process that opens it later begins at its start again, and numbers repeat. Returns whether there was one.
+    /// Deletes a counter. A process that opens it later begins at its start again, and numbers repeat. Returns whether it
+    /// existed.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached or is one of several of the counter, and for tables of others.
+    /// `counter_unavailable` if the store cannot be reached or is one of the counter's several stores, and for other systems'
+    /// tables.
     pub fn remove(&mut self, name: &str) -> Result<bool, Error> {
         let counter = self.counter_name(name)?;
         let is_unsure = Cell::new(false);
@@ -367,7 +371,7 @@ impl Admin {
         self.address.ttl_ms.saturating_add(max_ahead_ms.into())
     }
 
-    /// Asks the store, once more where it did not answer, for as long as an attempt may take.
+    /// Queries the store, and repeats that if it does not answer, for as long as an attempt may take.
     fn ask<T>(
         &mut self,
         code: ErrorCode,
@@ -424,7 +428,7 @@ fn group_of(counter: &CounterName) -> Group {
     Group { namespace, kind: records::Kind::Counter, name }
 }
 
-/// Returns whether anything was written, by a try before that `is_unsure` too.
+/// Returns whether anything was written, including by an earlier try if that `is_unsure`.
 async fn change(
     store: &mut dyn records::Store,
     counter: &CounterName,
@@ -446,7 +450,7 @@ async fn change(
     }
 }
 
-/// Returns whether it was lower.
+/// Returns whether the number was lower.
 async fn raise_row(store: &mut dyn Rows, counter: &CounterName, number: u64) -> Result<bool, Refusal> {
     for _ in 0..TRIES {
         let Some(found) = store.counter(counter).await? else {
@@ -466,12 +470,12 @@ async fn raise_row(store: &mut dyn Rows, counter: &CounterName, number: u64) -> 
     Err(Refusal::Contended)
 }
 
-/// Whose leases are changed.
+/// The leases to change.
 #[derive(Debug, Clone, Copy)]
 pub enum Target<'a> {
     /// The nodes of a layout.
     Layout(&'a Layout),
-    /// The sequences of this name.
+    /// The sequences with this name.
     Sequences(&'a str),
 }
 
@@ -497,22 +501,22 @@ impl Target<'_> {
     }
 }
 
-/// What a group of leases is for.
+/// The use of a group of leases.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LeasesOf {
-    /// The nodes of layouts that shape IDs alike.
+    /// The nodes of layouts whose IDs have the same form.
     Layout(Space),
     /// One set of sequences, which has one owner at a time. Node 0 stands for it.
     Sequences {
         /// Its name.
         name: String,
-        /// Whose ticks bounds and fences are: milliseconds since 1970.
+        /// The unit of its bounds and fences: milliseconds since 1970.
         space: Space,
     },
 }
 
 impl LeasesOf {
-    /// Whose ticks bounds and fences are.
+    /// The unit of bounds and fences.
     #[must_use]
     pub const fn space(&self) -> &Space {
         match self {
@@ -530,7 +534,7 @@ impl fmt::Display for LeasesOf {
     }
 }
 
-/// All that a store has of a space.
+/// All of a store's records of a space.
 struct Found {
     now_ms: u64,
     incarnation: String,
@@ -551,7 +555,7 @@ impl Found {
         Ok(Self { now_ms, incarnation, granularity_ms, head, nodes })
     }
 
-    /// For a space that has none.
+    /// For a space without records.
     fn new_head(&self, lead_ms: u64, difference_ms: u64, why: Why) -> Head {
         let (incarnation, granularity_ms) = (self.incarnation.clone(), self.granularity_ms);
         Head {

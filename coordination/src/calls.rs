@@ -1,4 +1,5 @@
-//! One thread for the calls of bindings that wait, whose languages await them: neither the caller's thread nor one for each call.
+//! One thread for calls that wait, from bindings whose languages await them: it spares both the caller's thread and a thread
+//! for each call.
 
 use core::pin::pin;
 use core::time::Duration;
@@ -10,11 +11,11 @@ use tokio::time::timeout;
 use crate::keeper::{Call, Keeper, start_thread};
 use crate::watched::lock;
 
-/// How often a call looks whether anybody waits for it still.
+/// How often a call checks whether anything still waits for it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs a call on the thread for calls that wait, and `done` with what it gave: `None` if it panicked, or soon after `is_gone`
-/// says that nobody waits for it. What `done` does delays other calls, and no lease.
+/// Runs a call on the thread for calls that wait, and `done` with its result: `None` if it panicked, or soon after `is_gone`
+/// says that nothing waits for it any more. If `done` takes long, that delays other calls, but no lease.
 ///
 /// # Errors
 ///
@@ -38,7 +39,7 @@ pub fn spawn<T: Send + 'static>(
     let call: Call = Box::pin(async { done(tokio::spawn(call).await.ok().flatten()) });
     let mut calls = lock(&Keeper::of_this_process().calls);
     let call = match &*calls {
-        // It runs as long as the process, but for a panic in `done`.
+        // It runs as long as the process, unless `done` panics.
         Some(sender) => match sender.send(call) {
             Ok(()) => return Ok(()),
             Err(unsent) => unsent.0,

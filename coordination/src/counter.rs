@@ -1,7 +1,7 @@
 //! Counters: numbers from 1 up, which a store hands out in segments.
 //!
-//! A number's path: [`Counter::next_id`] → the segments in hand ([`segments`]) → the number. Where none is in hand, the call waits
-//! for the keeper, which asks the store ([`crate::keeper`]) for as many as [`step`] says.
+//! A number's path: [`Counter::next_id`] → the segments in hand ([`segments`]) → the number. If no number is in hand, the call
+//! waits for the keeper, which asks the store ([`crate::keeper`]) for as many as [`step`] says.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -25,8 +25,8 @@ use options::invalid;
 use segments::Run;
 use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 
-/// Numbers that count up, each given once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands them out in
-/// segments, so that a number costs no round trip.
+/// Numbers that count up, each issued once: 1, 2, 3 and so on, for order numbers or as a table's keys. A store hands them out
+/// in segments, so that most numbers need no round trip.
 ///
 /// ```no_run
 /// use polyflake_coordination::Counter;
@@ -37,23 +37,22 @@ use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 ///
 /// # Guarantees
 ///
-/// - No number is given twice, by whichever process, as long as the store loses no write that it acknowledged.
-/// - Each number is greater than every number that this process got before the call began (with one store).
-/// - A process that ends without [`close`](Self::close) leaves a gap of at most the numbers that it had in hand: two segments of
-///   at most the [step](CounterOptions::step) each.
+/// - No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged.
+/// - With one store, each number is greater than every number that this process got before the call began.
+/// - A process that ends without [`close`](Self::close) leaves a gap: the numbers it had in hand, at most two segments, each of
+///   at most one [step](CounterOptions::step), and the numbers of its calls in progress.
 ///
-/// All Counters of a process with the same store and name share what is in hand. After a fork, a child's fetches numbers of
-/// its own.
+/// All Counters in a process with the same store and name share the numbers in hand. After a fork, the child fetches its own.
 pub struct Counter {
     shared: Arc<Shared>,
     options: CounterOptions,
     is_closed: AtomicBool,
-    /// What stands for this one in a child that inherited it.
+    /// Takes the place of this counter in a child that inherited it.
     of_child: AtomicPtr<Counter>,
 }
 
-/// What an operator may want to graph, from [`Counter::stats`]. Counted since the first Counter of that name was made, by all of
-/// this process.
+/// Values for an operator to graph, from [`Counter::stats`]. They count since the first Counter with that name was opened, for
+/// the whole process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CounterStats {
@@ -63,15 +62,15 @@ pub struct CounterStats {
     pub step: u64,
     /// How often the store gave numbers.
     pub segments: u64,
-    /// How many numbers were passed over, so that a block is one run and numbers go on increasing. Where threads were held up, it
-    /// may have been fewer.
+    /// How many numbers were skipped, so that a block is one run and numbers keep increasing. If threads were held up, it may
+    /// be fewer.
     pub skipped: u64,
     /// How often a call found no number in hand and waited or gave up.
     pub waits: u64,
 }
 
 impl Counter {
-    /// The counter of that name in a store, with the default options.
+    /// Opens the counter with that name in a store, with the default options.
     ///
     /// # Errors
     ///
@@ -84,7 +83,7 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// - `counter_unavailable` if no number is in hand and the store gives none within `max_wait_ms`; at once where waiting does
+    /// - `counter_unavailable` if no number is in hand and the store gives none within `max_wait_ms`; at once if waiting does
     ///   not help: the store refuses, somebody removed the counter, or the counter has reached 2^63-1.
     /// - `closed` after [`close`](Self::close).
     #[inline]
@@ -95,11 +94,11 @@ impl Counter {
         }
     }
 
-    /// [`next_id`](Self::next_id), waiting in the caller's way.
+    /// [`next_id`](Self::next_id) that waits in the caller's way.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id), or what interrupted the wait.
+    /// Those of [`next_id`](Self::next_id), or the error that interrupted the wait.
     #[inline]
     pub fn next_id_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
         match self.number_in_hand() {
@@ -108,7 +107,7 @@ impl Counter {
         }
     }
 
-    /// [`next_id`](Self::next_id), awaited in a runtime of Tokio that has timers. A call that waits costs no thread.
+    /// [`next_id`](Self::next_id), awaited in a Tokio runtime with timers. A waiting call needs no thread.
     ///
     /// # Errors
     ///
@@ -120,12 +119,12 @@ impl Counter {
         }
     }
 
-    /// The next number, if one is in hand: it does not wait for the store.
+    /// The next number, if one is in hand. It does not wait for the store.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if none is in hand: the store is asked for more meanwhile. Always with a step of 1, which keeps none
-    /// in hand. `closed` after [`close`](Self::close).
+    /// `counter_unavailable` if none is in hand; meanwhile, the store is asked for more. With a step of 1, that is always so.
+    /// `closed` after [`close`](Self::close).
     pub fn try_next_id(&self) -> Result<u64, Error> {
         match self.number_in_hand() {
             Some(number) => Ok(number),
@@ -133,12 +132,12 @@ impl Counter {
         }
     }
 
-    /// `n` numbers (1 to 16,777,216). They are increasing, and need not follow each other.
+    /// `n` numbers (1 to 16,777,216). They increase, and may have gaps between them.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`. An error loses the numbers that were taken already:
-    /// they are not given again.
+    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`. An error loses the numbers that the call had
+    /// already taken: they are never issued again.
     pub fn next_ids(&self, n: impl Into<Number>) -> Result<Vec<u64>, Error> {
         let mut numbers = vec![0; batch_size(n)?];
         self.fill(&mut numbers)?;
@@ -149,17 +148,18 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id). An error loses the numbers that were taken already: they are not given again.
+    /// Those of [`next_id`](Self::next_id). An error loses the numbers that the call had already taken: they are never issued
+    /// again.
     #[inline]
     pub fn fill(&self, numbers: &mut [u64]) -> Result<(), Error> {
         self.fill_with(numbers, &mut ThreadWait::new())
     }
 
-    /// [`fill`](Self::fill), waiting in the caller's way.
+    /// [`fill`](Self::fill) that waits in the caller's way.
     ///
     /// # Errors
     ///
-    /// Those of [`fill`](Self::fill), or what interrupted the wait.
+    /// Those of [`fill`](Self::fill), or the error that interrupted the wait.
     #[inline]
     pub fn fill_with<W: Wait>(&self, numbers: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
         let counter = self.here()?;
@@ -182,12 +182,13 @@ impl Counter {
         }
     }
 
-    /// Fills `numbers` with what is in hand, if that is enough: it does not wait for the store, and takes none otherwise.
+    /// Fills `numbers` from the numbers in hand if there are enough of them; otherwise takes none. It does not wait for the
+    /// store.
     ///
     /// # Errors
     ///
-    /// Those of [`try_next_id`](Self::try_next_id). Where another thread takes numbers at the same time, those that were taken already
-    /// are lost: they are not given again.
+    /// Those of [`try_next_id`](Self::try_next_id). If another thread takes numbers at the same time, the numbers that the call
+    /// had already taken are lost: they are never issued again.
     pub fn try_fill(&self, mut numbers: &mut [u64]) -> Result<(), Error> {
         let counter = self.here()?;
         if counter.shared.in_hand() < numbers.len() as u64 {
@@ -200,22 +201,22 @@ impl Counter {
         Ok(())
     }
 
-    /// The first of `n` numbers that follow each other (1 to 16,777,216): the last is it plus `n` - 1. Where fewer than `n` are left
-    /// of what is in hand, those are passed over, and the store is asked.
+    /// The first of `n` consecutive numbers (1 to 16,777,216): the last is that plus `n` - 1. If fewer than `n` are left in
+    /// hand, those are skipped, and the store is asked.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`, or with several stores, whose numbers do not
-    /// follow each other.
+    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`, or with several stores, whose numbers are not
+    /// consecutive.
     pub fn next_block(&self, n: impl Into<Number>) -> Result<u64, Error> {
         self.next_block_with(n, &mut ThreadWait::new())
     }
 
-    /// [`next_block`](Self::next_block), waiting in the caller's way.
+    /// [`next_block`](Self::next_block) that waits in the caller's way.
     ///
     /// # Errors
     ///
-    /// Those of [`next_block`](Self::next_block), or what interrupted the wait.
+    /// Those of [`next_block`](Self::next_block), or the error that interrupted the wait.
     pub fn next_block_with<W: Wait>(&self, n: impl Into<Number>, wait: &mut W) -> Result<u64, W::Error> {
         block_on(self.next_block_in(batch_size(n)? as u64, &mut Blocking(wait)))
     }
@@ -247,7 +248,7 @@ impl Counter {
         }
     }
 
-    /// [`next_block`](Self::next_block), if `n` numbers that follow each other are in hand. It neither waits for the store nor asks it.
+    /// [`next_block`](Self::next_block), if `n` consecutive numbers are in hand. It neither waits for the store nor asks it.
     #[doc(hidden)]
     pub fn try_next_block(&self, n: impl Into<Number>) -> Result<Option<u64>, Error> {
         let wanted = batch_size(n)? as u64;
@@ -258,17 +259,17 @@ impl Counter {
         }
     }
 
-    /// The counter as an iterator that never ends, but for an error.
+    /// The counter as an iterator, which ends only with an error.
     pub const fn iter(&self) -> CounterIter<'_> {
         CounterIter(self)
     }
 
-    /// Its name.
+    /// The counter's name.
     pub fn name(&self) -> &str {
         self.options.name()
     }
 
-    /// What an operator may want to graph.
+    /// Values for an operator to graph.
     ///
     /// # Errors
     ///
@@ -285,7 +286,7 @@ impl Counter {
         })
     }
 
-    /// The highest number that the store has handed out, in segments, to any process; 0 before the first. Asks the store.
+    /// The highest number that the store has handed out, in segments, to any process; 0 before the first. Queries the store.
     ///
     /// # Errors
     ///
@@ -294,11 +295,11 @@ impl Counter {
         self.peek_with(&mut ThreadWait::new())
     }
 
-    /// [`peek`](Self::peek), waiting in the caller's way.
+    /// [`peek`](Self::peek) that waits in the caller's way.
     ///
     /// # Errors
     ///
-    /// Those of [`peek`](Self::peek), or what interrupted the wait.
+    /// Those of [`peek`](Self::peek), or the error that interrupted the wait.
     pub fn peek_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
         block_on(self.peek_in(&mut Blocking(wait)))
     }
@@ -323,8 +324,8 @@ impl Counter {
         highest.ok_or_else(|| none().into())
     }
 
-    /// Moves the counter above `number`: the store gives no segment below it any more, and this process gives up what it has
-    /// in hand; other processes use up theirs. It changes nothing where the counter is further already.
+    /// Moves the counter above `number`: the store gives no segment below it any more. This process gives up its numbers in
+    /// hand; other processes use theirs up. It changes nothing if the counter is already higher.
     ///
     /// # Errors
     ///
@@ -333,11 +334,11 @@ impl Counter {
         self.raise_with(number, &mut ThreadWait::new())
     }
 
-    /// [`raise`](Self::raise), waiting in the caller's way.
+    /// [`raise`](Self::raise) that waits in the caller's way.
     ///
     /// # Errors
     ///
-    /// Those of [`raise`](Self::raise), or what interrupted the wait.
+    /// Those of [`raise`](Self::raise), or the error that interrupted the wait.
     pub fn raise_with<W: Wait>(&self, number: impl Into<Number>, wait: &mut W) -> Result<(), W::Error> {
         block_on(self.raise_in(number.into(), &mut Blocking(wait)))
     }
@@ -357,21 +358,21 @@ impl Counter {
         Ok(())
     }
 
-    /// Deletes the counter from the store. A process that opens it later begins at its start again, and numbers repeat. This process's
-    /// Counters of that name give none from then on. Returns whether there was one.
+    /// Deletes the counter from the store. A process that opens it later begins at its start again, and numbers repeat. From
+    /// then on, this process's Counters with that name issue none. Returns whether the counter existed.
     ///
     /// # Errors
     ///
-    /// Those of [`peek`](Self::peek), also in a table of others.
+    /// Those of [`peek`](Self::peek); always an error for another system's table.
     pub fn remove(&self) -> Result<bool, Error> {
         self.remove_with(&mut ThreadWait::new())
     }
 
-    /// [`remove`](Self::remove), waiting in the caller's way.
+    /// [`remove`](Self::remove) that waits in the caller's way.
     ///
     /// # Errors
     ///
-    /// Those of [`remove`](Self::remove), or what interrupted the wait.
+    /// Those of [`remove`](Self::remove), or the error that interrupted the wait.
     pub fn remove_with<W: Wait>(&self, wait: &mut W) -> Result<bool, W::Error> {
         block_on(self.remove_in(&mut Blocking(wait)))
     }
@@ -390,15 +391,16 @@ impl Counter {
         Ok(answers.iter().any(|answer| matches!(answer, Answer::Done(true))))
     }
 
-    /// Closes it: calls fail with `closed`, also those that wait. The last one of a name in this process gives back what it has in
-    /// hand of its last segment, and waits for the store until that is done, but no longer than one attempt takes.
+    /// Closes it: calls fail with `closed`, even those that wait. The last one with a name in this process gives back the rest
+    /// of its last segment, and waits until the store has it, but no longer than one attempt takes.
     pub fn close(&self) {
         if let Some(give_back) = self.close_later() {
             give_back.run();
         }
     }
 
-    /// As [`close`](Self::close), without waiting: what waits for the store is returned, for another thread. Dropping it is fine.
+    /// As [`close`](Self::close), but without waiting: returns the part that waits for the store, for another thread. It may be
+    /// dropped.
     #[doc(hidden)]
     pub fn close_later(&self) -> Option<CounterGiveBack> {
         if let Some(child) = self.child() {
@@ -412,7 +414,7 @@ impl Counter {
         })
     }
 
-    /// The first of what is in hand, unless the call must look at more than that.
+    /// The first number in hand, unless the call must look further.
     #[inline]
     fn number_in_hand(&self) -> Option<u64> {
         if self.is_closed.load(Ordering::Relaxed) || !self.shared.process.is_alive() {
@@ -428,7 +430,7 @@ impl Counter {
         counter.take_one().ok_or_else(|| counter.shared.none_in_hand())
     }
 
-    /// Apart from [`next_id`](Self::next_id), which is short without it.
+    /// Separate from [`next_id`](Self::next_id), which stays short this way.
     #[cold]
     #[inline(never)]
     fn wait_for_next<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
@@ -463,7 +465,7 @@ impl Counter {
         Ok(())
     }
 
-    /// A number of what is in hand.
+    /// A number from those in hand.
     #[inline]
     fn take_one(&self) -> Option<u64> {
         match &*self.shared.sources {
@@ -472,7 +474,7 @@ impl Counter {
         }
     }
 
-    /// Up to `wanted` numbers that follow each other, of what is in hand.
+    /// Up to `wanted` consecutive numbers from those in hand.
     #[inline]
     fn take(&self, wanted: u64) -> Option<Run> {
         match &*self.shared.sources {
@@ -481,7 +483,7 @@ impl Counter {
         }
     }
 
-    /// As [`take`](Self::take), waiting for the store.
+    /// As [`take`](Self::take), but waits for the store.
     #[cold]
     async fn run_later<W: Waiting>(&self, wanted: u64, wait: &mut W) -> Result<Run, W::Error> {
         self.shared.counts.waits.fetch_add(1, Ordering::Relaxed);
@@ -501,12 +503,12 @@ impl Counter {
         .await
     }
 
-    /// What one of the stores answers: another, where one does not.
+    /// One store's answer; if it does not answer, another's.
     async fn ask<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Answer, W::Error> {
         let shared = &self.shared;
         let mut pending: Option<Pending> = None;
         let last_trouble = Mutex::new(None);
-        // Where one store refuses, another one may give numbers.
+        // If one store refuses, another one may give numbers.
         let is_last_word = |shared: &Shared| {
             !matches!(what, What::Run(_)) || shared.sources.len() == 1 || shared.trouble(true).is_some()
         };
@@ -530,13 +532,13 @@ impl Counter {
         self.wait_until(wait, look, too_late).await
     }
 
-    /// What is done with all stores: where they are one counter, by any of them.
+    /// Does something with all stores; if they form one counter, through any of them.
     async fn ask_for_all<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
         let is_one = self.shared.sources.iter().all(|source| source.counter.schema == Schema::Polyflake);
         if is_one { Ok(vec![self.ask(what, wait).await?]) } else { self.ask_all(what, wait).await }
     }
 
-    /// What each of the stores answers.
+    /// The answers of all stores.
     async fn ask_all<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
         let mut answers = Vec::new();
         for at in 0..self.shared.sources.len() {
@@ -556,7 +558,7 @@ impl Counter {
         Ok(answers)
     }
 
-    /// Looks whenever something has changed, for at most `max_wait_ms`.
+    /// Checks after every change, for at most `max_wait_ms`.
     async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
@@ -581,7 +583,7 @@ impl Counter {
         shared.wait_for(wait, longest, look, too_late).await
     }
 
-    /// This one, or what stands for it in a child.
+    /// This counter, or its replacement in a child.
     fn here(&self) -> Result<&Self, Error> {
         if let Some(child) = self.child() {
             return child.here();
@@ -592,7 +594,7 @@ impl Counter {
         if self.shared.process.is_alive() {
             return Ok(self);
         }
-        // Its locks may be held forever, and what is in hand is the parent's.
+        // Its locks may be held forever, and its numbers are the parent's.
         let made = Box::into_raw(Box::new(self.options.join()?));
         let kept = match self.of_child.compare_exchange(
             core::ptr::null_mut(),
@@ -623,22 +625,22 @@ impl Counter {
 }
 
 impl CounterOptions {
-    /// Opens the counter: makes it where the store has none, and waits until it can give a number.
+    /// Opens the counter: creates it if the store has none, and waits until it can give a number.
     ///
     /// # Errors
     ///
-    /// - `invalid_option` for an option that cannot be, without a store, where the stores are in another order or number than
-    ///   the counter began with, and where this process uses the counter with another start or step.
+    /// - `invalid_option` for an invalid option, without a store, if the stores differ in order or number from those that the
+    ///   counter began with, and if this process uses the counter with another start or step.
     /// - `counter_unavailable` if the store cannot be reached within `max_wait_ms`, or will not give numbers.
     pub fn open(&self) -> Result<Counter, Error> {
         self.open_with(&mut ThreadWait::new())
     }
 
-    /// [`open`](Self::open), waiting in the caller's way.
+    /// [`open`](Self::open) that waits in the caller's way.
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open), or what interrupted the wait.
+    /// Those of [`open`](Self::open), or the error that interrupted the wait.
     pub fn open_with<W: Wait>(&self, wait: &mut W) -> Result<Counter, W::Error> {
         block_on(self.open_in(&mut Blocking(wait)))
     }
@@ -657,7 +659,7 @@ impl CounterOptions {
         match counter.wait_for(wait, Shared::opened).await {
             Ok(()) => Ok(counter),
             Err(error) => {
-                // The next try may be with other options.
+                // The next attempt may have other options.
                 counter.is_closed.store(true, Ordering::Release);
                 counter.shared.left(true);
                 Err(error)
@@ -665,7 +667,7 @@ impl CounterOptions {
         }
     }
 
-    /// As [`open`](Self::open), without waiting: calls wait.
+    /// As [`open`](Self::open), but without waiting: calls wait instead.
     fn join(&self) -> Result<Counter, Error> {
         self.check()?;
         let shared = Keeper::of_this_process().counter(Shared::new(self)?)?;
@@ -698,20 +700,20 @@ impl Drop for Counter {
     }
 }
 
-/// What is left to wait for after [`Counter::close_later`].
+/// The rest to wait for after [`Counter::close_later`].
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct CounterGiveBack(Arc<Shared>);
 
 impl CounterGiveBack {
-    /// Waits until the store has what was in hand, but no longer than one attempt takes.
+    /// Waits until the store has the numbers that were in hand, but no longer than one attempt takes.
     pub fn run(self) {
         let attempts = self.0.sources.iter().map(|source| source.address.attempt());
         self.0.users.wait_until_over(attempts.max().unwrap_or_default() + LOOK_EVERY);
     }
 }
 
-/// Numbers of a counter, from [`Counter::iter`].
+/// A counter's numbers, from [`Counter::iter`].
 #[derive(Debug, Clone)]
 pub struct CounterIter<'a>(&'a Counter);
 

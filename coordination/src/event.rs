@@ -1,5 +1,5 @@
-//! What happens to leases and counters, for logs: as events of `tracing`, and to a listener where a program has one. Where it has
-//! neither, warnings go to standard error.
+//! Events of leases and counters, for logs: as events of `tracing`, and for a program's listener. Without either, warnings go
+//! to standard error.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use tracing::subscriber::NoSubscriber;
 use crate::process::PerProcess;
 use crate::watched::lock;
 
-/// What happened.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -22,35 +22,36 @@ pub enum Kind {
     Acquired,
     /// The lease ran out, or another process has its node.
     Lost,
-    /// Another node came for one that was lost.
+    /// The process leased another node in place of a lost one.
     Replaced,
     /// The node was given back.
     Released,
-    /// The store did not answer. Issuing goes on up to the bound.
+    /// The store did not answer. IDs are issued up to the bound.
     StoreUnreachable,
     /// The store answers again.
     StoreReachable,
     /// The local clock is further from the store's than `clock_difference`.
     ClockDiffers,
-    /// The store has replicas that may lack changes which it acknowledged: leases wait after one of them takes over.
+    /// The store has replicas that may lack acknowledged changes. If one of them takes over, leases wait.
     AsynchronousReplicas,
-    /// A store gives no numbers of a counter: it has lost writes, refuses, or the counter has reached its end.
+    /// A store gives no numbers for a counter: it has lost writes or refuses, or the counter has reached its end.
     CounterStopped,
-    /// A store had lost numbers of a counter that this process was given, and gave them to others: what was in hand is dropped.
+    /// A store lost the record of numbers that this process had got, and gave them to others. The process dropped its numbers
+    /// in hand.
     NumbersMayRepeat,
-    /// The store had lost numbers of a counter, which is moved above those that processes know, or bounds of sequences, which their
-    /// owner writes once more.
+    /// The store lost a counter's numbers or the bounds of sequences. The counter is moved above the numbers that processes
+    /// know; the owner of the sequences writes the bounds again.
     WritesLost,
     /// The leases of this space last shorter than the address asks for.
     LeadDiffers,
-    /// Nobody can lease a node before a while has passed: all are in use, or the store may have lost records.
+    /// For a while, nobody can lease a node: all are in use, or the store may have lost records.
     Waiting,
-    /// `init=always` stands in the address: for development and tests.
+    /// The address contains `init=always`, which is for development and tests.
     InitAlways,
 }
 
 impl Kind {
-    /// Its name, such as `store_unreachable`.
+    /// The kind's name, such as `store_unreachable`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,17 +79,17 @@ impl Kind {
     }
 }
 
-/// What happened to a lease or a counter.
+/// An event of a lease or a counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// What.
+    /// The kind.
     pub kind: Kind,
     /// The node that it is about, if there is one.
     pub node: Option<u64>,
     /// The store's address, without secrets.
     pub store: String,
-    /// All of it as a sentence, without secrets.
+    /// The whole event as a sentence, without secrets.
     pub message: String,
 }
 
@@ -100,10 +101,10 @@ impl fmt::Display for Event {
 
 type Listener = dyn Fn(&Event) + Send + Sync;
 
-/// Whom a process tells. The lock is held for an instant, and never while the listener runs.
+/// The listener of a process. The lock is held for an instant, and never while the listener runs.
 struct Place(Mutex<Option<Listening>>);
 
-/// A listener, and how many calls of it are under way in this process.
+/// A listener, and how many calls of it are running in this process.
 #[derive(Clone)]
 struct Listening {
     listener: Arc<Listener>,
@@ -126,7 +127,8 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Calls `listener` with every event of this process from now on, on the keeper's thread: it must not block. `None` ends that.
+/// From now on, calls `listener` with every event in this process, on the keeper's thread, so it must not block. `None` ends
+/// that.
 ///
 /// This waits until a running call of the previous listener has returned, and nothing calls that listener afterwards. So do not hold a
 /// lock that the previous listener needs. A listener may replace or remove itself: then this does not wait, and the running call
@@ -135,8 +137,8 @@ thread_local! {
 /// A child of a process that forks has the parent's listener until it sets its own, unless another thread was just setting or calling
 /// one at the instant of the fork: then it has none.
 ///
-/// A program that never calls this, and has no subscriber of `tracing`, gets warnings on standard error: somebody who waits for half a
-/// minute sees why.
+/// If a program never calls this and has no subscriber of `tracing`, warnings go to standard error, so that anyone who waits
+/// for half a minute sees why.
 pub fn set_listener(listener: Option<Box<Listener>>) {
     replace_listener(listener).wait();
 }
@@ -149,7 +151,7 @@ pub fn replace_listener(listener: Option<Box<Listener>>) -> Replaced {
     Replaced(mem::replace(&mut *lock(&Place::of_this_process().0), listening))
 }
 
-/// The listener before, which may be in a call still.
+/// The previous listener, which may still be running.
 #[doc(hidden)]
 #[must_use]
 pub struct Replaced(Option<Listening>);
@@ -164,7 +166,7 @@ impl Replaced {
     /// Waits until no other thread is calling the listener.
     pub fn wait(self) {
         let Some(Listening { calls, .. }) = &self.0 else { return };
-        // Another listener of such a call could wait for this one.
+        // A listener in such a call could be waiting for this one.
         if DEPTH.get() > 0 {
             return;
         }
@@ -181,10 +183,10 @@ impl Place {
             let listening = parents.and_then(|it| match it.0.try_lock() {
                 Ok(listening) => listening.clone(),
                 Err(TryLockError::Poisoned(listening)) => listening.into_inner().clone(),
-                // A thread that is not there any more has it forever.
+                // A thread that no longer exists would hold it forever.
                 Err(TryLockError::WouldBlock) => None,
             });
-            // The calls under way are the parent's.
+            // The running calls are the parent's.
             Self(Mutex::new(listening.map(|it| Listening { calls: Arc::default(), ..it })))
         })
     }
@@ -199,7 +201,7 @@ impl Place {
     }
 }
 
-/// A call of a listener that is under way.
+/// A running call of a listener.
 struct Call {
     listener: Option<Arc<Listener>>,
     calls: Arc<Calls>,
@@ -215,7 +217,7 @@ impl Drop for Call {
     }
 }
 
-/// What others put into a store is in messages: it must do nothing to a terminal or a log.
+/// Messages contain texts that others put into a store, which must not affect a terminal or a log.
 pub(crate) fn tell(event: &Event) {
     let shown = |text: &str| Shown(text).to_string();
     let event = &Event { store: shown(&event.store), message: shown(&event.message), ..*event };
@@ -233,7 +235,7 @@ pub(crate) fn tell(event: &Event) {
             listener(event);
         }
     };
-    // Both are the program's. A panic in them ends neither the lease nor the counter that the event is about.
+    // Both belong to the program. A panic in them does not end the lease or the counter that the event is about.
     let _ = catch_unwind(AssertUnwindSafe(log));
     let _ = catch_unwind(AssertUnwindSafe(call));
     let is_heard = || {

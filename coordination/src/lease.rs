@@ -4,13 +4,14 @@
 //! compare-and-set. So the ticks of successive holders are disjoint, whatever clocks, pauses and the network do, as
 //! long as the store loses no write that it acknowledged; the fence is for when it did.
 //!
-//! [`Acquisition`], [`Renewal`] and [`Release`] decide what to ask of a store and what its reply means, without I/O, so that
-//! the model checker and the simulation run the same code as a process does. [`acquire`], [`renew`] and [`release`] send
-//! and receive for them.
+//! [`Acquisition`], [`Renewal`] and [`Release`] decide what to ask a store and what its reply means, without I/O, so that the
+//! model checker and the simulation run the same code as a process does. [`acquire`], [`renew`] and [`release`] send and
+//! receive for them.
 //!
 //! Two clocks tell the time, the store's and this machine's, and either may be wrong: bounds and expiries count from the lower
-//! ([`Received::low`]), fences and rejoining from the higher ([`Received::high`]). Between answers the store's time is that of
-//! the last one, plus what passed since. That is never too high, and a bound that is too low only ends earlier.
+//! one ([`Received::low`]), fences and rejoining from the higher one ([`Received::high`]). Between answers, the store's time is
+//! taken to be that of the last answer plus the time since. That is never too high, and a bound that is too low only ends
+//! earlier.
 
 #![allow(clippy::similar_names, reason = "a lease is held, and a space has a head")]
 
@@ -47,10 +48,10 @@ pub(crate) const SECTION: &str = "section-";
 /// How many replaced heads are remembered.
 const MAX_BEFORE: usize = 16;
 
-/// What a process wants of a lease.
+/// A process's requirements for a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Terms {
-    /// Whose records these are.
+    /// The group of these records.
     pub(crate) group: Group,
     pub(crate) space: Space,
     pub(crate) nodes: Nodes,
@@ -58,10 +59,10 @@ pub(crate) struct Terms {
     /// How far past the time a bound may lie: `ttl_ms` plus `max_ahead_ms`.
     pub(crate) lead_ms: u64,
     pub(crate) clock_difference_ms: u64,
-    /// Nobody named a difference: where the space has a smaller one, that holds.
+    /// The address names no difference, so a smaller one of the space applies.
     pub(crate) is_difference_default: bool,
     pub(crate) label: String,
-    /// Somebody vouches that nobody was in this store before.
+    /// Somebody declares that nobody used this store before.
     pub(crate) is_init: bool,
 }
 
@@ -91,7 +92,7 @@ pub(crate) fn group(space: &Space) -> Group {
 pub(crate) trait Time {
     /// Unix time.
     fn wall_ms(&self) -> i64;
-    /// Since some start. It never goes back, and counts the time that the machine sleeps.
+    /// Since an arbitrary start. It never goes back, and counts the time that the machine sleeps.
     fn elapsed_ms(&self) -> u64;
 }
 
@@ -103,24 +104,24 @@ pub(crate) fn draw(random: Random<'_>) -> u64 {
     (random() >> 1).max(1)
 }
 
-/// A lease of a node. It counted once: the store acknowledged it as the server that the head names.
+/// A lease of a node. It has counted: the store acknowledged it as the server that the head names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Held {
     pub(crate) node: u64,
     pub(crate) token: u64,
-    /// The first tick it may issue. It may lie ahead of the clock.
+    /// The first tick it may issue in. It may be ahead of the clock.
     pub(crate) start: u64,
-    /// The tick up to and without which it may issue.
+    /// The holder issues below this tick.
     pub(crate) reserved_until: u64,
-    /// By the lower clock, as is the next.
+    /// By the lower clock, like the next one.
     pub(crate) expires_ms: u64,
     pub(crate) since_ms: u64,
     pub(crate) store_time: StoreTime,
-    /// The space's head under which it was last written, and those before.
+    /// The space's head under which it was last written, and earlier heads.
     pub(crate) known: Known,
     /// The higher clock when the store answered the last write that counted.
     high_ms: u64,
-    /// The record as the last write that counted left it; and the version that acquiring replaced.
+    /// The record as the last write that counted left it, and the version that the acquisition replaced.
     version: u64,
     written_until: u64,
     replaced: Option<u64>,
@@ -129,13 +130,13 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// For how long after the last renewal was sent nobody else can have the node, at least.
+    /// For at least how long after the last renewal was sent nobody else can have the node.
     pub(crate) const fn is_alone_for_ms(&self) -> u64 {
         let from_ms = self.high_ms.saturating_add(self.known.head.difference_ms);
         self.expires_ms.saturating_sub(from_ms)
     }
 
-    /// The space's lead, where it is smaller than this process's, which then does not count.
+    /// The space's lead, if it is smaller than this process's and replaces that.
     pub(crate) fn smaller_lead_ms(&self, terms: &Terms) -> Option<u64> {
         Some(self.known.head.lead_ms).filter(|&lead_ms| lead_ms < terms.lead_ms)
     }
@@ -145,7 +146,7 @@ impl Held {
         self.sent.is_none().then_some(self.version)
     }
 
-    /// How long a lease lasts in this space: renewals come at a third of it.
+    /// How long a lease lasts in this space: it is renewed after a third of that.
     pub(crate) fn ttl_ms(&self, terms: &Terms) -> u64 {
         terms.ttl_ms(&self.known.head)
     }
@@ -170,9 +171,9 @@ struct Sent {
     node: u64,
     expected: Option<u64>,
     new: Node,
-    /// What the lease begins with.
+    /// The first tick of the lease.
     start: u64,
-    /// What the time was taken to be.
+    /// The time that was assumed.
     assumed_ms: u64,
 }
 
@@ -183,11 +184,11 @@ impl Sent {
     }
 }
 
-/// What a process knows of a space.
+/// What a process knows about a space.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Known {
     pub(crate) head: Head,
-    /// The versions of heads that were replaced: a store that shows one of them has lost writes.
+    /// The versions of replaced heads: a store that shows one of them has lost writes.
     before: Vec<u64>,
 }
 
@@ -228,27 +229,27 @@ pub(crate) enum Refusal {
     Store(StoreError),
     /// A record of the space cannot be read: another version of Polyflake wrote it, or another program.
     Unreadable(String),
-    /// All of the `nodes` that could be chosen from are leased or used.
+    /// All of the `nodes` to choose from are leased or used.
     NoneFree {
         nodes: u64,
         first: Option<FreesFirst>,
     },
-    /// Nobody can acquire before this has passed.
+    /// Nobody can acquire a lease before this has passed.
     Fenced {
         in_ms: u64,
         why: Why,
     },
     ClockDiffers(ClockDiffers),
-    /// The space counts with a smaller `clock_difference`: fences would come too early for this process.
+    /// The space has a smaller `clock_difference`: fences would come too early for this process.
     DifferenceTooLarge {
         difference_ms: u64,
         of_space_ms: u64,
     },
-    /// Others were faster each time, or the store changed its mind each time: later again.
+    /// Others were faster each time, or the store's answers kept changing: try later.
     Contended,
 }
 
-/// The leased node that frees first.
+/// The leased node that becomes free first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FreesFirst {
     pub(crate) node: u64,
@@ -257,7 +258,7 @@ pub(crate) struct FreesFirst {
     pub(crate) in_ms: u64,
 }
 
-/// The local clock is not within the store's.
+/// The local clock differs too much from the store's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_field_names, reason = "the unit")]
 pub(crate) struct ClockDiffers {
@@ -266,10 +267,10 @@ pub(crate) struct ClockDiffers {
     pub(crate) by_ms: u64,
 }
 
-/// What is asked of a store.
+/// A request to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Request {
-    /// The head and these nodes; all there are where none is named.
+    /// The head and these nodes; without names, all nodes.
     Read(Option<Vec<u64>>),
     PutHead {
         expected: Option<u64>,
@@ -291,23 +292,23 @@ pub(crate) enum Reply {
         head: Option<Head>,
         nodes: Vec<(u64, Node)>,
     },
-    /// Whether it is written.
+    /// Whether it was written.
     Head(bool),
     Written,
-    /// Nothing is written: this is there.
+    /// Nothing was written: the store has these.
     Found {
         head: Option<Head>,
         record: Option<Node>,
     },
 }
 
-/// A reply, who gave it, and what the clocks said about it.
+/// A reply, the server it came from, and what the clocks said at the time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Received {
     pub(crate) reply: Reply,
     pub(crate) now_ms: u64,
     pub(crate) incarnation: String,
-    /// Whether the store has lost nothing since the head was written that it shows, or that guarded the write.
+    /// Whether the store has lost nothing since the head was written that this shows, or that guarded the write.
     pub(crate) has_kept_all: bool,
     pub(crate) facts: Facts,
     pub(crate) wall_sent_ms: i64,
@@ -317,13 +318,13 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// The time that bounds and expiries count from: at least one of the two clocks is not ahead of it by more than the
+    /// The time that bounds and expiries count from: at least one of the two clocks is ahead of it by no more than the
     /// difference.
     fn low_ms(&self, head: &Head) -> u64 {
         low_ms(self.now_ms, self.wall_first_ms(), head)
     }
 
-    /// The time that fences and rejoining count from, and that leases end by.
+    /// The time that fences and rejoining count from, and by which leases end.
     fn high_ms(&self) -> u64 {
         let last = self.wall_sent_ms.max(self.wall_received_ms);
         self.now_ms.max(u64::try_from(last).unwrap_or(0))
@@ -344,22 +345,22 @@ impl Received {
         u64::try_from(self.wall_sent_ms.min(self.wall_received_ms)).unwrap_or(0)
     }
 
-    /// The step of the store's clock, now and when the head was written.
+    /// The step of the store's clock, the larger of now and when the head was written.
     fn granularity_ms(&self, head: &Head) -> u64 {
         self.facts.granularity_ms.max(head.granularity_ms)
     }
 
-    /// Whether it comes from the store that the head is of, or one that has all of its writes.
+    /// Whether it comes from the head's store, or from one that has all of that store's writes.
     fn is_of(&self, head: &Head) -> bool {
         self.incarnation == head.incarnation || self.has_kept_all
     }
 
-    /// By how much the store's time lies outside of the span from sending to receiving, so that a slow store is not a wrong
-    /// clock.
+    /// By how much the store's time lies outside the span from sending to receiving, so that a slow store does not look like a
+    /// wrong clock.
     fn clock_differs(&self) -> Option<ClockDiffers> {
         let store_ms = self.now_ms;
         let now = i64::try_from(store_ms).unwrap_or(i64::MAX);
-        // A clock that was set back in between gives a span the wrong way round.
+        // If a clock was set back in between, the span is the wrong way around.
         let first = self.wall_sent_ms.min(self.wall_received_ms);
         let last = self.wall_sent_ms.max(self.wall_received_ms);
         let latest = now.saturating_add_unsigned(self.facts.granularity_ms.saturating_sub(1));
@@ -378,23 +379,23 @@ fn low_ms(store_ms: u64, wall_ms: u64, head: &Head) -> u64 {
     store_ms.min(wall_ms.saturating_add(head.difference_ms))
 }
 
-/// What comes next: one more request, or the end.
+/// The next step: another request, or the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next<T> {
     Ask(Request),
     Done(T),
 }
 
-/// The bound to write: it and all ticks from it on are another's.
+/// The bound to write: this tick and all later ones belong to others.
 pub(crate) fn bound(space: &Space, now_ms: u64, lead_ms: u64) -> u64 {
     space.tick_from(now_ms.saturating_add(lead_ms)).saturating_add(1).min(Record::LAST_NUMBER)
 }
 
-/// The fence of a store that has lost writes, above all bounds that were written before. `now_ms`: the higher clock of an answer
-/// that shows the loss.
+/// The fence for a store that has lost writes, above all bounds that were written before. `now_ms`: the higher clock at an
+/// answer that shows the loss.
 ///
-/// Each bound counted from a time that was at most twice the difference ahead of the true one, and this time is at most one
-/// behind, and a step of the store's clock.
+/// Each bound counted from a time at most twice the difference ahead of true time; this time is behind true time by at most one
+/// difference, and one step of the store's clock.
 pub(crate) fn fence(space: &Space, now_ms: u64, head: &Head) -> u64 {
     let margin_ms = head.difference_ms.saturating_mul(3).saturating_add(head.granularity_ms);
     bound(space, now_ms.saturating_add(margin_ms), head.lead_ms)
@@ -412,7 +413,8 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The head to write before anything else: there is none, or it is another store's, or the store has lost writes since.
+    /// The head to write before anything else, if there is none, or if it belongs to another store, or if the store has lost
+    /// writes since.
     fn head_to_write(&self, random: Random<'_>) -> Option<Head> {
         let Self { terms, received, found, known, has_lost_records } = *self;
         let has_lost = |found: &Head| {
@@ -454,7 +456,7 @@ impl Look<'_> {
                     fence: 0,
                     why: Why::Loss,
                 };
-                // Another one for each loss, so that an equal fence says that nothing was lost in between.
+                // A different one for each loss, so that an equal fence says that nothing was lost in between.
                 let after = most(|head| head.fence).map_or(0, |fence| fence.saturating_add(1));
                 head.fence =
                     fence(&terms.space, received.high_ms(), &head).max(after).min(Record::LAST_NUMBER);
@@ -464,7 +466,7 @@ impl Look<'_> {
     }
 }
 
-/// One request, and the clocks around it.
+/// One request, and the clocks before and after it.
 async fn ask(
     store: &mut dyn Store,
     group: &Group,
@@ -543,7 +545,7 @@ pub(crate) async fn put(
     }
 }
 
-/// One go at a lease. It may be dropped at any time; the next go with the same `acquisition` then repeats what is unclear.
+/// One go at a lease. It may be dropped at any time: the next go with the same `acquisition` then repeats whatever is unclear.
 pub(crate) async fn acquire(
     store: &mut dyn Store,
     terms: &Terms,

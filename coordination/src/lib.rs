@@ -1,9 +1,9 @@
-//! What several machines must agree on: which process has which node, and which numbers of a counter or of a key are handed
-//! out.
+//! Everything that several machines must agree on: which process has which node, and which numbers of a counter or of a key are
+//! handed out.
 //!
-//! Each kind of store has a feature: `redis`, `postgres`, `mysql` (and MariaDB), `sqlite`, `etcd` and `zookeeper`. All are on by
-//! default; `default-features = false` and the one you use build that store's client alone. An address whose store is not built
-//! in is an error that names the feature.
+//! Each kind of store has a feature: `redis`, `postgres`, `mysql` (and MariaDB), `sqlite`, `etcd` and `zookeeper`. All are on
+//! by default. With `default-features = false` and one of them, only that store's client is built. An address whose store is
+//! not built in causes an error that names the feature.
 //!
 //! A store of your own implements [`records::Store`], and [`stores::register`] gives it a name in addresses.
 

@@ -1,11 +1,11 @@
-//! What the protocol needs of this machine: its clocks, and random numbers.
+//! This machine's clocks and random numbers, for the protocol.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::lease::Time;
 
-/// Where no clock tells how long the machine has been on.
+/// For systems where no clock tells how long the machine has been on.
 static START: OnceLock<Instant> = OnceLock::new();
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -28,7 +28,7 @@ impl Time for Clocks {
     }
 
     fn elapsed_ms(&self) -> u64 {
-        // What Rust has for an `Instant` there stands still while the machine sleeps.
+        // `Instant` stands still there while the machine sleeps.
         #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
         if let Ok(since) = nix::time::clock_gettime(COUNTS_SLEEP) {
             let since: std::time::Duration = since.into();
@@ -39,9 +39,9 @@ impl Time for Clocks {
     }
 }
 
-/// From the operating system, so that processes which fork or are restored do not have the same numbers.
+/// From the operating system, so that processes that fork or are restored get different numbers.
 pub(crate) fn random() -> u64 {
-    // It fails only where there is no such source; then these differ at least.
+    // This fails only if there is no such source; the numbers then still differ.
     getrandom::u64().unwrap_or_else(|_| {
         use std::hash::{BuildHasher as _, RandomState};
         RandomState::new().hash_one((std::process::id(), Clocks.elapsed_ms(), Clocks.wall_ms()))

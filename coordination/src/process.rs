@@ -1,11 +1,12 @@
-//! What each process has once, also a child that was forked.
+//! Values that exist once per process, and once more in a forked child.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use polyflake::ThisProcess;
 
-/// This process's, or what a child inherited of its parent's: that one is left alone, since a lock in it may be held forever.
+/// This process's value, or one that a child inherited from its parent: that one is left alone, since a lock in it may be held
+/// forever.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct PerProcess<T: 'static>(AtomicPtr<Of<T>>);
@@ -23,7 +24,7 @@ impl<T: Send + Sync> PerProcess<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// This process's. Where it has none, `new` makes it, and is given the parent's.
+    /// This process's value. If there is none, `new` creates it from the parent's.
     pub fn get(&self, new: impl Fn(Option<&'static T>) -> T) -> &'static T {
         let mut newest = self.0.load(Ordering::Acquire);
         loop {
@@ -37,7 +38,7 @@ impl<T: Send + Sync> PerProcess<T> {
             let made = ptr::from_ref(Box::leak(Box::new(made))).cast_mut();
             match self.0.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => newest = made,
-                // Another thread was faster; what was made here is lost, once in a process.
+                // Another thread was faster. The value made here is lost, once per process.
                 Err(other) => newest = other,
             }
         }

@@ -1,4 +1,4 @@
-//! What a store must be able to do: four operations on records. Every rule of leases, counters and sequences stands above them.
+//! The interface of a store: four operations on records. Every rule of leases, counters and sequences builds on them.
 //!
 //! A *record* is the unit that a store keeps. Records of one *group* are kept or lost together. A record is never deleted.
 
@@ -19,13 +19,13 @@ pub use memory::MemoryStore;
 pub struct Group {
     /// From the store's address. Letters, digits, `.`, `_` and `-`.
     pub namespace: String,
-    /// What the records are about.
+    /// The kind of the records.
     pub kind: Kind,
     /// 1 to 100 characters without control characters. Stores compare it byte by byte.
     pub name: String,
 }
 
-/// What a group of records is about.
+/// The kind of a group of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// The leases of a space.
@@ -40,7 +40,7 @@ impl Kind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Space, Self::Counter, Self::Sequences];
 
-    /// As stores keep it: `space`, `counter` or `sequences`.
+    /// The name in stores: `space`, `counter` or `sequences`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,33 +57,34 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a store keeps under a name. A name has 1 to 32 lowercase ASCII letters, digits and hyphens.
+/// A store keeps this under a name. A name has 1 to 32 lowercase ASCII letters, digits and hyphens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// 1 to 2^63-1. The writer draws it at random for each write, so that it is never used again and tells the writer whether a
-    /// write took effect whose reply was lost.
+    /// 1 to 2^63-1. The writer draws it at random for each write, so that it is never used again. If a reply is lost, it tells
+    /// the writer whether the write took effect.
     pub version: u64,
     /// At most [`Record::LAST_NUMBER`].
     pub number: u64,
-    /// Whatever else there is, as JSON: at most [`Record::MAX_TEXT`] bytes.
+    /// Everything else, as JSON: at most [`Record::MAX_TEXT`] bytes.
     pub text: String,
 }
 
 impl Record {
-    /// The highest number: databases have no unsigned integers of 64 bits that all of their tools read.
+    /// The highest number: not all tools of all databases can read unsigned 64-bit integers.
     pub const LAST_NUMBER: u64 = i64::MAX as u64;
     /// The longest text, in bytes.
     pub const MAX_TEXT: usize = 8192;
-    /// The most names of one [`Store::read`].
+    /// The most names in one [`Store::read`].
     pub const MAX_NAMES: usize = 64;
 }
 
-/// What a store answers, and when and as which server instance it did: all three in one step.
+/// A store's answer, with the time and the server instance, all three from one step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Answer<T> {
     /// The store's time in Unix ms, rounded down to [`Facts::granularity_ms`].
     pub now_ms: u64,
-    /// Names what has the data. A store that may have lost writes it acknowledged has another one afterwards.
+    /// Identifies the server instance that holds the data. If a store may have lost writes it acknowledged, it has another one
+    /// afterwards.
     pub incarnation: String,
     /// The answer.
     pub value: T,
@@ -103,16 +104,16 @@ pub struct Write {
     pub expected: Option<u64>,
     /// Another record of the group, and the version that it must have.
     pub guard: Option<(String, u64)>,
-    /// What the record is then.
+    /// The new record.
     pub new: Record,
 }
 
-/// What became of a [`Write`].
+/// The result of a [`Write`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It is written, and as safe as the store makes what it acknowledges.
+    /// It is written, as safely as the store keeps anything it acknowledges.
     Written,
-    /// Nothing is written: this is there.
+    /// Nothing is written: the store has these records.
     Found {
         /// The record.
         record: Option<Record>,
@@ -130,55 +131,57 @@ pub struct Add {
     pub name: String,
     /// The text that the record must have.
     pub text: String,
-    /// The least number that it must have.
+    /// The lowest number that it may have.
     pub floor: u64,
-    /// What is added: at least 1.
+    /// The addend: at least 1.
     pub count: u64,
     /// The number that the sum must not exceed.
     pub limit: u64,
-    /// The record's version then.
+    /// The record's new version.
     pub version: u64,
 }
 
-/// What became of an [`Add`].
+/// The result of an [`Add`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Added {
-    /// The number is this now.
+    /// The number after it.
     To(u64),
-    /// Nothing is added: this is there.
+    /// Nothing is added: the store has this record.
     Found(Option<Record>),
 }
 
-/// What rules depend on, as far as the server shows when it is connected to. Before the first answer: the worst.
+/// Facts about a store that the rules depend on, as far as the server shows them on connecting. Before the first answer: the
+/// worst case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Facts {
     /// The step of the store's clock.
     pub granularity_ms: u64,
-    /// Whether it may lose, without a fault of its administrator, a write that it acknowledged.
+    /// Whether it may lose a write that it acknowledged, without its administrator making a mistake.
     pub can_forget: bool,
-    /// How many replicas may lack what it acknowledged, as far as this user may see them.
+    /// How many replicas may lack acknowledged writes, as far as this user can see them.
     pub asynchronous_replicas: u64,
 }
 
 /// A store of records. Each call is one attempt: the keeper ends it when it takes too long, calls
 /// [`disconnect`](Self::disconnect) after one that failed or was ended, and tries again.
 ///
-/// A call that was ended may still take effect, once and later. No call makes tables or anything else but `write`.
+/// A call that was ended may still take effect later, once. Only `write` creates tables or anything else.
 ///
-/// Errors are shown to people as they are: their texts begin with the store's address, without a secret.
-/// [`stores::register`](crate::stores::register) is the way in for a store of your own. The methods are asynchronous by the crate
-/// `async-trait`, and Tokio runs them: `#[async_trait(?Send)]` stands above the implementation.
+/// Errors are shown to people unchanged: their texts begin with the store's address, without a secret. To add your own store,
+/// use [`stores::register`](crate::stores::register). The methods are asynchronous through the crate `async-trait`, and Tokio
+/// runs them: put `#[async_trait(?Send)]` above the implementation.
 #[async_trait(?Send)]
 pub trait Store: Send + fmt::Debug {
-    /// The named records that exist; all of the group's where no names are given.
+    /// The named records that exist; without names, all records in the group.
     async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError>;
 
-    /// Writes a record in one atomic step if its version is the expected one and the guard's is as given. A record that has the new
-    /// version already is written once more, under the same guard, so that a write of unknown outcome can be repeated. One that too
-    /// few replicas confirmed is repeated until they do: that a read shows it says nothing of them.
+    /// Writes a record in one atomic step if it has the expected version and the guard has the given one. If the record already
+    /// has the new version, it is written again, under the same guard, so that a write of unknown outcome can be repeated. If
+    /// too few replicas confirmed a write, it is repeated until enough have: a read that shows it says nothing about them.
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError>;
 
-    /// The record of one name in each of these groups, if it is there. One after the other unless the store has a shorter way.
+    /// The record with one name in each of these groups, if it exists. They are read one after the other, unless the store has
+    /// a shorter way.
     async fn read_each(
         &mut self,
         groups: &[Group],
@@ -192,8 +195,8 @@ pub trait Store: Send + fmt::Debug {
         Ok(answers)
     }
 
-    /// Several [`write`](Self::write)s, none of which depends on another. One after the other unless the store has a shorter way. After
-    /// an error, each of them may have taken effect.
+    /// Several independent [`write`](Self::write)s, one after the other, unless the store has a shorter way. After an error,
+    /// each of them may have taken effect.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
@@ -202,9 +205,9 @@ pub trait Store: Send + fmt::Debug {
         Ok(answers)
     }
 
-    /// Adds to a record's number, in one atomic step, if its text is the one given, its number at least `floor`, and the sum at most
-    /// `limit`. Where the record has the version of this call already, nothing is added again, and the answer is that it was. The time
-    /// of the answer may be that of an earlier one: no caller uses it.
+    /// Adds to a record's number, in one atomic step, if its text is the given one, its number is at least `floor`, and the sum
+    /// is at most `limit`. If the record already has this call's version, nothing is added again, and the answer reports the
+    /// addition. The answer's time may be that of an earlier answer: no caller uses it.
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
         for _ in 0..MAX_ADDS {
             let Answer { now_ms, incarnation, value } = self.read(&add.group, Some(&[&*add.name])).await?;
@@ -232,13 +235,13 @@ pub trait Store: Send + fmt::Debug {
         ))
     }
 
-    /// The names of a namespace's groups, in any order: those that have a record.
+    /// The names of all groups in a namespace that have a record, in any order.
     async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError>;
 
     /// See [`Facts`].
     fn facts(&self) -> Facts;
 
-    /// Whether a store whose incarnation was `before` and is `now` is known to have lost nothing that it acknowledged.
+    /// Whether a store whose incarnation changed from `before` to `now` is known to have lost nothing that it acknowledged.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         before == now
     }
@@ -250,7 +253,7 @@ pub trait Store: Send + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Refused`] where the store has none: only SQL stores do.
+    /// [`StoreError::Refused`] if the store has none: only SQL stores do.
     fn rows(&mut self) -> Result<&mut dyn Rows, StoreError> {
         Err(StoreError::Refused("only SQL stores have tables of others".into()))
     }
@@ -260,7 +263,7 @@ pub trait Store: Send + fmt::Debug {
 const MAX_ADDS: u32 = 8;
 
 impl Add {
-    /// The number after it, if this record may be added to.
+    /// The number after the addition, if this record allows it.
     #[must_use]
     pub fn sum(&self, record: &Record) -> Option<u64> {
         let sum = record.number.checked_add(self.count).filter(|&sum| sum <= self.limit)?;
@@ -269,7 +272,7 @@ impl Add {
 }
 
 impl<T> Answer<T> {
-    /// Another value, answered at the same time.
+    /// Another value from the same answer.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Answer<U> {
         let Self { now_ms, incarnation, value } = self;
         Answer { now_ms, incarnation, value: change(value) }

@@ -4,8 +4,8 @@ use core::fmt;
 
 use polyflake::Layout;
 
-/// A namespace and what shapes the bits of an ID. Snowflakes of one space that have the same node make equal IDs, so a store
-/// hands out each node of a space once.
+/// A namespace, and everything that determines the form of an ID. Snowflakes in one space with the same node generate equal
+/// IDs, so a store hands out each node of a space once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Space {
     /// From the store's address. Letters, digits, `.`, `_` and `-`.
@@ -39,7 +39,7 @@ impl Space {
         }
     }
 
-    /// Of the leases of sequences. It has no IDs.
+    /// For the leases of sequences. It has no IDs.
     pub(crate) fn of_sequences(namespace: &str) -> Self {
         Self {
             namespace: namespace.into(),
@@ -52,7 +52,7 @@ impl Space {
         }
     }
 
-    /// Reads what `Display` writes.
+    /// Reads the text that `Display` writes.
     #[must_use]
     pub fn parse(namespace: &str, text: &str) -> Option<Self> {
         let (fields, rest) = text.split_once('@')?;
@@ -73,7 +73,7 @@ impl Space {
             sequence_bits,
             sequence_shift,
         };
-        // Numbers can be written in several ways; stores have one.
+        // Numbers can be written in several ways; stores use one.
         (space.to_string() == text).then_some(space)
     }
 
@@ -96,7 +96,7 @@ impl Space {
     }
 }
 
-/// All but the namespace, as stores keep it: `timestamp:41<<22|sequence:12<<0@1288834974657/1ms`.
+/// Everything except the namespace, as stores keep it: `timestamp:41<<22|sequence:12<<0@1288834974657/1ms`.
 impl fmt::Display for Space {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -1,17 +1,17 @@
-//! What stores have beside records: errors, and rows in the tables of others.
+//! The parts of stores besides records: errors, and rows in other systems' tables.
 
 use core::fmt;
 
 use async_trait::async_trait;
 
-/// The record that a space has once.
+/// A space's own record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpaceRecord {
-    /// The server instance that wrote this record: a store that lost acknowledged writes has another by then.
+    /// The server instance that wrote this record: a store that has lost acknowledged writes since then has another one.
     pub incarnation: String,
     /// How far past the store's time a bound may lie: the time to live of its leases, plus `max_ahead_ms`.
     pub lead_ms: u64,
-    /// No lease that is acquired issues below this tick.
+    /// No lease acquired from now on issues below this tick.
     pub fence: u64,
 }
 
@@ -24,7 +24,7 @@ pub struct NodeRecord {
     pub token: String,
     /// When the lease ends, by the store's clock (Unix ms); 0 once it was given back.
     pub expires_ms: u64,
-    /// The tick up to and without which the holder may issue, and from which the next one may.
+    /// The holder issues below this tick; the next holder issues from it on.
     pub reserved_until: u64,
     /// Who holds it: for people.
     pub label: String,
@@ -40,7 +40,7 @@ impl NodeRecord {
     }
 }
 
-/// All that a store has of a space, at one instant.
+/// All of a store's records of a space, at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Listing {
     /// The store's time (Unix ms).
@@ -53,14 +53,14 @@ pub struct Listing {
     pub nodes: Vec<NodeRecord>,
 }
 
-/// Whose numbers a counter's record hands out.
+/// Identifies a counter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CounterName {
     /// From the store's address. Letters, digits, `.`, `_` and `-`.
     pub namespace: String,
     /// 1 to [`MAX_NAME`](Self::MAX_NAME) characters, none of them a control character.
     pub name: String,
-    /// Whose table it is in: only SQL stores have others than Polyflake's own.
+    /// The table it is in: only SQL stores have other systems' tables.
     pub schema: Schema,
 }
 
@@ -68,13 +68,13 @@ impl CounterName {
     /// The longest name of a counter, in characters.
     pub const MAX_NAME: usize = 100;
 
-    /// Whether a counter can have this name.
+    /// Checks whether a counter can have this name.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
         Self::check(name).is_ok()
     }
 
-    /// What is wrong with a name.
+    /// The fault in a name.
     pub(crate) fn check(name: &str) -> Result<(), String> {
         let count = name.chars().count();
         if !(1..=Self::MAX_NAME).contains(&count) {
@@ -84,7 +84,7 @@ impl CounterName {
     }
 }
 
-/// Whose table a counter is in.
+/// The system whose table a counter is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Schema {
@@ -105,87 +105,87 @@ pub const LAST_NUMBER: u64 = i64::MAX as u64;
 /// The record of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CounterRecord {
-    /// No number above it was handed out. It may be 0.
+    /// All numbers that were handed out are at most this. It may be 0.
     pub last: u64,
-    /// Another after each change, and never one that an earlier record of this name had: what [`Rows::put_counter`]
-    /// compares. `None` in a table of others that has none.
+    /// It changes with each write, and never becomes one that an earlier record of this name had: [`Rows::put_counter`]
+    /// compares it. `None` if another system's table has none.
     pub version: Option<u64>,
-    /// Which of the numbers are this store's.
+    /// The numbers that belong to this store.
     pub place: Place,
 }
 
-/// Which numbers of a counter are a store's: those that are `index` modulo `count`.
+/// The numbers of a counter that belong to a store: those that are `index` modulo `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Below `count`.
     pub index: u64,
-    /// How many stores the counter has; 1 to [`MAX_COUNT`](Self::MAX_COUNT). In a table of tinyid, its `delta`.
+    /// How many stores the counter has: 1 to [`MAX_COUNT`](Self::MAX_COUNT). In tinyid's table, its `delta`.
     pub count: u64,
 }
 
 impl Place {
-    /// All numbers: of the only store.
+    /// All numbers: for the only store.
     pub const ONLY: Self = Self { index: 0, count: 1 };
 
     /// The most stores that a counter can have.
     pub const MAX_COUNT: u64 = 1024;
 }
 
-/// Asks for numbers.
+/// A request for numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reserve {
     /// How many: 1 to [`MAX_COUNT`](Self::MAX_COUNT).
     pub count: u64,
-    /// Whose the numbers are. A table of others has its own.
+    /// The numbers that belong to this store. Another system's table has its own.
     pub place: Place,
-    /// The highest number that this process had of the counter; 0 where it had none. A record below it has lost writes.
+    /// The highest number that this process got from the counter; 0 if it got none. A lower record has lost writes.
     pub seen: u64,
-    /// Whether no more are taken, although the row of a table of others names a larger step.
+    /// Whether to take no more than that, even if the row in another system's table names a larger step.
     pub is_exact: bool,
 }
 
 impl Reserve {
-    /// The most numbers that are reserved at once.
+    /// The most numbers in one request.
     pub const MAX_COUNT: u64 = 1 << 32;
 }
 
-/// What became of a [`Reserve`].
+/// The result of a [`Reserve`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reserved {
-    /// These numbers are the caller's alone.
+    /// These numbers belong to the caller alone.
     Numbers(Numbers),
-    /// Nothing is reserved: there is no record, or it has another place, stands below what was seen, or has fewer numbers left
-    /// than were asked for.
+    /// Nothing is reserved: there is no record, or it has another place, is lower than what was seen, or has fewer numbers left
+    /// than requested.
     Found(Option<CounterRecord>),
 }
 
-/// Numbers that were reserved: `first`, `first + stride`, and so on, `count` of them.
+/// Reserved numbers: `first`, `first + stride`, and so on, `count` of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Numbers {
     /// The lowest.
     pub first: u64,
-    /// From each to the next: [`Place::count`].
+    /// The distance from each to the next: [`Place::count`].
     pub stride: u64,
-    /// At least one. Tables of others may give more than were asked for: their row's step is the least.
+    /// At least one. Another system's table may give more than requested: at least its row's step.
     pub count: u64,
     /// The record's version now.
     pub version: Option<u64>,
 }
 
-/// Rows of counters in tables of others. Each call is one attempt: the keeper ends it when it takes too long.
+/// A counter's rows in other systems' tables. Each call is one attempt: the keeper ends it when it takes too long.
 ///
 /// A call that was ended may still take effect later. So every change is a compare-and-set, or skips numbers if it lands unseen.
 #[async_trait(?Send)]
 pub trait Rows: Send + fmt::Debug {
-    /// Takes numbers of a row, in one atomic step: the `count` lowest that are above what was handed out and the
-    /// [`place`](Reserve::place)'s, or more where the row's own step is larger. Nothing is taken where that would be above
-    /// [`LAST_NUMBER`], or the row is not as [`Reserved::Found`] says.
+    /// Takes numbers from a row, in one atomic step: the `count` lowest of the [`place`](Reserve::place) above those that were
+    /// handed out, or more if the row's own step is larger. It takes none if they would exceed [`LAST_NUMBER`], or if the row
+    /// is as described at [`Reserved::Found`].
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError>;
 
     /// A row, if there is one.
     async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError>;
 
-    /// Writes how far a row is, and its version where it has one, if it is as expected. Returns whether it was written.
+    /// Writes how far a row is, and its version if it has one, provided the row is as expected. Returns whether it was written.
     async fn put_counter(
         &mut self,
         counter: &CounterName,
@@ -202,12 +202,12 @@ pub trait Rows: Send + fmt::Debug {
 pub enum StoreError {
     /// It may answer later: no connection, a time-out, a server that is starting, is read-only or has no leader.
     Unreachable(String),
-    /// It will not, as it is set up: a wrong password, no such database, tables of another version.
+    /// It will not answer in its present setup: a wrong password, no such database, tables of another version.
     Refused(String),
 }
 
 impl StoreError {
-    /// What a person can do something with; no passwords.
+    /// A text that helps a person to act; without passwords.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {

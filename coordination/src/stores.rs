@@ -1,4 +1,4 @@
-//! The stores that Polyflake comes with. Each has a feature of its name.
+//! The stores that come with Polyflake. Each has a feature with its name.
 
 pub(crate) mod custom;
 #[cfg(feature = "etcd")]
@@ -54,8 +54,8 @@ use crate::url::{Address, Scheme};
 ///
 /// # Errors
 ///
-/// [`StoreError::Refused`] where the address asks for what the store's client does not have, or the store's feature is off. Its text
-/// names the address.
+/// [`StoreError::Refused`] if the address asks for something that the store's client does not support, or if the store's
+/// feature is off. The text names the address.
 pub fn open(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
     let name = address.to_string();
     make(address).map_err(|error| match error {
@@ -94,12 +94,12 @@ fn make(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
     }
 }
 
-/// The statements that make the table of an SQL store, and those that grant a role `polyflake` what it needs and no more. In
+/// The statements that create an SQL store's table, and those that grant a role `polyflake` only the privileges it needs. In
 /// PostgreSQL the table is in this schema, or in `public`.
 ///
 /// # Errors
 ///
-/// Why there are none: for a store that has no tables or is not built in, and a name of a schema that no address takes.
+/// Why there are none: the store has no tables or is not built in, or no address accepts this schema name.
 pub fn schema(scheme: Scheme, schema_name: Option<&str>) -> Result<(String, String), String> {
     let name = schema_name.map(crate::url::schema_name).transpose()?;
     match (scheme, name) {

@@ -1,7 +1,7 @@
-//! Addresses of stores: `redis://user:password@host:6379/0?namespace=shop&ttl=30s`.
+//! Store addresses: `redis://user:password@host:6379/0?namespace=shop&ttl=30s`.
 //!
-//! Some of them name several hosts, which no parser of URLs reads: the parts are split here, hosts and escapes are read by
-//! `url` and `percent-encoding`. No message of this module has a part of the address in it that may be a secret.
+//! Some of them name several hosts, which no URL parser reads. So the parts are split here; `url` and `percent-encoding` read
+//! hosts and escapes. No message in this module shows a part of the address that may be a secret.
 
 use core::fmt::{self, Write as _};
 use core::hash::{Hash as _, Hasher as _};
@@ -30,10 +30,10 @@ const OURS: [&str; 12] = [
     "schema_name",
 ];
 
-/// What the drivers have that looks like one of ours.
+/// Parameters of the drivers that look like one of ours.
 const THEIRS: [&str; 2] = ["wait_timeout", "ttl_check_interval"];
 
-/// Finds the name of a store of one's own, once there is one.
+/// Finds the name of a registered store, once there is one.
 pub(crate) static REGISTERED: OnceLock<fn(&str) -> Option<&'static str>> = OnceLock::new();
 
 /// A kind of store.
@@ -46,7 +46,7 @@ pub enum Scheme {
     RedisSentinel,
     /// `redis-cluster`, `rediss-cluster`.
     RedisCluster,
-    /// `postgres`, `postgresql`; `postgresql+psycopg` and the like, as `SQLAlchemy` has them.
+    /// `postgres`, `postgresql`; `postgresql+psycopg` and the like, as in `SQLAlchemy`.
     Postgres,
     /// `mysql`, `mariadb`.
     Mysql,
@@ -56,12 +56,12 @@ pub enum Scheme {
     Zookeeper,
     /// `sqlite`: a file.
     Sqlite,
-    /// A name that was given to [`stores::register`](crate::stores::register).
+    /// A name registered with [`stores::register`](crate::stores::register).
     Custom(&'static str),
 }
 
 impl Scheme {
-    /// The parameters of the store's own client, where that does not check them itself.
+    /// The parameters of the store's own client, if that does not check them itself.
     const fn parameters(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Redis | Self::RedisSentinel | Self::RedisCluster => Some(&[
@@ -71,7 +71,7 @@ impl Scheme {
                 "sentinel_username",
                 "sentinel_password",
             ]),
-            // As `etcdctl` names them.
+            // The names that `etcdctl` uses.
             Self::Etcd => Some(&["cacert", "cert", "key"]),
             Self::Sqlite | Self::Zookeeper => Some(&[]),
             Self::Postgres | Self::Mysql | Self::Custom(_) => None,
@@ -87,7 +87,7 @@ impl Scheme {
             "redis-cluster" => (Self::RedisCluster, false),
             "rediss-cluster" => (Self::RedisCluster, true),
             "postgres" | "postgresql" => (Self::Postgres, false),
-            // The driver is that of a Python program.
+            // The driver belongs to a Python program.
             _ if name.starts_with("postgresql+") => (Self::Postgres, false),
             "mysql" | "mariadb" => (Self::Mysql, false),
             "etcd" => (Self::Etcd, false),
@@ -106,7 +106,7 @@ impl Scheme {
         })
     }
 
-    /// Whether Polyflake comes with a store whose addresses start so.
+    /// Whether Polyflake comes with a store for this scheme.
     pub(crate) fn is_ours(name: &str) -> bool {
         matches!(Self::read(name), Ok((scheme, _)) if !matches!(scheme, Self::Custom(_)))
     }
@@ -155,7 +155,7 @@ impl Scheme {
         }
     }
 
-    /// Whether it is a Redis of one kind or another.
+    /// Whether it is any kind of Redis.
     pub const fn is_redis(self) -> bool {
         matches!(self, Self::Redis | Self::RedisSentinel | Self::RedisCluster)
     }
@@ -166,11 +166,11 @@ impl Scheme {
     }
 }
 
-/// Where a store is, and how leases in it are kept. Neither `Display` nor `Debug` show a secret.
+/// A store's location, and the terms of its leases. Neither `Display` nor `Debug` shows a secret.
 #[derive(Clone, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a parameter")]
 pub struct Address {
-    /// Leases of two namespaces do not know of each other.
+    /// Leases in two namespaces are independent of each other.
     pub namespace: String,
     /// The time to live of a lease.
     pub ttl_ms: u64,
@@ -180,19 +180,19 @@ pub struct Address {
     pub nodes: Option<RangeInclusive<u64>>,
     /// How far the local clock may be from the store's.
     pub clock_difference_ms: u64,
-    /// Whether the address leaves that open: then a space that has a smaller one keeps its own.
+    /// Whether the address leaves that open. Then the smaller value of an existing space applies.
     pub is_clock_difference_default: bool,
     /// Redis: how many replicas must have a change before it counts.
     pub replicas: u32,
-    /// It is meant that the server may forget: for Redis, PostgreSQL and MySQL.
+    /// Whether the user accepts that the server may forget: for Redis, PostgreSQL and MySQL.
     pub is_durability_none: bool,
-    /// Whether a counter whose store lost writes gives no number before somebody raised it.
+    /// Whether a counter whose store lost writes issues no number until somebody raises it.
     pub is_refused_after_loss: bool,
-    /// Whether the user vouches, at each start, that nobody had a lease before.
+    /// Whether the user declares, at each start, that nobody has had a lease before.
     pub is_init: bool,
-    /// SQL stores: whose table counters are in.
+    /// SQL stores: the system whose tables the counters are in.
     pub schema: Schema,
-    /// PostgreSQL: the schema that has the records.
+    /// PostgreSQL: the schema with the records.
     pub schema_name: String,
     label: Option<String>,
     scheme: Scheme,
@@ -201,7 +201,7 @@ pub struct Address {
     user: Option<String>,
     password: Option<String>,
     hosts: Vec<(String, u16)>,
-    // Without the first slash; of SQLite decoded, with it.
+    // Without the first slash; for SQLite decoded, and with it.
     path: String,
     // As written, without ours.
     query: Vec<String>,
@@ -212,7 +212,7 @@ impl Address {
     ///
     /// # Errors
     ///
-    /// What is wrong with it and what would fit, with nothing in it that may be a secret.
+    /// The error says what is wrong and what would be valid, without anything that may be a secret.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err("a store's address has no spaces and control characters: write them as %20".into());
@@ -227,7 +227,7 @@ impl Address {
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = place.split_once('/').unwrap_or((place, ""));
         if query.contains('@') || (path.contains('@') && scheme != Scheme::Sqlite) {
-            // The rest of a password with a slash in it, which must not be taken for a path.
+            // The rest of a password with a slash in it, which must not be mistaken for a path.
             return Err(format!("an @ after the host: {ESCAPES}"));
         }
         let (parameters, query) = Parameters::read(query, scheme)?;
@@ -293,13 +293,13 @@ impl Address {
         })
     }
 
-    /// How long one attempt to ask the store may take: a sixth of the time to live, at most 5 s.
+    /// How long one attempt to query the store may take: a sixth of the time to live, at most 5 s.
     pub fn attempt(&self) -> Duration {
         Duration::from_millis((self.ttl_ms / 6).min(5000))
     }
 
-    /// Where two addresses lead to one store: how they differ in a parameter on which a promise rests. Two users of one lease or
-    /// counter must have the same.
+    /// If two addresses lead to one store, the difference in a parameter that a promise depends on. Two users of a lease or a
+    /// counter must have the same values.
     pub(crate) fn other_promises(&self, other: &Self) -> Option<String> {
         let text = |it: &Self| {
             let duration = |ms| humantime::format_duration(Duration::from_millis(ms));
@@ -328,7 +328,7 @@ impl Address {
     /// The most characters of a label.
     pub(crate) const MAX_LABEL: usize = 128;
 
-    /// Who a lease's record says holds it: `label`, else the names of the host and the process that asks.
+    /// The holder's name in a lease's record: `label`; without it, the host's name and the ID of the calling process.
     pub fn label(&self) -> String {
         self.label.clone().unwrap_or_else(|| {
             let host = gethostname::gethostname();
@@ -337,7 +337,7 @@ impl Address {
         })
     }
 
-    /// The hosts, in lower case, with their ports. An address of `postgres` may name none, or a folder of sockets. An address of
+    /// The hosts, in lower case, with their ports. A `postgres` address may name none, or a folder of sockets. An address of
     /// your own store may name none, and a host without a port has port 0.
     pub fn hosts(&self) -> &[(String, u16)] {
         &self.hosts
@@ -353,24 +353,24 @@ impl Address {
         self.password.as_deref().and_then(decode)
     }
 
-    /// The database; of Sentinel the master's name, `/`, and the database. Of `sqlite` the path of the file.
+    /// The database; for Sentinel the master's name, `/`, and the database. For `sqlite` the path of the file.
     pub fn path(&self) -> String {
         if self.scheme == Scheme::Sqlite { self.path.clone() } else { decode(&self.path).unwrap_or_default() }
     }
 
-    /// A parameter of the driver's. It may be a secret.
+    /// A driver parameter. It may be a secret.
     pub fn parameter(&self, name: &str) -> Option<String> {
         form_urlencoded::parse(self.query.join("&").as_bytes())
             .find(|(key, _)| key == name)
             .map(|(_, value)| value.into_owned())
     }
 
-    /// Names of the driver's parameters, in the order given.
+    /// The names of the driver parameters, in the given order.
     pub fn parameter_names(&self) -> Vec<String> {
         form_urlencoded::parse(self.query.join("&").as_bytes()).map(|(key, _)| key.into_owned()).collect()
     }
 
-    /// The address without our parameters, with its secrets: for a driver only.
+    /// The address without our parameters, but with its secrets: only for a driver.
     pub fn driver_url(&self) -> String {
         let mut url = format!("{}://", self.scheme.name(self.is_tls));
         if self.user.is_some() || self.password.is_some() {
@@ -389,8 +389,8 @@ impl Address {
         url
     }
 
-    /// Equal for addresses that lead to the same store as the same user: they can share a connection. Of our parameters only
-    /// `schema_name` is a part of it.
+    /// Equal for addresses that lead to the same store as the same user, which can share a connection. Of our parameters, it
+    /// includes only `schema_name`.
     pub fn key(&self) -> String {
         let mut hosts = self.hosts.clone();
         hosts.sort();
@@ -432,7 +432,7 @@ fn decode(text: &str) -> Option<String> {
 
 fn read_hosts(text: &str, scheme: Scheme) -> Result<Vec<(String, u16)>, String> {
     if text.is_empty() {
-        // The driver then takes the server of this host, or its `host` parameter.
+        // The driver then takes the server on this host, or its `host` parameter.
         return if matches!(scheme, Scheme::Postgres | Scheme::Custom(_)) {
             Ok(Vec::new())
         } else {
@@ -542,7 +542,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Ours, and what is left.
+    /// Our parameters, and the rest.
     fn read(query: &str, scheme: Scheme) -> Result<(Self, Vec<String>), String> {
         let mut it = Self { ttl_ms: 30_000, ..Self::default() };
         let mut difference_ms = None;
@@ -553,7 +553,7 @@ impl Parameters {
                 return Err(format!("a parameter in the store's address has no value; {ESCAPES}"));
             }
             let Some((key, value)) = form_urlencoded::parse(part.as_bytes()).next() else { continue };
-            // What is not UTF-8 was replaced there.
+            // Anything that is not UTF-8 was replaced there.
             if value.contains(char::REPLACEMENT_CHARACTER) {
                 return Err("a parameter in the store's address is not UTF-8".into());
             }
@@ -627,7 +627,7 @@ impl Parameters {
             seen.push(key);
         }
         it.check_schema()?;
-        // A lease that two clocks may differ about by its whole length is none.
+        // If two clocks may differ by its whole length, a lease means nothing.
         let most_ms = it.ttl_ms / 4;
         it.is_clock_difference_default = difference_ms.is_none();
         it.clock_difference_ms = match difference_ms {
@@ -648,7 +648,7 @@ impl Parameters {
         Ok((it, rest))
     }
 
-    /// The statements on tables of others do not name a schema: silently another's row would be taken.
+    /// The statements on other systems' tables name no schema, so they might take another table's row unnoticed.
     fn check_schema(&self) -> Result<(), String> {
         if self.schema_name.is_some() && self.schema != Schema::Polyflake {
             return Err("schema_name is for Polyflake's own table, and schema=leaf, tinyid or cosid names another: leave \
@@ -665,7 +665,7 @@ fn label(value: &str) -> Result<String, String> {
         return Err(format!("label is a text of 1 to {MAX} characters"));
     }
     if value.contains('`') {
-        // Errors have it between two of them, and services read it there.
+        // Errors put it between two of them, and services read it there.
         return Err("label is a text without a backquote".into());
     }
     if value.chars().any(char::is_control) {
@@ -686,12 +686,12 @@ fn ours(scheme: Scheme) -> String {
     names.join(", ")
 }
 
-/// Whether a server of this kind has settings under which it forgets.
+/// Whether this kind of server has settings under which it forgets.
 const fn may_forget(scheme: Scheme) -> bool {
     scheme.is_redis() || matches!(scheme, Scheme::Postgres | Scheme::Mysql)
 }
 
-/// A parameter that is none of ours. It is not named, since it may be a part of a password.
+/// An unknown parameter. It is not named, since it may be part of a password.
 fn check_other(key: &str, scheme: Scheme) -> Result<(), String> {
     let ours = ours(scheme);
     match scheme.parameters() {

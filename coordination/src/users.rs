@@ -1,4 +1,4 @@
-//! Who uses what the keeper keeps, which ends when nobody does.
+//! Counts the users of something that the keeper keeps, which ends when nobody uses it.
 
 use core::time::Duration;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -10,20 +10,20 @@ use crate::watched::{LOOK_EVERY, lock};
 /// The users of a lease or a counter.
 #[derive(Debug)]
 pub(crate) struct Users {
-    /// How long it is kept after the last of them went without closing it.
+    /// How long it is kept after the last user left without closing it.
     keep: Duration,
     present: Mutex<Present>,
     over: Condvar,
-    /// Where it was the last that the keeper kept: the thread, which ends.
+    /// If it was the last thing that the keeper kept: the thread, which ends.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
 struct Present {
     count: u64,
-    /// Whether the last one closed it, and did not just go.
+    /// Whether the last user closed it, rather than just leaving.
     is_closed: bool,
-    /// Since when there are none.
+    /// Since when it has had no users.
     since: Instant,
     is_over: bool,
 }
@@ -40,7 +40,7 @@ impl Users {
         present.is_closed = false;
     }
 
-    /// Whether it was the last.
+    /// Whether it was the last user.
     pub(crate) fn leave(&self, is_closed: bool) -> bool {
         let mut present = lock(&self.present);
         present.count = present.count.saturating_sub(1);
@@ -56,19 +56,19 @@ impl Users {
         lock(&self.present).count == 0
     }
 
-    /// How long it is kept, where nobody uses it.
+    /// How long it is kept if nobody uses it.
     pub(crate) fn kept_for(&self) -> Option<Duration> {
         let present = lock(&self.present);
         let left = || self.keep.saturating_sub(present.since.elapsed());
         (present.count == 0).then(|| if present.is_closed { Duration::ZERO } else { left() })
     }
 
-    /// Whether it may be given back: nobody uses it, and the last closed it or went long enough ago.
+    /// Whether it may be given back: nobody uses it, and the last user closed it or left long enough ago.
     pub(crate) fn are_gone(&self) -> bool {
         self.kept_for().is_some_and(|kept| kept.is_zero())
     }
 
-    /// It is given back, or left as it is.
+    /// It was given back, or left as it is.
     pub(crate) fn end(&self) {
         lock(&self.present).is_over = true;
         self.over.notify_all();
@@ -79,13 +79,13 @@ impl Users {
         *lock(&self.thread) = thread;
     }
 
-    /// After the last one closed it: waits until it is given back, or that long.
+    /// For use after the last user closed it: waits until it is given back, or for that long.
     pub(crate) fn wait_until_over(&self, longest: Duration) {
         let deadline = Instant::now() + longest;
         let mut present = lock(&self.present);
         while !present.is_over {
             let left = deadline.saturating_duration_since(Instant::now());
-            // Somebody may have joined it again.
+            // Somebody may have started to use it again.
             if left.is_zero() || present.count > 0 {
                 return;
             }
@@ -94,7 +94,7 @@ impl Users {
         }
         let is_last = present.count == 0;
         drop(present);
-        // After a failure others may use it still, and the thread with them.
+        // After a failure, others may still use it, and the thread too.
         if is_last {
             if let Some(thread) = lock(&self.thread).take() {
                 let _ = thread.join();

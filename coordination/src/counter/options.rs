@@ -1,4 +1,4 @@
-//! What a Counter is made from.
+//! The options of a Counter.
 
 use polyflake::{Error, ErrorCode, Number};
 
@@ -6,11 +6,11 @@ use super::step::Step;
 use crate::store::{CounterName, LAST_NUMBER, Place, Schema};
 use crate::url::Address;
 
-/// The largest step: more would not last longer than any outage, and each loss of a process would lose them.
+/// The largest step: such a segment outlasts any outage, and a process that dies loses it.
 const MAX_STEP: u64 = 1_000_000_000;
 const MAX_WAIT_MS: u32 = 10_000;
 
-/// What a [`Counter`](crate::Counter) is made from.
+/// The options of a [`Counter`](crate::Counter).
 ///
 /// | option | default | meaning |
 /// |---|---|---|
@@ -19,12 +19,13 @@ const MAX_WAIT_MS: u32 = 10_000;
 /// | `step` | `auto` | how many numbers a segment has: 1 to 1,000,000,000 |
 /// | `max_wait_ms` | 10000 | the longest a call waits for the store: 0 to 4294967295 |
 ///
-/// With `auto`, the first segment has 100 numbers, the next at most twice as many as the one before: what lasts ten minutes at the
-/// present rate, and at most 1,000,000. With 1, the store is asked for each number, and numbers increase over all processes.
+/// With `auto`, the first segment has 100 numbers. Each later one is sized to last ten minutes at the present rate, with at
+/// most twice as many numbers as the one before and at most 1,000,000. With 1, the store is asked for each number, and numbers
+/// increase across all processes.
 ///
-/// With several stores, the numbers are dealt out among them: of two, one gives the odd numbers and one the even. Calls go to each in turn,
-/// and to the others while one is down, so that numbers are unique, but not ordered. Every process must name them in the same
-/// order. A new counter begins once all of them answer.
+/// Several stores share the numbers out: of two, one gives the odd numbers and one the even. Calls go to each in turn, and to
+/// the others while one is down, so numbers are unique, but not ordered. Every process must name the stores in the same order.
+/// A new counter begins once all of them have answered.
 ///
 /// ```no_run
 /// use polyflake_coordination::CounterOptions;
@@ -44,12 +45,12 @@ pub struct CounterOptions {
     start: u64,
     step: Option<Step>,
     max_wait_ms: u32,
-    /// The first thing that was wrong.
+    /// The first error.
     error: Option<Error>,
 }
 
 impl CounterOptions {
-    /// For a counter of that name: 1 to 100 characters, none of them a control character.
+    /// For a counter with that name: 1 to 100 characters, none of them a control character.
     pub fn new(name: &str) -> Self {
         let mut options = Self {
             name: name.into(),
@@ -74,7 +75,7 @@ impl CounterOptions {
         self
     }
 
-    /// The first number, where the store has no such counter yet.
+    /// The first number, if the store has no such counter yet.
     pub fn start(mut self, start: impl Into<Number>) -> Self {
         match start.into().in_range("start", 1, LAST_NUMBER) {
             Ok(start) => self.start = start,
@@ -93,7 +94,7 @@ impl CounterOptions {
         self
     }
 
-    /// As many numbers a segment as last ten minutes.
+    /// Sizes each segment to last ten minutes.
     pub fn auto_step(mut self) -> Self {
         self.step = Some(Step::AUTO);
         self
@@ -108,12 +109,12 @@ impl CounterOptions {
         self
     }
 
-    /// Sets an option by its name, for languages that have them as texts.
+    /// Sets an option by its name, for languages whose options are texts.
     pub fn set(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, "max_wait_ms")
     }
 
-    /// The first thing that was wrong with what was set so far.
+    /// The first error in the options set so far.
     #[doc(hidden)]
     pub fn check(&self) -> Result<(), Error> {
         self.error.map_or(Ok(()), Err)

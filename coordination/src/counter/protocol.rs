@@ -1,16 +1,18 @@
-//! The protocol of counters, once for all stores: what to ask of a store, and what its answer means. No I/O.
+//! The protocol of counters, once for all stores: what to ask a store, and what its answer means. No I/O.
 //!
-//! A counter is one record in each of its stores, [`NAME`]. Its number is the highest that was handed out, so a process that adds to
-//! it has what it added. Of several stores, each has a place, and gives the numbers of that place only. A record's number is then
-//! a multiple of the number of stores, and the numbers up to it belong to it: none that was given lies above.
+//! A counter is one record in each of its stores, [`NAME`]. The record's number is the highest that was handed out, so a
+//! process that adds to it gets the numbers that it added. If there are several stores, each has a place, and gives only the
+//! numbers of that place. A record's number is then a multiple of the number of stores, and covers all numbers up to it: every
+//! number that was issued is at most that.
 //!
 //! - [`Procedure`] opens, raises and removes a counter on all of its stores.
-//! - [`Source`] is one of these stores: it reserves, looks for losses every [`LOOK_EVERY_MS`], and gives back.
+//! - [`Source`] is one of these stores: it reserves, checks for losses every [`LOOK_EVERY_MS`], and gives back.
 //! - [`Text`] is the rest of the record.
 //!
-//! Each `add` and each `write` that hands out numbers is sent once. If its reply is lost, and an answer shows its version, the record is
-//! written once more as it is, for replicas that must confirm it, and then gives the numbers. The `add` is not sent again, since an `add` compares no version: a copy that lands late would add a second time under the
-//! same version, and what is given back by that version would then be another's.
+//! Each `add` and each `write` that hands out numbers is sent once. If its reply is lost and a later answer shows its version,
+//! the record is written again unchanged, for replicas that must confirm it, and only then gives the numbers. The `add` is not
+//! sent again, since an `add` compares no version: a copy that arrives late would add a second time under the same version, and
+//! numbers given back under that version would then be another process's.
 
 mod loss;
 #[cfg(test)]
@@ -37,15 +39,15 @@ pub(crate) use text::TurnOver;
 
 /// The record of a counter.
 pub(crate) const NAME: &str = "last";
-/// How often the keeper looks at the record.
+/// How often the keeper checks the record.
 pub(crate) const LOOK_EVERY_MS: u64 = 3_000;
-/// How long a look may take, the raise included.
+/// How long a check may take, including the raise.
 pub(crate) const LOOK_TAKES_MS: u64 = 2_000;
-/// When it looks again after one that failed.
+/// When it checks again after a failed check.
 pub(crate) const LOOK_AGAIN_MS: u64 = 1_000;
-/// How long after it found a loss a process may turn the record over: the others have looked twice by then, and raised it.
+/// How long after finding a loss a process may turn the record over: by then the others have checked twice, and raised it.
 pub(crate) const TURN_OVER_AFTER_MS: u64 = LOOK_EVERY_MS + LOOK_TAKES_MS + LOOK_AGAIN_MS + LOOK_TAKES_MS;
-/// The most numbers of a reserve that follows one of unknown outcome.
+/// The most numbers in a reserve that follows one with an unknown outcome.
 pub(crate) const AFTER_UNKNOWN: u64 = 100;
 /// How often one go asks before it gives up.
 const MAX_REQUESTS: u32 = 12;
@@ -56,7 +58,7 @@ pub(crate) type Random<'a> = &'a mut dyn FnMut() -> u64;
 /// [`Store::has_kept_all`].
 pub(crate) type KeptAll<'a> = &'a dyn Fn(&str, &str) -> bool;
 
-/// What is asked of a store.
+/// A request to a store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Request {
     Read(Group),
@@ -64,7 +66,7 @@ pub(crate) enum Request {
     Add(Add),
 }
 
-/// What it answers.
+/// The store's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Received {
     /// Whether the write or the add took effect.
@@ -72,7 +74,7 @@ pub(crate) struct Received {
     /// The record after it.
     pub(crate) record: Option<Record>,
     pub(crate) incarnation: String,
-    /// When it was received, by a clock of this process that never goes back.
+    /// When it was received, by a clock in this process that never goes back.
     pub(crate) elapsed_ms: u64,
 }
 
@@ -81,26 +83,26 @@ pub(crate) struct Received {
 pub(crate) enum Refusal {
     /// Somebody removed the counter.
     Removed,
-    /// The store is to have `wanted`, and has `found`.
+    /// The store should have `wanted`, and has `found`.
     OtherPlace { at: usize, found: Place, wanted: Place },
-    /// Two stores have records of two counters, or a store has one of another than it had.
+    /// Two stores have records of two counters, or a store has the record of another counter than before.
     OtherId { at: usize, found: String, wanted: String },
-    /// The counter is incomplete, and this store has lost its record, under which it may have given numbers: somebody has to raise or
-    /// remove the counter.
+    /// The counter is incomplete, and this store has lost the record under which it may have given numbers: somebody must raise
+    /// or remove the counter.
     LostRecord { at: usize },
     /// These stores could not be reached, and nothing can be decided without them.
     Unreachable { at: Vec<usize> },
-    /// Nothing is to be raised or removed.
+    /// There is nothing to raise or remove.
     NotThere,
     /// The store lost writes. The record is turned over after this many ms.
     Lost { in_ms: u64 },
-    /// The store lost writes, and numbers are not to go on by themselves: somebody has to raise the counter.
+    /// The store lost writes, and numbers may not continue by themselves: somebody must raise the counter.
     RefusedAfterLoss,
-    /// There are no numbers, or too few, up to the highest.
+    /// There are no numbers, or too few, below the highest number.
     End,
-    /// Others changed the record each time.
+    /// Others changed the record at each attempt.
     Contended,
-    /// The record is not one that this program knows.
+    /// This program does not know the record's form.
     Unreadable { why: String },
 }
 
@@ -114,7 +116,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// One request. The call may be dropped: then its outcome is not known.
+/// One request. The call may be dropped: its outcome is then unknown.
 pub(crate) async fn ask(
     store: &mut dyn Store,
     request: &Request,
@@ -161,7 +163,7 @@ impl Received {
     }
 }
 
-/// The last number that a record has handed out, 0 where there was none.
+/// The last number that a record has handed out, or 0.
 pub(crate) const fn last_of(record: &Record, text: &Text) -> u64 {
     let Place { index, count } = text.place();
     match record.number.checked_sub(count) {
@@ -188,40 +190,40 @@ fn new_id(random: Random<'_>) -> String {
     format!("{:016x}", random())
 }
 
-/// The highest number that a record of this place can have.
+/// The highest number that a record at this place can have.
 const fn limit(place: Place) -> u64 {
     Record::LAST_NUMBER - Record::LAST_NUMBER % place.count
 }
 
-/// The lowest that is a record's and not below this one, if there is one.
+/// The lowest number for a record at this place that is not below this number, if there is one.
 fn rounded_up(number: u64, place: Place) -> Option<u64> {
     number.checked_next_multiple_of(place.count).filter(|&it| it <= limit(place))
 }
 
-/// A rule that the tests take out: some history must break a promise then.
+/// A rule that the tests remove: some history must then break a promise.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {
-    /// What landed counts only under the incarnation that the record carries.
+    /// A request that took effect counts only under the incarnation in the record.
     CountsUnderItsIncarnation,
     WaitsToTurnOver,
     RaisesAtOnce,
     DropsWhenLate,
-    /// A loss that left no trace but a lower number takes the record's incarnation out.
+    /// If the only trace of a loss is a lower number, the record's incarnation is removed.
     MarksALossWithoutATrace,
     OnlyCompleteGive,
     AdoptsTheId,
-    /// A record that is absent while another store's is complete is not made again.
+    /// A record that is missing while another store's record is complete is not created again.
     AbsentIsLost,
-    /// A record is marked only if it stood when the first one was.
+    /// A record is marked only if it existed when the first one was marked.
     MarksWhatStood,
-    /// What is absent is read again once another was found to be complete.
+    /// A missing record is read again after another one was found complete.
     ReadsAbsentAgain,
-    /// What is sent and has no answer is looked for by its version.
+    /// A request without an answer is recognised by its version.
     FindsItsVersion,
     /// An add is sent once.
     SendsOnce,
-    /// What is found may be fewer than the present call needs.
+    /// Recovered numbers may be fewer than the present call needs.
     PassesOverTooFew,
     GivesBackOnVersion,
 }

@@ -1,18 +1,18 @@
 //! The numbers that a process has in hand: one segment after the other, taken without a lock.
 //!
-//! The cursor has the serial number of the present segment and how many of it are taken. A call that takes some reads what it
-//! needs of that segment first and then moves the cursor. If the cursor was in that segment even then, what was read is the
-//! segment's: its place is written again only when the cursor has left it.
+//! The cursor holds the serial number of the present segment and how many of its numbers are taken. A call that takes a number
+//! first reads what it needs from that segment, and then moves the cursor. If the cursor was still in that segment then, the
+//! values belong to the segment: its place is only overwritten when the cursor has left it.
 //!
-//! A call that takes several moves the cursor by compare-and-swap, which fails if anybody else moved it. A call that takes one
-//! adds to the cursor without reading it first, so that threads that share a counter pass its cache line on once for each number,
-//! and none of them tries twice. [`known`](Segments::known) tells that call which segment is present; the cursor's old value says
-//! what the call has claimed:
+//! A call that takes several numbers moves the cursor by compare-and-swap, which fails if another call moved it. A call that
+//! takes one number adds to the cursor without reading it first, so that threads that share a counter pass its cache line on
+//! once per number, and none of them tries twice. [`known`](Segments::known) tells that call which segment is present. The
+//! cursor's old value tells what the call has claimed:
 //!
 //! - A number of that segment.
 //! - Nothing, because the segment has no more. The call then says so in `known`, or goes on to the next segment, before it adds
 //!   again. So each thread adds at most one too many in each segment, and there is room for that: see [`NONE_LEFT`].
-//! - A number of a later segment. The call reads that segment, and then looks whether the cursor is still in it. If it is not,
+//! - A number of a later segment. The call reads that segment, and then checks whether the cursor is still in it. If it is not,
 //!   another segment may have been written over it, and the number is given up.
 
 #[cfg(not(loom))]
@@ -31,18 +31,19 @@ const SERIAL: u32 = 32;
 /// All bits of a half.
 const HALF: u64 = u32::MAX as u64;
 /// More than any segment has, so that none is left. Threads that add one too many have the other half of the numbers up to
-/// [`HALF`]: with fewer than 2^31 threads, none of them adds to the serial number.
+/// [`HALF`]: with fewer than 2^31 threads, none of them reaches the serial number.
 const NONE_LEFT: u64 = 1 << 31;
 /// See [`Segments::known`].
 const USED_UP: u64 = 1;
 
-/// The segments of a counter. One thread at a time calls [`install`](Self::install) and [`end`](Self::end), any number of them
-/// [`take`](Self::take), [`take_one`](Self::take_one) and [`take_run`](Self::take_run).
+/// The segments of a counter. One thread at a time calls [`install`](Self::install) and [`end`](Self::end); any number of
+/// threads call [`take`](Self::take), [`take_one`](Self::take_one) and [`take_run`](Self::take_run).
 #[derive(Debug)]
 pub(crate) struct Segments {
     cursor: Aligned<AtomicU64>,
-    /// The cursor at the start of a segment that it has come to; one more ([`USED_UP`]) where nothing is left of that. The cursor may
-    /// be further by now, as only calls that find this behind move it on. It is read far more often than it changes.
+    /// The cursor at the start of the segment that it has come to; plus one ([`USED_UP`]) if nothing is left of that segment.
+    /// The cursor may be further by now, since only calls that find this value behind move it. It is read far more often than
+    /// it changes.
     known: AtomicU64,
     /// The serial number of the segment that was installed last.
     newest: AtomicU64,
@@ -52,7 +53,7 @@ pub(crate) struct Segments {
     places: [Place; 2],
 }
 
-/// On a cache line of its own: the places are only read.
+/// On its own cache line: the places are only read.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Aligned<T>(T);
@@ -63,7 +64,7 @@ struct Place {
     stride: AtomicU64,
     /// Fewer than [`NONE_LEFT`].
     count: AtomicU64,
-    /// How many are taken when the next segment is asked for.
+    /// How many are taken when the next segment is requested.
     ask_at: AtomicU64,
 }
 
@@ -72,11 +73,11 @@ enum Claimed {
     /// A number, and whether it is time to ask for the next segment.
     Number(u64, bool),
     Nothing,
-    /// A number, perhaps, of a segment that is not there any more.
+    /// A number, perhaps, from a segment that no longer exists.
     Lost,
 }
 
-/// Numbers that follow each other: `first`, `first + stride`, and so on.
+/// A run of numbers: `first`, `first + stride`, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) first: u64,
@@ -90,7 +91,7 @@ impl Run {
         self.first + (self.count - 1) * self.stride
     }
 
-    /// Takes the first `count`, if there are as many.
+    /// Takes the first `count`, if there are that many.
     pub(crate) const fn split_off(&mut self, count: u64) -> Option<Self> {
         let Some(left) = self.count.checked_sub(count) else { return None };
         let run = Self { count, ..*self };
@@ -118,16 +119,16 @@ impl Run {
     }
 }
 
-/// What was in hand when the segments were ended.
+/// The numbers that were in hand when the segments were ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rest {
-    /// The last segment that was installed; of no numbers where there was none.
+    /// The last segment that was installed; without numbers if there was none.
     pub(crate) newest: Run,
     /// How many of it were taken.
     pub(crate) taken: u64,
-    /// How many of it and of the one before are left.
+    /// How many are left of it and of the one before.
     pub(crate) left: u64,
-    /// Of the one before, if it was the present one: its last number, and how many are left.
+    /// For the one before, if it was the present one: its last number, and how many are left.
     pub(crate) before: Option<(Run, u64)>,
 }
 
@@ -142,7 +143,7 @@ impl Segments {
         }
     }
 
-    /// Takes one number, and calls `ask` if now is the time to ask for the next segment. `None` where nothing is in hand.
+    /// Takes one number, and calls `ask` if it is time to request the next segment. `None` if nothing is in hand.
     #[inline]
     pub(crate) fn take_one(&self, ask: impl Fn()) -> Option<u64> {
         let known = self.known.load(Ordering::Acquire);
@@ -160,8 +161,8 @@ impl Segments {
         }
     }
 
-    /// Claims a number of the segment that is known, and says whether it is time to ask for the next one. Where that segment has no
-    /// more or the cursor has left it, it returns where the cursor was.
+    /// Claims a number of the known segment, and says whether it is time to request the next one. If that segment has no more
+    /// or the cursor has left it, returns where the cursor was.
     #[inline]
     fn claim(&self, known: u64) -> Result<(u64, bool), u64> {
         let place = self.place(known >> SERIAL);
@@ -175,7 +176,7 @@ impl Segments {
         if taken < count { Ok((first + taken * stride, taken + 1 == ask_at)) } else { Err(claimed) }
     }
 
-    /// As [`take_one`](Self::take_one), where the segment that was known is used up, or the cursor has left it.
+    /// As [`take_one`](Self::take_one), if the known segment is used up, or the cursor has left it.
     #[cold]
     #[inline(never)]
     fn take_one_of_next(&self, mut known: u64, mut claimed: Option<u64>, ask: impl Fn()) -> Option<u64> {
@@ -189,7 +190,7 @@ impl Segments {
                 }
                 Some(Claimed::Lost) => {
                     self.given_up.fetch_add(1, Ordering::Relaxed);
-                    // It may have been the number that asks.
+                    // It may have been the number that triggers the request.
                     ask();
                 }
                 Some(Claimed::Nothing) | None => {}
@@ -225,7 +226,7 @@ impl Segments {
         }
     }
 
-    /// Moves the cursor on where its segment is used up, and [`known`](Self::known) to where the cursor is. `None` where nothing is
+    /// Moves the cursor on if its segment is used up, and [`known`](Self::known) to where the cursor is. `None` if nothing is
     /// in hand.
     fn find_next(&self) -> Option<u64> {
         loop {
@@ -245,10 +246,10 @@ impl Segments {
         }
     }
 
-    /// Moves [`known`](Self::known) on, never back: a segment that is used up stays so.
+    /// Moves [`known`](Self::known) forward, never back: a used-up segment stays used up.
     fn tell(&self, now: u64) {
         let mut known = self.known.load(Ordering::Relaxed);
-        // Serial numbers come round.
+        // Serial numbers wrap around.
         while now != known && now.wrapping_sub(known) <= u64::MAX / 2 {
             match self.known.compare_exchange_weak(known, now, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -257,8 +258,8 @@ impl Segments {
         }
     }
 
-    /// Takes `wanted` numbers that follow each other, or as many as the present segment has. The flag says that now is the time
-    /// to ask for the next segment. `None` where nothing is in hand.
+    /// Takes `wanted` consecutive numbers, or as many as the present segment has. The flag says that it is time to request the
+    /// next segment. `None` if nothing is in hand.
     #[inline]
     pub(crate) fn take(&self, wanted: u64) -> Option<(Run, bool)> {
         loop {
@@ -280,13 +281,13 @@ impl Segments {
                 let run = Run { first: first + taken * stride, stride, count };
                 return Some((run, taken < ask_at && taken + count >= ask_at));
             }
-            // Another thread took some. Where both try again at once, each has to wait for the other's cache line.
+            // Another thread took some. If both try again at once, each must wait for the other's cache line.
             spin_loop();
         }
     }
 
-    /// Takes a run of exactly `wanted` numbers from the present segment, or from the next: what is left of the present one is
-    /// then given up, and counted. `None` where neither has that many.
+    /// Takes a run of exactly `wanted` numbers from the present segment, or from the next: then the rest of the present one is
+    /// given up, and counted. `None` if neither has that many.
     pub(crate) fn take_run(&self, wanted: u64) -> Option<(Run, u64)> {
         let mut cursor = self.cursor.0.load(Ordering::Acquire);
         loop {
@@ -313,7 +314,7 @@ impl Segments {
         }
     }
 
-    /// Whether there is room for a segment, and need of one.
+    /// Whether there is room for a segment, and a need for one.
     pub(crate) fn wants_more(&self) -> bool {
         let (serial, taken) = split(self.cursor.0.load(Ordering::Acquire));
         self.newest.load(Ordering::Relaxed) == serial
@@ -333,8 +334,8 @@ impl Segments {
         count(serial).saturating_sub(taken) + next
     }
 
-    /// Puts a segment behind the present one. There must be [room](Self::wants_more) for it. Of one that has more numbers than a
-    /// cursor counts, the rest is passed over: tables of others may give such.
+    /// Puts a segment after the present one. There must be [room](Self::wants_more) for it. If it has more numbers than a
+    /// cursor counts, the rest is skipped: other systems' tables may give such segments.
     pub(crate) fn install(&self, segment: Run) {
         let serial = following(self.newest.load(Ordering::Relaxed));
         let place = self.place(serial);
@@ -346,7 +347,7 @@ impl Segments {
         self.newest.store(serial, Ordering::Release);
     }
 
-    /// Takes out all that is in hand: nobody gets a number before the next segment is installed.
+    /// Takes out everything in hand: nobody gets a number before the next segment is installed.
     pub(crate) fn end(&self) -> Rest {
         let newest = self.newest.load(Ordering::Relaxed);
         let ended = join(newest, NONE_LEFT);
@@ -398,7 +399,7 @@ const fn join(serial: u64, taken: u64) -> u64 {
     serial << SERIAL | taken
 }
 
-/// The serial number after another. They come round after 2^32 segments.
+/// The serial number after another. They wrap around after 2^32 segments.
 #[inline]
 const fn following(serial: u64) -> u64 {
     (serial + 1) & HALF
@@ -473,7 +474,7 @@ mod tests {
         assert_eq!((one(&segments), one(&segments), one(&segments)), (Some(5), Some(6), None));
         segments.install(run(100, 7, 4));
         assert_eq!(one(&segments), Some(100));
-        // Beside those who take more.
+        // In addition to those who take more.
         assert_eq!(taken(&segments, 2), Some(run(107, 7, 2)));
         assert_eq!(one(&segments), Some(121));
         segments.install(run(50, 1, 3));
@@ -492,7 +493,7 @@ mod tests {
         assert_eq!(segments.end(), Rest { newest: run(80, 1, 3), taken: 3, left: 0, before: None });
     }
 
-    /// The room for claims of nothing is enough for all threads, not for all calls.
+    /// The room for vain claims is enough for all threads, not for all calls.
     #[test]
     fn calls_that_get_nothing_claim_nothing() {
         let segments = with(run(1, 1, 2));
@@ -511,7 +512,7 @@ mod tests {
         assert_eq!(((0..100).find_map(|_| one(&segments)), claims()), (None, NONE_LEFT));
         segments.install(run(21, 1, 2));
         segments.end();
-        // One claims, for it cannot know.
+        // One claims, because it cannot know.
         segments.known.store(join(3, 0), Ordering::Relaxed);
         assert_eq!(((0..100).find_map(|_| one(&segments)), claims()), (None, NONE_LEFT + 1));
         assert_eq!(segments.end().left, 0);
@@ -528,11 +529,11 @@ mod tests {
         segments.known.store(of_first, Ordering::Relaxed);
         assert_eq!((one(&segments), segments.given_up()), (Some(14), 0));
         assert_eq!(segments.known.load(Ordering::Relaxed), join(2, 0));
-        // It tells no other that a segment is there that is not.
+        // It tells no other thread about a segment that does not exist.
         segments.tell(of_first);
         segments.tell(join(1, USED_UP));
         assert_eq!(segments.known.load(Ordering::Relaxed), join(2, 0));
-        // Whichever claims the second asks for the next segment.
+        // Whichever thread claims the second number requests the next segment.
         let asked = core::cell::Cell::new(0);
         let ask = || asked.set(asked.get() + 1);
         let lost = segments.take_one_of_next(of_first, Some(join(3, 1)), ask);
@@ -551,11 +552,11 @@ mod tests {
         assert!(!asks(1) && !segments.wants_more());
         assert!(!asks(2) && !segments.wants_more());
         assert!(asks(1) && segments.wants_more());
-        // Once is enough, and it is wanted until it is there.
+        // One request is enough, and the segment is wanted until it arrives.
         assert!(!asks(1) && segments.wants_more());
         segments.install(run(41, 1, 40));
         assert!(!segments.wants_more());
-        // All at once, and of a segment too small to have a tenth.
+        // All at once, from a segment too small to have a tenth.
         assert_eq!(with(run(1, 1, 40)).take(40), Some((run(1, 1, 40), true)));
         assert_eq!(with(run(1, 1, 1)).take(1), Some((run(1, 1, 1), true)));
         // One by one.
@@ -577,11 +578,11 @@ mod tests {
         segments.install(run(101, 2, 10));
         assert_eq!(segments.take_run(11), None);
         assert_eq!(segments.take_run(4), Some((run(3, 2, 4), 0)));
-        // The end of the present one is met: what is left of it is given up.
+        // The run meets the end of the present one: the rest of that is given up.
         assert_eq!(segments.take_run(6), Some((run(101, 2, 6), 5)));
         assert_eq!(segments.take_run(4), Some((run(113, 2, 4), 0)));
         assert_eq!((segments.take_run(1), segments.left()), (None, 0));
-        // What does not fit gives up nothing.
+        // A run that does not fit gives up nothing.
         segments.install(run(201, 1, 3));
         assert_eq!(taken(&segments, 1), Some(run(201, 1, 1)));
         assert_eq!((segments.take_run(3), segments.left()), (None, 2));
@@ -594,7 +595,7 @@ mod tests {
         assert_eq!(taken(&segments, 4), Some(run(1, 1, 4)));
         assert_eq!(segments.end(), Rest { newest: run(1, 1, 10), taken: 4, left: 6, before: None });
         assert_eq!((segments.take(1), segments.take_run(1), segments.left()), (None, None, 0));
-        // A second time, there is nothing to give back.
+        // The second time, there is nothing to give back.
         assert_eq!(segments.end(), Rest { newest: run(1, 1, 10), taken: 10, left: 0, before: None });
         segments.install(run(11, 1, 10));
         assert_eq!(taken(&segments, 3), Some(run(11, 1, 3)));
@@ -604,13 +605,13 @@ mod tests {
         assert!(segments.wants_more());
     }
 
-    /// Before the first take, the cursor is on what was there before.
+    /// Before the first take, the cursor is still on the previous segment.
     #[test]
     fn the_end_before_the_first_take() {
         let segments = with(run(1, 1, 10));
         assert_eq!(segments.end(), Rest { newest: run(1, 1, 10), taken: 0, left: 10, before: None });
         segments.install(run(21, 1, 10));
-        // Of the one before nothing is left.
+        // Nothing is left of the one before.
         let before = Some((run(1, 1, 10), 0));
         assert_eq!(segments.end(), Rest { newest: run(21, 1, 10), taken: 0, left: 10, before });
     }
@@ -627,7 +628,7 @@ mod tests {
             if at % 2 == 0 {
                 assert_eq!(taken(&segments, 9), Some(Run { first: 2 + 2 * at, ..next(1) }));
             } else {
-                // Over the end of the present one.
+                // Across the end of the present one.
                 assert_eq!(segments.take_run(2), Some((run(3 + 2 * at, 1, 2), 1)));
                 assert_eq!(segments.end().left, 0);
                 segments.install(run(3 + 2 * at, 1, 2));
@@ -645,7 +646,7 @@ mod tests {
         assert_eq!(split(segments.known.load(Ordering::Relaxed)), (2, USED_UP));
     }
 
-    /// The row of another's table may have any step.
+    /// A row of another system's table may have any step.
     #[test]
     fn of_a_segment_that_is_too_large_the_rest_is_passed_over() {
         for count in [NONE_LEFT - 1, NONE_LEFT, NONE_LEFT + 1, u64::MAX / 2] {
@@ -671,7 +672,8 @@ mod tests {
         assert_eq!(run(5, 3, 11).last(), 35);
     }
 
-    /// Threads that take while one installs and ends: nothing twice, and all but what `end` returns is taken or given up.
+    /// Threads take numbers while another one installs and ends: no number is taken twice, and every number that `end` does not
+    /// return is taken or given up.
     #[test]
     fn threads_share_them_out() {
         let segments = Segments::new();

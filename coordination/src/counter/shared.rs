@@ -1,4 +1,4 @@
-//! What the Counters of one name share with the tasks that fetch their segments.
+//! What the Counters with one name share with the tasks that fetch their segments.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
@@ -16,27 +16,27 @@ use crate::url::Address;
 use crate::users::Users;
 use crate::watched::{Trouble, Waiting, Watched, lock};
 
-/// What the Counters of one name share with the tasks that fetch their segments.
+/// What the Counters with one name share with the tasks that fetch their segments.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// The stores, the namespace and the name.
     pub(crate) key: String,
     pub(crate) start: u64,
-    /// `None` where the store is asked for each number.
+    /// `None` if the store is asked for each number.
     pub(crate) step: Option<Step>,
     pub(super) process: ThisProcess,
     /// One for each store.
     pub(crate) sources: Box<[Source]>,
-    /// Of several stores, whose turn it is.
+    /// If there are several stores, whose turn it is.
     turn: AtomicUsize,
     pub(crate) users: Users,
     state: Watched<State>,
     pub(crate) counts: Counts,
-    /// Whether a raise or a removal wrote something, and its call does not know what came of it.
+    /// Whether a raise or a removal wrote something, while its call does not know the result.
     pub(crate) is_unsure: AtomicBool,
 }
 
-/// A store of a counter, and what is in hand of its numbers.
+/// A store of a counter, and the numbers in hand from it.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) address: Address,
@@ -61,18 +61,18 @@ struct State {
 struct SourceState {
     /// Why the store gave nothing when it was last asked.
     trouble: Option<Trouble>,
-    /// Whether it was looked at, and has nothing of another kind.
+    /// Whether it was checked, and has nothing of another kind.
     is_seen: bool,
-    /// Whether it has given, or would give.
+    /// Whether it has given numbers, or would.
     is_open: bool,
     /// Whether its task has ended.
     is_over: bool,
 }
 
-/// Something that a call wants of the store itself.
+/// A call's request to the store itself.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// The store that is to answer; any, if there is none.
+    /// The store that must answer; without one, any.
     at: Option<usize>,
     pub(crate) what: What,
     answer: Arc<Mutex<Option<Result<Answer, Trouble>>>>,
@@ -81,7 +81,7 @@ pub(crate) struct Request {
 /// See [`Request`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum What {
-    /// Numbers that follow each other.
+    /// Consecutive numbers.
     Run(u64),
     Peek,
     Raise(u64),
@@ -92,7 +92,7 @@ pub(crate) enum What {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
     Run(Run),
-    /// The last number that was handed out, if there is such a counter.
+    /// The last number that was handed out, if the counter exists.
     Last(Option<u64>),
     Done(bool),
 }
@@ -169,7 +169,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Two with other options cannot share what is in hand.
+    /// Two with different options cannot share the numbers in hand.
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
         let mut pairs = self.sources.iter().zip(&other.sources);
         if let Some(differ) = pairs.find_map(|(one, other)| one.address.other_promises(&other.address)) {
@@ -197,7 +197,7 @@ impl Shared {
         after.iter().chain(before).find_map(take)
     }
 
-    /// The first of `wanted` numbers that follow each other, if they are in hand.
+    /// The first of `wanted` consecutive numbers, if they are in hand.
     pub(super) fn take_block(&self, source: &Source, wanted: u64) -> Option<u64> {
         let (run, skipped) = source.segments.take_run(wanted)?;
         self.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
@@ -232,7 +232,7 @@ impl Shared {
         if state.failed.is_none() {
             state.requests.push_back(Request { at, what, answer: Arc::clone(&answer) });
         }
-        // Another first each time, so that all are used alike.
+        // A different one first each time, so that all are used equally.
         state.asked = state.asked.wrapping_add(1);
         let first = state.asked % self.sources.len().max(1);
         drop(state);
@@ -247,7 +247,7 @@ impl Shared {
         state.requests.remove(position)
     }
 
-    /// For the task of a store: the numbers that the next call wants, if it wants at most `most` and nothing else.
+    /// For a store's task: how many numbers the next call wants, if it wants at most `most` and nothing else.
     pub(crate) fn next_run_of(&self, at: usize, most: u64) -> Option<(Request, u64)> {
         let mut state = self.state.get();
         let position = state.next_for(at)?;
@@ -292,7 +292,7 @@ impl Shared {
 
     /// For the task of a store: it gave numbers, or why not.
     pub(crate) fn gave(&self, at: usize, given: Result<(), Trouble>) {
-        // Where no number is in hand, its answer alone wakes a call, and no call twice.
+        // If no number is in hand, this answer alone wakes a call, and no call twice.
         let is_known = |of: &SourceState| of.is_open && of.trouble.is_none();
         if self.step.is_none() && given.is_ok() && self.state.get().sources.get(at).is_some_and(is_known) {
             return;
@@ -317,7 +317,7 @@ impl Shared {
         }
     }
 
-    /// It ends: calls are told, and the tasks of its stores.
+    /// Ends: tells the calls, and its stores' tasks.
     pub(crate) fn fail(&self, error: Error) {
         self.state.change(|state| {
             state.failed = Some(error);
@@ -330,7 +330,7 @@ impl Shared {
         self.failure().is_some()
     }
 
-    /// The error of its calls after somebody removed it. The next open of this name makes another counter.
+    /// The error of its calls after somebody removed it. The next open under this name creates another counter.
     pub(crate) fn removed(&self) -> Option<Error> {
         let error = |source: &Source| {
             let (name, address) = (&source.counter.name, &source.address);
@@ -338,7 +338,7 @@ impl Shared {
         };
         let state = self.state.get();
         let mut sources = self.sources.iter().zip(&state.sources);
-        // By another process, what is in hand is still given.
+        // If another process removed it, the numbers in hand are still issued.
         let is_removed = state.is_removed
             || (self.in_hand() == 0
                 && sources.all(|(source, of)| of.final_trouble().is_some_and(|it| it == error(source))));
@@ -349,7 +349,7 @@ impl Shared {
         self.state.get().failed
     }
 
-    /// Calls that wait look whether they are closed.
+    /// Waiting calls check whether they are closed.
     pub(super) fn tell_waiting(&self) {
         self.state.change(|_| {});
     }
@@ -360,23 +360,23 @@ impl Shared {
         if let Some(error) = state.failed {
             return Some(Err(error));
         }
-        // Whatever the store says by now, these are given.
+        // Whatever the store says by now, these are issued.
         if self.in_hand() > 0 {
             return Some(Ok(()));
         }
         let final_troubles = || state.sources.iter().filter_map(SourceState::final_trouble);
-        // The stores of another list may not be used at all.
+        // The stores of another list must not be used at all.
         if let Some(refused) = final_troubles().find(|error| error.code() == ErrorCode::InvalidOption) {
             return Some(Err(refused));
         }
-        // Of tables of others, none gives before all were looked at.
+        // With other systems' tables, none gives numbers until all were checked.
         if state.sources.iter().any(|source| source.is_seen) {
             let mut unseen = state.sources.iter().filter(|source| !source.is_seen);
             if let Some(error) = unseen.find_map(SourceState::final_trouble) {
                 return Some(Err(error));
             }
         }
-        // A store that refuses is passed over, as a dead store is. A new counter needs all its stores once, so none is open yet.
+        // A store that refuses is skipped, like a dead one. A new counter needs all its stores once, so none is open yet.
         let mut open = state.sources.iter().filter(|source| source.final_trouble().is_none());
         if open.any(|source| source.is_open) {
             return Some(Ok(()));
@@ -385,7 +385,7 @@ impl Shared {
         (final_troubles().count() == state.sources.len()).then_some(Err(error))
     }
 
-    /// Why there are no numbers, where that is so for all stores.
+    /// Why there are no numbers, if that goes for all stores.
     pub(super) fn trouble(&self, is_final: bool) -> Option<Error> {
         let state = self.state.get();
         if state.failed.is_some() {
@@ -410,7 +410,7 @@ impl Shared {
         )))
     }
 
-    /// Looks whenever something has changed, for at most `longest`.
+    /// Checks after every change, for at most `longest`.
     pub(super) async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
@@ -451,14 +451,14 @@ impl Shared {
 }
 
 impl SourceState {
-    /// Why it gives nothing, where waiting does not help.
+    /// Why it gives nothing, if waiting does not help.
     fn final_trouble(&self) -> Option<Error> {
         self.trouble.filter(|trouble| trouble.is_final).map(|trouble| trouble.error)
     }
 }
 
 impl State {
-    /// The place of the first request that this store may answer. Drops those whose calls have given up.
+    /// The position of the first request that this store may answer. Drops those whose calls have given up.
     fn next_for(&mut self, at: usize) -> Option<usize> {
         loop {
             let is_for_it = |request: &Request| request.at.is_none_or(|only| only == at);
@@ -528,7 +528,7 @@ mod tests {
             assert_eq!(orders.opened(), Some(Ok(())));
             orders.gave(good, Err(refuses));
             assert_eq!(orders.opened(), Some(Err(error)));
-            // Nobody gives numbers of a list that is not the counter's.
+            // No store gives numbers from a list that is not the counter's.
             orders.gave(good, Ok(()));
             let other = invalid("it is store 1 of 3");
             orders.gave(bad, Err(Trouble { error: other, is_final: true }));
@@ -536,7 +536,7 @@ mod tests {
         }
     }
 
-    /// In tables of others, none gives before all were looked at.
+    /// With other systems' tables, none gives numbers until all were checked.
     #[test]
     fn one_row_that_cannot_be_had_stops_all() {
         let options = CounterOptions::new("orders")

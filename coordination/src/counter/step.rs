@@ -6,10 +6,10 @@ use core::time::Duration;
 const FIRST: u64 = 100;
 /// The largest that is chosen by the rate.
 const LARGEST: u64 = 1_000_000;
-/// How long a segment is to last.
+/// How long a segment should last.
 const LASTS: Duration = Duration::from_secs(600);
 
-/// How many numbers a segment has: given, or by the rate at which they are used.
+/// How many numbers a segment has: a fixed number, or according to the rate of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Fixed(u64),
@@ -26,8 +26,8 @@ impl Step {
         }
     }
 
-    /// The step after `used` numbers went `within` a time: at most twice the last, and half of it once two steps in a row could have been
-    /// that small.
+    /// The step after `used` numbers were used `within` a time: at most twice the last one, and half of it once two steps in a
+    /// row could have been that small.
     #[must_use]
     pub(crate) fn after(self, used: u64, within: Duration) -> Self {
         let Self::Auto { present, was_quiet } = self else { return self };

@@ -1,4 +1,4 @@
-//! What the keeper does for one store of a counter: it fetches segments before they are needed, and answers what calls ask.
+//! The keeper's work for one store of a counter: it fetches segments before they are needed, and answers calls.
 
 mod records;
 mod rows;
@@ -26,7 +26,7 @@ use crate::watched::Trouble;
 
 /// What somebody can do after a loss.
 const RAISE: &str = "raise the counter above all numbers that are in use";
-/// Where nothing is to be done.
+/// If there is nothing to do.
 const IDLE: Duration = Duration::from_secs(3600);
 
 /// A store of a counter.
@@ -37,18 +37,18 @@ pub(super) struct Task {
     store: stores::Connected,
     numbers: Numbers,
     step: Option<Step>,
-    /// When a segment was asked for last, how many numbers were used by then, and how many all segments have had.
+    /// When a segment was last requested, how many numbers were used by then, and how many numbers all segments have had.
     since: Instant,
     used_before: u64,
     installed: u64,
-    /// Of attempts that fail.
+    /// For attempts that fail.
     pace: Pace,
     last_warning: Option<Kind>,
-    /// Whether the last look failed.
+    /// Whether the last check failed.
     is_silent: bool,
 }
 
-/// Where numbers come from.
+/// The source of numbers.
 #[derive(Debug)]
 enum Numbers {
     Records(Box<Records>),
@@ -60,20 +60,20 @@ enum Numbers {
 enum Refusal {
     Store(StoreError),
     Protocol(protocol::Refusal),
-    /// All of its stores have to answer for this.
+    /// This needs an answer from all its stores.
     Others(Purpose, Option<StoreError>),
-    /// It lost its record of a counter that others of its stores have.
+    /// It lost its record of a counter that its other stores have.
     LeftOut,
-    /// A table of others has no such row.
+    /// Another system's table has no such row.
     NoRow,
-    /// A row of theirs is not removed.
+    /// Another system's row is not removed.
     NotOurs,
-    /// A table of others has lost what this process has seen of the row, which stands at `last` now.
+    /// Another system's table has lost what this process has seen of the row, which is at `last` now.
     Behind {
         last: u64,
         seen: u64,
     },
-    /// A row of tinyid's is another's.
+    /// A row in tinyid's table belongs to another counter.
     OtherRow {
         found: Place,
     },
@@ -119,7 +119,7 @@ impl Task {
         if !self.may_begin(source).await {
             return shared.end(self.at);
         }
-        // With a step of 1 too, so that what is wrong with the store is found when it is opened.
+        // With a step of 1 too, so that a fault of the store is found on opening.
         while self.open(source).await.is_err() && !self.is_over() {
             self.pause(source, true).await;
         }
@@ -131,7 +131,7 @@ impl Task {
             let wants_more = self.step.is_some() && source.segments.wants_more();
             let is_look_due = self.next_look().is_some_and(|next| Instant::now() >= next);
             if !self.pace.is_due() && is_look_due {
-                // Others count on it, however long the store has been away.
+                // Others depend on it, however long the store was away.
                 self.look(source).await;
             } else if !self.pace.is_due() {
                 // A call that is told why not asks again at once.
@@ -150,13 +150,13 @@ impl Task {
         shared.end(self.at);
     }
 
-    /// Whether it is to end: nobody uses the counter any more, or it could not be opened.
+    /// Whether to end: nobody uses the counter any more, or it could not be opened.
     fn is_over(&self) -> bool {
         self.shared.has_failed()
             || (self.shared.users.are_gone() && self.keeper.forget_counter(&self.shared, false))
     }
 
-    /// Until a call asks, the store is asked again, or the counter is given back.
+    /// Until a call asks, the store is due, or the counter is given back.
     async fn pause(&self, source: &Source, wants_more: bool) {
         let next = self.next_look().into_iter().chain(wants_more.then(|| self.pace.next())).min();
         let next = next.map_or(IDLE, |next| next.saturating_duration_since(Instant::now()));
@@ -164,8 +164,8 @@ impl Task {
         let _ = timeout(pause.max(Duration::from_millis(1)), source.wake.notified()).await;
     }
 
-    /// Rows of several stores give nothing before all were looked at: one of them may be another's. Waits for that; `false` where it
-    /// is over before.
+    /// Rows in several stores give nothing until all were checked: one of them may belong to another counter. Waits for that;
+    /// returns `false` if the counter ends first.
     async fn may_begin(&mut self, source: &Source) -> bool {
         while let Numbers::Rows(rows) = &self.numbers {
             if source.place.count == 1 {
@@ -183,13 +183,13 @@ impl Task {
             if self.is_over() {
                 return false;
             }
-            // Each of the others wakes it, once it was looked at.
+            // Each of the others wakes it after its check.
             self.pause(source, !self.shared.is_seen(self.at)).await;
         }
         true
     }
 
-    /// The first segment of the counter, which is made where the store has none.
+    /// The first segment of the counter, which is created if the store has none.
     async fn open(&mut self, source: &Source) -> Result<(), ()> {
         if !self.pace.is_due() {
             return Err(());
@@ -211,7 +211,7 @@ impl Task {
         }
     }
 
-    /// Looks whether the store lost writes. A look may find numbers whose reply was lost.
+    /// Checks whether the store lost writes. A check may find numbers whose reply was lost.
     async fn look(&mut self, source: &Source) {
         let Numbers::Records(records) = &mut self.numbers else { return };
         let looked = records.look().await;
@@ -223,8 +223,8 @@ impl Task {
             }
         }
         let was_silent = core::mem::replace(&mut self.is_silent, looked.is_err());
-        // A counter that lost writes, was removed or has come to its end stays so although its store answers; and so does one whose
-        // row somebody has locked, which a look does not notice.
+        // A counter that lost writes, was removed or has reached its end stays so, although its store answers. So does one
+        // whose row somebody has locked, which a check does not notice.
         let is_stopped = self.last_warning == Some(Kind::CounterStopped);
         let gives_nothing = self.last_warning.is_some() && !was_silent && !matches!(looked, Ok(Some(_)));
         if looked.is_err() || !(is_stopped || gives_nothing || self.has_lost()) {
@@ -256,7 +256,7 @@ impl Task {
         source.segments.install(segment);
     }
 
-    /// Numbers that are this process's; where fewer are left before the counter's end, those if there are as many as the `least`.
+    /// Numbers for this process; if fewer are left before the counter's end, those, provided there are at least `least`.
     async fn reserve(&mut self, source: &Source, count: u64, least: u64) -> Result<Run, Refusal> {
         let run = match &mut self.numbers {
             Numbers::Records(records) => records.reserve(count, least).await?,
@@ -273,8 +273,8 @@ impl Task {
         }
     }
 
-    /// Where the store is asked for each number, it is asked once for all calls that wait: of many threads none waits for the
-    /// round trips of the others.
+    /// If the store is asked for each number, it is asked once for all waiting calls, so that no thread waits for the others'
+    /// round trips.
     async fn answer_together(&mut self, source: &Source, request: Request, wanted: u64) {
         let (mut requests, mut count) = (vec![(request, wanted)], wanted);
         while let Some((request, wanted)) = self.shared.next_run_of(self.at, Reserve::MAX_COUNT - count) {
@@ -293,7 +293,7 @@ impl Task {
         let mut reserved = reserved.map_err(|refusal| self.trouble(source, &refusal));
         self.shared.answer(requests.into_iter().map(|(request, wanted)| {
             let answer = match &mut reserved {
-                // The protocol gives no fewer.
+                // The protocol does not give fewer.
                 Ok(left) => left
                     .split_off(wanted)
                     .map(Answer::Run)
@@ -306,7 +306,7 @@ impl Task {
 
     async fn answer_one(&mut self, source: &Source, request: Request) {
         if let What::Run(wanted) = request.what {
-            // A segment may have come since the call found too few.
+            // A segment may have arrived since the call found too few.
             if let Some((run, skipped)) = source.segments.take_run(wanted) {
                 self.shared.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
                 return self.shared.answer([(request, Ok(Answer::Run(run)))]);
@@ -324,7 +324,7 @@ impl Task {
                     Numbers::Records(records) => records.raise(number).await,
                     Numbers::Rows(rows) => rows.raise(source, number).await,
                 };
-                // A reply may be lost, but not what it was for.
+                // Even on an error: the raise may have taken effect, and only its reply been lost.
                 self.drop_in_hand(source);
                 raised.map(Answer::Done)
             }
@@ -338,10 +338,10 @@ impl Task {
             }
         };
         if matches!(answer, Ok(Answer::Done(_))) && !request.is_waited_for() {
-            // The call has given up, and the next one is to hear what came of it.
+            // The call has given up, and the next one learns the result.
             self.shared.is_unsure.store(true, Ordering::Relaxed);
         }
-        // There may be too few for a block, and some for the next segment.
+        // There may be too few for a block, but some for the next segment.
         if self.step.is_none() || !answer.as_ref().is_err_and(Refusal::is_end) {
             let _ = self.gave(source, answer.as_ref().map(drop).map_err(Refusal::clone));
         }
@@ -349,7 +349,7 @@ impl Task {
         self.shared.answer([(request, answer)]);
     }
 
-    /// Numbers that follow each other, above all that were given before: what is in hand is passed over.
+    /// Consecutive numbers, above all that were issued before: the numbers in hand are skipped.
     async fn run_of(&mut self, source: &Source, wanted: u64) -> Result<Run, Refusal> {
         let count = self.step.map_or(wanted, |step| step.present().max(wanted));
         let mut left = self.reserve(source, count, wanted).await?;
@@ -361,7 +361,7 @@ impl Task {
         Ok(run)
     }
 
-    /// Gives up what is in hand: of all stores, where they are one counter.
+    /// Gives up the numbers in hand: those of all stores, if they form one counter.
     fn drop_in_hand(&self, source: &Source) {
         match self.numbers {
             Numbers::Records(_) => self.shared.sources.iter().for_each(|it| drop_all(&self.shared, it)),
@@ -369,7 +369,7 @@ impl Task {
         }
     }
 
-    /// Gives back what is left of the last segment.
+    /// Gives back the rest of the last segment.
     async fn give_back(&mut self, source: &Source) {
         let rest = source.segments.end();
         match &self.numbers {
@@ -378,7 +378,7 @@ impl Task {
         }
     }
 
-    /// Tells those who wait, and the log.
+    /// Informs the waiting calls, and the log.
     fn gave(&mut self, source: &Source, given: Result<(), Refusal>) -> Result<(), ()> {
         match given {
             Ok(()) => {

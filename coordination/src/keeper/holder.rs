@@ -15,16 +15,16 @@ use crate::local::{Clocks, random};
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// Who issues on a lease.
+/// The user of a lease.
 #[derive(Debug)]
 pub(super) enum Whose {
     /// Snowflakes, with one of the space's nodes.
     Snowflakes,
-    /// The sequences of this name: their group has one node, and its holder owns them.
+    /// The sequences with this name: their group has one node, and its holder owns them.
     Sequences(String),
 }
 
-/// A lease, its store and when that is asked next.
+/// A lease, its store, and when to ask that next.
 #[derive(Debug)]
 pub(super) struct Holder {
     whose: Whose,
@@ -35,9 +35,9 @@ pub(super) struct Holder {
     pub(super) terms: Terms,
     acquisition: Acquisition,
     pub(super) pace: Pace,
-    /// Until when a fence kept it from a lease, where one did.
+    /// Until when a fence kept it from a lease, if one did.
     fenced_until: Option<Instant>,
-    /// What the log was last told to be wrong.
+    /// The problem that the log last reported.
     told: Option<Kind>,
 }
 
@@ -67,7 +67,7 @@ impl Holder {
         holder
     }
 
-    /// A lease on a node that `is_used` does not rule out.
+    /// A lease on a node that `is_used` does not exclude.
     pub(super) async fn acquire(&mut self, is_used: &dyn Fn(u64) -> bool) -> Result<Held, Refusal> {
         let Self { address, store, terms, acquisition, .. } = self;
         let held = stores::limited(address, store, async |store| {
@@ -93,7 +93,7 @@ impl Holder {
         Ok(held)
     }
 
-    /// Renews a lease. One that is lost begins the next acquisition.
+    /// Renews a lease. If it is lost, begins the next acquisition.
     pub(super) async fn renew(&mut self, held: &mut Held) -> Result<Renewed, Refusal> {
         let renewed = stores::limited(&self.address, &self.store, async |store| {
             renew(store, &self.terms, held, &Clocks, &mut random).await
@@ -115,8 +115,8 @@ impl Holder {
         }
     }
 
-    /// Gives the lease back. Without one, frees the node of an acquisition whose outcome is unknown, since another process may want it.
-    /// `issued_until`: the tick up to which the lease was used; `None` for its first tick.
+    /// Gives the lease back. Without one, frees the node of an acquisition with an unknown outcome, since another process may
+    /// want it. `issued_until`: the tick up to which the lease was used; `None` for its first tick.
     pub(super) async fn give_back(&mut self, held: Option<Held>, issued_until: Option<u64>) {
         let Some(held) = held.or_else(|| self.acquisition.unclear()) else { return };
         let (node, issued_until) = (held.node, issued_until.unwrap_or(held.start));
@@ -139,12 +139,12 @@ impl Holder {
         }
     }
 
-    /// Whether a fence is later, so that it is not worth waiting.
+    /// Whether a fence is later than that, so that waiting is pointless.
     pub(super) fn is_fenced_past(&self, deadline: Instant) -> bool {
         self.fenced_until.is_some_and(|until| until > deadline)
     }
 
-    /// Logs why there is no lease, and sets when the store is asked next. `node`: what is held still.
+    /// Logs why there is no lease, and sets when to ask the store next. `node`: the node that is still held.
     pub(super) fn refused(&mut self, refusal: &Refusal, node: Option<u64>) {
         if let Refusal::Fenced { in_ms, .. } = refusal {
             self.fenced_until = Some(Instant::now() + Duration::from_millis(*in_ms));
@@ -173,7 +173,7 @@ impl Holder {
         }
     }
 
-    /// Whether the store answered when it was last asked.
+    /// Whether the store answered the last request.
     pub(super) fn is_reachable(&self) -> bool {
         self.told != Some(Kind::StoreUnreachable)
     }
@@ -186,7 +186,7 @@ impl Holder {
         }
     }
 
-    /// Once, until that is over.
+    /// Logs it once, until it is over.
     pub(super) fn warn(&mut self, kind: Kind, node: Option<u64>, what: &str) {
         if self.told.replace(kind) != Some(kind) {
             self.tell(kind, node, what);
@@ -196,13 +196,13 @@ impl Holder {
     pub(super) fn tell(&self, kind: Kind, node: Option<u64>, what: &str) {
         let (node, message) = match &self.whose {
             Whose::Snowflakes => (node, what.to_owned()),
-            // The only node that they have says nothing.
+            // They have only one node, so its number says nothing.
             Whose::Sequences(name) => (None, format!("sequences {name:?}: {what}")),
         };
         tell(&Event { kind, node, store: self.name.clone(), message });
     }
 
-    /// Of a Snowflake's calls.
+    /// For a Snowflake's calls.
     pub(super) fn error_of(&self, refusal: &Refusal) -> Error {
         Error::from_outside(code_of(refusal), &self.text_of(refusal))
     }
@@ -277,7 +277,7 @@ impl Holder {
     }
 }
 
-/// A label that another process chose: all of it, since services pass calls on to it, unless it is longer than an address allows.
+/// A label that another process chose, in full, since services pass calls on to it, unless it is longer than an address allows.
 fn shortened(label: &str) -> String {
     label.chars().take(Address::MAX_LABEL).collect()
 }

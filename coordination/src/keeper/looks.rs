@@ -1,4 +1,4 @@
-//! Counters look for losses together: a process may have hundreds of them on one store, and each must look within seconds.
+//! Counters check for losses together: a process may have hundreds of them on one store, and each must check within seconds.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -14,10 +14,10 @@ use crate::records::Store;
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// How many share an attempt: a store that takes them one after the other has to answer that many in time.
+/// How many share an attempt: a store that handles them one after the other must answer all of them in time.
 const MOST: usize = 32;
 
-/// However asking ends, the next question is asked.
+/// However a request ends, the next one is sent.
 struct Asking<'a>(&'a Cell<bool>);
 
 impl Drop for Asking<'_> {
@@ -26,7 +26,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// Asks a store with others that look. The call may be dropped.
+/// Asks a store, together with other checks. The call may be dropped.
 pub(super) async fn ask(
     address: &Address,
     store: &Connected,
@@ -39,7 +39,7 @@ pub(super) async fn ask(
         tokio::task::spawn_local(async move {
             let _asking = Asking(&store.looks().is_asking);
             loop {
-                // Those that are due in the same moment are asked together.
+                // Those that are due at the same moment are sent together.
                 tokio::task::yield_now().await;
                 let some = take(&mut store.looks().waiting.borrow_mut());
                 if some.is_empty() {
@@ -57,7 +57,7 @@ fn take(waiting: &mut Vec<Look>) -> Vec<Look> {
     let is_write = |it: &Look| matches!(it.request, Request::Write(_));
     let (writes, reads): (Vec<_>, Vec<_>) =
         waiting.drain(..).filter(|it| !it.tell.is_closed()).partition(is_write);
-    // A raise comes before the next look.
+    // A raise comes before the next check.
     let (mut some, others) = if writes.is_empty() { (reads, Vec::new()) } else { (writes, reads) };
     waiting.extend(some.drain(some.len().min(MOST)..));
     waiting.extend(others);
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crate::records::{Answer, Facts, Group, Kind, MemoryStore, Named, Outcome, Record, Write};
 
-    /// How often it was asked, and what it does the next time.
+    /// How often it was asked, and what it will do the next time.
     #[derive(Debug, Default)]
     struct Counts {
         reads: Cell<usize>,
@@ -204,7 +204,7 @@ mod tests {
         };
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         LocalSet::new().block_on(&runtime, async {
-            // The store gets the writes first, although the reads were asked for earlier.
+            // The store gets the writes first, although the reads were requested earlier.
             let reads: Vec<_> = (1..=150).map(|at| ask(read(at))).collect();
             let writes: Vec<_> = (1..=150).map(|at| ask(write(at))).collect();
             for (at, (read, write)) in (1..).zip(reads.into_iter().zip(writes)) {
@@ -218,7 +218,7 @@ mod tests {
             let stays = ask(read(2));
             gone.abort();
             assert_eq!(stays.await.unwrap().unwrap().record.unwrap().number, 2);
-            // All of them hear that it failed, and the next are asked.
+            // All of them are told that it failed, and the next ones are sent.
             for of in [(|counts| &counts.fails) as fn(&Counts) -> &Cell<bool>, |counts| &counts.panics] {
                 tell(of);
                 let [one, other] = [1, 2].map(|at| ask(read(at)));

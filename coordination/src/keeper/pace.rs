@@ -1,18 +1,18 @@
-//! When a store is asked next: one rule for leases, counters and sequences.
+//! When to ask a store next: one rule for leases, counters and sequences.
 
 use core::time::Duration;
 use std::time::Instant;
 
 use crate::local::random;
 
-/// The most that the first pause takes after an attempt that failed; each further one may take twice as long.
+/// The longest first pause after a failed attempt; each further one may be twice as long.
 const FIRST: Duration = Duration::from_millis(200);
-/// A loss is to be noticed soon: a lease is renewed as often at least.
+/// So that a loss is noticed soon, a lease is renewed at least this often.
 const LONGEST_RENEWAL: Duration = Duration::from_secs(10);
-/// Between attempts of processes that got into each other's way.
+/// Between attempts of processes that conflicted with each other.
 const APART_MS: u64 = 50;
 
-/// When the next attempt is due, and how many failed before it, one after the other.
+/// When the next attempt is due, and how many have failed in a row before it.
 #[derive(Debug)]
 pub(super) struct Pace {
     next: Instant,
@@ -22,7 +22,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The first is due.
+    /// The first attempt is due.
     pub(super) fn new(ttl_ms: u64) -> Self {
         Self { next: Instant::now(), failures: 0, longest: Duration::from_millis(ttl_ms / 3) }
     }
@@ -39,7 +39,7 @@ impl Pace {
         self.failures > 0
     }
 
-    /// The next is due, whatever came of the last.
+    /// The next attempt is due, whatever the result of the last one.
     pub(super) fn now(&mut self) {
         self.next = Instant::now();
     }
@@ -50,21 +50,21 @@ impl Pace {
         self.now();
     }
 
-    /// A lease was renewed. The next comes a tenth earlier or later, so that processes that started together do not ask together for
-    /// ever.
+    /// A lease was renewed. The next renewal comes up to a tenth earlier or later, so that processes that started together do
+    /// not keep asking together.
     pub(super) fn renewed(&mut self, ttl_ms: u64) {
         self.failures = 0;
         let third = Duration::from_millis(ttl_ms / 3).min(LONGEST_RENEWAL);
         self.next = Instant::now() + third / 10 * 9 + up_to(third / 5);
     }
 
-    /// It failed. Nobody knows when the next succeeds: pauses double, at random, so that a thousand processes do not come at once to
-    /// a store that has just started again.
+    /// It failed, and nobody knows when the next attempt will succeed. Pauses double, at random, so that a thousand processes
+    /// do not all query a store that has just restarted.
     pub(super) fn failed(&mut self) {
         self.failed_for(Duration::MAX);
     }
 
-    /// As [`failed`](Self::failed), where it will succeed after this time, if not earlier.
+    /// As [`failed`](Self::failed), if it will succeed after this time, or earlier.
     pub(super) fn failed_for(&mut self, known: Duration) {
         let most = FIRST.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);

@@ -1,5 +1,5 @@
-//! What the keeper does for sequences: it holds their lease, and moves the bounds of their sections in time. Lease and bounds are records
-//! of one group.
+//! The keeper's work for sequences: it holds their lease, and moves their sections' bounds in time. Lease and bounds are
+//! records in one group.
 
 use core::time::Duration;
 use std::rc::Rc;
@@ -36,7 +36,7 @@ pub(super) struct Task {
     held: Option<Held>,
     /// Until when this process is the only one, by [`Clocks::elapsed_ms`].
     until_ms: u64,
-    /// Of the lease that was held last, and whether that is held still.
+    /// Those of the last lease, and whether it is still held.
     bounds: Option<Bounds>,
     is_owner: bool,
     /// The version and the fence of the head that guarded them.
@@ -45,11 +45,11 @@ pub(super) struct Task {
     is_loaded: bool,
     /// Whether the store has lost some of them. After the next renewal, this process writes all of them again.
     has_lost: bool,
-    /// How far each section moved in the present minute, and since when that is counted.
+    /// How far each section moved in the present minute, and when that minute began.
     moved: Vec<(Instant, u64)>,
-    /// When the bounds may be asked for.
+    /// When to ask for the bounds.
     bounds_pace: Pace,
-    /// Why they cannot be moved although the store answers, when the log was last told.
+    /// Why they cannot be moved although the store answers, as the log last reported.
     told: Option<Kind>,
 }
 
@@ -106,7 +106,7 @@ impl Task {
             if self.is_loaded {
                 break Ok(());
             }
-            // Another process may give its lease back within `wait`; a fence that is later is not waited for.
+            // Another process may give its lease back within `wait`. Do not wait for a later fence.
             match trouble {
                 Some((trouble, is_hopeless))
                     if is_hopeless
@@ -149,12 +149,12 @@ impl Task {
     }
 
     fn wants_bounds(&self) -> bool {
-        // While a renewal may have been written, it is not known which record guards a move.
+        // While a renewal may have been written, it is unknown which record guards a move.
         let is_clear = self.held.as_ref().is_some_and(|held| held.version().is_some());
         is_clear && !self.has_lost && (!self.is_loaded || self.shared.wants_more())
     }
 
-    /// Does what is due. Returns why there is no lease or no record, if that was found, and whether asking again does not help.
+    /// Does everything that is due. If there is no lease or no record, returns why, and whether asking again is pointless.
     async fn tend(&mut self) -> Option<(Trouble, bool)> {
         if self.holder.pace.is_due() {
             if let Err(refusal) = self.keep_lease().await {
@@ -216,7 +216,7 @@ impl Task {
         self.shared.hold_until(0);
     }
 
-    /// So much of the lease was left when the store wrote it, which was after it was asked.
+    /// This much of the lease was left when the store wrote it, which was after the request was sent.
     fn hold(&mut self, held: Held, sent_ms: u64) {
         self.own(&held);
         self.until_ms = sent_ms.saturating_add(held.is_alone_for_ms());
@@ -267,7 +267,7 @@ impl Task {
         }
     }
 
-    /// Reads the bounds if this process does not know them, and moves those that sections asked for.
+    /// Reads the bounds if this process does not know them, and moves those that sections requested.
     async fn move_bounds(&mut self) -> Result<(), Refusal> {
         let Self { bounds, shared, store, moved, .. } = self;
         let Some(bounds) = bounds else { return Ok(()) };
@@ -306,10 +306,10 @@ impl Task {
             lease::Refusal::Store(_) if self.held.is_some() => ErrorCode::LeaseLost,
             _ => code_of(refusal),
         };
-        // A call does not wait for another process, which opening does.
+        // A call does not wait for another process; opening does.
         let is_final = is_final(refusal) || matches!(refusal, lease::Refusal::NoneFree { .. });
         let trouble = Trouble { error: self.shared.error(code, &self.holder.text_of(refusal)), is_final };
-        // Calls are told once it has run out.
+        // Calls see this once the lease has expired.
         self.shared.has_no_lease(trouble);
         trouble
     }
@@ -325,7 +325,7 @@ impl Task {
                 self.trouble(Kind::StoreUnreachable, unavailable, is_final, &why)
             }
             Refusal::Protocol(protocol::Refusal::NotOwner | protocol::Refusal::Lost) => {
-                // The lease shows which: lost, or to be rejoined.
+                // The lease will show which: lost, or to be rejoined.
                 self.has_lost = *refusal == Refusal::Protocol(protocol::Refusal::Lost);
                 self.holder.pace.now();
                 let why = format!("{address} has lost writes, or another process has the lease");
@@ -371,7 +371,8 @@ impl Task {
         trouble
     }
 
-    /// Writes how far the sections counted, and gives the lease back. What does not come to the store is skipped, and expires.
+    /// Writes how far the sections counted, and gives the lease back. If the store does not get this, numbers are skipped and
+    /// the lease expires.
     async fn give_back(&mut self) {
         let given = self.shared.end();
         let held = self.held.take();

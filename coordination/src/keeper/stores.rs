@@ -16,10 +16,10 @@ use crate::store::StoreError;
 use crate::stores;
 use crate::url::Address;
 
-/// The first pause before something is given back once more.
+/// The first pause before another attempt to give something back.
 const SHORTEST: Duration = Duration::from_millis(25);
 
-/// A store that all leases share, or all counters and sequences: what waits for another's row of a counter delays no lease.
+/// A store that all leases share, or all counters and sequences: a wait for a locked counter row delays no lease.
 pub(super) type Connected = Rc<Connection>;
 
 /// See [`Connected`].
@@ -43,7 +43,7 @@ impl Connection {
     }
 }
 
-/// The questions of a store's counters that nobody has sent yet: see `looks`.
+/// The requests of a store's counters that have not been sent yet: see `looks`.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     pub(super) waiting: RefCell<Vec<Look>>,
@@ -56,20 +56,20 @@ pub(super) struct Look {
     pub(super) tell: oneshot::Sender<Result<Received, StoreError>>,
 }
 
-/// Whom a connection is for.
+/// The use of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Leases,
     Others,
 }
 
-/// The stores that are in use, by their uses and addresses.
+/// The stores in use, by their uses and addresses.
 #[derive(Debug, Default)]
 pub(super) struct Stores(HashMap<String, Weak<Connection>>);
 
 impl Stores {
     pub(super) fn get(&mut self, address: &Address, is_for: Use) -> Result<Connected, StoreError> {
-        // The time to live bounds how long a Redis waits for its replicas.
+        // The time to live limits how long a Redis waits for its replicas.
         let Address { replicas, is_durability_none, ttl_ms, .. } = address;
         let key = format!("{is_for:?} {} {replicas} {is_durability_none} {ttl_ms}", address.key());
         if let Some(store) = self.0.get(&key).and_then(Weak::upgrade) {
@@ -84,14 +84,14 @@ impl Stores {
 
 /// Why an attempt failed.
 pub(super) trait AttemptError: From<StoreError> {
-    /// Whether the store did not do what it was asked, and may on a new connection.
+    /// Whether the store failed to do as asked, and may succeed on a new connection.
     fn is_the_stores(&self) -> bool;
 
-    /// Whether the same may succeed a little later.
+    /// Whether the same request may succeed a little later.
     fn is_temporary(&self) -> bool;
 }
 
-/// An attempt within its time, which begins once the requests before it are over. Where the store fails, the next opens a new
+/// An attempt within its time, which begins once earlier requests are done. If the store fails, the next attempt opens a new
 /// connection.
 pub(super) async fn limited<T, E: AttemptError>(
     address: &Address,
@@ -101,8 +101,9 @@ pub(super) async fn limited<T, E: AttemptError>(
     limited_to(address.attempt(), address.attempt(), address, store, ask).await
 }
 
-/// Gives something back: again and again, for as long as one attempt may take. Only silence shows that a connection is dead, so the
-/// first go has a third of that time. The next one has a new connection, and the rest, since connecting takes several round trips.
+/// Gives something back, again and again, for as long as one attempt may take. Only silence shows that a connection is dead, so
+/// the first go gets a third of that time. The next one gets a new connection and the rest, since connecting takes several
+/// round trips.
 pub(super) async fn until_answered<T, E: AttemptError>(
     address: &Address,
     store: &Connected,
@@ -123,8 +124,8 @@ pub(super) async fn until_answered<T, E: AttemptError>(
     }
 }
 
-/// As [`limited`], with the longest wait for the requests before it, and the longest that it takes then. An attempt that got the
-/// connection with a moment left would end amid its request, and cost everybody the connection.
+/// As [`limited`], with limits on the wait for earlier requests and on its own time. An attempt that got the connection with a
+/// moment left would end in the middle of its request, and cost everybody the connection.
 pub(super) async fn limited_to<T, E: AttemptError>(
     turn: Duration,
     longest: Duration,
@@ -146,7 +147,7 @@ pub(super) async fn limited_to<T, E: AttemptError>(
     result
 }
 
-/// Tells once what a replica that takes over may lack. Where the store does not say, there is nothing to tell.
+/// Logs once which writes a replica that takes over may lack. If the store does not say, there is nothing to log.
 pub(super) async fn tell_of_replicas(address: &Address, store: &Connected, lacks: &str) {
     let count = store.lock().await.facts().asynchronous_replicas.saturating_sub(address.replicas.into());
     if count > 0 {

@@ -1,4 +1,4 @@
-//! What the keeper does for the lease of Snowflakes.
+//! The keeper's work for a lease of Snowflakes.
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -15,7 +15,7 @@ use crate::event::Kind;
 use crate::lease::{Held, Refusal, Renewed, Time as _};
 use crate::local::Clocks;
 
-/// Why a lease is lost whose bound has come.
+/// The reason when a lease is lost because its bound has come.
 const RAN_OUT: &str = "it ran out before the store renewed it";
 
 /// A lease and its store.
@@ -36,7 +36,7 @@ pub(super) struct Task {
 /// A node of this process.
 struct Holding {
     held: Held,
-    /// Whether IDs are issued with it: its first tick has come.
+    /// Whether it issues IDs: its first tick has come.
     is_live: bool,
 }
 
@@ -78,7 +78,7 @@ impl Task {
         self.shared.enter(Stage::Over);
     }
 
-    /// Gets the first node, within `wait`. It waits for no fence that is later.
+    /// Gets the first node within `wait`. Does not wait for a later fence.
     async fn open(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + Duration::from_millis(self.shared.address.wait_ms);
         loop {
@@ -90,7 +90,7 @@ impl Task {
             if let Some(refusal) = self.refusal.as_ref().filter(|refusal| is_too_late || is_final(refusal)) {
                 return Err(self.holder.error_of(refusal));
             }
-            // A first try that fails is not the last, even if it took all the time there is.
+            // A failed first try is not the last one, even if it took all the time.
             let now = Instant::now();
             if now >= deadline || self.shared.users.are_gone() {
                 return Err(match &self.refusal {
@@ -102,7 +102,7 @@ impl Task {
         }
     }
 
-    /// Does what is due: asks the store, and changes nodes.
+    /// Does everything that is due: asks the store, and changes nodes.
     async fn tend(&mut self) {
         if self.holder.pace.is_due() {
             self.ask().await;
@@ -135,10 +135,10 @@ impl Task {
         let renewed = self.holder.renew(&mut holding.held).await;
         if holding.is_live {
             if ms_until(bound).is_zero() {
-                // While the store was asked: calls have failed since.
+                // Calls failed while the store was asked.
                 self.lose(RAN_OUT, node);
             }
-            // It may have come down, whatever became of the renewal.
+            // The bound may be lower now, whatever the result of the renewal.
             self.lease.extend(holding.held.reserved_until);
             self.lease.shorten(holding.held.reserved_until);
         }
@@ -152,7 +152,7 @@ impl Task {
         renewed.map(drop)
     }
 
-    /// Issues with the node that it has, once its first tick has come.
+    /// Issues with its node, once the node's first tick has come.
     fn begin(&mut self) {
         let Some(holding) = self.held.as_mut().filter(|holding| !holding.is_live) else { return };
         let Held { node, start, reserved_until, .. } = holding.held;
@@ -161,7 +161,7 @@ impl Task {
         }
         self.lease.end();
         if !self.lease.hold(node, start, reserved_until) {
-            // Somebody made a Snowflake with this very node meanwhile: another one, then. This one expires.
+            // Meanwhile, somebody made a Snowflake with this very node. So take another, and let this one expire.
             self.held = None;
             self.holder.pace.now();
             return;
@@ -204,7 +204,7 @@ impl Task {
         let retry_after_ms = u64::try_from(self.until_next().as_millis()).unwrap_or(u64::MAX);
         self.shared.retry_after_ms.store(retry_after_ms, Ordering::Relaxed);
         let is_woken = timeout(pause, self.shared.wake.notified()).await.is_ok();
-        // After an attempt that failed, a call does not make the next come earlier.
+        // After a failed attempt, a call does not bring the next one forward.
         if is_woken && !self.holder.pace.has_failed() && self.is_at_bound() {
             self.holder.pace.now();
         }
@@ -219,7 +219,7 @@ impl Task {
         })
     }
 
-    /// Until the store is asked, a node can be used or its bound comes.
+    /// Until the store is due, a node can be used, or the bound comes.
     fn until_next(&self) -> Duration {
         let next = self.holder.pace.next().saturating_duration_since(Instant::now());
         let space = &self.shared.terms.space;
@@ -239,7 +239,7 @@ impl Task {
         self.holder.give_back(held, Some(issued_until)).await;
     }
 
-    /// The error where a node is leased, but cannot be used yet.
+    /// The error if a node is leased, but cannot be used yet.
     fn not_begun(&self) -> Error {
         let first = self.held.as_ref().map_or(0, |holding| holding.held.start);
         let in_ms = ms_until(self.shared.terms.space.start_ms(first)).as_millis();

@@ -1,4 +1,4 @@
-//! Acquiring: read, write the space's head if it is absent or of another store, choose, write the node's record.
+//! Acquiring: read; write the space's head if there is none or it belongs to another store; choose; write the node's record.
 
 use std::collections::HashSet;
 
@@ -7,23 +7,23 @@ use super::{
     Sent, Terms, Why, bound, draw,
 };
 
-/// How many nodes are looked at before all of them are.
+/// How many nodes are read before all of them are.
 const SAMPLE: usize = 16;
 
-/// How many of the lowest nodes that were never used one is chosen from, so that processes that start at once do not all want
-/// the same one.
+/// The number of lowest never-used nodes to choose from, so that processes that start at the same time do not all want the same
+/// node.
 const NEVER_USED: usize = 64;
 
-/// A lease in the making. It goes over several goes: a write whose outcome is unclear is repeated until it is clear.
+/// A lease in the making. It may take several goes: a write with an unclear outcome is repeated until it is clear.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Acquisition {
     pub(super) token: u64,
     pub(super) known: Option<Known>,
-    /// The nodes that were asked for; `None` where all were.
+    /// The requested nodes; `None` if all were.
     pub(super) asked: Option<Vec<u64>>,
     /// What may have been written.
     pub(super) sent: Option<Sent>,
-    /// What was written and did not count: nobody has issued with it.
+    /// Something that was written and did not count: nobody has issued with it.
     pub(super) void: Option<Sent>,
     pub(super) requests: u32,
 }
@@ -32,13 +32,13 @@ pub(crate) struct Acquisition {
 struct Free<'a> {
     node: u64,
     record: Option<&'a Node>,
-    /// The tick that its next lease begins with, but for the fence.
+    /// The first tick of its next lease, apart from the fence.
     start: u64,
 }
 
 impl Acquisition {
-    /// `known`: what this process knows of the space from a lease that it had. A process that knows of one never takes the
-    /// space to be new.
+    /// `known`: what this process knows about the space from an earlier lease. A process that knows something never takes the
+    /// space for a new one.
     pub(crate) fn new(known: Option<Known>, random: Random<'_>) -> Self {
         Self { token: draw(random), known, asked: None, sent: None, void: None, requests: 0 }
     }
@@ -52,7 +52,7 @@ impl Acquisition {
         }
     }
 
-    /// What may have been written, as a lease to give back: for a process that gives up.
+    /// Something that may have been written, as a lease to give back, for a process that gives up.
     pub(crate) fn unclear(&self) -> Option<Held> {
         self.sent.as_ref().or(self.void.as_ref()).map(|sent| {
             let mut held = held(sent, self.known.as_ref());
@@ -68,7 +68,7 @@ impl Acquisition {
         random: Random<'_>,
         is_used: &dyn Fn(u64) -> bool,
     ) -> Result<Next<Held>, Refusal> {
-        // Its answer to a write holds all the same: the next go repeats the write.
+        // Its answer to a write still holds: the next go repeats the write.
         let known = self.known.as_ref();
         received
             .check_clock(known.map_or(terms.clock_difference_ms, |known| terms.difference_ms(&known.head)))?;
@@ -79,7 +79,7 @@ impl Acquisition {
             Reply::Head(_) => self.look_again(terms, random),
             Reply::Written => match self.sent.take() {
                 Some(sent) if received.is_of(&sent.under) => {
-                    // Whatever comes after is another lease.
+                    // Anything after this is another lease.
                     self.token = draw(random);
                     self.void = None;
                     let mut held = held(&sent, self.known.as_ref());
@@ -92,7 +92,7 @@ impl Acquisition {
                     self.look_again(terms, random)
                 }
             },
-            // Another was faster, or the head is another one by now.
+            // Another process was faster, or the head has changed.
             Reply::Found { record, .. } => {
                 let sent = self.sent.take();
                 let is_there = |sent: &Sent| record.as_ref().is_some_and(|it| it.version == sent.new.version);
@@ -132,7 +132,7 @@ impl Acquisition {
         is_used: &dyn Fn(u64) -> bool,
     ) -> Result<Next<Held>, Refusal> {
         let known = self.known.as_ref();
-        // Nodes without a head: the space is not new.
+        // There are nodes without a head: the space is not new.
         let has_lost_records = head.is_none() && !nodes.is_empty();
         let look = Look { terms, received, found: head, known, has_lost_records };
         if let Some(new) = look.head_to_write(random) {
@@ -200,8 +200,8 @@ impl Acquisition {
         self.ask(request)
     }
 
-    /// A random one of the free nodes whose bound has passed, else one that was never used, else the free one whose bound comes
-    /// first.
+    /// A random free node whose bound has passed; if there is none, one that was never used; if there is none, the free one
+    /// whose bound comes first.
     fn pick<'a>(
         &self,
         terms: &Terms,
@@ -224,7 +224,7 @@ impl Acquisition {
                 is_free.then_some(Free { node: *node, record: Some(record), start })
             });
         let (mut passed, ahead): (Vec<_>, Vec<_>) = free.partition(|free| free.start <= tick);
-        // Stores list in any order: a given choice is a given node.
+        // Stores list in any order. Sorted, an equal choice gives an equal node.
         passed.sort_unstable_by_key(|free| free.node);
         take_one(passed, random)
             .or_else(|| {

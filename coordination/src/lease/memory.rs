@@ -1,4 +1,4 @@
-//! A space's records in memory, for the tests and the model: what a store must do, in its plainest form.
+//! A space's records in memory, for the tests and the model: a store in its simplest form.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) struct Memory {
     pub(crate) can_forget: bool,
 }
 
-/// A machine's clocks, and how far they are from true time.
+/// A machine's clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Local {
     pub(crate) wall_ms: u64,
@@ -32,7 +32,7 @@ impl Time for Local {
 }
 
 impl Memory {
-    /// Answers a request: whether there is a head that has to do with it, and what its incarnation is.
+    /// Answers a request, and returns the incarnation of the head that it is about, if there is one.
     pub(crate) fn answer(&mut self, request: &Request) -> (Reply, Option<String>) {
         let of = |head: &Option<Head>| head.as_ref().map(|head| head.incarnation.clone());
         match request {
@@ -63,7 +63,7 @@ impl Memory {
         }
     }
 
-    /// Answers at a time of the store's, to a machine with these clocks.
+    /// Answers at one of the store's times, to a machine with these clocks.
     pub(crate) fn receive(
         &mut self,
         request: &Request,

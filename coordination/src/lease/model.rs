@@ -1,17 +1,17 @@
 //! Every history of two processes and a store that may lose what it acknowledged: no two leases issue one tick of a node, and nobody
 //! acquires a node while another process answers as the only one that has it.
 //!
-//! A breadth-first search over all states, with the decisions that a process makes. A checker from a library would not
-//! make it shorter: the transitions are most of it, and the search itself is a queue and a set.
+//! A breadth-first search over all states, with the decisions that a process makes. A checker from a library would not make it
+//! shorter: the transitions are most of it, and the search itself is a queue and a set.
 //!
-//! A lease counts as having issued every tick of its range as soon as it has it, which is more than any clock, pause or step lets
-//! it do, and less only once it is given back. Each answer comes at clocks of its own, of which one may be wrong, and one process's
-//! count of elapsed time stands still. A request is carried out at any time after it was decided on, and the process may
-//! have given up on it or crashed by then: that is a delay or a pause.
+//! A lease counts as having issued in every tick of its range as soon as it has the range. That is more than any clock, pause
+//! or step lets it do. Only a lease that is given back may have issued less. Each answer arrives at its own clock readings, one
+//! of which may be wrong, and one process's count of elapsed time may stand still. A request is carried out at any time after
+//! the decision to send it; by then, the process may have given up on it or crashed, which models a delay or a pause.
 //!
-//! Versions and tokens are only compared for equality: states that differ in nothing but these are one.
+//! Versions and tokens are only compared for equality, so states that differ only in these are the same.
 //!
-//! Where a rule is taken out, the search has to find two leases with one tick.
+//! When a rule is removed, the search must find two leases with the same tick.
 
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::collections::{HashMap, VecDeque};
@@ -22,17 +22,17 @@ use super::memory::{Local, Memory};
 use super::tests::terms;
 use super::*;
 
-/// A rule that is taken out.
+/// A removed rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// A record is written whatever its version is.
+    /// A record is written whatever its version.
     Version,
-    /// A record is written whatever the head is.
+    /// A record is written whatever the head.
     Guard,
-    /// A holder issues past its bound, by its clock.
+    /// A holder issues past its bound, according to its clock.
     Bound,
-    /// A store that lost writes gets a head with the fence it had.
+    /// A store that lost writes gets a head with its old fence.
     Fence,
     /// A release reads what was issued before issuing has stopped.
     Swap,
@@ -40,11 +40,11 @@ enum Without {
     LowerClock,
     /// Fences count from the lower clock.
     HigherClock,
-    /// Fences allow for twice the difference of clocks.
+    /// Fences allow for only twice the difference of clocks.
     Thrice,
-    /// A process counts with its own difference of clocks.
+    /// A process uses its own difference of clocks.
     OneDifference,
-    /// A process counts with its own lead.
+    /// A process uses its own lead.
     OneLead,
     /// An acquisition counts, whichever server acknowledged it.
     CountedAcquisition,
@@ -54,17 +54,17 @@ enum Without {
     RejoiningInTime,
     /// A holder rejoins up to its expiry.
     RejoiningMargin,
-    /// A store that is empty is new.
+    /// A store that is empty counts as new.
     First,
-    /// Somebody who vouches that a store is new lifts any fence.
+    /// Somebody who declares a store new lifts any fence.
     Loss,
-    /// A write that another replica did not confirm is found, and taken to be confirmed.
+    /// A write that another replica did not confirm is found, and counts as confirmed.
     Confirmation,
-    /// A renewal moves the expiry back where the clock was set back.
+    /// A renewal moves the expiry back if the clock was set back.
     Expiry,
 }
 
-/// What may happen in a history, and to whom.
+/// What may happen in a history, and to which process.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     nodes: u32,
@@ -72,7 +72,7 @@ struct Setting {
     difference_ms: [u64; 2],
     lead_ms: [u64; 2],
     ttl_ms: u64,
-    /// True time comes to each of them.
+    /// True time when it reaches each of them.
     times: &'static [u64],
     /// By how much the store's clock and a process's are ahead, when an answer is received.
     clocks: &'static [(i64, i64)],
@@ -80,7 +80,7 @@ struct Setting {
     holders: usize,
     /// Whether writes count only once a replica has them.
     is_confirmed: bool,
-    /// Whether the second process vouches that the store is new.
+    /// Whether the second process declares that the store is new.
     is_init: bool,
     /// Whether the space's head may be lost without anybody who knew it.
     is_head_lost: bool,
@@ -97,7 +97,7 @@ struct Left {
     renewals: u8,
     /// Times that a replica takes over.
     failovers: u8,
-    /// Times that the space's records are dropped, and the store says nothing of it.
+    /// How often the space's records are dropped without the store saying so.
     evictions: u8,
     /// Requests that a store carries out which a replica took over from.
     olds: u8,
@@ -108,14 +108,14 @@ struct World {
     /// True time. All times are in ms, and a tick has one.
     at: usize,
     store: Memory,
-    /// What a replica has of it.
+    /// The replica's copy of it.
     replica: Memory,
-    /// A store that a replica took over from, and that goes on answering.
+    /// A store that a replica took over from, and that keeps answering.
     old: Option<Memory>,
     processes: [Process; 2],
     /// Requests that no process waits for, and that may still be carried out.
     late: Vec<Request>,
-    /// For each node a bit for each tick that a lease may have issued.
+    /// For each node, a bit for each tick in which a lease may have issued.
     issued: [u64; 2],
     left: Left,
 }
@@ -135,7 +135,7 @@ enum Doing {
         held: Held,
         until: u64,
         renewal: Option<Renewal>,
-        /// Until when the first process answers as the only one, and since when a renewal has been under way.
+        /// Until when the first process answers as the only one, and since when a renewal has been running.
         alone_until: u64,
         since: u64,
     },
@@ -149,20 +149,20 @@ enum Doing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Tick,
-    /// The process begins a renewal with its clock ahead by so much, or its release once more.
+    /// The process begins a renewal with its clock ahead by this much, or its release again.
     Begin(usize, i64),
     /// Its request is carried out, and the reply received at these clocks.
     Exchange(usize, (i64, i64)),
     /// The same, by the store that was taken over from.
     ExchangeWithOld(usize),
-    /// The same, and its request will be carried out once more.
+    /// The same, and its request will be carried out again.
     Repeat(usize),
     /// Its request is carried out, and the reply lost.
     LoseReply(usize),
     /// It gives up on its request, which may be carried out later.
     GiveUp(usize),
     Late(usize),
-    /// It gives its lease back, having issued up to and without this tick.
+    /// It gives its lease back, having issued below this tick.
     Release(usize, u64),
     Crash(usize),
     Replicate,
@@ -226,7 +226,7 @@ impl Model {
         for process in &mut world.processes {
             if let Doing::Holding { held, alone_until, .. } = &mut process.doing {
                 *alone_until = held.expires_ms - self.setting.difference_ms[0];
-                // The store's clock was ahead when it answered last.
+                // The store's clock was ahead in its last answer.
                 let ahead = self.setting.clocks.iter().map(|(store, _)| *store).max().unwrap_or(0);
                 held.store_time.now_ms = held.store_time.now_ms.saturating_add_signed(ahead);
             }
@@ -251,7 +251,7 @@ impl Model {
                 if world.old.is_some() && left.olds > 0 {
                     actions.push(Action::ExchangeWithOld(at));
                 }
-                // A read that has no reply changes nothing: it may as well be sent later.
+                // A read without a reply changes nothing, so it may as well be sent later.
                 if !matches!(request, Request::Read(_)) {
                     if left.repeats > 0 {
                         actions.push(Action::Repeat(at));
@@ -304,7 +304,7 @@ impl Model {
         actions
     }
 
-    /// What comes of an action, and whether two leases have one tick then.
+    /// The result of an action, and whether two leases then have the same tick.
     fn after(&self, world: &World, action: Action) -> (World, bool) {
         let mut world = world.clone();
         let mut repeats = false;
@@ -427,7 +427,7 @@ impl Model {
         process.request = Some(request);
     }
 
-    /// `None` where a store that confirms has no replica that has it.
+    /// `None` if a confirming store has no replica with it.
     fn carry_out(
         &self,
         world: &mut World,
@@ -563,7 +563,7 @@ impl Model {
         world.issue(at, 0) || (at == 1 && is_acquired.is_some_and(|node| world.is_answering(node, now)))
     }
 
-    /// What a process sees that does not keep to a rule.
+    /// What a process sees if it does not follow a rule.
     fn show(&self, terms: &Terms, doing: &Doing, received: &mut Received) {
         let is_acquiring = matches!(doing, Doing::Acquiring(_));
         if received.reply == Reply::Written {
@@ -581,7 +581,7 @@ impl Model {
         }
     }
 
-    /// What it asks then.
+    /// What it then asks.
     fn change(&self, terms: &Terms, received: &Received, next: &mut Request) {
         let Request::PutHead { new, .. } = next else { return };
         match self.without {
@@ -594,7 +594,7 @@ impl Model {
         }
     }
 
-    /// By how much later than its lease it takes its expiry to be.
+    /// By how much it takes its expiry to be later than its lease's.
     fn longer(&self, held: &Held) -> u64 {
         match self.without {
             Without::RejoiningInTime => 1000,
@@ -630,7 +630,7 @@ impl Model {
     }
 }
 
-/// A number that no version and no token is yet.
+/// A number that is not used as a version or a token.
 fn draw_next(drawn: &mut u64) -> u64 {
     *drawn += 1;
     *drawn << 1
@@ -666,7 +666,7 @@ impl World {
         }
     }
 
-    /// Lets a request be carried out later, if it changes anything.
+    /// Lets a request be carried out later, if that changes anything.
     fn keep(&mut self, request: Request) {
         if !matches!(request, Request::Read(_)) {
             self.late.push(request);
@@ -680,7 +680,7 @@ impl World {
         most
     }
 
-    /// Makes states the same that differ in nothing that is decided on.
+    /// Merges states that differ only in things that no decision depends on.
     fn normalise(&mut self) {
         let mut numbers: Vec<u64> = Vec::new();
         self.visit(&mut |version| {
@@ -716,7 +716,7 @@ impl World {
         }
     }
 
-    /// Every version and every token; and takes away since when leases are, which is only for what an operator resets.
+    /// Every version and every token. It also removes the leases' start times, which matter only for an operator's reset.
     fn visit(&mut self, visit: &mut dyn FnMut(&mut u64)) {
         for store in [&mut self.store, &mut self.replica].into_iter().chain(self.old.as_mut()) {
             if let Some(head) = &mut store.head {
@@ -794,7 +794,7 @@ const fn below(tick: u64) -> u64 {
     if tick >= 64 { panic!("too late a tick") } else { (1 << tick) - 1 }
 }
 
-/// Tells states apart; that two of some millions have the same is less likely than a wrong bit in memory.
+/// Distinguishes states. A collision among some millions of them is less likely than a wrong bit in memory.
 fn fingerprint(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);
@@ -879,7 +879,7 @@ const CRASH: Setting = Setting { times: &[2, 4], left: Left { timeouts: 1, crash
 /// A lease expires, and the fence passes.
 const FAILOVER: Setting =
     Setting { times: &[2, 4, 7], holders: 1, left: Left { renewals: 1, failovers: 1, ..NONE }, ..SHORT };
-/// A write may land after the loss.
+/// A write may take effect after the loss.
 const LATE: Setting = Setting { left: Left { timeouts: 1, ..FAILOVER.left }, times: &[2, 4, 6], ..FAILOVER };
 const EVICTION: Setting = Setting {
     times: &[2, 4, 6],
@@ -889,10 +889,10 @@ const EVICTION: Setting = Setting {
 };
 /// Both may want the node that was never used.
 const EARLY: Setting = Setting { holders: 0, left: Left { renewals: 1, evictions: 1, ..NONE }, ..EVICTION };
-/// The second process vouches each time that the store is new. It was, for the head has come to the replica.
+/// The second process declares each time that the store is new. It was, because the head has reached the replica.
 const VOUCHED: Setting =
     Setting { holders: 0, is_init: true, is_head_lost: false, left: FAILOVER.left, ..FAILOVER };
-/// Two holders, who notice a loss at once.
+/// Two holders that notice a loss at the same time.
 const TWO: Setting = Setting {
     nodes: 2,
     times: &[2, 3],
@@ -900,7 +900,7 @@ const TWO: Setting = Setting {
     left: Left { timeouts: 1, renewals: 2, failovers: 1, ..NONE },
     ..SHORT
 };
-/// Two masters, of which the old one has no replica any more.
+/// Two masters; the old one has no replica any more.
 const MASTERS: Setting = Setting {
     times: &[2, 6],
     is_confirmed: true,

@@ -1,4 +1,4 @@
-//! What a space keeps in a store: its head, and a record for each node that was ever leased.
+//! A space's records in a store: its head, and a record for each node that was ever leased.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,17 +6,17 @@ use serde_json::Value;
 use super::Refusal;
 use crate::records::Record;
 
-/// The form of the records. Another one is refused.
+/// The form of the records. Any other form is refused.
 const FORMAT: u64 = 1;
 
-/// The name of a space's head. A node's record has its number for a name, in decimal.
+/// The name of a space's head. The name of a node's record is its number in decimal.
 pub(crate) const HEAD: &str = "head";
 
-/// What a space has once. It guards every write of a node's record.
+/// A space's own record. It guards every write of a node's record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Head {
     pub(crate) version: u64,
-    /// The store's when the fence was written.
+    /// The store's incarnation when the fence was written.
     pub(crate) incarnation: String,
     /// How far past the time a bound may lie: the TTL of the space's first holder, plus its `max_ahead_ms`.
     pub(crate) lead_ms: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Head {
     pub(crate) difference_ms: u64,
     /// The step of the store's clock.
     pub(crate) granularity_ms: u64,
-    /// No lease that is acquired issues below this tick.
+    /// No lease acquired from now on issues below this tick.
     pub(crate) fence: u64,
     pub(crate) why: Why,
 }
@@ -43,13 +43,13 @@ pub(crate) enum Why {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Node {
     pub(crate) version: u64,
-    /// Whose lease it is: drawn at acquisition. 0 if nobody's.
+    /// The lease's token, drawn at acquisition. 0 if there is no lease.
     pub(crate) token: u64,
     /// When the lease ends (Unix ms).
     pub(crate) expires_ms: u64,
-    /// The tick up to and without which the holder may issue, and from which the next one may.
+    /// The holder issues below this tick; the next holder issues from it on.
     pub(crate) reserved_until: u64,
-    /// Who holds it: for people.
+    /// The holder's name, for people.
     pub(crate) label: String,
     /// When it was acquired (Unix ms).
     pub(crate) since_ms: u64,
@@ -89,7 +89,7 @@ impl Head {
 }
 
 impl Node {
-    /// Whether nobody has a lease of it, whatever the time.
+    /// Whether it has no lease, whatever the time.
     pub(crate) const fn is_given_back(&self) -> bool {
         self.token == 0
     }
@@ -132,7 +132,7 @@ fn read<T: for<'a> Deserialize<'a>>(name: &str, record: &Record) -> Result<T, Re
     serde_json::from_value(value).map_err(|error| unreadable(name, &error.to_string()))
 }
 
-/// Without its text, which may be anybody's.
+/// Without its text, which anybody may have written.
 fn unreadable(name: &str, why: &str) -> Refusal {
     Refusal::Unreadable(format!(
         "the record {name:?} of a space cannot be read: {why}. Something other than Polyflake has written it"

@@ -1,4 +1,4 @@
-//! Releasing: no token, no expiry, and the tick after what was issued as the bound.
+//! Releasing: no token, no expiry, and as the bound the tick after the last one that was used.
 
 use super::{Head, Held, MAX_REQUESTS, Next, Node, Random, Received, Refusal, Reply, Request, Terms, draw};
 
@@ -55,7 +55,7 @@ impl Release {
                 }
                 Ok(Next::Ask(self.put(held, record.version)))
             }
-            // Another's by now; or the store lost writes, and nobody wrote a fence yet: it expires.
+            // Another process has it by now. Or the store lost writes, and nobody has written a fence yet: then it expires.
             _ => Ok(Next::Done(())),
         }
     }

@@ -1,23 +1,24 @@
-//! Renewing: a later expiry and a later bound, compared on the version that was written last.
+//! Renewing: a later expiry and a later bound, compared with the version that was written last.
 
 use super::{
     ClockDiffers, Head, Held, Look, MAX_REQUESTS, Next, Node, Random, Received, Refusal, Reply, Request,
     Sent, Terms, Time, bound, draw, low_ms,
 };
 
-/// What became of a renewal.
+/// The result of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Renewed {
-    /// Bound and expiry are later. The clock differs by more than it should, but not so much that it was refused.
+    /// The bound and the expiry are later. The clock differs by more than it should, but not so much that the renewal was
+    /// refused.
     Extended { clock: Option<ClockDiffers> },
-    /// Another has the node. What was reserved may be issued still: up to the bound in `Held`, which may have come down.
+    /// Another process has the node. Reserved ticks may still be used, up to the bound in `Held`, which may be lower now.
     Lost,
 }
 
 /// A renewal under way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Renewal {
-    /// Whether what it sends is as fresh as it gets: neither a repeated write nor one from before a pause.
+    /// Whether what it sends is as fresh as possible: neither a repeated write nor one from before a pause.
     is_fresh: bool,
     pub(super) requests: u32,
 }
@@ -69,10 +70,10 @@ impl Renewal {
                         (sent.assumed_ms, sent.under.incarnation == received.incarnation);
                     held.written(&sent, received);
                     let now_ms = received.low_ms(&held.known.head);
-                    // The machine stood still, and the clock that should count that did not.
+                    // The machine stood still, and so did the clock that should count that time.
                     let is_late = now_ms.saturating_sub(assumed_ms) > held.ttl_ms(terms) / 3;
                     if !is_same {
-                        // The head is to say so.
+                        // The head must say so.
                         self.read(held)
                     } else if is_late && self.requests < 4 || !self.is_fresh {
                         self.is_fresh = true;
@@ -82,7 +83,7 @@ impl Renewal {
                         Ok(Next::Done(Renewed::Extended { clock }))
                     }
                 }
-                // Another store has it: it gave nothing.
+                // Another store has it, so it gave nothing.
                 _ => self.read(held),
             },
             Reply::Found { head, record } => {
@@ -91,7 +92,7 @@ impl Renewal {
         }
     }
 
-    /// Goes on from the records in the store, which differ from the last write under the known head.
+    /// Continues from the records in the store, which differ from the last write under the known head.
     fn look(
         &mut self,
         terms: &Terms,
@@ -101,7 +102,8 @@ impl Renewal {
         record: Option<&Node>,
         random: Random<'_>,
     ) -> Result<Next<Renewed>, Refusal> {
-        // What was unclear is not: it counts only if the store said so under the head that it named.
+        // It is now clear whether the unclear write took effect: it counts only if the store confirmed it under the head that
+        // it named.
         let unclear = held.sent.take().map(|sent| sent.new.version);
         let is_as_written =
             record.is_some_and(|record| record.version == held.version || Some(record.version) == unclear);
@@ -111,8 +113,8 @@ impl Renewal {
             let has_same_fence = head.fence == held.known.head.fence;
             is_another_head && !(has_same_fence && is_as_written)
         }) {
-            // Others begin at its fence, which is below the bound only where somebody vouched wrongly that nobody was there, or
-            // wrote it without knowing of so long a lead.
+            // Others begin at its fence. The fence is below the bound only if somebody wrongly declared the store new, or wrote
+            // it without knowing of this lead.
             held.reserved_until = held.reserved_until.min(head.fence);
         }
         let has_lost_record = !is_as_written && (is_mine || is_older(record, held));
@@ -122,7 +124,7 @@ impl Renewal {
             received,
             found: head,
             known: Some(&held.known),
-            // From such a fence on there is nobody already.
+            // Above such a fence, nobody has issued.
             has_lost_records: has_lost_record && !is_above_all,
         };
         if let Some(new) = look.head_to_write(random) {
@@ -130,7 +132,8 @@ impl Renewal {
             return self.ask(Request::PutHead { expected, new });
         }
         let Some(head) = head else { return self.read(held) };
-        // Another has it. Or the store had forgotten another's, who had it after this lease expired.
+        // Another process has it. Or the store had forgotten another process's record, which had the node after this lease
+        // expired.
         let is_taken = !is_as_written && !has_lost_record;
         if is_taken || !may_go_on(held, received, head, is_as_written) {
             held.known.see(head);
@@ -167,8 +170,8 @@ impl Renewal {
     }
 }
 
-/// Whether the lease goes on under this head: nothing was lost since it was written last, or it surely had not expired when the
-/// store answered, so that nobody had the node meanwhile whose record is lost.
+/// Whether the lease continues under this head: either nothing was lost since the last write, or it had surely not expired when
+/// the store answered, so that nobody whose record is lost can have had the node meanwhile.
 fn may_go_on(held: &Held, received: &Received, head: &Head, is_as_written: bool) -> bool {
     let before = &held.known.head;
     if is_as_written && head.fence == before.fence {
@@ -180,7 +183,7 @@ fn may_go_on(held: &Held, received: &Received, head: &Head, is_as_written: bool)
     received.high_ms().saturating_add(margin_ms) < held.expires_ms
 }
 
-/// Whether the record is from before this lease: a later holder would have written a bound at or above this one's.
+/// Whether the record is older than this lease: a later holder would have written a bound at or above this one's.
 fn is_older(record: Option<&Node>, held: &Held) -> bool {
     record.is_none_or(|record| {
         let is_replaced = held.replaced == Some(record.version);
@@ -188,8 +191,8 @@ fn is_older(record: Option<&Node>, held: &Held) -> bool {
     })
 }
 
-/// A record whose bound is never below the one in the store, nor below one reserved before. Nor does its expiry move back: the
-/// holder relies on the last one, and the clock may have been set back.
+/// A record whose bound is never below the one in the store, nor below one reserved before. Its expiry never moves back either:
+/// the holder relies on the last one, and the clock may have been set back.
 fn extend(
     terms: &Terms,
     held: &mut Held,

@@ -1,7 +1,8 @@
-//! An hour of simulated time for each seed: 6 processes on 4 nodes of a store that fails in every way it may, and 0 repeats.
+//! An hour of simulated time for each seed: 6 processes on 4 nodes of a store that fails in every possible way, and no ID
+//! repeats.
 //!
-//! The functions that a process runs, polled by hand: a queue of events by simulated time is the network, the clocks and
-//! the scheduler, so a seed is a history. A lease counts as having issued every tick from its start to its process's clock.
+//! It polls the functions that a process runs by hand. A queue of events by simulated time replaces the network, the clocks and
+//! the scheduler, so a seed is a history. A lease counts as having issued in every tick from its start to its process's clock.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +22,7 @@ const PROCESSES: usize = 6;
 /// The store's time at the start: in ms since the space's epoch.
 const START_MS: u64 = 1_000_000_000;
 
-/// What may happen, and which rule of the protocol is taken out.
+/// What may happen, and which rule of the protocol is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each with each")]
 struct Faults {
@@ -29,11 +30,11 @@ struct Faults {
     network: bool,
     /// The store cannot be reached for a while.
     outages: bool,
-    /// The store comes back as another, without its last writes or without any.
+    /// The store returns as another one, without its last writes or without any.
     losses: bool,
-    /// Processes stand still.
+    /// Processes pause.
     pauses: bool,
-    /// Processes end without a word.
+    /// Processes end without notice.
     crashes: bool,
     /// Clocks are set.
     clocks: bool,
@@ -82,7 +83,7 @@ struct Kept {
 struct Process {
     /// How far its clock is from true time.
     skew_ms: i64,
-    /// What its count of elapsed time has missed.
+    /// How much elapsed time its count has missed.
     missed_ms: u64,
     still_until: u64,
     leases: Vec<Lease>,
@@ -114,10 +115,10 @@ struct World {
     numbers: u64,
     task: usize,
     store: Kept,
-    /// What it was, for a replica that is behind.
+    /// Its earlier state, for a replica that is behind.
     past: Vec<(u64, Kept)>,
     store_skew_ms: i64,
-    /// Whose clocks may be far off: the store's, or the processes'. Never both at one write.
+    /// Whose clocks may be far off: the store's, or the processes'. Never both during one write.
     is_store_wrong: bool,
     down_until: u64,
     replies: BTreeMap<u64, Result<Answer<Reply>, StoreError>>,
@@ -315,13 +316,13 @@ impl World {
         self.around(most)
     }
 
-    /// Another store, behind by some of the last writes or without any.
+    /// Another store, which lacks some of the last writes or has none.
     fn lose(&mut self) {
         self.counts.losses += 1;
         let incarnation = self.counts.losses.to_string();
         let what = self.below(10);
         if what == 0 {
-            // Its keys were dropped, and it is the same one.
+            // Its keys were dropped, and it is the same store.
             self.store = Kept { incarnation: self.store.incarnation.clone(), ..Kept::default() };
         } else if what == 1 {
             self.store = Kept { incarnation, ..Kept::default() };
@@ -400,7 +401,7 @@ impl Time for Handle {
 
     fn elapsed_ms(&self) -> u64 {
         let world = self.world();
-        // An uncounted pause is missed from its start on, so that the count might go back without this.
+        // An uncounted pause is missed from its start on; without this, the count might go back.
         world.now.saturating_sub(world.processes[self.process].missed_ms)
     }
 }
@@ -439,7 +440,7 @@ async fn issuing(handle: Handle) {
     }
 }
 
-/// What a keeper does, in its plainest form.
+/// A keeper's work in its simplest form.
 async fn keeping(mut handle: Handle) {
     let (time, process) = (handle.clone(), handle.process);
     let terms = handle.world().terms.clone();
@@ -504,7 +505,7 @@ async fn keeping(mut handle: Handle) {
                     wait = 10_000;
                 }
                 Some(Ok(Renewed::Lost)) => {
-                    // What was reserved it goes on with, beside its next.
+                    // It continues with the reserved ticks, beside its next node.
                     world.counts.lost += 1;
                     world.log(|| format!("process {process}: lost lease {number}"));
                     known = Some(held.known.clone());
@@ -588,8 +589,8 @@ fn run(seed: u64, faults: Faults, is_logged: bool) -> World {
     Arc::into_inner(world).unwrap().into_inner().unwrap()
 }
 
-/// What a seed whose history repeats is about: with as few kinds of faults as still do it, what was written of the node, and
-/// what happened to store and processes since the first of the two leases.
+/// The story of a seed whose history repeats: with as few kinds of faults as still cause it, what was written about the node,
+/// and what happened to the store and the processes since the first of the two leases.
 fn story(seed: u64, mut faults: Faults) -> String {
     let without: [fn(&mut Faults); 6] = [
         |f| f.network = false,
@@ -629,7 +630,7 @@ fn hours(seeds: core::ops::Range<u64>) {
         let world = run(seed, ALL, false);
         assert!(world.repeat.is_none(), "{}", story(seed, ALL));
         let counts = world.counts;
-        // Leases were had and kept.
+        // Leases were acquired and kept.
         assert!(counts.leases >= 4 && counts.renewals >= 100, "seed {seed}: {counts:?}");
         all.leases += counts.leases;
         all.renewals += counts.renewals;

@@ -1,4 +1,4 @@
-//! What any store must do: the tests of ours, and of a store of your own.
+//! Tests that every store must pass: ours, and your own.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -15,12 +15,12 @@ use crate::store::StoreError;
 /// Opens one more client of the same store.
 type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 
-/// Tests a store. `open` makes one more client of it; what it has beside is left alone, and what this writes is left there, under
-/// namespaces that begin with `conformance-`.
+/// Tests a store. `open` opens another client of it. Other data in the store is left alone. The tests leave their own records
+/// there, under namespaces that begin with `conformance-`.
 ///
 /// # Panics
 ///
-/// Where the store does not do what [`Store`] says.
+/// If the store does not do what [`Store`] says.
 pub fn conformance(open: Open<'_>) {
     let histories: [fn(Open<'_>, &str); 14] = [
         nothing_is_there,
@@ -43,7 +43,7 @@ pub fn conformance(open: Open<'_>) {
     }
 }
 
-/// A client that asks again where the store is busy, as the keeper does. The store's connection is driven by its runtime.
+/// A client that retries while the store is busy, as the keeper does. Its runtime drives the store's connection.
 struct Client(Box<dyn Store>, Runtime);
 
 impl Client {
@@ -102,7 +102,7 @@ impl Client {
     fn groups(&mut self, namespace: &str, kind: Kind) -> BTreeSet<String> {
         let names = self.ask(async |store| {
             let value = store.groups(namespace, kind).await?;
-            // It says neither when nor who: a read does.
+            // The reply has neither time nor server: a read does.
             let group = Group { namespace: namespace.into(), kind, name: "none".into() };
             Ok(store.read(&group, Some(&["none"])).await?.map(|_| value))
         });
@@ -113,7 +113,7 @@ impl Client {
     }
 }
 
-/// The server has a clock, which is not years from this one.
+/// The server has a clock, which is not years away from this one.
 fn check<T>(answer: &Answer<T>, facts: Facts) {
     assert!(!answer.incarnation.is_empty());
     assert!((1..=10_000).contains(&facts.granularity_ms), "{facts:?}");
@@ -199,7 +199,7 @@ fn a_write_can_be_repeated(open: Open<'_>, namespace: &str) {
         assert_eq!(one.put(&group, "head", Some(11), &second), Outcome::Written);
     }
     assert_eq!(other.record(&group, "head").as_ref(), Some(&second));
-    // What another wrote since stays.
+    // A later write by another client stays.
     let third = record(13, 7, "{}");
     assert_eq!(other.put(&group, "head", Some(12), &third), Outcome::Written);
     assert_eq!(one.put(&group, "head", Some(11), &second), found(&third));
@@ -283,7 +283,7 @@ fn an_add_can_be_repeated(open: Open<'_>, namespace: &str) {
     for _ in 0..3 {
         assert_eq!(client.add(&add), Added::To(110));
     }
-    // Also where there would be no room for it a second time.
+    // Even if there would be no room for it a second time.
     let last = Add { version: 32, count: 500, limit: 610, ..add };
     for _ in 0..3 {
         assert_eq!(client.add(&last), Added::To(610));
@@ -331,7 +331,7 @@ fn several_are_asked_for_at_once(open: Open<'_>, namespace: &str) {
     }
     let there = |at: u64| (at % 2 == 0).then(|| record(at, at, "{}"));
     assert_eq!(each(&mut client, &groups), (1..=150).map(there).collect::<Vec<_>>());
-    // Those that fit, in whatever company, and each group in its place.
+    // Those that fit, whatever they are sent with, and each group in its place.
     let outcomes =
         write_each(&mut client, &[write(2, Some(7), 900), write(3, None, 901), write(4, Some(4), 902)]);
     assert_eq!(outcomes, [found(&record(2, 2, "{}")), Outcome::Written, Outcome::Written]);
@@ -351,7 +351,7 @@ fn several_are_asked_for_at_once(open: Open<'_>, namespace: &str) {
 }
 
 fn all_of<T>(answers: Vec<Answer<T>>) -> Answer<Vec<T>> {
-    // Of groups that several servers keep, each tells its own.
+    // If several servers keep groups, each reports its own.
     let first = answers.first().map(|it| (it.now_ms, it.incarnation.clone()));
     let (now_ms, incarnation) = first.unwrap_or_else(|| panic!("no answer"));
     assert!(answers.iter().all(|answer| !answer.incarnation.is_empty()));
@@ -424,7 +424,7 @@ fn groups_are_apart(open: Open<'_>, namespace: &str) {
             assert_eq!(client.groups(&namespace, kind), names.iter().map(ToString::to_string).collect());
         }
     }
-    // The name of a record is none of a group's, and a namespace has only its own groups.
+    // A record's name is not a group's name, and a namespace has only its own groups.
     assert_eq!(client.groups(&format!("{namespace}.y"), Kind::Space), BTreeSet::new());
 }
 
@@ -525,7 +525,7 @@ fn all_of_many_add(open: Open<'_>, namespace: &str) {
     assert_eq!(given, (8..=last).collect::<Vec<_>>());
 }
 
-/// A call that is dropped may take effect or not; the next one is not harmed by it.
+/// A dropped call may take effect or not. It does not harm the next one.
 fn a_call_is_dropped(open: Open<'_>, namespace: &str) {
     let mut client = Client::new(open);
     let group = space(namespace);

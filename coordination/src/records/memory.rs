@@ -1,4 +1,4 @@
-//! A store of one process: an example of a store of your own, and what the simulations run on.
+//! A store for one process: an example for your own store, and the store of the simulations.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,17 +1,17 @@
-//! What numbers are counted for, and its hash.
+//! The keys that numbers are counted for, and their hash.
 
 use core::fmt;
 
 use polyflake::{Error, ErrorCode, Number};
 use xxhash_rust::xxh3;
 
-/// Which hash it is, for the record: processes with another would count keys of a section elsewhere.
+/// The name of the hash, for the record: processes with another hash would count keys in another section.
 pub(crate) const HASH: &str = "xxh3-64";
 
-/// So that an integer and a text of the same bytes differ.
+/// Makes an integer and a text with the same bytes differ.
 const INTEGERS: u64 = 1;
 
-/// What a [`Sequences`](crate::Sequences) counts for: a text, or an integer from -2^63 to 2^64-1. 5 and "5" differ.
+/// The key that a [`Sequences`](crate::Sequences) counts for: a text, or an integer from -2^63 to 2^64-1. 5 and "5" differ.
 ///
 /// ```
 /// use polyflake_coordination::SequenceKey;
@@ -46,8 +46,8 @@ impl<'a> From<&'a OwnedKey> for SequenceKey<'a> {
 }
 
 impl SequenceKey<'_> {
-    /// Stands for the key. It must not change, since the store keeps numbers by it: XXH3 of 64 bits, of a text's bytes in UTF-8 with
-    /// the seed 0, and of an integer's two's complement of 16 bytes, the lowest first, with the seed 1.
+    /// Stands for the key. It must never change, since the store keeps numbers by it. It is the 64-bit XXH3 of a text's UTF-8
+    /// bytes with the seed 0, or of an integer's 16-byte two's complement, lowest byte first, with the seed 1.
     #[inline]
     pub(crate) fn hash(self) -> u64 {
         match self.0 {
@@ -57,7 +57,7 @@ impl SequenceKey<'_> {
     }
 }
 
-/// Which section a key of that hash is in.
+/// The section of a key with that hash.
 #[allow(clippy::cast_possible_truncation, reason = "below `sections`")]
 #[inline]
 pub(crate) fn section_of(hash: u64, sections: usize) -> usize {
@@ -87,7 +87,7 @@ macro_rules! integers {
 }
 integers!(u8 u16 u32 u64 i8 i16 i32 i64);
 
-/// `invalid_option` for one that no 64 bits hold.
+/// `invalid_option` for an integer outside 64 bits.
 impl TryFrom<i128> for SequenceKey<'_> {
     type Error = Error;
 
@@ -99,7 +99,7 @@ impl TryFrom<i128> for SequenceKey<'_> {
     }
 }
 
-/// `invalid_option` for one that no 64 bits hold.
+/// `invalid_option` for an integer outside 64 bits.
 impl TryFrom<Number> for SequenceKey<'_> {
     type Error = Error;
 
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn hashes_stay_what_they_are() {
         let hash = |key: SequenceKey<'_>| format!("{:016x}", key.hash());
-        // As the reference implementation has them (Python's xxhash 3.6).
+        // As in the reference implementation (Python's xxhash 3.6).
         assert_eq!(hash("".into()), "2d06800538d394c2");
         assert_eq!(hash("5".into()), "dedb980100c87e72");
         assert_eq!(hash(5.into()), "7e142e568ae2cb81");
@@ -145,7 +145,7 @@ mod tests {
             let text = SequenceKey::try_from(integer).unwrap_err().to_string();
             assert!(text.contains(&integer.to_string()), "{text}");
         }
-        // As bindings have them, which know integers of any size.
+        // As bindings call it, whose integers may have any size.
         for integer in [u64::MAX.into(), 5.into(), 0.into(), (-1).into(), i128::from(i64::MIN)] {
             let number = Number::parse(&integer.to_string());
             assert_eq!(SequenceKey::try_from(number), SequenceKey::try_from(integer));

@@ -1,4 +1,4 @@
-//! What Sequences are made from.
+//! The options of Sequences.
 
 use core::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::url::Address;
 
 const SECTIONS: u64 = 1_024;
 const STEP: u64 = 10_000;
-/// More would be lost by each process that ends without closing.
+/// A process that ends without closing would lose more.
 const MAX_STEP: u64 = 1_000_000_000;
 const MAX_KEYS: u64 = 1_000_000;
 /// 40 GB.
 const MOST_KEYS: u64 = 1_000_000_000;
 const MAX_WAIT_MS: u32 = 10_000;
 
-/// What [`Sequences`](crate::Sequences) are made from.
+/// The options of [`Sequences`](crate::Sequences).
 ///
 /// | option | default | meaning |
 /// |---|---|---|
@@ -27,8 +27,9 @@ const MAX_WAIT_MS: u32 = 10_000;
 /// | `max_keys` | 1000000 | how many keys stay in memory, of at most 40 bytes each: 1 to 1,000,000,000 |
 /// | `max_wait_ms` | 10000 | the longest a call waits for the store: 0 to 4294967295 |
 ///
-/// Keys are spread over the sections by their hash. A bound is moved two steps ahead of the highest number of its section once less
-/// than one is left; all that need it move in one statement, which writes all bounds, about 10 bytes each.
+/// Keys are spread over the sections by their hash. When less than one step is left in a section, its bound moves to two steps
+/// above the section's highest number. Bounds are kept in records of 64, about 10 bytes each; a write moves all bounds in the
+/// record that need it.
 ///
 /// ```no_run
 /// use polyflake_coordination::SequencesOptions;
@@ -48,12 +49,12 @@ pub struct SequencesOptions {
     step: u64,
     max_keys: u64,
     max_wait_ms: u32,
-    /// The first thing that was wrong.
+    /// The first error.
     error: Option<Error>,
 }
 
 impl SequencesOptions {
-    /// For sequences of that name: 1 to 100 characters, none of them a control character.
+    /// For sequences with that name: 1 to 100 characters, none of them a control character.
     pub fn new(name: &str) -> Self {
         let mut options = Self {
             name: name.into(),
@@ -70,7 +71,7 @@ impl SequencesOptions {
         options
     }
 
-    /// The store's address, such as `postgres://host/chat`. Its `label` is what others are told while this process has the lease.
+    /// The store's address, such as `postgres://host/chat`. Its `label` is shown to others while this process has the lease.
     pub fn store(mut self, address: &str) -> Self {
         match Address::parse(address) {
             Ok(_) if self.store.is_some() => self.keep(invalid("store is given twice; sequences take one")),
@@ -92,7 +93,7 @@ impl SequencesOptions {
         self
     }
 
-    /// By how many numbers a bound is moved ahead.
+    /// The size of a step: a bound is moved to two steps above its section's highest number.
     pub fn step(mut self, step: impl Into<Number>) -> Self {
         match step.into().in_range("step", 1, MAX_STEP) {
             Ok(step) => self.step = step,
@@ -127,12 +128,12 @@ impl SequencesOptions {
         self
     }
 
-    /// Sets an option by its name, for languages that have them as texts.
+    /// Sets an option by its name, for languages whose options are texts.
     pub fn set(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, ["max_keys", "max_wait_ms"])
     }
 
-    /// The first thing that was wrong with what was set so far.
+    /// The first error in the options set so far.
     #[doc(hidden)]
     pub fn check(&self) -> Result<(), Error> {
         self.error.map_or(Ok(()), Err)

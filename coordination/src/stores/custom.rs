@@ -1,4 +1,4 @@
-//! Stores of your own: their names, and the functions that open them.
+//! Your own stores: their names, and the functions that open them.
 
 use core::fmt;
 use std::sync::OnceLock;
@@ -11,7 +11,8 @@ use crate::url::{Address, REGISTERED, Scheme};
 
 type Open = dyn Fn(&Address) -> Result<Box<dyn Store>, StoreError> + Send + Sync;
 
-/// A name, and what is registered next: a chain that only grows. No reader takes a lock, which a forked child could inherit locked.
+/// A name, and the next registration: a chain that only grows. No reader takes a lock, which a forked child could inherit
+/// locked.
 struct Kind {
     name: String,
     open: Box<Open>,
@@ -28,18 +29,18 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// Gives stores of your own a name in addresses: where an address starts with `NAME://`, `open` makes its store. Snowflakes,
+/// Gives your own stores a name for addresses: if an address starts with `NAME://`, `open` opens the store. Snowflakes,
 /// counters, sequences and [`Admin`](crate::Admin) then accept these addresses like any other, with the same parameters.
 ///
-/// Register a name once in a process, before the first address. `open` is called for each connection: one for the leases of an
-/// address and one for its counters and sequences, each shared by all that use it. It runs on the thread that asks stores, so
-/// it must not block: connect at the store's first call. A forked child calls it again. Addresses of a store of your own may have
-/// hosts, a path, and parameters that [`Address::parameter`] reads; [`Address`] shows neither passwords nor parameters, so begin
-/// the text of each error with it.
+/// Register a name once in a process, before the first such address is used. `open` is called for each connection: one for the
+/// leases at an address and one for its counters and sequences, each shared by all that use it. It runs on the thread that
+/// talks to stores, so it must not block: connect at the store's first call. A forked child calls it again. Addresses of your
+/// own stores may have hosts, a path, and parameters that [`Address::parameter`] reads. [`Address`] shows neither passwords nor
+/// parameters, so begin the text of each error with it.
 ///
 /// [`records::Store`](crate::records::Store) says what a store must do, and
 /// [`records::conformance`](crate::records::conformance) tests it. [`records::MemoryStore`](crate::records::MemoryStore) is an
-/// example, in a page of code. It keeps records for one process:
+/// example in a page of code. It keeps records for one process:
 ///
 /// ```
 /// use polyflake::Snowflake;
@@ -83,12 +84,12 @@ pub fn register(
     if registered(name).is_some() {
         return invalid(&taken);
     }
-    // For as long as the process: addresses have the name.
+    // Kept as long as the process, because addresses refer to the name.
     let mut new: &'static Kind =
         Box::leak(Box::new(Kind { name: name.into(), open: Box::new(open), next: Next::new() }));
     let _ = REGISTERED.set(registered);
     let mut place = &FIRST;
-    // Where another thread is faster, it comes after that one's.
+    // If another thread is faster, this comes after that thread's.
     while let Err(unset) = place.set(new) {
         let Some(kind) = place.get() else { continue };
         if kind.name == name {

@@ -1,8 +1,9 @@
-//! What an answer says about the record: whether the store lost writes, and what this process owes then.
+//! What an answer says about the record: whether the store lost writes, and what this process must then do.
 //!
-//! A process that finds a loss raises the number to the highest it knows, and leaves the incarnation, so that no add counts.
-//! Only [`TURN_OVER_AFTER_MS`](super::TURN_OVER_AFTER_MS) after its own finding a process turns the record over. By then, every
-//! process that reaches the store has raised it. One that does not is told by the turn-over that it missed.
+//! A process that finds a loss raises the number to the highest it knows, and leaves the incarnation, so that no add counts. A
+//! process turns the record over only [`TURN_OVER_AFTER_MS`](super::TURN_OVER_AFTER_MS) after it found the loss itself. By
+//! then, every process that reaches the store has raised it. A process that does not reach the store learns from the turn-over
+//! that it missed one.
 
 #[cfg(test)]
 use super::Rule;
@@ -32,13 +33,13 @@ impl Source {
         let is_new = text.id != self.known.text.id;
         let is_under = text.complete && text.is_under(&received.incarnation, kept_all);
         let is_behind = record.number < self.highest || (!is_new && self.has_come_back(&text, received));
-        // What this process knows of others' numbers is of no use where they have gone on elsewhere.
+        // Once others have continued elsewhere, this process's knowledge of their numbers is of no use.
         self.reach = if is_late { record.number.max(self.highest) } else { self.reach.max(record.number) };
         let wanted = if is_under || is_late { self.highest } else { self.reach };
         self.known =
             Known { version: Some(record.version), number: record.number, raw: record.text.clone(), text };
 
-        // One that is late raises a record that others go on with. Otherwise nobody but this process has noticed.
+        // A process that is late raises a record that others still use. Otherwise only this process has noticed the loss.
         let is_unnoticed = is_under && is_behind && (!is_late || is_new);
         #[cfg(test)]
         let is_unnoticed = is_unnoticed && self.has(Rule::MarksALossWithoutATrace);
@@ -54,7 +55,8 @@ impl Source {
         Ok(since_ms.map_or(Found::Gives, |since_ms| Found::Lost { since_ms }))
     }
 
-    /// Whether the store is back at what it was before it became another server instance, and nobody turned the record over since.
+    /// Whether the store is again the server instance that it was before it became another one, and nobody turned the record
+    /// over since.
     fn has_come_back(&self, text: &Text, received: &Received) -> bool {
         let was_another = self.loss.as_ref().is_some_and(|loss| loss.incarnation != received.incarnation);
         let (known, found) = (&self.known.text.turn_overs, &text.turn_overs);
@@ -62,7 +64,7 @@ impl Source {
         (was_another || lacks_last) && found.iter().all(|it| known.contains(it))
     }
 
-    /// The record is gone altogether. It is made again as far as this process knows it, for nobody to add to yet.
+    /// The record is gone altogether. It is created again, as far as this process knows it, but nobody may add to it yet.
     fn gone(&mut self, received: &Received) -> Found {
         self.known.version = None;
         self.find(true, received);

@@ -1,12 +1,12 @@
 //! Every history of two processes, one record and a store that loses what it acknowledged: no number is given twice among those that
 //! reach the store within 8 s of a loss.
 //!
-//! A breadth-first search over all states, with the decisions that a process makes. Numbers count as used as soon as they are in hand.
-//! A request is carried out at any time after it was decided on, and its process may have given up on it, or be gone.
-//! A process that is cut off for too long, or is gone, may have its numbers repeated, but gives none itself once it was answered:
-//! unless a second loss takes what would have told it.
+//! A breadth-first search over all states, with the decisions that a process makes. Numbers count as used as soon as they are
+//! in hand. A request is carried out at any time after the decision to send it; by then, its process may have given up on it,
+//! or be gone. The numbers of a process that was cut off for too long, or is gone, may repeat. But such a process issues none
+//! itself after it has received an answer, unless a second loss removes the record that would have told it.
 //!
-//! Where a rule is taken out, the search has to find a promise that is broken.
+//! When a rule is removed, the search must find a broken promise.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -26,11 +26,11 @@ struct Left {
     timeouts: u8,
     /// Processes that are cut off from the store.
     cuts: u8,
-    /// Processes that end, and begin again.
+    /// Processes that end, and start again.
     crashes: u8,
     /// Processes that give back what they have not used.
     closes: u8,
-    /// Whether every second reserve is of one number.
+    /// Whether every second reserve asks for one number.
     has_small_ones: bool,
 }
 
@@ -42,14 +42,14 @@ struct World {
     now_ms: u64,
     incarnation: u64,
     record: Record,
-    /// What a loss brings back.
+    /// What a loss restores.
     replica: Record,
-    /// When the store lost writes last, until all that are cut off count as late.
+    /// When the store last lost writes; `None` once all processes that are cut off count as late.
     lost_ms: Option<u64>,
     processes: [Process; 2],
     /// Requests that no process waits for.
     late: Vec<Sent>,
-    /// What was given to processes that are gone.
+    /// Numbers that were given to processes that are gone.
     gone: u128,
     versions: u64,
     left: Left,
@@ -62,7 +62,7 @@ struct Process {
     /// A bit for each number.
     given: u128,
     in_hand: u128,
-    /// Those that others may be given, too.
+    /// Numbers that may also be given to others.
     exempt: u128,
     is_cut_off: bool,
     /// Whether it finished a go since the last loss.
@@ -73,8 +73,8 @@ struct Process {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Sent {
     request: Request,
-    /// Of what is given back: the number that the record had, and the store's incarnation. It is sent after a look, on the same
-    /// connection, so no other server instance carries it out.
+    /// For numbers that are given back: the number that the record had, and the store's incarnation. The request is sent after
+    /// a check, on the same connection, so no other server instance carries it out.
     given_back_from: Option<(u64, u64)>,
 }
 
@@ -83,11 +83,11 @@ enum Action {
     Tick,
     Look(usize),
     Reserve(usize),
-    /// Its request is carried out, and the reply received.
+    /// Its request is carried out, and the reply is received.
     Exchange(usize),
-    /// Its request is carried out, and the reply lost.
+    /// Its request is carried out, and the reply is lost.
     LoseReply(usize),
-    /// It gives up on its request, which may be carried out later.
+    /// It gives up on its request, which may still be carried out later.
     GiveUp(usize),
     Late(usize),
     CutOff(usize),
@@ -193,7 +193,7 @@ impl Model {
         actions
     }
 
-    /// What comes of an action, or the promise that it breaks.
+    /// The result of an action, or the promise that it breaks.
     fn after(&self, world: &World, action: Action) -> Result<World, &'static str> {
         let mut world = world.clone();
         match action {
@@ -257,7 +257,7 @@ impl Model {
                     if process.in_hand & freed == freed {
                         world.versions = version;
                         process.given &= !freed;
-                        // Its reply may be lost, and then it is sent again.
+                        // Its reply may be lost; then it is sent again.
                         let sent = Sent { request, given_back_from: Some((number, world.incarnation)) };
                         world.late.extend([sent.clone(), sent]);
                     }
@@ -272,7 +272,7 @@ impl Model {
                 world.lost_ms = Some(world.now_ms);
                 for process in &mut world.processes {
                     process.has_looked = false;
-                    // A second loss takes the turn-over that would have told it.
+                    // A second loss removes the turn-over that would have told it.
                     process.is_late &= process.exempt == 0;
                 }
             }
@@ -282,7 +282,7 @@ impl Model {
         Ok(world)
     }
 
-    /// A read that is sent later shows what it shows then, so it may as well be answered at once.
+    /// A read that is sent later shows the state at that time, so it may as well be answered at once.
     fn exchange(&self, world: &mut World, at: usize, only_reads: bool) -> Result<(), &'static str> {
         let mut may_ask = !only_reads;
         while let Some(request) = world.processes[at]
@@ -295,7 +295,7 @@ impl Model {
         Ok(())
     }
 
-    /// Another begins in its place.
+    /// Another process starts in its place.
     fn end(&self, world: &mut World, at: usize) {
         let process = &world.processes[at];
         world.gone |= process.given & !process.exempt;
@@ -347,7 +347,7 @@ fn next(version: &mut u64) -> impl FnMut() -> u64 + '_ {
 }
 
 impl World {
-    /// A process that is not cut off looks within 8 s.
+    /// A process that is not cut off checks within 8 s.
     fn may_tick(&self) -> bool {
         let is_due =
             self.lost_ms.is_some_and(|lost_ms| self.now_ms + TICK_MS >= lost_ms + TURN_OVER_AFTER_MS);
@@ -390,14 +390,14 @@ impl World {
         }
         process.has_looked = true;
         if process.is_late {
-            // From now on it must not give what others may have.
+            // From now on it must not issue numbers that others may have.
             process.is_late = false;
             process.exempt &= !process.in_hand;
         }
         Ok(())
     }
 
-    /// Makes states the same that differ in nothing that is decided on. Versions are only compared.
+    /// Merges states that differ only in things that no decision depends on. Versions are only compared.
     fn forget_what_is_not_read(&mut self) {
         let mut names = Vec::new();
         let mut rename = |version: &mut u64| {
@@ -428,7 +428,7 @@ impl World {
         self.versions = names.len() as u64;
     }
 
-    /// Those that did not reach the store in time may have their numbers repeated.
+    /// The numbers of those that did not reach the store in time may repeat.
     fn turned_over(&mut self, text: &str) {
         let turn_overs = |text: &str| Text::read(text).map(|text| text.turn_overs).unwrap_or_default();
         if text == self.record.text || turn_overs(text) == turn_overs(&self.record.text) {
@@ -452,7 +452,7 @@ impl World {
     }
 }
 
-/// Tells states apart. The standard library's takes most of the time where nothing is optimized.
+/// Distinguishes states. The standard library's hash takes most of the time in unoptimised builds.
 #[derive(Default)]
 struct Fingerprint(u64);
 
@@ -548,7 +548,7 @@ const fn with_small_ones(left: Left) -> Left {
     Left { has_small_ones: true, ..left }
 }
 
-/// In these the mutants are found.
+/// The mutants are found in these.
 const LOSS: Left = left([2, 2, 1, 0, 0, 0, 0]);
 
 const SMALL: [Left; 4] =
@@ -602,7 +602,7 @@ fn without_the_raise_some_are() {
     finds_a_fault(LOSS, Rule::RaisesAtOnce);
 }
 
-/// What a history breaks, with and without a rule: the search would take long to come to it.
+/// What a history breaks, with and without a rule, for a history that the search would take long to reach.
 fn breaks(history: &[Action], without: Rule) {
     let replay = |without| {
         let model = Model { left: left([9; 7]), skip: 0, without };
@@ -655,7 +655,8 @@ fn without_the_version_of_what_is_given_back_some_are() {
     );
 }
 
-/// An add compares no version: a copy that lands late adds once more under the same one, and what is given back is another's.
+/// An add compares no version: a copy that arrives late adds again under the same version, and numbers that are given back
+/// belong to another process.
 #[test]
 fn with_an_add_that_is_sent_again_some_are() {
     use Action::{Close, Exchange, GiveUp, Late, Reserve};

@@ -1,4 +1,4 @@
-//! One store of a counter, as a process knows it: looks, reserves, and what is given back.
+//! One store of a counter, as a process knows it: checks, reserves, and numbers that are given back.
 
 #[cfg(test)]
 use super::Rule;
@@ -9,12 +9,12 @@ use super::{
 };
 use crate::counter::segments::Run;
 
-/// What a go is for.
+/// The purpose of a go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Want {
-    /// To find a loss, and to see how fast the counter advances.
+    /// To find a loss, and to measure how fast the counter advances.
     Look,
-    /// This many numbers of the place; fewer where fewer are left, but at least `least`.
+    /// This many numbers of the place; fewer if fewer are left, but at least `least`.
     Reserve { count: u64, least: u64 },
 }
 
@@ -27,15 +27,15 @@ impl Want {
     }
 }
 
-/// What comes next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     Ask(Request),
-    /// Numbers may come of a look, too: those whose reply was lost.
+    /// A check may give numbers, too: those whose reply was lost.
     Done(Option<Run>),
 }
 
-/// One store of a counter. A go is begun, gets the answers, and may be dropped at any time; one runs at a time.
+/// One store of a counter. A go is begun, receives the answers, and may be dropped at any time. One go runs at a time.
 ///
 /// After each answer, ask [`has_dropped`](Self::has_dropped) first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -43,11 +43,11 @@ pub(crate) struct Source {
     pub(super) group: Group,
     place: Place,
     refuses_after_loss: bool,
-    /// What was there last.
+    /// The last known contents.
     pub(super) known: Known,
-    /// The record's number after the last reserve of this process.
+    /// The record's number after this process's last reserve.
     pub(super) highest: u64,
-    /// The highest number of the record that was seen.
+    /// The highest number that was seen in the record.
     pub(super) reach: u64,
     pub(super) loss: Option<Loss>,
     pub(super) has_dropped: bool,
@@ -61,41 +61,41 @@ pub(crate) struct Source {
     pub(super) without: Option<Rule>,
 }
 
-/// A record that gave numbers, or would.
+/// A record that gave numbers, or would give them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Known {
-    /// `None` where it is gone.
+    /// `None` if it is gone.
     pub(super) version: Option<u64>,
     pub(super) number: u64,
     pub(super) raw: String,
     pub(super) text: Text,
 }
 
-/// When this process found that the store had become this one.
+/// When this process found that the store had become this server instance.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Loss {
     pub(super) incarnation: String,
     pub(super) since_ms: u64,
 }
 
-/// A request that hands out numbers if it lands.
+/// A request that hands out numbers if it takes effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Sent {
     version: u64,
     count: u64,
-    /// Of the record then.
+    /// For the record afterwards.
     incarnation: String,
-    /// Whether the next answer is its own.
+    /// Whether the next answer belongs to it.
     is_next: bool,
     #[cfg(test)]
     request: Request,
 }
 
-/// What an answer shows of a request that hands out numbers.
+/// What an answer shows about a request that hands out numbers.
 enum Landed {
     Not,
     Gave(Run),
-    /// It has to be written once more.
+    /// It must be written again.
     Unconfirmed(Record),
 }
 
@@ -107,10 +107,10 @@ struct Newest {
     raw: String,
 }
 
-/// What the present record allows.
+/// What the present record permits.
 pub(super) enum Found {
     Gives,
-    /// This has to be written first.
+    /// This must be written first.
     Raise {
         number: u64,
         text: Text,
@@ -121,7 +121,7 @@ pub(super) enum Found {
 }
 
 impl Source {
-    /// Of a record that is complete. It is looked at before it gives anything.
+    /// For a complete record. It is checked before it gives anything.
     pub(crate) fn new(group: Group, record: &Record, text: Text, refuses_after_loss: bool) -> Self {
         let (version, raw) = (Some(record.version), record.text.clone());
         Self {
@@ -166,13 +166,13 @@ impl Source {
         }
     }
 
-    /// Whether the store lost writes, and numbers do not go on yet.
+    /// Whether the store lost writes, and numbers cannot continue yet.
     pub(crate) const fn has_lost(&self) -> bool {
         self.loss.is_some()
     }
 
-    /// Whether this process has to drop what it has in hand of this store, before anything else: others may have been given the same
-    /// numbers, and `numbers_may_repeat` is told. Told once.
+    /// Whether this process must first drop its numbers in hand from this store: others may have been given the same numbers,
+    /// and `numbers_may_repeat` is logged. Returns true once.
     #[must_use]
     pub(crate) fn has_dropped(&mut self) -> bool {
         core::mem::take(&mut self.has_dropped)
@@ -191,7 +191,7 @@ impl Source {
             Landed::Gave(run) if self.want.least() <= run.count => return Ok(Next::Done(Some(run))),
             #[cfg(test)]
             Landed::Gave(run) if !self.has(Rule::PassesOverTooFew) => return Ok(Next::Done(Some(run))),
-            // Fewer than this go needs: they are passed over, and are not what is given back.
+            // Fewer than this go needs: they are skipped, and are not given back.
             Landed::Gave(_) => self.newest = None,
             Landed::Unconfirmed(new) => {
                 let (group, name, expected) = (self.group.clone(), NAME.into(), Some(new.version));
@@ -228,8 +228,8 @@ impl Source {
         is_newest && self.known.text.is_under(&received.incarnation, kept_all)
     }
 
-    /// What is left of the last numbers, `unused` of the place, goes back: nobody was given any since. To be sent once the process
-    /// takes no more of them, after [`may_give_back`](Self::may_give_back); and again, unchanged, if its reply is lost.
+    /// The rest of the last numbers, `unused` of this place, goes back: nobody was given any since. Send it once the process
+    /// takes no more of them, after [`may_give_back`](Self::may_give_back), and again, unchanged, if its reply is lost.
     pub(crate) fn give_back(&self, unused: u64, random: Random<'_>) -> Option<Request> {
         let newest = self.newest.as_ref()?;
         if unused == 0 || self.loss.is_some() || newest.raw != self.known.raw {
@@ -239,7 +239,7 @@ impl Source {
         Some(write(&self.group, Some(newest.version), number, &self.known.text, random))
     }
 
-    /// What this shows of what was sent.
+    /// What this shows about the request that was sent.
     fn take_sent(&mut self, received: &Received, kept_all: KeptAll<'_>) -> Landed {
         let Some(sent) = self.sent.take() else { return Landed::Not };
         let landed = received.record.as_ref().filter(|record| record.version == sent.version);
@@ -251,7 +251,7 @@ impl Source {
         };
         self.is_after_unknown = false;
         if record.text != self.known.raw {
-            // Its own turn-over: none that it missed.
+            // Its own turn-over, so it missed none.
             let Ok(text) = Text::read(&record.text) else { return Landed::Not };
             self.known.text = text;
             self.known.raw.clone_from(&record.text);
@@ -263,7 +263,7 @@ impl Source {
             return Landed::Not;
         }
         if !sent.is_next {
-            // That a read shows it says nothing of the replicas that must have it. It is written once more, as it is.
+            // A read that shows it says nothing about the replicas that must have it. So it is written again, unchanged.
             self.sent = Some(Sent { is_next: true, ..sent });
             return Landed::Unconfirmed(record.clone());
         }
@@ -348,7 +348,7 @@ impl Source {
         if left < least { Err(Refusal::End) } else { Ok(count.max(least).min(left)) }
     }
 
-    /// The end of a look at a record that gives.
+    /// The end of a check of a record that gives numbers.
     fn looked(&mut self, received: &Received, random: Random<'_>) -> Result<Next, Refusal> {
         let Known { version, number, ref text, .. } = self.known;
         let skip = self.looks.saw(number, text, received.elapsed_ms);
@@ -376,7 +376,7 @@ impl Source {
     }
 }
 
-/// What renames the versions of a request.
+/// Renames the versions in a request.
 #[cfg(test)]
 type RenameAll<'a> = &'a dyn Fn(&mut Request, &mut dyn FnMut(&mut u64));
 

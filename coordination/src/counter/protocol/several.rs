@@ -1,11 +1,12 @@
 //! All stores of a counter: opening, raising and removing it.
 //!
-//! The first store decides: a record is made there, and then in the others, in order and under its ID, and none of them is complete.
-//! Once all of them stand, each is marked. So two processes that open the counter with other stores meet at one of
-//! them before either has numbers. A record that gives numbers is complete, and shows that all of them stood once: where one is absent
-//! then, it is lost. The same goes for a record that is absent while one of a later place stands, since they are made and marked in
-//! order: the first may have been marked, and have given numbers, before it was lost. A mark names the versions of all records that
-//! stood, so that none is marked that a slow process made after a loss.
+//! The first store decides: a record is created there, and then in the others, in order and under its ID. None of these is
+//! complete yet. When all of them exist, each is marked as complete. So two processes that open the counter with different
+//! stores meet at one of them before either has numbers. A record that gives numbers is complete, and shows that all of them
+//! once existed: if one is missing then, it is lost. The same goes for a record that is missing while one at a later place
+//! exists, since they are created and marked in order: the first may have been marked, and have given numbers, before it was
+//! lost. A mark names the versions of all records that existed, so that no record is marked that a slow process created after a
+//! loss.
 
 #[cfg(test)]
 use super::Rule;
@@ -14,18 +15,18 @@ use super::{
     limit, new_id, read, rounded_up, write,
 };
 
-/// What is to be done on all stores.
+/// What to do on all stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
-    /// Makes the counter where there is none: no number is below `start`.
+    /// Creates the counter if there is none. No number is below `start`.
     Open { start: u64 },
-    /// No number up to this is given any more. Where a store lost writes, numbers go on, and records that were lost are made again.
+    /// No number up to this is issued any more. If a store lost writes, numbers continue, and lost records are created again.
     Raise { number: u64 },
-    /// A store that is down keeps its record: the counter is removed once all of them answered.
+    /// A store that is down keeps its record: the counter is removed once all stores have answered.
     Remove,
 }
 
-/// What comes next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Of this store.
@@ -33,27 +34,27 @@ pub(crate) enum Step {
     Done,
 }
 
-/// One store, once it is done.
+/// The state of one store at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It gives numbers.
     Gives(Record, Text),
     /// It lost its record, and is left out until somebody raises the counter.
     Lost,
-    /// It could not be reached: the others go on.
+    /// It could not be reached. The others continue.
     Down,
     /// There is no counter, or none yet.
     None,
 }
 
-/// A go on all stores of a counter. Begin again where one fails: it finds how far this one came.
+/// A go on all stores of a counter. If one fails, begin again: the next one finds how far this one got.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Procedure {
     purpose: Purpose,
     /// Whether an earlier go wrote something and got no confirmation: records that already stand as wanted are written once more.
     is_again: bool,
     has_written: bool,
-    /// Of the counter, if this makes it.
+    /// For the counter, if this creates it.
     id: String,
     stores: Vec<One>,
     /// How many answers there were.
@@ -79,7 +80,7 @@ enum Seen {
     There { record: Option<(Record, Text)>, incarnation: String, is_under: bool, answer: u32 },
 }
 
-/// What a store has, in the light of all others.
+/// A store's contents, in the light of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Has<'a> {
     Unknown,
@@ -107,7 +108,7 @@ impl Procedure {
         }
     }
 
-    /// A store's answer, or that it could not be reached.
+    /// A store's answer, or the news that it could not be reached.
     pub(crate) fn answered(
         &mut self,
         at: usize,
@@ -154,7 +155,7 @@ impl Procedure {
         self.purpose
     }
 
-    /// Whether something was, or may have been, written.
+    /// Whether anything was written, or may have been.
     pub(crate) const fn has_written(&self) -> bool {
         self.has_written
     }
@@ -189,7 +190,7 @@ impl Procedure {
                 Has::Incomplete((record, text)) if text.id == of.id && self.has_stood(at, record, of) => {
                     return Ok(self.mark(at, record, text, of.stood.clone(), random));
                 }
-                // It may have been made since.
+                // It may have been created since.
                 Has::None(_) if self.shown(at) < shown && self.has_rule_to_read_again() => {
                     return Ok(self.reads(at));
                 }
@@ -229,7 +230,7 @@ impl Procedure {
     fn make_one(&self, at: usize, id: &str, start: u64, random: Random<'_>) -> Step {
         let place = self.place(at);
         let mut text = Text::new(id.to_owned(), place, self.incarnation(at));
-        // One store has nobody to wait for.
+        // A single store has nobody to wait for.
         text.complete = place.count == 1;
         let tombstone = self.all().nth(at).and_then(|(_, has)| has.tombstone());
         if let Some((_, before)) = tombstone {
@@ -238,7 +239,7 @@ impl Procedure {
                 text.remove(&before.id);
             }
         }
-        // So that its first number is the lowest of its place that is not below the start.
+        // So that its first number is the lowest at its place that is not below the start.
         let lowest = if place.index == 0 { place.count } else { place.index };
         let number = rounded_up(start.saturating_sub(lowest), place).unwrap_or(limit(place));
         self.writes(at, tombstone.map(|(record, _)| record.version), number, &text, random)
@@ -249,14 +250,14 @@ impl Procedure {
         self.writes(at, Some(record.version), record.number, &text, random)
     }
 
-    /// What [`Text::stood`] says of the records as they were seen.
+    /// What [`Text::stood`] says about the records as they were seen.
     fn versions(&self) -> Vec<String> {
         let version =
             |(_, has): (usize, Has<'_>)| has.incomplete().map(|(record, _)| record.version.to_string());
         self.all().map(|has| version(has).unwrap_or_default()).collect()
     }
 
-    /// Whether this record stood when another one was marked as complete.
+    /// Whether this record existed when another one was marked as complete.
     #[cfg_attr(not(test), allow(clippy::unused_self))]
     fn has_stood(&self, at: usize, record: &Record, marked: &Text) -> bool {
         #[cfg(test)]
@@ -275,7 +276,7 @@ impl Procedure {
         for (at, has) in self.all() {
             match has {
                 Has::Complete((_, text)) => self.check(at, text, &of.id)?,
-                // It gives way to a set that is complete.
+                // It gives way to a complete set.
                 Has::Incomplete((_, text)) if !of.complete => self.check(at, text, &of.id)?,
                 _ => {}
             }
@@ -286,7 +287,7 @@ impl Procedure {
                 continue;
             }
             let place = self.place(at);
-            // No store has the last numbers where the highest is not a multiple of how many there are.
+            // No store has the last numbers if the highest is not a multiple of the number of stores.
             let wanted = rounded_up(number, place).unwrap_or(limit(place));
             let incarnation = self.incarnation(at);
             let (expected, number, mut text) = match has {
@@ -312,7 +313,7 @@ impl Procedure {
                     let mut text = Text::new(of.id.clone(), place, incarnation.clone());
                     text.turn_over(&incarnation, wanted.saturating_add(1));
                     text.removed = before.map(|(_, text)| text.removed.clone()).unwrap_or_default();
-                    // A start may be above it.
+                    // A start may be higher.
                     let number = other.incomplete().map_or(wanted, |(record, _)| record.number.max(wanted));
                     (before.map(|(record, _)| record.version), number, text)
                 }
@@ -324,9 +325,9 @@ impl Procedure {
         Ok(Step::Done)
     }
 
-    /// In order, since a process that marks the set as complete begins with the first, too.
+    /// In order, since a process that marks the set as complete also begins with the first.
     fn remove(&self, random: Random<'_>) -> Result<Step, Refusal> {
-        // A tombstone in one store names what others still have.
+        // A tombstone in one store names the counter that others still have.
         let named =
             self.all().find_map(|(at, has)| Some((at, has.tombstone().filter(|it| !it.1.is_tombstone())?)));
         let complete = self.complete();
@@ -337,14 +338,14 @@ impl Procedure {
                 }
             }
         } else {
-            // Of another list, it may be complete in a store that is not asked.
+            // If it belongs to another list, it may be complete in a store that is not asked.
             for (at, has) in self.all() {
                 if let Has::Incomplete((_, text)) = has {
                     self.check(at, text, &text.id)?;
                 }
             }
             if !self.stores.iter().any(|one| one.is_done) {
-                // What is incomplete here may be complete there.
+                // A record that is incomplete here may be complete there.
                 self.check_reachable()?;
             }
         }
@@ -359,7 +360,7 @@ impl Procedure {
         Ok(self.writes(at, Some(record.version), record.number, &text, random))
     }
 
-    /// No store that answered has the counter any more.
+    /// None of the stores that answered has the counter any more.
     fn removed(&self) -> Result<Step, Refusal> {
         for (at, (one, (_, has))) in self.stores.iter().zip(self.all()).enumerate() {
             if let (false, true, Some((record, _))) = (one.is_done, self.is_again, has.tombstone()) {
@@ -369,7 +370,7 @@ impl Procedure {
         if !self.stores.iter().any(|one| one.is_done) {
             return Err(Refusal::NotThere);
         }
-        // The processes that reach it go on there.
+        // The processes that reach it continue there.
         self.check_reachable()?;
         Ok(Step::Done)
     }
@@ -419,7 +420,7 @@ impl Procedure {
         }
     }
 
-    /// Which answer it was that showed what a store has.
+    /// The number of the answer that showed a store's contents.
     fn shown(&self, at: usize) -> u32 {
         match self.stores.get(at).map(|one| &one.seen) {
             Some(Seen::There { answer, .. }) => *answer,
@@ -427,7 +428,7 @@ impl Procedure {
         }
     }
 
-    /// A complete record, and where: the one that was seen first.
+    /// A complete record, and its store: the one that was seen first.
     fn complete(&self) -> Option<(usize, &(Record, Text))> {
         let complete = self.all().filter_map(|(at, has)| match has {
             Has::Complete(it) => Some((at, it)),

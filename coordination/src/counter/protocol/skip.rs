@@ -4,7 +4,7 @@ use super::Text;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// What the last minute's looks saw, as long as numbers were only handed out and given back.
+/// What the checks of the last minute saw, as long as numbers were only handed out and given back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Looks {
     incarnation: String,
@@ -14,7 +14,7 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// One more look. Returns the `skip` that the record is to have, if that is more than it has.
+    /// Another check. Returns the record's new `skip`, if that is larger than its present one.
     pub(super) fn saw(&mut self, number: u64, text: &Text, elapsed_ms: u64) -> Option<u64> {
         if (&self.incarnation, self.raised) != (&text.incarnation, text.raised) {
             self.of.clear();
@@ -34,7 +34,7 @@ impl Looks {
     }
 }
 
-/// By an eighth at most, so that a rate that rises slowly changes the record seldom.
+/// Rounds up, by at most an eighth, so that a slowly rising rate seldom changes the record.
 fn rounded_up(skip: u64) -> u64 {
     let unit = (skip / 8).checked_next_power_of_two().map_or(1, |it| it / 2).max(1);
     skip.checked_next_multiple_of(unit).unwrap_or(skip)
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(looks.saw(10, &text(), 0), None);
         assert_eq!(looks.saw(1_000, &Text { raised: 1, ..text() }, 3_000), None);
         assert_eq!(looks.saw(1_001, &Text { raised: 1, incarnation: "b".into(), ..text() }, 6_000), None);
-        // What is given back is none either.
+        // Numbers that are given back do not count either.
         assert_eq!(looks.saw(900, &Text { raised: 1, incarnation: "b".into(), ..text() }, 9_000), None);
     }
 

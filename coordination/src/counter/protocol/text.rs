@@ -1,4 +1,4 @@
-//! What a counter's record has beside its number.
+//! The parts of a counter's record besides its number.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,38 +11,38 @@ const FORMAT: u32 = 1;
 /// How many turn-overs, and how many removed counters, a text names.
 const MAX_NAMED: usize = 8;
 
-/// What a counter's record has beside its number. It changes by `write` only, since `add` compares it.
+/// The parts of a counter's record besides its number. It changes only by `write`, since `add` compares it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Text {
     pub(super) format: u32,
-    /// Random, for each counter that is made under a name.
+    /// Random, for each counter that is created under a name.
     pub(crate) id: String,
     pub(super) index: u64,
     pub(super) count: u64,
-    /// Whether all stores of the counter have it: only then this one gives numbers.
+    /// Whether all stores of the counter have it. Only then does this one give numbers.
     pub(crate) complete: bool,
-    /// The versions that the records of all stores had when the first one was marked as complete. Another record is not marked: it was
-    /// made after a loss.
+    /// The versions of the records in all stores when the first one was marked as complete. No other record is marked: it was
+    /// created after a loss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) stood: Vec<String>,
-    /// The store's, under which numbers are given. None of a store's is empty.
+    /// The store's incarnation under which numbers are given. A store's is never empty.
     pub(crate) incarnation: String,
-    /// How many numbers are passed over after a loss.
+    /// How many numbers are skipped after a loss.
     #[serde(with = "decimal")]
     pub(crate) skip: u64,
-    /// How often the number was moved otherwise than by handing out or giving back.
+    /// How often the number was moved other than by handing out or giving back.
     pub(crate) raised: u64,
     /// The last ones, in order.
     pub(crate) turn_overs: Vec<TurnOver>,
-    /// The last counters of this name that were removed: the record is a tombstone if its own ID is among them.
+    /// The last removed counters with this name: the record is a tombstone if its own ID is among them.
     pub(crate) removed: Vec<String>,
 }
 
-/// After a loss, numbers go on under another incarnation.
+/// After a loss, numbers continue under another incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct TurnOver {
     pub(crate) incarnation: String,
-    /// No number from here on was given before it.
+    /// Before it, no number from here on was issued.
     #[serde(with = "decimal")]
     pub(crate) first: u64,
 }
@@ -81,7 +81,7 @@ impl Text {
     }
 
     pub(crate) fn write(&self) -> String {
-        // Nothing in it fails to be written.
+        // None of its parts can fail to be written.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -138,8 +138,8 @@ impl Text {
         keep_last(&mut self.turn_overs);
     }
 
-    /// Whether others may have been given a number up to `highest`, since a process that had those last saw `known`: by the first
-    /// turn-over that it missed.
+    /// Whether others may have been given a number up to `highest`, since a process that had those last saw `known`: decided by
+    /// the first turn-over that it missed.
     pub(crate) fn repeats(&self, known: &Self, highest: u64) -> bool {
         if self.id != known.id {
             return true;
@@ -147,7 +147,7 @@ impl Text {
         let missed = self.turn_overs.iter().position(|it| !known.turn_overs.contains(it));
         match missed.and_then(|at| Some((at, self.turn_overs.get(at)?))) {
             None => false,
-            // Those before it are not named any more.
+            // Earlier ones are no longer named.
             Some((0, _)) if self.turn_overs.len() == MAX_NAMED => true,
             Some((_, turn_over)) => turn_over.first <= highest,
         }

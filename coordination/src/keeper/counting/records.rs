@@ -45,7 +45,7 @@ impl Records {
         }
     }
 
-    /// Finds the record that gives numbers, and makes the counter where there is none.
+    /// Finds the record that gives numbers, and creates the counter if there is none.
     pub(super) async fn open(&mut self) -> Result<(), Refusal> {
         if self.source.is_some() {
             return Ok(());
@@ -64,7 +64,7 @@ impl Records {
         }
     }
 
-    /// Until the record is looked at next, if it can lose writes.
+    /// Until the next check of the record, if it can lose writes.
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.source.as_ref().map(|_| self.next_look)
     }
@@ -73,7 +73,7 @@ impl Records {
         self.next_look = Instant::now() + Duration::from_millis(ms);
     }
 
-    /// Looks whether the store lost writes.
+    /// Checks whether the store lost writes.
     pub(super) async fn look(&mut self) -> Result<Option<Run>, Refusal> {
         self.look_in(LOOK_AGAIN_MS);
         let (all, stores) = (Arc::clone(&self.shared), Rc::clone(&self.stores));
@@ -101,7 +101,7 @@ impl Records {
         Ok(run)
     }
 
-    /// Whether the store lost writes, and numbers do not go on yet.
+    /// Whether the store lost writes, and numbers cannot continue yet.
     pub(super) fn has_lost(&self) -> bool {
         self.source.as_ref().is_some_and(protocol::Source::has_lost)
     }
@@ -125,7 +125,7 @@ impl Records {
         }
     }
 
-    /// Numbers that are this process's; where fewer are left before the counter's end, those if there are as many as the `least`.
+    /// Numbers for this process; if fewer are left before the counter's end, those, provided there are at least `least`.
     pub(super) async fn reserve(&mut self, count: u64, least: u64) -> Result<Run, Refusal> {
         self.open().await?;
         let run = self.go(Want::Reserve { count, least }).await?;
@@ -154,7 +154,7 @@ impl Records {
         self.went(result, has_dropped)
     }
 
-    /// What comes of a go.
+    /// The result of a go.
     fn went(
         &mut self,
         result: Result<Option<Run>, Refusal>,
@@ -171,7 +171,7 @@ impl Records {
         }
         match &result {
             Ok(Some(run)) => self.newest = Some(*run),
-            // Somebody may make another counter of this name, whose numbers are the same.
+            // Somebody may create another counter with this name, which issues the same numbers.
             Err(Refusal::Protocol(protocol::Refusal::Removed)) => drop_all(&self.shared, shared),
             _ => {}
         }
@@ -193,15 +193,15 @@ impl Records {
         stores::limited(&shared.address, store, attempt).await
     }
 
-    /// No number up to this is given any more.
+    /// Makes sure that no number up to this is issued any more.
     pub(super) async fn raise(&mut self, number: u64) -> Result<bool, Refusal> {
-        // Makes a record that is gone again, as far as this process knows it.
+        // Creates a missing record again, as far as this process knows it.
         let _ = self.look().await;
         self.all(Purpose::Raise { number }).await?;
         Ok(true)
     }
 
-    /// Returns whether there was one.
+    /// Returns whether it existed.
     pub(super) async fn remove(&mut self) -> Result<bool, Refusal> {
         match self.all(Purpose::Remove).await {
             Ok(_) => Ok(true),
@@ -210,7 +210,7 @@ impl Records {
         }
     }
 
-    /// What is left of the last numbers goes back, if nobody was given any since.
+    /// Gives back the rest of the last numbers, if nobody was given any since.
     pub(super) async fn give_back(&self, rest: &Rest) {
         let (Some(source), Some(shared), Some(store)) =
             (&self.source, self.shared.sources.get(self.at), self.stores.get(self.at))
@@ -230,7 +230,7 @@ impl Records {
         .await;
     }
 
-    /// A go on all stores of the counter. Another one that does not answer is taken for one that is down.
+    /// A go on all stores of the counter. Another store that does not answer counts as down.
     async fn all(&self, purpose: Purpose) -> Result<Procedure, Refusal> {
         let groups = (0..self.stores.len()).map(|at| self.group(at)).collect();
         let is_unsure = &self.shared.is_unsure;
@@ -279,7 +279,7 @@ impl Records {
     }
 }
 
-/// Judges an answer. What others may have been given, too, is dropped at once.
+/// Judges an answer. Numbers that others may also have been given are dropped at once.
 fn step(
     source: &mut protocol::Source,
     store: &dyn records::Store,
@@ -295,15 +295,15 @@ fn step(
     next
 }
 
-/// Nothing of this store is in hand any more.
+/// No numbers of this store are in hand any more.
 pub(super) fn drop_all(shared: &Shared, source: &Source) {
     let Rest { left, .. } = source.segments.end();
     shared.counts.skipped.fetch_add(left, core::sync::atomic::Ordering::Relaxed);
 }
 
-/// How many numbers go back: of the last segment, and of the one before where the two follow each other.
+/// How many numbers go back: those of the last segment, and of the one before if the two are consecutive.
 fn unused(rest: &Rest, reserved: &Run) -> Option<u64> {
-    // What was reserved last may have been a block.
+    // The last reserve may have been a block.
     if rest.newest.count == 0 || rest.newest.last() != reserved.last() {
         return None;
     }

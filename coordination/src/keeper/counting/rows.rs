@@ -1,4 +1,4 @@
-//! Rows of a counter in a table of others: Leaf's, tinyid's or `CosId`'s, whose own servers may use them as well.
+//! Rows of a counter in other systems' tables: those of Leaf, tinyid or `CosId`, whose own servers may use them as well.
 
 use super::{Refusal, stores};
 use crate::counter::segments::{Rest, Run};
@@ -6,18 +6,18 @@ use crate::counter::shared::Source;
 use crate::store::Rows as Table;
 use crate::store::{CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema};
 
-/// How often one go asks, where others change the row each time.
+/// How often one go asks, if others change the row each time.
 const MAX_REQUESTS: u32 = 8;
 
 /// The row of a counter.
 #[derive(Debug)]
 pub(super) struct Rows {
     store: stores::Connected,
-    /// The highest number that the store gave.
+    /// The highest number from the store.
     seen: u64,
     /// What it gave last.
     newest: Option<Numbers>,
-    /// Whether the row's step is disregarded.
+    /// Whether to disregard the row's step.
     is_exact: bool,
 }
 
@@ -26,7 +26,7 @@ impl Rows {
         Self { store, seen: 0, newest: None, is_exact }
     }
 
-    /// Whether there is such a row, and it is this store's.
+    /// Whether there is such a row, and it belongs to this store.
     pub(super) async fn look(&self, source: &Source) -> Result<(), Refusal> {
         let look = async |store: &mut dyn Table| match store.counter(&source.counter).await? {
             Some(found) => check(source, &found, 0),
@@ -35,7 +35,7 @@ impl Rows {
         self.limited(source, look).await
     }
 
-    /// Numbers that are this process's; where fewer are left before the counter's end, those if there are as many as the `least`.
+    /// Numbers for this process; if fewer are left before the counter's end, those, provided there are at least `least`.
     pub(super) async fn reserve(&mut self, source: &Source, count: u64, least: u64) -> Result<Run, Refusal> {
         let wanted = Reserve { count, place: source.place, seen: self.seen, is_exact: self.is_exact };
         let attempt = async |store: &mut dyn Table| reserve(store, source, wanted, least).await;
@@ -56,8 +56,8 @@ impl Rows {
         self.limited(source, async |store: &mut dyn Table| raise(store, source, number).await).await
     }
 
-    /// Gives back what is left of the last segment. A table that has no versions is told once, since it could not tell a second
-    /// time from a first.
+    /// Gives back the rest of the last segment. A table without versions is told once, since it could not tell a second time
+    /// from the first.
     pub(super) async fn give_back(&self, source: &Source, rest: &Rest) {
         let Some(numbers) = self.newest else { return };
         let Some((expected, new)) = given_back(rest, &numbers) else { return };
@@ -82,7 +82,7 @@ impl Rows {
     }
 }
 
-/// One go at numbers. It may be dropped at any time: numbers whose reply is lost are lost.
+/// One go at numbers. It may be dropped at any time: numbers whose reply is lost stay lost.
 async fn reserve(
     store: &mut dyn Table,
     source: &Source,
@@ -108,7 +108,7 @@ async fn reserve(
 
 fn check(source: &Source, found: &CounterRecord, seen: u64) -> Result<(), Refusal> {
     let is_placed = match source.counter.schema {
-        // Alone, its row may have any: then others' servers have the rest.
+        // If it is alone, its row may have any remainder: others' servers then have the rest.
         Schema::Tinyid => source.place.count > 1,
         Schema::Leaf | Schema::Cosid | Schema::Polyflake => false,
     };
@@ -137,7 +137,7 @@ async fn raise(store: &mut dyn Table, source: &Source, number: u64) -> Result<bo
     Err(Refusal::Contended)
 }
 
-/// The highest number of a row. Leaf's segments do not have their upper end, which a column must hold.
+/// The highest number of a row. Leaf's segments exclude their upper end, which must fit into the column.
 const fn last_of(schema: Schema) -> u64 {
     match schema {
         Schema::Leaf => LAST_NUMBER - 1,
@@ -145,7 +145,7 @@ const fn last_of(schema: Schema) -> u64 {
     }
 }
 
-/// How many numbers there are above what was handed out, up to the last.
+/// How many numbers there are above those that were handed out, up to the last.
 fn left_above(found: &CounterRecord, last: u64) -> u64 {
     let Place { index, count } = found.place;
     let Some(above) = found.last.checked_add(1).filter(|&above| above <= last) else { return 0 };
@@ -158,11 +158,11 @@ const fn run_of(numbers: &Numbers) -> Run {
     Run { first: numbers.first, stride: numbers.stride, count: numbers.count }
 }
 
-/// What the record is changed to, and from, where a part of the last segment is left: it goes back to the last number that was
-/// taken, of the segment before where the two follow each other.
+/// The record's old and new values, if part of a segment is left: it goes back to the last number that was taken, even one of
+/// the segment before if the two are consecutive.
 fn given_back(rest: &Rest, newest: &Numbers) -> Option<(CounterRecord, CounterRecord)> {
     let reserved = run_of(newest);
-    // What was reserved last may have been a block.
+    // The last reserve may have been a block.
     if rest.newest.count == 0 || rest.newest.last() != reserved.last() || rest.taken == rest.newest.count {
         return None;
     }
