@@ -40,6 +40,12 @@ final class Detail {
                 cause));
     }
 
+    /** For what must not happen. */
+    static PolyflakeException internal(Throwable cause) {
+        return PolyflakeException.of(new PolyflakeException.Details(Native.INTERNAL, Native.statusName(Native.INTERNAL),
+                Native.statusMessage(Native.INTERNAL), 0, 0, cause));
+    }
+
     /** An error that is found here, in the library's words. */
     static PolyflakeException inWords(int status, Object value) {
         String name = Native.statusName(status);

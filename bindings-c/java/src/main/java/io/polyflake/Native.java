@@ -30,8 +30,8 @@ final class Native {
     static final int ABI_VERSION = 0;
 
     static final int OK = 0;
-    static final int CLOCK_FAILED = 10;
     static final int TIME_OUT_OF_RANGE = 6;
+    static final int INTERNAL = 99;
     static final int ID_TEXT_SIZE = 37;
     static final int LAYOUT_TEXT_SIZE = 352;
     static final int PUBLIC_ID_SIZE = 49;
@@ -53,6 +53,8 @@ final class Native {
     private static final FunctionDescriptor NO_ARGUMENT_TEXT = FunctionDescriptor.of(ADDRESS);
     private static final FunctionDescriptor READ =
             FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS);
+    private static final FunctionDescriptor NUMBERED =
+            FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, ADDRESS, ADDRESS);
     private static final FunctionDescriptor BOUND =
             FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT, ADDRESS, ADDRESS);
     private static final FunctionDescriptor CODE_TEXT =
@@ -88,10 +90,8 @@ final class Native {
     private static final MethodHandle LAYOUT_FREE = ordinary("polyflake_layout_free", FREE);
     private static final MethodHandle LAYOUT_TEXT = ordinary("polyflake_layout_text", CODE_TEXT);
     private static final MethodHandle LAYOUT_PROPERTIES = ordinary("polyflake_layout_properties", STATUS_OF_BUFFER);
-    private static final MethodHandle LAYOUT_FIELD = ordinary("polyflake_layout_field",
-            FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, ADDRESS, ADDRESS));
-    private static final MethodHandle LAYOUT_DECODE = ordinary("polyflake_layout_decode",
-            FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, ADDRESS, ADDRESS));
+    private static final MethodHandle LAYOUT_FIELD = ordinary("polyflake_layout_field", NUMBERED);
+    private static final MethodHandle LAYOUT_DECODE = ordinary("polyflake_layout_decode", NUMBERED);
     private static final MethodHandle LAYOUT_MIN_ID = ordinary("polyflake_layout_min_id", BOUND);
     private static final MethodHandle LAYOUT_MAX_ID = ordinary("polyflake_layout_max_id", BOUND);
 
@@ -118,6 +118,30 @@ final class Native {
 
     private static final MethodHandle SET_LEASE_LISTENER = ordinary("polyflake_set_lease_listener",
             FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, ADDRESS));
+
+    // What waits for a store, or may take a lock that others hold, is not critical.
+    private static final MethodHandle COUNTER_OPEN = ordinary("polyflake_counter_open", MAKE);
+    private static final MethodHandle COUNTER_CLOSE = ordinary("polyflake_counter_close", FREE);
+    private static final MethodHandle COUNTER_FREE = ordinary("polyflake_counter_free", FREE);
+    private static final MethodHandle COUNTER_TRY_NEXT_ID_OR_ZERO =
+            ordinary("polyflake_counter_try_next_id_or_zero", ZERO);
+    private static final MethodHandle COUNTER_TRY_NEXT_ID = ordinary("polyflake_counter_try_next_id", STATUS_OF_BUFFER);
+    private static final MethodHandle COUNTER_FILL = ordinary("polyflake_counter_fill", NUMBERED);
+    private static final MethodHandle COUNTER_NEXT_BLOCK = ordinary("polyflake_counter_next_block", NUMBERED);
+    private static final MethodHandle COUNTER_PEEK = ordinary("polyflake_counter_peek", STATUS_OF_BUFFER);
+    private static final MethodHandle COUNTER_RAISE = ordinary("polyflake_counter_raise",
+            FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, ADDRESS));
+    private static final MethodHandle COUNTER_REMOVE = ordinary("polyflake_counter_remove", STATUS_OF_BUFFER);
+    private static final MethodHandle COUNTER_STATS = ordinary("polyflake_counter_stats", STATUS_OF_BUFFER);
+
+    private static final MethodHandle SEQUENCES_OPEN = ordinary("polyflake_sequences_open", MAKE);
+    private static final MethodHandle SEQUENCES_CLOSE = ordinary("polyflake_sequences_close", FREE);
+    private static final MethodHandle SEQUENCES_FREE = ordinary("polyflake_sequences_free", FREE);
+    private static final MethodHandle SEQUENCES_TRY_NEXT_ID = ordinary("polyflake_sequences_try_next_id",
+            FunctionDescriptor.of(JAVA_INT, JAVA_LONG, ADDRESS, ADDRESS, ADDRESS));
+    private static final MethodHandle SEQUENCES_NEXT_IDS = ordinary("polyflake_sequences_next_ids",
+            FunctionDescriptor.of(JAVA_INT, JAVA_LONG, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS));
+    private static final MethodHandle SEQUENCES_STATS = ordinary("polyflake_sequences_stats", STATUS_OF_BUFFER);
 
     private static final MethodHandle ID_WRITE = ordinary("polyflake_id_write",
             FunctionDescriptor.of(JAVA_INT, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS));
@@ -271,19 +295,11 @@ final class Native {
     }
 
     static int layoutField(long layout, long index, MemorySegment field, MemorySegment detail) {
-        try {
-            return (int) LAYOUT_FIELD.invokeExact(layout, index, field, detail);
-        } catch (Throwable thrown) {
-            throw rethrown(thrown);
-        }
+        return numbered(LAYOUT_FIELD, layout, index, field, detail);
     }
 
     static int layoutDecode(long layout, long id, MemorySegment decoded, MemorySegment detail) {
-        try {
-            return (int) LAYOUT_DECODE.invokeExact(layout, id, decoded, detail);
-        } catch (Throwable thrown) {
-            throw rethrown(thrown);
-        }
+        return numbered(LAYOUT_DECODE, layout, id, decoded, detail);
     }
 
     static int layoutMinId(long layout, long unixMs, int nanoseconds, MemorySegment id, MemorySegment detail) {
@@ -400,6 +416,91 @@ final class Native {
         }
     }
 
+    static int counterOpen(long options, MemorySegment counter, MemorySegment detail) {
+        return intoBuffer(COUNTER_OPEN, options, counter, detail);
+    }
+
+    static void counterClose(long counter) {
+        free(COUNTER_CLOSE, counter);
+    }
+
+    static void counterFree(long counter) {
+        free(COUNTER_FREE, counter);
+    }
+
+    static long counterTryNextIdOrZero(long counter) {
+        try {
+            return (long) COUNTER_TRY_NEXT_ID_OR_ZERO.invokeExact(counter);
+        } catch (Throwable thrown) {
+            throw rethrown(thrown);
+        }
+    }
+
+    static int counterTryNextId(long counter, MemorySegment number, MemorySegment detail) {
+        return intoBuffer(COUNTER_TRY_NEXT_ID, counter, number, detail);
+    }
+
+    static int counterFill(long counter, long n, MemorySegment numbers, MemorySegment detail) {
+        return numbered(COUNTER_FILL, counter, n, numbers, detail);
+    }
+
+    static int counterNextBlock(long counter, long n, MemorySegment first, MemorySegment detail) {
+        return numbered(COUNTER_NEXT_BLOCK, counter, n, first, detail);
+    }
+
+    static int counterPeek(long counter, MemorySegment number, MemorySegment detail) {
+        return intoBuffer(COUNTER_PEEK, counter, number, detail);
+    }
+
+    static int counterRaise(long counter, long number, MemorySegment detail) {
+        try {
+            return (int) COUNTER_RAISE.invokeExact(counter, number, detail);
+        } catch (Throwable thrown) {
+            throw rethrown(thrown);
+        }
+    }
+
+    static int counterRemove(long counter, MemorySegment existed, MemorySegment detail) {
+        return intoBuffer(COUNTER_REMOVE, counter, existed, detail);
+    }
+
+    static int counterStats(long counter, MemorySegment counts, MemorySegment detail) {
+        return intoBuffer(COUNTER_STATS, counter, counts, detail);
+    }
+
+    static int sequencesOpen(long options, MemorySegment sequences, MemorySegment detail) {
+        return intoBuffer(SEQUENCES_OPEN, options, sequences, detail);
+    }
+
+    static void sequencesClose(long sequences) {
+        free(SEQUENCES_CLOSE, sequences);
+    }
+
+    static void sequencesFree(long sequences) {
+        free(SEQUENCES_FREE, sequences);
+    }
+
+    static int sequencesTryNextId(long sequences, MemorySegment key, MemorySegment number, MemorySegment detail) {
+        try {
+            return (int) SEQUENCES_TRY_NEXT_ID.invokeExact(sequences, key, number, detail);
+        } catch (Throwable thrown) {
+            throw rethrown(thrown);
+        }
+    }
+
+    static int sequencesNextIds(
+            long sequences, MemorySegment keys, long n, MemorySegment numbers, MemorySegment detail) {
+        try {
+            return (int) SEQUENCES_NEXT_IDS.invokeExact(sequences, keys, n, numbers, detail);
+        } catch (Throwable thrown) {
+            throw rethrown(thrown);
+        }
+    }
+
+    static int sequencesStats(long sequences, MemorySegment counts, MemorySegment detail) {
+        return intoBuffer(SEQUENCES_STATS, sequences, counts, detail);
+    }
+
     static int idWrite(long id, MemorySegment format, MemorySegment text, MemorySegment detail) {
         try {
             return (int) ID_WRITE.invokeExact(id, format, text, text.byteSize(), detail);
@@ -513,6 +614,15 @@ final class Native {
     private static int intoBuffer(MethodHandle function, long object, MemorySegment buffer, MemorySegment detail) {
         try {
             return (int) function.invokeExact(object, buffer, detail);
+        } catch (Throwable thrown) {
+            throw rethrown(thrown);
+        }
+    }
+
+    private static int numbered(
+            MethodHandle function, long object, long number, MemorySegment buffer, MemorySegment detail) {
+        try {
+            return (int) function.invokeExact(object, number, buffer, detail);
         } catch (Throwable thrown) {
             throw rethrown(thrown);
         }

@@ -65,6 +65,11 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
         };
     }
 
+    /** The same, for another thread. */
+    PolyflakeException again() {
+        return of(details);
+    }
+
     /**
      * Returns the permanent number of the error.
      *

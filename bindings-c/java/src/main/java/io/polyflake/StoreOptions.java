@@ -1,0 +1,44 @@
+package io.polyflake;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.BiFunction;
+
+/** The options of a counter or of sequences, and what opens them. */
+final class StoreOptions {
+    private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(10);
+
+    private final List<Settings.Setting> settings = new ArrayList<>();
+    private Duration maxWait = DEFAULT_MAX_WAIT;
+
+    StoreOptions(String name) {
+        settings.add(Settings.text("name", name));
+    }
+
+    void set(String name, String value) {
+        settings.add(Settings.text(name, value));
+        if (name.equals("max_wait_ms")) {
+            // What is no number fails when it is opened.
+            maxWait = value.matches("\\d{1,10}") ? Duration.ofMillis(Long.parseLong(value)) : DEFAULT_MAX_WAIT;
+        }
+    }
+
+    void maxWait(Duration longest) {
+        settings.add(Settings.duration("max_wait_ms", longest));
+        maxWait = longest;
+    }
+
+    <T extends AutoCloseable> T open(Settings.Making making, BiFunction<Long, Duration, T> made) {
+        LeaseEvents.listen();
+        List<Settings.Setting> now = List.copyOf(settings);
+        Duration wait = maxWait;
+        T opened = StoreThreads.open(() -> {
+            try (Settings options = new Settings(now)) {
+                return made.apply(options.make(making, () -> null), wait);
+            }
+        });
+        LeaseEvents.warnOfCopies();
+        return opened;
+    }
+}
