@@ -11,7 +11,8 @@ connect(() => {
   return wasmBackend(new WebAssembly.Module(bytes), coreError);
 });
 
-// A page may load this file twice, by `import` and by `require`: both then use the first, so that they share cursors.
+// A page may load this file twice, by `import` and by `require`: both then use the first one's core, and share its
+// cursors.
 const realm = globalThis as unknown as Record<symbol, typeof own | undefined>;
 const key = Symbol.for(`polyflake@${version}`);
 realm[key] ??= own;

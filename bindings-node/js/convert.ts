@@ -1,4 +1,4 @@
-// JavaScript's values as the text that the core parses.
+// JavaScript's values as texts that the core parses.
 import { typeOf } from "../../bindings-wasm/js/arrays.js";
 import type { NodeTexts, Reading } from "../../bindings-wasm/js/backend.js";
 import { clockThrew } from "./errors.js";
@@ -33,8 +33,8 @@ export function integer(value: Integer, what: string): string {
 }
 
 /**
- * An ID as a bigint, if it is one in decimal digits or a whole Number that lost none. What else may be an ID is the
- * core's to say, which takes it as `integer`.
+ * An ID as a bigint, if it is in decimal digits or a whole Number that has lost none. The core decides about anything
+ * else, which it gets as `integer`.
  */
 export function bigintOf(id: Integer): bigint | undefined {
   switch (typeof id) {
@@ -95,7 +95,7 @@ export function toDate(unixMs: bigint | number): Date | null {
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** A caller's clock. What it throws is kept for the error that follows. */
+/** A caller's clock. Anything it throws is kept for the error that follows. */
 export function reading(clock: () => number | bigint): Reading {
   return () => {
     try {

@@ -1,11 +1,11 @@
 // Other copies of this package in the process, each of which may have its own cursors.
 import type { Backend } from "../../bindings-wasm/js/backend.js";
 
-/** What a copy leaves for others to find, of whatever version. */
+/** What a copy leaves for others to find, whatever its version. */
 interface Copy {
-  /** What has its cursors: equal where two copies of the JavaScript use one native library. */
+  /** Identifies the owner of the copy's cursors: equal if two copies of the JavaScript use one native library. */
   readonly library: unknown;
-  /** Where it was loaded from, if it knows. */
+  /** The path it was loaded from, if it knows. */
   readonly path: string | undefined;
   /** Whether a warning was given. */
   isTold: boolean;
@@ -15,8 +15,8 @@ interface Copy {
 let hasLooked = false;
 
 /**
- * Warns, once, if there is another copy whose cursors are not this one's. To be called when a Snowflake takes a cursor,
- * rather than on import: until then nothing repeats, and bundlers may drop what is not used.
+ * Warns, once, if there is another copy with different cursors. Call it when a Snowflake takes a cursor, not on import:
+ * until then nothing repeats, and bundlers may drop unused code.
  */
 export function lookForCopies(
   { copies }: Backend,
@@ -30,7 +30,7 @@ export function lookForCopies(
   const key = Symbol.for("polyflake.copy");
   const own: Copy = { library, path, isTold: false };
   const realm = globalThis as unknown as Record<symbol, Copy | undefined>;
-  // Where globals are frozen, copies do not find each other.
+  // If globals are frozen, copies do not find each other.
   if (realm[key] === undefined) Reflect.defineProperty(globalThis, key, { value: own });
   const first = realm[key] ?? own;
   if (first.isTold || (first.library === library && warning === null)) return;
@@ -47,11 +47,13 @@ export function lookForCopies(
 /** Stands for the cursors of a WebAssembly module, which no other copy of the JavaScript can use. */
 const hasOwnCursors = {};
 
-/** Where this code was loaded from, as far as an error's stack tells: in some formats of bundles nothing else does. */
+/**
+ * The path this code was loaded from, as far as an error's stack shows it: in some bundle formats nothing else does.
+ */
 function placeInStack(): string | undefined {
   try {
     return /[^\s(@]*[/\\][^\n]*?:\d+:\d+/.exec(new Error().stack ?? "")?.[0];
   } catch {
-    return undefined; // a program may have its own stacks
+    return undefined; // a program may have its own kind of stack
   }
 }

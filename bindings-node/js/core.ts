@@ -9,7 +9,10 @@ let open: () => Backend = () => {
 let path: string | undefined;
 let warn: (message: string) => void = (message) => globalThis.console?.warn(message);
 
-/** Sets where the core comes from. It is opened on first use. `from` and `warnBy`: where there is something better. */
+/**
+ * Sets where the core comes from. It is opened on first use. `from` and `warnBy`: if the entry point has something
+ * better.
+ */
 export function connect(opener: () => Backend, from?: string, warnBy = warn): void {
   open = opener;
   path = from;
@@ -22,12 +25,12 @@ export function core(): Backend {
   return backend;
 }
 
-/** To be called for a Snowflake that shares its cursor with the others of the process. */
+/** Call it for a Snowflake that shares its cursor with the others in the process. */
 export function sharesCursor(): void {
   lookForCopies(core(), path, warn);
 }
 
-// Programs ask for batches of the same size over and over.
+// Programs often ask for batches of the same size.
 let lastChecked: Integer | undefined;
 let lastSize = 0;
 

@@ -10,26 +10,26 @@ import { noNetwork, optionTexts, Together } from "./stores.js";
 export interface CounterOptions {
   /**
    * The address of the store that hands out the numbers, such as `"redis://host/0"` or `"etcd://host:2379"`. Several
-   * addresses share the numbers out, so that one store may be down: numbers are unique then, but not ordered. Every
+   * stores share the numbers out, so that one store may be down: numbers are then unique, but not ordered. Every
    * process must name them in the same order. Required.
    */
   store: string | readonly string[];
-  /** The first number, where the store has no such counter yet: 1 to 2^63 - 1. Default: 1. */
+  /** The first number, if the store has no such counter yet: 1 to 2^63 - 1. Default: 1. */
   start?: Integer | undefined;
   /**
-   * How many numbers the store hands out at a time: 1 to 1000000000, or `"auto"` (the default), which is 100 at first
-   * and then what lasts ten minutes, at most 1000000. With 1, the store is asked for each number, and numbers increase
-   * over all processes.
+   * How many numbers the store hands out at a time: 1 to 1000000000, or `"auto"` (the default): 100 at first, then
+   * enough to last ten minutes, at most 1000000. With 1, the store is asked for each number, and numbers increase
+   * across all processes.
    */
   step?: Integer | "auto" | undefined;
-  /** The longest that a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
+  /** The longest a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
   maxWaitMs?: Integer | undefined;
 }
 
-/** How each option but the store becomes text. The core checks the text. */
+/** Converts each option except the store to text. The core checks the text. */
 const TEXT_OF = { start: integer, step: integer, maxWaitMs: integer };
 
-/** What {@link Counter.open} gives to the constructor. */
+/** The argument that {@link Counter.open} passes to the constructor. */
 class Opened {
   readonly inner: BackendCounter;
 
@@ -39,23 +39,23 @@ class Opened {
 }
 
 let open: (inner: BackendCounter) => Counter;
-/** The method `Symbol.dispose`, which some runtimes do not name. */
+/** The key of the method `Symbol.dispose`, which some runtimes lack. */
 let closeOnly: (this: Counter) => void;
 
 /**
- * Numbers that count up, each given once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands
- * them out in segments, so that most numbers cost no round trip.
+ * Numbers that count up, each issued once: 1, 2, 3 and so on, for order numbers or as a table's keys. A store hands
+ * them out in segments, so that most numbers need no round trip.
  *
- * - No number is given twice, by whichever process, as long as the store loses no write that it acknowledged.
- * - Each number is greater than every number that this process got before the call began (with one store).
- * - A process that ends without {@link Counter.close} leaves a gap of at most the numbers that it had in hand: two
- *   segments.
+ * - No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged.
+ * - With one store, each number is greater than every number that this process got before the call began.
+ * - A process that ends without {@link Counter.close} leaves a gap: the numbers it had in hand, at most two segments,
+ *   and those of its calls in progress.
  *
- * All Counters of a process with the same store and name share what is in hand, also in worker threads. `cluster` and
- * PM2 workers are processes: each has numbers of its own in hand. Only in Node's native build.
+ * All Counters in a process with the same store and name share the numbers in hand, including across worker threads.
+ * `cluster` and PM2 workers are processes: each has its own numbers in hand. Only in Node's native build.
  *
- * No call blocks the event loop: {@link Counter.nextId}, {@link Counter.nextIds} and {@link Counter.fill} give what is
- * in hand, or throw; the others wait for the store, and return promises.
+ * No call blocks the event loop. {@link Counter.nextId}, {@link Counter.nextIds} and {@link Counter.fill} return
+ * numbers in hand, or throw; the others wait for the store, and return promises.
  *
  * @example
  * ```js
@@ -69,9 +69,9 @@ let closeOnly: (this: Counter) => void;
 export class Counter implements IterableIterator<bigint, never, undefined>, IdGenerator {
   readonly #inner: BackendCounter;
   readonly #nextId: () => bigint;
-  /** The calls that wait, by how many numbers each asks for. */
+  /** The waiting calls, by how many numbers each asks for. */
   readonly #together: Together<number>;
-  /** Resolves when what was in hand was given back. */
+  /** Resolves when the numbers in hand were given back. */
   #givenBack: Promise<void> | undefined;
 
   private constructor(opened: Opened) {
@@ -97,13 +97,13 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The counter of that name (1 to 100 characters). Makes it where the store has none, and waits until there are
-   * numbers in hand, without blocking the event loop. What happens to it is told on the channel `polyflake:lease` of
-   * `node:diagnostics_channel`, as a {@link LeaseEvent} without a node.
+   * Opens the counter with that name (1 to 100 characters). Creates it if the store has none, and waits until there are
+   * numbers in hand, without blocking the event loop. Its events are published on the channel `polyflake:lease` of
+   * `node:diagnostics_channel`, each as a {@link LeaseEvent} without a node.
    *
-   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, also if this process uses the counter with another
-   * `start` or `step`, and outside Node's native build; `COUNTER_UNAVAILABLE` if the store cannot be reached within
-   * `maxWaitMs`, or refuses.
+   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, including if this process uses the counter with
+   * another `start` or `step`, and outside Node's native build; `COUNTER_UNAVAILABLE` if the store cannot be reached
+   * within `maxWaitMs`, or refuses.
    *
    * @example
    * ```js
@@ -123,11 +123,11 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The next number, if one is in hand: it never waits, for a wait would block the event loop for as long as the store
-   * takes. With a `step` of 1 none ever is in hand; after a burst that was larger than what is in hand, none is for as
-   * long as the store takes. {@link Counter.nextIdAsync} waits.
+   * The next number, if one is in hand. It never waits, because a wait would block the event loop for as long as the
+   * store takes. With a `step` of 1, no number is ever in hand; after a burst larger than the numbers in hand, there
+   * are none until the store replies. {@link Counter.nextIdAsync} waits.
    *
-   * @throws {PolyflakeError} `COUNTER_UNAVAILABLE` if none is in hand (the store is asked for more meanwhile), or
+   * @throws {PolyflakeError} `COUNTER_UNAVAILABLE` if none is in hand (meanwhile, the store is asked for more), or
    * `CLOSED`.
    */
   nextId(): bigint {
@@ -145,18 +145,19 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
 
   /**
    * The next number. If none is in hand, waits for the store without blocking the event loop, for at most `maxWaitMs`
-   * (behind another call that waits already, at most twice that).
+   * (at most twice that if another call is already waiting).
    *
-   * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store gives none by then; at once where
-   * waiting does not help: the store refuses, somebody removed the counter, or the counter has reached 2^63 - 1. Or `CLOSED`.
+   * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store gives none by then; at once if
+   * waiting does not help: the store refuses, somebody removed the counter, or the counter has reached 2^63 - 1. Or
+   * `CLOSED`.
    */
   async nextIdAsync(): Promise<bigint> {
     return this.#inner.take() ?? ((await this.#together.later(1, 1))[0] as bigint);
   }
 
   /**
-   * The next `n` numbers, 1 to 16777216, if that many are in hand ({@link Counter.stats}). They are increasing, and need
-   * not follow each other.
+   * The next `n` numbers, 1 to 16777216, if that many are in hand ({@link Counter.stats}). They increase, and may have
+   * gaps between them.
    *
    * @throws {PolyflakeError} as {@link Counter.nextId} does: then none of them are lost, unless a worker thread takes
    * some at the same time. `INVALID_OPTION` for any other `n`.
@@ -166,9 +167,9 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The next `n` numbers, 1 to 16777216, without blocking the event loop. They are increasing, and need not follow each
-   * other. It may wait for `maxWaitMs` each time it makes no progress. An error loses the numbers taken so far; they
-   * are never given again.
+   * The next `n` numbers, 1 to 16777216, without blocking the event loop. They increase, and may have gaps between
+   * them. It may wait for `maxWaitMs` each time it makes no progress. An error loses the numbers taken so far; they are
+   * never issued again.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.nextIdAsync} does, or `INVALID_OPTION` for any
    * other `n`.
@@ -188,12 +189,11 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * A promise of the first of `n` numbers that follow each other, 1 to 16777216; the last is `n` - 1 more. If fewer than
-   * `n` are left in hand, it skips them and asks the store, which is why it returns a promise and {@link Counter.nextId}
-   * does not.
+   * Resolves to the first of `n` consecutive numbers, 1 to 16777216; the last is `n` - 1 more. If fewer than `n` are
+   * left in hand, it skips them and asks the store. So it returns a promise, which {@link Counter.nextId} does not.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.nextIdAsync} does, or `INVALID_OPTION` for any
-   * other `n`, and with several stores, whose numbers do not follow each other.
+   * other `n`, and with several stores, whose numbers are not consecutive.
    */
   async nextBlock(n: Integer): Promise<bigint> {
     const size = integer(n, "n");
@@ -201,7 +201,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The highest number that the store has handed out, in segments, to any process; 0 before the first. Asks the store.
+   * The highest number that the store has handed out, in segments, to any process; 0 before the first. Queries the
+   * store.
    *
    * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store cannot be reached within
    * `maxWaitMs`, or has no such counter. Or `CLOSED`.
@@ -211,8 +212,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Moves the counter above `number` (1 to 2^63 - 1): the store gives no segment below it any more, and this process
-   * gives up what it has in hand; other processes use up theirs. It changes nothing where the counter is further already.
+   * Moves the counter above `number` (1 to 2^63 - 1): the store gives no segment below it any more. This process gives
+   * up its numbers in hand; other processes use theirs up. It changes nothing if the counter is already higher.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.peek} does, or `INVALID_OPTION` for any other
    * number.
@@ -223,8 +224,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Deletes the counter from the store. The next open begins at its start again, and numbers repeat. This
-   * process's Counters of that name give none from then on. Resolves to whether there was one.
+   * Deletes the counter from the store. The next open begins at its start again, and numbers repeat. From then on, this
+   * process's Counters with that name issue none. Resolves to whether the counter existed.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.peek} does.
    */
@@ -238,7 +239,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * What is in hand and how often the store was asked, for monitoring.
+   * How many numbers are in hand and how often the store was asked, for monitoring.
    *
    * @throws {PolyflakeError} `CLOSED`.
    */
@@ -247,10 +248,9 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Closes this Counter: from now on its calls throw `CLOSED`, also those that wait. The last one of a name in this
-   * process gives back what it has in hand, so that no gap is left; the promise resolves when that is done, or after a
-   * few seconds if the store does not answer. An `await using` declaration does the same, and `using` does not wait for
-   * it.
+   * Closes this Counter: from now on its calls throw `CLOSED`, even those that wait. The last one with a name in this
+   * process gives its numbers in hand back, so that no gap is left. The promise resolves when that is done, or after a
+   * few seconds if the store does not answer. An `await using` declaration does the same; `using` does not wait for it.
    */
   async close(): Promise<void> {
     this.#givenBack ??= new Promise((resolve) => this.#inner.close(resolve));
@@ -293,7 +293,7 @@ for (const [symbol, value] of methods) {
   Object.defineProperty(Counter.prototype, symbol, { configurable: true, writable: true, value });
 }
 
-/** What a call passes to its last argument. */
+/** The arguments that a call passes to its last argument. */
 function promised<T>(call: (done: Done<T>) => void): Promise<T> {
   return new Promise((resolve, reject) => {
     call((error, value) => (error ? reject(error) : resolve(value)));

@@ -1,5 +1,5 @@
-// The entry point `polyflake/decode`: reads IDs without the core, by facts that the build takes from it (see facts.js). Errors
-// say what the core's say, some in fewer words, to stay within 3 KB.
+// The entry point `polyflake/decode`: reads IDs without the core, using facts that the build takes from it (see
+// facts.js). Errors say the same as the core's, some in fewer words, to stay within 3 KB.
 import type { ErrorFacts, FormatFacts } from "polyflake/facts";
 import { formats, INVALID_ID, INVALID_LAYOUT, INVALID_OPTION, TIME_OUT_OF_RANGE } from "polyflake/facts";
 import type { Instant, Integer } from "./convert.js";
@@ -74,7 +74,7 @@ export class Decoded {
     });
   }
 
-  /** JSON has no bigint: the ID, and what else may exceed 2^53, become decimal strings. */
+  /** JSON has no bigint: the ID, and other values that may exceed 2^53, become decimal strings. */
   toJSON(): Record<string, unknown> {
     const { layout, ...values } = this;
     return {
@@ -87,12 +87,12 @@ export class Decoded {
 }
 
 /**
- * Decodes an ID: a bigint, a decimal string, or a Number that is a safe integer. `layout`: a preset, or an object of your
- * own, as `new Layout` of the entry `polyflake` takes it, but not a `Layout`.
+ * Decodes an ID: a bigint, a decimal string, or a Number that is a safe integer. `layout`: a preset, or your own object
+ * in the form that `new Layout` of the entry point `polyflake` takes, but not a `Layout`.
  *
- * @throws {PolyflakeError} `INVALID_ID` if it is not an ID of this layout; `INVALID_LAYOUT` if the layout has no timestamp,
- * no sequence, or more than 64 bits, or if a name, a width, the epoch or the tick is none. `new Layout` checks the rest of
- * it. A value of the wrong type is a `TypeError`.
+ * @throws {PolyflakeError} `INVALID_ID` if it is not an ID of this layout; `INVALID_LAYOUT` if the layout has no
+ * timestamp, no sequence, or more than 64 bits, or if a name, a width, the epoch or the tick is not valid. `new Layout`
+ * checks the rest of it. A value of the wrong type is a `TypeError`.
  *
  * @example
  * ```js
@@ -166,8 +166,8 @@ export function formatId(id: Integer, format: Format = "decimal"): string {
 }
 
 /**
- * Reads an ID from text; `format` is `decimal` by default. `base32`, `base36`, `hex` and `uuid` accept
- * upper and lower case, and `base32` also accepts I and L as 1 and O as 0. A UUID that no ID is written as is refused.
+ * Reads an ID from text; `format` is `decimal` by default. `base32`, `base36`, `hex` and `uuid` accept upper and lower
+ * case, and `base32` also accepts I and L as 1 and O as 0. A UUID that does not represent an ID is refused.
  *
  * @throws {PolyflakeError} `INVALID_ID` with the position of the first wrong character, or `INVALID_OPTION` for an
  * unknown format.
@@ -207,7 +207,10 @@ export function parseId(text_: string, format: Format = "decimal"): bigint {
   );
 }
 
-/** The digits allowed at a place. A format with the same digits everywhere lists them once, for the first place. */
+/**
+ * The digits allowed at each position. A format with the same digits everywhere lists them once, for the first
+ * position.
+ */
 const digitsAt = (digits: readonly string[], place: number) => digits[place] ?? (digits[0] as string);
 
 const formatOf = (name: string): FormatFacts =>
@@ -220,13 +223,13 @@ const ones = (bits: number) => BigInt.asUintN(bits, -1n);
 const idOf = (given: string, bits: number): bigint =>
   whole(given, 0n, ones(bits), INVALID_ID, () => `ID ${shown(given)} does not fit ${bits} bits`);
 
-/** A number of this range, in decimal digits and nothing else. */
+/** A number in this range, in decimal digits and nothing else. */
 function whole(given: string, min: bigint, max: bigint, error: ErrorFacts, says: () => string): bigint {
   if (/^(0|[1-9]\d{0,19})$/.test(given) && BigInt(given) >= min && BigInt(given) <= max) return BigInt(given);
   fail(error, `${says()}; it takes ${min} to ${max}`);
 }
 
-/** A number of a layout. */
+/** A number in a layout. */
 function part(value: Integer, what: string, min: bigint, max = ones(63)): bigint {
   const given = integer(value, what);
   return whole(given, min, max, INVALID_LAYOUT, () => `${what} is \`${shown(given)}\``);
@@ -280,12 +283,12 @@ function bound(time: Instant, layout: LayoutFields, isLowest: boolean): bigint {
   return isLowest ? ticks << shift : ((ticks + 1n) << shift) - 1n;
 }
 
-// Typed in full, so that TypeScript knows that nothing comes after it.
+// With a full type, so that TypeScript knows that nothing comes after it.
 const fail: (error: ErrorFacts, message: string) => never = ([number, name], message) => {
   throw new PolyflakeError(number, name.toUpperCase(), `${name}: ${message}`);
 };
 
-/** A caller's text, cut where it is long, with characters that are not plain as their numbers. */
+/** A caller's text, shortened if it is long, with special characters as their code points. */
 const shown = (given: string) =>
   given
     .replace(/^(.{40}).+/su, "$1…")

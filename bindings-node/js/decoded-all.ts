@@ -8,10 +8,10 @@ const NO_WIDE = new BigUint64Array(0);
 const NO_NARROW = new Uint32Array(0);
 
 /**
- * Many IDs, decoded by {@link Layout.decodeAll}: columns with one value for each ID, in their order. A column is
- * made when it is first asked for, and is the same array from then on.
+ * Many IDs, decoded by {@link Layout.decodeAll}: columns with one value per ID, in the same order. A column is created
+ * on first access, and is the same array from then on.
  *
- * The IDs are not copied: leave their array as it is until you have asked for the columns that you need.
+ * The IDs are not copied: leave their array unchanged until you have read the columns that you need.
  */
 export class DecodedAll {
   readonly #ids: BigUint64Array;
@@ -63,7 +63,7 @@ export class DecodedAll {
     return this.#sequences;
   }
 
-  /** The values of a node field; `undefined` if the layout has no node field of that name. */
+  /** The values of a node field; `undefined` if the layout has no node field with that name. */
   field(name: string): Uint32Array | undefined {
     let values = this.#fields.get(name);
     if (values === undefined && isNode(name) && this.#layout.fields.some((field) => field.name === name)) {

@@ -2,7 +2,7 @@ import type { Field, LayoutParts } from "../../bindings-wasm/js/backend.js";
 import { toDate } from "./convert.js";
 import type { Layout } from "./layout.js";
 
-// A bigint and its halves. Arithmetic on bigints allocates each result; on Numbers of 32 bits it does not.
+// A bigint and its halves. Arithmetic on bigints allocates each result; on 32-bit Numbers it does not.
 const whole = new BigUint64Array(1);
 const halves = new Int32Array(whole.buffer);
 const [LOW, HIGH] =
@@ -15,7 +15,7 @@ function toBigint(number: number): bigint {
   return whole[0] as bigint;
 }
 
-/** A field's bits in both halves of an ID, and what the lowest bit of each half counts in the field. */
+/** A field's bits in both halves of an ID, and the weight of each half's lowest bit in the field. */
 class FieldReader {
   readonly name: string;
   readonly size: number;
@@ -46,8 +46,8 @@ export const isNode = (name: string) => name !== "timestamp" && name !== "sequen
 const KEPT_NODES = 1024;
 
 /**
- * How to take an ID of a layout apart: shifts and masks, as the core gave them with the layout. Nothing here is to be
- * decided: every ID that gets here fits the layout.
+ * How to decode an ID of a layout: shifts and masks, which the core provides with the layout. Nothing is decided here:
+ * every ID that gets here fits the layout.
  *
  * @internal
  */
@@ -63,7 +63,7 @@ export class Reader {
   readonly #parts: LayoutParts;
   /** Whether Numbers hold every instant of the layout exactly, and so every tick. */
   readonly #isExact: boolean;
-  /** The fields of nodes that were asked for: an ID's node is usually one of few, and a frozen object takes 300 ns. */
+  /** The fields of nodes that were requested: an ID's node is usually one of few, and a frozen object takes 300 ns. */
   readonly #fields = new Map<number, Readonly<Record<string, number>>>();
 
   constructor(parts: LayoutParts) {
@@ -119,13 +119,13 @@ export class Reader {
   }
 }
 
-// What tests' `toEqual` and `deepEqual` compare, and would otherwise find nothing of: they do not call getters.
+// For `toEqual` and `deepEqual` in tests, which do not call getters and would find nothing to compare.
 const ID = Symbol("id");
 const LAYOUT = Symbol("layout");
 
 /**
- * A decoded ID, from {@link Layout.decode} or {@link Snowflake.decode}. Its values are taken from the ID when they are
- * asked for; `toJSON` has all of them.
+ * A decoded ID, from {@link Layout.decode} or {@link Snowflake.decode}. Its getters read their values from the ID;
+ * `toJSON` returns all of them.
  */
 export class Decoded {
   readonly #id: bigint;
@@ -195,7 +195,7 @@ export class Decoded {
     return other instanceof Decoded && other.id === this.id && other.layout.equals(this.layout);
   }
 
-  /** JSON has no bigint: the ID, and what else may exceed 2^53, become decimal strings. */
+  /** JSON has no bigint: the ID, and other values that may exceed 2^53, become decimal strings. */
   toJSON(): Record<string, unknown> {
     const { id, timestampMs, ticks, node, fields, sequence } = this;
     return {
@@ -216,7 +216,7 @@ export class Decoded {
   }
 }
 
-/** What Node shows of a `Decoded`: an object with values, under the name of the class. */
+/** Node shows a `Decoded` as an object with values, under the class's name. */
 const Shown = class Decoded {
   constructor(values: object) {
     Object.assign(this, values);

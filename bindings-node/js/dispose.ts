@@ -1,4 +1,4 @@
-// Runtimes older than `using` have no such symbol. TypeScript's and others' helpers then look for this one.
+// Runtimes older than `using` have no such symbol. TypeScript's helpers, and others, then look for this one.
 export const dispose: typeof Symbol.dispose =
   Symbol.dispose ?? (Symbol.for("Symbol.dispose") as typeof Symbol.dispose);
 export const asyncDispose: typeof Symbol.asyncDispose =

@@ -1,4 +1,4 @@
-/** What a {@link PolyflakeError} is about: permanent names, the same in every language. */
+/** The reasons of a {@link PolyflakeError}: permanent names, the same in every language. */
 export type PolyflakeErrorCode =
   | "INVALID_LAYOUT"
   | "UNKNOWN_LAYOUT"
@@ -18,7 +18,8 @@ export type PolyflakeErrorCode =
   | "INTERNAL";
 
 /**
- * Thrown by every call that fails. `code` says why, and the message names the value and what would fit.
+ * Thrown by every call that fails. `code` gives the reason; the message names the invalid value and says what would be
+ * valid.
  *
  * A value of the wrong *type* (a boolean, an object, a Number that is not a safe integer) is a `TypeError` instead.
  *
@@ -46,7 +47,7 @@ export class PolyflakeError extends Error {
   declare readonly behindMs?: number;
   /**
    * With `CLOCK_MOVED_BACKWARDS` and `SEQUENCE_EXHAUSTED`: in how many ms of the clock the next ID can come. With
-   * `LEASE_LOST`: in how many ms the store is asked again.
+   * `LEASE_LOST`: in how many ms the store is queried again.
    */
   declare readonly retryAfterMs?: number;
 

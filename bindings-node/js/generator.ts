@@ -1,7 +1,7 @@
 /**
- * What gives unique 64-bit IDs: a {@link Snowflake}, a {@link Counter}, or a generator of your own. What takes an ID
- * from any of them takes this. Where a program can wait, `nextIdAsync` is the one to call: it gives an ID where
- * `nextId` of a Counter has none in hand.
+ * A source of unique 64-bit IDs: a {@link Snowflake}, a {@link Counter}, or your own generator. A function that works
+ * with any of them takes this type. If a program can wait, it should call `nextIdAsync`, which returns a number even if
+ * a Counter has none in hand.
  *
  * @example
  * ```ts
@@ -21,7 +21,7 @@
  * ```
  */
 export interface IdGenerator {
-  /** The next ID, at once or an error. */
+  /** The next ID, at once or with an error. */
   nextId(): bigint;
   /** The next ID. Waits for it without blocking the event loop. */
   nextIdAsync(): Promise<bigint>;

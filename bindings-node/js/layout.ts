@@ -16,7 +16,7 @@ export interface LayoutFields {
 }
 
 /**
- * What the bits of an ID mean: fields from the highest bit down, the epoch, and the tick.
+ * The meaning of an ID's bits: fields from the highest bit down, the epoch, and the tick.
  *
  * Takes a preset's name, such as `"twitter"` (see {@link Layout.presets}); a text, such as
  * `"timestamp:41|worker:10|sequence:12@1288834974657/1ms"` (the epoch in Unix ms, the tick as Nms or Ns); or an
@@ -81,7 +81,7 @@ export class Layout {
   }
 
   /**
-   * Composes the ID of an instant (a Date, or Unix ms, rounded down to the tick), a node and a sequence number, for
+   * Composes the ID for an instant (a Date, or Unix ms, rounded down to the tick), a node and a sequence number, for
    * imports and tests. It may equal an ID that was issued. `node`: as in {@link SnowflakeOptions.node}, or `null` if
    * the layout has no node field.
    *

@@ -10,7 +10,7 @@ import type {
 } from "../../bindings-wasm/js/backend.js";
 import { coreError } from "./errors.js";
 
-/** `number`: what the fast calls know it by, as long as this object lives. */
+/** `number`: identifies it in the fast calls, as long as this object lives. */
 type NativeSnowflake = Omit<BackendSnowflake, "nextId" | "nextIdText" | "nextIds" | "poll"> & {
   readonly number: number;
 };
@@ -25,7 +25,7 @@ interface FastCalls {
   idText(): string;
   /** Fills an array that nothing else refers to. */
   fillNew(ids: BigUint64Array): void;
-  /** Takes how long the call has waited, and gives what `poll` of {@link BackendSnowflake} returns. */
+  /** Reads how long the call has waited, and returns what `poll` of {@link BackendSnowflake} returns. */
   poll(ids: BigUint64Array): void;
   state: unknown;
 }
@@ -33,7 +33,7 @@ interface FastCalls {
 interface Calls extends Omit<Backend, "snowflake" | "idText" | "open" | "openCounter" | "openSequences"> {
   fastCalls(shared: BigUint64Array): FastCalls;
   snowflake(state: unknown, ...given: Parameters<Backend["snowflake"]>): NativeSnowflake;
-  // The rest where the addon has leases, counters and sequences.
+  // The rest exists if the addon has leases, counters and sequences.
   /** Acquires a lease. `opened`: for `snowflakeOnLease`. */
   lease?(options: string[], node: NodeTexts | undefined, done: Done<unknown>): void;
   snowflakeOnLease(state: unknown, opened: unknown): NativeSnowflake;
@@ -47,11 +47,12 @@ interface Calls extends Omit<Backend, "snowflake" | "idText" | "open" | "openCou
 }
 
 /**
- * What happened to a lease, a counter or sequences of this process: the messages of the diagnostics channel `polyflake:lease`. Where
- * nobody has subscribed to that, warnings are emitted by `process.emitWarning`, with the code `POLYFLAKE_` and the kind.
+ * An event of a lease, a counter or sequences in this process: the messages on the diagnostics channel
+ * `polyflake:lease`. If nobody has subscribed to it, `process.emitWarning` emits warnings, with the code `POLYFLAKE_`
+ * and the kind.
  */
 export interface LeaseEvent {
-  /** What happened. {@link LeaseEvent.message} has it in words. */
+  /** The kind of event. {@link LeaseEvent.message} describes it in words. */
   readonly kind:
     | "acquired"
     | "lost"
@@ -71,7 +72,7 @@ export interface LeaseEvent {
   readonly node: number | null;
   /** The store's address, without secrets. */
   readonly store: string;
-  /** All of it as a sentence, without secrets. */
+  /** The whole event as a sentence, without secrets. */
   readonly message: string;
   /** Whether somebody should look at it. */
   readonly isWarning: boolean;
@@ -81,7 +82,7 @@ type WithErrors<Call> = Call extends (...given: infer Given) => infer Returned
   ? (error: MakeError, ...given: Given) => Returned
   : never;
 
-/** What the addon exports: every function takes first what makes its errors. */
+/** The addon's exports: each function's first argument creates its errors. */
 export type Addon = {
   [Name in keyof Calls]: WithErrors<NonNullable<Calls[Name]>>;
 };
@@ -92,7 +93,7 @@ const SNOWFLAKE = 2;
 const FORMAT = 3;
 const POLLED = 2;
 
-/** `publish` is called with what happens to leases, counters and sequences, from the first one on. */
+/** Calls `publish` with the events of leases, counters and sequences, from the first one on. */
 export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void): Backend {
   const all = Object.entries<(...given: never[]) => unknown>(addon);
   const bound = all.map(([name, call]) => [name, call.bind(undefined, coreError as never)]);
@@ -111,8 +112,8 @@ export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void
       return shared[ID] as bigint;
     },
     nextIds(n: number) {
-      // Memory that is not zeroed first halves the cost of an ID. If an error leaves part of it unfilled, the array
-      // is dropped.
+      // Memory that is not zeroed first halves the cost of an ID. If an error leaves part of it unfilled, the array is
+      // dropped.
       const ids = new BigUint64Array(Buffer.allocUnsafeSlow(n * BigUint64Array.BYTES_PER_ELEMENT).buffer);
       halves[SNOWFLAKE] = number;
       fillNew(ids);
@@ -141,7 +142,7 @@ export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void
 
   const { lease, openCounter, openSequences, ...others } = calls;
   let isListening = false;
-  /** What such a call opens. */
+  /** The result of such a call. */
   function opening(open: (done: Done<unknown>) => void): Promise<unknown> {
     if (!isListening) calls.onLeaseEvent(publish);
     isListening = true;

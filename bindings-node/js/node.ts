@@ -1,4 +1,4 @@
-// The entry point for Node: the native addon, or the WebAssembly module where no addon loads.
+// The entry point for Node: the native addon, or the WebAssembly module if no addon loads.
 import { channel } from "node:diagnostics_channel";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -17,7 +17,7 @@ export { PublicIds } from "./public-ids.js";
 /** Messages are a `LeaseEvent`. */
 const leases = channel("polyflake:lease");
 
-/** How the platform packages' names end, by napi-rs's convention. */
+/** The ends of the platform packages' names, by napi-rs's convention. */
 const ABIS: Partial<Record<NodeJS.Platform, string[]>> = { linux: ["-gnu", "-musl"], win32: ["-gnu"] };
 
 connect(openBackend, __filename, (message) => process.emitWarning(message, { code: "POLYFLAKE_COPIES" }));
@@ -40,7 +40,7 @@ function openBackend(): Backend {
   return fallback(why);
 }
 
-/** Where nobody has subscribed, warnings are Node's own: a program that waits for half a minute says why. */
+/** If nobody has subscribed, Node emits the warnings, so that a program that waits for half a minute says why. */
 function tellOfLease(event: LeaseEvent) {
   if (leases.hasSubscribers) {
     leases.publish(event);

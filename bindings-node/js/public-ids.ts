@@ -4,8 +4,8 @@ import { bigintOf, integer, text, wrongType } from "./convert.js";
 import { core } from "./core.js";
 
 /**
- * Turns IDs into short texts for the outside, such as `order_15ShV20Bxc6UJvKSQbDvo0J`, and back. A text hides when and where
- * an ID was made, and needs no table.
+ * Turns IDs into short texts for outsiders, such as `order_15ShV20Bxc6UJvKSQbDvo0J`, and back. A text hides when and
+ * where an ID was issued, and needs no table.
  *
  * Only in Node and workerd: the users of a browser must not have the keys. Create it once; `console.log` does not show its
  * keys.
@@ -22,14 +22,14 @@ import { core } from "./core.js";
  */
 export class PublicIds {
   readonly #inner: BackendPublicIds;
-  /** What texts begin with. */
+  /** The prefix of the texts. */
   readonly prefix: string;
   /** The numbers of the keys. The first encodes. */
   readonly keyNumbers: readonly number[];
 
   /**
-   * @param keys - The first encodes, and each decodes. A string may hold several, separated by white space or commas.
-   * {@link PublicIds.generateKey} and `polyflake public key` make keys.
+   * @param keys - The first one encodes, and each one decodes. A string may contain several, separated by white space
+   * or commas. {@link PublicIds.generateKey} and `polyflake public key` generate keys.
    * @param prefix - Words of a-z and 0-9 joined by `_`, at most 24 characters, or `""`.
    *
    * @throws {PolyflakeError} `INVALID_OPTION` if a key or the prefix is invalid, if two keys have the same number or the same
@@ -47,9 +47,9 @@ export class PublicIds {
   }
 
   /**
-   * The text of an ID.
+   * Returns an ID's text.
    *
-   * @throws {PolyflakeError} `INVALID_ID` if it is not an ID of 64 bits.
+   * @throws {PolyflakeError} `INVALID_ID` if it is not a 64-bit ID.
    */
   encode(id: Integer): string {
     const number = bigintOf(id);
@@ -59,16 +59,17 @@ export class PublicIds {
   }
 
   /**
-   * The texts of IDs, such as those of a page of rows.
+   * Returns the texts of IDs, such as those on a page of rows.
    *
-   * @throws {PolyflakeError} `INVALID_ID` if one of them is not an ID of 64 bits.
+   * @throws {PolyflakeError} `INVALID_ID` if one of them is not a 64-bit ID.
    */
   encodeAll(ids: Iterable<Integer>): string[] {
     return Array.from(listed(ids, "ids"), (id) => this.encode(id));
   }
 
   /**
-   * The ID of a text. A text that was not encoded with this prefix and one of these keys decodes with a chance of 1 in 2^64.
+   * Returns a text's ID. A text that was not encoded with this prefix and one of these keys decodes with a chance of 1
+   * in 2^64.
    *
    * @throws {PolyflakeError} `INVALID_ID` for any other text, with the reason.
    */
@@ -77,7 +78,7 @@ export class PublicIds {
   }
 
   /**
-   * The IDs of texts.
+   * Returns the IDs of texts.
    *
    * @throws {PolyflakeError} `INVALID_ID` if one of them is not the text of an ID, with the reason.
    */
@@ -86,24 +87,24 @@ export class PublicIds {
   }
 
   /**
-   * Makes a key of random bytes from the operating system. Keep it where you keep secrets.
+   * Generates a key from the operating system's random bytes. Keep it where you keep secrets.
    *
-   * @param number - Which key it is, from 0 to 61. Texts name their key by it, so give each key another. Default: 0.
+   * @param number - The key's number, from 0 to 61. Texts contain it, so give each key a different one. Default: 0.
    *
-   * @throws {PolyflakeError} `INVALID_OPTION` for another number.
+   * @throws {PolyflakeError} `INVALID_OPTION` for any other number.
    */
   static generateKey(number: Integer = 0): string {
     return backend("generatePublicKey")(integer(number, "number"));
   }
 }
 
-/** What an iterable has. A string, given by mistake, would be taken apart. */
+/** The items of an iterable. A string passed by mistake would be split into characters. */
 function listed<T>(items: Iterable<T>, what: string): Iterable<T> {
   if (typeof items === "object" && items !== null && Symbol.iterator in items) return items;
   throw wrongType(items, what, "an array or another iterable");
 }
 
-/** A call of the backend. The entry points that export this class have it. */
+/** A call of the backend, which exists in the entry points that export this class. */
 function backend<Name extends "publicIds" | "generatePublicKey">(name: Name) {
   return core()[name] as NonNullable<Backend[Name]>;
 }

@@ -6,8 +6,8 @@ import { asyncDispose, dispose } from "./dispose.js";
 import { noNetwork, optionTexts, Together } from "./stores.js";
 
 /**
- * What {@link Sequences} count for: a text, or an integer from -2^63 to 2^64 - 1, as a bigint or a Number that is a safe
- * integer. `5` and `5n` are one key, and `"5"` is another.
+ * The key that {@link Sequences} count for: a text, or an integer from -2^63 to 2^64 - 1, as a bigint or a Number that
+ * is a safe integer. `5` and `5n` are one key, and `"5"` is another.
  */
 export type SequenceKey = string | number | bigint;
 
@@ -15,27 +15,27 @@ export type SequenceKey = string | number | bigint;
 export interface SequencesOptions {
   /**
    * The address of the store that keeps how far the keys have counted, such as `"postgres://host/chat"` or
-   * `"redis://host/0"`. Its `label` (`"postgres://host/chat?label=10.0.0.7:8080"`) is what other processes are told
-   * while this one has the lease. Required.
+   * `"redis://host/0"`. While this process has the lease, other processes are shown its `label`
+   * (`"postgres://host/chat?label=10.0.0.7:8080"`). Required.
    */
   store: string;
   /** How many bounds the store has: 1 to 16384. It cannot be changed later. Default: 1024. */
   sections?: Integer | undefined;
   /**
-   * By how many numbers a bound is moved ahead: 1 to 1000000000. A process that ends without {@link Sequences.close}
-   * skips at most two of them. Default: 10000.
+   * The size of a step in numbers, 1 to 1000000000: a bound is moved to two steps above its section's highest number,
+   * and a process that ends without {@link Sequences.close} skips at most that. Default: 10000.
    */
   step?: Integer | undefined;
   /** How many keys stay in memory, of at most 40 bytes each: 1 to 1000000000. Default: 1000000. */
   maxKeys?: Integer | undefined;
-  /** The longest that a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
+  /** The longest a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
   maxWaitMs?: Integer | undefined;
 }
 
-/** How each option but the store becomes text. The core checks the text. */
+/** Converts each option except the store to text. The core checks the text. */
 const TEXT_OF = { sections: integer, step: integer, maxKeys: integer, maxWaitMs: integer };
 
-/** What {@link Sequences.open} gives to the constructor. */
+/** The argument that {@link Sequences.open} passes to the constructor. */
 class Opened {
   readonly inner: BackendSequences;
 
@@ -45,25 +45,25 @@ class Opened {
 }
 
 let open: (inner: BackendSequences) => Sequences;
-/** The method `Symbol.dispose`, which some runtimes do not name. */
+/** The key of the method `Symbol.dispose`, which some runtimes lack. */
 let closeOnly: (this: Sequences) => void;
 
 /**
- * A count for each of many keys: 1, 2, 3 and so on for `"alice"`, and for `"bob"` the same. For the messages of an inbox,
- * or the versions of a document.
+ * A separate count for each of many keys: 1, 2, 3 and so on for `"alice"`, and the same for `"bob"`. For the messages
+ * in an inbox, or the versions of a document.
  *
- * - The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write
- *   that it acknowledged.
- * - Numbers are skipped: by a key that left memory and came back, by a new key where others left, and by all keys of a
- *   section, at most two steps, when a process ended without {@link Sequences.close}.
- * - Only the process that holds the lease gives numbers. The others get `LEASE_UNAVAILABLE`, whose message has
- *   that process's label between backquotes.
+ * - A key's numbers increase, and none is issued twice, by any process, as long as the store does not lose a write it
+ *   has acknowledged.
+ * - Numbers are skipped by a key that was evicted from memory and came back, by new keys after that, and by all keys in
+ *   a section, at most two steps, after a process ended without {@link Sequences.close}.
+ * - Only the process that holds the lease issues numbers. The others get `LEASE_UNAVAILABLE`, whose message contains
+ *   that process's label in backticks.
  *
- * All Sequences of a process with the same store and name are one, also in worker threads. `cluster` and PM2 workers are
- * processes: one of them has the lease. Only in Node's native build.
+ * All Sequences in a process with the same store and name share their keys, including across worker threads. `cluster`
+ * and PM2 workers are processes: one of them has the lease. Only in Node's native build.
  *
- * No call blocks the event loop: {@link Sequences.nextId} and {@link Sequences.nextIds} give numbers at once, or throw;
- * the others wait for the store, and return promises.
+ * No call blocks the event loop. {@link Sequences.nextId} and {@link Sequences.nextIds} return numbers at once, or
+ * throw; the others wait for the store, and return promises.
  *
  * @example
  * ```js
@@ -78,7 +78,7 @@ let closeOnly: (this: Sequences) => void;
 export class Sequences {
   readonly #inner: BackendSequences;
   readonly #together: Together<SequenceKey[]>;
-  /** Resolves when the lease was given back. */
+  /** Resolves when the lease is given back. */
   #givenBack: Promise<void> | undefined;
 
   private constructor(opened: Opened) {
@@ -100,13 +100,14 @@ export class Sequences {
   }
 
   /**
-   * The sequences of that name (1 to 100 characters). Makes them where the store has none, and waits for the lease, at
-   * most the address's `wait` (by default its `ttl` and 5 seconds), without blocking the event loop. What happens to it
-   * is told on the channel `polyflake:lease` of `node:diagnostics_channel`, as a {@link LeaseEvent} without a node.
+   * Opens the sequences with that name (1 to 100 characters). Creates them if the store has none, and waits for the
+   * lease, at most the address's `wait` (by default its `ttl` and 5 seconds), without blocking the event loop. Their
+   * events are published on the channel `polyflake:lease` of `node:diagnostics_channel`, each as a {@link LeaseEvent}
+   * without a node.
    *
-   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, also where the sequences began with another number
-   * of sections, if this process uses them with other options, and outside Node's native build; `LEASE_UNAVAILABLE` if
-   * another process has the lease, which the message names, or the store cannot be reached.
+   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, including if the sequences began with another
+   * number of sections, if this process uses them with other options, and outside Node's native build;
+   * `LEASE_UNAVAILABLE` if another process has the lease, which the message names, or the store cannot be reached.
    *
    * @example
    * ```js
@@ -126,12 +127,12 @@ export class Sequences {
   }
 
   /**
-   * The key's next number. It never waits for the store, for a wait would block the event loop for as long as the store
-   * takes; {@link Sequences.nextIdAsync} waits.
+   * The key's next number. It never waits for the store, because a wait would block the event loop for as long as the
+   * store takes; {@link Sequences.nextIdAsync} waits.
    *
-   * @throws {PolyflakeError} `LEASE_UNAVAILABLE` if another process gives the numbers by now, which the message names;
-   * `LEASE_LOST` if the lease could not be renewed; `COUNTER_UNAVAILABLE` if the key's section has come to its bound,
-   * and the store has not moved it yet; `INVALID_OPTION` for an integer that no 64 bits hold; `CLOSED`.
+   * @throws {PolyflakeError} `LEASE_UNAVAILABLE` if another process issues the numbers by now, which the message names;
+   * `LEASE_LOST` if the lease could not be renewed; `COUNTER_UNAVAILABLE` if the key's section has reached its bound,
+   * and the store has not moved it yet; `INVALID_OPTION` for an integer outside 64 bits; `CLOSED`.
    */
   nextId(key: SequenceKey): bigint {
     return this.#inner.nextId(keyOf(key));
@@ -147,11 +148,11 @@ export class Sequences {
   }
 
   /**
-   * The key's next number. Where there is none at once, waits for the store without blocking the event loop, for at most
-   * `maxWaitMs` (behind another call that waits already, at most twice that).
+   * The key's next number. If none is available at once, waits for the store without blocking the event loop, for at
+   * most `maxWaitMs` (at most twice that if another call is already waiting).
    *
-   * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextId} does, if the store gives none by then; at
-   * once where waiting does not help.
+   * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextId} does, if the store gives none by then;
+   * at once if waiting does not help.
    */
   async nextIdAsync(key: SequenceKey): Promise<bigint> {
     const given = keyOf(key);
@@ -159,9 +160,9 @@ export class Sequences {
   }
 
   /**
-   * A number for each of the keys, in their order; a key that is there twice has two. It never waits for the store.
+   * One number per key, in the order of the keys; a key that occurs twice gets two. It never waits for the store.
    *
-   * @throws {PolyflakeError} as {@link Sequences.nextId} does: then all keys may skip numbers, which are not given
+   * @throws {PolyflakeError} as {@link Sequences.nextId} does. Then all keys may skip numbers, which are never issued
    * again.
    */
   nextIds(keys: Iterable<SequenceKey>): BigUint64Array {
@@ -169,20 +170,20 @@ export class Sequences {
   }
 
   /**
-   * A number for each of the keys, in their order, without blocking the event loop. It may wait for `maxWaitMs` for each
-   * key whose section has come to its bound.
+   * One number per key, in the order of the keys, without blocking the event loop. It may wait for `maxWaitMs` for each
+   * key whose section has reached its bound.
    *
-   * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextIdAsync} does: then all keys may skip
-   * numbers, which are not given again.
+   * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextIdAsync} does. Then all keys may skip
+   * numbers, which are never issued again.
    */
   async nextIdsAsync(keys: Iterable<SequenceKey>): Promise<BigUint64Array> {
     const given = keysOf(keys);
-    // The calls that wait together would all fail with such a key. The core has the error.
+    // With such a key, all calls that wait together would fail. The core has the error.
     for (const key of given) if (!fits(key)) this.#inner.nextId(key);
     return this.#together.later(given, given.length);
   }
 
-  /** Its name. */
+  /** The name of the sequences. */
   get name(): string {
     return this.#inner.name;
   }
@@ -197,10 +198,10 @@ export class Sequences {
   }
 
   /**
-   * Closes these Sequences: from now on their calls throw `CLOSED`, also those that wait. The last ones of a name in this
-   * process write how far the keys counted and give the lease back; the promise resolves when that is done, or after a
-   * few seconds if the store does not answer. An `await using` declaration does the same, and `using` does not wait for
-   * it.
+   * Closes these Sequences: from now on their calls throw `CLOSED`, even those that wait. The last ones with a name in
+   * this process write how far the keys have counted and give the lease back. The promise resolves when that is done,
+   * or after a few seconds if the store does not answer. An `await using` declaration does the same; `using` does not
+   * wait for it.
    */
   async close(): Promise<void> {
     this.#givenBack ??= new Promise((resolve) => this.#inner.close(resolve));
@@ -256,7 +257,7 @@ function keysOf(keys: Iterable<SequenceKey>): SequenceKey[] {
   return Array.from(keys, keyOf);
 }
 
-/** Whether a key has 64 bits, with a sign or without. */
+/** Whether a key fits into 64 bits, signed or unsigned. */
 function fits(key: SequenceKey): boolean {
   return typeof key !== "bigint" || BigInt.asIntN(64, key) === key || BigInt.asUintN(64, key) === key;
 }

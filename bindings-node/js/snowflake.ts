@@ -17,10 +17,10 @@ export interface SnowflakeOptions {
   /** A preset's name, a layout's text, or a {@link Layout}. Default: `"twitter"`. */
   layout?: string | Layout | undefined;
   /**
-   * A whole number for all node bits, or an object with one for each node field. Required, unless the layout has no
-   * node field, or there is a `lease`. No other process, browser tab or Web Worker may use the same node at the same time.
-   * The worker threads of one Node process may. In Node, `"ordinal"` takes the number at the end of the host's name, and
-   * `"ip"` the low bits of its private address.
+   * A whole number for all node bits, or an object with a number for each node field. Required, unless the layout has
+   * no node field, or there is a `lease`. No other process, browser tab or Web Worker may use the same node at the same
+   * time. The worker threads of one Node process may. In Node, `"ordinal"` takes the number at the end of the host
+   * name, and `"ip"` the low bits of the host's private address.
    */
   node?: Node | undefined;
   /**
@@ -42,25 +42,25 @@ export interface SnowflakeOptions {
   /**
    * `"system"` (the wall clock, the default), `"steady"` (the wall clock without its steps back), or a function that
    * returns Unix ms, such as `() => Date.now()`, which follows fake timers. A Snowflake with a function has its own
-   * cursor, which it shares with no other.
+   * cursor, which no other shares.
    */
   clock?: "system" | "steady" | (() => number | bigint) | undefined;
   /**
-   * The path of a state file, through which all processes of this host share the node: `cluster` and PM2 workers, cron
-   * jobs, restarts. It is created if missing, which blocks the thread for a second; a clock of your own must advance by
-   * more than that before there are IDs. Only in Node's native build.
+   * The path of a state file, through which all processes on this host share the node: `cluster` and PM2 workers, cron
+   * jobs, restarts. It is created if missing, which blocks the thread for a second; your own clock must advance by more
+   * than that before there are IDs. Only in Node's native build.
    */
   state?: string | undefined;
   /**
-   * The address of a store that leases the node, so that no two processes have the same one at the same time:
-   * `"redis://host/0"`, `rediss`, `postgres`, `mysql`, `etcd`, `zookeeper`, or `sqlite:///path` for one host. Then
-   * `node` is not needed: one field of several narrows the choice, and a whole node is leased as that one. Only for
-   * {@link Snowflake.open}, with a built-in clock, without `state`, in Node's native build.
+   * The address of a store that leases the node, so that no two processes have the same node at the same time:
+   * `"redis://host/0"`, `rediss`, `postgres`, `mysql`, `etcd`, `zookeeper`, or `sqlite:///path` for one host. `node` is
+   * then optional: some of its fields narrow the choice, and a complete node is leased as that one. Only for {@link
+   * Snowflake.open}, with a built-in clock, without `state`, in Node's native build.
    */
   lease?: string | undefined;
 }
 
-/** How each option becomes text. The core checks the text. */
+/** Converts each option to text. The core checks the text. */
 const TEXT_OF: {
   [Name in Exclude<keyof SnowflakeOptions, "node">]-?: (value: never, name: string) => string;
 } = {
@@ -75,7 +75,7 @@ const TEXT_OF: {
   lease: (value, name) => text(value, name, "a string, such as redis://host/0"),
 };
 
-/** What {@link Snowflake.open} gives to the constructor. */
+/** The argument that {@link Snowflake.open} passes to the constructor. */
 class Opened {
   readonly inner: BackendSnowflake;
 
@@ -84,10 +84,10 @@ class Opened {
   }
 }
 
-/** How many ms' worth of IDs a batch takes before it hands the thread to the next batch. */
+/** After IDs worth this many ms, a batch hands the thread to the next batch. */
 const SHARE_MS = 50;
 
-/** The method `Symbol.asyncDispose`, which some runtimes do not name. */
+/** The key of the method `Symbol.asyncDispose`, which some runtimes lack. */
 let closeAndWait: (this: Snowflake) => Promise<void>;
 
 /**
@@ -117,13 +117,13 @@ let closeAndWait: (this: Snowflake) => Promise<void>;
 export class Snowflake implements IterableIterator<bigint, never, undefined>, IdGenerator {
   readonly #inner: BackendSnowflake;
   readonly #nextId: () => bigint;
-  /** What the core's weak reference to the clock points to. */
+  /** The target of the core's weak reference to the clock. */
   readonly #clock: Reading | undefined;
   readonly #isLeased: boolean = false;
   #waiting: Waiting | undefined;
   #threadBatches: ThreadBatches | undefined;
   #layout: Layout | undefined;
-  /** Resolves when a leased node was given back. */
+  /** Resolves when a leased node is given back. */
   #givenBack: Promise<void> | undefined;
 
   constructor(options: SnowflakeOptions) {
@@ -140,14 +140,15 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * A Snowflake whose node is leased from the store that `lease` names. Waits for a free node without blocking the event
-   * loop, for at most the address's `wait` (35 s by default). Without `lease` it is as `new`.
+   * Opens a Snowflake with a node leased from the store that `lease` names. Waits for a free node without blocking the
+   * event loop, for at most the address's `wait` (35 s by default). Without `lease`, it does the same as `new`.
    *
-   * All Snowflakes of a process with the same address and layout share one lease, also in worker threads. What happens to
-   * it is told on the channel `polyflake:lease` of `node:diagnostics_channel`, as a {@link LeaseEvent}.
+   * All Snowflakes in a process with the same address and layout share one lease, including across worker threads. The
+   * lease's events are published on the channel `polyflake:lease` of `node:diagnostics_channel`, each as a {@link
+   * LeaseEvent}.
    *
-   * @throws {PolyflakeError} (the promise rejects) `LEASE_UNAVAILABLE` if no node is free or the store cannot be reached,
-   * `INVALID_OPTION` for an address that is none, with `state` and with a clock function, and as `new` does.
+   * @throws {PolyflakeError} (the promise rejects) `LEASE_UNAVAILABLE` if no node is free or the store cannot be
+   * reached, `INVALID_OPTION` for an invalid address, with `state` and with a clock function, and as `new` does.
    *
    * @example
    * ```js
@@ -170,8 +171,8 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
    * The next ID. If the tick's sequence is used up, waits for at most `maxWaitMs` and blocks the thread
    * ({@link Snowflake.nextIdAsync} does not).
    *
-   * @throws {PolyflakeError} `SEQUENCE_EXHAUSTED` or `CLOCK_MOVED_BACKWARDS` if `maxWaitMs` was not enough (a step back
-   * of more than `maxBackwardMs` is not waited for), `LEASE_LOST` likewise, `TIME_OUT_OF_RANGE`, `CLOCK_FAILED`, or
+   * @throws {PolyflakeError} `SEQUENCE_EXHAUSTED` or `CLOCK_MOVED_BACKWARDS` if `maxWaitMs` was not enough (it does not
+   * wait for a step back of more than `maxBackwardMs`), `LEASE_LOST` likewise, `TIME_OUT_OF_RANGE`, `CLOCK_FAILED`, or
    * `FORKED`.
    */
   nextId(): bigint {
@@ -188,8 +189,8 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * The next ID. Waits without blocking the event loop. Calls that wait at the same time get IDs in the order in which they
-   * were made, and a call fails once `maxWaitMs` has passed without an ID for any of them.
+   * The next ID. Waits without blocking the event loop. Waiting calls get IDs in the order in which they were made, and
+   * a call fails once `maxWaitMs` has passed without an ID for any of them.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Snowflake.nextId} does.
    */
@@ -226,7 +227,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * The next `n` IDs, 1 to 16777216. An error part-way loses the IDs taken so far; they are never issued again.
+   * The next `n` IDs, 1 to 16777216. An error midway loses the IDs taken so far; they are never issued again.
    *
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` for any other `n`.
    */
@@ -235,9 +236,10 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * The next `n` IDs, 1 to 16777216, without blocking the event loop. In Node, more than 4096 at once are made on a thread of
-   * libuv's pool, of which a Snowflake's batches occupy one, in turns; fewer, and all of them elsewhere or with a clock
-   * function, between timers, in one order with {@link Snowflake.nextIdAsync}. The process stays alive until it ends.
+   * The next `n` IDs, 1 to 16777216, without blocking the event loop. In Node, batches of more than 4096 are filled on
+   * a thread from libuv's pool; a Snowflake's batches use one such thread, in turn. Smaller batches, and all batches
+   * elsewhere or with a clock function, are filled between timers, in one queue with {@link Snowflake.nextIdAsync}. The
+   * process stays alive until the batch is done.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Snowflake.nextIds} does.
    */
@@ -252,7 +254,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Fills an array with IDs. An error part-way loses the IDs taken so far; they are never issued again.
+   * Fills an array with IDs. An error midway loses the IDs taken so far; they are never issued again.
    *
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
    */
@@ -261,7 +263,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Decodes an ID by this Snowflake's layout: a bigint, a decimal string, or a Number that is a safe integer.
+   * Decodes an ID with this Snowflake's layout: a bigint, a decimal string, or a Number that is a safe integer.
    *
    * @throws {PolyflakeError} `INVALID_ID`.
    */
@@ -270,7 +272,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Decodes many IDs at once by this Snowflake's layout: {@link Layout.decodeAll}.
+   * Decodes many IDs at once with this Snowflake's layout: {@link Layout.decodeAll}.
    *
    * @throws {PolyflakeError} `INVALID_ID`.
    */
@@ -284,7 +286,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
     return this.#layout;
   }
 
-  /** All node bits as one number. With a lease that was lost it may change: it is the last ID's, or the next one's. */
+  /** All node bits as one number. After a lease was lost it may change: it is the last ID's node, or the next one's. */
   get node(): number {
     return this.#inner.node();
   }
@@ -309,11 +311,11 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Closes this Snowflake: from now on its calls throw `CLOSED`. Others on the same node or state file are not affected.
-   * A `using` declaration closes it at the end of its block.
+   * Closes this Snowflake: from now on its calls throw `CLOSED`. Others on the same node or state file are not
+   * affected. A `using` declaration closes it at the end of its block.
    *
-   * After the last one on a lease its node is given back in the background; an `await using` declaration waits for that.
-   * If the process ends before, or the store does not answer, the node is free when its lease ends.
+   * The last one on a lease gives its node back in the background; an `await using` declaration waits for that. If the
+   * process ends first, or the store does not answer, the node becomes free when its lease ends.
    */
   close(): void {
     this.#inner.close();
@@ -345,14 +347,14 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   #calls(): Waiting {
-    // In workerd a timer ends with the request that started it, and must not be what calls of others wait for.
+    // In workerd, a timer ends with the request that started it, so the calls of other requests must not wait for it.
     if (core().hasRequests) return new Waiting(this.#inner, this.#clock);
     this.#waiting ??= new Waiting(this.#inner, this.#clock);
     return this.#waiting;
   }
 
   #share(): number {
-    // A batch has IDs of one node, and the lease may bring another between two shares.
+    // All IDs in a batch have one node, and the lease may change it between two shares.
     if (this.#isLeased) return Number.POSITIVE_INFINITY;
     const { idsPerTick, tickMs } = this.layout;
     return Math.max(idsPerTick * Math.ceil(SHARE_MS / Number(tickMs)), MOST_AT_ONCE);
@@ -371,8 +373,8 @@ export interface Snowflake {
   /** {@link Snowflake.close}, at the end of the block of a `using` declaration. */
   [Symbol.dispose](): void;
   /**
-   * {@link Snowflake.close}, at the end of the block of an `await using` declaration. Waits until a leased node was given
-   * back, or for a few seconds if the store does not answer.
+   * {@link Snowflake.close}, at the end of the block of an `await using` declaration. Waits until a leased node is
+   * given back, or for a few seconds if the store does not answer.
    */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -386,11 +388,11 @@ for (const [symbol, value] of methods) {
 }
 
 /**
- * Sets a state file's cursor back to the system clock if it is ahead of it: the remedy after a wrong clock has moved a
- * cursor far into the future. Stop the processes that use the file first. IDs that were issued ahead of the clock are
+ * Sets a state file's cursor back to the system clock if it is ahead of that: the remedy after a wrong clock has moved
+ * a cursor far into the future. Stop the processes that use the file first. IDs that were issued ahead of the clock are
  * issued again when the clock gets there. Only in Node's native build.
  *
- * @throws {PolyflakeError} `STATE_FILE`, also if there is no such file.
+ * @throws {PolyflakeError} `STATE_FILE`, including if there is no such file.
  */
 export function resetState(path: string): void {
   core().resetState(pathOf(path, "path"));
@@ -416,7 +418,7 @@ function converted(options: SnowflakeOptions) {
   };
 }
 
-/** As `new`, whose error would name only the node where a lease was meant. */
+/** For `new` with a lease: the error about the node would be misleading. */
 function withoutLease(options: SnowflakeOptions): Snowflake {
   try {
     return new Snowflake(options);
@@ -428,7 +430,9 @@ function withoutLease(options: SnowflakeOptions): Snowflake {
   }
 }
 
-/** For the core to hold: a strong reference would keep a clock that refers to its Snowflake, and both, forever. */
+/**
+ * The core holds this: a strong reference would keep a clock that refers to its Snowflake, and the Snowflake, forever.
+ */
 function weak(clock: Reading): Reading {
   const reference = new WeakRef(clock);
   return () => reference.deref()?.();

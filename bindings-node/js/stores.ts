@@ -1,11 +1,11 @@
-// What counters and sequences share: options with a store, and calls that wait for one.
+// Shared by counters and sequences: options with a store, and calls that wait for one.
 import type { Done } from "../../bindings-wasm/js/backend.js";
 import type { Integer } from "./convert.js";
 import { wrongType } from "./convert.js";
 import type { PolyflakeError } from "./errors.js";
 import { coreError } from "./errors.js";
 
-/** `options` as texts, two by two: the store's as `storeTexts`, the others as `textOf` has them. */
+/** `options` as texts, in pairs: the store's as `storeTexts`, the others as `textOf` converts them. */
 export function optionTexts<Options extends object, Name extends string & keyof Options>(
   options: Options,
   what: string,
@@ -27,13 +27,15 @@ export function optionTexts<Options extends object, Name extends string & keyof 
   return texts;
 }
 
-/** Where the backend has no network. `whose`: what has a store. */
+/** For a backend without a network. `whose`: the object that has a store. */
 export function noNetwork(whose: string): PolyflakeError {
   const why = `${whose} store needs a network, which WebAssembly does not have: use Node's native build`;
   return coreError(4, "invalid_option", `invalid_option: ${why}`);
 }
 
-/** As many as the largest batch: calls are served together up to that, so that their sum stays a size of an array. */
+/**
+ * As many as in the largest batch: calls are served together up to that, so that their sum is still a valid array size.
+ */
 const MOST_TOGETHER = 2 ** 24;
 
 /** A call that waits for numbers. */
@@ -44,13 +46,13 @@ interface Waiting<Asked> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Calls that wait for a store's numbers. Those that come meanwhile are served together by the next wait. */
+/** Calls that wait for a store's numbers. Calls that arrive meanwhile are served together by the next wait. */
 export class Together<Asked> {
   readonly #fetchAll: (asked: Asked[], done: Done<BigUint64Array>) => void;
   #waiting: Waiting<Asked>[] = [];
   #isFetching = false;
 
-  /** `fetchAll`: asks for the numbers of several calls, in their order. */
+  /** `fetchAll`: requests the numbers for several calls, in their order. */
   constructor(fetchAll: (asked: Asked[], done: Done<BigUint64Array>) => void) {
     this.#fetchAll = fetchAll;
   }
@@ -76,7 +78,7 @@ export class Together<Asked> {
     const done: Done<BigUint64Array> = (error, numbers) => {
       if (error) {
         this.#isFetching = false;
-        // Those who came meanwhile too, or they would wait one after the other.
+        // Includes calls that arrived meanwhile; otherwise they would wait one after the other.
         const all = [...group, ...this.#waiting];
         this.#waiting = [];
         for (const { reject } of all) reject(error);

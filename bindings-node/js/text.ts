@@ -21,7 +21,7 @@ export type Format =
 
 let formats: Map<string, number> | undefined;
 
-/** A format's place in the core's list; undefined if the core has none of that name. */
+/** A format's position in the core's list; undefined if the core has no such format. */
 export function formatNumber(format: Format): number | undefined {
   formats ??= new Map(
     core()
@@ -53,8 +53,8 @@ export function formatId(id: Integer, format: Format = "decimal"): string {
 }
 
 /**
- * Reads an ID from text; `format` is `decimal` by default. `base32`, `base36`, `hex` and `uuid` accept
- * upper and lower case, and `base32` also accepts I and L as 1 and O as 0. A UUID that no ID is written as is refused.
+ * Reads an ID from text; `format` is `decimal` by default. `base32`, `base36`, `hex` and `uuid` accept upper and lower
+ * case, and `base32` also accepts I and L as 1 and O as 0. A UUID that does not represent an ID is refused.
  *
  * @throws {PolyflakeError} `INVALID_ID` with the position of the first wrong character, or `INVALID_OPTION` for an
  * unknown format.

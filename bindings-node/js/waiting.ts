@@ -1,21 +1,21 @@
 // Calls that wait without blocking the event loop.
 import type { BackendSnowflake, Reading } from "../../bindings-wasm/js/backend.js";
 
-// Waits are in real time: with fake timers that a test installs later, they would hang.
+// Waits use real time: they would hang on fake timers that a test installs later.
 const { setTimeout, setImmediate = setTimeout, queueMicrotask } = globalThis;
 const monotonicMs = performance.now.bind(performance);
-/** The shortest time that a pause takes. */
+/** The shortest pause. */
 const SHORTEST_PAUSE_MS = 0.1;
 /** The clock may be set forward during a pause, and timers have a longest time. */
 const LONGEST_PAUSE_MS = 1000;
-/** The most IDs that a poll asks for. */
+/** The most IDs that one poll asks for. */
 export const MOST_AT_ONCE = 4096;
-/** After this many polls the event loop gets its turn. */
+/** After this many polls, the event loop gets a turn. */
 const POLLS_AT_ONCE = 128;
 
 /** A call that waits for an ID, or for an array of them. */
 interface Call {
-  /** What to fill, and how much of it is filled; none for a single ID. */
+  /** The array to fill, and how much of it is filled; undefined for a single ID. */
   readonly ids: BigUint64Array | undefined;
   filled: number;
   readonly cameMs: number;
@@ -25,28 +25,28 @@ interface Call {
 }
 
 /**
- * The calls of a Snowflake that wait. They get IDs in the order in which they came; a batch that has got some goes behind
- * the others. All have one place together in the core's queue, where threads wait.
+ * A Snowflake's waiting calls. They get IDs in the order in which they arrived; a batch that has received some goes
+ * behind the others. Together they have one place in the core's queue, where threads wait.
  *
- * A call fails once `maxWaitMs` has passed since it came, and since any of them last got an ID.
+ * A call fails once `maxWaitMs` has passed since it arrived, and since any of them last got an ID.
  */
 export class Waiting {
   readonly #inner: BackendSnowflake;
-  /** What the core's weak reference to the clock points to: the Snowflake may be garbage while its calls wait. */
+  /** The target of the core's weak reference to the clock: the Snowflake may be garbage while its calls wait. */
   readonly clock: Reading | undefined;
   #first: Call | undefined;
   #last: Call | undefined;
-  /** How many IDs all of them want. */
+  /** How many IDs they want in total. */
   #wanted = 0;
-  /** Where the core writes. */
+  /** The core writes here. */
   #got = new BigUint64Array(1);
-  /** Whether the core is asked now: a clock may make calls meanwhile. */
+  /** Whether the core is running: meanwhile, a clock may make calls. */
   #isPolling = false;
   /** Ends the present pause. */
   #resume: (() => void) | undefined;
-  /** Whether there was a pause since the core last gave an ID. */
+  /** Whether there was a pause since the core last issued an ID. */
   #hasPaused = false;
-  /** When the core last gave an ID. */
+  /** When the core last issued an ID. */
   #gotMs = 0;
   #nowMs = 0;
 
@@ -63,13 +63,13 @@ export class Waiting {
     return this.#call(ids);
   }
 
-  /** The core looks again, at once: it was closed. */
+  /** Makes the core look again at once, because it was closed. */
   lookAgain(): void {
     this.#resume?.();
   }
 
   #call<T>(ids: BigUint64Array | undefined): Promise<T> {
-    // What throws in here, where the stack is used up, rejects the promise.
+    // If the stack is used up, an exception in here rejects the promise.
     return new Promise((resolve, reject) => {
       this.#push({ ids, filled: 0, cameMs: this.#elapsedMs(), resolve, reject, next: undefined });
       this.#serve();
@@ -80,8 +80,8 @@ export class Waiting {
   #serve(): void {
     if (this.#resume !== undefined) return;
     if (this.#isPolling) {
-      // A clock makes calls; or the poll was ended from outside, by Ctrl+C in Node's REPL or a timeout of node:vm, which no
-      // `finally` sees.
+      // A clock may make calls. Or Ctrl+C in Node's REPL, or a timeout of node:vm, ended the poll from outside, which
+      // no `finally` sees.
       queueMicrotask(() => {
         this.#isPolling = false;
         this.#serve();
@@ -108,7 +108,7 @@ export class Waiting {
       const asked = Math.min(this.#wanted, MOST_AT_ONCE);
       if (this.#got.length < asked) this.#got = new BigUint64Array(MOST_AT_ONCE);
       const ids = this.#got.length === asked ? this.#got : this.#got.subarray(0, asked);
-      // The core counts a call that waits at its first poll.
+      // The core counts a waiting call at its first poll.
       const waitedMs = this.#hasPaused ? this.#elapsedMs() - Math.max(first.cameMs, this.#gotMs) : -1;
       const polled = this.#inner.poll(ids, waitedMs);
       if (polled > 0) {
@@ -151,7 +151,7 @@ export class Waiting {
     const work = this.#inner.disk?.();
     this.#pause((resume) => {
       work?.then(resume, (error) => {
-        // Not one after the other: each would wait for a disk that fails.
+        // Not one after the other: each would wait for the failing disk.
         while (this.#resume === resume && this.#first !== undefined) {
           const call = this.#shift(this.#first);
           call.reject(error);
@@ -177,7 +177,7 @@ export class Waiting {
   /** Real time since some moment. */
   #elapsedMs(): number {
     const nowMs = monotonicMs();
-    // A clock that was replaced may be no number.
+    // A replaced clock may not return a number.
     if (nowMs > this.#nowMs && nowMs < Number.POSITIVE_INFINITY) this.#nowMs = nowMs;
     return this.#nowMs;
   }
@@ -208,8 +208,8 @@ interface Batch {
 }
 
 /**
- * The batches of a Snowflake that are filled on another thread. They occupy one at a time, in turns: one that has got a
- * share goes behind the others.
+ * A Snowflake's batches that are filled on another thread. They occupy one thread at a time, in turn: a batch that has
+ * received a share goes behind the others.
  */
 export class ThreadBatches {
   readonly #fillOnThread: NonNullable<BackendSnowflake["fillOnThread"]>;
@@ -241,7 +241,7 @@ export class ThreadBatches {
         if (end === first.ids.length) first.resolve(first.ids);
         else this.#waiting.push(first);
       } catch (error) {
-        // All that waited meanwhile, or each would wait for as long after the other.
+        // All that waited meanwhile; otherwise each would wait as long as the one before it.
         for (const { reject } of this.#waiting.splice(0, present)) reject(error);
       }
     }

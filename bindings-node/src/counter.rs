@@ -1,4 +1,5 @@
-//! Counters, as objects of closures, as Snowflakes are. What waits for a store is awaited on one thread, and then calls back.
+//! Counters, as objects of closures, like Snowflakes. Calls that wait for a store are awaited on one thread, which then
+//! calls back.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::layout::pairs;
 use crate::snowflake::copy;
 use crate::thread::{IsGone, awaited, on_thread};
 
-/// What JavaScript is called back with: an error, or what was asked for.
+/// The arguments of a JavaScript callback: an error, or the result.
 pub(crate) type Done<'a, R> = Function<'a, Outcome<R>, ()>;
 pub(crate) type Outcome<R> = FnArgs<(Either<Unknown<'static>, ()>, Option<R>)>;
 
@@ -46,7 +47,7 @@ pub(crate) fn open_counter(
     later(Arc::new(core_error), &done, open, opened)
 }
 
-/// What the functions of a counter share.
+/// Shared by a counter's functions.
 pub(crate) struct NativeCounter {
     counter: Arc<Counter>,
     core_error: Arc<CoreErrorRef>,
@@ -99,7 +100,7 @@ impl NativeCounter {
         object.set(name, function)
     }
 
-    /// A call that waits for the store. Its last argument, at `done`, is called with what it returned.
+    /// A call that waits for the store. It passes its result to its last argument, which it calls at `done`.
     fn later<R: ToNapiValue + Send + 'static, F: Future<Output = CoreResult<R>> + Send + 'static>(
         &self,
         call: &FunctionCallContext<'_>,
@@ -115,7 +116,7 @@ impl NativeCounter {
         self.counter.try_next_id()
     }
 
-    /// Fills with numbers in hand.
+    /// Fills an array with numbers in hand.
     pub(crate) fn fill_in_hand(&self, numbers: &mut [u64]) -> CoreResult<()> {
         self.counter.try_fill(numbers)
     }
@@ -150,8 +151,8 @@ impl NativeCounter {
         })
     }
 
-    /// Closes at once, and calls back when what was in hand is given back, or cannot be. Without a function it is given back all
-    /// the same, and the process does not live on for that.
+    /// Closes at once, and calls back when the numbers in hand are given back, or cannot be. Without a callback they
+    /// are given back all the same, and the process does not stay alive for that.
     fn close(&self, call: &FunctionCallContext<'_>) -> Result<()> {
         let give_back = self.counter.close_later();
         let Some(done) = call.get::<Option<Function<'_, (), ()>>>(0)? else { return Ok(()) };

@@ -9,8 +9,8 @@ use polyflake::ErrorCode;
 
 type Arguments = FnArgs<(i32, &'static str, String, Either<f64, ()>, Either<f64, ()>)>;
 
-/// `coreError` of `js/errors.ts`. Every call passes it: an environment (the main thread, or a worker thread) may load
-/// the JavaScript half more than once, each with its own `PolyflakeError`.
+/// `coreError` of `js/errors.ts`. Every call passes it, because an environment (the main thread, or a worker thread)
+/// may load the JavaScript half more than once, each time with another `PolyflakeError`.
 pub(crate) type CoreError<'a> = Function<'a, Arguments, Unknown<'static>>;
 pub(crate) type CoreErrorRef = FunctionRef<Arguments, Unknown<'static>>;
 
@@ -46,7 +46,7 @@ impl Failure {
     /// The `PolyflakeError` to throw: the object that `coreError` makes, unchanged.
     #[cold]
     pub(crate) fn into_js(self, env: &Env, core_error: &CoreError<'_>) -> Error {
-        // `Error::from` would run JavaScript, and follow a chain of causes to its end, however deep it is.
+        // `Error::from` would run JavaScript, and follow a chain of causes to its end, however long it is.
         self.to_unknown(env, core_error).map_or_else(|error| error, Error::from_unknown_without_coercion)
     }
 
@@ -66,8 +66,8 @@ impl Failure {
     }
 }
 
-/// Calls a JavaScript function. What it throws stays pending, and so reaches the caller. napi's own `call` converts it
-/// to text, which runs JavaScript again; where the stack is used up, that fails again, without end.
+/// Calls a JavaScript function. An exception stays pending, and so reaches the caller. napi's own `call` converts it to
+/// text, which runs JavaScript again; if the stack is used up, that fails again, without end.
 pub(crate) fn call<A: JsValuesTupleIntoVec, R: FromNapiValue>(
     env: &Env,
     function: &Function<'_, A, R>,

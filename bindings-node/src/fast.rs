@@ -1,8 +1,8 @@
 //! The calls that a program makes for every ID, without napi-rs's wrappers, which allocate at each call.
 //!
 //! Numbers cross in an array that JavaScript shares, which is the cheapest way: making a bigint here costs 20 ns. Each
-//! function exists once for all Snowflakes: where a place in a program calls one native function, V8 compiles the call
-//! itself, and where it calls several, it goes through a general routine that costs as much as the call.
+//! function exists once for all Snowflakes: if a place in a program calls one native function, V8 compiles the call
+//! itself; if it calls several, it uses a general routine that costs as much as the call.
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -66,11 +66,11 @@ impl AnyGenerator {
 struct Shared {
     /// The ID that a call takes or gives.
     id: u64,
-    /// Which Snowflake a call is for.
+    /// The Snowflake that a call is for.
     snowflake: u32,
-    /// Which of `Format::ALL` a text is written in.
+    /// The position of a text's format in `Format::ALL`.
     format: u32,
-    /// For `poll`: how long the call has waited, and then what it returns.
+    /// For `poll`: how long the call has waited, and then its result.
     polled: f64,
 }
 
@@ -107,7 +107,7 @@ impl Drop for Place {
         let place = snowflakes.by_number.get_mut(self.number as usize);
         let dropped = place.and_then(Option::take);
         snowflakes.unused.push(self.number);
-        // What it drops may come back here.
+        // Dropping it may lead back here.
         drop(snowflakes);
         drop(dropped);
     }
@@ -181,8 +181,8 @@ impl FastCalls {
         Ok(function)
     }
 
-    /// A call's data; `None` if Node has none, and then JavaScript throws. Writes its first argument, or undefined if it
-    /// has none, where there is a place for it.
+    /// A call's data; `None` if Node has none, and JavaScript then throws. Writes its first argument, or undefined
+    /// without one, if there is a place for it.
     ///
     /// # Safety
     /// The environment and the call must be Node's, of a `function` of this type.
@@ -213,7 +213,7 @@ impl FastCalls {
         unsafe { self.shared.read() }
     }
 
-    /// Calls the Snowflake that JavaScript has named; `None` if that fails, and then JavaScript throws.
+    /// Calls the Snowflake that JavaScript named; `None` if that fails, and JavaScript then throws.
     #[inline(always)]
     fn call<T>(
         &self,
@@ -245,7 +245,7 @@ impl FastCalls {
         unsafe { JsError::from(error).throw_into(env) }
     }
 
-    /// Writes the next ID where JavaScript reads it.
+    /// Writes the next ID to where JavaScript reads it.
     unsafe extern "C" fn next_id(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
         // SAFETY: Node calls what `function` created.
         if let Some(this) = unsafe { Self::of(env, info, None) }
@@ -261,7 +261,7 @@ impl FastCalls {
     unsafe extern "C" fn next_id_text(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
         // SAFETY: Node calls what `function` created.
         let Some(this) = (unsafe { Self::of(env, info, None) }) else { return ptr::null_mut() };
-        // A clock's own calls change it.
+        // The clock's own calls change it.
         let format = this.shared().format;
         this.call(env, AnyGenerator::next_id).map_or(ptr::null_mut(), |id| text(env, id, format))
     }
@@ -303,7 +303,7 @@ impl FastCalls {
     }
 }
 
-/// Where the words of a `BigUint64Array` are, and how many.
+/// The position and the number of the words in a `BigUint64Array`.
 fn words_of(env: sys::napi_env, array: sys::napi_value) -> Option<(NonNull<u64>, usize)> {
     let (mut kind, mut length, mut first) = (-1, 0, ptr::null_mut());
     // SAFETY: it is given room for each.
@@ -322,7 +322,7 @@ fn words_of(env: sys::napi_env, array: sys::napi_value) -> Option<(NonNull<u64>,
     first.map(|first| (first, length))
 }
 
-/// JavaScript must not take what is left of the last call for an ID of this one.
+/// Keeps JavaScript from mistaking the last call's ID for one from this call.
 #[cold]
 fn throw_lost(env: sys::napi_env) {
     // SAFETY: this is the call's environment, and both texts end with a NUL.
@@ -331,7 +331,7 @@ fn throw_lost(env: sys::napi_env) {
     };
 }
 
-/// A call with a clock of the caller's, which may make Snowflakes, and let go of this one.
+/// A call with a caller's clock, which may create Snowflakes, and release this one.
 #[cold]
 #[inline(never)]
 fn kept_call<T>(
@@ -341,7 +341,7 @@ fn kept_call<T>(
     call(kept)
 }
 
-/// An ID's text, by a format's number.
+/// An ID's text, in the format with this number.
 fn text(env: sys::napi_env, id: u64, format: u32) -> sys::napi_value {
     let Some(format) = Format::ALL.get(format as usize) else { return ptr::null_mut() };
     let text = format.write(id);

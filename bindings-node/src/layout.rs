@@ -61,11 +61,12 @@ pub(crate) fn id_of(env: &Env, core_error: CoreError<'_>, layout: String, id: St
     run(env, &core_error, || Ok(Layout::parse(&layout)?.decode(Number::parse(&id))?.id()))
 }
 
-/// How many IDs are decoded at a time. They are copied first: another thread may write to shared memory meanwhile.
+/// How many IDs are decoded at a time. They are copied first, because another thread may write to shared memory
+/// meanwhile.
 const CHUNK: usize = 1024;
 
 /// Decodes every ID, and writes the values of `column` (see `Backend` in `bindings-wasm/js/backend.ts`) into `wide` or
-/// `narrow`, of which the other may be empty.
+/// `narrow`. The other one may be empty.
 #[napi]
 #[allow(clippy::too_many_arguments, reason = "napi's two, and an array for each width")]
 pub(crate) fn decode_all(
@@ -141,7 +142,7 @@ pub(crate) fn max_id(env: &Env, core_error: CoreError<'_>, layout: String, time_
     run(env, &core_error, || Layout::parse(&layout)?.max_id(UnixTime::from_ms(Number::parse(&time_ms))))
 }
 
-/// The formats' names. Elsewhere a format is its number in this list.
+/// The formats' names. Elsewhere a format is its position in this list.
 #[napi]
 pub(crate) fn formats() -> Vec<&'static str> {
     Format::ALL.map(Format::name).to_vec()
@@ -160,7 +161,7 @@ pub(crate) fn parse_id(env: &Env, core_error: CoreError<'_>, text: String, forma
     run(env, &core_error, || format.parse::<Format>()?.read(&text))
 }
 
-/// Texts, two by two.
+/// Texts, in pairs.
 pub(crate) fn pairs(texts: &[String]) -> impl Iterator<Item = (&str, &str)> {
     texts.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()))
 }

@@ -1,4 +1,4 @@
-//! Nodes by lease, and what happens to leases and counters, told to JavaScript.
+//! Leased nodes, and events of leases and counters for JavaScript.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::layout::NodeTexts;
 use crate::objects;
 use crate::snowflake::options_of;
 
-/// Options, and the lease that was acquired for them. What is not taken out is kept for a TTL.
+/// Options, and the lease that was acquired for them. A lease that is not taken out is kept for a TTL.
 pub(crate) struct Opened(RefCell<Option<(Options, Leased)>>);
 
 /// Acquires a lease, and then calls `done` with an error, or with what `snowflake_on_lease` takes.
@@ -39,7 +39,7 @@ pub(crate) fn lease(
     later(Arc::new(core_error), &done, acquire, opened)
 }
 
-/// The Snowflake for a lease that was acquired.
+/// The Snowflake for an acquired lease.
 #[napi]
 pub(crate) fn snowflake_on_lease<'env>(
     env: &'env Env,
@@ -82,7 +82,7 @@ type Publish = ThreadsafeFunction<LeaseEvent, (), LeaseEvent, Status, false, tru
 static PUBLISHERS: Mutex<Vec<Publish>> = Mutex::new(Vec::new());
 static LISTEN: Once = Once::new();
 
-/// Calls `publish` with what happens to leases and counters of this process from now on.
+/// Calls `publish` with this process's events of leases and counters from now on.
 #[napi]
 pub(crate) fn on_lease_event(
     _core_error: CoreError<'_>,

@@ -1,4 +1,4 @@
-//! What stands for counters and sequences in a build without the feature `coordination`.
+//! Replaces counters and sequences in a build without the feature `coordination`.
 
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
@@ -16,6 +16,6 @@ pub(crate) fn open_sequences(env: &Env, core_error: CoreError<'_>) -> Result<()>
     run(env, &core_error, || Err(Error::no_stores("sequences")))
 }
 
-/// Nothing happens to leases that are none.
+/// Without leases there are no events.
 #[napi]
 pub(crate) fn on_lease_event() {}

@@ -1,4 +1,4 @@
-//! Creates the objects of Snowflakes and counters, each with its place among the fast calls.
+//! Creates the objects of Snowflakes and counters, each with its number among the fast calls.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::fast::{AnyGenerator, FastCalls};
 use crate::layout::NodeTexts;
 use crate::snowflake::{CallersClock, NativeSnowflake, options_of};
 
-/// A Snowflake. Its `number` is what the fast calls know it by, as long as the object lives.
+/// A Snowflake. Its `number` identifies it in the fast calls, as long as the object lives.
 #[napi]
 pub(crate) fn snowflake<'env>(
     env: &'env Env,
@@ -44,7 +44,7 @@ pub(crate) fn snowflake<'env>(
     }
 }
 
-/// The error of a Snowflake whose lease a constructor cannot have.
+/// The error for a Snowflake whose constructor cannot get a lease.
 fn no_lease() -> polyflake::Error {
     if cfg!(not(feature = "coordination")) {
         return polyflake::Error::no_stores("leases");
@@ -65,7 +65,7 @@ pub(crate) fn on_builtin_clock<'env>(
     placed(object, fast, AnyGenerator::Builtin(this))
 }
 
-/// The functions of a counter that was opened. Its `number` is what the fast calls know it by, as long as the object lives.
+/// The functions of an open counter. Its `number` identifies it in the fast calls, as long as the object lives.
 #[cfg(feature = "coordination")]
 #[napi]
 pub(crate) fn counter<'env>(
@@ -78,7 +78,7 @@ pub(crate) fn counter<'env>(
     placed(this.object(env)?, fast, AnyGenerator::Counter(this))
 }
 
-/// Gives the object a place among the fast calls, for as long as it lives.
+/// Gives the object a number among the fast calls, for as long as it lives.
 fn placed<'env>(
     mut object: Object<'env>,
     fast: &Rc<FastCalls>,

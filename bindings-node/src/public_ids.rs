@@ -1,4 +1,4 @@
-//! Public IDs: an object of closures, as sequences are.
+//! Public IDs: an object of closures, like sequences.
 
 use std::rc::Rc;
 
@@ -35,13 +35,13 @@ pub(crate) fn public_ids<'env>(
     Ok(object)
 }
 
-/// A key of random bytes, with this number.
+/// A random key with this number.
 #[napi]
 pub(crate) fn generate_public_key(env: &Env, core_error: CoreError<'_>, number: String) -> Result<String> {
     run(env, &core_error, || Ok(PublicIdKey::generate(Number::parse(&number))?.to_text().as_str().to_owned()))
 }
 
-/// What the functions of public IDs share.
+/// Shared by the functions of public IDs.
 struct NativePublicIds {
     ids: PublicIds,
     core_error: CoreErrorRef,

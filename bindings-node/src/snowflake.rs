@@ -43,7 +43,8 @@ pub(crate) fn reset_state(env: &Env, core_error: CoreError<'_>, path: String) ->
     run(env, &core_error, || polyflake::reset_state(&path))
 }
 
-/// What has the cursors of this copy, whichever JavaScript uses it, and what to warn of: once, for all worker threads.
+/// Identifies the cursors of this copy, whatever JavaScript uses it, and the warning about other copies: once, for all
+/// worker threads.
 #[napi]
 pub(crate) fn copies() -> (String, Option<String>) {
     static IS_TOLD: AtomicBool = AtomicBool::new(false);
@@ -63,12 +64,12 @@ pub(crate) fn options_of(options: &[String], node: Option<&NodeTexts>) -> CoreRe
     })
 }
 
-/// What the functions of a Snowflake share.
+/// Shared by a Snowflake's functions.
 pub(crate) struct NativeSnowflake<C> {
     pub(crate) ids: Snowflake<C>,
     core_error: Arc<CoreErrorRef>,
     has_lease: bool,
-    /// The calls that wait in the event loop, which take one place together.
+    /// The calls that wait in the event loop, which share one place in the queue.
     waiting: Arc<Mutex<Waiting>>,
     /// What they wait for.
     bound_move: Mutex<Option<BoundMove>>,
@@ -151,14 +152,14 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         let mut at = 0;
         let mut left = call.get::<BigUint64ArraySlice<'_>>(0)?.len();
         if self.has_lease {
-            // A batch has one node, and the lease may bring another between two chunks.
+            // All IDs in a batch have one node, and the lease may change it between two chunks.
             let mut ids = vec![0; left];
             self.run(call.env, || self.ids.fill(&mut ids))?;
             copy(&ids, call, 0)?;
             return Ok(());
         }
         loop {
-            // An empty part too: the core says whether that may be.
+            // Even an empty part: the core says whether that is valid.
             let part = &mut chunk[..left.min(CHUNK)];
             self.run(call.env, || self.ids.fill(part))?;
             left = copy(part, call, at)?;
@@ -172,7 +173,7 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
     /// As `poll` of `bindings-wasm/js/backend.ts`.
     pub(crate) fn poll(&self, ids: &mut [u64], waited_ms: f64) -> CoreResult<f64> {
         let waited = (waited_ms >= 0.0).then(|| Duration::from_secs_f64(waited_ms / 1e3));
-        // Not under its lock: a clock of the caller's may make calls.
+        // Not under its lock, because a caller's clock may make calls.
         let mut waiting = take(&mut *lock(&self.waiting));
         let polled = self.ids.poll_waiting(&mut waiting, ids, waited);
         *lock(&self.waiting) = waiting;
@@ -186,7 +187,7 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         })
     }
 
-    /// What the last `poll` asked for.
+    /// The last `poll` asked for this.
     fn disk(&self) -> AsyncTask<DiskWork> {
         let bound_move = lock(&self.bound_move).take();
         let (waiting, core_error) = (Arc::clone(&self.waiting), Arc::clone(&self.core_error));
@@ -202,7 +203,7 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         }
     }
 
-    /// Calls back when the node was given back, or cannot be; returns whether it will.
+    /// Calls back when the node is given back, or cannot be. Returns whether it will call.
     fn when_given_back(&self, call: &FunctionCallContext<'_>) -> Result<bool> {
         let done = call.get::<Function<'_, (), ()>>(0)?;
         let Some(thread) = lock(&self.giving_back).take() else { return Ok(false) };
@@ -249,7 +250,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A part of a batch, which is filled on a thread of libuv's pool.
+/// A part of a batch, filled on a thread from libuv's pool.
 struct Part {
     snowflake: Arc<NativeSnowflake<BuiltinClock>>,
     ids: BigUint64Array,
@@ -275,7 +276,7 @@ impl Task for Part {
     }
 }
 
-/// Disk work that a call waits for, on a thread of libuv's pool.
+/// Disk work that a call waits for, on a thread from libuv's pool.
 struct DiskWork {
     bound_move: Option<BoundMove>,
     waiting: Arc<Mutex<Waiting>>,
@@ -289,7 +290,7 @@ impl Task for DiskWork {
     fn compute(&mut self) -> Result<Self::Output> {
         let done = catch(|| self.bound_move.map_or(Ok(()), BoundMove::run));
         if done.is_err() {
-            // The calls that wait are over: what is taken for them from here on would be others'.
+            // The waiting calls have ended: anything taken for them from here on would belong to others.
             *lock(&self.waiting) = Waiting::default();
         }
         Ok(done)

@@ -1,5 +1,5 @@
-//! Work that may wait for a network, away from the event loop. Not on libuv's pool: a process that ends waits for what runs
-//! there, and programs need it for files and names.
+//! Work that may wait for a network, away from the event loop. Not on libuv's pool: a process that ends waits for the
+//! work there, and programs need the pool for files and host names.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -10,10 +10,10 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode::NonBlocking;
 /// Whether the environment that waits for the work has ended.
 pub(crate) type IsGone<'a> = &'a dyn Fn() -> bool;
 
-/// A function of JavaScript that is to be called with a value from another thread. The process lives on until then, unless it is
+/// A JavaScript function to call with a value from another thread. The process stays alive until then, unless it is
 /// told to end.
 struct Later<T, A: JsValuesTupleIntoVec + 'static> {
-    // What waits to be called back is never dropped if the environment ends before; what `into_js` holds is.
+    // If the environment ends first, waiting callbacks are never dropped, but the contents of `into_js` are.
     place: Weak<Mutex<Option<T>>>,
     done: Arc<ThreadsafeFunction<(), (), A, Status, false>>,
 }
@@ -40,7 +40,7 @@ impl<T: Send + 'static, A: JsValuesTupleIntoVec + 'static> Later<T, A> {
     }
 }
 
-/// Calls `done` with what `work` returned, which may block its thread.
+/// Calls `done` with the result of `work`, which may block its thread.
 pub(crate) fn on_thread<T, A>(
     name: &str,
     done: &Function<'_, A, ()>,
@@ -60,7 +60,8 @@ where
     started.map(drop).map_err(|error| Error::from_reason(format!("cannot start a thread: {error}")))
 }
 
-/// Calls `done` with what a call gave that waits for a store: one thread serves all of them. `None`: it panicked.
+/// Calls `done` with the result of a call that waits for a store: one thread serves all such calls. `None`: it
+/// panicked.
 #[cfg(feature = "coordination")]
 pub(crate) fn awaited<T, A>(
     done: &Function<'_, A, ()>,
