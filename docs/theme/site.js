@@ -173,6 +173,8 @@
 
   const live = document.querySelector(".live-id");
   if (live !== null) {
-    import(new URL(`${path_to_root}theme/live-id.js`, location.href).href).then((module) => module.show(live));
+    import(new URL(`${path_to_root}theme/live-id.js`, location.href).href).then((module) =>
+      module.show(live),
+    );
   }
 })();

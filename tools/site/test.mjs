@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { readFile, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -28,12 +28,18 @@ const TYPES = {
 
 /** Each page that is looked at, and a text that it must show. */
 const PAGES = {
-  landing: ["", "First ID"],
+  landing: ["", "One core, not another port"],
   code: ["getting-started/python.html", "from polyflake import"],
+  tabs: ["counters.html", "next_id"],
   tables: ["errors.html", "sequence_exhausted"],
   presets: ["layouts.html", "shardingsphere"],
   benchmark: ["benchmarks/amd-epyc.html", "Ratio"],
+  benchmarks: ["benchmarks/index.html", "How to read the figures"],
+  counters: ["benchmarks/amd-epyc-counters.html", "A number from a counter takes"],
+  targets: ["benchmarks/targets.html", "reached"],
   c: ["api/c.html", "polyflake_next_id"],
+  go: ["api/go.html", "func (s *Snowflake) NextID() (ID, error)"],
+  php: ["api/php.html", "public function nextId(): int"],
   api: ["api/index.html", "TypeScript"],
   rust: ["api/rust/polyflake/struct.Snowflake.html", "next_id"],
   coordination: ["api/rust/polyflake_coordination/index.html", "polyflake_coordination"],
@@ -176,7 +182,7 @@ describe("pages", { timeout: 900_000 }, () => {
     });
 
   for (const colorScheme of ["light", "dark"]) {
-    for (const width of [1280, 360]) {
+    for (const width of [1280, 768, 360]) {
       for (const [name, [path, text]] of Object.entries(PAGES)) {
         test(`${name}, ${colorScheme}, ${width} wide`, () =>
           visit({ colorScheme, viewport: { width, height: 800 } }, async (page) => {
@@ -234,14 +240,178 @@ describe("pages", { timeout: 900_000 }, () => {
 
   test("the menu leads to every part, on a phone too, and each part leads back", () =>
     visit({ viewport: { width: 360, height: 800 } }, async (page) => {
-      for (const name of ["Guide", "Inspector", "Benchmarks", "Rust", "Python", "TypeScript", "C"]) {
+      const languages = ["polyflake.h", "Go: package polyflake", "PHP: namespace Polyflake"];
+      for (const name of ["Guide", "Inspector", "Benchmarks", "API"]) {
         await page.goto(`${served.address}getting-started/c.html`);
         await page.locator(".site-menu").getByRole("link", { name, exact: true }).click();
         await page.waitForURL((url) => !url.pathname.endsWith("/getting-started/c.html"));
-        await page.locator("h1, h2").filter({ visible: true }).first().waitFor();
-        if ((await page.locator(".site-menu").count()) > 0) continue;
-        await page.getByRole("link", { name: /^Polyflake( guide)?$/ }).click();
-        await page.getByRole("heading", { name: "The first ID" }).waitFor();
+        const current = page.locator(".site-menu [aria-current=page]");
+        assert.equal(await current.textContent(), name);
+        await page.locator(".site-name").click();
+        await page.getByRole("heading", { name: "Polyflake", level: 1 }).waitFor();
+      }
+      const found = [];
+      for (let row = 0; row < 7; row++) {
+        await page.goto(`${served.address}api/index.html`);
+        const links = page.locator("main td a");
+        assert.equal(await links.count(), 7);
+        await links.nth(row).click();
+        await page.waitForURL((url) => !url.pathname.endsWith("/api/index.html"));
+        const heading = page.locator("h1, h2").filter({ visible: true }).first();
+        found.push((await heading.textContent()).trim());
+        await page.locator(".site-name, #to-the-guide").click();
+        await page.getByRole("heading", { name: "Polyflake", level: 1 }).waitFor();
+      }
+      for (const language of languages) assert.ok(found.includes(language), found.join("\n"));
+    }));
+
+  test("no page of the guide is wider than a phone", () =>
+    visit({ viewport: { width: 360, height: 800 } }, async (page) => {
+      const files = await readdir(site, { recursive: true });
+      const others = /^(api\/(rust|python|node)|inspector)\/|^toc\.html$/;
+      const pages = files.filter((file) => file.endsWith(".html") && !others.test(file));
+      assert.ok(pages.length > 40, pages.join("\n"));
+      for (const file of pages) {
+        await page.goto(served.address + file);
+        // The content has a scroll bar of its own for what is wider.
+        const over = await page.evaluate(() =>
+          [document.documentElement, document.querySelector(".content")].map(
+            (each) => each.scrollWidth - each.clientWidth,
+          ),
+        );
+        assert.ok(Math.max(...over) <= 0, `${file}: ${over} px`);
+      }
+    }));
+
+  const tab = (page, name) => page.getByRole("tab", { name, exact: true }).first();
+  const isChosen = async (page, name) =>
+    assert.equal(await tab(page, name).getAttribute("aria-selected"), "true", `${page.url()}: ${name}`);
+
+  test("tabs remember the language on every page", () =>
+    visit({ viewport: { width: 1280, height: 800 } }, async (page) => {
+      await page.goto(served.address);
+      await isChosen(page, "Python");
+      await tab(page, "Go").click();
+      await page.getByText("polyflake.New(polyflake.Node(7))").waitFor();
+      assert.equal(await page.getByText("Snowflake(node=7)", { exact: false }).first().isVisible(), false);
+      for (const path of ["counters.html", "text-formats.html", "sequences.html"]) {
+        await page.goto(served.address + path);
+        await isChosen(page, "Go");
+      }
+      await page.goto(served.address);
+      await isChosen(page, "Go");
+      // A page without Go shows its first language, and forgets nothing.
+      await page.goto(`${served.address}leases.html`);
+      await isChosen(page, "Python");
+      await page.goto(`${served.address}counters.html`);
+      await isChosen(page, "Go");
+    }));
+
+  test("all tabs of a page change together, and by keyboard", () =>
+    visit({ viewport: { width: 1280, height: 800 } }, async (page) => {
+      await page.goto(`${served.address}decoding.html`);
+      await tab(page, "Python").focus();
+      await page.keyboard.press("ArrowRight");
+      assert.match(page.url(), /decoding\.html$/);
+      const chosen = page.locator("[role=tab][aria-selected=true]");
+      assert.deepEqual(await chosen.allTextContents(), ["JavaScript", "JavaScript"]);
+      assert.ok(await tab(page, "JavaScript").evaluate((each) => each === document.activeElement));
+      await page.keyboard.press("Home");
+      assert.deepEqual(await chosen.allTextContents(), ["Python", "Python"]);
+      await page.keyboard.press("ArrowLeft");
+      assert.deepEqual(await chosen.allTextContents(), ["JavaScript", "JavaScript"]);
+      // Only the second has Rust.
+      await tab(page, "Rust").click();
+      assert.deepEqual(await chosen.allTextContents(), ["JavaScript", "Rust"]);
+    }));
+
+  test("a link to a language's heading shows its tab", () =>
+    visit({ viewport: { width: 1280, height: 800 } }, async (page) => {
+      await page.goto(`${served.address}index.html#php`);
+      await isChosen(page, "PHP");
+      await page.getByText("new Polyflake\\Snowflake(node: 7)").waitFor();
+    }));
+
+  test("without scripts everything is shown, one after the other", () =>
+    visit({ viewport: { width: 360, height: 800 }, javaScriptEnabled: false }, async (page) => {
+      await page.goto(served.address);
+      for (const language of ["Python", "Node and browsers", "Rust", "Go", "PHP", "C"])
+        assert.ok(await page.getByRole("heading", { name: language, exact: true }).isVisible(), language);
+      for (const text of ["make python", "make c", "00101010110010110100001000111110110001000"])
+        assert.ok(await page.getByText(text).first().isVisible(), text);
+      await page.goto(`${served.address}counters.html`);
+      for (const block of await page.locator("main pre").all()) assert.ok(await block.isVisible());
+    }));
+
+  /** The rows of the table of fields, as the inspector and the landing page show it. */
+  const fields = (page) =>
+    page
+      .locator("table.fields tbody tr")
+      .evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+
+  test("the landing page takes an ID apart as the inspector does", () =>
+    visit({ viewport: { width: 1280, height: 800 } }, async (page) => {
+      await page.goto(served.address);
+      const input = page.getByLabel("Snowflake ID", { exact: true });
+      await input.waitFor();
+      const picture = await readFile(join(repository, "docs/README.md"), "utf8");
+      assert.match(picture, new RegExp(`data-id="${await input.inputValue()}"`));
+      await page.getByRole("button", { name: "New ID" }).click();
+      const made = await input.inputValue();
+      for (const id of ["1541815603606036480", made, "0", String(2n ** 63n - 1n)]) {
+        await page.goto(served.address);
+        await input.fill(id);
+        const cells = () => page.locator(".cell").allTextContents();
+        const shown = [await fields(page), await cells()];
+        assert.equal(shown[0].length, 4);
+        const time = await page.locator(".said span").textContent();
+        await page.getByRole("link", { name: "Open in the inspector" }).click();
+        await page.locator("table.fields").waitFor();
+        assert.deepEqual([await fields(page), await cells()], shown);
+        assert.equal(await page.getByLabel("Snowflake ID", { exact: true }).inputValue(), id);
+        await page.getByText(time.split(",")[0]).first().waitFor();
+      }
+      const [, [, , , datacenter], [, , , worker]] = await fields(page);
+      assert.deepEqual([datacenter, worker], ["31", "31"]);
+    }));
+
+  test("the landing page says what is wrong with an ID", () =>
+    visit({ viewport: { width: 360, height: 800 } }, async (page) => {
+      await page.goto(served.address);
+      await page.getByLabel("Snowflake ID", { exact: true }).fill("12x");
+      await page.locator(".live-id .error").waitFor();
+      assert.equal(await page.locator(".live-id table").count(), 0);
+    }));
+
+  test("a benchmark page begins with its chart and ends with its machine", () =>
+    visit({ viewport: { width: 1280, height: 800 } }, async (page) => {
+      for (const name of ["amd-epyc", "amd-epyc-counters", "amd-epyc-service", "intel-xeon"]) {
+        await page.goto(`${served.address}benchmarks/${name}.html`);
+        const top = await page.locator("main img").first().boundingBox();
+        assert.ok(top.y < 200, `${name}: ${top.y}`);
+        const headings = await page.locator("main h2").allTextContents();
+        assert.equal(headings.at(-1).trim(), "How it was measured");
+        assert.equal(await page.locator("main").getByText("reached").count(), 0);
+      }
+    }));
+
+  test("the inspector and the book have the same colours", () =>
+    visit({ viewport: { width: 1280, height: 800 } }, async (page) => {
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        const seen = [];
+        for (const path of ["index.html", "inspector/index.html"]) {
+          await page.goto(served.address + path);
+          const names = ["--back", "--card", "--text", "--accent", "--line", "--node8"];
+          seen.push(
+            await page.evaluate((all) => {
+              const style = getComputedStyle(document.documentElement);
+              return all.map((name) => style.getPropertyValue(name).trim());
+            }, names),
+          );
+        }
+        assert.deepEqual(seen[0], seen[1]);
+        assert.ok(seen[0].every((colour) => /^#/.test(colour)));
       }
     }));
 
