@@ -1,7 +1,7 @@
-//! Calls of counters and sequences that wait for their store, awaited in an event loop of asyncio.
+//! Calls of counters and sequences that wait for their store, awaited in an asyncio event loop.
 //!
-//! One thread serves all such calls. It is none of Python's, and must not wait for the GIL. So it puts what a call gave
-//! in line, for a thread of Python's that tells the event loop and ends a while after the last call.
+//! One thread serves all such calls. It is not a Python thread, and must not wait for the GIL. So it puts a call's
+//! result into a queue, for a Python thread that tells the event loop and ends a while after the last call.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,15 +15,15 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use crate::errors::exception;
 use crate::process::PerProcess;
 
-/// How long Python's thread stays for another call.
+/// How long the Python thread stays for another call.
 const IDLE: Duration = Duration::from_secs(10);
-/// How long the end of a program waits for that thread.
+/// How long the program waits for that thread at its end.
 const AT_EXIT: Duration = Duration::from_secs(2);
 
-/// Makes Python's object of what a call gave.
+/// Converts a call's result to a Python object.
 type Given = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
-/// A ticket, and what its call gave or raised.
+/// A ticket, and its call's result or exception.
 type Told = (u64, Option<Py<PyAny>>, Option<Py<PyAny>>);
 
 /// The calls of a process.
@@ -35,9 +35,9 @@ struct Calls {
 
 #[derive(Default)]
 struct Line {
-    /// What calls gave, by their tickets.
+    /// The results of calls, by their tickets.
     given: VecDeque<(u64, Given)>,
-    /// How many calls have given nothing yet.
+    /// How many calls have no result yet.
     pending: usize,
     has_thread: bool,
     /// Whether the interpreter is about to end: nobody is told any more.
@@ -46,7 +46,7 @@ struct Line {
 
 static CALLS: PerProcess<Calls> = PerProcess::new();
 
-/// The coroutine of a call: it returns what `now` gives, or waits for what `later` begins.
+/// The coroutine of a call: it returns the result of `now`, or waits for what `later` begins.
 pub(crate) fn coroutine<'py>(
     object: &Bound<'py, PyAny>,
     [now, later]: [Option<&str>; 2],
@@ -62,7 +62,7 @@ pub(crate) fn coroutine<'py>(
         .call1(PyTuple::new(py, arguments.collect::<Vec<_>>())?)
 }
 
-/// Begins a call; what it gives goes to who waits with the ticket.
+/// Begins a call. Its result goes to the waiter with that ticket.
 pub(crate) fn begin<T: Send + 'static>(
     py: Python<'_>,
     ticket: u64,
@@ -93,7 +93,7 @@ pub(crate) fn begin<T: Send + 'static>(
     Ok(Waiter(is_gone))
 }
 
-/// Who waits for a call.
+/// The waiter for a call.
 #[pyclass(frozen, module = "polyflake._polyflake", name = "_Waiter")]
 pub(crate) struct Waiter(Arc<AtomicBool>);
 
@@ -105,7 +105,7 @@ impl Waiter {
     }
 }
 
-/// No lock: a fork in the middle of this would leave it locked in the child. To do it twice does no harm.
+/// No lock, since a fork in the middle of this would leave it locked in the child. Doing it twice is harmless.
 fn prepare(py: Python<'_>) -> PyResult<()> {
     static IS_READY: AtomicBool = AtomicBool::new(false);
     if !IS_READY.load(Ordering::Acquire) {
@@ -122,7 +122,7 @@ impl Calls {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees to it that Python's thread is there.
+    /// Makes sure that the Python thread exists.
     fn start(&'static self, py: Python<'_>) -> PyResult<()> {
         let mut line = self.line();
         let is_there = line.has_thread || line.is_over;
@@ -141,7 +141,7 @@ impl Calls {
         started.map(drop)
     }
 
-    /// The next ticket, with what its call gave or raised. `None`: the thread ends.
+    /// The next ticket, with its call's result or exception. `None`: the thread ends.
     fn take(&self, py: Python<'_>) -> Option<Told> {
         let (ticket, given) = py.detach(|| self.wait())?;
         Some(match given(py) {
@@ -162,14 +162,14 @@ impl Calls {
                 self.changed.notify_all();
                 return None;
             }
-            // Each call that is pending ends, and tells.
+            // Each pending call ends, and reports that.
             let longest = if left.is_zero() { IDLE } else { left };
             line = self.changed.wait_timeout(line, longest).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
-/// At the end of the program: no thread comes to an interpreter that has ended.
+/// At the end of the program: no thread may enter an interpreter that has ended.
 fn end(py: Python<'_>) {
     let Some(calls) = CALLS.present() else { return };
     py.detach(|| {

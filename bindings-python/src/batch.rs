@@ -1,4 +1,4 @@
-//! Batches: lists, and buffers that a caller gives.
+//! Batches: lists, and buffers from a caller.
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::wait::{Raised, ReleasesGil};
 /// How many IDs of a batch are issued before other threads get the GIL: some 20 us.
 const PART: usize = 16 * 1024;
 
-/// A list of `n` IDs. `fill_part` fills what it is given.
+/// A list of `n` IDs. `fill_part` fills the part it is given.
 pub(crate) fn list(
     py: Python<'_>,
     n: &Bound<'_, PyAny>,
@@ -21,8 +21,8 @@ pub(crate) fn list(
     Ok(ids)
 }
 
-/// Fills a writable, contiguous buffer of 8-byte integers. `fill_part` fills what it is given, with IDs that may need
-/// the top bit if they take `all_bits`.
+/// Fills a writable, contiguous buffer of 8-byte integers. `fill_part` fills the part it is given, with IDs that may
+/// need the top bit if they take `all_bits`.
 pub(crate) fn fill(
     py: Python<'_>,
     buffer: &Bound<'_, PyAny>,

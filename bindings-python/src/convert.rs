@@ -20,7 +20,7 @@ pub(crate) fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Number> {
     number_or(value, what, "an int")
 }
 
-/// Like `number`, for an argument that also takes other types.
+/// Like `number`, for an argument that also accepts other types.
 pub(crate) fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> PyResult<Number> {
     if let Ok(int) = value.cast_exact::<PyInt>() {
         // Not as u64, which takes Python five times the instructions.
@@ -113,7 +113,7 @@ pub(crate) fn to_datetime(py: Python<'_>, unix_ms: u64) -> PyResult<Option<Bound
     let time = i64::try_from(unix_ms).ok().and_then(DateTime::from_timestamp_millis);
     let Some(time) = time.filter(|time| time.year() <= 9999) else { return Ok(None) };
     // The constructor's form for pickles, which takes the parts as bytes: parsing them as eight arguments would nearly
-    // double the time of `decode(id).time`. Python keeps this form, because pickles stay readable.
+    // double the time of `decode(id).time`. Python keeps this form, because pickles must stay readable.
     let [.., year_high, year_low] = time.year().to_be_bytes();
     let small = [time.month(), time.day(), time.hour(), time.minute(), time.second()];
     let [month, day, hour, minute, second] = small.map(|part| part.to_le_bytes()[0]);
@@ -153,7 +153,7 @@ pub(crate) fn buffer(value: &Bound<'_, PyAny>, takes: &str) -> PyResult<(PyUntyp
     Ok((buffer, signed))
 }
 
-/// All items of an iterable. A text is an item that was given by mistake: its letters are not what is meant.
+/// All items of an iterable. A text was passed by mistake: its letters are not meant.
 pub(crate) fn listed<'py>(
     items: &Bound<'py, PyAny>,
     what: &str,
@@ -168,7 +168,7 @@ pub(crate) fn listed<'py>(
     }
 }
 
-/// The error for a buffer of another kind than a call takes.
+/// The error for a buffer of a kind that a call does not accept.
 pub(crate) fn unfit(takes: &str, what: &str) -> PyErr {
     PyTypeError::new_err(format!("{takes}; this one {what}"))
 }

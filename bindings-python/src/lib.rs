@@ -83,7 +83,7 @@ fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 #[pymodule(gil_used = false)]
 fn _polyflake(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    // Before another interpreter could get what belongs to the first.
+    // Before another interpreter could get the first one's objects.
     interpreter::claim(py)?;
     if let Some(warning) = polyflake::copies_warning().and_then(|text| CString::new(text).ok()) {
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &warning, 1)?;

@@ -1,7 +1,7 @@
-//! What happens to leases, counters and sequences, as lines of the logger `polyflake`.
+//! Events of leases, counters and sequences, as lines of the logger `polyflake`.
 //!
-//! The thread that keeps them must not wait for the GIL. So it only puts an event in line, and sees to it that there is
-//! a thread of Python's that logs what is in line and then ends.
+//! The thread that keeps them must not wait for the GIL. So it only puts an event into a queue, and makes sure that
+//! there is a Python thread, which logs the queue and then ends.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +47,7 @@ static LOG: PerProcess<Log> = PerProcess::new();
 /// Only in the main interpreter: a thread that is not Python's attaches to that one, and another must not end before the
 /// threads of Python that it has.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    // No lock: a fork in the middle of this would leave it locked in the child. To do it twice does no harm.
+    // No lock, since a fork in the middle of this would leave it locked in the child. Doing it twice is harmless.
     static IS_READY: AtomicBool = AtomicBool::new(false);
     if !IS_READY.load(Ordering::Acquire) && interpreter::is_main(py) {
         crate::load(py, "polyflake._log")?;
@@ -73,7 +73,7 @@ impl Log {
         line.events.push_back(event.clone());
         if !line.has_thread {
             let starter = thread::Builder::new().name("polyflake-log".into());
-            // Where no thread can be started, the next event brings one, or the program's end.
+            // If no thread can be started, the next event starts one, or the end of the program logs it.
             if starter.spawn(|| self.start()).is_ok() {
                 line.has_thread = true;
                 line.starters += 1;

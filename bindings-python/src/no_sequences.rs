@@ -1,4 +1,4 @@
-//! What stands for `Sequences` in a build without the feature `coordination`.
+//! Replaces `Sequences` in a build without the feature `coordination`.
 
 use polyflake::Error;
 use pyo3::prelude::*;

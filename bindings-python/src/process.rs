@@ -1,4 +1,4 @@
-//! What each process has once, also a child that was forked.
+//! Values that exist once per process, and once more in a forked child.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -33,7 +33,7 @@ impl<T: Default + Sync> PerProcess<T> {
             let parents = self.0.load(Ordering::Acquire);
             let own = Of { process: ThisProcess::now(), value: T::default() };
             let own = ptr::from_ref(Box::leak(Box::new(own))).cast_mut();
-            // Where another thread was faster, this one is lost, once in a process.
+            // If another thread was faster, this one is lost, once per process.
             let _ = self.0.compare_exchange(parents, own, Ordering::AcqRel, Ordering::Acquire);
         }
     }

@@ -1,11 +1,12 @@
 /**
- * What a core offers to the package's classes: the WebAssembly module of this folder, or the native addon of
- * bindings-node. Numbers go in as decimal text, which the core parses. Every call throws what {@link MakeError} makes.
+ * The core's interface for the package's classes: the WebAssembly module in this folder, or the native addon in
+ * bindings-node. Numbers go in as decimal text, which the core parses. Every call throws the error that {@link
+ * MakeError} makes.
  */
 export interface Backend {
-  /** Whether what waits ends with the request that it began in. */
+  /** Whether a wait ends with the request that it began in. */
   readonly hasRequests?: boolean;
-  /** What has the cursors of this copy, if others can have it too, and what to warn of. */
+  /** Identifies this copy's cursors, if others can have them too, and the warning about other copies. */
   copies?(): [library: string, warning: string | null];
   presets(): string[];
   layout(text: string): LayoutParts;
@@ -31,7 +32,7 @@ export interface Backend {
   /** The formats' names. */
   formats(): string[];
   formatId(id: string, format: string): string;
-  /** The text of an ID of 0 to 2^64 - 1. `format`: its place among `formats`. */
+  /** The text of an ID of 0 to 2^64 - 1. `format`: its position among `formats`. */
   idText(id: bigint, format: number): string;
   parseId(text: string, format: string): bigint;
   resetState(path: string): void;
@@ -39,9 +40,9 @@ export interface Backend {
   batchSize(n: string): number;
   /** `options`: each option's name followed by its text, except `node` and a clock that is a function. */
   snowflake(options: string[], node: NodeTexts | undefined, clock: Reading | undefined): BackendSnowflake;
-  /** As `snowflake` for options with a lease, which it waits for; where the backend has a network. */
+  /** As `snowflake`, but for options with a lease, and waits for it. Exists if the backend has a network. */
   open?(options: string[], node: NodeTexts | undefined): Promise<BackendSnowflake>;
-  /** `options`: each option's name followed by its text. Waits for the store; where the backend has a network. */
+  /** `options`: each option's name followed by its text. Waits for the store. Exists if the backend has a network. */
   openCounter?(name: string, options: string[]): Promise<BackendCounter>;
   /** As `openCounter`. */
   openSequences?(name: string, options: string[]): Promise<BackendSequences>;
@@ -55,36 +56,38 @@ export interface BackendPublicIds {
   readonly keyNumbers: number[];
   /** `id`: of 0 to 2^64 - 1. */
   encode(id: bigint): string;
-  /** As `encode`, of an ID that may not be one. */
+  /** As `encode`, but the ID may be invalid. */
   encodeText(id: string): string;
   decode(text: string): bigint;
 }
 
 export interface BackendSnowflake {
   readonly layout: string;
-  /** The present one: a lease may bring another. */
+  /** The present node: a lease may change it. */
   node(): number;
   nextId(): bigint;
-  /** The text of the next ID. `format`: its place among {@link Backend.formats}. */
+  /** The text of the next ID. `format`: its position among {@link Backend.formats}. */
   nextIdText(format: number): string;
   tryNextId(): bigint;
   fill(ids: BigUint64Array): void;
   nextIds(n: number): BigUint64Array;
   /**
-   * Writes IDs to the front of `ids`, an array that nobody else can reach, without waiting. Returns how many: one or more.
-   * If there are none: minus the ms after which to poll again, with an array that is not shorter; or NaN if `disk` must be
-   * awaited first. `waitedMs`: how long the caller has waited since it last got an ID; -1 if it has not.
+   * Writes IDs to the front of `ids`, an array that nobody else can reach, without waiting. Returns how many: one or
+   * more. If there are none: minus the ms after which to poll again, with an array that is not shorter; or NaN if
+   * `disk` must be awaited first. `waitedMs`: how long the caller has waited since it last got an ID; -1 if it has not.
    */
   poll(ids: BigUint64Array, waitedMs: number): number;
   /** After a `poll`, work on another thread. */
   disk?(): Promise<void>;
-  /** Fills `n` of `ids` from index `from` on another thread, where there are threads. Nobody else can reach `ids`. */
+  /**
+   * Fills `n` of `ids` from index `from` on another thread, if the backend has threads. Nobody else can reach `ids`.
+   */
   fillOnThread?(ids: BigUint64Array, from: number, n: number): Promise<void>;
   stats(): Stats;
   lease?(): Omit<LeaseInfo, "bound"> | null;
   /** Does not wait until a leased node is given back. */
   close(): void;
-  /** After `close`, once: calls `done` when the node was given back, or cannot be. Returns whether it will. */
+  /** After `close`, once: calls `done` when the node is given back, or cannot be. Returns whether it will. */
   whenGivenBack?(done: () => void): boolean;
 }
 
@@ -104,7 +107,7 @@ export interface BackendCounter {
   peek(done: Done<bigint>): void;
   raise(number: string, done: Done<void>): void;
   remove(done: Done<boolean>): void;
-  /** Closes at once. Calls `done` when what was in hand is given back, or cannot be. */
+  /** Closes at once. Calls `done` when the numbers in hand are given back, or cannot be. */
   close(done: (() => void) | undefined): void;
 }
 
@@ -113,21 +116,21 @@ export interface BackendSequences {
   readonly name: string;
   /** A number at once, or throws. */
   nextId(key: string | number | bigint): bigint;
-  /** A number at once, or null. Throws if the key cannot be. */
+  /** A number at once, or null. Throws if the key is invalid. */
   take(key: string | number | bigint): bigint | null;
   /** A number for each key at once, or throws. */
   nextIds(keys: (string | number | bigint)[]): BigUint64Array;
-  /** Waits for the store on another thread. Throws if a key cannot be. */
+  /** Waits for the store on another thread. Throws if a key is invalid. */
   nextIdsLater(keys: (string | number | bigint)[], done: Done<BigUint64Array>): void;
   stats(): SequencesStats;
   /** Closes at once. Calls `done` when the lease is given back, or cannot be. */
   close(done: (() => void) | undefined): void;
 }
 
-/** Called with an error, or with what was asked for. */
+/** Called with an error, or with the result. */
 export type Done<T> = (error: Error | undefined, value: T) => void;
 
-/** What of each ID `decodeAll` writes; `""`: nothing. */
+/** The values that `decodeAll` writes for each ID; `""`: none. */
 export type Column = "timestampsMs" | "ticks" | "nodes" | "sequences" | "field" | "";
 
 /** A whole node, or each node field's name followed by its value. */
@@ -136,7 +139,7 @@ export type NodeTexts = string | string[];
 /** The caller's clock: Unix ms that fit 64 bits, or undefined if it failed. */
 export type Reading = () => bigint | undefined;
 
-/** Makes the error of the core with this permanent number and name. */
+/** Makes the core's error with this permanent number and name. */
 export type MakeError = (
   number: number,
   name: string,
@@ -184,7 +187,7 @@ export interface Stats {
   readonly leaseLosses: number;
 }
 
-/** For monitoring, from {@link Counter.stats}. Counted by all Counters of that name in this process together. */
+/** For monitoring, from {@link Counter.stats}. All Counters with that name in this process count together. */
 export interface CounterStats {
   /** How many numbers are in hand. */
   readonly inHand: number;
@@ -192,31 +195,31 @@ export interface CounterStats {
   readonly step: number;
   /** How often the store gave numbers. */
   readonly segments: number;
-  /** How many numbers were passed over, so that a block is one run and numbers go on increasing. */
+  /** How many numbers were skipped, so that a block is one run and numbers keep increasing. */
   readonly skipped: number;
   /** How often a call found no number in hand and waited or gave up. */
   readonly waits: number;
 }
 
-/** For monitoring, from {@link Sequences.stats}. Counted by all Sequences of that name in this process together. */
+/** For monitoring, from {@link Sequences.stats}. All Sequences with that name in this process count together. */
 export interface SequencesStats {
   /** How many keys are in memory. */
   readonly keys: number;
-  /** How many keys left memory, for others to have room. */
+  /** How many keys were evicted to make room for others. */
   readonly evicted: number;
   /** How often bounds were moved in the store. */
   readonly moves: number;
   /** How often a call waited or gave up. */
   readonly waits: number;
-  /** For how many ms numbers are given if the lease is not renewed; 0 if another process has it. */
+  /** How many ms numbers can be issued without renewing the lease; 0 if another process has it. */
   readonly timeLeftMs: number;
 }
 
 /** A lease, from {@link Snowflake.lease}. */
 export interface LeaseInfo {
-  /** The node that it has, or had last. */
+  /** The node that it has, or last had. */
   readonly node: number;
-  /** Up to when it may issue without hearing from the store, in Unix ms; 0 if it has no node now. */
+  /** Up to when it may issue IDs without a reply from the store, in Unix ms; 0 if it has no node now. */
   readonly boundMs: bigint;
   /** `boundMs` as a Date. */
   readonly bound: Date;
@@ -225,8 +228,8 @@ export interface LeaseInfo {
   /** The store's address, without secrets. */
   readonly store: string;
   /**
-   * `held`; `unreachable` if the store did not answer when it was last asked (issuing goes on up to the bound); `lost`
-   * if the bound has passed; `closed` if the Snowflake is.
+   * `held`; `unreachable` if the store did not answer the last request (IDs are issued up to the bound); `lost` if the
+   * bound has passed; `closed` if the Snowflake is.
    */
   readonly state: "held" | "unreachable" | "lost" | "closed";
 }

@@ -1,4 +1,4 @@
-// What the WebAssembly module imports from JavaScript.
+// The WebAssembly module's imports from JavaScript.
 import { copyInto, lengthOf } from "./arrays.js";
 import type { Field, LayoutParts, MakeError, Reading, Stats } from "./backend.js";
 
@@ -15,7 +15,7 @@ export function readClock(clock: Reading): bigint | undefined {
   return clock();
 }
 
-/** The arguments of an error, which is made where the call ends, near the caller. */
+/** The arguments of an error, which is created where the call ends, near the caller. */
 export type Failure = Parameters<MakeError>;
 
 /** Why the current call failed, if it did. */
@@ -36,13 +36,13 @@ export function store<A extends BigUint64Array | Uint32Array>(target: A, at: num
 }
 
 /**
- * The shortest time that a reading of the clock takes, in ms. A clock that is coarse (browsers round to as much as
- * 100 ms) or does not advance (workerd's, between events) counts as advanced by this at every reading.
+ * The assumed duration of one clock reading, in ms. A clock that is coarse (browsers round to as much as 100 ms) or
+ * does not advance (workerd's, between events) counts as advanced by this with every reading.
  */
 const READING_MS = 0.0001;
 /** The part of a pause that is not slept, in ms, because timers end late. Shorter sleeps are not worthwhile. */
 const SPIN_MS = 0.1;
-/** How long to spin at a time, in ms: the clock that a call waits for may turn at any moment. */
+/** How long to spin at a time, in ms: the clock that a call waits for may advance at any moment. */
 const SPIN_STEP_MS = 0.02;
 
 let lastMs = 0;
@@ -50,8 +50,8 @@ let movedMs = 0;
 let unmovedMs = 0;
 
 /**
- * Real time since some moment. It advances even where the clocks do not, so that every wait ends: a clock that was replaced
- * may also run back, or be no number.
+ * Real time since some moment. It advances even if the clocks do not, so that every wait ends: a replaced clock may
+ * also run backwards, or not return a number.
  */
 export function elapsedMs(): number {
   const nowMs = monotonicMs();
@@ -88,7 +88,7 @@ export function untilMs(nowMs: number, targetMs: number, isBuiltin: boolean): nu
   return Math.max(isBuiltin ? Math.min(wholeMs, targetMs - exactWallMs()) : wholeMs - 1, SPIN_MS);
 }
 
-/** Sleeps for about `ms`, except its last stretch. Spins for a step of that, or where the thread may not sleep. */
+/** Sleeps for about `ms`, except for its last stretch. Spins for a step of that, or if the thread may not sleep. */
 export function rest(ms: number): void {
   const asleepMs = ms - SPIN_MS;
   if (asleepMs > SPIN_MS && sleep(asleepMs)) {

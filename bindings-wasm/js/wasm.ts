@@ -4,7 +4,7 @@ import { lengthOf, plain } from "./arrays.js";
 import type { Backend, BackendSnowflake, MakeError } from "./backend.js";
 import * as host from "./host.js";
 
-/** What bindings-node/build.sh adds to the module's exports. */
+/** bindings-node/build.sh adds these to the module's exports. */
 interface Globals {
   readonly __stack_pointer: WebAssembly.Global<"i32">;
 }
@@ -14,7 +14,7 @@ let memory = new Uint8Array(0);
 let exported: WebAssembly.Memory;
 
 let makeError: MakeError;
-/** The end of the module's own stack, which grows down: where it is while no call runs. */
+/** The end of the module's own stack, which grows down: its position while no call runs. */
 let stackTop = 0;
 let stack: WebAssembly.Global<"i32">;
 /** How many calls run, each within another: a caller's clock may make more. */
@@ -26,7 +26,7 @@ let bug: host.Failure;
 
 /**
  * Instantiates the module synchronously, since constructors need it. `noSharing`: why it must not use a built-in clock,
- * where other threads of the process may issue IDs for the same node.
+ * if other threads in the process may issue IDs for the same node.
  */
 export function wasmBackend(module: WebAssembly.Module, errors: MakeError, noSharing?: string): Backend {
   makeError = errors;
@@ -61,12 +61,12 @@ export function wasmBackend(module: WebAssembly.Module, errors: MakeError, noSha
   };
 }
 
-/** Throws an error that is not the module's to find. */
+/** Throws an error that the module cannot detect itself. */
 const fail = checked(glue.fail);
 
 const newSnowflake = checked((...given: Parameters<Backend["snowflake"]>) => {
   const made = new glue.WasmSnowflake(...given);
-  // There is nothing to ask it if the constructor failed.
+  // If the constructor failed, there is nothing to ask.
   return host.failure ? { made, layout: "", node: 0 } : { made, layout: made.layout, node: made.node };
 });
 
@@ -96,7 +96,7 @@ const LONGEST_TEXT = 36;
 
 const byte = (at: number) => memory[at] as number;
 
-/** An ID's text, made of the bytes that the module writes: an eighth of the time of a TextDecoder. */
+/** An ID's text, made from the bytes that the module writes, in an eighth of the time of a TextDecoder. */
 function idText(id: bigint, format: number): string {
   if (isBroken) mend();
   let length: number;
@@ -137,10 +137,10 @@ function idText(id: bigint, format: number): string {
 }
 
 /**
- * A call into the module. Where it fails, the module tells the host why and returns a meaningless value. A trap in it is
- * a bug of Polyflake's, and is reported as one.
+ * A call into the module. If it fails, the module tells the host why and returns a meaningless value. A trap in it is a
+ * bug in Polyflake, and is reported as one.
  *
- * Where JavaScript's stack has no room for the call, it throws a RangeError before it enters the module: one from inside
+ * If JavaScript's stack has no room for the call, it throws a RangeError before it enters the module: an error inside
  * could leave wasm-bindgen's list of values locked.
  */
 export function checked<A extends unknown[], R>(call: (...args: A) => R): (...args: A) => R {
@@ -152,7 +152,7 @@ export function checked<A extends unknown[], R>(call: (...args: A) => R): (...ar
     try {
       outcome = call(...args);
     } catch (error) {
-      // First of all, since what follows may find no room either. (With `finally`, an ID takes 8 ns more.)
+      // First of all, since the following code may find no room either. (With `finally`, an ID takes 8 ns more.)
       depth -= 1;
       isBroken = true;
       throw ended(error);
@@ -185,11 +185,11 @@ function checkedId(call: () => bigint): () => bigint {
   };
 }
 
-/** What to throw after a call that ended inside the module. */
+/** The error to throw after a call that ended inside the module. */
 function ended(error: unknown): unknown {
   if (!(error instanceof WebAssembly.RuntimeError)) return error;
-  // Calls may be counted that do not run any more: Ctrl+C in Node's REPL and a timeout of node:vm end them so that nothing
-  // in them learns of it. Hundreds of these leave no stack to later ones, which trap until the event loop goes on.
+  // Calls may be counted that no longer run: Ctrl+C in Node's REPL and a timeout of node:vm end them without any of
+  // their code noticing. Hundreds of these leave no stack for later calls, which trap until the event loop continues.
   if (depth > 0) Promise.resolve().then(restore);
   const [number, name, message] = bug;
   return makeError(number, name, message, undefined, undefined, { cause: error });
@@ -203,7 +203,7 @@ function takeFailure(failure: host.Failure): Error {
 /** 32 KB of arguments: more than a call into the module takes of JavaScript's stack. */
 const FILLER: undefined[] = Array(4096).fill(undefined);
 
-/** Throws a RangeError where JavaScript's stack has no room for a call into the module. */
+/** Throws a RangeError if JavaScript's stack has no room for a call into the module. */
 function needStack(): void {}
 
 /**

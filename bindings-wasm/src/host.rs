@@ -1,4 +1,4 @@
-//! What the module imports from `js/host.ts`: time, sleep, and JavaScript's own objects.
+//! The module's imports from `js/host.ts`: time, sleep, and JavaScript's own objects.
 
 use alloc::string::String;
 use core::time::Duration;
@@ -51,7 +51,7 @@ pub(crate) fn number(value: u64) -> f64 {
     value as f64
 }
 
-/// The core's value. An error goes to the host, and a meaningless value takes its place.
+/// Returns the core's value. An error goes to the host, and a meaningless value takes its place.
 pub(crate) fn settle<T: Default>(outcome: Result<T, Error>) -> T {
     outcome.unwrap_or_else(|error| {
         report(&error);
@@ -68,7 +68,7 @@ fn report(error: &Error) {
     failed(code.number(), code.name(), &message, behind_ms, retry_after_ms);
 }
 
-/// An error that JavaScript asks for, with the core's number and, if `why` is empty, its text.
+/// An error that JavaScript requests, with the core's number and, if `why` is empty, its text.
 #[wasm_bindgen]
 pub fn fail(code: &str, why: &str) {
     let known = ErrorCode::ALL.into_iter().find(|known| known.name() == code);
@@ -133,7 +133,7 @@ impl Clock for HostClock {
     }
 }
 
-/// Waits as the runtime can: by sleeping, or by reading the clock.
+/// Waits in the runtime's way: by sleeping, or by reading the clock.
 pub(crate) struct RuntimeWait;
 
 impl Wait for RuntimeWait {

@@ -106,7 +106,7 @@ fn bound(layout: &str, time_ms: &str, of: fn(&Layout, UnixTime) -> Result<u64, E
     settle(Layout::parse(layout).and_then(|layout| of(&layout, UnixTime::from_ms(Number::parse(time_ms)))))
 }
 
-/// The formats' names. Elsewhere a format is its place in this list.
+/// The formats' names. Elsewhere a format is its position in this list.
 #[wasm_bindgen]
 pub fn formats() -> Array {
     Format::ALL.iter().map(|format| JsValue::from_str(format.name())).collect()
@@ -120,7 +120,7 @@ unsafe impl Sync for LastText {}
 
 static LAST_TEXT: LastText = LastText(Cell::new([0; 36]));
 
-/// Where JavaScript reads the text of `id_text`: reading it there takes less time than passing a string.
+/// The address of the text of `id_text` for JavaScript: reading it there takes less time than passing a string.
 #[wasm_bindgen(js_name = textAddress)]
 pub fn text_address() -> *const u8 {
     LAST_TEXT.0.as_ptr().cast()
@@ -161,7 +161,7 @@ pub(crate) fn node_of(node: &JsValue) -> Node {
     }
 }
 
-/// Texts, two by two.
+/// Texts, in pairs.
 pub(crate) fn pairs(texts: &Array) -> impl Iterator<Item = (String, String)> {
     (0..texts.length())
         .step_by(2)

@@ -21,7 +21,7 @@ mod layout;
 mod public_ids;
 mod snowflake;
 
-/// Small code, for a heap of a few Snowflakes and of texts that last for one call.
+/// Small code, for a heap with a few Snowflakes and with texts that last for one call.
 // SAFETY: without the `atomics` feature, a module has one thread.
 #[global_allocator]
 static HEAP: lol_alloc::AssumeSingleThreaded<lol_alloc::FreeListAllocator> =

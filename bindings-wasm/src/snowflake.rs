@@ -32,8 +32,8 @@ impl WasmSnowflake {
         settle(self.ids().try_next_id())
     }
 
-    /// Fills `target`, a chunk at a time. An empty one too: the core says whether that may be. `length`: the target's, which
-    /// JavaScript makes sure of.
+    /// Fills `target`, a chunk at a time. Even an empty one: the core says whether that is valid. `length`: the
+    /// target's, which JavaScript guarantees.
     pub fn fill(&self, target: &BigUint64Array, length: u32) {
         let mut chunk = [0; CHUNK];
         let mut at = 0;
