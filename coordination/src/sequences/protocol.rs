@@ -1,15 +1,15 @@
-//! The protocol of sequences, once for all stores: what the owner of a set asks of its store, and what the answers mean. No I/O.
+//! The protocol of sequences, once for all stores: what the owner of a set asks its store, and what the answers mean. No I/O.
 //!
-//! A set's sections are kept in records of [`SECTIONS`] bounds each, in the group where its owner's record is. Every write is guarded by that
-//! record, so that only the present owner's land. A key is given numbers only from the bound that this owner found, or made, up to
-//! the one that it wrote.
+//! A set's sections are kept in records of [`SECTIONS`] bounds each, in the same group as its owner's record. That record
+//! guards every write, so that only the present owner's writes take effect. A key gets only numbers from the bound that this
+//! owner found, or created, up to the one that it wrote.
 //!
-//! A write whose reply was lost is repeated under its version until it is answered: it compares the version that was read, so it lands
-//! once, and its bounds are written as they are. An owner's moves and renewals are one after the other. After each renewal, tell the new
-//! version of its record by [`Bounds::renewed`].
+//! A write whose reply was lost is repeated under its version until it is answered: it compares the version that was read, so
+//! it takes effect once, and its bounds are written unchanged. An owner's moves and renewals never overlap. After each renewal,
+//! pass the new version of its record to [`Bounds::renewed`].
 //!
-//! Where the store lost writes, an owner that rejoins writes all bounds once more from memory before it answers. A new one, which
-//! waited out the fence, moves every bound ahead by `skip`.
+//! If the store lost writes, an owner that rejoins writes all bounds again from memory before it answers. A new owner, which
+//! waited for the fence to pass, moves every bound ahead by `skip`.
 
 #[cfg(test)]
 mod model;
@@ -24,7 +24,7 @@ use crate::store::StoreError;
 
 pub(crate) use text::Text;
 
-/// How many bounds a record has.
+/// How many bounds a record holds.
 pub(crate) const SECTIONS: usize = 64;
 /// How often one go asks before it gives up.
 const MAX_REQUESTS: u32 = 400;
@@ -35,7 +35,7 @@ pub(crate) type Random<'a> = &'a mut dyn FnMut() -> u64;
 /// [`Store::has_kept_all`](crate::records::Store::has_kept_all).
 pub(crate) type KeptAll<'a> = &'a dyn Fn(&str, &str) -> bool;
 
-/// What is asked of the store.
+/// A request to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Request {
     /// The records of these names, at most [`Record::MAX_NAMES`].
@@ -43,7 +43,7 @@ pub(crate) enum Request {
     Write(Write),
 }
 
-/// What it answers.
+/// The store's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Reply {
     Read(Named),
@@ -62,16 +62,16 @@ pub(crate) struct Received {
 pub(crate) enum Refusal {
     /// Another process owns the set, or the owner's record was renewed since.
     NotOwner,
-    /// The store lost writes: the lease has to be acquired or rejoined first.
+    /// The store lost writes: the lease must be acquired or rejoined first.
     Lost,
-    /// The set has another number of sections, or its keys another hash.
+    /// The set has another number of sections, or its keys use another hash.
     OtherSections {
         found: usize,
     },
     OtherHash {
         found: String,
     },
-    /// A bound is at the highest number.
+    /// A bound is the highest number.
     End,
     Contended,
     Unreadable {
@@ -89,7 +89,7 @@ pub(crate) struct Owner {
     pub(crate) incarnation: String,
 }
 
-/// What comes next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     Ask(Request),
@@ -97,21 +97,21 @@ pub(crate) enum Next {
     Done,
 }
 
-/// Between these, a key of the section may have numbers: above `above`, and not above `bound`.
+/// A key in the section may have numbers above `above`, up to `bound`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Range {
     pub(crate) above: u64,
     pub(crate) bound: u64,
 }
 
-/// The bounds of a set, as its owner knows them. A go may be dropped at any time, and begun again; one runs at a time.
+/// The bounds of a set, as its owner knows them. A go may be dropped at any time, and begun again. One go runs at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Bounds {
     group: Group,
     owner: Owner,
     sections: usize,
     parts: Vec<Part>,
-    /// Whether all were read, and written where they had to be, since the lease was acquired or rejoined.
+    /// Whether all were read, and written if necessary, since the lease was acquired or rejoined.
     is_loaded: bool,
     has_ended: bool,
     requests: u32,
@@ -125,16 +125,16 @@ struct Part {
     name: String,
     /// Whether it was read since the lease was acquired or rejoined.
     is_read: bool,
-    /// `None` where there is no record.
+    /// `None` if there is no record.
     version: Option<u64>,
-    /// What was there last, or what is known to be written.
+    /// What was last there, or is known to be written.
     bounds: Vec<u64>,
     above: Vec<u64>,
-    /// Whether this owner has bounds already.
+    /// Whether this owner already has bounds.
     is_own: bool,
     skip: u64,
     incarnation: String,
-    /// What has to be there before anything else, and what is sent until it is answered.
+    /// A record that must be written before anything else, and is sent until it is answered.
     pending: Option<Pending>,
 }
 
@@ -146,7 +146,7 @@ struct Pending {
 }
 
 impl Bounds {
-    /// Of a lease that was just acquired.
+    /// For a lease that was just acquired.
     pub(crate) fn new(group: Group, sections: usize, owner: Owner) -> Self {
         let part = |at: usize| {
             let count = sections.saturating_sub(at * SECTIONS).min(SECTIONS);
@@ -176,7 +176,7 @@ impl Bounds {
         }
     }
 
-    /// For a new lease of the same process: no key gets a number up to the bounds of the former lease, whatever the store has.
+    /// For a new lease of the same process: no key gets a number up to the former lease's bounds, whatever the store has.
     #[must_use]
     pub(crate) fn above(mut self, former: &Self) -> Self {
         for (part, former) in self.parts.iter_mut().zip(&former.parts) {
@@ -185,12 +185,12 @@ impl Bounds {
         self
     }
 
-    /// The same lease goes on under another version of its record.
+    /// The same lease continues under another version of its record.
     pub(crate) fn renewed(&mut self, version: u64) {
         self.owner.version = version;
     }
 
-    /// The same lease goes on after the store lost writes: all bounds are written once more, before any key is answered.
+    /// The same lease continues after the store lost writes: all bounds are written again, before any key is answered.
     pub(crate) fn rejoined(&mut self, owner: Owner) {
         self.owner = owner;
         #[cfg(test)]
@@ -203,14 +203,14 @@ impl Bounds {
         }
     }
 
-    /// Which numbers a section's keys may have now. The lease must not have ended.
+    /// The numbers that a section's keys may have now. The lease must not have ended.
     pub(crate) fn range(&self, section: usize) -> Option<Range> {
         let part = self.parts.get(section / SECTIONS).filter(|_| self.is_loaded)?;
         let (above, bound) = (part.above.get(section % SECTIONS)?, part.bounds.get(section % SECTIONS)?);
         Some(Range { above: *above, bound: *bound })
     }
 
-    /// The first request of a go. `wanted`: sections and the bounds that they are to have.
+    /// The first request of a go. `wanted`: sections and their wanted bounds.
     pub(crate) fn begin(&mut self, wanted: &[(usize, u64)], random: Random<'_>) -> Result<Next, Refusal> {
         self.requests = 0;
         #[cfg(test)]
@@ -250,7 +250,7 @@ impl Bounds {
         if self.requests > MAX_REQUESTS {
             return Err(Refusal::Contended);
         }
-        // Those that are read again have nothing pending.
+        // Records that are read again have nothing pending.
         let unread: Vec<_> = self.parts.iter().filter(|part| !part.is_read).collect();
         if !unread.is_empty() {
             let names = unread.iter().take(Record::MAX_NAMES).map(|part| part.name.clone()).collect();
@@ -264,7 +264,7 @@ impl Bounds {
         Ok(write.map_or(Next::Done, |write| Next::Ask(Request::Write(write))))
     }
 
-    /// What has to be written, in the order in which it is asked for. None of it depends on another.
+    /// The records to write, in the order in which they are requested. None of them depends on another.
     fn pending(&self) -> impl Iterator<Item = Write> {
         self.parts.iter().filter_map(|part| {
             let (pending, expected) = (part.pending.as_ref()?, part.version);
@@ -277,7 +277,7 @@ impl Bounds {
         })
     }
 
-    /// Keeps the bounds it found, and those this owner has to write before it answers.
+    /// Keeps the bounds it found, and those that this owner must write before it answers.
     fn read(
         &mut self,
         at: usize,
@@ -311,7 +311,7 @@ impl Bounds {
         part.skip = part.skip.max(text.skip);
         part.incarnation.clone_from(incarnation);
         (part.is_read, part.version) = (true, record.map(|record| record.version));
-        // What this owner knows above its own was never given: a bound that comes back from a loss is at most that.
+        // Nothing above this owner's own bounds was issued: a bound that returns from a loss is at most that.
         let above: Vec<_> = if part.is_own { part.above.clone() } else { bounds.clone() };
         if bounds != text.bounds || text.incarnation != *incarnation {
             let text = Text { skip: part.skip, incarnation: incarnation.clone(), bounds, ..text };
@@ -323,7 +323,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// The answer to what was sent last: the first that is pending.
+    /// The answer to the last request: the first pending one.
     fn wrote(&mut self, outcome: &Outcome) -> Result<(), Refusal> {
         let Some(part) = self.parts.iter_mut().find(|part| part.pending.is_some()) else { return Ok(()) };
         match outcome {
@@ -370,7 +370,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// How far a set may count within a minute: what a new owner passes over where the store lost writes. It is written with the next
+    /// How far a set may count within a minute, for a new owner to skip if the store lost writes. It is written with the next
     /// move, and never comes down.
     pub(crate) fn advances(&mut self, section: usize, within_a_minute: u64) {
         if let Some(part) = self.parts.get_mut(section / SECTIONS) {
@@ -378,7 +378,7 @@ impl Bounds {
         }
     }
 
-    /// What the owner writes before it gives its lease back: how far the sections counted. Nothing is answered from here on.
+    /// The owner writes this before it gives its lease back: how far the sections counted. It answers nothing from here on.
     pub(crate) fn give_back(&mut self, given: &[u64], random: Random<'_>) {
         self.has_ended = true;
         if !core::mem::take(&mut self.is_loaded) {
@@ -386,7 +386,7 @@ impl Bounds {
         }
         let (sections, incarnation) = (self.sections, self.owner.incarnation.clone());
         for (part, given) in self.parts.iter_mut().zip(given.chunks(SECTIONS)) {
-            // What is pending may have landed: it is above.
+            // A pending write may have taken effect: it is above.
             if part.pending.is_none() && part.bounds != given && part.bounds.len() == given.len() {
                 let bounds = part.bounds.iter().zip(given).map(|(bound, given)| *bound.min(given)).collect();
                 let empty = Text::new(sections, part.bounds.len(), incarnation.clone());
@@ -398,7 +398,7 @@ impl Bounds {
     }
 }
 
-/// Asks until there is nothing more to ask. It may be dropped at any time, and begun again.
+/// Sends requests until there are no more. It may be dropped at any time, and begun again.
 pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
     store: &mut dyn Store,
     bounds: &mut Bounds,
@@ -412,7 +412,7 @@ pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
                 let names: Vec<_> = names.iter().map(String::as_str).collect();
                 vec![store.read(group, Some(&names)).await?.map(Reply::Read)]
             }
-            // The others that would be asked for next come with it.
+            // The others that would come next are sent with it.
             Request::Write(_) => {
                 let writes: Vec<_> = bounds.pending().collect();
                 let answers = store.write_each(&writes).await?;
@@ -430,7 +430,7 @@ pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
     Ok(())
 }
 
-/// A rule that the tests take out: some history must break a promise then.
+/// A rule that the tests remove: some history must then break a promise.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {

@@ -1,48 +1,48 @@
-//! A section of the keys: what is known of each, and how far they may count.
+//! A section of the keys: its keys, and how far they may count.
 
 use hashbrown::HashTable;
 
 use crate::store::LAST_NUMBER;
 
-/// Below which a number stays, so that its highest bit is free: whether the key was used since keys left last.
+/// Numbers stay below it, so their highest bit is free: it marks a key that was used again after its first number.
 const USED: u64 = 1 << 63;
 
-/// A key, by its hash. Those with equal ones share a count.
+/// A key, by its hash. Keys with the same hash share a count.
 #[derive(Debug, Clone, Copy)]
 struct Key {
     hash: u64,
-    /// The number that it was given last, and [`USED`].
+    /// The last number that it was given, and [`USED`].
     number: u64,
 }
 
-/// What the keys of a section have.
+/// The numbers of a section's keys.
 #[derive(Debug, Default)]
 pub(super) struct Section {
     keys: HashTable<Key>,
-    /// No key is given a number up to here: others may have had those.
+    /// No key gets a number up to here: others may have had those.
     above: u64,
-    /// The highest number of a key that has left, or `above`. A key that is not known goes on from here.
+    /// The highest number of an evicted key, or `above`. An unknown key continues from here.
     left: u64,
     /// The highest number that a key was given, or `above`.
     highest: u64,
-    /// What the store has: no key is given a number above it.
+    /// The bound in the store: no key gets a number above it.
     bound: u64,
-    /// Whether the store is asked for a later bound.
+    /// Whether a later bound was requested from the store.
     pub(super) is_asked: bool,
 }
 
-/// What a key got.
+/// A key's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) number: u64,
     /// How many numbers are left up to the bound.
     pub(super) left: u64,
-    /// How many keys left, for this one to have room.
+    /// How many keys were evicted to make room for this one.
     pub(super) evicted: usize,
 }
 
-/// Where keys are in the table. An attacker who knows the hash could choose keys that are all in one place of it, so a secret
-/// goes in.
+/// A key's position in the table. An attacker who knows the hash could choose keys that all have the same position, so a secret
+/// is mixed in.
 #[inline]
 fn place(hash: u64, secret: u64) -> u64 {
     let product = u128::from(hash ^ secret) * u128::from(0x9E37_79B9_7F4A_7C15_u64);
@@ -52,7 +52,7 @@ fn place(hash: u64, secret: u64) -> u64 {
 }
 
 impl Section {
-    /// The key's next number, if the bound allows it. Where there is no room for a key that is not known, others leave: at most
+    /// The key's next number, if the bound allows it. If there is no room for an unknown key, others are evicted: at most
     /// `most` are kept.
     #[inline]
     pub(super) fn next(&mut self, hash: u64, secret: u64, most: usize) -> Option<Given> {
@@ -83,8 +83,8 @@ impl Section {
         Some(Given { number, left: self.left(), evicted })
     }
 
-    /// An eighth of the keys leave: those that were not used since all were taken for unused last, and where those are too few,
-    /// all are taken for unused again.
+    /// Evicts an eighth of the keys: unmarked ones first. If there are too few of those, removes all marks, and evicts keys
+    /// that had one.
     #[cold]
     fn evict(&mut self) -> usize {
         let enough = (self.keys.len() / 8).max(1);
@@ -109,7 +109,7 @@ impl Section {
         evicted
     }
 
-    /// Takes back the key's last number, which no caller has seen: the key gets it again.
+    /// Takes back the key's last number, which no caller has seen: the key will get it again.
     pub(super) fn take_back(&mut self, hash: u64, number: u64, secret: u64) {
         if let Some(key) = self.keys.find_mut(place(hash, secret), |key| key.hash == hash) {
             if key.number & !USED == number && number > self.above {
@@ -128,7 +128,7 @@ impl Section {
         self.bound = bound;
     }
 
-    /// What its bound is to be, so that there are `ahead` numbers more than were given.
+    /// The bound to request, so that there are `ahead` numbers above the highest one issued.
     pub(super) fn wanted(&self, ahead: u64) -> u64 {
         self.highest.saturating_add(ahead).min(LAST_NUMBER).max(self.bound)
     }
@@ -137,7 +137,7 @@ impl Section {
         self.bound
     }
 
-    /// A store that lost writes may have a bound below what was given before.
+    /// After the store lost writes, its bound may be below numbers that were already issued.
     pub(super) fn left(&self) -> u64 {
         self.bound.saturating_sub(self.highest)
     }
@@ -146,7 +146,7 @@ impl Section {
         self.keys.len()
     }
 
-    /// Forgets all keys, and gives no more numbers. Returns the highest that was given.
+    /// Forgets all keys, and issues no more numbers. Returns the highest that was issued.
     pub(super) fn end(&mut self) -> u64 {
         core::mem::take(self).highest
     }
@@ -163,7 +163,7 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Act {
         Next(u64),
-        /// The bound moves on, or from one that others wrote.
+        /// The bound moves on, or continues from one that others wrote.
         Extend {
             skipped: u64,
             by: u64,
@@ -185,7 +185,7 @@ mod tests {
         fn each_key_counts_up_within_what_was_reserved(acts in acts(), most in 1..20_usize, secret: u64) {
             let mut section = Section::default();
             let mut last: HashMap<u64, u64> = HashMap::new();
-            // What this one may give: above the first and up to the second.
+            // The range that may be issued: above the first and up to the second.
             let (mut above, mut bound) = (0, 0);
             for act in acts {
                 match act {
@@ -196,7 +196,7 @@ mod tests {
                             prop_assert_eq!(left, section.left());
                             prop_assert!(section.len() <= most && evicted <= most);
                         }
-                        // Either it, or a key that is not known, has come to the bound.
+                        // Either this key, or an unknown one, has reached the bound.
                         None => prop_assert!(last.values().any(|&number| number == bound) || above == bound),
                     },
                     Act::Extend { skipped, by } => {
@@ -237,9 +237,9 @@ mod tests {
             next(&mut section, 2);
         }
         assert_eq!((next(&mut section, 3), next(&mut section, 3), next(&mut section, 4)), (1, 2, 1));
-        // 4 was used once: it leaves for 5, which is new and goes on above it.
+        // 4 was used once: it is evicted for 5, which is new and continues above it.
         assert_eq!((next(&mut section, 5), section.len()), (2, 4));
-        // And 5 for 4.
+        // And 5 is evicted for 4.
         assert_eq!(next(&mut section, 4), 3);
         assert_eq!((next(&mut section, 1), next(&mut section, 2), next(&mut section, 3)), (11, 6, 3));
     }
@@ -268,7 +268,7 @@ mod tests {
             next(&mut section, hash);
         }
         assert_eq!((next(&mut section, 5), section.len()), (3, 4));
-        // All are taken for unused: what is used now stays.
+        // All marks are removed: a key that is used now stays.
         let stays: Vec<_> = (1..5).filter(|&hash| next(&mut section, hash) == 3).collect();
         assert!(stays.len() >= 3, "{stays:?}");
         let mut section = open(10);

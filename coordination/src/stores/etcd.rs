@@ -1,8 +1,8 @@
-//! etcd, by the JSON gateway that each of its servers has: `/v3/kv/txn`.
+//! etcd, through the JSON gateway of each server: `/v3/kv/txn`.
 //!
 //! Each record has a key. A change is one transaction that compares the values of the record and its guard.
-//! Polyflake does not use etcd's own leases: expiry is in the record, by the clock that the replies' `Date` says, so that a holder whose lease
-//! ran out reads like in every other store.
+//! Polyflake does not use etcd's own leases: the expiry is in the record, by the clock in the replies' `Date`, so that an
+//! expired lease reads the same as in every other store.
 
 mod records;
 
@@ -31,10 +31,10 @@ use super::tls;
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// Of all keys of ours in any namespace.
+/// The prefix of all our keys in any namespace.
 const PREFIX: &str = "polyflake/";
 
-/// More than any answer to a request of ours has.
+/// More than any answer to one of our requests has.
 const MOST: usize = 16 << 20;
 
 /// Leases and counters in etcd.
@@ -43,7 +43,7 @@ pub struct EtcdStore {
     tls: Option<Arc<ClientConfig>>,
     connection: Option<Connection>,
     hosts: Hosts,
-    /// What this store wrote last, so that the next change needs no reading: by key.
+    /// This store's last writes, by key, so that the next change needs no reading.
     known: HashMap<String, String>,
 }
 
@@ -96,7 +96,7 @@ struct Pair {
     value: String,
 }
 
-/// Why a request got no answer that can be used.
+/// Why a request got no usable answer.
 enum Fault {
     /// The token is no longer good.
     Token,
@@ -108,7 +108,7 @@ impl EtcdStore {
     ///
     /// # Errors
     ///
-    /// A certificate that cannot be read.
+    /// If a certificate cannot be read.
     pub fn new(address: &Address) -> Result<Self, StoreError> {
         let tls = if address.is_tls() {
             let [authorities, certificate, key] = ["cacert", "cert", "key"].map(|it| address.parameter(it));
@@ -132,13 +132,13 @@ impl EtcdStore {
         StoreError::Unreachable(format!("{}: {why}", self.address))
     }
 
-    /// The connection there is, or a new one.
+    /// The existing connection, or a new one.
     async fn connection(&mut self) -> Result<Connection, StoreError> {
         let is_good = |it: &Connection| !it.sender.is_closed() && !self.hosts.is_idle(it.used);
         if let Some(it) = self.connection.take().filter(is_good) {
             return Ok(it);
         }
-        // Of the life of the store before.
+        // From the life of an earlier store.
         self.known.clear();
         self.hosts.connect(async |host, port| self.connect_to(host, port).await).await
     }
@@ -164,7 +164,8 @@ impl EtcdStore {
         let mut connection =
             Connection { sender, host, token: None, cluster: String::new(), used: Used::now() };
         self.authenticate(&mut connection).await?;
-        // A member that has no leader, or only learns, answers no linearizable read. Nothing but the namespace may be readable.
+        // A member without a leader, or a learner, answers no linearizable read. The user may have rights only in the
+        // namespace.
         let any = range(&format!("{PREFIX}{}/", self.address.namespace), None, &json!({}));
         let reply = self.post(&mut connection, "/v3/kv/txn", &json!({ "success": [any] })).await;
         connection.cluster = reply.map_err(|e| self.told(e))?.header.cluster_id;
@@ -191,7 +192,7 @@ impl EtcdStore {
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         connection.token = match body.get("token") {
             Some(Value::String(token)) if status == StatusCode::OK => Some(token.clone()),
-            // Not switched on there: then it needs none.
+            // It is not switched on there, so it needs none.
             _ if body.get("code") == Some(&json!(9)) => None,
             _ => match self.fault(status, &body) {
                 Fault::Store(e) => return Err(e),
@@ -201,7 +202,7 @@ impl EtcdStore {
         Ok(())
     }
 
-    /// One request as it is.
+    /// One request, sent unchanged.
     async fn send(
         &self,
         connection: &mut Connection,
@@ -243,7 +244,7 @@ impl EtcdStore {
         Ok(reply)
     }
 
-    /// By the code of gRPC in the body.
+    /// By the gRPC code in the body.
     fn fault(&self, status: StatusCode, body: &Value) -> Fault {
         let text = ["message", "error"].iter().find_map(|it| body.get(it)?.as_str());
         let text = text.map_or_else(|| format!("HTTP status {status}"), ToOwned::to_owned);
@@ -269,11 +270,11 @@ impl EtcdStore {
         }
     }
 
-    /// One transaction. The connection is kept only where it was answered.
+    /// One transaction. The connection is kept only if it was answered.
     async fn txn(&mut self, body: &Value) -> Result<Reply, StoreError> {
         let mut connection = self.connection().await?;
         let reply = match self.post(&mut connection, "/v3/kv/txn", body).await {
-            // Tokens end after some minutes. Nothing was done.
+            // Tokens expire after some minutes. Nothing was done.
             Err(Fault::Token) if connection.token.is_some() => {
                 self.authenticate(&mut connection).await?;
                 self.post(&mut connection, "/v3/kv/txn", body).await
@@ -297,7 +298,7 @@ impl EtcdStore {
     }
 }
 
-/// A range request, of one key or of all that start with `key`.
+/// A range request, for one key or for all keys that start with `key`.
 fn range(key: &str, prefix: Option<&str>, more: &Value) -> Value {
     let mut it = more.clone();
     it["key"] = json!(STANDARD.encode(key));

@@ -1,5 +1,5 @@
-//! SQLite keeps a record of its locks in the memory of the process, which a child inherits while it does not have the locks.
-//! So no fork happens while there is a connection.
+//! SQLite keeps a record of its locks in the process's memory. A child inherits that record, but not the locks. So no fork
+//! happens while there is a connection.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,17 +9,17 @@ use std::time::Duration;
 static BUSY: AtomicBool = AtomicBool::new(false);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// As long as it is there, a `fork` of this process waits.
+/// While it exists, a `fork` of this process waits.
 #[derive(Debug)]
 pub(super) struct NoForks(());
 
 impl NoForks {
     pub(super) fn begin() -> Self {
         if !IS_REGISTERED.swap(true, Ordering::AcqRel) {
-            // SAFETY: the handlers only wait for an atomic and store to it, and are never unloaded: as those of the core.
+            // SAFETY: the handlers only wait for an atomic and store to it, and are never unloaded, like those of the core.
             #[allow(unsafe_code)]
             let refused = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
-            // It fails only when memory is short; the next call tries again.
+            // It fails only if memory is short. The next call tries again.
             IS_REGISTERED.store(refused == 0, Ordering::Release);
         }
         before();
@@ -33,7 +33,7 @@ impl Drop for NoForks {
     }
 }
 
-/// A transaction takes some ms, and at most 10 more where it waits for another process.
+/// A transaction takes some ms, and at most 10 more if it waits for another process.
 extern "C" fn before() {
     while BUSY.swap(true, Ordering::AcqRel) {
         thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Which host of an address is asked first, how long each may take, and when a connection has been idle for too long.
+//! Which host of an address to try first, how long each may take, and when a connection has been idle for too long.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -8,7 +8,7 @@ use crate::local::Clocks;
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// More than the time between two looks of an idle counter.
+/// More than the time between two checks of an idle counter.
 const LEAST_PAUSE_MS: u64 = 4_000;
 
 /// The hosts of an address, in turn.
@@ -24,12 +24,12 @@ impl Hosts {
         Self { address: address.clone(), first: Cell::new(0) }
     }
 
-    /// The next attempt starts with the next host: this one may be silent, or without a leader.
+    /// The next attempt starts with the next host, since this one may be silent, or have no leader.
     pub(super) fn turn(&self) {
         self.first.set((self.first.get() + 1) % self.address.hosts().len().max(1));
     }
 
-    /// What each host may take to connect to: one more share of the attempt is left for the request.
+    /// How long each host may take to connect. One more share of the attempt is left for the request.
     fn share(&self) -> Duration {
         let hosts = u32::try_from(self.address.hosts().len()).unwrap_or(u32::MAX);
         self.address.attempt() / hosts.saturating_add(1)
@@ -60,16 +60,16 @@ impl Hosts {
             said.push(if hosts.len() == 1 { told } else { format!("{host}:{port}: {told}") });
         }
         let text = prefix + &said.join("; ");
-        // A host that refuses says more than one that is down.
+        // A refusal says more than a host that is down.
         Err(if is_refused { StoreError::Refused(text) } else { StoreError::Unreachable(text) })
     }
 
-    /// Whether a connection was idle for longer than renewals leave it: who is in between may have forgotten it without a word.
+    /// Whether a connection was idle for longer than between renewals: something on the way may have dropped it without notice.
     pub(super) fn is_idle(&self, used: Used) -> bool {
         used.ago_ms() > self.longest_pause_ms()
     }
 
-    /// A third of the TTL, and the jitter of renewals. Counters look every 3 s, however short the TTL is.
+    /// A third of the TTL, and the jitter of renewals. Counters check every 3 s, however short the TTL is.
     fn longest_pause_ms(&self) -> u64 {
         (self.address.ttl_ms * 2 / 5).max(LEAST_PAUSE_MS)
     }
@@ -159,7 +159,7 @@ mod tests {
     fn a_connection_outlives_the_pause_between_renewals() {
         let hosts = hosts("etcd://a?ttl=30s");
         assert_eq!(hosts.longest_pause_ms(), 12_000);
-        // And the one between two looks of an idle counter.
+        // And the one between two checks of an idle counter.
         assert_eq!(self::hosts("etcd://a?ttl=3s").longest_pause_ms(), 4_000);
         assert!(!hosts.is_idle(Used::now()));
     }

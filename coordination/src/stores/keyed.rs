@@ -1,4 +1,4 @@
-//! Records in stores of keys and values: their text, their names in keys, and what a change makes of them.
+//! Records in key-value stores: their text, their names in keys, and the changes to them.
 
 use core::time::Duration;
 
@@ -6,10 +6,10 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use crate::records::{Add, Added, Outcome, Record, Write};
 
-/// What a znode's name cannot have, what separates the parts of a key, and what shells do not take.
+/// Characters that a znode's name cannot have, that separate the parts of a key, or that shells treat specially.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'/').add(b'%').add(b' ').add(b'"').add(b'\'').add(b'\\');
 
-/// A name as one part of a key. `.` and `..` are none.
+/// A name as one part of a key. `.` and `..` are not allowed.
 pub(super) fn escaped(name: &str) -> String {
     match name {
         "." | ".." => name.replace('.', "%2E"),
@@ -17,7 +17,7 @@ pub(super) fn escaped(name: &str) -> String {
     }
 }
 
-/// The name that is written so; `None` if none of ours is.
+/// The name that is written like this; `None` if it is not one of ours.
 pub(super) fn unescaped(part: &str) -> Option<String> {
     let name = percent_decode_str(part).decode_utf8().ok()?;
     (escaped(&name) == part).then(|| name.into())
@@ -28,7 +28,7 @@ pub(super) fn write(record: &Record) -> String {
     format!("{} {} {}", record.version, record.number, record.text)
 }
 
-/// What is at a key, or why it cannot be used.
+/// The record at a key, or why it cannot be used.
 pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
     let record = || {
         let (version, rest) = value.split_once(' ')?;
@@ -45,7 +45,7 @@ pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
     })
 }
 
-/// Why nothing is made beside a key of the former version.
+/// Why nothing is created beside a key of the former version.
 pub(super) fn former(key: &str) -> String {
     format!(
         "{key} is of a former version of Polyflake, which this one does not read: remove it once no process uses it, and start a \
@@ -53,27 +53,27 @@ pub(super) fn former(key: &str) -> String {
     )
 }
 
-/// What a record is to be, from what it and its guard are: `None` if it is to stay.
+/// A record's new contents, from its own and its guard's: `None` to leave it.
 pub(super) type Next<'a> = &'a dyn Fn(Option<&Record>, Option<&Record>) -> Option<Record>;
 
-/// What became of a change.
+/// The result of a change.
 pub(super) enum Changed {
     To(Record),
-    /// The record and its guard, which stay.
+    /// The record and its guard, which stay unchanged.
     Found(Option<Record>, Option<Record>),
 }
 
-/// How often a change is tried while others change the same record: each time one of them succeeds.
+/// How often to try a change while others change the same record: each time one of them succeeds.
 pub(super) const ROUNDS: u64 = 64;
 
-/// Why it is given up.
+/// Why it was given up.
 pub(super) fn contended(key: &str) -> String {
     format!("every attempt to change {key} conflicted with another process")
 }
 
-/// So that those who lost do not all try again at once: with 8 that ask all the time, each waits half as long.
+/// So that the others do not all retry at once: with 8 that keep asking, each waits half as long.
 pub(super) async fn pause(round: u64) {
-    // What is read after the first refusal is new: worth a try at once.
+    // The first refusal led to a fresh read, so retry at once.
     if round % 2 == 0 {
         return;
     }
@@ -127,7 +127,7 @@ mod tests {
         ] {
             assert_eq!((&*escaped(name), unescaped(part).as_deref()), (part, Some(name)));
         }
-        // What we would write in another way is nobody's name.
+        // We would write it differently, so it is nobody's name.
         for part in ["%2e", "%41", "a b", "%FF", "%"] {
             assert_eq!(unescaped(part), None, "{part}");
         }

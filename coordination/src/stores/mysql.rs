@@ -24,11 +24,12 @@ use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 use crate::url::Address;
 
-/// The client sends the last first. Turning `autocommit` on again ends a transaction that `init_connect` began, in which nobody would
-/// commit what is acknowledged; the level is for those after it. Changes of this level can be logged as statements, too. Times are
-/// UTC: in others an hour comes twice. What does not fit is an error and not cut, and so is an engine other than ours. A `ROLLBACK`
-/// begins no transaction, which nobody would commit. Rows are not left out, and no statement is refused for how many it may look at.
-/// No session ends between two renewals. Locks of rows and of tables wait for a second.
+/// The client sends the last one first. Turning `autocommit` on again ends a transaction that `init_connect` began: nobody
+/// would commit acknowledged writes in it. The level is for the transactions after it. Changes of this level can be logged as
+/// statements, too. Times are in UTC: in other zones, an hour occurs twice. A value that does not fit is an error and is not
+/// cut, and so is an engine other than ours. A `ROLLBACK` begins no transaction, which nobody would commit. Rows are not left
+/// out, and no statement is refused for the number of rows it may look at. No session ends between two renewals. Locks of rows
+/// and of tables wait for a second.
 const SETUP: [&str; 2] = [
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 0, \
@@ -38,21 +39,21 @@ const SETUP: [&str; 2] = [
 
 const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) AS UNSIGNED)";
 
-/// Those with rights enough can write to a replica that is read-only. Later versions show a word for the number.
+/// Users with enough privileges can write to a read-only replica. Later versions show a word in place of the number.
 const WRITABLE: &str = "CAST(@@GLOBAL.read_only AS CHAR) IN ('0', 'OFF')";
 
-/// No page of records is as long.
+/// No page of records is this long.
 const MOST_OF_A_PACKET: usize = 1 << 26;
 
 /// A database of MySQL or MariaDB.
 pub struct MysqlStore {
     opts: Opts,
     attempt: Duration,
-    /// Where, for error texts.
+    /// Its location, for error texts.
     at: String,
     is_durability_none: bool,
     facts: Facts,
-    /// Whether it is asked for records: then each connection is checked.
+    /// Whether records are requested: then each connection is checked.
     has_records: bool,
     open: Option<Open>,
     opening: Opening<Open>,
@@ -73,8 +74,8 @@ struct Open {
 }
 
 impl Drop for Open {
-    /// The client would first read the answer to its end, which may never come, and keep the connection for as long. It closes one that is
-    /// dropped in the middle of a request.
+    /// The client would first read the answer to its end, which may never come, and keep the connection until then. It closes a
+    /// connection that is dropped in the middle of a request.
     fn drop(&mut self) {
         if self.is_busy {
             let _ = self.connection.ping().as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -91,11 +92,11 @@ impl From<Error> for Fault {
 }
 
 impl MysqlStore {
-    /// Takes an address as MySQL's own tools do, with `ssl-mode`, `ssl-ca`, `ssl-cert` and `ssl-key` in its query. Connects
-    /// at the first call.
+    /// Takes an address as MySQL's own tools do, with `ssl-mode`, `ssl-ca`, `ssl-cert` and `ssl-key` in its query. Connects at
+    /// the first call.
     ///
     /// # Errors
-    /// Where it is not such an address, or names no database.
+    /// If it is not such an address, or names no database.
     pub fn new(driver_url: &str) -> Result<Self, StoreError> {
         let (address, query) = driver_url.split_once('?').unwrap_or((driver_url, ""));
         let refused = |text: String| StoreError::Refused(format!("the address of MySQL: {text}"));
@@ -127,7 +128,7 @@ impl MysqlStore {
         let mut tls = opts.ssl_opts().cloned();
         let any_file = [&files.authorities, &files.certificate, &files.key].into_iter().any(Option::is_some);
         if mode.is_some() || any_file {
-            // Now, and with the path in the text: the client reads them at each connection.
+            // Read now, with the path in the error text: the client reads them at each connection.
             tls::config(Check::Host, &files).map_err(refused)?;
             let default = if files.authorities.is_some() { "VERIFY_CA" } else { "REQUIRED" };
             tls = options(tls.unwrap_or_default(), mode.as_deref().unwrap_or(default), files)
@@ -137,9 +138,9 @@ impl MysqlStore {
         let timeout = opts.wait_timeout().or(Some(28_800));
         let opts = OptsBuilder::from_opts(opts)
             .ssl_opts::<Option<SslOpts>>(tls)
-            // Rows that are written as they were count as well.
+            // Rows that are written unchanged count as well.
             .client_found_rows(true)
-            // It would connect twice, and as another user than the address says.
+            // It would connect twice, as another user than the address says.
             .prefer_socket(false)
             // It would ask the server for these, which only its pool and longer statements need.
             .max_allowed_packet(packet)
@@ -174,7 +175,7 @@ impl MysqlStore {
         self
     }
 
-    /// A connection that answers, as far as can be known: after a while without use it is asked.
+    /// A connection that answers, as far as anyone can know: after a while without use, it is tested.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
         let is_unfit = |open: &Open| open.is_busy || (self.has_records && open.ready.is_none());
         if self.open.as_ref().is_some_and(is_unfit) {
@@ -200,8 +201,8 @@ impl MysqlStore {
         Ok(())
     }
 
-    /// One attempt. A connection on which one failed, or was dropped, is not used again. What only met with others' changes is tried
-    /// again at once.
+    /// One attempt. A connection on which an attempt failed, or was dropped, is not used again. A mere conflict with others'
+    /// changes is retried at once.
     async fn call<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.make_ready().await?;
         let Some(open) = self.open.as_mut() else { return Err(StoreError::Unreachable(self.at.clone())) };
@@ -211,7 +212,7 @@ impl MysqlStore {
             if !matches!(&result, Err(Fault::Client(error)) if is_contention(error)) {
                 break;
             }
-            // Of a deadlock the whole transaction is undone already, of other conflicts the statement.
+            // A deadlock has already undone the whole transaction, other conflicts only the statement.
             result = match open.connection.query_drop("ROLLBACK").await {
                 Ok(()) => run(open).await,
                 Err(error) => Err(error.into()),
@@ -233,7 +234,7 @@ impl MysqlStore {
 
 async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Result<Open, Fault> {
     if opts.ssl_opts().is_some() && rustls::crypto::CryptoProvider::get_default().is_none() {
-        // The client takes the process's; where another thread was faster there is one as well.
+        // The client takes the process's default provider. If another thread was faster, there is one as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
     let connection = Conn::new(opts).await?;
@@ -247,13 +248,13 @@ async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Res
     Ok(open)
 }
 
-/// Others changed the same rows, or wait for each other and this one: nothing is wrong with the server. (1020 is MariaDB's where a
+/// Others changed the same rows, or wait for each other and this one: nothing is wrong with the server. (1020 is MariaDB's if a
 /// snapshot is older than a row. A lock that took too long, 1205, has been waited for already.)
 fn is_contention(error: &Error) -> bool {
     matches!(error, Error::Server(ServerError { code, state, .. }) if matches!(code, 1020 | 1213) || state == "40001")
 }
 
-/// What the client takes for a mode and files that are named as MySQL's tools name them.
+/// The client's form of a mode and files that are named as in MySQL's tools.
 fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, String> {
     let mut given = given;
     if let Some(path) = files.authorities {
@@ -267,11 +268,11 @@ fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, 
     }
     match mode {
         "DISABLED" => Ok(None),
-        // As MySQL's tools: what is not told to be verified is not.
+        // As in MySQL's tools: verify only what the mode says.
         "REQUIRED" => {
             Ok(Some(given.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true)))
         }
-        // mysql_async checks the name all the same: it looks for a text that rustls no longer writes.
+        // mysql_async checks the name anyway: it looks for a text that rustls no longer writes.
         "VERIFY_CA" => Ok(Some(given.with_danger_skip_domain_validation(true))),
         "VERIFY_IDENTITY" => Ok(Some(given)),
         _ => {
@@ -300,16 +301,16 @@ fn explain(at: &str, error: &Error) -> StoreError {
             1290 if !message.contains("read-only") => refused(message),
             1290 | 1792 | 1836 => unreachable(&read_only()),
             1021 | 1114 => unreachable(&format_args!("the disk is full: {message}")),
-            // Too many connections of this user, or prepared statements of all.
+            // Too many connections for this user, or too many prepared statements in total.
             1203 | 1226 | 1461 => unreachable(message),
             // The host may not connect, or not without TLS.
             1130 | 3159 => refused(message),
-            // What is wrong with the address, the rights or the statement stays so; what is wrong with the server may not.
+            // Faults in the address, the privileges or the statement persist; faults of the server may not.
             _ if ["22", "28", "42"].iter().any(|class| state.starts_with(class)) => refused(message),
             _ => unreachable(message),
         },
         Error::Io(IoError::Io(error)) => {
-            // A certificate stays what it is.
+            // A certificate stays the same.
             if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) {
                 refused(error)
             } else {
@@ -349,7 +350,7 @@ impl counters::Client for Open {
         }
     }
 
-    /// It comes with the answer as if it were a new row's number.
+    /// It arrives with the answer, in place of a new row's number.
     async fn number(
         &mut self,
         statement: &str,
@@ -360,7 +361,7 @@ impl counters::Client for Open {
             return Ok(None);
         }
         let number = match self.connection.last_insert_id() {
-            // A change that ran a trigger comes back without its number, and the session has it.
+            // If a change ran a trigger, its number is missing, but the session has it.
             None => self.connection.query_first("SELECT LAST_INSERT_ID()").await?,
             number => number,
         };

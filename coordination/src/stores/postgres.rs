@@ -1,7 +1,7 @@
-//! PostgreSQL 12 and later, also behind a pooler that gives each transaction another connection.
+//! PostgreSQL 12 and later, even behind a pooler that gives each transaction another connection.
 //!
-//! Statements are unnamed and whole in one message, and nothing is set for a session. Only where the server itself answers, it keeps
-//! the statement that adds to a counter: to parse and plan it takes several times as long as to run it.
+//! Statements are unnamed and complete in one message, and nothing is set for a session. Only if the server itself answers, it
+//! keeps the statement that adds to a counter: parsing and planning it takes several times as long as running it.
 
 mod cancel;
 mod names;
@@ -44,29 +44,30 @@ const INCARNATION: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE 
 
 const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// Bounds how long a transaction waits for locks. For this transaction only: a pooler's connection is others' afterwards.
+/// Limits how long a transaction waits for locks. Only for this transaction: afterwards, a pooler gives the connection to
+/// others.
 const BOUND: &str = "SET LOCAL lock_timeout = '1s'";
 
-/// So that only one makes the tables: `polyflak` in ASCII.
+/// So that only one process creates the tables: `polyflak` in ASCII.
 const LOCK: i64 = 0x706F_6C79_666C_616B;
 /// A database of PostgreSQL.
 pub struct PostgresStore {
     /// One for each host.
     hosts: Arc<[(Config, String)]>,
-    /// Which host is tried first.
+    /// The host to try first.
     next: usize,
     attempt: Duration,
     tls: MakeRustlsConnect,
-    /// Where, for error texts.
+    /// Its location, for error texts.
     at: String,
     schema_name: String,
     is_durability_none: bool,
     facts: Facts,
-    /// Whether it is asked for records: then each connection is checked.
+    /// Whether records are requested: then each connection is checked.
     has_records: bool,
     open: Option<Open>,
     opening: Opening<Open>,
-    /// Of which tables a server was asked that did not answer in time.
+    /// The tables of an earlier request that a server did not answer in time.
     maybe_locked: HashSet<Schema>,
 }
 
@@ -82,27 +83,28 @@ struct Open {
     client: Client,
     connection: Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
     ready: Option<records::Ready>,
-    /// Whether the server's process is the one that the connection was told of: a pooler makes its own number up.
+    /// Whether the server's process is the one that the connection was told: a pooler makes up its own number.
     is_direct: bool,
-    /// What the server keeps, and its text.
+    /// The statement that the server keeps, and its text.
     kept: Option<(String, Statement)>,
-    /// Of which host.
+    /// The host it belongs to.
     host: usize,
     used: Instant,
-    /// Of whose table the server was asked, and has not answered yet.
+    /// The table of a request that the server has not answered.
     busy_with: Option<Schema>,
-    /// To ask it to stop.
+    /// For asking it to stop.
     config: Config,
     tls: MakeRustlsConnect,
 }
 
 impl Drop for Open {
-    /// As a courtesy: nothing depends on whether it arrives, nor on when. A change that waits for a standby is there for all then, and
-    /// not on the standby: it counts once it is written again, and a later change that the standby has comes after it in the log.
+    /// As a courtesy: nothing depends on whether or when it arrives. A change that waits for a standby is then visible to all,
+    /// but not on the standby. It counts once it is written again: a later change that the standby has comes after it in the
+    /// log.
     fn drop(&mut self) {
         if let (Some(_), Ok(runtime)) = (self.busy_with, Handle::try_current()) {
             let (token, config, tls) = (self.client.cancel_token(), self.config.clone(), self.tls.clone());
-            // A pooler knows a statement only as long as its connection is there.
+            // A pooler remembers a statement only while its connection exists.
             let connection = core::mem::replace(&mut self.connection, Box::pin(core::future::ready(Ok(()))));
             runtime.spawn(async move {
                 let _ = timeout(LONGEST_LOCK, cancel::cancel(&token, &config, tls)).await;
@@ -133,7 +135,7 @@ impl Open {
         Ok(Self { client, connection, ready, is_direct, kept, host, used, busy_with, config, tls })
     }
 
-    /// Waits for an answer, and drives the connection meanwhile: no task is left when a call is dropped.
+    /// Waits for an answer, and drives the connection meanwhile, so that no task is left when a call is dropped.
     async fn drive<T>(
         connection: &mut Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -168,16 +170,17 @@ impl Open {
         Self::drive(&mut self.connection, self.client.batch_execute(statements)).await
     }
 
-    /// Whether a change would get past a table's lock. A statement waits for that before it can bound anything, and where the role
-    /// has no bound of its own, one more would wait on the server for each attempt: a pooler passes on no request to stop one.
+    /// Whether a change would get past a table's lock. A statement waits for that lock before it can set a limit. If the role
+    /// has no limit either, each attempt would leave one more statement waiting on the server: a pooler does not pass on
+    /// requests to stop them.
     async fn try_lock(&mut self, table: Schema) -> Result<(), tokio_postgres::Error> {
         let table = match table {
             Schema::Polyflake => sql::records::Client::dialect(self).table,
             others => counters::table_of(others).to_owned(),
         };
-        // Statements that are sent together are one transaction.
+        // Statements that are sent together form one transaction.
         match self.run(&format!("{BOUND}; LOCK TABLE {table} IN ROW EXCLUSIVE MODE")).await {
-            // What else is wrong with the table, the call says.
+            // Any other fault of the table shows in the call.
             Err(error) if error.code().is_some_and(|code| *code != SqlState::LOCK_NOT_AVAILABLE) => Ok(()),
             done => done,
         }
@@ -188,12 +191,12 @@ impl PostgresStore {
     /// Takes an address as PostgreSQL's own clients do. Connects at the first call.
     ///
     /// # Errors
-    /// Where it is not such an address, or a certificate that it names cannot be read.
+    /// If it is not such an address, or a certificate that it names cannot be read.
     pub fn new(driver_url: &str) -> Result<Self, StoreError> {
         let (address, query) = driver_url.split_once('?').unwrap_or((driver_url, ""));
         let refused = |text: String| StoreError::Refused(format!("the address of PostgreSQL: {text}"));
         if query.contains('@') {
-            // Texts below name parts of the query.
+            // Texts below refer to parts of the query.
             return Err(refused(
                 "a `?` in a user or password is written %3F, and an @ in the query %40".into(),
             ));
@@ -219,10 +222,10 @@ impl PostgresStore {
                 _ => drop(rest.append_pair(&name, &value)),
             }
         }
-        // As PostgreSQL's own clients: with a root certificate, `require` checks it.
+        // As in PostgreSQL's own clients: with a root certificate, `require` checks it.
         let otherwise = if files.authorities.is_some() { Check::Authority } else { Check::Nothing };
         let tls = tls::config(check.unwrap_or(otherwise), &files).map_err(refused)?;
-        // It reads %20 and not a plus.
+        // It reads %20, but not a plus.
         let rest = rest.finish().replace('+', "%20");
         let url = if rest.is_empty() { address.to_owned() } else { format!("{address}?{rest}") };
         let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
@@ -268,7 +271,7 @@ impl PostgresStore {
         self
     }
 
-    /// A connection that answers, as far as can be known: after a while without use it is asked.
+    /// A connection that answers, as far as anyone can know: after a while without use, it is tested.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
         let is_unfit = |open: &Open| {
             open.busy_with.is_some() || open.client.is_closed() || (self.has_records && open.ready.is_none())
@@ -296,7 +299,7 @@ impl PostgresStore {
                 Ok(open)
             };
             let opened = self.opening.opened(self.attempt, &self.at, open).await;
-            // Where this host fails, the next attempt begins with another.
+            // If this host fails, the next attempt begins with another.
             let host = opened.as_ref().map_or(self.next, |open| open.host);
             self.next = (host + 1) % self.hosts.len();
             let open = opened?;
@@ -306,7 +309,7 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// The next call has another connection.
+    /// The next call gets another connection.
     fn give_up(&mut self) {
         if let Some(table) = self.open.take().and_then(|open| open.busy_with) {
             self.opening.gave_up_busy();
@@ -314,8 +317,8 @@ impl PostgresStore {
         }
     }
 
-    /// One attempt. A connection on which one failed, or was dropped, is not used again. What only met with others' changes is tried
-    /// again at once.
+    /// One attempt. A connection on which an attempt failed, or was dropped, is not used again. A mere conflict with others'
+    /// changes is retried at once.
     async fn call<T>(
         &mut self,
         table: Schema,
@@ -336,7 +339,7 @@ impl PostgresStore {
             if !matches!(&result, Err(Fault::Client(error)) if is_contention(error)) {
                 break;
             }
-            // A transaction is over only once that is said.
+            // A transaction is over only once the server has said so.
             result = match open.run("ROLLBACK").await {
                 Ok(()) => run(open).await,
                 Err(error) => Err(error.into()),
@@ -358,7 +361,7 @@ impl PostgresStore {
     }
 }
 
-/// To one of the hosts that takes changes. Of several, none takes more than half of an attempt.
+/// Connects to one of the hosts that accepts changes. If there are several, none takes more than half of an attempt.
 async fn connect(
     hosts: &[(Config, String)],
     first: usize,
@@ -368,7 +371,7 @@ async fn connect(
     let mut failures = Vec::new();
     for (host, (config, at)) in hosts.iter().enumerate().cycle().skip(first).take(hosts.len()) {
         let mut config = config.clone();
-        // Its name may lead to several addresses, one of which is silent.
+        // Its name may resolve to several addresses, one of which is silent.
         let longest = attempt / 4;
         config.connect_timeout(config.get_connect_timeout().map_or(longest, |&given| given.min(longest)));
         let connected = Open::connect(&config, host, tls);
@@ -397,7 +400,7 @@ fn random_below(count: usize) -> usize {
     random.unwrap_or(0) % count.max(1)
 }
 
-/// What is given for all hosts, for each of them, and its name for error texts.
+/// The settings for all hosts, for each of them, and its name for error texts.
 fn hosts(all: &Config, mode: SslMode) -> Result<Vec<(Config, String)>, &'static str> {
     let (names, addresses, ports) = (all.get_hosts(), all.get_hostaddrs(), all.get_ports());
     let count = names.len().max(addresses.len());
@@ -433,7 +436,7 @@ fn hosts(all: &Config, mode: SslMode) -> Result<Vec<(Config, String)>, &'static 
         given_for_all(all, &mut one);
         one.ssl_mode(mode);
         if count > 1 && all.get_target_session_attrs() == TargetSessionAttrs::Any {
-            // A standby is passed over.
+            // A standby is skipped.
             one.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         (one, format!("{}:{port}", name.or(address).unwrap_or_default()))
@@ -482,11 +485,11 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
             "42703" | "42804" => other_format(&format!("other columns ({message})")),
             "25006" => StoreError::Unreachable(format!("{at}: {}", read_only())),
             "53100" => StoreError::Unreachable(format!("{at}: the disk is full: {message}")),
-            // Poolers have this one for most of what they say.
+            // Poolers use this code for most of their messages.
             "08P01" if message.contains("no such") || message.contains("authentication failed") => {
                 StoreError::Refused(text)
             }
-            // What is wrong with the address, the rights or the statement stays so; what is wrong with the server may not.
+            // Faults in the address, the privileges or the statement persist; faults of the server may not.
             code if ["0A", "22", "28", "3D", "3F", "42"].iter().any(|class| code.starts_with(class)) => {
                 StoreError::Refused(text)
             }
@@ -496,7 +499,7 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
     let Some(source) = error.source() else { return StoreError::Unreachable(format!("{at}: {error}")) };
     let text = format!("{at}: {source}");
     match source.downcast_ref::<std::io::Error>() {
-        // A certificate stays what it is.
+        // A certificate stays the same.
         Some(error)
             if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) =>
         {
@@ -508,7 +511,7 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
 }
 
 impl Open {
-    /// With `?` where values go, or with `?1` and so on.
+    /// With `?` for values, or with `?1` and so on.
     async fn query_with(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         Ok(self.query(&numbered(statement), &parameters(values)).await?)
     }
@@ -527,7 +530,7 @@ impl Open {
         let Some((_, kept)) = &self.kept else { return Ok(Vec::new()) };
         let values: Vec<_> = parameters.iter().map(|(value, _)| *value).collect();
         match Self::drive(&mut self.connection, self.client.query(kept, &values)).await {
-            // There is a pooler all the same, and another server process answered.
+            // There is a pooler after all, and another server process answered.
             Err(error) if error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME) => {
                 self.is_direct = false;
                 Ok(self.query(&numbered(statement), &parameters).await?)
@@ -598,7 +601,7 @@ impl counters::Client for Open {
     }
 }
 
-/// A column of a whole number of any width, or of a truth.
+/// A column with a whole number of any width, or with a boolean.
 fn number(row: &Row, at: usize) -> Result<Option<i64>, Fault> {
     Ok(match *row.columns()[at].type_() {
         Type::BOOL => row.try_get::<_, Option<bool>>(at)?.map(i64::from),

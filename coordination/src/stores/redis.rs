@@ -1,7 +1,7 @@
 //! Redis: one server, the master that Sentinels name, or a Cluster.
 //!
-//! A group of records is one hash. Each call on records is one script, which reads the
-//! server's time and its replication ID in the same step: a server that took over, or that started again, has another.
+//! A group of records is one hash. Each call on records is one script, which reads the server's time and its replication ID in
+//! the same step: a server that took over, or that restarted, has another ID.
 
 mod connection;
 mod names;
@@ -21,11 +21,11 @@ pub struct RedisStore {
     password: Option<String>,
     certificates: Option<TlsCertificates>,
     connection: Option<Connection>,
-    /// With which of the hosts the next attempt starts.
+    /// The host to start the next attempt with.
     turn: usize,
-    /// How many replicas the server that answered last has.
+    /// How many replicas the server has that answered last.
     replicas: u64,
-    /// The incarnations, with replicas, of servers that never were replicas themselves since they started.
+    /// The incarnations, with replicas, of servers that have never been replicas since they started.
     first_masters: Vec<String>,
 }
 
@@ -40,10 +40,10 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// A certificate that cannot be read.
+    /// If a certificate cannot be read.
     pub fn new(address: &Address) -> Result<Self, StoreError> {
         let certificates = if address.is_tls() {
-            // The client takes the process's default. A program that has set one of its own keeps it.
+            // The client takes the process's default provider. If a program has set its own, that stays.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let root_cert = read_file(address, "ssl_ca_certs")?;
             let pair = (read_file(address, "ssl_certfile")?, read_file(address, "ssl_keyfile")?);
@@ -80,11 +80,11 @@ impl RedisStore {
         StoreError::Unreachable(format!("{}: {why}", self.address))
     }
 
-    /// What a script said, of a master only.
+    /// A script's reply, from a master only.
     fn reply(&self, value: Value, is_new: bool) -> Result<Reply, StoreError> {
         let reply = Reply::read(value).ok_or_else(|| self.refused("its reply is not Redis's"))?;
         match &*reply.status {
-            // It was a master before: what took over is found by connecting again.
+            // It used to be a master: connecting again finds the server that took over.
             "replica" if self.address.scheme() != Scheme::Redis || !is_new => {
                 Err(self.unreachable("a replica answered: a failover is under way"))
             }
@@ -96,7 +96,7 @@ impl RedisStore {
         }
     }
 
-    /// Waits for the replicas that must have what the last call wrote.
+    /// Waits for the replicas that must have the last call's writes.
     async fn confirm(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let replicas = self.address.replicas;
         if replicas == 0 {
@@ -117,9 +117,9 @@ impl RedisStore {
         if may_mend { self.unreachable(&text) } else { self.refused(&text) }
     }
 
-    /// Whether it may mend without a change here, and what a person can do something with.
+    /// Whether it may recover without a change here, and a text that helps a person to act.
     fn judge(&self, error: &RedisError, is_new: bool) -> (bool, String) {
-        // The first of the commands that failed says why; the others follow from it.
+        // The first command that failed says why; the others follow from it.
         let server = error.clone().into_server_errors().and_then(|it| it.first().map(|it| it.1.clone()));
         let (code, detail) = server.as_ref().map_or((None, None), |it| (Some(it.code()), it.details()));
         let mut text = match (code, detail) {
@@ -127,7 +127,7 @@ impl RedisStore {
             (Some(code), None) => code.to_owned(),
             (None, _) => error.to_string(),
         };
-        // Redis repeats arguments of a command that it does not know.
+        // Redis repeats the arguments of a command that it does not know.
         if let Some(end) = text.find(", with args") {
             text.truncate(end);
         }
@@ -137,7 +137,7 @@ impl RedisStore {
             text = code.map_or_else(|| error.category().to_owned(), ToOwned::to_owned);
         }
         let may_mend = match (error.kind(), code) {
-            // A failover or a start; no room, no disk, too few replicas: it mends without a change here.
+            // A failover or a start; no room, no disk, too few replicas: it recovers without a change here.
             (
                 _,
                 Some(
@@ -152,7 +152,7 @@ impl RedisStore {
             }
             (_, Some(_)) => text.contains("max number of clients"),
             (ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig, None) => false,
-            // A Cluster's client tells what its first connection said in a text of its own.
+            // A Cluster's client wraps its first connection's error in another text.
             _ => !["certificate", "AuthenticationFailed", "NOAUTH", "WRONGPASS", "NOPERM"]
                 .iter()
                 .any(|it| text.contains(it)),
@@ -161,7 +161,7 @@ impl RedisStore {
     }
 }
 
-/// What a script said.
+/// A script's reply.
 struct Reply {
     status: String,
     texts: Vec<String>,
@@ -187,7 +187,7 @@ impl Reply {
     }
 }
 
-/// The file that a parameter names. Neither the name nor what is in it is told.
+/// The file that a parameter names. Messages show neither its name nor its contents.
 fn read_file(address: &Address, parameter: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(path) = address.parameter(parameter) else { return Ok(None) };
     let told = |e: std::io::Error| {

@@ -1,4 +1,4 @@
-//! What the SQL stores have in common.
+//! The common parts of the SQL stores.
 //!
 //! Records are in the table `polyflake_records`.
 
@@ -13,32 +13,32 @@ use tokio::time::{sleep, timeout};
 
 use crate::store::StoreError;
 
-/// How long the server lets a statement wait for another's lock: the statements below say so in the database's own words.
+/// How long the server lets a statement wait for another's lock. The statements below say so in the database's own terms.
 pub(super) const LONGEST_LOCK: Duration = Duration::from_secs(1);
 
-/// How often a call is made that meets with others' changes, each time at once: one of those that meet succeeds each time.
+/// How often a call that meets with others' changes is retried, each time at once: each time, one of them succeeds.
 pub(super) const MOST_TRIES: u32 = 50;
 
-/// How long an attempt takes where nobody said so.
+/// How long an attempt takes unless the address says otherwise.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// A connection that was idle for longer than a lease goes without a renewal may be dead.
+/// A connection that was idle for longer than between renewals may be dead.
 pub(super) const fn longest_idle(attempt: Duration) -> Duration {
     attempt.saturating_mul(2)
 }
 
-/// How a store comes by its next connection.
+/// How a store gets its next connection.
 ///
-/// Opening and checking takes a dozen round trips. On a loaded machine, or far from the server, a single attempt may be too short for
-/// that, so it goes on between attempts. A packet that the network lost looks the same, so a second connection is opened beside one
-/// that is silent for an attempt, and the first to be ready is taken.
+/// Opening and checking takes a dozen round trips. On a loaded machine, or far from the server, a single attempt may be too
+/// short for that, so it continues between attempts. A lost network packet looks the same, so a second connection is opened
+/// beside one that has been silent for an attempt, and the first to be ready is taken.
 #[derive(Debug)]
 pub(super) struct Opening<C> {
-    /// What came of them, and when.
+    /// Their results, and when they came.
     tasks: JoinSet<(Result<C, StoreError>, Instant)>,
     /// When the last of them began.
     begun: Option<Instant>,
-    /// When the last two calls ended before the server answered: it may still be at work for each, on another connection.
+    /// When the last two calls ended before the server answered: it may still be working on each, on another connection.
     ended: [Option<Instant>; 2],
 }
 
@@ -54,8 +54,8 @@ impl<C: Send + 'static> Opening<C> {
         self.ended = [self.ended[1], Some(Instant::now())];
     }
 
-    /// A connection that is being opened, or else a new one. Opening is given up after the time of three attempts. It begins beside one
-    /// connection that may be busy, but not beside two.
+    /// A connection that is being opened; if there is none, a new one. Opening is given up after the time of three attempts. It
+    /// begins beside one connection that may be busy, but not beside two.
     pub(super) async fn opened(
         &mut self,
         attempt: Duration,
@@ -85,7 +85,7 @@ impl<C: Send + 'static> Opening<C> {
         }
     }
 
-    /// What came of one between two calls. What came of it long ago says nothing of the present.
+    /// The result of opening one between two calls. An old result says nothing about the present.
     fn has_come(&mut self, attempt: Duration) -> Option<Result<C, StoreError>> {
         while let Some(joined) = self.tasks.try_join_next() {
             match joined {
@@ -125,7 +125,7 @@ pub(super) fn none_of(mut failures: Vec<StoreError>) -> StoreError {
     }
     let texts: Vec<_> = failures.iter().map(StoreError::text).collect();
     let text = texts.join("; ");
-    // Where one may answer later, the address is not wrong.
+    // If one may answer later, the address is not wrong.
     if failures.iter().all(|failure| matches!(failure, StoreError::Refused(_))) {
         StoreError::Refused(text)
     } else {
@@ -133,7 +133,7 @@ pub(super) fn none_of(mut failures: Vec<StoreError>) -> StoreError {
     }
 }
 
-/// What ends a call early.
+/// The reason for ending a call early.
 pub(super) enum Fault<E> {
     Client(E),
     Store(StoreError),
@@ -146,7 +146,7 @@ impl<E> From<StoreError> for Fault<E> {
 }
 
 impl<E> Fault<E> {
-    /// With where it was.
+    /// With the place where it happened.
     pub(super) fn explain(self, at: &str, explain: impl FnOnce(&str, &E) -> StoreError) -> StoreError {
         match self {
             Self::Client(error) => explain(at, &error),
@@ -156,14 +156,14 @@ impl<E> Fault<E> {
     }
 }
 
-/// An answer of a server that cannot take a write says nothing of the server that can.
+/// The answer of a server that cannot write says nothing about the one that can.
 pub(super) fn read_only() -> StoreError {
     StoreError::Unreachable(
         "the server is in recovery, read-only or not ready: connect to the server that accepts writes".into(),
     )
 }
 
-/// For a column: databases have no unsigned 64-bit integers that all of their tools read.
+/// For a column: not all tools of all databases can read unsigned 64-bit integers.
 pub(super) fn bigint(value: u64) -> Result<i64, StoreError> {
     i64::try_from(value)
         .map_err(|_| StoreError::Refused(format!("{value} is too large for a column of 64 bits")))
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// None of these tests takes as long.
+    /// None of these tests takes this long.
     const LONG: Duration = Duration::from_secs(3600);
 
     /// A call that its caller drops.

@@ -20,14 +20,14 @@ use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::{ATTEMPT, other_format};
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 
-/// How long the keeper's thread itself waits for another connection: other stores wait behind it.
+/// How long the keeper's own thread waits for another connection: other stores wait behind it.
 const BUSY: Duration = Duration::from_millis(10);
 
-/// The shortest pause then, and by how much it may be longer.
+/// The shortest pause then, and how much longer it may be.
 const PAUSE: Duration = Duration::from_millis(2);
 const JITTER_US: u32 = 10_000;
 
-/// A file that processes of one host share. Its time is the host's clock, its incarnation the file itself.
+/// A file that processes on one host share. Its time is the host's clock, its incarnation the file itself.
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
@@ -58,10 +58,10 @@ impl Identity {
     }
 }
 
-/// What ends a transaction early.
+/// The reason for ending a transaction early.
 pub(super) enum Fault {
     Sqlite(rusqlite::Error),
-    /// SQLite's log beside the file is not where others look for it.
+    /// SQLite's log next to the file is not where others look for it.
     Elsewhere(&'static str),
     File(io::Error),
     Store(StoreError),
@@ -86,7 +86,7 @@ impl From<StoreError> for Fault {
 }
 
 impl SqliteStore {
-    /// The file is made, and opened, by the first call.
+    /// The first call creates and opens the file.
     #[must_use]
     pub const fn new(path: PathBuf) -> Self {
         Self { path, attempt: ATTEMPT }
@@ -99,8 +99,8 @@ impl SqliteStore {
         self
     }
 
-    /// Runs a transaction. It never waits for anything but the file: where another connection has it, until most of the attempt's
-    /// time has passed.
+    /// Runs a transaction. It waits only for the file: if another connection has it, until most of the attempt's time has
+    /// passed.
     async fn transact<T>(
         &mut self,
         behavior: TransactionBehavior,
@@ -109,7 +109,7 @@ impl SqliteStore {
         let deadline = Instant::now() + self.attempt / 4 * 3;
         loop {
             let result = {
-                // A new connection for each: it is cheap, and a child that is forked later inherits none.
+                // A new connection each time: it is cheap, and a child that is forked later inherits none.
                 let _no_forks = NoForks::begin();
                 self.try_transact(behavior, &run).await
             };
@@ -130,7 +130,7 @@ impl SqliteStore {
     ) -> Result<T, Fault> {
         let path = &self.path;
         let Open { mut connection, file } = Open::new(path)?;
-        // As long as the tables are absent this is another mode, in which readers keep writers away and the reverse.
+        // Until the tables exist, the file is in another mode, in which readers and writers keep each other out.
         if matches!(behavior, TransactionBehavior::Immediate) {
             let mode: String =
                 connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
@@ -157,8 +157,8 @@ impl Open {
         let file = Identity::of(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
-        // SQLite would be content to read. Its shared memory beside the file gets the modes of the file, and nobody could write to that
-        // once the file is as it was.
+        // SQLite would be content to read. Its shared memory next to the file gets the file's mode, and nobody could write to
+        // that once the file's mode is restored.
         if connection.is_readonly("main")? {
             let text = format!(
                 "{}: this process may not write to the file: see its owner and modes",
@@ -172,8 +172,8 @@ impl Open {
     }
 }
 
-/// Makes an empty file that only its owner reads. It gets its name once it is closed: closing a file drops all locks that
-/// the process has on it, also those of another connection.
+/// Creates an empty file that only its owner can read. It gets its name once it is closed: closing a file drops all locks that
+/// the process has on it, including those of another connection.
 fn make(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok() {
         return Ok(());
@@ -192,12 +192,12 @@ fn make(path: &Path) -> io::Result<()> {
     };
     // Until this is done, the file cannot be used (see `check_one_name`).
     fs::remove_file(&unnamed)?;
-    // A file that is gone after a power failure would pass for a new store.
+    // After a power failure, a missing file would look like a new store.
     linked.and_then(|()| fs::File::open(folder)?.sync_all())
 }
 
-/// SQLite writes a log beside the file, in the folder of the name by which it was opened: under two names, two processes do not see
-/// what the other wrote.
+/// SQLite writes a log next to the file, in the folder of the name by which it was opened: under two names, two processes do
+/// not see each other's writes.
 fn check_one_name(path: &Path) -> Result<(), Fault> {
     let found = fs::metadata(path)?;
     if found.is_file() && found.nlink() > 1 {
@@ -214,7 +214,7 @@ fn is_mounted_alone(path: &Path) -> io::Result<bool> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
     let mount = |path: &Path| -> io::Result<_> {
         let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
-        // Before Linux 5.8 it is not told.
+        // Before Linux 5.8 this is unknown.
         Ok((found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id))
     };
     let path = fs::canonicalize(path)?;
@@ -226,7 +226,7 @@ fn is_mounted_alone(_: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// As for state files: what maps a file through a network does not show every process the same bytes, and WAL needs that.
+/// As for state files: if a file is mapped through a network, not every process sees the same bytes, and WAL needs that.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn check_file_system(path: &Path) -> io::Result<()> {
     /// From <linux/magic.h>; those of ZFS and bcachefs from their sources.
@@ -245,7 +245,7 @@ fn check_file_system(path: &Path) -> io::Result<()> {
         0x0000_3434, // NILFS
         0x2405_1905, // UBIFS
     ];
-    // Its type differs from one C library to the next; the number has 32 bits everywhere.
+    // Its type differs between C libraries; the number has 32 bits everywhere.
     #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation, clippy::unnecessary_cast)]
     let kind = u64::from(rustix::fs::statfs(path)?.f_type as u32);
     if LOCAL.contains(&kind) {
@@ -262,7 +262,7 @@ fn check_file_system(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Another connection has the file, or is making it.
+/// Another connection has the file, or is creating it.
 fn is_busy(fault: &Fault) -> bool {
     match fault {
         Fault::Sqlite(error) => {
@@ -297,7 +297,7 @@ fn explain(path: &Path, fault: Fault) -> StoreError {
                 StoreError::Unreachable(format!("{path}: the database is locked"))
             }
             Some(ErrorCode::DiskFull) => StoreError::Unreachable(format!("{path}: the disk is full")),
-            // Of the shared memory beside the file it does not tell what was wrong.
+            // It does not say what was wrong with the shared memory next to the file.
             _ if is_without_room(&error) => {
                 StoreError::Unreachable(format!("{path}: {error}: the disk is full, or takes no writes"))
             }
@@ -404,7 +404,7 @@ impl Rows for SqliteStore {
 mod tests {
     use super::*;
 
-    /// Nobody but the connection sees it.
+    /// Only the connection sees it.
     #[test]
     fn each_commit_is_on_the_disk() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Certificates, as PostgreSQL's own clients are told to check them.
+//! Certificates, checked as PostgreSQL's own clients are told to.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 /// How far a server's certificate is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Not at all: against who only listens.
+    /// Not at all: it only keeps out those who listen.
     Nothing,
     /// That an authority signed it.
     Authority,
-    /// And that it is this host's.
+    /// And that it belongs to this host.
     Host,
 }
 
 /// PEM files, by their paths.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// The authorities; absent: those of browsers.
+    /// The authorities; without any, those that browsers trust.
     pub(super) authorities: Option<String>,
     pub(super) certificate: Option<String>,
     pub(super) key: Option<String>,
 }
 
-/// A configuration, or what is wrong with a file.
+/// A configuration, or the fault in a file.
 pub(super) fn config(check: Check, files: &Files) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let mut roots = RootCertStore::empty();
@@ -88,7 +88,7 @@ impl ServerCertVerifier for Verifier {
             return Ok(ServerCertVerified::assertion());
         }
         match self.inner.verify_server_cert(certificate, others, host, ocsp, now) {
-            // The name is what is compared last.
+            // The name is compared last.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if self.check == Check::Authority => Ok(ServerCertVerified::assertion()),

@@ -1,7 +1,7 @@
 //! Every history of two processes that own a set in turn, one section and a store that loses its last write: no number is given twice.
 //!
-//! The lease is the lease protocol's: here, an owner has stopped answering when the next one acquires, and one whose record a loss has
-//! taken rejoins or stops. Numbers count as used as soon as the bound allows them.
+//! The lease follows the lease protocol. Here, an owner has stopped answering when the next one acquires, and one whose record
+//! a loss has removed rejoins or stops. Numbers count as used as soon as the bound allows them.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -140,17 +140,17 @@ fn new_owner(world: &mut World) -> Owner {
     Owner { name: "owner".into(), version: world.versions, incarnation: world.incarnation.to_string() }
 }
 
-/// What comes next; `false` where a number is given twice, or an owner sees a loss that was none.
+/// The next states; `false` if a number is issued twice, or an owner sees a loss that did not happen.
 fn goes_on(world: &mut World, at: usize, next: Result<Next, Refusal>) -> bool {
     let Some(holder) = &mut world.owners[at] else { return true };
     match next {
         Ok(Next::Ask(request)) => holder.request = Some(request),
         Ok(Next::Done) => {}
-        // Where nothing was lost, and nobody else acquired, nothing may look so.
+        // If nothing was lost, and nobody else acquired, nothing may look as if it had been.
         Err(_) if world.incarnation == 0 && holder.bounds.owner.version == world.store.owner.version => {
             return false;
         }
-        // The lease is looked at: it is rejoined, or another's.
+        // The lease shows which: rejoined, or another process's.
         Err(Refusal::Lost) => holder.is_stale = true,
         Err(_) => world.owners[at] = None,
     }
@@ -181,7 +181,7 @@ fn after(world: &World, action: Action, without: Option<Rule>) -> Option<World> 
             world.acquisitions -= 1;
             let Owner { version, incarnation, .. } = new_owner(&mut world);
             let holder = world.owners[at].as_mut().unwrap();
-            // After a loss it would be found at the head.
+            // After a loss, the head would show it.
             if holder.bounds.owner.incarnation == incarnation {
                 holder.bounds.renewed(version);
             } else {

@@ -11,10 +11,10 @@ const FORMAT: u32 = 1;
 /// A record of sections.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Text {
-    /// Of the whole set.
+    /// For the whole set.
     pub(super) sections: usize,
     pub(super) hash: String,
-    /// The store's when it was written.
+    /// The store's incarnation when it was written.
     pub(super) incarnation: String,
     pub(super) skip: u64,
     pub(super) bounds: Vec<u64>,
@@ -28,12 +28,12 @@ struct Json {
     hash: String,
     incarnation: String,
     skip: String,
-    /// One after the other, with a space between.
+    /// Separated by spaces.
     bounds: String,
 }
 
 impl Text {
-    /// Of sections that nobody counted in.
+    /// For sections in which nobody has counted.
     pub(super) fn new(sections: usize, bounds: usize, incarnation: String) -> Self {
         Self { sections, hash: key::HASH.into(), incarnation, skip: 0, bounds: vec![0; bounds] }
     }
@@ -48,7 +48,7 @@ impl Text {
             skip: self.skip.to_string(),
             bounds: bounds.join(" "),
         };
-        // Nothing in it fails to be written.
+        // None of its parts can fail to be written.
         serde_json::to_string(&json).unwrap_or_default()
     }
 

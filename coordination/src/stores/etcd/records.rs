@@ -1,5 +1,5 @@
-//! Records in etcd: a key each, `polyflake/NAMESPACE/KIND/GROUP/RECORD`. A change is one transaction that compares what was read,
-//! byte for byte: unlike revisions, versions are never used again, not even after a restore.
+//! Records in etcd: one key each, `polyflake/NAMESPACE/KIND/GROUP/RECORD`. A change is one transaction that compares the value
+//! that was read, byte for byte: unlike revisions, versions are never used again, not even after a restore.
 
 use std::collections::BTreeMap;
 
@@ -23,17 +23,17 @@ fn prefix(group: &Group) -> String {
     format!("{PREFIX}{}/{}/{}/", group.namespace, group.kind, keyed::escaped(&group.name))
 }
 
-/// What the former version had in the place of a group.
+/// The former version's key in the place of a group.
 fn former(Group { namespace, kind, name }: &Group) -> Option<String> {
     match kind {
         Kind::Space => Some(format!("{PREFIX}{namespace}/{name}/space")),
         Kind::Counter => Some(format!("{PREFIX}{namespace}/counters/{name}")),
-        // Names were not escaped: with a slash it may be the key of a record.
+        // Names were not escaped: one with a slash may be the key of a record.
         Kind::Sequences => (!name.contains('/')).then(|| format!("{PREFIX}{namespace}/sequences/{name}")),
     }
 }
 
-/// That a key has this value, or is not there.
+/// Checks that a key has this value, or does not exist.
 fn compare(key: &str, value: Option<&String>) -> Value {
     let key = STANDARD.encode(key);
     match value {
@@ -46,7 +46,7 @@ fn compare(key: &str, value: Option<&String>) -> Value {
 type Pairs = BTreeMap<String, String>;
 
 impl EtcdStore {
-    /// One transaction: whether its comparisons held, and all that it read.
+    /// One transaction: whether its comparisons held, and everything that it read.
     async fn ask(&mut self, body: &Value) -> Result<(bool, Answer<Pairs>), StoreError> {
         let Reply { header, succeeded, responses, now_ms } = self.txn(body).await?;
         let pairs = responses.into_iter().filter_map(|it| it.response_range).flat_map(|it| it.kvs);
@@ -55,7 +55,7 @@ impl EtcdStore {
         Ok((succeeded, Answer { now_ms, incarnation: header.cluster_id, value }))
     }
 
-    /// So that a change of these needs no reading first. What is not readable may be mended by then.
+    /// So that a change of these needs no reading first. Unreadable ones may have been repaired by then.
     fn remember(&mut self, pairs: &Pairs) {
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();
@@ -69,7 +69,7 @@ impl EtcdStore {
         pairs.get(key).map(|it| keyed::read(key, it).map_err(|why| self.refused(&why))).transpose()
     }
 
-    /// Writes what `next` makes of a record and its guard, if nobody changes either of them meanwhile.
+    /// Writes the result of `next` for a record and its guard, if nobody changes either of them meanwhile.
     async fn alter(
         &mut self,
         group: &Group,

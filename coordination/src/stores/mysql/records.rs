@@ -1,4 +1,4 @@
-//! Records. What names them is compared byte by byte: MySQL and MariaDB have no collation in common that would do so.
+//! Records. Their names are compared byte by byte: MySQL and MariaDB have no common collation that would do so.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -30,21 +30,21 @@ CREATE TABLE IF NOT EXISTS polyflake_records (
 ) ENGINE=InnoDB COMMENT 'Polyflake: leases of nodes, counters and sequences';
 ";
 
-/// For an account that has no other rights. With PROCESS it sees which replicas there are.
+/// For an account that has no other privileges. With PROCESS, it sees the replicas.
 pub(in crate::stores) const GRANTS: &str = "\
 GRANT SELECT, INSERT, UPDATE ON polyflake_records TO polyflake@'%';
 GRANT PROCESS ON *.* TO polyflake@'%';
 ";
 
-/// What was found of the server when it was connected to.
+/// Facts about the server, found on connecting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ready {
     pub(super) facts: Facts,
     /// An expression for the server's incarnation.
     incarnation: &'static str,
-    /// As which server the last read was answered. A change is made only by that: changes return nothing but a number.
+    /// The server that answered the last read. A change only takes effect there: changes return nothing but a number.
     seen: String,
-    /// What [`IN_SESSION`] is on that server, where it is set: only MariaDB needs it.
+    /// The value of [`IN_SESSION`] on that server, if it is set: only MariaDB needs it.
     in_session: Option<String>,
     /// When the last read was answered.
     seen_ms: i64,
@@ -69,12 +69,13 @@ macro_rules! mariadb {
     };
 }
 
-/// `Uptime` counts whole seconds from the server's start to the statement's, as `UNIX_TIMESTAMP()` does. Its `server_uid`
-/// would be that of other servers with the port and network address.
+/// `Uptime` counts whole seconds from the server's start to the statement's, as `UNIX_TIMESTAMP()` does. Its `server_uid` may
+/// be the same as that of another server with the same port and network address.
 const MARIADB: &str = mariadb!(since!());
 
-/// To find `Uptime` takes many times as long as a change, so that a change compares what the session has found. A session ends with the
-/// server's process, and its variables with it. A proxy that goes on in another session has another value there, or none.
+/// Finding `Uptime` takes many times as long as a change, so a change compares the value that the session found. A session ends
+/// with the server's process, and its variables with it. A proxy that continues in another session finds another value there,
+/// or none.
 const FIND: &str = concat!("SET @polyflake_since = ", since!());
 const IN_SESSION: &str = mariadb!("@polyflake_since");
 
@@ -88,7 +89,7 @@ macro_rules! cluster {
     };
 }
 
-/// All nodes of a Galera cluster have the same data. NULL on one that is not ready.
+/// All nodes of a Galera cluster have the same data. NULL on a node that is not ready.
 const CLUSTER_OF_MARIADB: &str = cluster!("information_schema");
 const CLUSTER_OF_MYSQL: &str = cluster!("performance_schema");
 
@@ -103,7 +104,7 @@ fn is_on(settings: &Settings, name: &str) -> bool {
     matches!(get(settings, name), "ON" | "1")
 }
 
-/// Each change has a condition on the server itself, which is another where a replica replays the statement.
+/// Each change has a condition on the server itself, which differs on a replica that replays the statement.
 fn refuse_statements(settings: &Settings) -> Result<(), StoreError> {
     if is_on(settings, "log_bin") && get(settings, "binlog_format") == "STATEMENT" {
         let text =
@@ -113,7 +114,7 @@ fn refuse_statements(settings: &Settings) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a server with these variables is fit for the tables of others.
+/// Checks whether a server with these variables is suitable for other systems' tables.
 fn judge_for_rows(settings: &Settings, is_durability_none: bool) -> Result<(), StoreError> {
     if is_durability_none {
         return Ok(());
@@ -125,7 +126,7 @@ fn judge_for_rows(settings: &Settings, is_durability_none: bool) -> Result<(), S
     refuse_statements(settings)
 }
 
-/// Whether a server with these variables and this state is fit, and what they show.
+/// Checks whether a server with these variables and this state is suitable, and what they show.
 fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Ready, StoreError> {
     let get = |name| get(settings, name);
     let number = |name| get(name).parse().unwrap_or(0_u64);
@@ -160,7 +161,7 @@ fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Re
     };
     let facts = Facts {
         granularity_ms: 1,
-        // A cluster that ended as a whole may begin again from a node that lacks the last writes.
+        // A cluster that went down as a whole may restart from a node that lacks the last writes.
         can_forget: is_cluster
             || is_durability_none
             || !syncs_log
@@ -171,14 +172,14 @@ fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Re
     Ok(Ready { facts, incarnation, seen: String::new(), in_session: None, seen_ms: 0, is_cluster })
 }
 
-/// Whether two incarnations are of one server that was at most restarted, and whether it was.
+/// Whether two incarnations belong to one server that was at most restarted, and whether it was.
 fn is_restarted(before: &str, now: &str) -> Option<bool> {
     let split = |text: &str| -> Option<(String, u64)> {
         let (server, since) = text.rsplit_once(" since ")?;
         Some((server.into(), since.parse().ok()?))
     };
     let ((one, before), (other, now)) = (split(before)?, split(now)?);
-    // Both are whole seconds: their difference may flicker.
+    // Both are whole seconds, so their difference may vary by one.
     (one == other).then_some(before.abs_diff(now) > 1)
 }
 
@@ -187,7 +188,7 @@ impl Ready {
         self.seen_ms = now_ms;
         incarnation.clone_into(&mut self.seen);
         match &self.in_session {
-            // Another server answered than the one whose session that is, or its clock was set.
+            // Another server answered than the one with that session, or its clock was set.
             Some(found) if is_restarted(found, incarnation) != Some(false) => self.in_session = None,
             Some(_) => {}
             None => self.in_session = Some(incarnation.to_owned()),
@@ -216,7 +217,7 @@ async fn settings(connection: &mut Conn, statements: &[&str]) -> Result<Settings
     Ok(settings)
 }
 
-/// For the tables of others.
+/// For other systems' tables.
 pub(super) async fn check_for_rows(connection: &mut Conn, is_durability_none: bool) -> Result<(), Fault> {
     Ok(judge_for_rows(&settings(connection, &[VARIABLES]).await?, is_durability_none)?)
 }
@@ -224,7 +225,7 @@ pub(super) async fn check_for_rows(connection: &mut Conn, is_durability_none: bo
 pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Result<Ready, Fault> {
     let settings = settings(connection, &[VARIABLES, STATUS]).await?;
     let statement = format!(
-        // Without the right PROCESS there are none to be seen.
+        // Without the privilege PROCESS, none are visible.
         "SELECT (SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'), \
          (SELECT MIN(TABLE_NAME) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
          AND TABLE_NAME IN ('{}')), \
@@ -247,7 +248,7 @@ pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Re
         .into());
     }
     if ready.is_cluster {
-        // What this connection is told is what others were told that it is written.
+        // This connection then sees everything that others were told is written.
         connection.query_drop("SET SESSION wsrep_sync_wait = 7").await?;
     }
     if ready.incarnation == MARIADB {
@@ -320,7 +321,7 @@ impl Client for Open {
         match *code {
             ABSENT => Class::Absent,
             1044 | 1142 => Class::Denied,
-            // The first is of any option that forbids a statement.
+            // The first one belongs to any option that forbids a statement.
             1290 if !message.contains("read-only") => Class::Other,
             1290 | 1792 | 1836 => Class::ReadOnly,
             _ => Class::Other,
@@ -336,7 +337,8 @@ impl Client for Open {
         rows.iter().map(row).collect()
     }
 
-    /// The time or the sum comes with the answer as if it were a new row's number. With a sum, the time is that of the last read.
+    /// The time or the sum arrives with the answer, in place of a new row's number. With a sum, the time is that of the last
+    /// read.
     async fn change(
         &mut self,
         statement: &str,
@@ -347,14 +349,14 @@ impl Client for Open {
         match self.connection.exec_drop(statement, values).await {
             Ok(()) if self.connection.affected_rows() > 0 => {}
             Ok(()) | Err(Error::Server(ServerError { code: DUPLICATE, .. })) => {
-                // Whether it is for this, the next read finds.
+                // Perhaps the session's value is the reason: the next read shows that.
                 self.ready.iter_mut().for_each(|ready| ready.in_session = None);
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),
         }
         let returned = match self.connection.last_insert_id() {
-            // A change that ran a trigger comes back without its number, and the session has it.
+            // If a change ran a trigger, its number is missing, but the session has it.
             None => self.connection.query_first("SELECT LAST_INSERT_ID()").await?,
             returned => returned,
         };
@@ -424,7 +426,7 @@ impl Store for MysqlStore {
         self.facts
     }
 
-    /// A restart loses nothing where the store cannot forget.
+    /// A restart loses nothing if the store cannot forget.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         before == now || is_restarted(before, now).is_some_and(|is| !(is && self.facts.can_forget))
     }

@@ -1,7 +1,7 @@
-//! Asking a server to stop a statement.
+//! Asks a server to stop a statement.
 //!
-//! The client's own way closes the connection at once. `PgBouncer` then forgets what is to be cancelled, and its version 1.18 ends itself
-//! ("bad client state"). So this one waits until the other side closes it.
+//! The client's own way closes the connection at once. `PgBouncer` then forgets the statement it should cancel, and its version
+//! 1.18 exits ("bad client state"). So this one waits until the other side closes it.
 
 use core::future::{Ready, ready as at_once};
 use core::task::{Context, Poll, ready};
@@ -17,7 +17,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{CancelToken, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Returns once the server, or a pooler before it, has taken the request. `config`: of one host.
+/// Returns once the server, or a pooler before it, has received the request. `config`: for one host.
 pub(super) async fn cancel(token: &CancelToken, config: &Config, tls: MakeRustlsConnect) -> io::Result<()> {
     let port = config.get_ports().first().copied().unwrap_or(5432);
     let name = match config.get_hosts().first() {
@@ -92,7 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
     }
 }
 
-/// The process that the connection was told of, which the client shows only in a request to stop it.
+/// The process that the connection was told, which the client shows only in a request to stop it.
 pub(super) async fn process_of(token: &CancelToken) -> Option<i32> {
     let mut request = Kept(Vec::new());
     token.cancel_query_raw(&mut request, NoServer).await.ok()?;
@@ -101,7 +101,7 @@ pub(super) async fn process_of(token: &CancelToken) -> Option<i32> {
     Some(i32::from_be_bytes([*a, *b, *c, *d]))
 }
 
-/// Keeps what the client writes, and sends it to nobody. Asked for TLS, it says yes.
+/// Keeps what the client writes, and sends it to nobody. Answers yes to a request for TLS.
 struct Kept(Vec<u8>);
 
 impl AsyncRead for Kept {

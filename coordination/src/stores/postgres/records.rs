@@ -35,7 +35,7 @@ COMMENT ON COLUMN public.polyflake_records.text IS 'The rest, as JSON';
 COMMENT ON COLUMN public.polyflake_records.updated_at IS 'For people';
 ";
 
-/// For a role that has no other rights.
+/// For a role that has no other privileges.
 const GRANTS: &str = "\
 GRANT USAGE ON SCHEMA public TO polyflake;
 GRANT SELECT, INSERT, UPDATE ON public.polyflake_records TO polyflake;
@@ -49,24 +49,24 @@ macro_rules! durable {
     };
 }
 
-/// What is acknowledged must be on disk, also of standbys that are synchronous. For this transaction only, since a pooler's connection
-/// is others' afterwards.
+/// Acknowledged writes must be on disk, including those of synchronous standbys. Only for this transaction, since a pooler then
+/// gives the connection to others.
 pub(super) const DURABLE: &str = durable!();
 
-/// As [`DURABLE`], and nobody's stuck row holds up this call.
+/// As [`DURABLE`], and a lock that nobody releases does not hold up this call.
 const SETUP: &str =
     concat!("WITH setup AS MATERIALIZED (SELECT ", durable!(), ", set_config('lock_timeout', '1s', true)) ");
 
 /// [`DDL`] and [`GRANTS`] for a schema.
 pub(in crate::stores) fn schema(name: &str) -> (String, String) {
-    // As statements name it: the case of its letters counts.
+    // As statements name it: upper and lower case differ.
     let named = if name == PUBLIC { name.to_owned() } else { format!("\"{name}\"") };
     (DDL.replace(PUBLIC, &named), GRANTS.replace(PUBLIC, &named))
 }
 
 const PUBLIC: &str = "public";
 
-/// What was found of the server when it was connected to, and of the address.
+/// Facts about the server, found on connecting, and about the address.
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
     schema: String,
@@ -80,10 +80,10 @@ impl PostgresStore {
     }
 }
 
-/// Whether this server is fit, and what it shows.
+/// Checks whether this server is suitable, and what it shows.
 pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: bool) -> Result<Ready, Fault> {
     let former = FORMER.join("', '");
-    // A role without rights sees that there are replicas, and not how they are: where none is synchronous, it knows.
+    // A role without privileges sees that there are replicas, but not their state. If none is synchronous, it knows that.
     let statement = format!(
         "SELECT current_setting('fsync'), CASE WHEN pg_is_in_recovery() THEN NULL ELSE \
          substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) <> '00000001' \
@@ -114,7 +114,7 @@ pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: boo
         })
         .into());
     }
-    // A crash empties it, and nobody sees that it did.
+    // A crash empties it without anybody noticing.
     if row.try_get(4)? {
         let text = format!("the table {schema}.{TABLE} is unlogged: ALTER TABLE {schema}.{TABLE} SET LOGGED");
         return Err(StoreError::Refused(text).into());
@@ -146,7 +146,7 @@ impl Client for Open {
             with: SETUP,
             setup: "setup",
             reads_first: false,
-            // A weaker lock does not keep out a change of the version.
+            // A weaker lock would not prevent a change of the version.
             share: " FOR SHARE OF g",
             unless_there: " ON CONFLICT DO NOTHING",
             version: Default::default(),
@@ -220,7 +220,7 @@ impl Store for PostgresStore {
         self.ask(async |open| records::read_each(open, groups, name).await).await
     }
 
-    /// Each is a transaction by itself, and all are sent before the first is answered.
+    /// Each is its own transaction, and all are sent before the first is answered.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         self.ask(async |open| {
             let dialect = open.dialect();
@@ -232,7 +232,7 @@ impl Store for PostgresStore {
             for (write, changed) in writes.iter().zip(open.query_each(sent).await?) {
                 answers.push(match changed.map(|rows| rows.first().map(row)) {
                     Ok(Some(row)) => row?.answer(Outcome::Written)?,
-                    // Why not is found by itself.
+                    // Writing it alone finds out why.
                     _ => records::write(open, write).await?,
                 });
             }

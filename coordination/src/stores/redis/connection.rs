@@ -19,21 +19,21 @@ use crate::local::Clocks;
 use crate::store::StoreError;
 use crate::url::Scheme;
 
-/// How often a command follows the servers of a Cluster to another.
+/// How often a command follows a Cluster's servers to another one.
 const REDIRECTIONS: u32 = 4;
-/// A command to which every user of ours has the right.
+/// A command that every user may run.
 const PROBE: &str = "TIME";
 
 /// A host and its port.
 pub(super) type Place = (String, u16);
 
-/// The servers that were needed so far: of a Cluster several.
+/// The servers that were needed so far: several in a Cluster.
 pub(super) struct Connection {
     pub(super) entrance: Place,
     servers: HashMap<Place, Server>,
-    /// Where a Cluster has keys.
+    /// The places of keys in a Cluster.
     homes: HashMap<String, Place>,
-    /// Which of the servers answered last.
+    /// The server that answered last.
     answered: Place,
 }
 
@@ -48,12 +48,12 @@ impl Connection {
         self.homes.get(key).unwrap_or(&self.entrance).clone()
     }
 
-    /// Whether the server that has a key, as far as it is known, keeps what a counter needs.
+    /// Whether the server for a key, as far as it is known, keeps what a counter needs.
     pub(super) fn is_checked(&self, key: &str) -> bool {
         self.servers.get(&self.home(key)).is_some_and(|it| it.is_checked)
     }
 
-    /// The server that answered last does.
+    /// The last server that answered does.
     pub(super) fn set_checked(&mut self) {
         if let Some(server) = self.servers.get_mut(&self.answered) {
             server.is_checked = true;
@@ -70,7 +70,7 @@ impl RedisStore {
         }
     }
 
-    /// The present connection. One that nobody used for longer than a renewal takes may be dead without a word.
+    /// The present connection. If nobody has used it for longer than between renewals, it may be dead without notice.
     async fn kept(&mut self, key: &str) -> Option<Connection> {
         let mut connection = self.connection.take()?;
         let home = connection.home(key);
@@ -152,7 +152,7 @@ impl RedisStore {
         Ok(Server { connection, used_ms: Clocks.elapsed_ms(), is_checked: false })
     }
 
-    /// A connection that has answered: a host may take one and then say nothing.
+    /// A connection that has answered: a host may accept one and then stay silent.
     async fn dial(
         &self,
         (host, port): &Place,
@@ -170,7 +170,7 @@ impl RedisStore {
             Some(certificates) => Client::build_with_tls(info, certificates.clone())?,
             None => Client::open(info)?,
         };
-        // The share is the limit here, and the caller's afterwards.
+        // Here the share is the limit; afterwards the caller's is.
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let answered = async {
             let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
@@ -178,7 +178,7 @@ impl RedisStore {
             Ok((connection, answer))
         };
         let share = self.share();
-        // Without TLS, a server waits for the end of a line that never comes.
+        // Without TLS, a server waits for a line break that never comes.
         let hint =
             if self.address.is_tls() { " (the address asks for TLS: does this port speak it?)" } else { "" };
         timeout(share, answered)
@@ -186,12 +186,12 @@ impl RedisStore {
             .unwrap_or_else(|_| Err(failure(format!("no answer within {} ms{hint}", share.as_millis()))))
     }
 
-    /// How long one of the hosts may take: all of them leave some of an attempt.
+    /// How long one of the hosts may take: together, they leave part of an attempt.
     fn share(&self) -> Duration {
         self.address.attempt() / u32::try_from(self.address.hosts().len() + 1).unwrap_or(u32::MAX)
     }
 
-    /// The server at a place, on a connection that is made where there is none.
+    /// The server at a place, on a new connection if there is none.
     pub(super) async fn server_of<'a>(
         &self,
         connection: &'a mut Connection,
@@ -264,7 +264,7 @@ impl RedisStore {
         }
     }
 
-    /// Runs a script several times, in one go where one server has all keys.
+    /// Runs a script several times, in one go if one server has all keys.
     pub(super) async fn scripts(
         &self,
         connection: &mut Connection,
@@ -283,7 +283,7 @@ impl RedisStore {
             server.used_ms = Clocks.elapsed_ms();
             connection.answered = home;
             let values: Result<_, RedisError> = values.into_iter().map(Value::extract_error).collect();
-            // Where it does not know the script yet, each is run by itself.
+            // If it does not know the script, each is run by itself.
             if !values.as_ref().is_err_and(|e| e.code() == Some("NOSCRIPT")) {
                 return values;
             }
@@ -295,20 +295,20 @@ impl RedisStore {
         Ok(values)
     }
 
-    /// How many replicas have what the last call wrote. It is asked on the same connection: servers differ in whether the answer
-    /// includes what others wrote.
+    /// How many replicas have the last call's writes. It asks on the same connection: servers differ in whether the answer
+    /// includes other clients' writes.
     pub(super) async fn confirmed(&self, connection: &mut Connection) -> Result<u32, RedisError> {
         let mut wait = redis::cmd("WAIT");
         wait.arg(self.address.replicas).arg(self.wait_ms());
         let answered = connection.answered.clone();
         match self.send_to(connection, &answered, &wait).await {
-            // A replica by now: nobody confirmed what it wrote before.
+            // It is a replica now: nobody confirmed its earlier writes.
             Err(e) if e.detail().is_some_and(|it| it.contains("cannot be used with replica")) => Ok(0),
             result => Ok(u32::from_redis_value(result?)?),
         }
     }
 
-    /// It ends before the caller gives an attempt up.
+    /// It ends before the caller gives up the attempt.
     pub(super) fn wait_ms(&self) -> u64 {
         (self.address.ttl_ms / 12).min(1_000)
     }
@@ -324,7 +324,7 @@ fn failure(text: String) -> RedisError {
     io::Error::other(text).into()
 }
 
-/// `HOST:PORT`, as servers of a Cluster name one another; a server leaves out its own host.
+/// `HOST:PORT`, as a Cluster's servers name one another. A server leaves out its own host.
 pub(super) fn read_place(text: &str, answering: &Place) -> Option<Place> {
     let (host, port) = text.rsplit_once(':')?;
     let host = if matches!(host, "" | "?") { &answering.0 } else { host };

@@ -1,5 +1,5 @@
-//! Records in Redis: a group is one hash, `polyflake:{NAMESPACE/KIND/NAME}`, since Redis evicts and expires whole keys. A record
-//! `17` is the fields `17/version`, `17/number` and `17/text`.
+//! Records in Redis: a group is one hash, `polyflake:{NAMESPACE/KIND/NAME}`, since Redis evicts and expires whole keys. Record
+//! `17` has the fields `17/version`, `17/number` and `17/text`.
 //!
 //! Each call is one script, which reads the server's time and incarnation in the same step.
 
@@ -14,8 +14,8 @@ use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Rec
 use crate::store::StoreError;
 use crate::url::Scheme;
 
-/// Before each script. A plain search takes a fraction of the time of one by a pattern. Numbers stay texts, of digits without zeros in
-/// front: Lua's are exact to 2^53 only.
+/// Precedes each script. A plain search takes a fraction of the time of a search by pattern. Numbers stay texts, in digits
+/// without leading zeros: Lua's numbers are exact only up to 2^53.
 macro_rules! script {
     ($body:literal) => {
         concat!(
@@ -47,7 +47,7 @@ macro_rules! script {
     };
 }
 
-/// What a restart of the server leaves of the group, and what it does where memory is short.
+/// What remains of the group after the server restarts, and what the server does if memory is short.
 const CHECK: &str = script!(
     "
     local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:([%w-]+)')
@@ -65,7 +65,7 @@ const READ: &str = script!(
     return answer('read', found)"
 );
 
-/// Arguments: name, expected version, the guard's name and version, and the new record. What must be absent is empty.
+/// Arguments: name, expected version, the guard's name and version, and the new record. A record that must not exist is empty.
 const WRITE: &str = script!(
     "
     local there, guard = find(ARGV[1]), find(ARGV[3])
@@ -76,8 +76,8 @@ const WRITE: &str = script!(
     return answer('written')"
 );
 
-/// Arguments: name, new version, text, the least number and the highest one, and how much is added. An addition that is there is
-/// written once more, unchanged, so that replicas can confirm it.
+/// Arguments: name, new version, text, the lowest and the highest number, and the addend. An addition that already happened is
+/// written again, unchanged, so that replicas can confirm it.
 const ADD: &str = script!(
     "
     local there, name = find(ARGV[1]), ARGV[1]
@@ -97,7 +97,7 @@ fn key(group: &Group) -> String {
     format!("polyflake:{{{}/{}/{}}}", group.namespace, group.kind, group.name)
 }
 
-/// The key that the former edition had for it.
+/// Its key in the former edition.
 fn former_key(group: &Group) -> String {
     let Group { namespace, kind, name } = group;
     match kind {
@@ -125,10 +125,10 @@ fn texts_of(write: &Write) -> [String; 7] {
     ]
 }
 
-/// A record's version, number and text, as far as they are there.
+/// A record's version, number and text, as far as they exist.
 type Fields = [Option<String>; 3];
 
-/// A record that somebody else wrote or changed.
+/// A record that another client wrote or changed.
 struct Unreadable;
 
 fn read_record(fields: Fields) -> Result<Option<Record>, Unreadable> {
@@ -148,7 +148,7 @@ fn read_records(value: Value) -> Result<Vec<Option<Record>>, Unreadable> {
     all.into_iter().map(|fields| read_record(fields.try_into().map_err(|_| Unreadable)?)).collect()
 }
 
-/// All that a hash has. Fields of others are left alone.
+/// All fields of a hash. Others' fields are left alone.
 fn read_hash(value: Value) -> Result<Named, Unreadable> {
     let mut fields: HashMap<String, String> = HashMap::from_redis_value(value).map_err(|_| Unreadable)?;
     let names: Vec<String> =
@@ -161,7 +161,7 @@ fn read_hash(value: Value) -> Result<Named, Unreadable> {
     names.into_iter().map(record).collect()
 }
 
-/// The second replication ID tells a server that took over from another.
+/// The second replication ID distinguishes a server that took over from another one.
 fn incarnation(run: &str, life: &str, before: &str) -> String {
     let took_over = if before.bytes().all(|it| it == b'0') { "" } else { TOOK_OVER };
     format!("{run}/{life}{took_over}")
@@ -219,7 +219,7 @@ impl RedisStore {
             self.replicas = replicas.saturating_sub(self.address.replicas.into());
             answers.push(Answer { now_ms, incarnation, value: reply });
         }
-        // Of one server: it comes after all of them.
+        // For one server: it comes after all of them.
         if answers.iter().any(|answer| answer.value.status == "written") {
             self.confirm(&mut connection).await?;
         }
@@ -227,7 +227,7 @@ impl RedisStore {
         Ok(answers)
     }
 
-    /// Whether one server has all that this address leads to.
+    /// Whether one server holds everything at this address.
     fn is_one_server(&self) -> bool {
         self.address.scheme() != Scheme::RedisCluster
     }
@@ -252,7 +252,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// A group that is not there may be in the former edition's key.
+    /// If a group does not exist, it may be in the former edition's key.
     async fn refuse_former(
         &self,
         connection: &mut Connection,
@@ -350,7 +350,7 @@ impl Store for RedisStore {
 
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
         let Add { group, name, text, floor, count, limit, version } = add;
-        // No number fits where the addition alone is too much.
+        // If the addend alone is too large, no number fits.
         let most = (*limit).min(Record::LAST_NUMBER).checked_sub(*count);
         let (floor, most) = most.map_or((u64::MAX, 0), |most| (*floor, most));
         let [version, floor, most, count] = [*version, floor, most, *count].map(|it| it.to_string());
@@ -374,8 +374,9 @@ impl Store for RedisStore {
         Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: self.replicas }
     }
 
-    /// A server that gets its first replica takes another replication ID, and has no second one then. So does a server that was a
-    /// replica itself and lost writes to its master, some time after it took over: what it received as a replica tells.
+    /// A server that gets its first replica takes another replication ID, and then has no second one. So does a server that was
+    /// a replica itself and lost its master's writes, some time after it took over: the amount that it received as a replica
+    /// shows that.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         let run = |it: &str| it.split_once('/').map(|(run, _)| run.to_owned()).filter(|it| !it.is_empty());
         let is_first = self.first_masters.iter().any(|it| it == now);

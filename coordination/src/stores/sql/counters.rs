@@ -1,6 +1,6 @@
 //! Counters in the tables of Leaf, tinyid and `CosId`, beside their own servers.
 //!
-//! Statements have `?` where values go, one after the other. All that they read are whole numbers.
+//! Statements have `?` for values, one after the other. They read only whole numbers.
 
 use super::{MOST_TRIES, bigint, whole};
 use crate::store::{
@@ -17,11 +17,11 @@ pub(in crate::stores) enum Value<'a> {
 /// A row's columns.
 pub(in crate::stores) type Columns = Vec<Option<i64>>;
 
-/// What differs between the databases.
+/// The differences between the databases.
 pub(in crate::stores) struct Dialect {
-    /// A condition: this server takes changes. For some accounts a replica does, too.
+    /// A condition: this server accepts changes. For some accounts, a replica does, too.
     pub(in crate::stores) writable: &'static str,
-    /// Around a number that [`Client::number`] returns.
+    /// Wraps a number that [`Client::number`] returns.
     pub(in crate::stores) returned: [&'static str; 2],
     /// Unix time in whole seconds.
     pub(in crate::stores) seconds: &'static str,
@@ -39,8 +39,8 @@ pub(in crate::stores) trait Client {
     /// Changes at most one row, and returns whether there was one.
     async fn change(&mut self, statement: &str, values: &[Value<'_>]) -> Result<bool, Self::Fault>;
 
-    /// Changes at most one row, and returns what the column is then to which the statement gives a
-    /// [`returned`](Dialect::returned) number.
+    /// Changes at most one row, and returns the new value of the column whose number the statement marks as
+    /// [`returned`](Dialect::returned).
     async fn number(
         &mut self,
         statement: &str,
@@ -80,10 +80,10 @@ pub(in crate::stores) async fn put_counter<C: Client>(
     Others::of(counter, C::DIALECT.seconds)?.put(client, expected, new).await
 }
 
-/// The table that has the counters of a schema.
+/// The table with a schema's counters.
 pub(in crate::stores) const fn table_of(schema: Schema) -> &'static str {
     match schema {
-        // Its records are no rows of others.
+        // Its records are not rows of other systems.
         Schema::Polyflake => "",
         Schema::Leaf => "leaf_alloc",
         Schema::Tinyid => "tiny_id_info",
@@ -94,7 +94,7 @@ pub(in crate::stores) const fn table_of(schema: Schema) -> &'static str {
 /// The statement that reads the names of all rows.
 pub(in crate::stores) const fn names_of(schema: Schema) -> &'static str {
     match schema {
-        // Its records are no rows of others.
+        // Its records are not rows of other systems.
         Schema::Polyflake => "SELECT NULL LIMIT 0",
         Schema::Leaf => "SELECT biz_tag FROM leaf_alloc",
         Schema::Tinyid => "SELECT biz_type FROM tiny_id_info",
@@ -125,12 +125,12 @@ fn filled(row: &Columns, at: usize, table: &str) -> Result<u64, StoreError> {
     whole(value)
 }
 
-/// The lowest number of a place that is not below another. Places of the tables of others are wider than ours.
+/// The lowest number of a place that is not below another number. Places in other systems' tables are wider than ours.
 fn first(from: u64, place: Place) -> u64 {
     from.saturating_add((place.index + place.count - from % place.count) % place.count)
 }
 
-/// A counter in a table of others.
+/// A counter in another system's table.
 struct Others {
     table: &'static str,
     /// The column with the row's name.
@@ -139,38 +139,38 @@ struct Others {
     name: String,
     /// The column that says how far numbers were handed out.
     bound: &'static str,
-    /// How far that is above the next number that may be handed out: Leaf's segments are [before, after), and those of the
-    /// others (before, after].
+    /// How far that is above the next number to hand out: Leaf's segments are [before, after), and those of the others (before,
+    /// after].
     below_next: u64,
     /// Step, stride, remainder and version.
     columns: &'static str,
     versioned: bool,
-    /// What else is set in a change.
+    /// The other columns that a change sets.
     also: String,
 }
 
 /// A row of [`Others`].
 struct Row {
     bound: u64,
-    /// No number from it was handed out.
+    /// This number and all later ones are free.
     next: u64,
-    /// The least that is taken.
+    /// The least number to take.
     step: u64,
     place: Place,
     version: Option<u64>,
 }
 
-/// How the bound of a row is moved.
+/// How to move a row's bound.
 struct Ahead {
     by: u64,
-    /// The lowest and the highest bound that this may be done to.
+    /// The lowest and the highest bound that may be moved.
     from: [u64; 2],
     place: Place,
     version: Option<u64>,
 }
 
 impl Ahead {
-    /// The numbers below the next one then.
+    /// The numbers below the next one afterwards.
     fn numbers(&self, after: u64) -> Numbers {
         let Self { by, place, version, .. } = *self;
         let first = first(after.saturating_sub(by), place);
@@ -241,7 +241,7 @@ impl Others {
             return Err(StoreError::Refused(text).into());
         }
         let bound = number(1)?;
-        // A row of Leaf may say 0, and numbers start at 1.
+        // A Leaf row may say 0, and numbers start at 1.
         let next = (bound + self.below_next).max(1);
         // Some have none, and it is only a wish.
         let step = column(row, 2)?.and_then(|step| u64::try_from(step).ok()).unwrap_or(0);
@@ -249,7 +249,7 @@ impl Others {
         Ok(Some(Row { bound, next, step, place, version }))
     }
 
-    /// Takes all up to a number, where the row is as expected.
+    /// Takes all numbers up to one, if the row is as expected.
     async fn set<C: Client>(
         &self,
         client: &mut C,
@@ -265,7 +265,7 @@ impl Others {
         let (mut set, mut compared) = ("", "");
         let mut values = vec![Value::Number(column(next)?)];
         let old = column(expected_next)?;
-        // Before the first number, a row of Leaf has 0 or 1.
+        // Before the first number, a Leaf row has 0 or 1.
         let lowest = if expected_next == 1 { 0 } else { old };
         let versions = expected_version.zip(version);
         if let Some((_, version)) = versions {
@@ -282,8 +282,8 @@ impl Others {
         client.change(&statement, &values).await
     }
 
-    /// By one statement that moves the bound ahead from wherever it is: no lock is held between two of them, and others' haste does
-    /// not matter. Only where there is a version must it be the one that was read, for no answer could name it.
+    /// One statement moves the bound ahead from wherever it is: no lock is held between two of them, and it does not matter how
+    /// fast others are. Only if there is a version must it be the one that was read, because no answer could return it.
     async fn reserve<C: Client>(&self, client: &mut C, reserve: &Reserve) -> Result<Reserved, C::Fault> {
         for _ in 0..MOST_TRIES {
             let Some(row) = self.row(client).await? else { return Ok(Reserved::Found(None)) };
@@ -298,7 +298,7 @@ impl Others {
             .into())
     }
 
-    /// How far the bound is to be moved from what the row says, and from which others as well.
+    /// How far to move the bound from the row's value, and from which other values as well.
     fn plan(&self, row: &Row, reserve: &Reserve) -> Option<Ahead> {
         let Row { bound, next, step, place, version } = *row;
         if row.record().last < reserve.seen {
@@ -307,20 +307,20 @@ impl Others {
         let step = if reserve.is_exact { 0 } else { step };
         let version = version.map(|version| version + 1);
         let lowest = if reserve.seen == 0 { 0 } else { (reserve.seen + 1).saturating_sub(self.below_next) };
-        // This many contain all the numbers that are asked for, wherever they begin.
+        // This many contain all the requested numbers, wherever they begin.
         if let Some(by) = reserve.count.checked_mul(place.count).map(|least| least.max(step)) {
             if next.checked_add(by).is_some_and(|after| after <= LAST_NUMBER) {
                 return Some(Ahead { by, from: [lowest, LAST_NUMBER - by], place, version });
             }
         }
-        // At the end: one more than a column holds where that is the last number.
+        // At the end: one more than a column can hold if that is the last number.
         let least =
             (reserve.count - 1).checked_mul(place.count)?.checked_add(first(next, place))?.checked_add(1)?;
         let most = LAST_NUMBER + self.below_next;
         (least <= most).then(|| Ahead { by: most - next, from: [bound, bound], place, version })
     }
 
-    /// Returns what the bound is then.
+    /// Returns the new bound.
     async fn move_ahead<C: Client>(
         &self,
         client: &mut C,
@@ -353,7 +353,7 @@ impl Others {
         client.number(&statement, bound, &values).await
     }
 
-    /// Only the bound, and the version where there is one, are compared and written.
+    /// Compares and writes only the bound, and the version if there is one.
     async fn put<C: Client>(
         &self,
         client: &mut C,
@@ -367,7 +367,7 @@ impl Others {
         let written =
             self.set(client, [expected.last, new.last].map(|last| last.saturating_add(1)), versions).await?;
         if !written {
-            // For a server that takes no changes.
+            // For a server that accepts no changes.
             self.row(client).await?;
         }
         Ok(written)
@@ -390,7 +390,7 @@ mod tests {
         Some((ahead.numbers(after), after))
     }
 
-    /// `SegmentId` of tinyid: what it hands out of (before, after].
+    /// tinyid's `SegmentId`: what it hands out from (before, after].
     fn segment_id(before: u64, after: u64, place: Place) -> Vec<u64> {
         let mut current = i128::from(before);
         let (delta, remainder) = (i128::from(place.count), i128::from(place.index));
@@ -451,7 +451,7 @@ mod tests {
             assert_eq!((numbers.count, next), (step.clamp(1, 5), LAST_NUMBER - 4 + numbers.count));
             let (table, row) = tinyid(LAST_NUMBER + 1, step, Place::ONLY);
             assert!(table.plan(&row, &reserve(1)).is_none());
-            // As wide as a column can say.
+            // As wide as a column allows.
             let wide = Place { index: LAST_NUMBER - 1, count: LAST_NUMBER };
             let (table, row) = tinyid(1, step, wide);
             assert!(table.plan(&row, &reserve(2)).is_none());

@@ -1,6 +1,6 @@
-//! Records in SQL stores: one table has all of them.
+//! Records in SQL stores: one table holds all of them.
 //!
-//! Statements have `?1`, `?2` and so on where values go.
+//! Statements have `?1`, `?2` and so on for values.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ pub(in crate::stores) const TABLE: &str = "polyflake_records";
 pub(in crate::stores) const FORMER: [&str; 4] =
     ["polyflake_spaces", "polyflake_nodes", "polyflake_sequences", "polyflake_counters"];
 
-/// How often a call tries again where others changed the records meanwhile.
+/// How often a call is retried if others changed the records meanwhile.
 const MAX_TRIES: u32 = 16;
 
-/// What is known of a server before it was asked.
+/// The facts about a server before it was asked.
 pub(in crate::stores) const WORST: Facts =
     Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: 0 };
 
-/// A setting under which a server forgets, and nobody sees that it did.
+/// A setting under which a server forgets without anybody noticing.
 pub(in crate::stores) fn refused_setting(name: &str, value: &str, fits: &str) -> StoreError {
     StoreError::Refused(format!(
         "{name} is {value}, so a crash could lose acknowledged writes unnoticed: set it to {fits}, or accept that with \
@@ -31,7 +31,7 @@ pub(in crate::stores) fn refused_setting(name: &str, value: &str, fits: &str) ->
     ))
 }
 
-/// Nobody may lease beside those who still use it.
+/// Nobody may lease while others still use it.
 pub(in crate::stores) fn former_table(name: &str) -> String {
     format!(
         "there is the table {name} of a former version of Polyflake: stop the processes that use it, wait until their leases \
@@ -39,38 +39,38 @@ pub(in crate::stores) fn former_table(name: &str) -> String {
     )
 }
 
-/// How a database says it.
+/// The SQL of a database.
 pub(in crate::stores) struct Dialect {
     /// [`TABLE`], as statements name it.
     pub(in crate::stores) table: String,
     /// The time in Unix ms.
     pub(in crate::stores) now: String,
-    /// Which server it is; NULL where it takes no changes.
+    /// The server's identity; NULL if it accepts no changes.
     pub(in crate::stores) incarnation: String,
-    /// A condition: this server takes changes.
+    /// A condition: this server accepts changes.
     pub(in crate::stores) writable: String,
-    /// A further condition of a change.
+    /// An additional condition of a change.
     pub(in crate::stores) unchanged: String,
-    /// Before a change.
+    /// Runs before a change.
     pub(in crate::stores) with: &'static str,
-    /// A table of one row, which must be read before any row is locked.
+    /// A table with one row, which must be read before any row is locked.
     pub(in crate::stores) setup: &'static str,
     /// Whether an `UPDATE` names the tables that it reads before its `SET`.
     pub(in crate::stores) reads_first: bool,
-    /// After a statement that reads the guard `g`: the lock that keeps it unchanged until the commit.
+    /// Follows a statement that reads the guard `g`: the lock that keeps it unchanged until the commit.
     pub(in crate::stores) share: &'static str,
-    /// After a new row: an existing row is not an error.
+    /// Follows a new row: an existing row is not an error.
     pub(in crate::stores) unless_there: &'static str,
-    /// Around a version that is written, and around a sum: for databases that return one number, and no row, of a change.
+    /// Wraps a version that is written, and a sum: for databases that return only a number from a change.
     pub(in crate::stores) version: [String; 2],
     pub(in crate::stores) sum: [&'static str; 2],
     /// Whether a change returns its row.
     pub(in crate::stores) returns: bool,
-    /// The command that prints what makes the table.
+    /// The command that prints the statements that create the table.
     pub(in crate::stores) schema: String,
 }
 
-/// A row of an answer. Where there is no record, only the first two.
+/// A row of an answer. Without a record, only the first two columns.
 #[derive(Debug)]
 pub(in crate::stores) struct Row {
     pub(in crate::stores) now_ms: i64,
@@ -88,14 +88,14 @@ impl Row {
     }
 }
 
-/// What a fault is to a call.
+/// What a fault means for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::stores) enum Class {
     /// There is no table.
     Absent,
-    /// This role has no right to it.
+    /// This role has no privilege for it.
     Denied,
-    /// The server takes no changes.
+    /// The server accepts no changes.
     ReadOnly,
     Other,
 }
@@ -110,7 +110,7 @@ pub(in crate::stores) trait Client {
 
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Self::Fault>;
 
-    /// Changes at most one row, and returns when and as which server, and its number where it is a sum.
+    /// Changes at most one row, and returns the time and the server, and the row's number if it is a sum.
     async fn change(
         &mut self,
         statement: &str,
@@ -118,10 +118,10 @@ pub(in crate::stores) trait Client {
         is_sum: bool,
     ) -> Result<Option<Row>, Self::Fault>;
 
-    /// Makes the table where it is absent.
+    /// Creates the table if it does not exist.
     async fn make(&mut self) -> Result<(), Self::Fault>;
 
-    /// When and as which server a statement of [`rows`](Self::rows) was answered.
+    /// When, and by which server, a statement of [`rows`](Self::rows) was answered.
     fn saw(&mut self, now_ms: i64, incarnation: &str) {
         let _ = (now_ms, incarnation);
     }
@@ -132,7 +132,7 @@ pub(in crate::stores) trait Client {
 pub(in crate::stores) struct Values<'a>(pub(in crate::stores) Vec<Value<'a>>);
 
 impl<'a> Values<'a> {
-    /// Returns what stands for it.
+    /// Returns its placeholder.
     fn text(&mut self, text: &'a str) -> String {
         self.0.push(Value::Text(text));
         format!("?{}", self.0.len())
@@ -154,7 +154,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// A server that takes no changes is as one that is not there.
+/// A server that accepts no changes counts as absent.
 async fn ask<C: Client, T>(
     client: &mut C,
     run: impl AsyncFnOnce(&mut C) -> Result<T, C::Fault>,
@@ -169,7 +169,7 @@ fn others_were_faster() -> StoreError {
     StoreError::Unreachable("every attempt to change the record conflicted with another process".into())
 }
 
-/// When and as which server, with what is selected from `joined`. Where there is no table: with nothing.
+/// The time and the server, with the selected columns from `joined`. Without a table, with nothing.
 async fn select<C: Client>(
     client: &mut C,
     columns: &str,
@@ -229,7 +229,7 @@ async fn read_once<C: Client>(
     Ok(gather(rows, record)?)
 }
 
-/// A row's record, and what names it.
+/// A row's record, and its names.
 fn record(row: &mut Row) -> Result<Option<(String, Record)>, StoreError> {
     let Some(name) = row.name.take() else { return Ok(None) };
     let (Some(version), Some(number), Some(text)) = (row.version, row.number, row.text.take()) else {
@@ -307,7 +307,7 @@ impl Dialect {
     fn update(&self, set: &str, from: &str, when: &str) -> String {
         let Self { table, with, writable, unchanged, .. } = self;
         let (first, later) = if with.is_empty() && from == self.setup {
-            // Of one table, MySQL makes no temporary one.
+            // MySQL creates no temporary table for one table.
             (String::new(), String::new())
         } else if self.reads_first {
             (format!(", {from}"), String::new())

@@ -53,7 +53,7 @@ impl Client for Open<'_> {
     fn dialect(&self) -> Dialect {
         Dialect {
             table: TABLE.into(),
-            // The host's clock, and what the transaction found of the file.
+            // The host's clock, and the file's identity as the transaction found it.
             now: now_ms().to_string(),
             incarnation: format!("'{}'", self.incarnation),
             writable: "TRUE".into(),
@@ -125,7 +125,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    /// What is synced once takes as long as one of them.
+    /// In one transaction: one sync for all takes no longer than for one of them.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         self.ask(TransactionBehavior::Immediate, async |open| {
             let mut answers = Vec::with_capacity(writes.len());

@@ -1,8 +1,8 @@
 //! A connection to one of the servers, and requests on it.
 //!
-//! A session is nothing but its connection here: there are no ephemeral znodes and no watches. So nobody pings. A
-//! connection that was idle for so long that its session may have ended is left, and another one opened, which a lease
-//! with a TTL of minutes does at each renewal. What is left is closed, if that takes no time; otherwise it ends by itself.
+//! A session is only its connection here: there are no ephemeral znodes and no watches, so nothing pings. A connection that was
+//! idle so long that its session may have ended is replaced; a lease with a TTL of minutes does that at each renewal. The old
+//! one is closed, if that takes no time; otherwise it ends by itself.
 
 use core::fmt;
 use core::time::Duration;
@@ -17,21 +17,21 @@ use crate::store::StoreError;
 use crate::stores::hosts::{Hosts, Used};
 use crate::url::Address;
 
-/// What is asked for, which is the most that servers give by default.
+/// The session timeout to request: the most that servers give by default.
 const SESSION_MS: i32 = 40_000;
 
-/// More than any answer to a request of ours has.
+/// More than any answer to one of our requests has.
 const MOST: usize = 16 << 20;
 
 /// How many requests are sent before their answers are read.
 const AT_ONCE: usize = 256;
 
-/// What a request found that is not as it expected.
+/// Something that a request found to be different from what it expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Conflict {
-    /// No such znode, or none above it.
+    /// There is no such znode, or none above it.
     Absent,
-    /// There is one.
+    /// It exists already.
     Exists,
     /// It has another version.
     Version,
@@ -41,7 +41,7 @@ pub(super) struct Client {
     address: Address,
     connection: Option<Connection>,
     hosts: Hosts,
-    /// Of the last transaction of which this client saw anything, over all its sessions: a server that is behind it refuses.
+    /// The last transaction that this client has seen, across all its sessions: a server that is behind it refuses.
     zxid: i64,
 }
 
@@ -53,11 +53,11 @@ impl fmt::Debug for Client {
 
 struct Connection {
     stream: TcpStream,
-    /// Who opened it: a forked child that drops it must not end its parent's session.
+    /// The process that opened it: a forked child that drops it must not end its parent's session.
     process: ThisProcess,
-    /// Of the last request.
+    /// For the last request.
     id: i32,
-    /// Whether it has a session, and every request was sent to its end: what is sent next is a request of its own.
+    /// Whether it has a session, and every request was sent in full, so that the next bytes begin a new request.
     is_whole: bool,
     session: Duration,
     used: Used,
@@ -82,13 +82,13 @@ impl Drop for Connection {
     fn drop(&mut self) {
         if self.is_whole && self.process.is_alive() {
             let id = self.id.checked_add(1).unwrap_or(1);
-            // Where there is no room for it, it is not sent.
+            // If there is no room for it, it is not sent.
             let _ = self.stream.try_write(&Writer::default().frame(&[id, CLOSE]));
         }
     }
 }
 
-/// An answer that is none of ZooKeeper's.
+/// An answer that ZooKeeper does not send.
 fn unlike() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
@@ -106,12 +106,12 @@ impl Client {
         StoreError::Unreachable(format!("{}: {why}", self.address))
     }
 
-    /// Who may use what this client makes.
+    /// Who may use the znodes that this client creates.
     pub(super) fn access(&self) -> Access {
         if self.auth().is_some() { Access::Creator } else { Access::Everyone }
     }
 
-    /// As `addauth digest` takes it.
+    /// In the form for `addauth digest`.
     fn auth(&self) -> Option<String> {
         let user = self.address.user()?;
         Some(format!("{user}:{}", self.address.password().unwrap_or_default()))
@@ -161,8 +161,8 @@ impl Client {
         Ok(connection)
     }
 
-    /// Sends requests, each a code and what follows it, and returns the code of each answer and what follows its head.
-    /// The connection is kept only where all were answered.
+    /// Sends requests, each with a code and its body, and returns each answer's code and the bytes after its head. The
+    /// connection is kept only if all were answered.
     async fn exchange(&mut self, requests: &[(i32, Writer)]) -> Result<Vec<(i32, Vec<u8>)>, StoreError> {
         let is_good = |it: &Connection| it.is_fresh() && !self.hosts.is_idle(it.used);
         let mut connection = match self.connection.take().filter(is_good) {
@@ -178,7 +178,7 @@ impl Client {
         Ok(answers)
     }
 
-    /// Requests that are sent together. Each sees what those before it did, and what this server has seen so far.
+    /// Requests that are sent together. Each sees the effects of those before it, and everything this server has seen so far.
     pub(super) async fn calls(&mut self, ops: &[Op]) -> Result<Vec<Result<Answer, Conflict>>, StoreError> {
         let request = |op: &Op| {
             let mut body = Writer::default();
@@ -212,7 +212,7 @@ impl Client {
         }
     }
 
-    /// Amid a session, what does not fit comes of a broken connection.
+    /// In the middle of a session, a wrong value means a broken connection.
     fn amid(&self, error: &io::Error) -> StoreError {
         match error.kind() {
             io::ErrorKind::InvalidData => self.unreachable("a reply does not match its request"),
@@ -249,7 +249,7 @@ impl Client {
             -118 => self.unreachable("SessionMoved"),
             -119 => self.unreachable("NotReadOnly: the server has no majority and only reads"),
             -125 => self.refused(&format!("QuotaExceeded: {path}")),
-            // It could not read the request, or takes no such path.
+            // It could not read the request, or accepts no such path.
             -8 | -5 => self.refused(&format!("error {code} for {path}")),
             _ => self.unreachable(&format!("error {code}")),
         }
@@ -291,14 +291,14 @@ impl Connection {
     }
 }
 
-/// What opens a session: version 0, what was seen so far, a new session, and no server that only reads.
+/// The request that opens a session: version 0, what was seen so far, a new session, and no read-only server.
 pub(super) fn hello(zxid: i64) -> Writer {
     let mut hello = Writer::default();
     hello.int(0).long(zxid).int(SESSION_MS).long(0).bytes(&[0; 16]).bool(false);
     hello
 }
 
-/// Which request an answer is for, what its server had done by then, and its code.
+/// The request that an answer belongs to, the server's last transaction, and its code.
 fn head(answer: &mut Reader<'_>) -> Option<(i32, i64, i32)> {
     Some((answer.int()?, answer.long()?, answer.int()?))
 }

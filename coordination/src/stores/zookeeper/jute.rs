@@ -1,6 +1,7 @@
-//! ZooKeeper's wire format, as far as records need it: big-endian numbers, and texts, buffers and lists after their length.
+//! ZooKeeper's wire format, as far as records need it: big-endian numbers, and texts, buffers and lists with their length
+//! first.
 
-/// What writes a message.
+/// Writes a message.
 #[derive(Debug, Default)]
 pub(super) struct Writer(Vec<u8>);
 
@@ -27,7 +28,7 @@ impl Writer {
         self
     }
 
-    /// A message of numbers and what was written, after its length.
+    /// A message of numbers and the written bytes, with its length first.
     pub(super) fn frame(&self, head: &[i32]) -> Vec<u8> {
         let mut message = Self::default();
         for it in head {
@@ -40,7 +41,7 @@ impl Writer {
     }
 }
 
-/// What is left to read of a message. `None`: it is another one than was expected.
+/// The unread rest of a message. `None`: it is not the expected message.
 #[derive(Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -63,7 +64,7 @@ impl<'a> Reader<'a> {
         self.take(1).map(|it| it != [0])
     }
 
-    /// A buffer; nothing (-1) reads as an empty one.
+    /// A buffer. A null buffer (-1) reads as an empty one.
     pub(super) fn bytes(&mut self) -> Option<&'a [u8]> {
         match self.int()? {
             -1 => Some(&[]),
@@ -76,14 +77,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is needed of a znode's `Stat`.
+/// The needed parts of a znode's `Stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     /// The time of the last change, by the leader's clock.
     pub(super) mtime_ms: u64,
     /// How often it was changed.
     pub(super) version: i32,
-    /// How many znodes are below it.
+    /// How many children it has.
     pub(super) children: i32,
 }
 
@@ -102,12 +103,12 @@ impl Stat {
     }
 }
 
-/// Who may use a znode that is made.
+/// Who may use a new znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// All.
+    /// Everyone.
     Everyone,
-    /// Who makes it.
+    /// Its creator.
     Creator,
 }
 
@@ -115,16 +116,16 @@ pub(super) enum Access {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Op {
     Create(String, String, Access),
-    /// `None`: whatever its version is.
+    /// `None`: whatever its version.
     Delete(String, Option<i32>),
-    /// `None`: whatever its version is.
+    /// `None`: whatever its version.
     Set(String, String, Option<i32>),
     Check(String, i32),
     Get(String),
     Children(String),
 }
 
-/// What became of a request that succeeded.
+/// The result of a request that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     Nothing,
@@ -135,7 +136,7 @@ pub(super) enum Answer {
 
 /// The code of a transaction.
 pub(super) const MULTI: i32 = 14;
-/// The code of what ends a session.
+/// The code that ends a session.
 pub(super) const CLOSE: i32 = -11;
 /// The code of `addauth`.
 pub(super) const AUTH: i32 = 100;
@@ -172,7 +173,7 @@ impl Op {
                     Access::Everyone => ("world", "anyone"),
                     Access::Creator => ("auth", ""),
                 };
-                // A list of one, with all rights; and no flags: it stays.
+                // A list with one entry, with all rights, and no flags, so that it persists.
                 to.bytes(data.as_bytes()).int(1).int(31).bytes(scheme.as_bytes()).bytes(id.as_bytes()).int(0);
             }
             Self::Delete(_, version) => {
@@ -220,13 +221,13 @@ pub(super) fn write_multi(ops: &[Op], to: &mut Writer) {
     to.int(-1).bool(true).int(-1);
 }
 
-/// What became of a transaction: all answers, or the code of the one that failed.
+/// The result of a transaction: all answers, or the code of the one that failed.
 pub(super) fn read_multi(ops: &[Op], from: &mut Reader<'_>) -> Option<Result<Vec<Answer>, i32>> {
     let (mut answers, mut failed) = (Vec::new(), None);
     for op in ops {
         let (kind, _is_done, _error) = (from.int()?, from.bool()?, from.int()?);
         if kind == -1 {
-            // Of the others it says 0 or, after the one that failed, -2.
+            // For the others it is 0 or, after the failed one, -2.
             let code = from.int()?;
             failed = failed.or(Some(code).filter(|it| ![0, -2].contains(it)));
         } else if kind == op.code() {

@@ -1,5 +1,5 @@
-//! Records in ZooKeeper: a znode each, `/polyflake/NAMESPACE/KIND/GROUP/RECORD`, which is never deleted, so that a znode's version
-//! stands for what was read. What is above them is made with the first record.
+//! Records in ZooKeeper: one znode each, `/polyflake/NAMESPACE/KIND/GROUP/RECORD`. It is never deleted, so a znode's version
+//! stands for the value that was read. The znodes above are created with the first record.
 
 use async_trait::async_trait;
 
@@ -26,7 +26,7 @@ impl ZookeeperStore {
         format!("{}/{}", self.kind(&group.namespace, group.kind), escaped(&group.name))
     }
 
-    /// What the former version had in the place of a group: of sequences the same znode, with data.
+    /// The former version's znode in the place of a group: for sequences the same znode, with data.
     fn former(&self, group: &Group) -> String {
         let (namespace, name) =
             (format!("{}/{}", self.top(), escaped(&group.namespace)), escaped(&group.name));
@@ -54,7 +54,7 @@ impl ZookeeperStore {
         Ok(Some((record, version)))
     }
 
-    /// Makes what is missing above the records of a group.
+    /// Creates whatever is missing above a group's records.
     async fn above(&mut self, group: &Group) -> Result<Vec<Op>, StoreError> {
         let base = self.base(group);
         let all = base.match_indices('/').map(|(at, _)| at).chain([base.len()]);
@@ -70,7 +70,7 @@ impl ZookeeperStore {
         Ok(missing.map(|(path, _)| self.create(path, "")).collect())
     }
 
-    /// Writes what `next` makes of a record and its guard, if nobody changes either of them meanwhile.
+    /// Writes the result of `next` for a record and its guard, if nobody changes either of them meanwhile.
     async fn alter(
         &mut self,
         group: &Group,
@@ -84,7 +84,7 @@ impl ZookeeperStore {
             [Some(&path), guard_path.as_ref()].into_iter().flatten().cloned().map(Op::Get).collect();
         let mut is_fresh = false;
         for round in 0..ROUNDS {
-            // The first look may be at what is old: good enough for a change that checks it, and for nothing else.
+            // The first look may show old data: good enough for a change that checks it, and for nothing else.
             let (now_ms, answers) = if is_fresh {
                 let Fresh { now_ms, answers, .. } = self.read(&reads).await?;
                 (Some(now_ms), answers)
@@ -107,7 +107,7 @@ impl ZookeeperStore {
             let text = keyed::write(&new);
             let mut ops = Vec::new();
             ops.extend(guard_path.clone().zip(guard).map(|(path, (_, version))| Op::Check(path, version)));
-            // A znode that is made answers with no time; one that is set does.
+            // A znode that is created returns no time; one that is set does.
             let version = if let Some((_, version)) = record {
                 version
             } else {
@@ -119,7 +119,7 @@ impl ZookeeperStore {
             if let Ok([.., Reply::Stat(stat)]) = self.client.multi(&ops).await?.as_deref() {
                 return Ok(answer(stat.mtime_ms, Changed::To(new)));
             }
-            // This server has seen by now what was there instead. Without a chroot, nothing can be made.
+            // By now, this server has seen what was there instead. Without a chroot, nothing can be created.
             is_fresh = there.is_none();
             keyed::pause(round).await;
         }
@@ -127,7 +127,7 @@ impl ZookeeperStore {
     }
 }
 
-/// Sets a znode that has this version. Versions turn over, and -1 would stand for any: so it is stepped over.
+/// Sets a znode that has this version. Versions wrap around, and -1 would mean any version, so it is skipped.
 pub(super) fn set(path: &str, text: &str, version: i32) -> Vec<Op> {
     let set = |version| Op::Set(path.into(), text.into(), version);
     if version == -2 { vec![set(Some(version)), set(None)] } else { vec![set(Some(version))] }

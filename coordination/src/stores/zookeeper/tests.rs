@@ -1,4 +1,4 @@
-//! The wire format, against bytes that a server took and sent.
+//! The wire format, compared with bytes that a server accepted and sent.
 
 use super::client::hello;
 use super::jute::{Access, Answer, Op, Reader, Stat, Writer, read_multi, write_multi};
@@ -10,7 +10,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// As a frame that has nothing else.
+/// As a frame with nothing else.
 fn written(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut it = Writer::default();
     write(&mut it);
@@ -83,7 +83,7 @@ fn answers() {
     ] {
         let all = bytes(&hex);
         assert_eq!(op.read(&mut Reader(&all)), Some(answer), "{op:?}");
-        // Each part of it is too little, and nothing panics.
+        // Every incomplete part is too short, and nothing panics.
         for end in 0..all.len() {
             assert_eq!(op.read(&mut Reader(&all[..end])), None, "{op:?} {end}");
         }
