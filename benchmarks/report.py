@@ -470,6 +470,14 @@ def one_id(results: Results) -> list[Compared]:
     return found
 
 
+def answers(results: Results) -> list[tuple[str, Compared]]:
+    """What a document of its own says first, and of what."""
+    (language,) = results.languages
+    tables = {name: rows for (name, _), rows in results.tables(language).items()}
+    pairs = [(text, compared(language, tables.get(table, []))) for table, text in ANSWERS[language]]
+    return [(text, pair) for text, pair in pairs if pair]
+
+
 def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
@@ -481,12 +489,9 @@ def within(language: str) -> str:
 def answer(results: Results) -> str:
     """The result in a few sentences; empty if nothing is compared."""
     if own_name(results):
-        (language,) = results.languages
-        tables = {name: rows for (name, _), rows in results.tables(language).items()}
         sentences = [
             text.format(ours=figure(pair.ours), peer=pair.peer.subject, theirs=figure(pair.peer))
-            for table, text in ANSWERS[language]
-            if (pair := compared(language, tables.get(table, [])))
+            for text, pair in answers(results)
         ]
         return " ".join(sentences)
     pairs = one_id(results)
@@ -504,17 +509,16 @@ def answer(results: Results) -> str:
 
 
 OVERVIEW = "One ID in each language: Polyflake and the fastest other that is compared with it"
+OWN_OVERVIEW = "{}: Polyflake and the best other that is compared with it"
 
 
 def document(results: Results, charts: Iterable[str]) -> str:
     """The chart and what it says; the figures; the machine, and how it was measured."""
     charts = set(charts)
     lines = [f"# Benchmarks on {title(results)}", ""]
-    if (overview := chart_name(results, "overview")) in charts:
-        lines += [f"![{OVERVIEW}]({overview})", ""]
-    elif own_name(results) and (own := chart_name(results, results.languages[0])) in charts:
-        lines += [f"![Medians of the tables below]({own})", ""]
-        charts.remove(own)
+    if (first := chart_name(results, "overview")) in charts:
+        says = OWN_OVERVIEW.format(results.languages[0]) if own_name(results) else OVERVIEW
+        lines += [f"![{says}]({first})", ""]
     if said := answer(results):
         lines += [plain(said), ""]
     lines += [INTRODUCTION]
@@ -674,6 +678,10 @@ def charted(rows: Sequence[Row]) -> list[Row]:
     return ours + peers[:MOST_PEERS] if ours and peers else []
 
 
+def heading(row: Row) -> str:
+    return f"{SERVED}: more is better" if row.unit == SERVED else f"{MADE}: less is better"
+
+
 def chart(results: Results, language: str) -> str | None:
     """An SVG with medians as bars, a panel for each table, narrow enough for a phone."""
     panels = {
@@ -684,25 +692,29 @@ def chart(results: Results, language: str) -> str | None:
     if not panels:
         return None
     # No language has both kinds.
-    is_served = any(row.unit == SERVED for rows in panels.values() for row in rows)
-    heading = f"{SERVED}: more is better" if is_served else f"{MADE}: less is better"
-    return drawn(language, heading, panels)
+    return drawn(language, heading(next(iter(panels.values()))[0]), panels)
 
 
 def overview(results: Results) -> str | None:
-    """An SVG with a panel for each language, all to one scale; None for less than two."""
+    """An SVG of what the answer compares: a panel for each language, all to one scale."""
+    if own_name(results):
+        pairs = [pair for _, pair in answers(results)]
+        if not pairs:
+            return None
+        panels = {pair.ours.table: [pair.ours, pair.peer] for pair in pairs}
+        return drawn(pairs[0].language, heading(pairs[0].ours), panels)
     pairs = one_id(results)
-    if own_name(results) or len(pairs) < 2:
+    if len(pairs) < 2:
         return None
     panels = {headed(pair.language): [pair.ours, pair.peer] for pair in pairs}
     end = max(row.median for rows in panels.values() for row in rows)
-    return drawn("One ID", f"{MADE}: less is better", panels, end)
+    return drawn("One ID", heading(pairs[0].ours), panels, end)
 
 
-def drawn(name: str, heading: str, panels: dict[str, list[Row]], scale: float | None = None) -> str:
+def drawn(name: str, says: str, panels: dict[str, list[Row]], scale: float | None = None) -> str:
     """The panels below each other, each to its own scale unless one is given."""
     y = MARGIN + 12
-    parts = [f'<text x="{MARGIN}" y="{y}">{escape(name)}, {heading}</text>']
+    parts = [f'<text x="{MARGIN}" y="{y}">{escape(name)}, {says}</text>']
     for title, rows in panels.items():
         y += 2 * MARGIN
         parts.append(f'<text class="title" x="{MARGIN}" y="{y}">{escape(title)}</text>')

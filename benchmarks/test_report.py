@@ -433,13 +433,23 @@ SERVED = [
 ]
 
 
-def test_a_document_of_its_own_says_its_answer() -> None:
+def test_a_document_of_its_own_begins_with_its_answer(tmp_path: Path) -> None:
     table = {"table": "RESP, 50 connections"}
     ours, peer = served("polyflake", 92_000, "ours", **table), served("INCR", 91_000, **table)
-    assert report.answer(read(RUN, ours, peer)) == (
-        "On 50 connections, the service answers 92,000 requests a second, and INCR 91,000."
+    lines = (
+        report.write_report(read(RUN, *SERVED[1:], ours, peer), tmp_path).read_text().splitlines()
     )
+    says = report.OWN_OVERVIEW.format("Service")
+    assert lines[2:5] == [
+        f"![{says}](intel-xeon-service/overview.svg)",
+        "",
+        "On 50 connections, the service answers 92,000 requests a second, and INCR 91,000.",
+    ]
+    chart = (tmp_path / "intel-xeon-service" / "overview.svg").read_text()
+    assert "Service, requests per second: more is better" in chart
+    assert chart.count('class="title"') == 1
     assert report.answer(read(RUN, *SERVED[1:])) == ""
+    assert report.overview(read(RUN, *SERVED[1:])) is None
 
 
 def test_of_requests_the_most_are_the_best() -> None:
@@ -460,12 +470,7 @@ def test_the_service_has_a_document_of_its_own_with_percentiles(tmp_path: Path) 
     written = report.write_report(read(*SERVED), tmp_path)
     assert written.name == "intel-xeon-service.md"
     lines = written.read_text().splitlines()
-    assert lines[0:3] == [
-        "# Benchmarks on Intel Xeon: service",
-        "",
-        "![Medians of the tables below](intel-xeon-service/service.svg)",
-    ]
-    assert sum(".svg" in line for line in lines) == 1
+    assert lines[0] == "# Benchmarks on Intel Xeon: service"
     start = lines.index("### RESP, 1 connection, in requests per second")
     assert lines[start + 2 : start + 6] == [
         "| subject | version | median | quartiles | ratio | p50 µs | p99 µs | p99.9 µs |",
