@@ -53,11 +53,11 @@ class Detail(ctypes.Structure):
         ("size", ctypes.c_size_t), ("ms", ctypes.c_uint64 * 2), ("message", ctypes.c_char * 496)
     ]
 library = ctypes.CDLL(sys.argv[1])
-library.polyflake_counter_options_new.restype = ctypes.c_void_p
+library.polyflake_options_new.restype = ctypes.c_void_p
 for wait, address in zip(sys.argv[2::2], sys.argv[3::2]):
-    options = ctypes.c_void_p(library.polyflake_counter_options_new())
+    options = ctypes.c_void_p(library.polyflake_options_new())
     for name, value in {"name": "c", "store": address, "max_wait_ms": wait}.items():
-        library.polyflake_counter_options_set(options, name.encode(), value.encode(), None)
+        library.polyflake_options_set(options, name.encode(), value.encode(), None)
     detail = Detail(ctypes.sizeof(Detail))
     counter = ctypes.c_void_p()
     assert library.polyflake_counter_open(options, ctypes.byref(counter), ctypes.byref(detail))

@@ -112,12 +112,12 @@ static polyflake_counter *counter;
 static void open_counter(const char *folder) {
   char store[256];
   snprintf(store, sizeof store, "sqlite://%s/counters.db", folder);
-  polyflake_counter_options *options = polyflake_counter_options_new();
-  must(polyflake_counter_options_set(options, "name", "bench", NULL));
-  must(polyflake_counter_options_set(options, "store", store, NULL));
-  must(polyflake_counter_options_set(options, "step", "1000000000", NULL));
+  polyflake_options *options = polyflake_options_new();
+  must(polyflake_options_set(options, "name", "bench", NULL));
+  must(polyflake_options_set(options, "store", store, NULL));
+  must(polyflake_options_set(options, "step", "1000000000", NULL));
   must(polyflake_counter_open(options, &counter, NULL));
-  polyflake_counter_options_free(options);
+  polyflake_options_free(options);
 }
 
 INLINE uint64_t counter_id(void) {

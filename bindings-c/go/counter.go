@@ -1,7 +1,5 @@
 package polyflake
 
-// #cgo noescape polyflake_counter_options_set_bytes
-// #cgo nocallback polyflake_counter_options_set_bytes
 // #cgo noescape polyflake_counter_open
 // #cgo nocallback polyflake_counter_open
 // #cgo nocallback polyflake_go_counter_in_hand_or_zero
@@ -61,12 +59,7 @@ type cCounter struct {
 }
 
 // CounterOption is an option of [OpenCounter]. A later value replaces an earlier one, but for [CounterStore].
-type CounterOption func(*counterSettings) error
-
-type counterSettings struct {
-	options *C.polyflake_counter_options
-	maxWait time.Duration
-}
+type CounterOption func(*storeSettings) error
 
 // OpenCounter opens the counter of a name, of 1 to 100 characters: it makes it where the store has none, and waits until it
 // can give a number, for at most [CounterMaxWait].
@@ -81,8 +74,8 @@ type counterSettings struct {
 // number than the counter began with, and where this process uses the counter with another start or step; and
 // [ErrCounterUnavailable] if the store cannot be reached or will not give numbers.
 func OpenCounter(name string, options ...CounterOption) (*Counter, error) {
-	s := counterSettings{C.polyflake_counter_options_new(), defaultMaxWait}
-	defer C.polyflake_counter_options_free(s.options)
+	s := storeSettings{C.polyflake_options_new(), defaultMaxWait}
+	defer C.polyflake_options_free(s.options)
 	listen()
 	for _, option := range append([]CounterOption{CounterSet("name", name)}, options...) {
 		if err := option(&s); err != nil {
@@ -114,13 +107,8 @@ func OpenCounterContext(ctx context.Context, name string, options ...CounterOpti
 // every language. The names are store, start, step and max_wait_ms. [OpenCounter] returns [ErrInvalidOption] for any other
 // name.
 func CounterSet(name, value string) CounterOption {
-	return func(s *counterSettings) error {
-		detail := newDetail()
-		text, length := cBytes(value)
-		if name == "max_wait_ms" {
-			s.maxWait = maxWaitOf(value)
-		}
-		return check(C.polyflake_counter_options_set_bytes(s.options, cText(name), text, length, &detail), &detail)
+	return func(s *storeSettings) error {
+		return s.set(name, value)
 	}
 }
 
@@ -128,7 +116,7 @@ func CounterSet(name, value string) CounterOption {
 // out: calls go to each in turn, and to the others while one is down, so that numbers are unique, but not ordered. Every
 // process must name them in the same order.
 func CounterStore(addresses ...string) CounterOption {
-	return func(s *counterSettings) error {
+	return func(s *storeSettings) error {
 		for _, address := range addresses {
 			if err := CounterSet("store", address)(s); err != nil {
 				return err

@@ -35,14 +35,18 @@ type settings struct {
 //	polyflake.Set("node", "datacenter=1,worker=7")
 func Set(name, value string) Option {
 	return func(s *settings) error {
-		detail := newDetail()
-		text, length := cBytes(value)
 		if name == "lease" {
 			s.isLeased = true
 			listen()
 		}
-		return check(C.polyflake_options_set_bytes(s.options, cText(name), text, length, &detail), &detail)
+		return setText(s.options, name, value)
 	}
+}
+
+func setText(options *C.polyflake_options, name, value string) error {
+	detail := newDetail()
+	text, length := cBytes(value)
+	return check(C.polyflake_options_set_bytes(options, cText(name), text, length, &detail), &detail)
 }
 
 // Node sets the node, as one integer for all node bits. No two processes may use the same node at the same time, unless

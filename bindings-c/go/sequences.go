@@ -1,7 +1,5 @@
 package polyflake
 
-// #cgo noescape polyflake_sequences_options_set_bytes
-// #cgo nocallback polyflake_sequences_options_set_bytes
 // #cgo noescape polyflake_sequences_open
 // #cgo nocallback polyflake_sequences_open
 // #cgo noescape polyflake_go_sequences_next_id
@@ -58,12 +56,7 @@ type cSequences struct {
 }
 
 // SequencesOption is an option of [OpenSequences]. A later value replaces an earlier one, but for [SequencesStore].
-type SequencesOption func(*sequencesSettings) error
-
-type sequencesSettings struct {
-	options *C.polyflake_sequences_options
-	maxWait time.Duration
-}
+type SequencesOption func(*storeSettings) error
 
 // OpenSequences opens the sequences of a name, of 1 to 100 characters: it makes them where the store has none, and waits
 // for the lease, for at most the wait in the store's address (its ttl + 5 s, so 35 s by default).
@@ -97,8 +90,8 @@ func OpenSequencesContext[K SequenceKey](
 }
 
 func openSequences(name string, options []SequencesOption) (*cSequences, error) {
-	s := sequencesSettings{C.polyflake_sequences_options_new(), defaultMaxWait}
-	defer C.polyflake_sequences_options_free(s.options)
+	s := storeSettings{C.polyflake_options_new(), defaultMaxWait}
+	defer C.polyflake_options_free(s.options)
 	listen()
 	for _, option := range append([]SequencesOption{SequencesSet("name", name)}, options...) {
 		if err := option(&s); err != nil {
@@ -119,13 +112,8 @@ func openSequences(name string, options []SequencesOption) (*cSequences, error) 
 // same in every language. The names are store, sections, step, max_keys and max_wait_ms. [OpenSequences] returns
 // [ErrInvalidOption] for any other name.
 func SequencesSet(name, value string) SequencesOption {
-	return func(s *sequencesSettings) error {
-		detail := newDetail()
-		text, length := cBytes(value)
-		if name == "max_wait_ms" {
-			s.maxWait = maxWaitOf(value)
-		}
-		return check(C.polyflake_sequences_options_set_bytes(s.options, cText(name), text, length, &detail), &detail)
+	return func(s *storeSettings) error {
+		return s.set(name, value)
 	}
 }
 

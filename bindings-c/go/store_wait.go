@@ -285,6 +285,19 @@ type answer[T any] struct {
 	err   error
 }
 
+// storeSettings are the options of a counter or sequences.
+type storeSettings struct {
+	options *C.polyflake_options
+	maxWait time.Duration
+}
+
+func (s *storeSettings) set(name, value string) error {
+	if name == "max_wait_ms" {
+		s.maxWait = maxWaitOf(value)
+	}
+	return setText(s.options, name, value)
+}
+
 // maxWaitOf reads max_wait_ms. What is no number fails when the object is opened.
 func maxWaitOf(value string) time.Duration {
 	ms, err := strconv.ParseUint(value, 10, 32)

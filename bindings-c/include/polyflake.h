@@ -136,17 +136,12 @@
 typedef struct polyflake_counter polyflake_counter;
 
 /**
- * The options of a counter. Only one thread may use it at a time.
- */
-typedef struct polyflake_counter_options polyflake_counter_options;
-
-/**
  * What the bits of an ID mean. Immutable, and safe to use from any thread.
  */
 typedef struct polyflake_layout polyflake_layout;
 
 /**
- * The options of a Snowflake. Only one thread may use it at a time.
+ * The options of a Snowflake, a counter or sequences. Only one thread may use it at a time.
  */
 typedef struct polyflake_options polyflake_options;
 
@@ -168,11 +163,6 @@ typedef struct polyflake_public_ids polyflake_public_ids;
  * label of the process that has it between backquotes in the message.
  */
 typedef struct polyflake_sequences polyflake_sequences;
-
-/**
- * The options of sequences. Only one thread may use it at a time.
- */
-typedef struct polyflake_sequences_options polyflake_sequences_options;
 
 /**
  * Issues unique, time-ordered 64-bit IDs. Any number of threads may use it at once.
@@ -747,47 +737,6 @@ const char *polyflake_version(void);
 const char *polyflake_copies_warning(void);
 
 /**
- * Returns new options of a counter; name and store have no default. Never NULL. Free them with
- * polyflake_counter_options_free.
- */
-struct polyflake_counter_options *polyflake_counter_options_new(void);
-
-/**
- * Frees options of a counter. Counters opened with them are not affected. Does nothing for NULL.
- */
-void polyflake_counter_options_free(struct polyflake_counter_options *options);
-
-/**
- * Sets an option by name, from text. A later value replaces an earlier one, but for store.
- *
- * name         the counter's name in the store: 1 to 100 characters; required
- * store        the address of a store, such as "redis://host/0"; required. Each call adds one: several stores share the
- *              numbers out, and a call takes them from each in turn, so that numbers are unique but not ordered. Every
- *              process must name them in the same order
- * start        the first number, where the store has no such counter yet: 1 to 2^63-1; "1" by default
- * step         how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which begins with 100 and
- *              grows to what lasts ten minutes, at most 1000000. With "1" the store is asked for each number, and
- *              numbers increase over all processes
- * max_wait_ms  the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
- *
- * Returns POLYFLAKE_INVALID_OPTION for a text that is not UTF-8. Values are checked when the counter is opened.
- */
-polyflake_status polyflake_counter_options_set(struct polyflake_counter_options *options,
-                                               const char *name,
-                                               const char *value,
-                                               struct polyflake_detail *detail);
-
-/**
- * Like polyflake_counter_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A
- * NUL in the value is an error and does not end it.
- */
-polyflake_status polyflake_counter_options_set_bytes(struct polyflake_counter_options *options,
-                                                     const char *name,
-                                                     const char *value,
-                                                     size_t length,
-                                                     struct polyflake_detail *detail);
-
-/**
  * Opens a counter with options, which are copied: makes it where the store has none, and waits until it can give a
  * number, for at most max_wait_ms. Free it with polyflake_counter_free.
  *
@@ -803,7 +752,7 @@ polyflake_status polyflake_counter_options_set_bytes(struct polyflake_counter_op
  * library that was built without stores; or POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached or will not
  * give numbers.
  */
-polyflake_status polyflake_counter_open(const struct polyflake_counter_options *options,
+polyflake_status polyflake_counter_open(const struct polyflake_options *options,
                                         struct polyflake_counter **counter,
                                         struct polyflake_detail *detail);
 
@@ -1057,18 +1006,20 @@ polyflake_status polyflake_next_lease_event(struct polyflake_lease_record *recor
                                             struct polyflake_detail *detail);
 
 /**
- * Returns new options with their default values; only the node has no default. Never NULL. Free them with
- * polyflake_options_free.
+ * Returns new options with their default values. A Snowflake's node, and the name and store of a counter or sequences,
+ * have no default. Never NULL. Free them with polyflake_options_free.
  */
 struct polyflake_options *polyflake_options_new(void);
 
 /**
- * Frees options. Snowflakes made from them are not affected. Does nothing for NULL.
+ * Frees options. Snowflakes, counters and sequences made from them are not affected. Does nothing for NULL.
  */
 void polyflake_options_free(struct polyflake_options *options);
 
 /**
- * Sets an option by name, from text. A later value replaces an earlier one.
+ * Sets an option by name, from text. A later value replaces an earlier one, except for a counter's stores.
+ *
+ * Options of a Snowflake:
  *
  * layout           the name of a preset or the text of a layout; "twitter" by default
  * node             "7", or "datacenter=1,worker=7"; required unless the layout has no node field
@@ -1085,8 +1036,32 @@ void polyflake_options_free(struct polyflake_options *options);
  *
  * The values in ms range from 0 to 4294967295.
  *
- * Returns POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION, and then leaves the options
- * unchanged. The node is checked when the Snowflake is created.
+ * Options of a counter:
+ *
+ * name             the counter's name in the store: 1 to 100 characters; required
+ * store            the address of a store, such as "redis://host/0"; required. Each call adds one: several stores share
+ *                  the numbers out, and a call takes them from each in turn, so that numbers are unique but not
+ *                  ordered. Every process must name them in the same order
+ * start            the first number, where the store has no such counter yet: 1 to 2^63-1; "1" by default
+ * step             how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which begins with 100
+ *                  and grows to what lasts ten minutes, at most 1000000. With "1" the store is asked for each number,
+ *                  and numbers increase over all processes
+ * max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
+ *
+ * Options of sequences:
+ *
+ * name             the sequences' name in the store: 1 to 100 characters; required
+ * store            the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080"; required, and only one.
+ *                  Other processes are told its label while this one has the lease
+ * sections         how many bounds the store has: 1 to 16384; "1024" by default. Keys are spread over them. It cannot
+ *                  be changed later
+ * step             by how many numbers a bound is moved ahead: 1 to 1000000000; "10000" by default
+ * max_keys         how many keys stay in memory, of at most 40 bytes each: 1 to 1000000000; "1000000" by default
+ * max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
+ *
+ * Returns POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION for a value that a Snowflake's
+ * option cannot have, and then leaves the options unchanged. The node, the other options of counters and sequences, and
+ * names that are no option are checked when the Snowflake, the counter or the sequences are made.
  */
 polyflake_status polyflake_options_set(struct polyflake_options *options,
                                        const char *name,
@@ -1131,7 +1106,7 @@ polyflake_status polyflake_options_set_clock(struct polyflake_options *options,
 
 /**
  * Composes an ID from an instant (Unix ms, rounded down to its tick), a sequence number, and the layout and node of
- * these options; the other options are ignored. Meant for migrating rows and for tests: nothing prevents it from
+ * these options; a Snowflake's other options are ignored. Meant for migrating rows and for tests: nothing prevents it from
  * repeating an ID that was issued.
  *
  * Returns POLYFLAKE_TIME_OUT_OF_RANGE for an instant outside the layout, POLYFLAKE_INVALID_NODE for a missing or
@@ -1209,46 +1184,6 @@ polyflake_status polyflake_public_key_generate(unsigned int number,
                                                struct polyflake_detail *detail);
 
 /**
- * Returns new options of sequences; name and store have no default. Never NULL. Free them with
- * polyflake_sequences_options_free.
- */
-struct polyflake_sequences_options *polyflake_sequences_options_new(void);
-
-/**
- * Frees options of sequences. Sequences opened with them are not affected. Does nothing for NULL.
- */
-void polyflake_sequences_options_free(struct polyflake_sequences_options *options);
-
-/**
- * Sets an option by name, from text. A later value replaces an earlier one, but for store.
- *
- * name         the sequences' name in the store: 1 to 100 characters; required
- * store        the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080"; required, and only one. Its
- *              label is what other processes are told while this one has the lease
- * sections     how many bounds the store has: 1 to 16384; "1024" by default. Keys are spread over them. It cannot be
- *              changed later
- * step         by how many numbers a bound is moved ahead: 1 to 1000000000; "10000" by default
- * max_keys     how many keys stay in memory, of at most 40 bytes each: 1 to 1000000000; "1000000" by default
- * max_wait_ms  the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
- *
- * Returns POLYFLAKE_INVALID_OPTION for a text that is not UTF-8. Values are checked when the sequences are opened.
- */
-polyflake_status polyflake_sequences_options_set(struct polyflake_sequences_options *options,
-                                                 const char *name,
-                                                 const char *value,
-                                                 struct polyflake_detail *detail);
-
-/**
- * Like polyflake_sequences_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A
- * NUL in the value is an error and does not end it.
- */
-polyflake_status polyflake_sequences_options_set_bytes(struct polyflake_sequences_options *options,
-                                                       const char *name,
-                                                       const char *value,
-                                                       size_t length,
-                                                       struct polyflake_detail *detail);
-
-/**
  * Opens sequences with options, which are copied: makes them where the store has none, and waits for the lease, for at
  * most the address's wait (its ttl + 5 s, so 35 s by default). Free them with polyflake_sequences_free.
  *
@@ -1261,7 +1196,7 @@ polyflake_status polyflake_sequences_options_set_bytes(struct polyflake_sequence
  * stores; or POLYFLAKE_LEASE_UNAVAILABLE if another process has the lease, which the message names, or the store cannot
  * be reached.
  */
-polyflake_status polyflake_sequences_open(const struct polyflake_sequences_options *options,
+polyflake_status polyflake_sequences_open(const struct polyflake_options *options,
                                           struct polyflake_sequences **sequences,
                                           struct polyflake_detail *detail);
 

@@ -3,11 +3,10 @@
 use core::ffi::{CStr, c_char, c_int};
 use std::ffi::CString;
 
-use crate::named::Named;
+use crate::options::polyflake_options;
 use crate::snowflake::room;
 use crate::status::{
-    Failure, given, given_bytes, given_counted, guard, length_with, output, polyflake_detail,
-    polyflake_status, write_sized,
+    Failure, given, guard, length_with, output, polyflake_detail, polyflake_status, write_sized,
 };
 
 #[cfg(feature = "coordination")]
@@ -15,10 +14,6 @@ use polyflake_coordination::{Counter, CounterOptions, CounterStats};
 
 #[cfg(not(feature = "coordination"))]
 use without::{Counter, CounterOptions, CounterStats};
-
-/// The options of a counter. Only one thread may use it at a time.
-#[derive(Debug, Default)]
-pub struct polyflake_counter_options(Named);
 
 /// Numbers that count up, each given once: 1, 2, 3 and so on. A store hands them out in segments, so that a number costs
 /// no round trip. Any number of threads may use it at once.
@@ -50,64 +45,6 @@ const COUNTER: &str = "counter is NULL";
 const NUMBER: &str = "number is NULL";
 const OPTIONS: &str = "options is NULL";
 
-/// Returns new options of a counter; name and store have no default. Never NULL. Free them with
-/// polyflake_counter_options_free.
-#[unsafe(no_mangle)]
-pub extern "C" fn polyflake_counter_options_new() -> *mut polyflake_counter_options {
-    Box::into_raw(Box::default())
-}
-
-/// Frees options of a counter. Counters opened with them are not affected. Does nothing for NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn polyflake_counter_options_free(options: *mut polyflake_counter_options) {
-    if !options.is_null() {
-        // SAFETY: the pointer came from polyflake_counter_options_new and is freed only once.
-        drop(unsafe { Box::from_raw(options) });
-    }
-}
-
-/// Sets an option by name, from text. A later value replaces an earlier one, but for store.
-///
-/// name         the counter's name in the store: 1 to 100 characters; required
-/// store        the address of a store, such as "redis://host/0"; required. Each call adds one: several stores share the
-///              numbers out, and a call takes them from each in turn, so that numbers are unique but not ordered. Every
-///              process must name them in the same order
-/// start        the first number, where the store has no such counter yet: 1 to 2^63-1; "1" by default
-/// step         how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which begins with 100 and
-///              grows to what lasts ten minutes, at most 1000000. With "1" the store is asked for each number, and
-///              numbers increase over all processes
-/// max_wait_ms  the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
-///
-/// Returns POLYFLAKE_INVALID_OPTION for a text that is not UTF-8. Values are checked when the counter is opened.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn polyflake_counter_options_set(
-    options: *mut polyflake_counter_options,
-    name: *const c_char,
-    value: *const c_char,
-    detail: *mut polyflake_detail,
-) -> polyflake_status {
-    guard(detail, || {
-        // SAFETY: as the header requires.
-        unsafe { Named::set(named(options), name, || given_bytes(value, "value is NULL")) }
-    })
-}
-
-/// Like polyflake_counter_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A
-/// NUL in the value is an error and does not end it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn polyflake_counter_options_set_bytes(
-    options: *mut polyflake_counter_options,
-    name: *const c_char,
-    value: *const c_char,
-    length: usize,
-    detail: *mut polyflake_detail,
-) -> polyflake_status {
-    guard(detail, || {
-        // SAFETY: as the header requires.
-        unsafe { Named::set(named(options), name, || given_counted(value, length, "value is NULL")) }
-    })
-}
-
 /// Opens a counter with options, which are copied: makes it where the store has none, and waits until it can give a
 /// number, for at most max_wait_ms. Free it with polyflake_counter_free.
 ///
@@ -124,14 +61,14 @@ pub unsafe extern "C" fn polyflake_counter_options_set_bytes(
 /// give numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_open(
-    options: *const polyflake_counter_options,
+    options: *const polyflake_options,
     counter: *mut *mut polyflake_counter,
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header requires.
         let (from, counter) = unsafe { (given(options, OPTIONS)?, output(counter, COUNTER)?) };
-        let opened = from.0.build(CounterOptions::new, CounterOptions::set).open()?;
+        let opened = from.named(CounterOptions::new, CounterOptions::set).open()?;
         // The name of an open counter has no NUL.
         let name = CString::new(opened.name()).unwrap_or_default();
         counter.write(Box::into_raw(Box::new(polyflake_counter { counter: opened, name })));
@@ -326,13 +263,6 @@ pub unsafe extern "C" fn polyflake_counter_stats(
         // SAFETY: as the header requires.
         unsafe { write_sized(counts, length_with!(polyflake_counter_counts, waits: u64), &value) }
     })
-}
-
-/// # Safety
-/// The pointer is NULL, or to options that no other thread uses.
-unsafe fn named<'a>(options: *mut polyflake_counter_options) -> Option<&'a mut Named> {
-    // SAFETY: as the caller promises.
-    unsafe { options.as_mut() }.map(|options| &mut options.0)
 }
 
 /// # Safety

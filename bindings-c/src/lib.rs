@@ -8,7 +8,6 @@
 mod counter;
 mod layout;
 mod lease;
-mod named;
 mod options;
 mod public_ids;
 mod sequences;

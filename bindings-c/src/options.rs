@@ -1,6 +1,7 @@
-//! Options, by name and text. The core parses them.
+//! Options of Snowflakes, counters and sequences, by name and text. The core parses them.
 
 use core::ffi::{c_char, c_int, c_void};
+use core::fmt;
 use std::borrow::Cow;
 use std::ffi::OsStr;
 
@@ -11,11 +12,57 @@ use crate::status::{
     Failure, given, given_bytes, given_counted, given_text, guard, output, polyflake_detail, polyflake_status,
 };
 
-/// The options of a Snowflake. Only one thread may use it at a time.
-#[derive(Debug)]
+/// The options of a Snowflake, a counter or sequences. Only one thread may use it at a time.
+#[derive(Default)]
 pub struct polyflake_options {
-    pub(crate) options: Options,
-    pub(crate) clock: Option<CallersClock>,
+    options: Options,
+    clock: Option<CallersClock>,
+    /// What was set, in that order: for counters and sequences, whose options are checked when they are opened.
+    set: Vec<(String, String)>,
+}
+
+/// Without the values: an address may hold a password.
+impl fmt::Debug for polyflake_options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("polyflake_options").field("clock", &self.clock).finish_non_exhaustive()
+    }
+}
+
+impl polyflake_options {
+    fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Failure> {
+        if Options::has(name) {
+            self.options.set_os(name, &os_text(value))?;
+            if name == "clock" {
+                self.clock = None;
+            }
+            self.was_set(name, String::from_utf8_lossy(value).into_owned());
+            return Ok(());
+        }
+        let value =
+            core::str::from_utf8(value).map_err(|_| Failure::Misuse("the option's value is not UTF-8"))?;
+        self.was_set(name, value.into());
+        Ok(())
+    }
+
+    fn was_set(&mut self, name: &str, value: String) {
+        self.set.push((name.into(), value));
+    }
+
+    /// The options of a Snowflake, and its clock.
+    pub(crate) fn snowflake(&self) -> Result<(&Options, Option<CallersClock>), Failure> {
+        if let Some((name, value)) = self.set.iter().find(|(name, _)| !Options::has(name)) {
+            // It names those that there are.
+            Options::default().set(name, value)?;
+        }
+        Ok((&self.options, self.clock))
+    }
+
+    /// The options of what has a name in a store, from new ones with that name.
+    pub(crate) fn named<T>(&self, new: impl FnOnce(&str) -> T, set: impl Fn(T, &str, &str) -> T) -> T {
+        let name = self.set.iter().rfind(|(name, _)| name == "name").map_or("", |(_, value)| value);
+        let others = self.set.iter().filter(|(name, _)| name != "name");
+        others.fold(new(name), |options, (name, value)| set(options, name, value))
+    }
 }
 
 /// A clock of the caller: it writes Unix ms to *unix_ms and returns 0. Any other return value makes the call fail with
@@ -46,14 +93,14 @@ impl Clock for CallersClock {
     }
 }
 
-/// Returns new options with their default values; only the node has no default. Never NULL. Free them with
-/// polyflake_options_free.
+/// Returns new options with their default values. A Snowflake's node, and the name and store of a counter or sequences,
+/// have no default. Never NULL. Free them with polyflake_options_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_options_new() -> *mut polyflake_options {
-    Box::into_raw(Box::new(polyflake_options { options: Options::default(), clock: None }))
+    Box::into_raw(Box::default())
 }
 
-/// Frees options. Snowflakes made from them are not affected. Does nothing for NULL.
+/// Frees options. Snowflakes, counters and sequences made from them are not affected. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options) {
     if !options.is_null() {
@@ -62,7 +109,9 @@ pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options)
     }
 }
 
-/// Sets an option by name, from text. A later value replaces an earlier one.
+/// Sets an option by name, from text. A later value replaces an earlier one, except for a counter's stores.
+///
+/// Options of a Snowflake:
 ///
 /// layout           the name of a preset or the text of a layout; "twitter" by default
 /// node             "7", or "datacenter=1,worker=7"; required unless the layout has no node field
@@ -79,8 +128,32 @@ pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options)
 ///
 /// The values in ms range from 0 to 4294967295.
 ///
-/// Returns POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION, and then leaves the options
-/// unchanged. The node is checked when the Snowflake is created.
+/// Options of a counter:
+///
+/// name             the counter's name in the store: 1 to 100 characters; required
+/// store            the address of a store, such as "redis://host/0"; required. Each call adds one: several stores share
+///                  the numbers out, and a call takes them from each in turn, so that numbers are unique but not
+///                  ordered. Every process must name them in the same order
+/// start            the first number, where the store has no such counter yet: 1 to 2^63-1; "1" by default
+/// step             how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which begins with 100
+///                  and grows to what lasts ten minutes, at most 1000000. With "1" the store is asked for each number,
+///                  and numbers increase over all processes
+/// max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
+///
+/// Options of sequences:
+///
+/// name             the sequences' name in the store: 1 to 100 characters; required
+/// store            the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080"; required, and only one.
+///                  Other processes are told its label while this one has the lease
+/// sections         how many bounds the store has: 1 to 16384; "1024" by default. Keys are spread over them. It cannot
+///                  be changed later
+/// step             by how many numbers a bound is moved ahead: 1 to 1000000000; "10000" by default
+/// max_keys         how many keys stay in memory, of at most 40 bytes each: 1 to 1000000000; "1000000" by default
+/// max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
+///
+/// Returns POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION for a value that a Snowflake's
+/// option cannot have, and then leaves the options unchanged. The node, the other options of counters and sequences, and
+/// names that are no option are checked when the Snowflake, the counter or the sequences are made.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_set(
     options: *mut polyflake_options,
@@ -119,11 +192,7 @@ unsafe fn set<'a>(
 ) -> Result<(), Failure> {
     // SAFETY: as the caller promises.
     let (options, name) = unsafe { (given_mut(options)?, given_text(name, "name is NULL")?) };
-    options.options.set_os(&name, &os_text(value()?))?;
-    if name == "clock" {
-        options.clock = None;
-    }
-    Ok(())
+    options.set(&name, value()?)
 }
 
 /// Sets one field of the node, such as "worker" to "7", so that callers need not build a text. Discards a whole node
@@ -141,6 +210,7 @@ pub unsafe extern "C" fn polyflake_options_set_node_field(
             (given_mut(options)?, given_text(field, "field is NULL")?, given_text(value, "value is NULL")?)
         };
         options.options = core::mem::take(&mut options.options).node_field(&field, Number::parse(&value));
+        options.was_set("node", value.into_owned());
         Ok(())
     })
 }
@@ -156,6 +226,7 @@ pub unsafe extern "C" fn polyflake_options_set_layout(
         // SAFETY: as the header requires.
         let (options, layout) = unsafe { (given_mut(options)?, given(layout, "layout is NULL")?) };
         options.options = core::mem::take(&mut options.options).layout(layout.0);
+        options.was_set("layout", String::new());
         Ok(())
     })
 }
@@ -172,13 +243,15 @@ pub unsafe extern "C" fn polyflake_options_set_clock(
 ) -> polyflake_status {
     guard(detail, || {
         // SAFETY: as the header requires.
-        unsafe { given_mut(options)? }.clock = clock.map(|read| CallersClock { read, user });
+        let options = unsafe { given_mut(options)? };
+        options.clock = clock.map(|read| CallersClock { read, user });
+        options.was_set("clock", String::new());
         Ok(())
     })
 }
 
 /// Composes an ID from an instant (Unix ms, rounded down to its tick), a sequence number, and the layout and node of
-/// these options; the other options are ignored. Meant for migrating rows and for tests: nothing prevents it from
+/// these options; a Snowflake's other options are ignored. Meant for migrating rows and for tests: nothing prevents it from
 /// repeating an ID that was issued.
 ///
 /// Returns POLYFLAKE_TIME_OUT_OF_RANGE for an instant outside the layout, POLYFLAKE_INVALID_NODE for a missing or
@@ -194,7 +267,7 @@ pub unsafe extern "C" fn polyflake_options_compose(
     guard(detail, || {
         // SAFETY: as the header requires.
         let (options, id) = unsafe { (given(options, "options is NULL")?, output(id, "id is NULL")?) };
-        id.write(options.options.compose(UnixTime::from_ms(unix_ms), sequence)?);
+        id.write(options.snowflake()?.0.compose(UnixTime::from_ms(unix_ms), sequence)?);
         Ok(())
     })
 }

@@ -4,11 +4,11 @@ use core::ffi::{CStr, c_char, c_int};
 use core::fmt;
 use std::ffi::CString;
 
-use crate::named::Named;
+use crate::options::polyflake_options;
 use crate::snowflake::room;
 use crate::status::{
-    Failure, given, given_bytes, given_counted, guard, length_with, output, polyflake_detail,
-    polyflake_status, write_sized,
+    Failure, given, given_counted, guard, length_with, output, polyflake_detail, polyflake_status,
+    write_sized,
 };
 
 #[cfg(feature = "coordination")]
@@ -49,10 +49,6 @@ impl fmt::Debug for polyflake_key {
     }
 }
 
-/// The options of sequences. Only one thread may use it at a time.
-#[derive(Debug, Default)]
-pub struct polyflake_sequences_options(Named);
-
 /// A count for each of many keys: 1, 2, 3 and so on for "alice", and for "bob" the same. For the messages of an inbox,
 /// or the versions of a document. Any number of threads may use it at once.
 ///
@@ -90,63 +86,6 @@ const SEQUENCES: &str = "sequences is NULL";
 const KEY: &str = "key is NULL";
 const KEYS: &str = "keys is NULL";
 
-/// Returns new options of sequences; name and store have no default. Never NULL. Free them with
-/// polyflake_sequences_options_free.
-#[unsafe(no_mangle)]
-pub extern "C" fn polyflake_sequences_options_new() -> *mut polyflake_sequences_options {
-    Box::into_raw(Box::default())
-}
-
-/// Frees options of sequences. Sequences opened with them are not affected. Does nothing for NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn polyflake_sequences_options_free(options: *mut polyflake_sequences_options) {
-    if !options.is_null() {
-        // SAFETY: the pointer came from polyflake_sequences_options_new and is freed only once.
-        drop(unsafe { Box::from_raw(options) });
-    }
-}
-
-/// Sets an option by name, from text. A later value replaces an earlier one, but for store.
-///
-/// name         the sequences' name in the store: 1 to 100 characters; required
-/// store        the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080"; required, and only one. Its
-///              label is what other processes are told while this one has the lease
-/// sections     how many bounds the store has: 1 to 16384; "1024" by default. Keys are spread over them. It cannot be
-///              changed later
-/// step         by how many numbers a bound is moved ahead: 1 to 1000000000; "10000" by default
-/// max_keys     how many keys stay in memory, of at most 40 bytes each: 1 to 1000000000; "1000000" by default
-/// max_wait_ms  the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
-///
-/// Returns POLYFLAKE_INVALID_OPTION for a text that is not UTF-8. Values are checked when the sequences are opened.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn polyflake_sequences_options_set(
-    options: *mut polyflake_sequences_options,
-    name: *const c_char,
-    value: *const c_char,
-    detail: *mut polyflake_detail,
-) -> polyflake_status {
-    guard(detail, || {
-        // SAFETY: as the header requires.
-        unsafe { Named::set(named(options), name, || given_bytes(value, "value is NULL")) }
-    })
-}
-
-/// Like polyflake_sequences_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A
-/// NUL in the value is an error and does not end it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn polyflake_sequences_options_set_bytes(
-    options: *mut polyflake_sequences_options,
-    name: *const c_char,
-    value: *const c_char,
-    length: usize,
-    detail: *mut polyflake_detail,
-) -> polyflake_status {
-    guard(detail, || {
-        // SAFETY: as the header requires.
-        unsafe { Named::set(named(options), name, || given_counted(value, length, "value is NULL")) }
-    })
-}
-
 /// Opens sequences with options, which are copied: makes them where the store has none, and waits for the lease, for at
 /// most the address's wait (its ttl + 5 s, so 35 s by default). Free them with polyflake_sequences_free.
 ///
@@ -160,7 +99,7 @@ pub unsafe extern "C" fn polyflake_sequences_options_set_bytes(
 /// be reached.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_open(
-    options: *const polyflake_sequences_options,
+    options: *const polyflake_options,
     sequences: *mut *mut polyflake_sequences,
     detail: *mut polyflake_detail,
 ) -> polyflake_status {
@@ -168,7 +107,7 @@ pub unsafe extern "C" fn polyflake_sequences_open(
         // SAFETY: as the header requires.
         let (from, sequences) =
             unsafe { (given(options, "options is NULL")?, output(sequences, SEQUENCES)?) };
-        let opened = from.0.build(SequencesOptions::new, SequencesOptions::set).open()?;
+        let opened = from.named(SequencesOptions::new, SequencesOptions::set).open()?;
         // The name of open sequences has no NUL.
         let name = CString::new(opened.name()).unwrap_or_default();
         sequences.write(Box::into_raw(Box::new(polyflake_sequences { sequences: opened, name })));
@@ -290,13 +229,6 @@ pub unsafe extern "C" fn polyflake_sequences_stats(
         // SAFETY: as the header requires.
         unsafe { write_sized(counts, length_with!(polyflake_sequences_counts, time_left_ms: u64), &value) }
     })
-}
-
-/// # Safety
-/// The pointer is NULL, or to options that no other thread uses.
-unsafe fn named<'a>(options: *mut polyflake_sequences_options) -> Option<&'a mut Named> {
-    // SAFETY: as the caller promises.
-    unsafe { options.as_mut() }.map(|options| &mut options.0)
 }
 
 /// # Safety

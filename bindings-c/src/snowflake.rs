@@ -91,9 +91,9 @@ pub unsafe extern "C" fn polyflake_snowflake_new(
         // SAFETY: as the header requires.
         let (from, snowflake) =
             unsafe { (given(options, "options is NULL")?, output(snowflake, "snowflake is NULL")?) };
-        let made = match from.clock {
-            None => AnySnowflake::Builtin(build(&from.options)?),
-            Some(clock) => AnySnowflake::Callers(from.options.build_with_clock(clock)?),
+        let made = match from.snowflake()? {
+            (options, None) => AnySnowflake::Builtin(build(options)?),
+            (options, Some(clock)) => AnySnowflake::Callers(options.build_with_clock(clock)?),
         };
         let layout = match &made {
             AnySnowflake::Builtin(ids) => *ids.layout(),

@@ -114,6 +114,13 @@ impl Options {
         Ok(())
     }
 
+    /// Whether there is an option of that name.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn has(name: &str) -> bool {
+        NAMES.contains(&name)
+    }
+
     /// [`set`](Self::set), with the option's name in camelCase (`maxWaitMs`), for JavaScript.
     ///
     /// # Errors

@@ -9,7 +9,6 @@
  * The two lines above are for ffi.preload, which loads this file: see README.md. */
 
 typedef struct polyflake_counter polyflake_counter;
-typedef struct polyflake_counter_options polyflake_counter_options;
 typedef struct polyflake_layout polyflake_layout;
 typedef struct polyflake_options polyflake_options;
 typedef struct polyflake_public_ids polyflake_public_ids;
@@ -111,13 +110,8 @@ typedef struct polyflake_lease_record {
 
 unsigned int polyflake_abi_version(void);
 const char *polyflake_copies_warning(void);
-struct polyflake_counter_options *polyflake_counter_options_new(void);
-void polyflake_counter_options_free(struct polyflake_counter_options *options);
-polyflake_status polyflake_counter_options_set_bytes(
-    struct polyflake_counter_options *options, const char *name, const char *value, size_t length,
-    struct polyflake_detail *detail);
 polyflake_status polyflake_counter_open(
-    const struct polyflake_counter_options *options, struct polyflake_counter **counter,
+    const struct polyflake_options *options, struct polyflake_counter **counter,
     struct polyflake_detail *detail);
 void polyflake_counter_close(const struct polyflake_counter *counter);
 void polyflake_counter_free(struct polyflake_counter *counter);

@@ -82,11 +82,11 @@ final class Counter implements IdGenerator, IteratorAggregate
             }
             $texts[] = ['store', $address];
         }
-        $options = $this->ffi->polyflake_counter_options_new();
+        $options = $this->ffi->polyflake_options_new();
         try {
             foreach ($texts as [$option, $value]) {
                 if ($value !== null) {
-                    $this->set($options, $option, (string) $value);
+                    Core::set($options, $option, (string) $value, $this->detail);
                 }
             }
             $room = Core::room('polyflake_counter *');
@@ -94,7 +94,7 @@ final class Counter implements IdGenerator, IteratorAggregate
             $this->pointer = $room[0];
             $this->address = $this->ffi->cast('uintptr_t', $this->pointer)->cdata;
         } finally {
-            $this->ffi->polyflake_counter_options_free($options);
+            $this->ffi->polyflake_options_free($options);
         }
     }
 
@@ -284,13 +284,6 @@ final class Counter implements IdGenerator, IteratorAggregate
     public function __unserialize(array $data): void
     {
         throw new LogicException('a Counter cannot be unserialized: create one');
-    }
-
-    private function set(CData $options, string $name, string $value): void
-    {
-        $length = strlen($value);
-        $status = $this->ffi->polyflake_counter_options_set_bytes($options, $name, $value, $length, $this->detail);
-        Core::check($status, $this->detail);
     }
 
     /**

@@ -128,15 +128,15 @@ static void clean_up(void) {
 /* The options of a counter: its name, then pairs of names and values, then NULL. */
 static polyflake_status
 open_with(polyflake_counter **counter, polyflake_detail *detail, const char *name, const char *const *pairs) {
-  polyflake_counter_options *options = polyflake_counter_options_new();
-  polyflake_status status = polyflake_counter_options_set(options, "name", name, detail);
+  polyflake_options *options = polyflake_options_new();
+  polyflake_status status = polyflake_options_set(options, "name", name, detail);
   for (; status == POLYFLAKE_OK && *pairs; pairs += 2) {
-    status = polyflake_counter_options_set(options, pairs[0], pairs[1], detail);
+    status = polyflake_options_set(options, pairs[0], pairs[1], detail);
   }
   if (status == POLYFLAKE_OK) {
     status = polyflake_counter_open(options, counter, detail);
   }
-  polyflake_counter_options_free(options);
+  polyflake_options_free(options);
   return status;
 }
 
@@ -313,7 +313,7 @@ static void closed(void) {
 
 static void misused(void) {
   polyflake_counter *counter = opened("misused", NULL, NULL);
-  polyflake_counter_options *options = polyflake_counter_options_new();
+  polyflake_options *options = polyflake_options_new();
   polyflake_counter_counts counts;
   uint64_t number = SENTINEL_ID;
 #define CHECK_NULL(what, call)                                                                               \
@@ -331,7 +331,7 @@ static void misused(void) {
   CHECK_NULL("number", polyflake_counter_peek(counter, NULL, &detail));
   CHECK_NULL("existed", polyflake_counter_remove(counter, NULL, &detail));
   CHECK_NULL("struct", polyflake_counter_stats(counter, NULL, &detail));
-  polyflake_counter_options_free(options);
+  polyflake_options_free(options);
 
   begin("counters", "check sizes");
   static const int64_t wrong[] = {0, -1, INT64_MIN, POLYFLAKE_MAX_BATCH + 1, INT64_MAX};
@@ -372,7 +372,7 @@ static void wrong_options(void) {
       {"a\nb", NULL, NULL, "control character"},
       {"\xff", NULL, NULL, "not UTF-8"},
       {"wrong", "step", "\xff", "not UTF-8"},
-      {"wrong", "\xff", "1", "not UTF-8"},
+      {"wrong", "\xff", "1", "no option is called"},
   };
   for (size_t n = 0; n < sizeof wrong / sizeof *wrong; n++) {
     polyflake_counter *none = NULL;
@@ -392,13 +392,32 @@ static void wrong_options(void) {
   begin("counters, wrong options", "no store, and no name");
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, open_with(&none, &detail, "wrong", nothing));
   CHECK(strstr(detail.message, "store is missing") != NULL);
-  polyflake_counter_options *options = polyflake_counter_options_new();
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_counter_options_set(options, "store", address, NULL));
+  polyflake_options *options = polyflake_options_new();
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "store", address, NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_counter_open(options, &none, NULL));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_counter_options_set_bytes(options, "name", "a\0b", 3, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_bytes(options, "name", "a\0b", 3, NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_counter_open(options, &none, &detail));
   CHECK(strstr(detail.message, "control character") != NULL);
-  polyflake_counter_options_free(options);
+  polyflake_options_free(options);
+
+  begin("counters, wrong options", "those of a Snowflake");
+  polyflake_layout *layout = NULL;
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_layout_parse("twitter", &layout, NULL));
+  for (int n = 0; n < 3; n++) {
+    options = polyflake_options_new();
+    polyflake_options_set(options, "name", "wrong", NULL);
+    polyflake_options_set(options, "store", address, NULL);
+    if (n == 0)
+      polyflake_options_set_node_field(options, "worker", "7", NULL);
+    if (n == 1)
+      polyflake_options_set_layout(options, layout, NULL);
+    if (n == 2)
+      polyflake_options_set_clock(options, NULL, NULL, NULL);
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_counter_open(options, &none, &detail));
+    CHECK(strstr(detail.message, "no option is called") != NULL);
+    polyflake_options_free(options);
+  }
+  polyflake_layout_free(layout);
 
   begin("counters, wrong options", "another step than this process uses");
   polyflake_counter *counter = opened("stepped", "step", "10");

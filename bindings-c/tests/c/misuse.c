@@ -270,7 +270,7 @@ static void null_snowflakes(void) {
 }
 
 static void null_counters(void) {
-  polyflake_counter_options *options = polyflake_counter_options_new();
+  polyflake_options *options = polyflake_options_new();
   polyflake_counter *none = NULL;
   polyflake_counter_counts counts;
   uint64_t number = SENTINEL_ID, numbers[4];
@@ -279,12 +279,6 @@ static void null_counters(void) {
   fill_with_sentinel(&counts, sizeof counts);
   counts.size = sizeof counts;
 
-  CHECK_NULL("options", polyflake_counter_options_set(NULL, "name", "orders", &detail));
-  CHECK_NULL("name", polyflake_counter_options_set(options, NULL, "orders", &detail));
-  CHECK_NULL("value", polyflake_counter_options_set(options, "name", NULL, &detail));
-  CHECK_NULL("options", polyflake_counter_options_set_bytes(NULL, "name", "orders", 6, &detail));
-  CHECK_NULL("name", polyflake_counter_options_set_bytes(options, NULL, "orders", 6, &detail));
-  CHECK_NULL("value", polyflake_counter_options_set_bytes(options, "name", NULL, 0, &detail));
   CHECK_NULL("options", polyflake_counter_open(NULL, &none, &detail));
   CHECK_NULL("counter", polyflake_counter_open(options, NULL, &detail));
   CHECK_NULL("counter", polyflake_counter_next_id(NULL, &number, &detail));
@@ -297,8 +291,6 @@ static void null_counters(void) {
   CHECK_NULL("counter", polyflake_counter_remove(NULL, &existed, &detail));
   CHECK_NULL("counter", polyflake_counter_stats(NULL, &counts, &detail));
 
-  CHECK_NULL_BARE(polyflake_counter_options_set(NULL, NULL, NULL, NULL));
-  CHECK_NULL_BARE(polyflake_counter_options_set_bytes(NULL, NULL, NULL, 0, NULL));
   CHECK_NULL_BARE(polyflake_counter_open(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_counter_next_id(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_counter_try_next_id(NULL, NULL, NULL));
@@ -320,14 +312,14 @@ static void null_counters(void) {
   CHECK_NUMBER(0, polyflake_counter_try_next_id_or_zero(NULL));
 
   begin("counters", "that cannot be are no output");
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_counter_options_set(options, "name", "orders", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "name", "orders", NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_counter_open(options, &none, NULL));
   CHECK(none == NULL);
-  polyflake_counter_options_free(options);
+  polyflake_options_free(options);
 }
 
 static void null_sequences(void) {
-  polyflake_sequences_options *options = polyflake_sequences_options_new();
+  polyflake_options *options = polyflake_options_new();
   polyflake_sequences *none = NULL;
   polyflake_sequences_counts counts;
   const polyflake_key key = {POLYFLAKE_KEY_TEXT, 0, "alice", 5};
@@ -335,12 +327,6 @@ static void null_sequences(void) {
   fill_with_sentinel(&counts, sizeof counts);
   counts.size = sizeof counts;
 
-  CHECK_NULL("options", polyflake_sequences_options_set(NULL, "name", "inbox", &detail));
-  CHECK_NULL("name", polyflake_sequences_options_set(options, NULL, "inbox", &detail));
-  CHECK_NULL("value", polyflake_sequences_options_set(options, "name", NULL, &detail));
-  CHECK_NULL("options", polyflake_sequences_options_set_bytes(NULL, "name", "inbox", 5, &detail));
-  CHECK_NULL("name", polyflake_sequences_options_set_bytes(options, NULL, "inbox", 5, &detail));
-  CHECK_NULL("value", polyflake_sequences_options_set_bytes(options, "name", NULL, 0, &detail));
   CHECK_NULL("options", polyflake_sequences_open(NULL, &none, &detail));
   CHECK_NULL("sequences", polyflake_sequences_open(options, NULL, &detail));
   CHECK_NULL("sequences", polyflake_sequences_next_id(NULL, &key, &number, &detail));
@@ -349,8 +335,6 @@ static void null_sequences(void) {
   CHECK_NULL("sequences", polyflake_sequences_next_ids(NULL, NULL, 0, NULL, &detail));
   CHECK_NULL("sequences", polyflake_sequences_stats(NULL, &counts, &detail));
 
-  CHECK_NULL_BARE(polyflake_sequences_options_set(NULL, NULL, NULL, NULL));
-  CHECK_NULL_BARE(polyflake_sequences_options_set_bytes(NULL, NULL, NULL, 0, NULL));
   CHECK_NULL_BARE(polyflake_sequences_open(NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_sequences_next_id(NULL, NULL, NULL, NULL));
   CHECK_NULL_BARE(polyflake_sequences_try_next_id(NULL, NULL, NULL, NULL));
@@ -364,10 +348,10 @@ static void null_sequences(void) {
   CHECK(polyflake_sequences_name(NULL) == NULL);
 
   begin("sequences", "that cannot be are no output");
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_sequences_options_set(options, "name", "inbox", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "name", "inbox", NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_sequences_open(options, &none, NULL));
   CHECK(none == NULL);
-  polyflake_sequences_options_free(options);
+  polyflake_options_free(options);
 }
 
 static void null_texts(void) {
@@ -457,10 +441,8 @@ static void null_frees(void) {
   polyflake_waiting_free(NULL);
   polyflake_counter_close(NULL);
   polyflake_counter_free(NULL);
-  polyflake_counter_options_free(NULL);
   polyflake_sequences_close(NULL);
   polyflake_sequences_free(NULL);
-  polyflake_sequences_options_free(NULL);
   polyflake_public_ids_free(NULL);
 }
 
@@ -797,17 +779,24 @@ static void composed(void) {
 }
 
 static void options_unknown(void) {
-  static const char *const names[] = {"", "Node", "nodes", "maxWaitMs", "node ", "state\n"};
-  polyflake_options *options = polyflake_options_new();
-  begin("options", "an unknown name");
-  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-    polyflake_detail detail = fresh_detail();
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, names[n], "7", &detail));
-    CHECK(strstr(detail.message, "max_wait_ms") != NULL);
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, names[n], "7", NULL));
-  }
-  begin("options", "the node is required");
+  static const char *const names[] = {"", "Node", "nodes", "maxWaitMs", "node ", "state\n", "\xff", "store"};
   polyflake_snowflake *none = NULL;
+  uint64_t id = SENTINEL_ID;
+  begin("options", "a name that no Snowflake has is refused when one is made");
+  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+    polyflake_options *options = polyflake_options_new();
+    polyflake_detail detail = fresh_detail();
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, names[n], "7", NULL));
+    CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "7", NULL));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_snowflake_new(options, &none, &detail));
+    CHECK(strstr(detail.message, "max_wait_ms") != NULL);
+    CHECK(is_utf8(detail.message));
+    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_compose(options, NOW, 0, &id, NULL));
+    polyflake_options_free(options);
+  }
+  CHECK_NUMBER(SENTINEL_ID, id);
+  polyflake_options *options = polyflake_options_new();
+  begin("options", "the node is required");
   CHECK_STATUS(POLYFLAKE_INVALID_NODE, polyflake_snowflake_new(options, &none, NULL));
   CHECK(none == NULL);
   polyflake_options_free(options);
@@ -851,10 +840,8 @@ static void invalid_utf8(void) {
     char room[POLYFLAKE_ID_TEXT_SIZE];
     fill_with_sentinel(room, sizeof room);
 
-    begin("invalid UTF-8", "as a layout, an option's name, an option's value");
+    begin("invalid UTF-8", "as a layout, an option's value");
     CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_layout_parse(text, &none, &detail));
-    CHECK(is_utf8(detail.message));
-    CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, text, "7", &detail));
     CHECK(is_utf8(detail.message));
     CHECK_STATUS(POLYFLAKE_UNKNOWN_LAYOUT, polyflake_options_set(options, "layout", text, NULL));
     CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_options_set(options, "max_wait_ms", text, NULL));

@@ -34,15 +34,15 @@ static void clean_up(void) {
 static polyflake_status open_with(
     polyflake_sequences **sequences, polyflake_detail *detail, const char *name, const char *const *pairs
 ) {
-  polyflake_sequences_options *options = polyflake_sequences_options_new();
-  polyflake_status status = polyflake_sequences_options_set(options, "name", name, detail);
+  polyflake_options *options = polyflake_options_new();
+  polyflake_status status = polyflake_options_set(options, "name", name, detail);
   for (; status == POLYFLAKE_OK && *pairs; pairs += 2) {
-    status = polyflake_sequences_options_set(options, pairs[0], pairs[1], detail);
+    status = polyflake_options_set(options, pairs[0], pairs[1], detail);
   }
   if (status == POLYFLAKE_OK) {
     status = polyflake_sequences_open(options, sequences, detail);
   }
-  polyflake_sequences_options_free(options);
+  polyflake_options_free(options);
   return status;
 }
 
@@ -239,7 +239,7 @@ static void closed(void) {
 
 static void misused(void) {
   polyflake_sequences *sequences = opened("misused", NULL);
-  polyflake_sequences_options *options = polyflake_sequences_options_new();
+  polyflake_options *options = polyflake_options_new();
   polyflake_sequences_counts counts;
   const polyflake_key key = text_key("alice");
   uint64_t number = SENTINEL_ID;
@@ -258,7 +258,7 @@ static void misused(void) {
   CHECK_NULL("keys", polyflake_sequences_next_ids(sequences, NULL, 1, &number, &detail));
   CHECK_NULL("numbers", polyflake_sequences_next_ids(sequences, &key, 1, NULL, &detail));
   CHECK_NULL("struct", polyflake_sequences_stats(sequences, NULL, &detail));
-  polyflake_sequences_options_free(options);
+  polyflake_options_free(options);
 
   const struct {
     const char *says;
@@ -328,7 +328,7 @@ static void wrong_options(void) {
       {"a\nb", NULL, NULL, "control character"},
       {"\xff", NULL, NULL, "not UTF-8"},
       {"wrong", "step", "\xff", "not UTF-8"},
-      {"wrong", "\xff", "1", "not UTF-8"},
+      {"wrong", "\xff", "1", "no option is called"},
   };
   for (size_t n = 0; n < sizeof wrong / sizeof *wrong; n++) {
     polyflake_sequences *none = NULL;
@@ -350,13 +350,13 @@ static void wrong_options(void) {
   CHECK(strstr(detail.message, "store is missing") != NULL);
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, open_with(&none, &detail, "wrong", gopher));
   CHECK(strstr(detail.message, "store: ") != NULL);
-  polyflake_sequences_options *options = polyflake_sequences_options_new();
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_sequences_options_set(options, "store", address, NULL));
+  polyflake_options *options = polyflake_options_new();
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "store", address, NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_sequences_open(options, &none, NULL));
-  CHECK_STATUS(POLYFLAKE_OK, polyflake_sequences_options_set_bytes(options, "name", "a\0b", 3, NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_bytes(options, "name", "a\0b", 3, NULL));
   CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_sequences_open(options, &none, &detail));
   CHECK(strstr(detail.message, "control character") != NULL);
-  polyflake_sequences_options_free(options);
+  polyflake_options_free(options);
 
   begin("sequences, wrong options", "other ones than this process uses, or the store has");
   static const char *const ten[] = {"sections", "10", NULL};
