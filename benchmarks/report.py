@@ -391,8 +391,8 @@ def instruction_counts() -> list[list[str]]:
 
 
 INTRODUCTION = """\
-[How to read the figures](README.md#how-to-read-the-figures), and other processors. The machine is
-[at the end](#how-it-was-measured).
+See [how to read the figures](README.md#how-to-read-the-figures), [how they were
+measured](#how-it-was-measured) and [other processors](README.md#processors).
 """
 
 MEASURED = """\
@@ -429,7 +429,10 @@ ANSWERS = {
             "one number, one thread",
             "A number from a counter takes {ours} ns; from {peer}, the fastest other, {theirs} ns.",
         ),
-        ("batch of 1,024", "In batches of 1,024, it takes {ours} ns, and from {peer} {theirs} ns."),
+        (
+            "batch of 1,024",
+            "In batches of 1,024, it takes {ours} ns, and from {peer} {theirs} ns{how}.",
+        ),
     ],
     "Service": [
         (
@@ -490,7 +493,12 @@ def answer(results: Results) -> str:
     """The result in a few sentences; empty if nothing is compared."""
     if own_name(results):
         sentences = [
-            text.format(ours=figure(pair.ours), peer=pair.peer.subject, theirs=figure(pair.peer))
+            text.format(
+                ours=figure(pair.ours),
+                peer=pair.peer.subject,
+                theirs=figure(pair.peer),
+                how=" in single calls" if "no batch call" in pair.peer.note else "",
+            )
             for text, pair in answers(results)
         ]
         return " ".join(sentences)

@@ -452,6 +452,14 @@ def test_a_document_of_its_own_begins_with_its_answer(tmp_path: Path) -> None:
     assert report.overview(read(RUN, *SERVED[1:])) is None
 
 
+def test_the_answer_of_counters_says_who_has_no_batch_call() -> None:
+    batch = {"language": "Counters", "table": "batch of 1,024"}
+    peer = result("CosId", 5, note="Java; no batch call: single calls in a loop", **batch)
+    assert report.answer(read(RUN, result("polyflake", 0.5, "ours", **batch), peer)) == (
+        "In batches of 1,024, it takes 0.50 ns, and from CosId 5.00 ns in single calls."
+    )
+
+
 def test_of_requests_the_most_are_the_best() -> None:
     results = read(*SERVED)
     (one, _) = results.tables("Service").values()
