@@ -30,5 +30,9 @@ foreach ($isChild ? [] : $children as $child) {
         exit(1);
     }
 }
+// One process at a time: a pipe mixes what several write at once.
+$lock = fopen(__FILE__, 'r');
+flock($lock, LOCK_EX);
 echo implode("\n", $numbers), "\n";
+flock($lock, LOCK_UN);
 $counter->close();
