@@ -17,13 +17,13 @@ use crate::stores::sql::{bigint, read_only};
 /// As `polyflake schema mysql` prints it.
 pub(in crate::stores) const DDL: &str = "\
 CREATE TABLE IF NOT EXISTS polyflake_records (
-    namespace VARBINARY(64) NOT NULL COMMENT 'From the address of the store',
-    kind VARBINARY(16) NOT NULL COMMENT 'What it is about: space, counter or sequences',
-    group_name VARBINARY(400) NOT NULL COMMENT 'Which space, counter or set of sequences',
-    name VARBINARY(32) NOT NULL COMMENT 'Of the record in its group: such as head, or a node',
-    version BIGINT NOT NULL COMMENT 'Another after each change, at random',
+    namespace VARBINARY(64) NOT NULL COMMENT 'From the store''s address',
+    kind VARBINARY(16) NOT NULL COMMENT 'The kind of the group: space, counter or sequences',
+    group_name VARBINARY(400) NOT NULL COMMENT 'The name of the space, counter or set of sequences',
+    name VARBINARY(32) NOT NULL COMMENT 'The record in its group, such as head, or a node',
+    version BIGINT NOT NULL COMMENT 'Random, and different after each change',
     number BIGINT NOT NULL
-        COMMENT 'Of a node: it issues below this tick. Of a counter: no number above was handed out',
+        COMMENT 'For a node: its holder issues below this tick. For a counter: no higher number was handed out',
     text VARBINARY(8192) NOT NULL COMMENT 'The rest, as JSON',
     updated_at DATETIME NOT NULL COMMENT 'UTC, for people',
     PRIMARY KEY (namespace, kind, group_name, name)

@@ -25,12 +25,12 @@ CREATE TABLE IF NOT EXISTS public.polyflake_records (
     PRIMARY KEY (namespace, kind, group_name, name)
 );
 COMMENT ON TABLE public.polyflake_records IS 'Polyflake: leases of nodes, counters and sequences';
-COMMENT ON COLUMN public.polyflake_records.namespace IS 'From the address of the store';
-COMMENT ON COLUMN public.polyflake_records.kind IS 'What it is about: space, counter or sequences';
-COMMENT ON COLUMN public.polyflake_records.group_name IS 'Which space, counter or set of sequences';
-COMMENT ON COLUMN public.polyflake_records.name IS 'Of the record in its group: such as head, or a node';
-COMMENT ON COLUMN public.polyflake_records.version IS 'Another after each change, at random';
-COMMENT ON COLUMN public.polyflake_records.number IS 'Of a node: it issues below this tick. Of a counter: no number above was handed out';
+COMMENT ON COLUMN public.polyflake_records.namespace IS 'From the store''s address';
+COMMENT ON COLUMN public.polyflake_records.kind IS 'The kind of the group: space, counter or sequences';
+COMMENT ON COLUMN public.polyflake_records.group_name IS 'The name of the space, counter or set of sequences';
+COMMENT ON COLUMN public.polyflake_records.name IS 'The record in its group, such as head, or a node';
+COMMENT ON COLUMN public.polyflake_records.version IS 'Random, and different after each change';
+COMMENT ON COLUMN public.polyflake_records.number IS 'For a node: its holder issues below this tick. For a counter: no higher number was handed out';
 COMMENT ON COLUMN public.polyflake_records.text IS 'The rest, as JSON';
 COMMENT ON COLUMN public.polyflake_records.updated_at IS 'For people';
 ";

@@ -13,12 +13,12 @@ use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, Row, TAB
 pub(in crate::stores) const DDL: &str = "\
 -- Polyflake: leases of nodes, counters and sequences
 CREATE TABLE IF NOT EXISTS polyflake_records (
-    namespace TEXT NOT NULL, -- from the address of the store
-    kind TEXT NOT NULL, -- what it is about: space, counter or sequences
-    group_name TEXT NOT NULL, -- which space, counter or set of sequences
-    name TEXT NOT NULL, -- of the record in its group: such as head, or a node
-    version INTEGER NOT NULL, -- another after each change, at random
-    number INTEGER NOT NULL, -- of a node: it issues below this tick; of a counter: no number above was handed out
+    namespace TEXT NOT NULL, -- from the store's address
+    kind TEXT NOT NULL, -- the kind of the group: space, counter or sequences
+    group_name TEXT NOT NULL, -- the name of the space, counter or set of sequences
+    name TEXT NOT NULL, -- the record in its group, such as head, or a node
+    version INTEGER NOT NULL, -- random, and different after each change
+    number INTEGER NOT NULL, -- for a node: its holder issues below this tick; for a counter: no higher number was handed out
     text TEXT NOT NULL, -- the rest, as JSON
     updated_at TEXT NOT NULL, -- UTC, for people
     PRIMARY KEY (namespace, kind, group_name, name)
