@@ -30,6 +30,12 @@
     }
   };
 
+  /** mdBook turns pages with the arrows, and helps with a question mark: not here. */
+  const keepKeys = (element) =>
+    element.addEventListener("keydown", (event) => {
+      if (event.key.startsWith("Arrow") || event.target.matches("input")) event.stopPropagation();
+    });
+
   const languageOf = (pre) =>
     [...(pre.querySelector("code")?.classList ?? [])]
       .map((name) => name.replace(/^language-/, ""))
@@ -99,16 +105,15 @@
     });
     const group = { tabs };
     list.addEventListener("keydown", (event) => {
-      // mdBook turns pages with the arrows.
       const at = tabs.findIndex(({ tab }) => tab === document.activeElement);
       const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: tabs.length - 1 }[event.key];
       if (to === undefined) return;
       event.preventDefault();
-      event.stopPropagation();
       const { language, tab } = tabs.at(to % tabs.length);
       choose(language, tab);
       tab.focus();
     });
+    keepKeys(list);
     groups.push(group);
   }
 
@@ -160,7 +165,9 @@
 
   // What scrolls can be scrolled by keyboard.
   for (const box of document.querySelectorAll("main .table-wrapper, main pre > code")) {
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    if (box.scrollWidth <= box.clientWidth) continue;
+    box.tabIndex = 0;
+    keepKeys(box);
   }
 
   const [folder] = /(api|benchmarks)\/(?=[^/]*$)/.exec(location.pathname) ?? [""];
@@ -173,6 +180,7 @@
 
   const live = document.querySelector(".live-id");
   if (live !== null) {
+    keepKeys(live);
     import(new URL(`${path_to_root}theme/live-id.js`, location.href).href).then((module) =>
       module.show(live),
     );

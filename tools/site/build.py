@@ -139,8 +139,10 @@ def inspector(folder: Path) -> None:
     text, count = re.subn(r'<p class="brand">.*?</p>\s*', "", text, flags=re.DOTALL)
     if count != 1:
         raise ValueError("the inspector does not say its name once")
-    own = f'<div class="site-bar"><div class="inside">{header("../", "Inspector")}</div></div>\n'
-    text = text.replace('<header class="top">', f'{own}<header class="top">', 1)
+    # A page has one header.
+    own = re.sub(r"<(/?)header\b", r"<\1div", header("../", "Inspector"))
+    bar = f'<div class="site-bar"><div class="inside">{own}</div></div>\n'
+    text = text.replace('<header class="top">', f'<header class="top">\n{bar}', 1)
     page.write_text(text, encoding="utf-8")
     # The page works offline, and so do its styles.
     offline = folder / "offline.js"

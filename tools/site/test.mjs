@@ -17,6 +17,7 @@ const screenshots = resolve(process.env.SITE_SCREENSHOTS ?? join(repository, "ta
 // The development dependencies of the npm package are used here too.
 const require = createRequire(join(repository, "bindings-node/package.json"));
 const { chromium } = require("playwright-core");
+const axe = require("axe-core");
 
 const TYPES = {
   ".html": "text/html; charset=utf-8",
@@ -375,6 +376,23 @@ describe("pages", { timeout: 900_000 }, () => {
       assert.deepEqual([datacenter, worker], ["31", "31"]);
     }));
 
+  test("arrows move within what has the focus, and turn pages otherwise", () =>
+    visit({ viewport: { width: 360, height: 800 } }, async (page) => {
+      await page.goto(served.address);
+      await page.getByLabel("Snowflake ID", { exact: true }).focus();
+      await page.keyboard.press("ArrowRight");
+      await page.keyboard.press("/");
+      assert.match(await page.getByLabel("Snowflake ID", { exact: true }).inputValue(), /\//);
+      await page.goto(`${served.address}errors.html`);
+      const table = page.locator(".table-wrapper").first();
+      await table.focus();
+      await page.keyboard.press("ArrowRight");
+      await page.waitForFunction(() => document.activeElement.scrollLeft > 0);
+      await table.evaluate((each) => each.blur());
+      await page.keyboard.press("ArrowRight");
+      await page.waitForURL("**/benchmarks/index.html");
+    }));
+
   test("the landing page says what is wrong with an ID", () =>
     visit({ viewport: { width: 360, height: 800 } }, async (page) => {
       await page.goto(served.address);
@@ -392,6 +410,32 @@ describe("pages", { timeout: 900_000 }, () => {
         const headings = await page.locator("main h2").allTextContents();
         assert.equal(headings.at(-1).trim(), "How it was measured");
         assert.equal(await page.locator("main").getByText("reached").count(), 0);
+      }
+    }));
+
+  test("axe finds nothing on pages of each kind", () =>
+    visit({ viewport: { width: 1280, height: 800 } }, async (page) => {
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        for (const path of [
+          "index.html",
+          "counters.html",
+          "benchmarks/amd-epyc.html",
+          "inspector/index.html",
+        ]) {
+          await page.goto(served.address + path);
+          if (path === "index.html") await page.locator(".live-id.live").waitFor();
+          await page.evaluate(axe.source);
+          const { violations } = await page.evaluate(() =>
+            // mdBook's own bar, and tables whose first column has no name.
+            axe.run(
+              { exclude: ["#mdbook-menu-bar"] },
+              { rules: { "empty-table-header": { enabled: false } } },
+            ),
+          );
+          const found = violations.map(({ id, nodes }) => `${path}: ${id}: ${nodes[0].html}`);
+          assert.deepEqual(found, []);
+        }
       }
     }));
 
