@@ -10,7 +10,7 @@ import (
 
 type clock = func() (time.Time, error)
 
-// clockFailure is why a caller's clock gave no time: an error or a panic.
+// clockFailure is the reason why a caller's clock returned no time: an error or a panic.
 type clockFailure struct {
 	err      error
 	panicked bool
@@ -45,7 +45,7 @@ func polyflakeReadGoClock(handle C.uintptr_t, unixMs *C.int64_t) (failure C.uint
 	return C.uintptr_t(cgo.NewHandle(clockFailure{err: err}))
 }
 
-// unixTime converts a time to what the library takes: Unix ms, rounded down, and the remaining nanoseconds.
+// unixTime converts a time to the library's form: Unix ms, rounded down, and the remaining nanoseconds.
 func unixTime(t time.Time) (ms int64, nanoseconds uint32, err error) {
 	ms = t.UnixMilli()
 	if time.UnixMilli(ms).Unix() != t.Unix() { // it wrapped

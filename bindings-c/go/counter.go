@@ -31,24 +31,25 @@ import (
 	"unsafe"
 )
 
-// Counter gives numbers that count up, each once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store
-// hands them out in segments, so that a number costs no round trip. Get one from [OpenCounter]. Any number of goroutines
-// may use it at once.
+// Counter issues numbers that count up, each once: 1, 2, 3 and so on, for order numbers or as a table's keys. A store
+// hands them out in segments, so that most numbers need no round trip. Get one from [OpenCounter]. Any number of
+// goroutines may use it at the same time.
 //
-// No number is given twice, by whichever process, as long as the store loses no write that it acknowledged. Each is
-// greater than every number that this process got before the call began (with one store). A process that ends without
-// [Counter.Close] leaves a gap of at most the numbers that it had in hand: two segments.
+// No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged. With one
+// store, each number is greater than every number that this process got before the call began. A process that ends
+// without [Counter.Close] leaves a gap: the numbers it had in hand, at most two segments, and those of its calls in
+// progress.
 //
-// Goroutines that wait for the store wait in Go, and hold a few threads together.
+// Goroutines that wait for the store wait in Go, and hold only a few threads between them.
 //
 // The zero Counter is closed. A Counter must not be copied.
 type Counter struct {
-	// nil once closed. A call holds the cCounter that it found here until it returns.
+	// It is nil once closed. A call holds the cCounter that it found here until it returns.
 	open atomic.Pointer[cCounter]
 	name string
 }
 
-// cCounter owns the C object, as cSnowflake does.
+// cCounter owns the C object, like cSnowflake.
 type cCounter struct {
 	pointer *C.polyflake_counter
 	address C.uintptr_t // the same: see shim.h
@@ -58,20 +59,19 @@ type cCounter struct {
 	store storeCalls
 }
 
-// CounterOption is an option of [OpenCounter]. A later value replaces an earlier one, but for [CounterStore].
+// CounterOption is an option of [OpenCounter]. A later value replaces an earlier one, except for [CounterStore].
 type CounterOption func(*storeSettings) error
 
-// OpenCounter opens the counter of a name, of 1 to 100 characters: it makes it where the store has none, and waits until it
-// can give a number, for at most [CounterMaxWait].
+// OpenCounter opens the counter with a name of 1 to 100 characters. It creates the counter if the store has none, and
+// waits until it can give a number, for at most [CounterMaxWait].
 //
 //	orders, err := polyflake.OpenCounter("orders", polyflake.CounterStore("postgres://host/shop"))
 //	number, err := orders.NextID()
 //
-// Counters of one process with the same stores and name share the numbers in hand. What happens is logged: see
-// [LogLeases].
+// Counters in one process with the same stores and name share the numbers in hand. Events are logged: see [LogLeases].
 //
-// It returns [ErrInvalidOption] for an option that cannot be, without a store, where the stores are in another order or
-// number than the counter began with, and where this process uses the counter with another start or step; and
+// It returns [ErrInvalidOption] for an invalid option, without a store, if the stores differ in order or number from
+// those that the counter began with, and if this process uses the counter with another start or step; and
 // [ErrCounterUnavailable] if the store cannot be reached or will not give numbers.
 func OpenCounter(name string, options ...CounterOption) (*Counter, error) {
 	s := storeSettings{C.polyflake_options_new(), defaultMaxWait}
@@ -96,9 +96,9 @@ func OpenCounter(name string, options ...CounterOption) (*Counter, error) {
 	return made, nil
 }
 
-// OpenCounterContext is like [OpenCounter], but stops waiting and returns the context's error when the context is done. The
-// attempt then goes on in the background, on one thread, and what it opens is closed. If the context is done before the call,
-// nothing is opened.
+// OpenCounterContext is like [OpenCounter], but stops waiting and returns the context's error when the context is done.
+// The attempt then continues in the background, on one thread, and anything it opens is closed. If the context is done
+// before the call, nothing is opened.
 func OpenCounterContext(ctx context.Context, name string, options ...CounterOption) (*Counter, error) {
 	return openContext(ctx, func() (*Counter, error) { return OpenCounter(name, options...) })
 }
@@ -112,9 +112,9 @@ func CounterSet(name, value string) CounterOption {
 	}
 }
 
-// CounterStore adds the addresses of stores, such as "redis://host/0"; there must be one. Several of them share the numbers
-// out: calls go to each in turn, and to the others while one is down, so that numbers are unique, but not ordered. Every
-// process must name them in the same order.
+// CounterStore adds the addresses of stores, such as "redis://host/0"; there must be one. Several stores share the
+// numbers out: calls go to each in turn, and to the others while one is down, so numbers are unique, but not ordered.
+// Every process must name them in the same order.
 func CounterStore(addresses ...string) CounterOption {
 	return func(s *storeSettings) error {
 		for _, address := range addresses {
@@ -126,26 +126,27 @@ func CounterStore(addresses ...string) CounterOption {
 	}
 }
 
-// CounterStart sets the first number, where the store has no such counter yet: 1 to 2^63-1. The default is 1.
+// CounterStart sets the first number, if the store has no such counter yet: 1 to 2^63-1. The default is 1.
 func CounterStart(number ID) CounterOption {
 	return CounterSet("start", number.String())
 }
 
 // CounterStep sets how many numbers a segment has: 1 to 1,000,000,000. With 1, the store is asked for each number, and
-// numbers increase over all processes. By default, the first segment has 100 numbers, and the next what lasts ten minutes
-// at the present rate: at most twice as many as the one before, and at most 1,000,000. CounterSet("step", "auto") says so.
+// numbers increase across all processes. By default, the first segment has 100 numbers. Each later one is sized to last
+// ten minutes at the present rate, with at most twice as many numbers as the one before and at most 1,000,000.
+// CounterSet("step", "auto") means the same.
 func CounterStep(numbers uint64) CounterOption {
 	return CounterSet("step", strconv.FormatUint(numbers, 10))
 }
 
-// CounterMaxWait (max_wait_ms) sets the longest that a call waits for the store. Whole milliseconds; the default is 10 s.
+// CounterMaxWait (max_wait_ms) sets the longest a call waits for the store. Whole milliseconds; the default is 10 s.
 func CounterMaxWait(d time.Duration) CounterOption {
 	return CounterSet("max_wait_ms", milliseconds(d))
 }
 
 // NextID returns the next number. If none is in hand, it waits for the store, for at most [CounterMaxWait].
 //
-// It returns [ErrCounterUnavailable] if the store gave none in that time, and at once where waiting does not help: the
+// It returns [ErrCounterUnavailable] if the store gave none in that time, and at once if waiting does not help: the
 // store refuses, somebody removed the counter, or it has reached 2^63-1. It returns [ErrClosed] after [Counter.Close].
 func (c *Counter) NextID() (ID, error) {
 	return c.next(context.Background())
@@ -178,8 +179,9 @@ func (c *Counter) next(ctx context.Context) (ID, error) {
 	return room[0], nil
 }
 
-// TryNextID returns the next number without waiting for the store. It returns [ErrCounterUnavailable] if none is in hand:
-// the store is asked for more meanwhile. With a step of 1, none ever is. It returns [ErrClosed] after [Counter.Close].
+// TryNextID returns the next number without waiting for the store. It returns [ErrCounterUnavailable] if none is in
+// hand; meanwhile, the store is asked for more. With a step of 1, that is always so. It returns [ErrClosed] after
+// [Counter.Close].
 func (c *Counter) TryNextID() (ID, error) {
 	open := c.open.Load()
 	if open == nil {
@@ -193,9 +195,9 @@ func (c *Counter) TryNextID() (ID, error) {
 	return ID(result.id), nil
 }
 
-// NextIDs returns n numbers, much faster than n calls of [Counter.NextID]. They are increasing (with one store), and need
-// not follow each other: see [Counter.NextBlock]. After an error, the numbers that were already taken are lost, never
-// repeated.
+// NextIDs returns n numbers, much faster than n calls of [Counter.NextID]. They increase (with one store), and may have
+// gaps between them: see [Counter.NextBlock]. After an error, the numbers that the call had already taken are lost,
+// never repeated.
 //
 // It returns the errors of NextID, and [ErrInvalidOption] unless n is 1 to [MaxBatch].
 func (c *Counter) NextIDs(n int) ([]ID, error) {
@@ -233,11 +235,11 @@ func (c *Counter) FillContext(ctx context.Context, numbers []ID) error {
 	return open.fill(ctx, numbers)
 }
 
-// NextBlock returns the first of n numbers that follow each other; the last is it plus n-1. Where fewer than n are left of
-// what is in hand, those are passed over, and the store is asked.
+// NextBlock returns the first of n consecutive numbers; the last is that plus n-1. If fewer than n are left in hand,
+// those are skipped, and the store is asked.
 //
-// It returns the errors of [Counter.NextID], and [ErrInvalidOption] unless n is 1 to [MaxBatch], or with several stores,
-// whose numbers do not follow each other.
+// It returns the errors of [Counter.NextID], and [ErrInvalidOption] unless n is 1 to [MaxBatch], or with several
+// stores, whose numbers are not consecutive.
 func (c *Counter) NextBlock(n int) (first ID, err error) {
 	return c.NextBlockContext(context.Background(), n)
 }
@@ -282,8 +284,8 @@ func (c *Counter) Name() string {
 	return c.name
 }
 
-// Peek returns the highest number that the store has handed out, in segments, to any process; 0 before the first. It asks
-// the store.
+// Peek returns the highest number that the store has handed out, in segments, to any process; 0 before the first. It
+// queries the store.
 //
 // It returns [ErrCounterUnavailable] if the store cannot be reached within [CounterMaxWait] or has no such counter, or
 // [ErrClosed].
@@ -296,9 +298,8 @@ func (c *Counter) Peek() (ID, error) {
 	})
 }
 
-// Raise lets no number up to this one be handed out any more, by the store to any process: the next is above it. What is
-// in hand in this process is given up; other processes use up what they have. It changes nothing where the counter is
-// further already.
+// Raise makes sure that the store hands out no number up to this one any more, to any process. This process gives up
+// its numbers in hand; other processes use theirs up. It changes nothing if the counter is already higher.
 //
 // It returns the errors of [Counter.Peek], and [ErrInvalidOption] unless the number is 1 to 2^63-1.
 func (c *Counter) Raise(number ID) error {
@@ -309,8 +310,8 @@ func (c *Counter) Raise(number ID) error {
 	return err
 }
 
-// Remove deletes the counter from the store, and returns whether there was one. The next open begins at its start
-// again, and numbers repeat. The Counters of that name in this process give none from then on.
+// Remove deletes the counter from the store, and returns whether it existed. The next open begins at its start again,
+// and numbers repeat. From then on, this process's Counters with that name issue none.
 //
 // It returns the errors of [Counter.Peek].
 func (c *Counter) Remove() (existed bool, err error) {
@@ -322,8 +323,8 @@ func (c *Counter) Remove() (existed bool, err error) {
 	})
 }
 
-// CounterStats holds counters for monitoring, since the first Counter of that name was opened, of all of this process. Get
-// them from [Counter.Stats].
+// CounterStats holds counters for monitoring. They count since the first Counter with that name was opened, for the
+// whole process. Get them from [Counter.Stats].
 type CounterStats struct {
 	// InHand is how many numbers are in hand.
 	InHand uint64
@@ -331,9 +332,9 @@ type CounterStats struct {
 	Step uint64
 	// Segments is how often the store gave numbers.
 	Segments uint64
-	// Skipped is how many numbers were passed over, so that a block is one run and numbers go on increasing.
+	// Skipped is how many numbers were skipped, so that a block is one run and numbers keep increasing.
 	Skipped uint64
-	// Waits is how often a call found no number in hand, and waited or failed. Calls for which the store is asked together
+	// Waits is how often a call found no number in hand, and waited or failed. Calls that share a request to the store
 	// count once.
 	Waits uint64
 }
@@ -351,9 +352,9 @@ func (c *Counter) Stats() (CounterStats, error) {
 	}, err
 }
 
-// Close closes the Counter. From then on, calls return [ErrClosed], and so do calls that are waiting. The last Counter of a
-// name in this process gives back what it has in hand of its last segment: it waits for the store, for at most 5 s. The
-// garbage collector frees its memory, also that of a Counter that is never closed. Close never fails. Closing again does
+// Close closes the Counter. From then on, calls return [ErrClosed], even those that are waiting. The last Counter with
+// a name in this process gives back the rest of its last segment: it waits for the store, for at most 5 s. The garbage
+// collector frees its memory, including that of a Counter that is never closed. Close never fails. Closing again does
 // nothing.
 func (c *Counter) Close() error {
 	if open := c.open.Swap(nil); open != nil {
@@ -373,7 +374,7 @@ func (c *cCounter) counts() (C.polyflake_counter_counts, error) {
 	return read, err
 }
 
-// askStore makes a call of C that asks the store itself.
+// askStore makes a C call that queries the store itself.
 func askStore[T any](ctx context.Context, c *Counter, call func(*cCounter) (T, error)) (answer T, err error) {
 	if err := ctx.Err(); err != nil {
 		return answer, err
@@ -390,9 +391,9 @@ func askStore[T any](ctx context.Context, c *Counter, call func(*cCounter) (T, e
 	})
 }
 
-// whyLate says why a call has waited in vain for its turn to ask the store.
+// whyLate says why a call has waited in vain for its turn to query the store.
 func (c *cCounter) whyLate() error {
-	// With numbers in hand, the library would give one instead.
+	// With numbers in hand, the library would return one instead.
 	if read, err := c.counts(); err == nil && read.in_hand == 0 {
 		result := C.polyflake_go_counter_try_next_id(c.address)
 		runtime.KeepAlive(c)

@@ -35,7 +35,7 @@ const (
 	ErrClockMovedBackwards Code = C.POLYFLAKE_CLOCK_MOVED_BACKWARDS
 	// ErrSequenceExhausted means that no ID became available within the time that the call may wait.
 	ErrSequenceExhausted Code = C.POLYFLAKE_SEQUENCE_EXHAUSTED
-	// ErrForked means that the Snowflake, or the Sequences, were made by a parent process.
+	// ErrForked means that a parent process made the Snowflake or the Sequences.
 	ErrForked Code = C.POLYFLAKE_FORKED
 	// ErrClockFailed means that the caller's clock returned an error, which [errors.Is] and [errors.As] find too.
 	ErrClockFailed Code = C.POLYFLAKE_CLOCK_FAILED
@@ -46,12 +46,12 @@ const (
 	// store cannot be reached. The message says which of them.
 	ErrLeaseUnavailable Code = C.POLYFLAKE_LEASE_UNAVAILABLE
 	// ErrLeaseLost means that the lease has expired and the store has not renewed it in the time that the call may wait.
-	// The Snowflake recovers by itself once the store has, or has given another node, and so do [Sequences].
+	// The Snowflake recovers by itself once the store has renewed it or given another node, and so do [Sequences].
 	ErrLeaseLost Code = C.POLYFLAKE_LEASE_LOST
 	// ErrClosed means that the Snowflake, Counter or Sequences was closed, before the call or while it waited.
 	ErrClosed Code = C.POLYFLAKE_CLOSED
-	// ErrCounterUnavailable means that a counter, or a section of [Sequences], has no number left: its store gave none in
-	// the time that the call may wait, or it has reached its end.
+	// ErrCounterUnavailable means that a counter, or a section of [Sequences], gives no number: its store gave none in the
+	// time that the call may wait or refuses to, or the numbers have reached their end.
 	ErrCounterUnavailable Code = C.POLYFLAKE_COUNTER_UNAVAILABLE
 	// ErrInternal means a bug in Polyflake; it is never the caller's fault.
 	ErrInternal Code = C.POLYFLAKE_INTERNAL
@@ -78,12 +78,12 @@ type Error struct {
 	Code Code
 	// Name is the permanent name of the code, such as "clock_moved_backwards".
 	Name string
-	// Message says what is wrong and what would work. It begins with the name.
+	// Message says what is wrong and what would be valid. It begins with the name.
 	Message string
 	// BehindMs is how many ms the clock is behind the last ID, for [ErrClockMovedBackwards]; otherwise 0.
 	BehindMs uint64
 	// RetryAfterMs is how many ms the clock must advance before the next ID, for [ErrClockMovedBackwards] and
-	// [ErrSequenceExhausted]; in how many ms the store is asked again, for [ErrLeaseLost]; otherwise 0.
+	// [ErrSequenceExhausted]; in how many ms the store is queried again, for [ErrLeaseLost]; otherwise 0.
 	RetryAfterMs uint64
 	// Err is the error of the caller's clock, for [ErrClockFailed]; otherwise nil.
 	Err error

@@ -20,12 +20,12 @@ import (
 // JSON, since JavaScript rounds such large numbers, and a BIGINT in a database.
 type ID uint64
 
-// IDGenerator gives unique IDs: a [Snowflake], a [Counter], or a generator of your own. What takes an ID from any of them
-// takes this.
+// IDGenerator generates unique IDs: a [Snowflake], a [Counter], or your own generator. A function that works with any
+// of them takes this type.
 type IDGenerator interface {
 	// NextID returns the next ID.
 	NextID() (ID, error)
-	// NextIDs returns n IDs. After an error, those that were already taken are lost, never repeated.
+	// NextIDs returns n IDs. After an error, those that the call had already taken are lost, never repeated.
 	NextIDs(n int) ([]ID, error)
 }
 
@@ -59,8 +59,8 @@ const (
 
 // ParseID reads an ID in a format such as [Decimal], as written by [ID.Format] or by another program.
 //
-// It returns [ErrInvalidID] for an invalid character, a number of more than 64 bits or a UUID that no ID is written as, with
-// the position in the message, and [ErrInvalidOption] for an unknown format.
+// It returns [ErrInvalidID] for an invalid character, a number of more than 64 bits or a UUID that does not represent
+// an ID, with the position in the message, and [ErrInvalidOption] for an unknown format.
 func ParseID(text, format string) (ID, error) {
 	detail := newDetail()
 	var id C.uint64_t

@@ -29,7 +29,7 @@ import (
 	"weak"
 )
 
-// Layout is what the bits of an ID mean: its fields from the highest bit down, the epoch, and the length of a tick. Get
+// Layout is the meaning of an ID's bits: its fields from the highest bit down, the epoch, and the length of a tick. Get
 // one from [ParseLayout]. It is a value: it can be compared with == and used as a map key, and it prints and marshals
 // as its text. Any number of goroutines may use it.
 //
@@ -44,7 +44,7 @@ type layoutData struct {
 	text   string
 	info   C.polyflake_layout_info
 	fields []Field
-	// Where the same fields are in an ID, for Decode. The node's are from the highest.
+	// The same fields' positions in an ID, for Decode. The node's fields begin with the highest.
 	timestamp, sequence bits
 	nodes               []bits
 }

@@ -12,30 +12,31 @@ import (
 	"time"
 )
 
-// Lease leases the node from a store that all processes can reach, such as "redis://host/0". [Node] need not be given
-// then; [NodeFields] narrows the choice, and a node given whole is leased as that one.
+// Lease leases the node from a store that all processes can reach, such as "redis://host/0". [Node] is then optional;
+// [NodeFields] narrows the choice, and a complete node is leased as that one.
 //
 // [New] waits for a node, for at most the address's wait (its ttl + 5 s, so 35 s by default), and returns
-// [ErrLeaseUnavailable] if none is free or the store cannot be reached. Snowflakes of one process with the same address
+// [ErrLeaseUnavailable] if none is free or the store cannot be reached. Snowflakes in one process with the same address
 // and layout share one lease. While the store cannot be reached, IDs are issued up to the lease's bound; then calls
 // return [ErrLeaseLost], until the store has renewed the lease or has given another node. [Snowflake.Close] gives the
-// node back. What happens to leases is logged: see [LogLeases].
+// node back. Events of leases are logged: see [LogLeases].
 func Lease(address string) Option {
 	return Set("lease", address)
 }
 
 // LeaseInfo is a lease, from [Snowflake.Lease].
 type LeaseInfo struct {
-	// Node is the node that it has, or had last.
+	// Node is the node that it has, or last had.
 	Node uint64
-	// Bound is until when it may issue without hearing from the store, in UTC; the zero time if it has no node now.
+	// Bound is the time until which it may issue IDs without a reply from the store, in UTC; the zero time if it has no
+	// node now.
 	Bound time.Time
 	// Left is how long that is from now.
 	Left time.Duration
 	// Store is the store's address, without its password.
 	Store string
-	// State is "held"; "unreachable" if it has a node but the store did not answer when it was last asked; or "lost" if
-	// it has expired.
+	// State is "held"; "unreachable" if it has a node but the store did not answer the last request; or "lost" if it has
+	// expired.
 	State string
 }
 
@@ -68,9 +69,9 @@ var (
 	listenOnce   sync.Once
 )
 
-// LogLeases sets where what happens to leases, counters and sequences is logged: a lease was acquired, lost or given
-// back, a store does not answer, a clock differs, a counter has stopped. The levels are info and warn; each record has
-// the attributes kind, store and, if it is about one, node. The default is [slog.Default]. With nil, nothing is logged.
+// LogLeases sets the logger for events of leases, counters and sequences: a lease was acquired, lost or given back, a
+// store does not answer, a clock differs, a counter has stopped. The levels are info and warn; each record has the
+// attributes kind, store and, if it is about one, node. The default is [slog.Default]. With nil, nothing is logged.
 //
 // [New] warns there too, once, if it sees another copy of the library in the process; the kind is then "copies".
 func LogLeases(logger *slog.Logger) {
@@ -87,7 +88,7 @@ func logger() *slog.Logger {
 	return slog.Default()
 }
 
-// listen has what happens to leases and counters logged, from the first of them on.
+// listen logs events of leases and counters, from the first of them on.
 func listen() {
 	listenOnce.Do(func() {
 		C.polyflake_go_listen()
@@ -110,8 +111,8 @@ var leaseEvents struct {
 	isBusy  bool
 }
 
-// polyflakeLeaseEvent is called on the library's thread, which must not be kept waiting: a goroutine does the rest, and
-// ends when there is nothing left to do.
+// polyflakeLeaseEvent is called on the library's thread, which must not wait: a goroutine does the rest, and ends when
+// nothing is left to do.
 //
 //export polyflakeLeaseEvent
 func polyflakeLeaseEvent(event *C.polyflake_lease_event) {

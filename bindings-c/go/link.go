@@ -1,6 +1,6 @@
 package polyflake
 
-// Where the library is found. The module that a release publishes has it for each platform instead, and this behind the
+// Where to find the library. In a published module, this is different for each platform, and the line here has the
 // build tag polyflake_pkgconfig: see packages/build.py.
 
 // #cgo pkg-config: polyflake

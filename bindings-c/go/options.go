@@ -111,9 +111,9 @@ func MaxAhead(d time.Duration) Option {
 }
 
 // MaxWait (max_wait_ms) sets the longest that [Snowflake.NextID] waits, and a batch between two of its runs, in real
-// time. Whole milliseconds; the default is a tick + 1 s. With 0, calls never wait. For goroutines that wait, it counts from
-// when the Snowflake last served one of them: a long queue that moves on fails nobody. [Snowflake.NextIDContext] bounds one
-// call's wait.
+// time. Whole milliseconds; the default is a tick + 1 s. With 0, calls never wait. For waiting goroutines, it counts
+// from when the Snowflake last served one of them: as long as the queue moves, no call fails. [Snowflake.NextIDContext]
+// limits one call's wait.
 func MaxWait(d time.Duration) Option {
 	return Set("max_wait_ms", milliseconds(d))
 }
@@ -167,9 +167,10 @@ func ResetState(path string) error {
 // cursor, unless it has a state file ([State]): another one with the same layout and node can repeat its IDs.
 //
 // now is called in a goroutine that asks for an ID, so possibly by several at once, and with a state file in the one
-// that calls [New]. Of those that wait for an ID, the first one calls it for all. It may take IDs itself. If it returns an error, the call returns [ErrClockFailed], which wraps that error; if it panics, the
-// call panics. It must not call [runtime.Goexit], as the FailNow and Fatal methods of tests do. A clock that refers to
-// its own Snowflake keeps it from being freed until [Snowflake.Close].
+// that calls [New]. Of those that wait for an ID, the first one calls it for all. It may take IDs itself. If it returns
+// an error, the call returns [ErrClockFailed], which wraps that error; if it panics, the call panics. It must not call
+// [runtime.Goexit], as the FailNow and Fatal methods of tests do. A clock that refers to its own Snowflake keeps it
+// from being freed until [Snowflake.Close].
 func Clock(now func() (time.Time, error)) Option {
 	return func(s *settings) error {
 		s.clock = now

@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// PublicIDs turns IDs into texts for the outside, such as order_15ShV20Bxc6UJvKSQbDvo0J, and back. A text hides when and
-// where an ID was made, and needs no table. Get it from [NewPublicIDs]. Any number of goroutines may use it.
+// PublicIDs turns IDs into texts for outsiders, such as order_15ShV20Bxc6UJvKSQbDvo0J, and back. A text hides when and
+// where an ID was issued, and needs no table. Get it from [NewPublicIDs]. Any number of goroutines may use it.
 type PublicIDs struct {
 	owner  *cPublicIDs
 	prefix string
@@ -25,12 +25,12 @@ type PublicIDs struct {
 
 type cPublicIDs struct{ pointer *C.polyflake_public_ids }
 
-// NewPublicIDs prepares public IDs with a prefix: words of a-z and 0-9 joined by _, at most 24 characters, or "". The first
-// key encodes, and each decodes. A string may hold several keys, separated by white space or commas. [GeneratePublicKey]
-// makes a key.
+// NewPublicIDs prepares public IDs with a prefix: words of a-z and 0-9 joined by _, at most 24 characters, or "". The
+// first key encodes, and each one decodes. A string may contain several keys, separated by white space or commas.
+// [GeneratePublicKey] generates a key.
 //
-// It returns [ErrInvalidOption] if a key or the prefix is invalid, if two keys have the same number or the same bytes, and if
-// there is no key, or more than 16. The message shows nothing of a key.
+// It returns [ErrInvalidOption] if a key or the prefix is invalid, if two keys have the same number or the same bytes,
+// and if there is no key, or more than 16. The message shows no part of a key.
 func NewPublicIDs(keys []string, prefix string) (*PublicIDs, error) {
 	var pointer *C.polyflake_public_ids
 	detail := newDetail()
@@ -43,14 +43,14 @@ func NewPublicIDs(keys []string, prefix string) (*PublicIDs, error) {
 	return &PublicIDs{owner, prefix}, nil
 }
 
-// GeneratePublicKey makes a key of random bytes from the operating system. Keep it where you keep secrets. Texts name their
-// key by its number, from 0 to 61: give each key another.
+// GeneratePublicKey generates a key from the operating system's random bytes. Keep it where you keep secrets. Texts
+// contain their key's number, from 0 to 61: give each key a different one.
 //
-// It returns [ErrInvalidOption] for another number.
+// It returns [ErrInvalidOption] for any other number.
 func GeneratePublicKey(number uint) (string, error) {
 	var text [C.POLYFLAKE_PUBLIC_KEY_SIZE]C.char
 	detail := newDetail()
-	// A larger number is refused, whatever it is.
+	// Refuse a larger number, whatever it is.
 	number = min(number, 1<<31)
 	status := C.polyflake_public_key_generate(C.uint(number), &text[0], C.size_t(len(text)), &detail)
 	return goText(text[:]), check(status, &detail)
@@ -67,7 +67,7 @@ func (p *PublicIDs) Encode(id ID) string {
 	return goText(text[:])
 }
 
-// EncodeAll returns the texts of IDs, such as those of a page of rows.
+// EncodeAll returns the texts of IDs, such as those on a page of rows.
 func (p *PublicIDs) EncodeAll(ids []ID) []string {
 	texts := make([]string, len(ids))
 	for n, id := range ids {

@@ -23,30 +23,31 @@ import (
 	"unsafe"
 )
 
-// SequenceKey is what [Sequences] count for: a text, in UTF-8, or an integer. The integer 5 and the text "5" are two
-// keys; an int of 5 and a uint64 of 5 are one.
+// SequenceKey is the type of the keys that [Sequences] count for: a text, in UTF-8, or an integer. The integer 5 and
+// the text "5" are two keys; an int of 5 and a uint64 of 5 are one.
 type SequenceKey interface {
 	~string | ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
-// Sequences count for each of many keys: 1, 2, 3 and so on for "alice", and for "bob" the same. For the messages of an
-// inbox, or the versions of a document. Get one from [OpenSequences]. Any number of goroutines may use it at once.
+// Sequences count separately for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". For the
+// messages in an inbox, or the versions of a document. Get one from [OpenSequences]. Any number of goroutines may use
+// it at the same time.
 //
-// The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write that
-// it acknowledged. Numbers are skipped: by a key that left memory and came back, by a new key where others left, and by
-// all keys of a section, at most two steps, when a process ended without [Sequences.Close].
+// A key's numbers increase, and none is issued twice, by any process, as long as the store does not lose a write it has
+// acknowledged. Numbers are skipped by a key that was evicted from memory and came back, by new keys after that, and by
+// all keys in a section, at most two steps, after a process ended without [Sequences.Close].
 //
-// Only the process that holds the lease gives numbers. The others get [ErrLeaseUnavailable], with the label of
-// the process that has it between backquotes in the message: it is the label in that process's [SequencesStore].
+// Only the process that holds the lease issues numbers. The others get [ErrLeaseUnavailable]. Its message has the
+// holder's label in backticks: the label in that process's [SequencesStore].
 //
 // The zero Sequences is closed. A Sequences must not be copied.
 type Sequences[K SequenceKey] struct {
-	// nil once closed. A call holds the cSequences that it found here until it returns.
+	// It is nil once closed. A call holds the cSequences that it found here until it returns.
 	open atomic.Pointer[cSequences]
 	name string
 }
 
-// cSequences owns the C object, as cSnowflake does.
+// cSequences owns the C object, like cSnowflake.
 type cSequences struct {
 	pointer *C.polyflake_sequences
 	address C.uintptr_t // the same: see shim.h
@@ -55,21 +56,21 @@ type cSequences struct {
 	store storeCalls
 }
 
-// SequencesOption is an option of [OpenSequences]. A later value replaces an earlier one, but for [SequencesStore].
+// SequencesOption is an option of [OpenSequences]. A later value replaces an earlier one, except for [SequencesStore].
 type SequencesOption func(*storeSettings) error
 
-// OpenSequences opens the sequences of a name, of 1 to 100 characters: it makes them where the store has none, and waits
-// for the lease, for at most the wait in the store's address (its ttl + 5 s, so 35 s by default).
+// OpenSequences opens the sequences with a name of 1 to 100 characters. It creates them if the store has none, and
+// waits for the lease, for at most the wait in the store's address (its ttl + 5 s, so 35 s by default).
 //
 //	inbox, err := polyflake.OpenSequences[string]("inbox", polyflake.SequencesStore("postgres://host/chat"))
 //	number, err := inbox.NextID("alice")
 //
-// All Sequences of one process with the same store and name are one, also those with another type of key. What happens
-// is logged: see [LogLeases].
+// All Sequences in one process with the same store and name share their keys, even with another key type. Events are
+// logged: see [LogLeases].
 //
-// It returns [ErrInvalidOption] for an option that cannot be, without a store, where the sequences began with another
-// number of sections, and where this process uses them with other options; and [ErrLeaseUnavailable] if another process
-// has the lease, which the message names, or the store cannot be reached.
+// It returns [ErrInvalidOption] for an invalid option, without a store, if the sequences began with another number of
+// sections, and if this process uses them with other options; and [ErrLeaseUnavailable] if another process has the
+// lease, which the message names, or the store cannot be reached.
 func OpenSequences[K SequenceKey](name string, options ...SequencesOption) (*Sequences[K], error) {
 	owner, err := openSequences(name, options)
 	if err != nil {
@@ -80,9 +81,9 @@ func OpenSequences[K SequenceKey](name string, options ...SequencesOption) (*Seq
 	return made, nil
 }
 
-// OpenSequencesContext is like [OpenSequences], but stops waiting and returns the context's error when the context is done.
-// The attempt then goes on in the background, on one thread, and what it opens is closed. If the context is done before the
-// call, nothing is opened.
+// OpenSequencesContext is like [OpenSequences], but stops waiting and returns the context's error when the context is
+// done. The attempt then continues in the background, on one thread, and anything it opens is closed. If the context is
+// done before the call, nothing is opened.
 func OpenSequencesContext[K SequenceKey](
 	ctx context.Context, name string, options ...SequencesOption,
 ) (*Sequences[K], error) {
@@ -117,45 +118,44 @@ func SequencesSet(name, value string) SequencesOption {
 	}
 }
 
-// SequencesStore sets the address of the store, such as "postgres://host/chat?label=10.0.0.7:8080"; there must be one,
-// and only one. Its label is what other processes are told while this one has the lease; by default, it names the host
-// and the process.
+// SequencesStore sets the address of the store, such as "postgres://host/chat?label=10.0.0.7:8080"; there must be
+// exactly one. Other processes are shown its label while this one has the lease; by default, it names the host and the
+// process.
 func SequencesStore(address string) SequencesOption {
 	return SequencesSet("store", address)
 }
 
-// SequencesSections sets how many bounds the store has, over which keys are spread: 1 to 16,384. The default is 1,024.
-// It cannot be changed later.
+// SequencesSections sets how many bounds the store has, over which the keys are spread: 1 to 16,384. The default is
+// 1,024. It cannot be changed later.
 func SequencesSections(sections uint64) SequencesOption {
 	return SequencesSet("sections", strconv.FormatUint(sections, 10))
 }
 
-// SequencesStep sets by how many numbers a bound is moved ahead: 1 to 1,000,000,000. The default is 10,000. With a
-// larger step, the store is asked less often, and more numbers are skipped when a process ends without
-// [Sequences.Close].
+// SequencesStep sets the size of a step in numbers: 1 to 1,000,000,000. The default is 10,000. A bound is moved to two
+// steps above its section's highest number. With a larger step, the store is asked less often, and more numbers are
+// skipped when a process ends without [Sequences.Close].
 func SequencesStep(numbers uint64) SequencesOption {
 	return SequencesSet("step", strconv.FormatUint(numbers, 10))
 }
 
 // SequencesMaxKeys (max_keys) sets how many keys stay in memory, of at most 40 bytes each, however long they are: 1 to
-// 1,000,000,000. The default is 1,000,000. Where there are more, those that are used least leave.
+// 1,000,000,000. The default is 1,000,000. If there are more, the least used are evicted.
 func SequencesMaxKeys(keys uint64) SequencesOption {
 	return SequencesSet("max_keys", strconv.FormatUint(keys, 10))
 }
 
-// SequencesMaxWait (max_wait_ms) sets the longest that a call waits for the store. Whole milliseconds; the default is
-// 10 s.
+// SequencesMaxWait (max_wait_ms) sets the longest a call waits for the store. Whole milliseconds; the default is 10 s.
 func SequencesMaxWait(d time.Duration) SequencesOption {
 	return SequencesSet("max_wait_ms", milliseconds(d))
 }
 
-// NextID returns the key's next number, from memory in most calls. Where the key's section has come to its bound, or the
+// NextID returns the key's next number, from memory in most calls. If the key's section has reached its bound, or the
 // lease has expired, it waits for the store, for at most [SequencesMaxWait].
 //
 // It returns [ErrLeaseUnavailable] if another process has the lease by now, which the message names; [ErrLeaseLost] if
 // the lease could not be renewed and did not come back in that time; [ErrCounterUnavailable] if the store did not move
-// the bound in that time, and at once where waiting does not help: the store refuses, has lost writes, or the section
-// has reached 2^63-1; [ErrInvalidOption] for a text that is not UTF-8; and [ErrClosed] after [Sequences.Close].
+// the bound in that time, and at once if waiting does not help: the store refuses, has lost writes, or the section has
+// reached 2^63-1; [ErrInvalidOption] for a text that is not UTF-8; and [ErrClosed] after [Sequences.Close].
 func (s *Sequences[K]) NextID(key K) (ID, error) {
 	open := s.open.Load()
 	if open == nil {
@@ -179,7 +179,7 @@ func (s *Sequences[K]) NextIDContext(ctx context.Context, key K) (ID, error) {
 }
 
 // TryNextID returns the key's next number without waiting for the store. It returns the errors of [Sequences.NextID] at
-// once: the store is asked meanwhile.
+// once; meanwhile, the store is asked.
 func (s *Sequences[K]) TryNextID(key K) (ID, error) {
 	open := s.open.Load()
 	if open == nil {
@@ -188,9 +188,9 @@ func (s *Sequences[K]) TryNextID(key K) (ID, error) {
 	return open.tryNext(keyOf(key))
 }
 
-// NextIDs returns a number for each of the keys, in their order: much faster than as many calls of [Sequences.NextID]. A
-// key that is there twice has two, which increase. After an error, the numbers that were already taken are lost, never
-// repeated.
+// NextIDs returns one number per key, in the order of the keys: much faster than separate calls of [Sequences.NextID].
+// A key that occurs twice gets two, which increase. After an error, the numbers that the call had already taken are
+// lost, never repeated.
 //
 // It returns the errors of NextID. For a text that is not UTF-8, no number is taken.
 func (s *Sequences[K]) NextIDs(keys []K) ([]ID, error) {
@@ -206,7 +206,7 @@ func (s *Sequences[K]) NextIDsContext(ctx context.Context, keys []K) ([]ID, erro
 	if open == nil {
 		return nil, errClosed()
 	}
-	// Texts one after the other, since C may not be given an array of Go's pointers.
+	// Texts one after the other, since C may not be given an array of Go pointers.
 	var kind C.int
 	var texts []byte
 	values := make([]C.uint64_t, len(keys))
@@ -219,7 +219,7 @@ func (s *Sequences[K]) NextIDsContext(ctx context.Context, keys []K) ([]ID, erro
 		return open.nextAll(kind, values, texts)
 	}, func() ([]ID, error) {
 		numbers := make([]ID, len(values))
-		rest := texts // the call may be reading them still
+		rest := texts // the call may still be reading them
 		for n, value := range values {
 			key := sequenceKey{kind: kind, value: value}
 			if kind == C.POLYFLAKE_KEY_TEXT {
@@ -239,18 +239,18 @@ func (s *Sequences[K]) Name() string {
 	return s.name
 }
 
-// SequencesStats holds counters for monitoring, since the first Sequences of that name was opened, of all of this
-// process. Get them from [Sequences.Stats].
+// SequencesStats holds counters for monitoring. They count since the first Sequences with that name were opened, for
+// the whole process. Get them from [Sequences.Stats].
 type SequencesStats struct {
 	// Keys is how many keys are in memory.
 	Keys uint64
-	// Evicted is how many keys left memory, for others to have room.
+	// Evicted is how many keys were evicted to make room for others.
 	Evicted uint64
 	// Moves is how often bounds were moved in the store.
 	Moves uint64
 	// Waits is how often a call waited or gave up.
 	Waits uint64
-	// TimeLeft is for how long numbers may be given if the lease is not renewed; 0 where another process has it.
+	// TimeLeft is how long numbers can be issued without renewing the lease; 0 if another process has it.
 	TimeLeft time.Duration
 }
 
@@ -263,10 +263,10 @@ func (s *Sequences[K]) Stats() (SequencesStats, error) {
 	return open.stats()
 }
 
-// Close closes the Sequences. From then on, calls return [ErrClosed], and so do calls that are waiting. The last
-// Sequences of a name in this process write how far the keys counted, so that nothing is skipped, and give the lease
-// back: this waits for the store, for at most 10 s. The garbage collector frees the memory, also that of a Sequences
-// that is never closed. Close never fails. Closing again does nothing.
+// Close closes the Sequences. From then on, calls return [ErrClosed], even those that are waiting. The last Sequences
+// with a name in this process write how far the keys have counted, so that nothing is skipped, and give the lease back:
+// this waits for the store, for at most 10 s. The garbage collector frees the memory, including that of Sequences that
+// are never closed. Close never fails. Closing again does nothing.
 func (s *Sequences[K]) Close() error {
 	if open := s.open.Swap(nil); open != nil {
 		close(open.store.closed) // first: the store may take its time
@@ -276,7 +276,7 @@ func (s *Sequences[K]) Close() error {
 	return nil
 }
 
-// sequenceKey is a key as C has it.
+// sequenceKey is a key in C's form.
 type sequenceKey struct {
 	kind C.int
 	// The integer, or the length of the text.

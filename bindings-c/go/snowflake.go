@@ -44,16 +44,16 @@ func Version() string {
 	return C.GoString(C.polyflake_version())
 }
 
-// Snowflake issues IDs. Get one from [New]. Any number of goroutines may use it at once: its IDs never repeat, and each
-// is greater than every ID that was returned before its call began. A goroutine that waits in it waits in Go: it holds
-// neither a processor nor a thread, and those that wait are served in the order in which they came.
+// Snowflake issues IDs. Get one from [New]. Any number of goroutines may use it at the same time: its IDs never repeat,
+// and each is greater than every ID that was returned before its call began. A goroutine that waits in it waits in Go:
+// it holds neither a processor nor a thread. Waiting goroutines are served in the order in which they arrived.
 //
 // The zero Snowflake is closed. A Snowflake must not be copied.
 type Snowflake struct {
-	// nil once closed. A call holds the cSnowflake that it found here until it returns.
+	// It is nil once closed. A call holds the cSnowflake that it found here until it returns.
 	open   atomic.Pointer[cSnowflake]
 	layout Layout
-	// With a lease, the node when it was last asked for.
+	// With a lease, the node when it was last requested.
 	node     atomic.Uint64
 	isLeased bool
 }
@@ -87,8 +87,8 @@ type cSnowflake struct {
 // clock, and takes about a second if the file is new or the machine has just booted. With [Lease], it waits for a node,
 // and may return [ErrLeaseUnavailable].
 //
-// If the process has another copy of the library, as another language's package in it may have, New logs a warning, once:
-// each copy has its own cursors, so Snowflakes of one node repeat IDs. Copies are seen on Linux.
+// If the process has another copy of the library, for example in another language's package, New logs a warning, once:
+// each copy has its own cursors, so Snowflakes with the same node repeat IDs. Copies are detected on Linux.
 func New(options ...Option) (*Snowflake, error) {
 	s := settings{options: C.polyflake_options_new()}
 	defer C.polyflake_options_free(s.options)
@@ -123,9 +123,9 @@ func New(options ...Option) (*Snowflake, error) {
 	return made, nil
 }
 
-// NewContext is like [New], but stops waiting, for the node of a [Lease] above all, and returns the context's error when the
-// context is done. The attempt then goes on in the background, on one thread, and the Snowflake that it makes is closed, so
-// that the node is free again. If the context is done before the call, nothing is made.
+// NewContext is like [New], but stops waiting, especially for the node of a [Lease], and returns the context's error
+// when the context is done. The attempt then continues in the background, on one thread, and the Snowflake that it
+// makes is closed, so that the node is free again. If the context is done before the call, nothing is made.
 func NewContext(ctx context.Context, options ...Option) (*Snowflake, error) {
 	return openContext(ctx, func() (*Snowflake, error) { return New(options...) })
 }
@@ -170,12 +170,12 @@ func (r resources) free() {
 	}
 }
 
-// NextID returns the next ID. If the tick's sequence is used up, it waits, for at most [MaxWait] of real time in which the
-// Snowflake serves no other goroutine that waits: a long queue that moves on fails nobody.
+// NextID returns the next ID. If the tick's sequence is used up, it waits. It gives up only if the Snowflake has served
+// no waiting goroutine for [MaxWait] of real time: as long as the queue moves, no call fails.
 //
-// It returns [ErrSequenceExhausted] or [ErrClockMovedBackwards] if that was not enough (a step back of more than
-// [MaxBackward] is not waited for), [ErrTimeOutOfRange], [ErrClockFailed], [ErrForked], [ErrStateFile], [ErrLeaseLost] or
-// [ErrClosed].
+// It returns [ErrSequenceExhausted] or [ErrClockMovedBackwards] if that was not enough (it does not wait for a step
+// back of more than [MaxBackward]), [ErrTimeOutOfRange], [ErrClockFailed], [ErrForked], [ErrStateFile], [ErrLeaseLost]
+// or [ErrClosed].
 func (s *Snowflake) NextID() (ID, error) {
 	c := s.open.Load()
 	if c == nil {
@@ -244,8 +244,8 @@ func (s *Snowflake) TryNextID() (ID, error) {
 	return ID(result.id), nil
 }
 
-// NextIDs returns the next n IDs in order, much faster than n calls of [Snowflake.NextID]. Between two runs of IDs it waits
-// as NextID does. After an error, the IDs that were already taken are lost, never repeated.
+// NextIDs returns the next n IDs in order, much faster than n calls of [Snowflake.NextID]. Between two runs of IDs it
+// waits as NextID does. After an error, the IDs that the call had already taken are lost, never repeated.
 //
 // It returns the errors of NextID, and [ErrInvalidOption] unless n is 1 to [MaxBatch].
 func (s *Snowflake) NextIDs(n int) ([]ID, error) {
@@ -320,8 +320,8 @@ func (s *Snowflake) Layout() Layout {
 	return s.layout
 }
 
-// Node returns all node bits together, the highest field first. With a lease it may change, when the lease was lost: it
-// is the node of the last ID, or of the next one.
+// Node returns all node bits together, the highest field first. After a lease was lost, it may change: it is the node
+// of the last ID, or of the next one.
 func (s *Snowflake) Node() uint64 {
 	if c := s.open.Load(); c != nil && s.isLeased {
 		detail := newDetail()
@@ -370,11 +370,11 @@ func (s *Snowflake) Stats() (Stats, error) {
 	return stats, nil
 }
 
-// Close closes the Snowflake. From then on, calls for an ID or for stats return [ErrClosed], and so do calls that are
+// Close closes the Snowflake. From then on, calls for an ID or for stats return [ErrClosed], even those that are
 // waiting; a call that already has its IDs returns them. Other Snowflakes of the node are not affected. The garbage
-// collector frees its memory once the last call has returned, and also that of a Snowflake that is never closed. Close
-// never fails, and does not wait, except that the last Snowflake on a lease gives its node back: it waits for the store,
-// for at most a sixth of the ttl or 5 s. Closing again does nothing.
+// collector frees its memory once the last call has returned, including that of a Snowflake that is never closed. Close
+// never fails, and does not wait, except that the last Snowflake on a lease gives its node back: it waits for the
+// store, for at most a sixth of the ttl or 5 s. Closing again does nothing.
 func (s *Snowflake) Close() error {
 	s.Node() // the last one, for later
 	if c := s.open.Swap(nil); c != nil {

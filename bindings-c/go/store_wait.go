@@ -14,23 +14,24 @@ import (
 )
 
 const (
-	// defaultMaxWait is max_wait_ms of counters and sequences, where it is not set.
+	// defaultMaxWait is max_wait_ms of counters and sequences if it is not set.
 	defaultMaxWait = 10 * time.Second
-	// mostInStore is how many threads may wait for the store in calls of one kind, where there are not more processors.
+	// mostInStore is how many threads may wait for the store in calls of one kind, unless there are more processors.
 	mostInStore = 4
-	// mostFetched is the most numbers that are fetched for the calls that wait, in one call of C.
+	// mostFetched is the most numbers that one C call fetches for the waiting calls.
 	mostFetched = 1 << 20
-	// manyNumbers is from how many numbers on one call of the library for all of them is worth a look at what is in hand.
+	// manyNumbers is the size from which a call checks the numbers in hand itself before it waits.
 	manyNumbers = 16
 )
 
-// counterQueue is the calls of a Counter that wait. One goroutine at a time fetches numbers, for all that are there when it
-// begins: those that come later may have begun after greater numbers were returned, and are next.
+// counterQueue holds a Counter's waiting calls. One goroutine at a time fetches numbers, for all calls that are there
+// when it begins. Later calls may have begun after greater numbers were returned, so they are next.
 type counterQueue struct {
 	mutex sync.Mutex
 	line
 	isFetching, isClosed bool
-	// How many calls fill large slices themselves, having found enough in hand. Others may take it first, so they may wait.
+	// How many calls are filling large slices themselves, having found enough in hand. Others may take the numbers first,
+	// so they may wait.
 	filling atomic.Int32
 }
 
@@ -51,7 +52,7 @@ func (c *cCounter) fill(ctx context.Context, numbers []ID) error {
 	return nil
 }
 
-// fillInHand takes numbers in hand, and returns how many.
+// fillInHand takes numbers in hand, and returns how many it took.
 func (c *cCounter) fillInHand(numbers []ID) int {
 	start := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(numbers)))
 	filled := C.polyflake_go_counter_fill_in_hand(c.address, C.size_t(len(numbers)), start)
@@ -68,7 +69,7 @@ func (c *cCounter) fetchInto(numbers []ID) error {
 	return err
 }
 
-// wait fills the rest of numbers, of which some are filled.
+// wait fills the rest of numbers, some of which are already filled.
 func (c *cCounter) wait(ctx context.Context, numbers []ID, filled int) error {
 	w := &waiter{ids: numbers, filled: filled, since: time.Now(), news: make(chan struct{}, 1)}
 	done := ctx.Done()
@@ -108,7 +109,7 @@ func (c *cCounter) wait(ctx context.Context, numbers []ID, filled int) error {
 	}
 }
 
-// tooLate says why a call has waited in vain, unless what it wants is in hand by now.
+// tooLate says why a call has waited in vain, unless the numbers it wants are in hand by now.
 func (c *cCounter) tooLate(w *waiter) error {
 	for {
 		w.filled += c.fillInHand(w.ids[w.filled:])
@@ -128,7 +129,7 @@ func (c *cCounter) tooLate(w *waiter) error {
 	}
 }
 
-// fetch gets numbers for the calls that wait, until there are none.
+// fetch gets numbers for the waiting calls, until there are none.
 func (c *cCounter) fetch() {
 	q := &c.queue
 	var room []ID
@@ -166,7 +167,7 @@ func (c *cCounter) fetch() {
 		for w := q.first; w != nil; w = w.after {
 			w.isAsked = false
 			if w.filled > 0 && err == nil {
-				w.since = now // a batch may wait for so long each time, as in the library
+				w.since = now // each wait of a batch may take this long, as in the library
 			}
 		}
 		q.mutex.Unlock()
@@ -298,7 +299,7 @@ func (s *storeSettings) set(name, value string) error {
 	return setText(s.options, name, value)
 }
 
-// maxWaitOf reads max_wait_ms. What is no number fails when the object is opened.
+// maxWaitOf reads max_wait_ms. Opening the object fails if it is not a number.
 func maxWaitOf(value string) time.Duration {
 	ms, err := strconv.ParseUint(value, 10, 32)
 	if err != nil {

@@ -7,6 +7,6 @@ package counter
 // Exists is false on processors for which this package has no assembly.
 const Exists = true
 
-// Now reads the counter. Not every processor promises that it keeps its rate, and not every system lets programs read it:
-// the library says where.
+// Now reads the counter. Not every processor promises that it keeps its rate, and not every system lets programs read
+// it: the library says which do.
 func Now() uint64
