@@ -16,19 +16,18 @@ use Polyflake\Internal\Library;
 use TypeError;
 
 /**
- * Numbers that count up, each given once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands
- * them out in segments, so that a number costs no round trip.
+ * Numbers that count up, each issued once: 1, 2, 3 and so on, for order numbers or as a table's keys. A store hands
+ * them out in segments, so that most numbers need no round trip.
  *
  *     $orders = new Counter('orders', store: 'postgres://host/shop');
  *     $number = $orders->nextId();
  *
- * No number is given twice, by whichever process, as long as the store loses no write that it acknowledged. Each is
- * greater than every number that this process got before the call began (with one store). A process that ends without
- * close() leaves a gap of at most the numbers that it had in hand: two segments.
+ * No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged. With one
+ * store, each number is greater than every number that this process got before the call began. A process that ends
+ * without close() leaves a gap: the numbers it had in hand, at most two segments, and those of its calls in progress.
  *
- * All Counters of a process with the same stores and name share what is in hand, across requests too, if they come at
- * least once in the ttl of the store's address (30 s, or "?ttl=1h"). After a fork, a child's fetches numbers of its
- * own.
+ * All Counters in a process with the same stores and name share the numbers in hand. So do requests, if they come at
+ * least once in the ttl of the store's address (30 s, or "?ttl=1h"). After a fork, the child fetches its own numbers.
  *
  * @implements IteratorAggregate<int, int>
  */
@@ -37,30 +36,30 @@ final class Counter implements IdGenerator, IteratorAggregate
     private FFI $ffi;
     /** Null once it is freed. */
     private ?CData $pointer = null;
-    /** polyflake_counter_try_next_id_or_zero, which takes less to call in a variable than by name. */
+    /** polyflake_counter_try_next_id_or_zero: calling it through a variable is cheaper than by name. */
     private CData $tryNextIdOrZero;
-    /** Its argument, as a number, which takes less to pass than a pointer. It returns 0 for 0: a freed counter. */
+    /** Its argument as a number, which is cheaper to pass than a pointer. It returns 0 for 0: a freed counter. */
     private int $address = 0;
     /** The outputs of the library's calls: kept, because allocating them takes a third of the time of a call. */
     private CData $number;
     private CData $detail;
 
     /**
-     * Opens the counter: makes it where the store has none, and waits until it can give a number. Null means the
-     * default of an option.
+     * Opens the counter. Creates it if the store has none, and waits until it can give a number. Null means an option's
+     * default.
      *
      * @param string $name 1 to 100 characters
-     * @param string|list<string>|null $store the address of a store, such as "redis://host/0"; required. Several of
-     *     them share the numbers out: calls go to each in turn, and to the others while one is down, so that numbers
-     *     are unique, but not ordered. Every process must name them in the same order
-     * @param ?int $start the first number, where the store has no such counter yet; 1 by default
+     * @param string|list<string>|null $store the address of a store, such as "redis://host/0"; required. Several
+     *     stores share the numbers out: calls go to each in turn, and to the others while one is down, so numbers are
+     *     unique, but not ordered. Every process must name them in the same order
+     * @param ?int $start the first number, if the store has no such counter yet; 1 by default
      * @param int|string|null $step how many numbers a segment has: 1 to 1,000,000,000, or "auto" (the default), which
-     *     begins with 100 and grows to what lasts ten minutes, at most 1,000,000. With 1 the store is asked for each
-     *     number, and numbers increase over all processes
-     * @param ?int $maxWaitMs the longest that a call waits for the store, in ms; 10000 by default
-     * @throws Exception\InvalidOptionException for an option that cannot be, without a store, where the stores are in
-     *     another order or number than the counter began with, and where this process uses the counter with another
-     *     start or step
+     *     begins with 100 and grows until a segment lasts ten minutes, at most 1,000,000. With 1, the store is asked
+     *     for each number, and numbers increase across all processes
+     * @param ?int $maxWaitMs the longest a call waits for the store, in ms; 10000 by default
+     * @throws Exception\InvalidOptionException for an invalid option, without a store, if the stores differ in order or
+     *     number from those that the counter began with, and if this process uses the counter with another start or
+     *     step
      * @throws Exception\CounterUnavailableException if the store cannot be reached or will not give numbers
      * @throws LibraryException if libpolyflake cannot be used
      */
@@ -110,9 +109,9 @@ final class Counter implements IdGenerator, IteratorAggregate
     /**
      * Closes this Counter: from then on, calls throw ClosedException. Closing again does nothing.
      *
-     * The last one of a name in this process gives back what it has in hand of its last segment: it waits for the
-     * store, for at most 5 s. A Counter that is only destroyed, as at the end of a request, leaves what is in hand to
-     * the process for a ttl, so that the next request goes on with it.
+     * The last one with a name in this process gives back the rest of its last segment: it waits for the store, for at
+     * most 5 s. If a Counter is only destroyed, as at the end of a request, the process keeps the numbers in hand for a
+     * ttl, so that the next request continues with them.
      */
     public function close(): void
     {
@@ -122,7 +121,7 @@ final class Counter implements IdGenerator, IteratorAggregate
     /**
      * The next number. If none is in hand, waits for the store, for at most maxWaitMs.
      *
-     * @throws Exception\CounterUnavailableException if the store gave none in that time, and at once where waiting does
+     * @throws Exception\CounterUnavailableException if the store gave none in that time, and at once if waiting does
      *     not help: the store refuses, somebody removed the counter, or the counter has reached 2^63-1
      * @throws Exception\ClosedException after close()
      */
@@ -134,8 +133,8 @@ final class Counter implements IdGenerator, IteratorAggregate
     /**
      * The next number, without waiting for the store.
      *
-     * @throws Exception\CounterUnavailableException if none is in hand: the store is asked for more meanwhile. With a
-     *     step of 1, none ever is
+     * @throws Exception\CounterUnavailableException if none is in hand; meanwhile, the store is asked for more. With a
+     *     step of 1, that is always so
      * @throws Exception\ClosedException after close()
      */
     public function tryNextId(): int
@@ -144,8 +143,8 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * $n numbers, much faster per number than nextId(). They are increasing (with one store), and need not follow each
-     * other: see nextBlock().
+     * $n numbers, much faster per number than nextId(). They increase (with one store), and may have gaps between them:
+     * see nextBlock().
      *
      * @param int $n 1 to 16777216
      * @return list<int>
@@ -165,13 +164,13 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The first of $n numbers that follow each other; the last is it plus $n - 1. Where fewer than $n are left of what
-     * is in hand, those are passed over, and the store is asked.
+     * The first of $n consecutive numbers; the last is that plus $n - 1. If fewer than $n are left in hand, those are
+     * skipped, and the store is asked.
      *
      * @param int $n 1 to 16777216
      * @throws PolyflakeException as nextId()
-     * @throws Exception\InvalidOptionException if $n is out of range, and with several stores, whose numbers do not
-     *     follow each other
+     * @throws Exception\InvalidOptionException if $n is out of range, and with several stores, whose numbers are not
+     *     consecutive
      */
     public function nextBlock(int $n): int
     {
@@ -189,7 +188,7 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The highest number that the store has handed out, in segments, to any process; 0 before the first. Asks the
+     * The highest number that the store has handed out, in segments, to any process; 0 before the first. Queries the
      * store.
      *
      * @throws Exception\CounterUnavailableException if it cannot be reached within maxWaitMs or has no such counter
@@ -203,9 +202,8 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Lets no number up to this one be handed out any more, by the store to any process: the next is above it. What is
-     * in hand in this process is given up; other processes use up what they have. Changes nothing where the counter is
-     * further already.
+     * Makes sure that the store hands out no number up to this one any more, to any process. This process gives up its
+     * numbers in hand; other processes use theirs up. Changes nothing if the counter is already higher.
      *
      * @param int $number 1 to 2^63-1
      * @throws PolyflakeException as peek()
@@ -217,10 +215,10 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Deletes the counter from the store. The next open begins at its start again, and numbers repeat. The
-     * Counters of that name in this process give none from then on.
+     * Deletes the counter from the store. The next open begins at its start again, and numbers repeat. From then on,
+     * this process's Counters with that name issue none.
      *
-     * @return bool whether there was one
+     * @return bool whether the counter existed
      * @throws PolyflakeException as peek()
      */
     public function remove(): bool
@@ -289,8 +287,8 @@ final class Counter implements IdGenerator, IteratorAggregate
     /**
      * Calls a function that takes a number.
      *
-     * A signal handler (pcntl_async_signals) or a destructor may run before the number is read, and take one itself. It
-     * overwrites ours and leaves 0, which is never a number. Then ours is lost, and another one is taken.
+     * A signal handler (pcntl_async_signals) or a destructor may run before the number is read, and take a number
+     * itself. It overwrites ours and leaves 0, which is never issued. Then ours is lost, and we take another one.
      */
     private function take(string $function): int
     {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Polyflake;
 
 /**
- * Counters for monitoring, counted since the first Counter of that name was opened, by all of this process.
+ * Counters for monitoring. They count since the first Counter with that name was opened, for the whole process.
  */
 final class CounterStats
 {
@@ -19,7 +19,7 @@ final class CounterStats
         public readonly int $step,
         /** How often the store gave numbers. */
         public readonly int $segments,
-        /** How many numbers were passed over, so that a block is one run and numbers go on increasing. */
+        /** How many numbers were skipped, so that a block is one run and numbers keep increasing. */
         public readonly int $skipped,
         /** How often a call found no number in hand, and waited or failed. */
         public readonly int $waits,

@@ -38,8 +38,8 @@ final class Id
      * upper and lower case.
      *
      * @return int|string an int, or a decimal string if the ID's top bit is set
-     * @throws Exception\InvalidIdException for an invalid character, a number of more than 64 bits, or a UUID that no
-     *     ID is written as; the message names the position
+     * @throws Exception\InvalidIdException for an invalid character, a number of more than 64 bits, or a UUID that
+     *     does not represent an ID; the message names the position
      * @throws Exception\InvalidOptionException if the format is unknown
      * @throws LibraryException if libpolyflake cannot be used
      */

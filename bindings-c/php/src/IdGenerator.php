@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Polyflake;
 
 /**
- * Something that gives unique IDs: a Snowflake, a Counter, or a generator of your own. What takes an ID from any of
- * them takes this.
+ * Something that generates unique IDs: a Snowflake, a Counter, or your own generator. A function that works with any of
+ * them takes this type.
  */
 interface IdGenerator
 {
@@ -16,7 +16,7 @@ interface IdGenerator
     public function nextId(): int;
 
     /**
-     * $n IDs. If it throws, those that were already taken are lost, but never repeated.
+     * $n IDs. If it throws, the IDs that it had already taken are lost, never repeated.
      *
      * @return list<int>
      */

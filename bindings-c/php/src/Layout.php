@@ -15,7 +15,7 @@ use Stringable;
 use WeakMap;
 
 /**
- * What the bits of an ID mean. An immutable value: it can be compared (== or equals()), cloned and serialized.
+ * The meaning of an ID's bits. An immutable value: it can be compared (== or equals()), cloned and serialized.
  *
  *     $layout = new Layout('discord');
  *     $layout->decode(175928847299117063)->fields['worker']; // 1
@@ -121,7 +121,7 @@ final class Layout implements Stringable
      */
     public function decode(int|string $id): Decoded
     {
-        // Other texts than PHP would write for an int are for the library to read.
+        // The library reads texts that PHP would not write for an int.
         $bits = is_int($id) || (string) (int) $id === $id ? (int) $id : -1;
         if ($bits < 0 || $bits >> $this->totalBits !== 0) {
             $bits = $this->checked($id);
@@ -213,7 +213,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * True if both have the same fields, epoch and tick, also where one is a preset and the other is written out.
+     * True if both have the same fields, epoch and tick, even if one is a preset and the other is written out.
      */
     public function equals(self $other): bool
     {

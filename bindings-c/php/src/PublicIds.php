@@ -12,23 +12,24 @@ use Polyflake\Internal\Library;
 use SensitiveParameter;
 
 /**
- * Turns IDs into texts for the outside, and back. A text hides when and where an ID was made, and needs no table.
+ * Turns IDs into texts for outsiders, and back. A text hides when and where an ID was issued, and needs no table.
  *
  *     $orders = new PublicIds($keys, 'order');
  *     $orders->encode(1541815603606036480);             // 'order_15ShV20Bxc6UJvKSQbDvo0J'
  *     $orders->decode('order_15ShV20Bxc6UJvKSQbDvo0J'); // 1541815603606036480
  *
- * Create it once in a request. var_dump() shows nothing of the keys.
+ * Create it once in a request. var_dump() shows no part of the keys.
  */
 final class PublicIds
 {
-    /** What texts begin with. */
+    /** The prefix of the texts. */
     public readonly string $prefix;
     /** Null once it is freed: at the end of a request, PHP destroys objects that others still use. */
     private ?CData $pointer = null;
     /**
-     * Where the library writes a text, and where an ID: kept, so that the next call need not allocate it. A call takes
-     * it out and puts it back, since a signal handler may make another call before this one has read the result.
+     * The library writes a text and an ID here. They are kept, so that the next call need not allocate them. A call
+     * takes them out and puts them back, since a signal handler may make another call before this one
+     * has read the result.
      */
     private ?CData $text = null;
     private ?CData $bits = null;
@@ -36,11 +37,11 @@ final class PublicIds
     /**
      * Prepares public IDs.
      *
-     * @param string|list<string> $keys the first encodes, and each decodes. A string may hold several, separated by
-     *     white space or commas. generateKey() and `polyflake public key` make keys
-     * @param string $prefix what texts begin with: words of a-z and 0-9 joined by _, at most 24 characters, or ''
+     * @param string|list<string> $keys the first encodes, and each one decodes. A string may contain several,
+     *     separated by white space or commas. generateKey() and `polyflake public key` generate keys
+     * @param string $prefix the prefix of the texts: words of a-z and 0-9 joined by _, at most 24 characters, or ''
      * @throws Exception\InvalidOptionException if a key or the prefix is invalid, if two keys have the same number or
-     *     the same bytes, and if there is no key, or more than 16; the message shows nothing of a key
+     *     the same bytes, and if there is no key, or more than 16; the message shows no part of a key
      * @throws LibraryException if libpolyflake cannot be used
      */
     public function __construct(#[SensitiveParameter] string|array $keys, #[SensitiveParameter] string $prefix)
@@ -85,7 +86,7 @@ final class PublicIds
     }
 
     /**
-     * The texts of IDs, such as those of a page of rows, with their keys in the array.
+     * The texts of IDs, such as those on a page of rows, under the array's keys.
      *
      * @template TKey of array-key
      * @param array<TKey, int|string> $ids
@@ -122,7 +123,7 @@ final class PublicIds
     }
 
     /**
-     * The IDs of texts, with their keys in the array.
+     * The IDs of texts, under the array's keys.
      *
      * @template TKey of array-key
      * @param array<TKey, string> $texts
@@ -135,10 +136,10 @@ final class PublicIds
     }
 
     /**
-     * Makes a key of random bytes from the operating system. Keep it where you keep secrets.
+     * Generates a key from the operating system's random bytes. Keep it where you keep secrets.
      *
-     * @param int $number which key it is, from 0 to 61. Texts name their key by it, so give each key another
-     * @throws Exception\InvalidOptionException for another number
+     * @param int $number the key's number, from 0 to 61. Texts contain it, so give each key a different one
+     * @throws Exception\InvalidOptionException for any other number
      * @throws LibraryException if libpolyflake cannot be used
      */
     public static function generateKey(int $number = 0): string
@@ -147,7 +148,7 @@ final class PublicIds
         $size = $ffi->POLYFLAKE_PUBLIC_KEY_SIZE;
         $text = Core::room('char', $size);
         $detail = Core::detail();
-        // Of other numbers, C's unsigned int has only a part.
+        // C's unsigned int would cut other numbers.
         $number = $number < 0 ? -1 : min($number, 1 << 31);
         Core::check($ffi->polyflake_public_key_generate($number, $text, $size, $detail), $detail);
         return FFI::string($text);

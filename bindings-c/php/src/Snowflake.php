@@ -35,10 +35,10 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     private readonly FFI $ffi;
     /** Null once it is freed. */
     private ?CData $pointer = null;
-    /** polyflake_next_id_or_zero, which takes less to call in a variable than by name. */
+    /** polyflake_next_id_or_zero: calling it through a variable is cheaper than by name. */
     private CData $nextIdOrZero;
     /**
-     * Its argument, as a number, which takes less to pass than a pointer. It returns 0 for 0, which stands here for a
+     * Its argument as a number, which is cheaper to pass than a pointer. It returns 0 for 0, which stands here for a
      * freed Snowflake, and for one with a custom clock, whose exception would be lost.
      */
     private int $address = 0;
@@ -50,7 +50,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     private CData $detail;
 
     /**
-     * Null means the default of an option.
+     * Null means an option's default.
      *
      * @param int|array<string, int|string>|string|bool|null $node the node of this process: all node bits as an int or
      *     a decimal text, or its fields, as a map of field to value or a text such as "datacenter=1,worker=7".
@@ -68,9 +68,9 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      *     string always names a built-in clock: for a function, pass a closure such as time(...). See README.md
      * @param ?string $state the path of a file through which all processes of this host share the node. It is created
      *     if it does not exist, which takes about a second
-     * @param ?string $lease the address of a store from which the node is leased, such as "redis://host/0". Then $node
-     *     need not be given, and narrows the choice if it is. Waits for a node, for at most the address's wait (its ttl
-     *     + 5 s, so 35 s by default). All Snowflakes of a process on one address and layout share a lease
+     * @param ?string $lease the address of a store from which the node is leased, such as "redis://host/0". $node is
+     *     then optional, and narrows the choice. Waits for a node, for at most the address's wait (its ttl + 5 s, so
+     *     35 s by default). All Snowflakes in a process with the same address and layout share a lease
      * @throws Exception\InvalidLayoutException if the layout cannot work
      * @throws Exception\UnknownLayoutException if no preset has this name
      * @throws Exception\InvalidNodeException if the node is missing or does not fit the layout

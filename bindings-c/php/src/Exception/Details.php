@@ -7,7 +7,7 @@ namespace Polyflake\Exception;
 use Throwable;
 
 /**
- * What every PolyflakeException carries.
+ * The properties of every PolyflakeException.
  *
  * @internal
  */
@@ -23,7 +23,7 @@ trait Details
         public readonly int $behindMs,
         /**
          * How many ms the clock must advance before the next ID, for ClockMovedBackwardsException and
-         * SequenceExhaustedException; in how many ms the store is asked again, for LeaseLostException; otherwise 0.
+         * SequenceExhaustedException; in how many ms the store is queried again, for LeaseLostException; otherwise 0.
          */
         public readonly int $retryAfterMs,
         ?Throwable $previous,

@@ -7,8 +7,8 @@ namespace Polyflake\Exception;
 use Throwable;
 
 /**
- * Any error of Polyflake. getMessage() says what is wrong and what would work; getCode() is the permanent number of the
- * error, the same in every language.
+ * Any error of Polyflake. getMessage() says what is wrong and what would be valid; getCode() is the permanent number of
+ * the error, the same in every language.
  *
  * @property-read string $name the permanent name of the error, such as "invalid_layout"
  * @property-read int $behindMs how many ms the clock is behind the last ID, for clock_moved_backwards; otherwise 0

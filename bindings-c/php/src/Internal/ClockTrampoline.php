@@ -9,7 +9,7 @@ use Throwable;
 use TypeError;
 
 /**
- * The C function behind a custom clock: one for each Snowflake that has such a clock.
+ * The C function behind a custom clock: one for each Snowflake with such a clock.
  *
  * PHP keeps every C function that it creates from a closure until the end of the request. So trampolines are reused
  * after their Snowflake is destroyed, and there are never more of them than Snowflakes with a clock at the same time.
