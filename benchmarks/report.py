@@ -363,7 +363,7 @@ def processor(results: Results) -> str:
     return machine.get("CPU") or machine.get("Architecture") or "unknown"
 
 
-# These are no language's: a run of one has a document of its own.
+# These belong to no language: each gets its own document.
 OWN_DOCUMENTS = ("Counters", "Service")
 
 
@@ -422,7 +422,7 @@ columns have the medians of the rounds.
 }
 
 
-# What a document of its own says first: of which table, and how.
+# The first sentences of such a document: which table they are about, and the text.
 ANSWERS = {
     "Counters": [
         (
@@ -474,7 +474,7 @@ def one_id(results: Results) -> list[Compared]:
 
 
 def answers(results: Results) -> list[tuple[str, Compared]]:
-    """What a document of its own says first, and of what."""
+    """The first sentences of such a document, and what they are about."""
     (language,) = results.languages
     tables = {name: rows for (name, _), rows in results.tables(language).items()}
     pairs = [(text, compared(language, tables.get(table, []))) for table, text in ANSWERS[language]]

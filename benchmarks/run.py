@@ -295,7 +295,7 @@ LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
     "counters": ("Counters", counters),
     "service": ("Service", service),
 }
-# Each has a document of its own.
+# Each has its own document.
 APART = ("counters", "service")
 
 

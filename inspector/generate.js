@@ -1,4 +1,4 @@
-// The view that generates IDs of the chosen layout and node: so many at once, or one after the other.
+// The view that generates IDs with the chosen layout and node: a number of them at once, or one after the other.
 import { attempt, greatest, isNode, presetOf } from "./core.js";
 import { byId, copyButton, draw, el, say, selectById, Typing } from "./dom.js";
 import { FORMATS } from "./fits.js";

@@ -34,7 +34,7 @@ STAGE = TARGET / "stage"
 # PROFILE=dev builds without optimisation, which is faster, to try the packages.
 PROFILE = os.environ.get("PROFILE") or "release"
 BUILT_IN = "debug" if PROFILE == "dev" else PROFILE
-# The command has a profile of its own.
+# The command has its own profile.
 COMMAND_PROFILE = "dev" if PROFILE == "dev" else "command"
 PLATFORMS = tomllib.loads((ROOT / "packages" / "platforms.toml").read_text())
 CARGO = tomllib.loads((ROOT / "Cargo.toml").read_text())
@@ -51,7 +51,7 @@ SHARED = {
     "win32": ["polyflake.dll"],
 }
 # The wheels of a platform: for Python with a GIL, for 3.14 without one, and for all later ones
-# without. What maturin is told, and the function that Python calls to load the module.
+# without. The arguments of maturin, and the function that Python calls to load the module.
 PYTHONS = {
     "cp311-abi3": ([], "PyInit__polyflake"),
     "cp314-cp314t": (["-i", "python3.14t"], "PyInit__polyflake"),
@@ -205,7 +205,7 @@ def c_library(name, platform, libraries, built):
         shutil.copy(built / "libpolyflake.dll.a", stage / "lib")
     # As tools/install-c: without the unwinder, which the compiler adds.
     private = re.sub(r"-lgcc_s\s*", "", libraries)
-    # The crate windows-sys names a library of its own, for which Windows' libraries do as well.
+    # The crate windows-sys names its own library; Windows' libraries do as well.
     private = re.sub(r"-lwindows\.[\d.]+", "-lcrypt32", private)
     (stage / "lib/pkgconfig/polyflake.pc").write_text(
         "prefix=${pcfiledir}/../..\n"
@@ -397,7 +397,7 @@ def npm_main():
 def crates():
     packages = [argument for crate in CRATES for argument in ("-p", crate)]
     env = {"CARGO_TARGET_DIR": str(TARGET)}
-    # Not built once more: that takes as long as a platform.
+    # Not built again: that takes as long as a platform.
     run("cargo", "package", "--locked", "--allow-dirty", "--no-verify", *packages, env=env)
     for crate in CRATES:
         shutil.copy(TARGET / "package" / f"{crate}-{VERSION}.crate", DIST)

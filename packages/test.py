@@ -142,8 +142,8 @@ def only(pattern):
 
 
 def binary(name, platform, path, exports=None, static=False):
-    """One shared library or program: what it is for, what it needs, and what it has. A program
-    exports what it likes."""
+    """One shared library or program: its platform, its dependencies, and its contents. A program
+    may export anything."""
     what = f"{name}: {path.name}"
     parsed = lief.parse(str(path))
     arm = platform["npm"]["cpu"] == "arm64"

@@ -79,7 +79,7 @@ def code(block: Block, folder: Path) -> str:
     text = block.text.replace("/var/lib/app", str(folder))
     if STORE not in text:
         return text
-    # Each begins as in a store of its own: its counters with 1.
+    # Each gets its own namespace, so its counters begin at 1.
     return text.replace(STORE, f"{store()}&namespace={block.page.path.stem}.{block.line}")
 
 

@@ -23,7 +23,7 @@ const ADDON = join(PACKAGE, "npm/linux-x64-gnu");
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "polyflake-copies-")));
 after(() => rmSync(folder, { recursive: true }));
 
-/** Folders with a copy of the package each. "one": with a native library of its own. "two" and "three": with one that they share. */
+/** Folders, each with a copy of the package. "one" has its own native library; "two" and "three" share one. */
 for (const name of ["one", "two", "three"]) {
   const modules = join(folder, name, "node_modules");
   mkdirSync(join(modules, "@polyflake"), { recursive: true });

@@ -10,7 +10,7 @@ import { assertRising, each, isWasm, ROOMY, T, thrownBy } from "./support.js";
 
 const build = (options) => new Snowflake({ layout: ROOMY, node: 1, clock: () => T, ...options });
 
-/** An array of `length` with other properties of its own. */
+/** An array of `length` whose own properties shadow others. */
 const posing = (array, properties) =>
   Object.defineProperties(array, Object.getOwnPropertyDescriptors(properties));
 

@@ -10,7 +10,7 @@ import { assertRising, fails, freshNode, isWasm } from "./support.js";
 
 const FILE = new URL("threads.worker.js", import.meta.url);
 
-/** A worker thread that runs a task, with room for so many IDs. */
+/** A worker thread that runs a task, with room for `room` IDs. */
 function thread(task, options, room) {
   const ids = new BigUint64Array(new SharedArrayBuffer(8 * room));
   const count = new Int32Array(new SharedArrayBuffer(4));

@@ -1,4 +1,4 @@
-//! Leases: what a program may see of its own, and the wait for one.
+//! Leases: a program's view of its own lease, and the wait for one.
 
 use std::hash::{Hash, Hasher};
 

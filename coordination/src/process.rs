@@ -1,4 +1,4 @@
-//! Values that exist once per process, and once more in a forked child.
+//! Values that exist once per process, and again in a forked child.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};

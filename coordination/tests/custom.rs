@@ -222,7 +222,7 @@ fn wait_while(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// What depends on it fails and says so, a listener hears of it, and who opens once more begins afresh.
+/// Everything that depends on it fails and says so, a listener is told, and opening it again starts over.
 #[test]
 fn a_store_that_panics() {
     let (records, is_ill) = (MemoryStore::default(), Arc::new(AtomicBool::new(false)));

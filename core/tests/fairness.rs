@@ -11,8 +11,8 @@ const THREADS: usize = 32;
 /// How long a thread may get less: one that starves never catches up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether each thread that asks for `batch` IDs at a time gets at least a quarter of an even share, after so long or in
-/// the end: on a busy machine a thread may be late to start, or not run for a while.
+/// Whether each thread that asks for `batch` IDs at a time gets at least a quarter of an even share, after `at_least` or
+/// in the end: on a busy machine a thread may be late to start, or not run for a while.
 fn each_gets_its_share(node: u64, layout: &str, batch: usize, at_least: Duration) -> bool {
     let ids = Snowflake::builder().layout(layout).node(node).build().unwrap();
     let got = [const { AtomicUsize::new(0) }; THREADS];

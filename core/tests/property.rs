@@ -1,4 +1,4 @@
-//! Random layouts, options and clocks against the rule written down once more: plainly, one ID at a time, in ticks and
+//! Random layouts, options and clocks, compared with a second, plain version of the rule: one ID at a time, in ticks and
 //! sequence numbers that cannot overflow.
 #![cfg(not(any(loom, miri)))]
 

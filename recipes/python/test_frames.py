@@ -63,7 +63,7 @@ def test_polars_keeps_nulls_and_refuses_negative_numbers() -> None:
 def test_pandas(preset: str, dtype: str) -> None:
     layout = Layout(preset)
     made = some(layout)
-    # An index of its own, that the columns keep; a view with gaps.
+    # Its own index, which the columns keep; a view with gaps.
     ids = pd.Series([one.id for one in made], dtype=dtype)[::2]
     made = made[::2]
     times = ids.snowflake.time(layout)

@@ -67,7 +67,7 @@ def meetings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEETINGS", str(tmp_path / "meetings"))
 
 
-# For multiprocessing: `spawn` reads this file once more in each child.
+# For multiprocessing: `spawn` reads this file again in each child.
 ids = PerProcess(lambda: Snowflake(lease=os.environ["LEASES"]))
 
 

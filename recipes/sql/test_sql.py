@@ -20,7 +20,7 @@ DAY = timedelta(days=1)
 
 
 class Database:
-    """The functions of one of the files, in a database of its own."""
+    """The functions of one of the files, in their own database."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection

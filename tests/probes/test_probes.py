@@ -85,7 +85,7 @@ EXPECTED["node"] |= {"threads": "worker threads share no objects"}
 EXPECTED["php"] |= {"threads": NO_THREADS, "worker-threads": NO_THREADS}
 EXPECTED["php"] |= {"prefork-one-node": NO_STATE}
 
-# With a lease: a child makes a Snowflake of its own, with a node of its own.
+# With a lease: a child builds its own Snowflake, with its own node.
 LEASED = {
     language: {
         situation: ALL

@@ -15,7 +15,7 @@ pub const FEW_KEYS: &str = "an entry of a HashMap in a Mutex, 1,000 keys";
 pub const MANY_KEYS: &str = "an entry of a HashMap in a Mutex, 10,000,000 keys";
 pub const NUMBERS: &str = "1,024 consecutive numbers into a buffer";
 
-/// On a cache line of its own.
+/// On its own cache line.
 #[repr(align(128))]
 struct Cursor(AtomicU64);
 
@@ -36,7 +36,7 @@ impl Cursor {
     }
 }
 
-/// Writes a block of a file of its own to the disk each time.
+/// Writes a block of its own file to the disk each time.
 fn flush() -> impl FnMut() -> u64 {
     let folder = tempfile::tempdir_in(std::env::temp_dir()).expect("a folder for a file");
     let file = File::create(folder.path().join("file")).expect("a file that can be written");

@@ -1,4 +1,4 @@
-//! CosId, each of its generators in a JVM of its own, which measures when it is told to.
+//! CosId, with a separate JVM for each generator, which measures when it is told to.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Lines, Write};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 pub const BATCH: usize = 1024;
 
-/// A round lasts at least so long, so that segments run out in it as often as they do in a steady program.
+/// The shortest round: segments run out in it as often as they do in a steady program.
 const ROUND: Duration = Duration::from_millis(60);
 
 /// What is measured of a subject. Each dynamic call is a whole round, never a single number.
@@ -62,7 +62,7 @@ pub struct Plan {
 /// Nanoseconds a call.
 pub const IN_HAND: Plan = Plan { calls: 1_000_000, checked: 1_000_000 };
 pub const BATCHES_IN_HAND: Plan = Plan { calls: 10_000, checked: 1_000_000 };
-/// Each key has numbers of its own, so that many are equal.
+/// Each key has its own numbers, which may equal another key's.
 pub const KEYS_IN_HAND: Plan = Plan { calls: 100_000, checked: 0 };
 pub const BATCHES_OF_KEYS: Plan = Plan { calls: 100, checked: 0 };
 /// A round trip a call.

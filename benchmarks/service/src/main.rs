@@ -3,7 +3,7 @@
 //!     polyflake-service-benchmarks 127.0.0.1:8080 FILE
 //!
 //! As in `cli/src/serve/http.rs`, two layers are around the handler, and it is given the path, the query and the head. But it makes no ID,
-//! writes no number, counts nothing, and no connection has a limit of its own.
+//! writes no number and counts nothing, and connections have no limits.
 
 use std::io;
 use std::net::SocketAddr;

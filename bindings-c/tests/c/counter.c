@@ -1,5 +1,5 @@
-/* counter: counters in a Redis of its own, in a temporary folder, and processes that share them. It starts
- * itself, with the name of what the other process is to do. */
+/* counter: counters in a Redis that it starts in a temporary folder, and processes that share them. It runs
+ * itself again, with the name of the other process's task. */
 #include "check.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* reload LIBRARY COPY: a library that is loaded, closed and loaded again keeps the cursors of the process, so
  * that no ID is repeated. PHP, for example, closes a library along with the last object that uses it. COPY,
- * another file of the same library, has cursors of its own, and each of the two sees the other. */
+ * another file of the same library, has its own cursors, and each of the two sees the other. */
 #include "check.h"
 
 #include <dlfcn.h>

@@ -11,8 +11,8 @@ use super::serve::{Server, http};
 use super::servers::redis::Redis;
 use super::{ID, fails, has, json, polyflake, stderr, stdout};
 
-/// A screen that is cleared and a row that is none, in C0 and in C1; a new direction of writing; separators and what has no
-/// width. Then what is to stay readable.
+/// Clears the screen and fakes a row, in C0 and in C1; changes the direction of writing; has separators and characters without
+/// width. Then a part that must stay readable.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}[H  node 7  free\r\n\u{7}\u{7f}\u{9b}2J\u{85}\u{202e}\u{2066}\u{2028}\u{200b}\u{feff}\
                        \u{3164}\u{e0041}\u{e0100}<b>é 名 ن 👍";
 const SHOWN: &str = "\\u{1b}[2J\\u{1b}[H  node 7  free\\u{d}\\u{a}\\u{7}\\u{7f}\\u{9b}2J\\u{85}\\u{202e}\\u{2066}\\u{2028}\\u{200b}\
@@ -185,7 +185,7 @@ fn what_is_read_or_given() {
     ] {
         let (code, said) = says(arguments);
         assert!(code.unwrap() > 0 && !said.is_empty(), "{arguments:?}");
-        // No line of its own.
+        // The text starts no line itself.
         assert!(!said.lines().any(|line| line.starts_with("Done")), "{said}");
     }
     for more in [&[][..], &["--sql"], &["--json"]] {

@@ -25,7 +25,7 @@ from pathlib import Path
 
 TOKEN = "not-for-everybody"
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-# What waits for a state waits so long for it, in seconds.
+# How long to wait for a state, in seconds.
 LONGEST = 180
 
 

@@ -19,7 +19,7 @@ def main() -> None:
     address = f"http://{os.environ['OPEN_HTTP']}"
     with urllib.request.urlopen(f"{address}/openapi.json", timeout=60) as answer:
         description = json.load(answer)
-    # The names that there are; else nearly every request would be one for an unknown generator.
+    # The existing names: otherwise nearly every request would be for an unknown generator.
     names = {"enum": ["snowflake", "orders", "large", "inbox", "uuid", "wide"]}
     for path, operations in description["paths"].items():
         for operation in operations.values():

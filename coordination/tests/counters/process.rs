@@ -1,4 +1,4 @@
-//! What happens within a process and its children, each in one of its own.
+//! Events within a process and its children. Each test runs in its own process.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -108,7 +108,7 @@ fn forked() {
                 let pid = fork(move || {
                     let counter = of_child;
                     take_into(folder, child, &counter, 60);
-                    // Its own child has numbers of its own, too.
+                    // Its own child has other numbers, too.
                     let pid = fork({
                         let counter = std::panic::AssertUnwindSafe(*counter);
                         move || take_into(folder, child + 10, &counter, 60)

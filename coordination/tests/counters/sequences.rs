@@ -212,7 +212,7 @@ fn owner_within(all: &mut [Holder], longest: Duration) -> Option<usize> {
     }
 }
 
-/// In a store of its own: one that stops amid a write to a file keeps everybody out.
+/// In its own store: a process that stops in the middle of a write to a file keeps everybody out.
 pub(crate) fn owners_come_and_go<B: Backend>() {
     let store = B::begin();
     let journals = Journals::new();

@@ -12,7 +12,7 @@ use crate::servers::zookeeper::Zookeeper;
 use crate::servers::{Server, folder};
 
 pub(crate) trait Backend: Send + Sync + 'static {
-    /// A store of its own.
+    /// Its own store.
     fn begin() -> Self;
 
     /// Its address, without parameters.

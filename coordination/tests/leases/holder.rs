@@ -1,7 +1,7 @@
 //! A process that holds a lease, and writes down what it does.
 //!
-//! It is this very program, which runs one of the ignored tests. What it does goes into a file of its own, of which only whole
-//! lines are read: one that is killed may have written a part of one.
+//! It is this very program, which runs one of the ignored tests. It writes to its own file, of which only whole lines are read: a
+//! killed process may have written part of a line.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};

@@ -1,4 +1,4 @@
-//! What happens within a process, each in one of its own.
+//! Events within a process. Each test runs in its own process.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Real servers, each on a free port of the loopback, in a folder of its own, and gone when dropped.
+//! Real servers, each on a free port of the loopback, in its own folder, and gone when dropped.
 
 // Each of the test programs that include this uses a part.
 #![allow(dead_code)]

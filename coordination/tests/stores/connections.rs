@@ -98,7 +98,7 @@ impl Drop for Session {
     }
 }
 
-/// Passes on some of what clients send, and nothing after that; what it has open on the server stays open.
+/// Passes on the first part of what clients send, and nothing after that. Its connections to the server stay open.
 struct Cut {
     port: u16,
     /// How many connections there were.
@@ -383,7 +383,7 @@ fn what_waits_for_a_standby_leaves_nothing_behind() {
     assert!(block(take(&mut store, &name, &only(1))).first <= 13);
 }
 
-/// A pooler passes on no request to stop a statement whose client is gone, and this role has no limit of its own.
+/// A pooler passes on no request to stop a statement whose client is gone, and this role has no limit either.
 #[test]
 fn a_locked_table_behind_a_pooler() {
     let (server, name) = (postgres(), orders());
@@ -758,7 +758,7 @@ fn a_row_of_leaf_with_a_step_of_1() {
     orders.close();
 }
 
-/// Leaf's segments do not have their upper end, so that 2^63-1 is no number of its.
+/// Leaf's segments do not include their upper end, so it never hands out 2^63-1.
 #[test]
 fn a_row_of_leaf_at_its_end() {
     let folder = tempfile::tempdir().unwrap();

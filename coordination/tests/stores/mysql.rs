@@ -40,7 +40,7 @@ fn a_server_that_does_not_answer() {
     paused(&mut MysqlStore::new(&server.url()).unwrap(), &server.server);
 }
 
-/// A client that is none of ours.
+/// Another program's client.
 fn theirs(url: &str) -> Run {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let url = url.to_owned();

@@ -67,7 +67,7 @@ pub(crate) async fn unreachable(store: &mut Box<dyn Store>, counter: &CounterNam
 /// Runs one statement: what it returns, which are whole numbers, and how many rows it changed.
 pub(crate) type Run = Box<dyn FnMut(&str) -> (Vec<Vec<i64>>, u64)>;
 
-/// On a thread of its own: a client that waits cannot do so where another one does.
+/// On its own thread: two clients cannot wait on the same one.
 pub(crate) fn on_a_thread(connect: impl FnOnce() -> Run + Send + 'static) -> Run {
     let (send, statements) = mpsc::channel::<String>();
     let (answer, answers) = mpsc::channel();

@@ -50,7 +50,7 @@ fn a_server_that_does_not_answer() {
     paused(&mut of(&server.url()), &server.server);
 }
 
-/// A client that is none of ours.
+/// Another program's client.
 fn theirs(url: &str) -> Run {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (client, connection) = runtime.block_on(tokio_postgres::connect(url, tokio_postgres::NoTls)).unwrap();

@@ -193,7 +193,7 @@ pub(crate) fn killed(store: &mut dyn Store, server: &mut Server) {
             } else {
                 server.stop();
             }
-            // One of its processes may answer once more.
+            // One of its processes may still answer.
             while store.read(&space("default"), None).await.is_ok() {}
             for _ in 0..2 {
                 let answer = store.read(&space("default"), None).await;

@@ -37,7 +37,7 @@ fn open(path: &Path) -> Box<dyn Store> {
     Box::new(SqliteStore::new(path.into()))
 }
 
-/// A client that is none of ours.
+/// Another program's client.
 fn theirs(path: &Path) -> Run {
     let client = Connection::open(path).unwrap();
     client.busy_timeout(std::time::Duration::from_secs(60)).unwrap();

@@ -49,7 +49,7 @@ fn ids_in_each_form() {
         assert_eq!(ids(&server.ok(&format!("/v1/ids/inbox?key={key}"))), [number], "{key}");
     }
 
-    // What is no number.
+    // IDs that are not numbers.
     for (name, version) in [("random", '4'), ("sorted", '7')] {
         let found = ids(&server.ok(&format!("/v1/ids/{name}?n=100")));
         let are_new = |(a, b): (&String, &String)| a != b && (version == '4' || a < b);

@@ -32,7 +32,7 @@ const SNOWFLAKE: usize = 0;
 const ORDERS: usize = 1;
 const NAMES: [&str; 2] = ["snowflake", "orders"];
 
-/// Two servers on one Redis, which flushes what it acknowledges: else its own crash would lose leases and segments.
+/// Two servers on one Redis, which flushes what it acknowledges: otherwise its own crash would lose leases and segments.
 #[test]
 #[ignore = "it takes a minute"]
 fn nothing_twice_in_a_minute_of_kills() {

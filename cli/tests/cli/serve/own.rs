@@ -1,4 +1,4 @@
-//! A program with a kind of generators of its own: `examples/custom-generator`.
+//! A program with its own kind of generators: `examples/custom-generator`.
 
 use std::path::PathBuf;
 use std::process::Command;

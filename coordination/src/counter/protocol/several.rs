@@ -51,7 +51,7 @@ pub(crate) enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Procedure {
     purpose: Purpose,
-    /// Whether an earlier go wrote something and got no confirmation: records that already stand as wanted are written once more.
+    /// Whether an earlier go wrote something and got no confirmation: records that are already as wanted are written again.
     is_again: bool,
     has_written: bool,
     /// For the counter, if this creates it.

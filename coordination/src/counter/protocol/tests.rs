@@ -452,7 +452,7 @@ fn what_is_removed_ends_those_that_use_it() {
     assert_eq!(first.reserve(&mut a, 1), Err(Refusal::Removed));
     let gone = all(&mut [&mut first, &mut second], Purpose::Remove);
     assert_eq!(gone.err(), Some(Refusal::NotThere));
-    // A reply was lost, or too few replicas confirmed: it is written once more.
+    // A reply was lost, or too few replicas confirmed: it is written again.
     let again = all_again(&mut [&mut first, &mut second], Purpose::Remove);
     assert_eq!(again.unwrap(), 2);
     // Under another place, and it still knows.

@@ -226,7 +226,7 @@ static int per_call(void) {
   return finish(&part);
 }
 
-/* One of several processes, none of which has a node of its own. The runner kills it. */
+/* One of several processes, none of which was given a node. The runner kills it. */
 static int fleet(void) {
   struct part part = part_of(NULL, n);
   char byte;

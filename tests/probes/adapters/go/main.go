@@ -169,7 +169,7 @@ func (p probe) perCall() int {
 	return t.finish()
 }
 
-// fleet is one of several processes, none of which has a node of its own. The runner kills it.
+// fleet is one of several processes, none of which was given a node. The runner kills it.
 func (p probe) fleet() int {
 	if !p.named["lease"] && !p.named["node"] && !p.named["state"] {
 		return unsupportedFor("processes that have no node of their own need a lease")

@@ -113,7 +113,7 @@ async function perCall(build, { n }) {
   finish(part);
 }
 
-// One of several processes, none of which has a node of its own. The runner kills it.
+// One of several processes, none of which was given a node. The runner kills it.
 async function fleet(build, { n }) {
   const part = await take(build, n);
   if (part.refused) finish(part);

@@ -10,7 +10,7 @@ require __DIR__ . '/probe.php';
 
 $probe = new Probe(explode(' ', (string) getenv('PROBE')));
 $left = $probe->n * $probe->parts - ((int) $_SERVER['QUERY_STRING'] - 1) * $probe->idsPerRequest();
-// Each worker holds its first request until all have one: else one could answer all.
+// Each worker holds its first request until all have one: otherwise one could answer all.
 $folder = getenv('PROBE_FOLDER');
 touch("$folder/worker-" . getmypid());
 while (count(glob("$folder/worker-*") ?: []) < $probe->parts) {

@@ -88,7 +88,7 @@ function perCall(Probe $probe): int
     return finish($part);
 }
 
-/** One of several processes, none of which has a node of its own. The runner kills it. */
+/** One of several processes, none of which was given a node. The runner kills it. */
 function fleet(Probe $probe): int
 {
     if (array_intersect_key($probe->options, ['lease' => 0, 'node' => 0, 'state' => 0]) === []) {

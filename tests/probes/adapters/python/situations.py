@@ -187,7 +187,7 @@ def per_call(build: Build, probe: Probe) -> int:
 
 
 def fleet(build: Build, probe: Probe) -> int:
-    """One of several processes, none of which has a node of its own. The runner kills it."""
+    """One of several processes, none of which was given a node. The runner kills it."""
     status = finish([Part().take(lambda: build(probe), probe.n)])
     if status == DONE:
         sys.stdin.buffer.read()
@@ -225,7 +225,7 @@ def application(adapter: str) -> Callable[[dict[str, str], Callable[..., Any]], 
 
 
 def wait_for_the_others(workers: int) -> None:
-    """Each worker holds its first request until all have one: else one could answer all."""
+    """Each worker holds its first request until all have one, or one could answer all."""
     here = Path.cwd()  # the server's folder
     (here / f"worker-{os.getpid()}").touch()
     while len(list(here.glob("worker-*"))) < workers:

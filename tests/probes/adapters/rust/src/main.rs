@@ -226,7 +226,7 @@ fn per_call(probe: &Probe) -> io::Result<i32> {
     part.finish()
 }
 
-/// One of several processes, none of which has a node of its own. The runner kills it.
+/// One of several processes, none of which was given a node. The runner kills it.
 fn fleet(probe: &Probe) -> io::Result<i32> {
     if !["lease", "node", "state"].iter().any(|option| probe.has(option)) {
         return Ok(unsupported("processes that have no node of their own need a lease"));
