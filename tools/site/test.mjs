@@ -150,7 +150,7 @@ describe("pages", { timeout: 900_000 }, () => {
     served?.server.close();
   });
 
-  /** Runs with a page of its own. Errors of scripts, and requests to other hosts, fail the test. */
+  /** Runs with its own page. Errors in scripts, and requests to other hosts, fail the test. */
   async function visit(options, run) {
     const context = await browser.newContext(options);
     const page = await context.newPage();
@@ -274,7 +274,7 @@ describe("pages", { timeout: 900_000 }, () => {
       assert.ok(pages.length > 40, pages.join("\n"));
       for (const file of pages) {
         await page.goto(served.address + file);
-        // The content has a scroll bar of its own for what is wider.
+        // Content that is wider has its own scroll bar.
         const over = await page.evaluate(() =>
           [document.documentElement, document.querySelector(".content")].map(
             (each) => each.scrollWidth - each.clientWidth,
