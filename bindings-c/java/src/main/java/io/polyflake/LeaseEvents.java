@@ -82,7 +82,8 @@ public final class LeaseEvents {
     private void tell() {
         while (true) {
             try {
-                listener.accept(events.take());
+                LeaseEvent event = events.take();
+                listener.accept(event); // the present one, not that of when the wait began
             } catch (InterruptedException interrupt) {
                 return;
             } catch (RuntimeException failure) {
