@@ -1,5 +1,5 @@
-//! Counters, as objects of closures, like Snowflakes. Calls that wait for a store are awaited on one thread, which then
-//! calls back.
+//! Counters, exposed as objects whose methods are closures, like Snowflakes. One thread awaits the calls that wait for
+//! a store, and then calls back.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::layout::pairs;
 use crate::snowflake::copy;
 use crate::thread::{IsGone, awaited, on_thread};
 
-/// The arguments of a JavaScript callback: an error, or the result.
+/// A JavaScript callback, which takes an error or the result.
 pub(crate) type Done<'a, R> = Function<'a, Outcome<R>, ()>;
 pub(crate) type Outcome<R> = FnArgs<(Either<Unknown<'static>, ()>, Option<R>)>;
 
@@ -26,10 +26,10 @@ pub(crate) struct CounterStats {
     pub waits: f64,
 }
 
-/// An open counter, which `counter` of `objects.rs` takes.
+/// An open counter, which JavaScript passes on to `counter` in `objects.rs`.
 pub(crate) struct OpenedCounter(Arc<Counter>);
 
-/// Opens a counter, and then calls `done` with an error, or with what `counter` takes.
+/// Opens a counter, then calls `done` with an error or with an `OpenedCounter`.
 #[napi]
 pub(crate) fn open_counter(
     core_error: CoreError<'_>,
@@ -47,7 +47,7 @@ pub(crate) fn open_counter(
     later(Arc::new(core_error), &done, open, opened)
 }
 
-/// Shared by a counter's functions.
+/// The state that a counter's functions share.
 pub(crate) struct NativeCounter {
     counter: Arc<Counter>,
     core_error: Arc<CoreErrorRef>,
@@ -100,7 +100,8 @@ impl NativeCounter {
         object.set(name, function)
     }
 
-    /// A call that waits for the store. It passes its result to its last argument, which it calls at `done`.
+    /// Starts a call that waits for the store, and passes its result to the callback, which is the call's argument
+    /// number `done`.
     fn later<R: ToNapiValue + Send + 'static, F: Future<Output = CoreResult<R>> + Send + 'static>(
         &self,
         call: &FunctionCallContext<'_>,
@@ -111,7 +112,7 @@ impl NativeCounter {
         later(Arc::clone(&self.core_error), &done, asked(Arc::clone(&self.counter)), |value| value)
     }
 
-    /// The next number in hand.
+    /// Returns the next number in hand.
     pub(crate) fn next_in_hand(&self) -> CoreResult<u64> {
         self.counter.try_next_id()
     }
@@ -151,8 +152,8 @@ impl NativeCounter {
         })
     }
 
-    /// Closes at once, and calls back when the numbers in hand are given back, or cannot be. Without a callback they
-    /// are given back all the same, and the process does not stay alive for that.
+    /// Closes the counter at once, and calls back when the numbers in hand are given back or cannot be. Without a
+    /// callback, they are given back too, but the process does not stay alive until then.
     fn close(&self, call: &FunctionCallContext<'_>) -> Result<()> {
         let give_back = self.counter.close_later();
         let Some(done) = call.get::<Option<Function<'_, (), ()>>>(0)? else { return Ok(()) };
@@ -165,7 +166,7 @@ impl NativeCounter {
     }
 }
 
-/// Awaits a call, and then calls `done`.
+/// Awaits a call, then calls `done` with the outcome.
 pub(crate) fn later<T: Send + 'static, R: ToNapiValue + 'static>(
     core_error: Arc<CoreErrorRef>,
     done: &Done<'_, R>,

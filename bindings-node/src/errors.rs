@@ -9,12 +9,12 @@ use polyflake::ErrorCode;
 
 type Arguments = FnArgs<(i32, &'static str, String, Either<f64, ()>, Either<f64, ()>)>;
 
-/// `coreError` of `js/errors.ts`. Every call passes it, because an environment (the main thread, or a worker thread)
-/// may load the JavaScript half more than once, each time with another `PolyflakeError`.
+/// `coreError` from `js/errors.ts`. Every call passes it, because an environment (the main thread or a worker thread)
+/// may load the JavaScript half more than once, and each copy has a different `PolyflakeError`.
 pub(crate) type CoreError<'a> = Function<'a, Arguments, Unknown<'static>>;
 pub(crate) type CoreErrorRef = FunctionRef<Arguments, Unknown<'static>>;
 
-/// Why a call into the core failed.
+/// The reason a call into the core failed.
 pub(crate) enum Failure {
     Core(polyflake::Error),
     Panic,
@@ -22,13 +22,13 @@ pub(crate) enum Failure {
 
 pub(crate) type CoreResult<T> = std::result::Result<T, polyflake::Error>;
 
-/// Calls into the core; a panic in it becomes a failure.
+/// Calls into the core, and turns a panic into a failure.
 #[inline]
 pub(crate) fn catch<T>(call: impl FnOnce() -> CoreResult<T>) -> std::result::Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(call)).map_or(Err(Failure::Panic), |outcome| outcome.map_err(Failure::Core))
 }
 
-/// As `catch`, with the failure as a `PolyflakeError`.
+/// Like `catch`, but turns the failure into a `PolyflakeError`.
 pub(crate) fn run<T>(
     env: &Env,
     core_error: &CoreError<'_>,
@@ -37,16 +37,16 @@ pub(crate) fn run<T>(
     catch(body).map_err(|failure| failure.into_js(env, core_error))
 }
 
-/// A failure of a call that has no `CoreError` among its arguments.
+/// Turns a failure into a `PolyflakeError`, for a call that does not have `coreError` among its arguments.
 pub(crate) fn js_error(core_error: &CoreErrorRef, env: &Env, failure: Failure) -> Error {
     core_error.borrow_back(env).map_or_else(|error| error, |core_error| failure.into_js(env, &core_error))
 }
 
 impl Failure {
-    /// The `PolyflakeError` to throw: the object that `coreError` makes, unchanged.
+    /// Returns the `PolyflakeError` to throw, exactly as `coreError` created it.
     #[cold]
     pub(crate) fn into_js(self, env: &Env, core_error: &CoreError<'_>) -> Error {
-        // `Error::from` would run JavaScript, and follow a chain of causes to its end, however long it is.
+        // `Error::from` would run JavaScript, and follow the entire chain of causes, however long.
         self.to_unknown(env, core_error).map_or_else(|error| error, Error::from_unknown_without_coercion)
     }
 
@@ -66,8 +66,8 @@ impl Failure {
     }
 }
 
-/// Calls a JavaScript function. An exception stays pending, and so reaches the caller. napi's own `call` converts it to
-/// text, which runs JavaScript again; if the stack is used up, that fails again, without end.
+/// Calls a JavaScript function. An exception stays pending, so it reaches the caller. napi's own `call` converts the
+/// exception to text, which runs more JavaScript; after a stack overflow, that fails as well, in an endless loop.
 pub(crate) fn call<A: JsValuesTupleIntoVec, R: FromNapiValue>(
     env: &Env,
     function: &Function<'_, A, R>,
@@ -76,7 +76,8 @@ pub(crate) fn call<A: JsValuesTupleIntoVec, R: FromNapiValue>(
     let arguments = arguments.into_vec(env.raw())?;
     let (count, arguments) = (arguments.len(), arguments.as_ptr());
     let (mut this, mut returned) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the environment is this thread's, and the values are its own; `arguments` holds `count` of them.
+    // SAFETY: the environment belongs to this thread, the values belong to the environment, and `arguments` holds
+    // `count` of them.
     unsafe {
         check_status!(sys::napi_get_undefined(env.raw(), &raw mut this))?;
         let function = function.raw();

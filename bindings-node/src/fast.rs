@@ -1,8 +1,8 @@
-//! The calls that a program makes for every ID, without napi-rs's wrappers, which allocate at each call.
+//! The calls that a program makes for every ID. They bypass napi-rs's wrappers, which allocate on every call.
 //!
-//! Numbers cross in an array that JavaScript shares, which is the cheapest way: making a bigint here costs 20 ns. Each
-//! function exists once for all Snowflakes: if a place in a program calls one native function, V8 compiles the call
-//! itself; if it calls several, it uses a general routine that costs as much as the call.
+//! Numbers cross in an array shared with JavaScript, because creating a bigint here costs 20 ns. All Snowflakes share
+//! one instance of each function. If a call site only ever calls one native function, V8 compiles the call directly; if
+//! it calls several, V8 falls back to a generic routine, which costs as much as the call.
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -21,7 +21,7 @@ use crate::counter::NativeCounter;
 use crate::errors::{CoreError, CoreErrorRef, Failure, catch, js_error};
 use crate::snowflake::{CallersClock, NativeSnowflake};
 
-/// A Snowflake, whatever its clock, or a counter.
+/// A Snowflake with either kind of clock, or a counter.
 #[derive(Clone)]
 pub(crate) enum AnyGenerator {
     Builtin(Arc<NativeSnowflake<BuiltinClock>>),
@@ -60,24 +60,24 @@ impl AnyGenerator {
     }
 }
 
-/// What JavaScript and the fast calls share: `js/native.ts` has the same layout.
+/// The memory that JavaScript and the fast calls share. `js/native.ts` must match these offsets.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Shared {
-    /// The ID that a call takes or gives.
+    /// The ID that a call takes or returns.
     id: u64,
-    /// The Snowflake that a call is for.
+    /// The number of the Snowflake or counter to call.
     snowflake: u32,
-    /// The position of a text's format in `Format::ALL`.
+    /// The position of the text format in `Format::ALL`.
     format: u32,
-    /// For `poll`: how long the call has waited, and then its result.
+    /// How long a call to `poll` has waited. `poll` replaces it with its result.
     polled: f64,
 }
 
-/// The state of the fast calls of one copy of the JavaScript half, on one thread.
+/// The state behind the fast calls, for one copy of the JavaScript half on one thread.
 pub(crate) struct FastCalls {
     core_error: CoreErrorRef,
-    /// In the array that `_kept` keeps alive.
+    /// Points into the array that `_kept` keeps alive.
     shared: NonNull<Shared>,
     _kept: BigUint64Array,
     snowflakes: RefCell<Snowflakes>,
@@ -89,7 +89,7 @@ struct Snowflakes {
     unused: Vec<u32>,
 }
 
-/// A Snowflake's number, until it is dropped.
+/// Reserves a number for a Snowflake or counter until this is dropped.
 pub(crate) struct Place {
     fast: Rc<FastCalls>,
     number: u32,
@@ -107,20 +107,21 @@ impl Drop for Place {
         let place = snowflakes.by_number.get_mut(self.number as usize);
         let dropped = place.and_then(Option::take);
         snowflakes.unused.push(self.number);
-        // Dropping it may lead back here.
+        // Dropping the Snowflake may re-enter this function.
         drop(snowflakes);
         drop(dropped);
     }
 }
 
-/// The functions, which use `shared`, and `state` for the calls that need it.
+/// Creates the fast functions, which use `shared`, and the `state` to pass to the calls that create Snowflakes and
+/// counters.
 #[napi]
 pub(crate) fn fast_calls<'env>(
     env: &'env Env,
     core_error: CoreError<'_>,
     mut shared: BigUint64Array,
 ) -> Result<Object<'env>> {
-    // SAFETY: `js/native.ts` keeps it to itself, and no JavaScript runs meanwhile.
+    // SAFETY: `js/native.ts` keeps the array to itself, and no JavaScript runs while `words` is in use.
     let words = unsafe { shared.as_mut() };
     if size_of_val(words) < size_of::<Shared>() {
         return Err(Error::new(Status::InvalidArg, "the array has no room for what is shared"));
@@ -142,7 +143,7 @@ pub(crate) fn fast_calls<'env>(
 type Callback = unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> sys::napi_value;
 
 impl FastCalls {
-    /// Gives a Snowflake a number.
+    /// Assigns a number to a Snowflake or counter.
     pub(crate) fn add(self: &Rc<Self>, snowflake: AnyGenerator) -> Place {
         let mut snowflakes = self.snowflakes.borrow_mut();
         let number = snowflakes.unused.pop().unwrap_or_else(|| {
@@ -162,8 +163,8 @@ impl FastCalls {
         call: Callback,
     ) -> Result<Function<'env, (), ()>> {
         let mut function = ptr::null_mut();
-        // SAFETY: the name is NUL-terminated, and `call` gets the data it expects, which lives as long as the function:
-        // its finalizer holds it.
+        // SAFETY: the name is NUL-terminated. `call` gets the data it expects, and the function's finalizer keeps that
+        // data alive for as long as the function.
         let mut function: Function<'_, (), ()> = unsafe {
             let data = Rc::as_ptr(self).cast_mut().cast();
             let (name, length) = (name.as_ptr(), name.count_bytes().cast_signed());
@@ -181,11 +182,11 @@ impl FastCalls {
         Ok(function)
     }
 
-    /// A call's data; `None` if Node has none, and JavaScript then throws. Writes its first argument, or undefined
-    /// without one, if there is a place for it.
+    /// Returns a call's data, or throws to JavaScript and returns `None` if Node has none. If `argument` is given, sets
+    /// it to the call's first argument, or to undefined if there is none.
     ///
     /// # Safety
-    /// The environment and the call must be Node's, of a `function` of this type.
+    /// `env` and `info` must come from Node, for a call to a function that `Self::function` created.
     #[inline(always)]
     unsafe fn of<'a>(
         env: sys::napi_env,
@@ -197,7 +198,7 @@ impl FastCalls {
             Some(argument) => (&raw mut count, argument),
             None => (ptr::null_mut(), ptr::null_mut()),
         };
-        // SAFETY: there is room for one argument, or none is asked for.
+        // SAFETY: `argument` has room for one argument, or none is requested.
         unsafe {
             let status = sys::napi_get_cb_info(env, info, count, argument, ptr::null_mut(), &raw mut data);
             let this = data.cast::<Self>().as_ref().filter(|_| status == sys::Status::napi_ok);
@@ -209,11 +210,12 @@ impl FastCalls {
     }
 
     fn shared(&self) -> Shared {
-        // SAFETY: the array keeps its memory (nothing else can transfer it), and only this thread uses it.
+        // SAFETY: the array keeps its memory, because nothing else can transfer it, and only this thread uses it.
         unsafe { self.shared.read() }
     }
 
-    /// Calls the Snowflake that JavaScript named; `None` if that fails, and JavaScript then throws.
+    /// Calls the Snowflake or counter that JavaScript selected. If the call fails, throws to JavaScript and returns
+    /// `None`.
     #[inline(always)]
     fn call<T>(
         &self,
@@ -245,38 +247,39 @@ impl FastCalls {
         unsafe { JsError::from(error).throw_into(env) }
     }
 
-    /// Writes the next ID to where JavaScript reads it.
+    /// Takes the next ID, and writes it where JavaScript reads it.
     unsafe extern "C" fn next_id(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-        // SAFETY: Node calls what `function` created.
+        // SAFETY: Node is calling a function that `Self::function` created.
         if let Some(this) = unsafe { Self::of(env, info, None) }
             && let Some(id) = this.call(env, AnyGenerator::next_id)
         {
-            // SAFETY: as for `shared`.
+            // SAFETY: as in `shared`.
             unsafe { this.shared.cast().write(id) }
         }
         ptr::null_mut()
     }
 
-    /// The text of the next ID.
+    /// Returns the text of the next ID.
     unsafe extern "C" fn next_id_text(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-        // SAFETY: Node calls what `function` created.
+        // SAFETY: Node is calling a function that `Self::function` created.
         let Some(this) = (unsafe { Self::of(env, info, None) }) else { return ptr::null_mut() };
-        // The clock's own calls change it.
+        // Read before the call, because the clock may make calls that change it.
         let format = this.shared().format;
         this.call(env, AnyGenerator::next_id).map_or(ptr::null_mut(), |id| text(env, id, format))
     }
 
-    /// The text of the ID that JavaScript has written.
+    /// Returns the text of the ID that JavaScript wrote.
     unsafe extern "C" fn id_text(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-        // SAFETY: Node calls what `function` created.
+        // SAFETY: Node is calling a function that `Self::function` created.
         let Some(this) = (unsafe { Self::of(env, info, None) }) else { return ptr::null_mut() };
         text(env, this.shared().id, this.shared().format)
     }
 
-    /// Fills an array that nothing else refers to: neither another thread nor a caller's clock can touch it meanwhile.
+    /// Fills an array that nothing else refers to, so neither another thread nor a caller's clock can touch it during
+    /// the call.
     unsafe extern "C" fn fill_new(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
         let mut array = ptr::null_mut();
-        // SAFETY: Node calls what `function` created.
+        // SAFETY: Node is calling a function that `Self::function` created.
         let Some(this) = (unsafe { Self::of(env, info, Some(&mut array)) }) else { return ptr::null_mut() };
         if let Some((first, length)) = words_of(env, array) {
             // SAFETY: the array belongs to this call, and has `length` words at `first`.
@@ -285,17 +288,17 @@ impl FastCalls {
         ptr::null_mut()
     }
 
-    /// As `poll` of `bindings-wasm/js/backend.ts`, with an array as for `fill_new`.
+    /// Implements `poll` from `bindings-wasm/js/backend.ts`. As in `fill_new`, nothing else may refer to the array.
     unsafe extern "C" fn poll(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
         let mut array = ptr::null_mut();
-        // SAFETY: Node calls what `function` created.
+        // SAFETY: Node is calling a function that `Self::function` created.
         let Some(this) = (unsafe { Self::of(env, info, Some(&mut array)) }) else { return ptr::null_mut() };
         let waited_ms = this.shared().polled;
         if let Some((first, length)) = words_of(env, array) {
             // SAFETY: as in `fill_new`.
             let words = || unsafe { slice::from_raw_parts_mut(first.as_ptr(), length) };
             if let Some(polled) = this.call(env, |ids| ids.poll(words(), waited_ms)) {
-                // SAFETY: as for `shared`, in which the field lies.
+                // SAFETY: as in `shared`, which contains the field.
                 unsafe { (&raw mut (*this.shared.as_ptr()).polled).write(polled) }
             }
         }
@@ -303,10 +306,10 @@ impl FastCalls {
     }
 }
 
-/// The position and the number of the words in a `BigUint64Array`.
+/// Returns the address of a `BigUint64Array`'s first word, and the number of words.
 fn words_of(env: sys::napi_env, array: sys::napi_value) -> Option<(NonNull<u64>, usize)> {
     let (mut kind, mut length, mut first) = (-1, 0, ptr::null_mut());
-    // SAFETY: it is given room for each.
+    // SAFETY: each pointer has room for its value, or is null.
     unsafe {
         sys::napi_get_typedarray_info(
             env,
@@ -322,16 +325,16 @@ fn words_of(env: sys::napi_env, array: sys::napi_value) -> Option<(NonNull<u64>,
     first.map(|first| (first, length))
 }
 
-/// Keeps JavaScript from mistaking the last call's ID for one from this call.
+/// Throws an error, so that JavaScript does not mistake the previous call's ID for the result of this call.
 #[cold]
 fn throw_lost(env: sys::napi_env) {
-    // SAFETY: this is the call's environment, and both texts end with a NUL.
+    // SAFETY: this is the call's environment, and the message ends with a NUL. The code may be null.
     unsafe {
         sys::napi_throw_error(env, ptr::null(), c"the Snowflake or counter of this call is gone".as_ptr())
     };
 }
 
-/// A call with a caller's clock, which may create Snowflakes, and release this one.
+/// Calls a Snowflake with a caller's clock, which may create other Snowflakes and release this one.
 #[cold]
 #[inline(never)]
 fn kept_call<T>(
@@ -341,12 +344,12 @@ fn kept_call<T>(
     call(kept)
 }
 
-/// An ID's text, in the format with this number.
+/// Returns an ID's text, in the format with this number.
 fn text(env: sys::napi_env, id: u64, format: u32) -> sys::napi_value {
     let Some(format) = Format::ALL.get(format as usize) else { return ptr::null_mut() };
     let text = format.write(id);
     let mut value = ptr::null_mut();
-    // SAFETY: the text has this length. It is ASCII, and so Latin-1. On failure the value stays null.
+    // SAFETY: the text has this length. It is ASCII, which is valid Latin-1. On failure, the value stays null.
     unsafe {
         sys::napi_create_string_latin1(env, text.as_ptr().cast(), text.len().cast_signed(), &raw mut value);
     }

@@ -1,4 +1,4 @@
-//! Layouts, IDs and their texts. A layout is passed as its text.
+//! Layouts, IDs and their texts. A layout crosses the boundary as its text.
 
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
@@ -6,7 +6,7 @@ use polyflake::{Format, Layout, Node, Number, PRESETS, UnixTime};
 
 use crate::errors::{CoreError, number, run};
 
-/// A whole node, or each node field's name followed by its value.
+/// A node as texts: a number for all node bits, or each node field's name followed by its value.
 pub(crate) type NodeTexts = Either<String, Vec<String>>;
 
 #[napi(object, object_from_js = false)]
@@ -55,18 +55,18 @@ pub(crate) fn layout_of(
     })
 }
 
-/// An ID of this layout, from its text.
+/// Parses an ID of this layout.
 #[napi]
 pub(crate) fn id_of(env: &Env, core_error: CoreError<'_>, layout: String, id: String) -> Result<u64> {
     run(env, &core_error, || Ok(Layout::parse(&layout)?.decode(Number::parse(&id))?.id()))
 }
 
-/// How many IDs are decoded at a time. They are copied first, because another thread may write to shared memory
-/// meanwhile.
+/// The number of IDs decoded at a time. They are copied first, because another thread may write to shared memory in the
+/// meantime.
 const CHUNK: usize = 1024;
 
 /// Decodes every ID, and writes the values of `column` (see `Backend` in `bindings-wasm/js/backend.ts`) into `wide` or
-/// `narrow`. The other one may be empty.
+/// `narrow`. The other array may be empty.
 #[napi]
 #[allow(clippy::too_many_arguments, reason = "napi's two, and an array for each width")]
 pub(crate) fn decode_all(
@@ -79,7 +79,7 @@ pub(crate) fn decode_all(
     mut wide: BigUint64ArraySlice<'_>,
     mut narrow: Uint32ArraySlice<'_>,
 ) -> Result<()> {
-    // SAFETY: `js/decoded-all.ts` has just made these arrays, and no JavaScript runs meanwhile.
+    // SAFETY: `js/decoded-all.ts` has just created these arrays, and no JavaScript runs while they are in use.
     let (wide, narrow) = unsafe { (wide.as_mut(), narrow.as_mut()) };
     let (first, length) = (ids.as_ptr(), ids.len());
     run(env, &core_error, || {
@@ -87,7 +87,7 @@ pub(crate) fn decode_all(
         let mut chunk = [0; CHUNK];
         for at in (0..length).step_by(CHUNK) {
             let chunk = &mut chunk[..CHUNK.min(length - at)];
-            // SAFETY: the array has `length` words, and `chunk` is elsewhere.
+            // SAFETY: the array has `length` words, and does not overlap `chunk`.
             unsafe { chunk.as_mut_ptr().copy_from_nonoverlapping(first.add(at), chunk.len()) };
             let decoded = layout.decode_all(chunk)?;
             let wide = wide.get_mut(at..).unwrap_or_default();
@@ -142,7 +142,7 @@ pub(crate) fn max_id(env: &Env, core_error: CoreError<'_>, layout: String, time_
     run(env, &core_error, || Layout::parse(&layout)?.max_id(UnixTime::from_ms(Number::parse(&time_ms))))
 }
 
-/// The formats' names. Elsewhere a format is its position in this list.
+/// Returns the names of the formats. Everywhere else, a format is passed as its position in this list.
 #[napi]
 pub(crate) fn formats() -> Vec<&'static str> {
     Format::ALL.map(Format::name).to_vec()
@@ -161,7 +161,7 @@ pub(crate) fn parse_id(env: &Env, core_error: CoreError<'_>, text: String, forma
     run(env, &core_error, || format.parse::<Format>()?.read(&text))
 }
 
-/// Texts, in pairs.
+/// Groups texts into pairs.
 pub(crate) fn pairs(texts: &[String]) -> impl Iterator<Item = (&str, &str)> {
     texts.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()))
 }

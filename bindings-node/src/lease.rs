@@ -1,4 +1,4 @@
-//! Leased nodes, and events of leases and counters for JavaScript.
+//! Leased nodes, and the events that JavaScript gets about leases, counters and sequences.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,10 +17,11 @@ use crate::layout::NodeTexts;
 use crate::objects;
 use crate::snowflake::options_of;
 
-/// Options, and the lease that was acquired for them. A lease that is not taken out is kept for a TTL.
+/// Options, and the lease acquired for them. If the lease is never taken out, its node stays reserved until the TTL
+/// ends.
 pub(crate) struct Opened(RefCell<Option<(Options, Leased)>>);
 
-/// Acquires a lease, and then calls `done` with an error, or with what `snowflake_on_lease` takes.
+/// Acquires a lease, then calls `done` with an error or with an `Opened`.
 #[napi]
 pub(crate) fn lease(
     env: &Env,
@@ -39,7 +40,7 @@ pub(crate) fn lease(
     later(Arc::new(core_error), &done, acquire, opened)
 }
 
-/// The Snowflake for an acquired lease.
+/// Creates a Snowflake on an acquired lease.
 #[napi]
 pub(crate) fn snowflake_on_lease<'env>(
     env: &'env Env,
@@ -75,14 +76,14 @@ impl From<&Event> for LeaseEvent {
     }
 }
 
-/// It keeps no process alive.
+/// A JavaScript callback for events. It does not keep the process alive.
 type Publish = ThreadsafeFunction<LeaseEvent, (), LeaseEvent, Status, false, true>;
 
-/// One for each main or worker thread, and for each copy of the JavaScript half there.
+/// Each main or worker thread has one callback here for each copy of the JavaScript half that it loaded.
 static PUBLISHERS: Mutex<Vec<Publish>> = Mutex::new(Vec::new());
 static LISTEN: Once = Once::new();
 
-/// Calls `publish` with this process's events of leases and counters from now on.
+/// From now on, calls `publish` with the events of all leases, counters and sequences in this process.
 #[napi]
 pub(crate) fn on_lease_event(
     _core_error: CoreError<'_>,
@@ -94,7 +95,7 @@ pub(crate) fn on_lease_event(
     Ok(())
 }
 
-/// On the keeper's thread.
+/// Runs on the keeper's thread.
 fn tell(event: &Event) {
     publishers().retain(|publish| publish.call(event.into(), NonBlocking) != Status::Closing);
 }

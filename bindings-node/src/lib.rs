@@ -1,5 +1,5 @@
-//! The native half of the npm package `polyflake`, for Node: with `js/native.ts`, the `Backend` of
-//! `bindings-wasm/js/backend.ts`. It converts types; the core decides everything.
+//! The native half of the npm package `polyflake`, for Node. Together with `js/native.ts`, it implements the `Backend`
+//! from `bindings-wasm/js/backend.ts`. It converts types, and the core decides everything.
 
 #![allow(
     clippy::needless_pass_by_value,

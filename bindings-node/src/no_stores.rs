@@ -1,4 +1,4 @@
-//! Replaces counters and sequences in a build without the feature `coordination`.
+//! Stands in for counters and sequences in a build without the `coordination` feature.
 
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
@@ -16,6 +16,6 @@ pub(crate) fn open_sequences(env: &Env, core_error: CoreError<'_>) -> Result<()>
     run(env, &core_error, || Err(Error::no_stores("sequences")))
 }
 
-/// Without leases there are no events.
+/// Does nothing, because there are no events without leases.
 #[napi]
 pub(crate) fn on_lease_event() {}

@@ -1,4 +1,5 @@
-//! Creates the objects of Snowflakes and counters, each with its number among the fast calls.
+//! Creates the JavaScript objects for Snowflakes and counters. Each object has a number that identifies it in the fast
+//! calls.
 
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ use crate::fast::{AnyGenerator, FastCalls};
 use crate::layout::NodeTexts;
 use crate::snowflake::{CallersClock, NativeSnowflake, options_of};
 
-/// A Snowflake. Its `number` identifies it in the fast calls, as long as the object lives.
+/// Creates a Snowflake. Its `number` identifies it in the fast calls for as long as the object lives.
 #[napi]
 pub(crate) fn snowflake<'env>(
     env: &'env Env,
@@ -44,7 +45,7 @@ pub(crate) fn snowflake<'env>(
     }
 }
 
-/// The error for a Snowflake whose constructor cannot get a lease.
+/// Returns the error for a constructor that would have to wait for a lease.
 fn no_lease() -> polyflake::Error {
     if cfg!(not(feature = "coordination")) {
         return polyflake::Error::no_stores("leases");
@@ -65,7 +66,8 @@ pub(crate) fn on_builtin_clock<'env>(
     placed(object, fast, AnyGenerator::Builtin(this))
 }
 
-/// The functions of an open counter. Its `number` identifies it in the fast calls, as long as the object lives.
+/// Creates the object for an open counter. Its `number` identifies it in the fast calls for as long as the object
+/// lives.
 #[cfg(feature = "coordination")]
 #[napi]
 pub(crate) fn counter<'env>(
@@ -78,7 +80,7 @@ pub(crate) fn counter<'env>(
     placed(this.object(env)?, fast, AnyGenerator::Counter(this))
 }
 
-/// Gives the object a number among the fast calls, for as long as it lives.
+/// Assigns the object a number in the fast calls for as long as it lives.
 fn placed<'env>(
     mut object: Object<'env>,
     fast: &Rc<FastCalls>,

@@ -1,4 +1,4 @@
-//! Public IDs: an object of closures, like sequences.
+//! Public IDs, exposed as an object whose methods are closures, like sequences.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use polyflake::{Number, PublicIdKey, PublicIds};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, catch, js_error, run};
 
-/// The functions of public IDs with these keys.
+/// Creates the object for public IDs with these keys.
 #[napi]
 pub(crate) fn public_ids<'env>(
     env: &'env Env,
@@ -35,13 +35,13 @@ pub(crate) fn public_ids<'env>(
     Ok(object)
 }
 
-/// A random key with this number.
+/// Generates a random key with this number.
 #[napi]
 pub(crate) fn generate_public_key(env: &Env, core_error: CoreError<'_>, number: String) -> Result<String> {
     run(env, &core_error, || Ok(PublicIdKey::generate(Number::parse(&number))?.to_text().as_str().to_owned()))
 }
 
-/// Shared by the functions of public IDs.
+/// The state that the functions of public IDs share.
 struct NativePublicIds {
     ids: PublicIds,
     core_error: CoreErrorRef,

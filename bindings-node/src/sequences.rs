@@ -1,4 +1,4 @@
-//! Sequences, like counters (see `counter.rs`): objects of closures. Calls that wait for a store are awaited.
+//! Sequences, exposed as objects whose methods are closures, like counters (see `counter.rs`).
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ pub(crate) struct SequencesStats {
     pub time_left_ms: f64,
 }
 
-/// Open sequences, for `sequences`.
+/// Open sequences, which JavaScript passes on to `sequences`.
 pub(crate) struct OpenedSequences(Arc<Sequences>);
 
-/// Opens sequences, and then calls `done` with an error, or with what `sequences` takes.
+/// Opens sequences, then calls `done` with an error or with an `OpenedSequences`.
 #[napi]
 pub(crate) fn open_sequences(
     core_error: CoreError<'_>,
@@ -43,7 +43,7 @@ pub(crate) fn open_sequences(
     later(Arc::new(core_error), &done, open, opened)
 }
 
-/// The functions of open sequences.
+/// Creates the object for open sequences.
 #[napi]
 pub(crate) fn sequences<'env>(
     env: &'env Env,
@@ -71,7 +71,7 @@ pub(crate) fn sequences<'env>(
     Ok(object)
 }
 
-/// Shared by the functions of sequences.
+/// The state that the functions of sequences share.
 struct NativeSequences {
     sequences: Arc<Sequences>,
     core_error: Arc<CoreErrorRef>,
@@ -98,7 +98,7 @@ impl NativeSequences {
         call.get::<Vec<Unknown<'_>>>(at)?.iter().map(|key| self.key_of(call.env, key)).collect()
     }
 
-    /// A string, a safe integer or a bigint: `js/sequences.ts` rejects anything else.
+    /// Converts a key. It is a string, a safe integer or a bigint, because `js/sequences.ts` rejects anything else.
     fn key_of(&self, env: &Env, key: &Unknown<'_>) -> Result<Key> {
         match key.get_type()? {
             ValueType::Number => Ok(Key::Integer(key.coerce_to_number()?.get_int64()?.into())),
@@ -111,7 +111,7 @@ impl NativeSequences {
         }
     }
 
-    /// One number per key, after a wait if need be. The last argument is called with them.
+    /// Gets one number per key, waiting for the store if necessary, and passes the numbers to the last argument.
     fn next_ids_later(&self, call: &FunctionCallContext<'_>) -> Result<()> {
         let keys = self.keys(call, 0)?;
         let done = call.get::<Done<'_, BigUint64Array>>(1)?;
@@ -134,8 +134,8 @@ impl NativeSequences {
         })
     }
 
-    /// Closes at once, and calls back when the lease is given back, or cannot be. Without a callback it is given back
-    /// all the same, and the process does not stay alive for that.
+    /// Closes the sequences at once, and calls back when the lease is given back or cannot be. Without a callback, it
+    /// is given back too, but the process does not stay alive until then.
     fn close(&self, call: &FunctionCallContext<'_>) -> Result<()> {
         let give_back = self.sequences.close_later();
         let Some(done) = call.get::<Option<Function<'_, (), ()>>>(0)? else { return Ok(()) };

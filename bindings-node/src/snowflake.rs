@@ -1,4 +1,5 @@
-//! Snowflakes, as objects of closures: calling a method of a napi-rs class costs about 400 ns, a closure about 60.
+//! Snowflakes, exposed as objects whose methods are closures. Calling a closure costs about 60 ns, and calling a method
+//! of a napi-rs class about 400.
 
 use std::mem::take;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,8 +44,9 @@ pub(crate) fn reset_state(env: &Env, core_error: CoreError<'_>, path: String) ->
     run(env, &core_error, || polyflake::reset_state(&path))
 }
 
-/// Identifies the cursors of this copy, whatever JavaScript uses it, and the warning about other copies: once, for all
-/// worker threads.
+/// Returns a text that identifies this library's cursors, whichever copy of the JavaScript half uses them, and a
+/// warning if the process has other copies of the library. The warning is returned only once, even if several worker
+/// threads call this.
 #[napi]
 pub(crate) fn copies() -> (String, Option<String>) {
     static IS_TOLD: AtomicBool = AtomicBool::new(false);
@@ -52,7 +54,7 @@ pub(crate) fn copies() -> (String, Option<String>) {
     (format!("{:p}", &raw const IS_TOLD), warning)
 }
 
-/// `options`: each option's name followed by its text.
+/// Builds options from a list that contains each option's name followed by its text.
 pub(crate) fn options_of(options: &[String], node: Option<&NodeTexts>) -> CoreResult<Options> {
     let mut built = Options::default();
     for (name, value) in pairs(options) {
@@ -64,21 +66,21 @@ pub(crate) fn options_of(options: &[String], node: Option<&NodeTexts>) -> CoreRe
     })
 }
 
-/// Shared by a Snowflake's functions.
+/// The state that a Snowflake's functions share.
 pub(crate) struct NativeSnowflake<C> {
     pub(crate) ids: Snowflake<C>,
     core_error: Arc<CoreErrorRef>,
     has_lease: bool,
-    /// The calls that wait in the event loop, which share one place in the queue.
+    /// The calls that wait in the event loop. Together they have one place in the queue.
     waiting: Arc<Mutex<Waiting>>,
-    /// What they wait for.
+    /// The disk work that those calls wait for.
     bound_move: Mutex<Option<BoundMove>>,
-    /// The thread that gives back the node, after `close`.
+    /// The thread that gives the node back after `close`.
     giving_back: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl NativeSnowflake<BuiltinClock> {
-    /// Adds the call that needs a clock any thread may read.
+    /// Adds `fillOnThread`, which needs a clock that any thread may read.
     pub(crate) fn add_fill_on_thread(self: &Arc<Self>, env: &Env, object: &mut Object<'_>) -> Result<()> {
         self.method(env, object, "fillOnThread", |this, call| {
             let (ids, from, n) = (call.get(0)?, call.get::<u32>(1)?, call.get::<u32>(2)?);
@@ -142,8 +144,8 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
     }
 }
 
-/// How many IDs are issued before they are copied to JavaScript's memory. They are not written there directly: a caller's
-/// clock may take the array's memory away (`transfer`), and another thread may write to shared memory.
+/// The number of IDs issued before they are copied to JavaScript's memory. They are not written there directly, because
+/// a caller's clock may take the array's memory away (`transfer`), and another thread may write to shared memory.
 const CHUNK: usize = 1024;
 
 impl<C: Clock + 'static> NativeSnowflake<C> {
@@ -152,14 +154,14 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         let mut at = 0;
         let mut left = call.get::<BigUint64ArraySlice<'_>>(0)?.len();
         if self.has_lease {
-            // All IDs in a batch have one node, and the lease may change it between two chunks.
+            // All IDs in a batch have the same node, and a lease may change the node between two chunks.
             let mut ids = vec![0; left];
             self.run(call.env, || self.ids.fill(&mut ids))?;
             copy(&ids, call, 0)?;
             return Ok(());
         }
         loop {
-            // Even an empty part: the core says whether that is valid.
+            // An empty part is passed on too, because the core decides whether it is valid.
             let part = &mut chunk[..left.min(CHUNK)];
             self.run(call.env, || self.ids.fill(part))?;
             left = copy(part, call, at)?;
@@ -170,10 +172,10 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         }
     }
 
-    /// As `poll` of `bindings-wasm/js/backend.ts`.
+    /// Implements `poll` from `bindings-wasm/js/backend.ts`.
     pub(crate) fn poll(&self, ids: &mut [u64], waited_ms: f64) -> CoreResult<f64> {
         let waited = (waited_ms >= 0.0).then(|| Duration::from_secs_f64(waited_ms / 1e3));
-        // Not under its lock, because a caller's clock may make calls.
+        // The lock is not held during the call, because a caller's clock may make calls.
         let mut waiting = take(&mut *lock(&self.waiting));
         let polled = self.ids.poll_waiting(&mut waiting, ids, waited);
         *lock(&self.waiting) = waiting;
@@ -187,23 +189,23 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         })
     }
 
-    /// The last `poll` asked for this.
+    /// Starts the disk work that the last `poll` asked for.
     fn disk(&self) -> AsyncTask<DiskWork> {
         let bound_move = lock(&self.bound_move).take();
         let (waiting, core_error) = (Arc::clone(&self.waiting), Arc::clone(&self.core_error));
         AsyncTask::new(DiskWork { bound_move, waiting, core_error })
     }
 
-    /// Ends this Snowflake at once. Its node is given back on a thread, which may take as long as the store does.
+    /// Closes this Snowflake at once. A thread gives its node back, which may take as long as the store does.
     fn close(&self) {
         if let Some(give_back) = self.ids.close_later() {
             let thread = std::thread::Builder::new().name("polyflake-close".into());
-            // If there is no thread, the node is kept for a TTL.
+            // If no thread can be started, the node stays reserved until the TTL ends.
             *lock(&self.giving_back) = thread.spawn(|| give_back.run()).ok();
         }
     }
 
-    /// Calls back when the node is given back, or cannot be. Returns whether it will call.
+    /// Calls back when the node is given back or cannot be. Returns whether it will call back.
     fn when_given_back(&self, call: &FunctionCallContext<'_>) -> Result<bool> {
         let done = call.get::<Function<'_, (), ()>>(0)?;
         let Some(thread) = lock(&self.giving_back).take() else { return Ok(false) };
@@ -235,13 +237,14 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
     }
 }
 
-/// Copies `ids` to the call's array from `at`, as far as they fit, and returns how much room is left after them.
+/// Copies as many of the `ids` as fit to the call's array, starting at `at`, and returns how much room is left after
+/// them.
 pub(crate) fn copy(ids: &[u64], call: &FunctionCallContext<'_>, at: usize) -> Result<usize> {
     let target = call.get::<BigUint64ArraySlice<'_>>(0)?;
     let Some(room) = target.len().checked_sub(at) else { return Ok(0) };
     let count = ids.len().min(room);
-    // SAFETY: the array has `room` words from `at`, and no JavaScript of this thread runs between asking for them and the
-    // copy. `ids` is elsewhere.
+    // SAFETY: the array has `room` words from `at` on, and this thread runs no JavaScript between looking up the array
+    // and the copy. `ids` does not overlap it.
     unsafe { target.as_ptr().cast_mut().add(at).copy_from_nonoverlapping(ids.as_ptr(), count) };
     Ok(room - count)
 }
@@ -250,7 +253,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A part of a batch, filled on a thread from libuv's pool.
+/// A part of a batch, which a thread from libuv's pool fills.
 struct Part {
     snowflake: Arc<NativeSnowflake<BuiltinClock>>,
     ids: BigUint64Array,
@@ -263,8 +266,8 @@ impl Task for Part {
     type JsValue = ();
 
     fn compute(&mut self) -> Result<Self::Output> {
-        // SAFETY: `js/waiting.ts` keeps the array to itself until all of it is filled, and fills one part at a time. The
-        // reference keeps its memory, and an environment that ends waits for work on the pool.
+        // SAFETY: `js/waiting.ts` keeps the array to itself until it is full, and fills one part at a time. The
+        // reference keeps its memory alive, and an environment that ends waits for work on the pool.
         let ids = unsafe { self.ids.as_mut() };
         let part = ids.get_mut(self.from..).unwrap_or_default();
         let n = self.n.min(part.len());
@@ -276,7 +279,7 @@ impl Task for Part {
     }
 }
 
-/// Disk work that a call waits for, on a thread from libuv's pool.
+/// Disk work that a call waits for. A thread from libuv's pool does it.
 struct DiskWork {
     bound_move: Option<BoundMove>,
     waiting: Arc<Mutex<Waiting>>,
@@ -290,7 +293,7 @@ impl Task for DiskWork {
     fn compute(&mut self) -> Result<Self::Output> {
         let done = catch(|| self.bound_move.map_or(Ok(()), BoundMove::run));
         if done.is_err() {
-            // The waiting calls have ended: anything taken for them from here on would belong to others.
+            // The waiting calls have failed. Anything taken for them from here on would belong to other calls.
             *lock(&self.waiting) = Waiting::default();
         }
         Ok(done)
@@ -301,7 +304,7 @@ impl Task for DiskWork {
     }
 }
 
-/// A `Reading` of `bindings-wasm/js/backend.ts`.
+/// The caller's clock: a `Reading` from `bindings-wasm/js/backend.ts`.
 pub(crate) struct CallersClock {
     pub(crate) env: Env,
     pub(crate) read: FunctionRef<(), Option<BigInt>>,
@@ -309,7 +312,8 @@ pub(crate) struct CallersClock {
 
 impl Clock for CallersClock {
     fn unix_ms(&self) -> std::result::Result<i64, ClockError> {
-        // In its own scope: a long batch reads the clock often, and its readings would pile up until the call ends.
+        // In a separate scope, because a long batch reads the clock often, and the readings would otherwise pile up
+        // until the call ends.
         let reading = self.env.run_in_scope(|| call(&self.env, &self.read.borrow_back(&self.env)?, ()));
         match reading {
             Ok(Some(ms)) => Ok(ms.get_i64().0),

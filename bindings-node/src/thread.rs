@@ -1,5 +1,5 @@
-//! Work that may wait for a network, away from the event loop. Not on libuv's pool: a process that ends waits for the
-//! work there, and programs need the pool for files and host names.
+//! Runs work that may wait for a network, off the event loop. It does not run on libuv's pool, because a process that
+//! ends waits for the work there, and programs need the pool for files and host names.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -7,13 +7,13 @@ use napi::bindgen_prelude::*;
 use napi::threadsafe_function::ThreadsafeFunction;
 use napi::threadsafe_function::ThreadsafeFunctionCallMode::NonBlocking;
 
-/// Whether the environment that waits for the work has ended.
+/// Returns whether the environment that waits for the work has ended.
 pub(crate) type IsGone<'a> = &'a dyn Fn() -> bool;
 
-/// A JavaScript function to call with a value from another thread. The process stays alive until then, unless it is
-/// told to end.
+/// A JavaScript function to call with a value from another thread. It keeps the process alive until the call, unless
+/// the process is told to end.
 struct Later<T, A: JsValuesTupleIntoVec + 'static> {
-    // If the environment ends first, waiting callbacks are never dropped, but the contents of `into_js` are.
+    // If the environment ends first, napi never drops the queued callbacks, but it does drop what `into_js` holds.
     place: Weak<Mutex<Option<T>>>,
     done: Arc<ThreadsafeFunction<(), (), A, Status, false>>,
 }
@@ -40,7 +40,7 @@ impl<T: Send + 'static, A: JsValuesTupleIntoVec + 'static> Later<T, A> {
     }
 }
 
-/// Calls `done` with the result of `work`, which may block its thread.
+/// Runs `work` on a new thread, which it may block, then calls `done` with the result.
 pub(crate) fn on_thread<T, A>(
     name: &str,
     done: &Function<'_, A, ()>,
@@ -60,8 +60,8 @@ where
     started.map(drop).map_err(|error| Error::from_reason(format!("cannot start a thread: {error}")))
 }
 
-/// Calls `done` with the result of a call that waits for a store: one thread serves all such calls. `None`: it
-/// panicked.
+/// Awaits a call that waits for a store, then calls `done` with the result. `into_js` gets `None` if the call panicked.
+/// One thread serves all such calls.
 #[cfg(feature = "coordination")]
 pub(crate) fn awaited<T, A>(
     done: &Function<'_, A, ()>,
