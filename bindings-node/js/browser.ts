@@ -1,4 +1,4 @@
-// The entry point for every runtime but Node and workerd. The WebAssembly module is part of the code.
+// The entry point for every runtime except Node and workerd. Its code contains the WebAssembly module.
 import version from "polyflake/version";
 import base64 from "polyflake/wasm";
 import { wasmBackend } from "../../bindings-wasm/js/wasm.js";
@@ -11,8 +11,8 @@ connect(() => {
   return wasmBackend(new WebAssembly.Module(bytes), coreError);
 });
 
-// A page may load this file twice, by `import` and by `require`: both then use the first one's core, and share its
-// cursors.
+// A page may load this file twice, with `import` and with `require`. Both copies then use the core of the first, so
+// that they share its cursors.
 const realm = globalThis as unknown as Record<symbol, typeof own | undefined>;
 const key = Symbol.for(`polyflake@${version}`);
 realm[key] ??= own;

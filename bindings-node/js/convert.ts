@@ -1,4 +1,4 @@
-// JavaScript's values as texts that the core parses.
+// Converts JavaScript values to texts that the core parses.
 import { typeOf } from "../../bindings-wasm/js/arrays.js";
 import type { NodeTexts, Reading } from "../../bindings-wasm/js/backend.js";
 import { clockThrew } from "./errors.js";
@@ -9,10 +9,12 @@ export type Integer = bigint | number | string;
 /** An instant: a Date, or Unix ms. */
 export type Instant = Date | bigint | number;
 
-/** A node: a whole number for all node bits, or one for each node field. */
+/** A node: a whole number for all node bits, or an object with a whole number for each node field. */
 export type Node = Integer | Readonly<Record<string, Integer>>;
 
-/** A whole number as text. The core checks its range; a Number that may have lost digits never gets that far. */
+/**
+ * Converts a whole number to text. The core checks its range, but a Number that may have lost digits is rejected here.
+ */
 export function integer(value: Integer, what: string): string {
   switch (typeof value) {
     case "bigint":
@@ -33,8 +35,8 @@ export function integer(value: Integer, what: string): string {
 }
 
 /**
- * An ID as a bigint, if it is in decimal digits or a whole Number that has lost none. The core decides about anything
- * else, which it gets as `integer`.
+ * Converts an ID to a bigint if it is one, is a Number that is a safe integer, or consists of decimal digits. The core
+ * decides about anything else, which it gets as the text from {@link integer}.
  */
 export function bigintOf(id: Integer): bigint | undefined {
   switch (typeof id) {
@@ -54,19 +56,22 @@ export function text(value: string, what: string, takes = "a string"): string {
   return value;
 }
 
-/** A path. */
+/** Checks a path. */
 export function path(value: string, what: string): string {
   return wellFormed(text(value, what), what, "a path");
 }
 
-/** A text that UTF-8 can hold. A lone surrogate has no bytes there, and U+FFFD in its place would be another text. */
+/**
+ * Checks that UTF-8 can represent a text. A lone surrogate has no encoding, and replacing it with U+FFFD would make a
+ * different text.
+ */
 export function wellFormed(value: string, what: string, takes: string): string {
   if (!/\p{Surrogate}/u.test(value)) return value;
   throw new TypeError(`${what} is ${JSON.stringify(value)}; it must be ${takes} without lone surrogates`);
 }
 
 export function idArray(ids: BigUint64Array, what: string): BigUint64Array {
-  // Not `instanceof`, which does not recognise arrays of another realm, such as Jest's.
+  // Not `instanceof`, which does not recognise arrays from another realm, such as Jest's.
   if (typeOf(ids) === "BigUint64Array") return ids;
   throw wrongType(ids, what, "a BigUint64Array");
 }
@@ -77,7 +82,7 @@ export function nodeTexts(node: Node): NodeTexts {
   return Object.entries(node).flatMap(([name, value]) => [name, integer(value, `node field ${name}`)]);
 }
 
-/** Unix ms as text. */
+/** Converts an instant to Unix ms as text. */
 export function unixMs(time: Instant): string {
   const ms = time instanceof Date ? time.getTime() : time;
   if (typeof ms !== "number" && typeof ms !== "bigint") {
@@ -89,13 +94,13 @@ export function unixMs(time: Instant): string {
   return integer(ms, "time");
 }
 
-/** A Date, or null past the year 275760, where Date ends. */
+/** Returns a Date, or null past the year 275760, where Date ends. */
 export function toDate(unixMs: bigint | number): Date | null {
   const date = new Date(Number(unixMs));
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** A caller's clock. Anything it throws is kept for the error that follows. */
+/** Wraps a caller's clock. Anything that the clock throws is kept for the error that follows. */
 export function reading(clock: () => number | bigint): Reading {
   return () => {
     try {

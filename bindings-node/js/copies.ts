@@ -1,22 +1,25 @@
-// Other copies of this package in the process, each of which may have its own cursors.
+// Finds other copies of this package in the process, which may have separate cursors.
 import type { Backend } from "../../bindings-wasm/js/backend.js";
 
-/** What a copy leaves for others to find, whatever its version. */
+/** The mark that a copy leaves for other copies, whatever their versions. */
 interface Copy {
-  /** Identifies the owner of the copy's cursors: equal if two copies of the JavaScript use one native library. */
+  /**
+   * Identifies the cursors that the copy uses. Two copies of the JavaScript that use the same native library have equal
+   * values.
+   */
   readonly library: unknown;
-  /** The path it was loaded from, if it knows. */
+  /** The path that the copy was loaded from, if it is known. */
   readonly path: string | undefined;
-  /** Whether a warning was given. */
+  /** Whether the user has been warned. */
   isTold: boolean;
 }
 
-/** Whether this copy has looked. */
+/** Whether this copy has looked for others. */
 let hasLooked = false;
 
 /**
- * Warns, once, if there is another copy with different cursors. Call it when a Snowflake takes a cursor, not on import:
- * until then nothing repeats, and bundlers may drop unused code.
+ * Warns once if there is another copy with different cursors. Call this when a Snowflake takes a cursor, not on import,
+ * because no IDs repeat before that, and bundlers can then drop unused code.
  */
 export function lookForCopies(
   { copies }: Backend,
@@ -30,7 +33,7 @@ export function lookForCopies(
   const key = Symbol.for("polyflake.copy");
   const own: Copy = { library, path, isTold: false };
   const realm = globalThis as unknown as Record<symbol, Copy | undefined>;
-  // If globals are frozen, copies do not find each other.
+  // If globals are frozen, copies cannot find each other.
   if (realm[key] === undefined) Reflect.defineProperty(globalThis, key, { value: own });
   const first = realm[key] ?? own;
   if (first.isTold || (first.library === library && warning === null)) return;
@@ -44,11 +47,12 @@ export function lookForCopies(
   );
 }
 
-/** Stands for the cursors of a WebAssembly module, which no other copy of the JavaScript can use. */
+/** Identifies the cursors of a WebAssembly module, which no other copy of the JavaScript can use. */
 const hasOwnCursors = {};
 
 /**
- * The path this code was loaded from, as far as an error's stack shows it: in some bundle formats nothing else does.
+ * Returns the path that this code was loaded from, if an error's stack shows it. In some bundle formats, nothing else
+ * does.
  */
 function placeInStack(): string | undefined {
   try {

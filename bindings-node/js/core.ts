@@ -10,8 +10,8 @@ let path: string | undefined;
 let warn: (message: string) => void = (message) => globalThis.console?.warn(message);
 
 /**
- * Sets where the core comes from. It is opened on first use. `from` and `warnBy`: if the entry point has something
- * better.
+ * Sets how to open the core, which happens on first use. An entry point passes `from` if it knows its path, and
+ * `warnBy` if it has a better way to warn.
  */
 export function connect(opener: () => Backend, from?: string, warnBy = warn): void {
   open = opener;
@@ -19,13 +19,16 @@ export function connect(opener: () => Backend, from?: string, warnBy = warn): vo
   warn = warnBy;
 }
 
-/** The native addon or the WebAssembly module. */
+/** Returns the core: the native addon or the WebAssembly module. */
 export function core(): Backend {
   backend ??= open();
   return backend;
 }
 
-/** Call it for a Snowflake that shares its cursor with the others in the process. */
+/**
+ * Warns if another copy of this package has its own cursors. Call this for each Snowflake that shares its cursor with
+ * others in the process.
+ */
 export function sharesCursor(): void {
   lookForCopies(core(), path, warn);
 }
@@ -34,7 +37,7 @@ export function sharesCursor(): void {
 let lastChecked: Integer | undefined;
 let lastSize = 0;
 
-/** The `n` of a batch. */
+/** Checks the `n` of a batch, and converts it to a Number. */
 export function batchSize(n: Integer): number {
   if (n !== lastChecked) {
     lastSize = core().batchSize(integer(n, "n"));

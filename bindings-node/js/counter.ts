@@ -10,19 +10,19 @@ import { noNetwork, optionTexts, Together } from "./stores.js";
 export interface CounterOptions {
   /**
    * The address of the store that hands out the numbers, such as `"redis://host/0"` or `"etcd://host:2379"`. Several
-   * stores share the numbers out, so that one store may be down: numbers are then unique, but not ordered. Every
-   * process must name them in the same order. Required.
+   * stores divide the numbers among themselves, so that one of them may be down: numbers are then unique, but not
+   * ordered. Every process must list the stores in the same order. Required.
    */
   store: string | readonly string[];
-  /** The first number, if the store has no such counter yet: 1 to 2^63 - 1. Default: 1. */
+  /** The first number, if the store does not have the counter yet: 1 to 2^63 - 1. Default: 1. */
   start?: Integer | undefined;
   /**
-   * How many numbers the store hands out at a time: 1 to 1000000000, or `"auto"` (the default): 100 at first, then
-   * enough to last ten minutes, at most 1000000. With 1, the store is asked for each number, and numbers increase
-   * across all processes.
+   * How many numbers the store hands out at a time: 1 to 1000000000, or `"auto"` (the default), which starts with 100
+   * and then takes enough to last ten minutes, at most 1000000. With 1, each number is requested from the store, and
+   * numbers increase across all processes.
    */
   step?: Integer | "auto" | undefined;
-  /** The longest a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
+  /** The longest time that a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
   maxWaitMs?: Integer | undefined;
 }
 
@@ -39,23 +39,24 @@ class Opened {
 }
 
 let open: (inner: BackendCounter) => Counter;
-/** The key of the method `Symbol.dispose`, which some runtimes lack. */
+/** The method `Symbol.dispose`. Some runtimes lack that symbol. */
 let closeOnly: (this: Counter) => void;
 
 /**
- * Numbers that count up, each issued once: 1, 2, 3 and so on, for order numbers or as a table's keys. A store hands
- * them out in segments, so that most numbers need no round trip.
+ * A counter that issues each number once: 1, 2, 3 and so on, for order numbers or a table's keys. A store hands out the
+ * numbers in segments, so that most of them need no round trip.
  *
- * - No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged.
+ * - No number is issued twice, by any process, as long as the store does not lose writes that it has acknowledged.
  * - With one store, each number is greater than every number that this process got before the call began.
- * - A process that ends without {@link Counter.close} leaves a gap: the numbers it had in hand, at most two segments,
- *   and those of its calls in progress.
+ * - A process that ends without {@link Counter.close} leaves a gap: the numbers it had in hand, which are at most two
+ *   segments, and the numbers of calls in progress.
  *
- * All Counters in a process with the same store and name share the numbers in hand, including across worker threads.
- * `cluster` and PM2 workers are processes: each has its own numbers in hand. Only in Node's native build.
+ * All Counters in a process with the same store and name share the numbers in hand, even across worker threads.
+ * `cluster` and PM2 workers are separate processes, and each has its own numbers in hand. Counters work only in Node's
+ * native build.
  *
  * No call blocks the event loop. {@link Counter.nextId}, {@link Counter.nextIds} and {@link Counter.fill} return
- * numbers in hand, or throw; the others wait for the store, and return promises.
+ * numbers in hand or throw. The other methods wait for the store and return promises.
  *
  * @example
  * ```js
@@ -69,9 +70,9 @@ let closeOnly: (this: Counter) => void;
 export class Counter implements IterableIterator<bigint, never, undefined>, IdGenerator {
   readonly #inner: BackendCounter;
   readonly #nextId: () => bigint;
-  /** The waiting calls, by how many numbers each asks for. */
+  /** The waiting calls, each with the size of its request. */
   readonly #together: Together<number>;
-  /** Resolves when the numbers in hand were given back. */
+  /** Resolves when the numbers in hand have been given back. */
   #givenBack: Promise<void> | undefined;
 
   private constructor(opened: Opened) {
@@ -97,13 +98,13 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Opens the counter with that name (1 to 100 characters). Creates it if the store has none, and waits until there are
-   * numbers in hand, without blocking the event loop. Its events are published on the channel `polyflake:lease` of
-   * `node:diagnostics_channel`, each as a {@link LeaseEvent} without a node.
+   * Opens the counter with this name (1 to 100 characters). Creates the counter if the store does not have it, and
+   * waits until there are numbers in hand, without blocking the event loop. The counter's events are published on the
+   * channel `polyflake:lease` of `node:diagnostics_channel`, each as a {@link LeaseEvent} without a node.
    *
-   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, including if this process uses the counter with
+   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, also if this process already uses the counter with
    * another `start` or `step`, and outside Node's native build; `COUNTER_UNAVAILABLE` if the store cannot be reached
-   * within `maxWaitMs`, or refuses.
+   * within `maxWaitMs`, or refuses to hand out numbers.
    *
    * @example
    * ```js
@@ -123,19 +124,19 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The next number, if one is in hand. It never waits, because a wait would block the event loop for as long as the
-   * store takes. With a `step` of 1, no number is ever in hand; after a burst larger than the numbers in hand, there
-   * are none until the store replies. {@link Counter.nextIdAsync} waits.
+   * Returns the next number if one is in hand. This never waits, because a wait would block the event loop for as long
+   * as the store takes. With a `step` of 1, no number is ever in hand; after a burst that uses up the numbers in hand,
+   * none is available until the store replies. {@link Counter.nextIdAsync} waits instead.
    *
-   * @throws {PolyflakeError} `COUNTER_UNAVAILABLE` if none is in hand (meanwhile, the store is asked for more), or
-   * `CLOSED`.
+   * @throws {PolyflakeError} `COUNTER_UNAVAILABLE` if no number is in hand (the store is asked for more in the
+   * background), or `CLOSED`.
    */
   nextId(): bigint {
     return this.#nextId();
   }
 
   /**
-   * The same as {@link Counter.nextId}, as a Snowflake has it.
+   * The same as {@link Counter.nextId}. It is here because a {@link Snowflake} has this method.
    *
    * @throws {PolyflakeError} as {@link Counter.nextId} does.
    */
@@ -144,22 +145,22 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The next number. If none is in hand, waits for the store without blocking the event loop, for at most `maxWaitMs`
-   * (at most twice that if another call is already waiting).
+   * Resolves to the next number. If no number is in hand, this waits for the store without blocking the event loop, for
+   * at most `maxWaitMs` (at most twice that if another call is already waiting).
    *
-   * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store gives none by then; at once if
-   * waiting does not help: the store refuses, somebody removed the counter, or the counter has reached 2^63 - 1. Or
-   * `CLOSED`.
+   * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store has handed out no number by then,
+   * or at once if waiting does not help: the store refuses, somebody removed the counter, or the counter has reached
+   * 2^63 - 1. Or `CLOSED`.
    */
   async nextIdAsync(): Promise<bigint> {
     return this.#inner.take() ?? ((await this.#together.later(1, 1))[0] as bigint);
   }
 
   /**
-   * The next `n` numbers, 1 to 16777216, if that many are in hand ({@link Counter.stats}). They increase, and may have
-   * gaps between them.
+   * Returns the next `n` numbers, 1 to 16777216, if that many are in hand (see {@link Counter.stats}). They increase,
+   * and may have gaps between them.
    *
-   * @throws {PolyflakeError} as {@link Counter.nextId} does: then none of them are lost, unless a worker thread takes
+   * @throws {PolyflakeError} as {@link Counter.nextId} does; no numbers are lost then, unless a worker thread takes
    * some at the same time. `INVALID_OPTION` for any other `n`.
    */
   nextIds(n: Integer): BigUint64Array {
@@ -167,9 +168,9 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The next `n` numbers, 1 to 16777216, without blocking the event loop. They increase, and may have gaps between
-   * them. It may wait for `maxWaitMs` each time it makes no progress. An error loses the numbers taken so far; they are
-   * never issued again.
+   * Resolves to the next `n` numbers, 1 to 16777216, without blocking the event loop. They increase, and may have gaps
+   * between them. The call may wait for `maxWaitMs` each time it makes no progress. If it fails, the numbers taken so
+   * far are lost, and are never issued again.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.nextIdAsync} does, or `INVALID_OPTION` for any
    * other `n`.
@@ -180,7 +181,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Fills an array with numbers, if that many are in hand.
+   * Fills an array with numbers if enough are in hand.
    *
    * @throws {PolyflakeError} as {@link Counter.nextIds} does.
    */
@@ -189,11 +190,11 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Resolves to the first of `n` consecutive numbers, 1 to 16777216; the last is `n` - 1 more. If fewer than `n` are
-   * left in hand, it skips them and asks the store. So it returns a promise, which {@link Counter.nextId} does not.
+   * Resolves to the first of `n` consecutive numbers, 1 to 16777216; the last is `n` - 1 higher. If fewer than `n` are
+   * left in hand, this skips them and asks the store. That is why it returns a promise, unlike {@link Counter.nextId}.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.nextIdAsync} does, or `INVALID_OPTION` for any
-   * other `n`, and with several stores, whose numbers are not consecutive.
+   * other `n` and for a counter with several stores, whose numbers are not consecutive.
    */
   async nextBlock(n: Integer): Promise<bigint> {
     const size = integer(n, "n");
@@ -201,8 +202,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The highest number that the store has handed out, in segments, to any process; 0 before the first. Queries the
-   * store.
+   * Resolves to the highest number that the store has handed out, in segments, to any process, or 0 before the first.
+   * This asks the store.
    *
    * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store cannot be reached within
    * `maxWaitMs`, or has no such counter. Or `CLOSED`.
@@ -212,8 +213,9 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Moves the counter above `number` (1 to 2^63 - 1): the store gives no segment below it any more. This process gives
-   * up its numbers in hand; other processes use theirs up. It changes nothing if the counter is already higher.
+   * Moves the counter above `number` (1 to 2^63 - 1), so that the store only hands out higher segments. This process
+   * gives up its numbers in hand, while other processes use theirs up. Nothing changes if the counter is already
+   * higher.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.peek} does, or `INVALID_OPTION` for any other
    * number.
@@ -224,8 +226,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Deletes the counter from the store. The next open begins at its start again, and numbers repeat. From then on, this
-   * process's Counters with that name issue none. Resolves to whether the counter existed.
+   * Deletes the counter from the store, and resolves to whether it existed. From then on, this process's Counters with
+   * that name issue no numbers. The next {@link Counter.open} begins at its `start` again, and numbers repeat.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.peek} does.
    */
@@ -239,7 +241,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * How many numbers are in hand and how often the store was asked, for monitoring.
+   * How many numbers are in hand, how often the store was asked, and more, for monitoring.
    *
    * @throws {PolyflakeError} `CLOSED`.
    */
@@ -248,26 +250,30 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Closes this Counter: from now on its calls throw `CLOSED`, even those that wait. The last one with a name in this
-   * process gives its numbers in hand back, so that no gap is left. The promise resolves when that is done, or after a
-   * few seconds if the store does not answer. An `await using` declaration does the same; `using` does not wait for it.
+   * Closes this Counter. From now on, its calls throw `CLOSED`, including those that are waiting. The last Counter in
+   * this process with that name gives its numbers in hand back, so that no gap is left. The promise resolves when that
+   * is done, or after a few seconds if the store does not answer. An `await using` declaration does the same; `using`
+   * does not wait.
    */
   async close(): Promise<void> {
     this.#givenBack ??= new Promise((resolve) => this.#inner.close(resolve));
     await this.#givenBack;
   }
 
-  /** The iterator's next step: a number as from {@link Counter.nextId}. It never ends, but may throw. */
+  /**
+   * Returns the iterator's next step, with a number as from {@link Counter.nextId}. The iterator never ends, but may
+   * throw.
+   */
   next(): IteratorYieldResult<bigint> {
     return { value: this.#nextId(), done: false };
   }
 
-  /** Returns the counter itself, so that `for` takes its numbers by {@link Counter.next}. */
+  /** Returns the counter itself, so that `for` takes its numbers from {@link Counter.next}. */
   [Symbol.iterator](): this {
     return this;
   }
 
-  /** For `for await`: numbers as from {@link Counter.nextIdAsync}. */
+  /** Returns an iterator for `for await`, with numbers as from {@link Counter.nextIdAsync}. */
   async *[Symbol.asyncIterator](): AsyncGenerator<bigint, never, undefined> {
     for (;;) yield await this.nextIdAsync();
   }
@@ -279,9 +285,9 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
 }
 
 export interface Counter {
-  /** As {@link Counter.close}, at the end of the block of a `using` declaration, without waiting. */
+  /** Calls {@link Counter.close} at the end of the block of a `using` declaration, without waiting. */
   [Symbol.dispose](): void;
-  /** {@link Counter.close}, at the end of the block of an `await using` declaration. */
+  /** Calls {@link Counter.close} at the end of the block of an `await using` declaration, and waits. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -293,7 +299,7 @@ for (const [symbol, value] of methods) {
   Object.defineProperty(Counter.prototype, symbol, { configurable: true, writable: true, value });
 }
 
-/** The arguments that a call passes to its last argument. */
+/** Returns a promise for the result that a call passes to its callback. */
 function promised<T>(call: (done: Done<T>) => void): Promise<T> {
   return new Promise((resolve, reject) => {
     call((error, value) => (error ? reject(error) : resolve(value)));

@@ -1,5 +1,5 @@
-// The entry point `polyflake/decode`: reads IDs without the core, using facts that the build takes from it (see
-// facts.js). Errors say the same as the core's, some in fewer words, to stay within 3 KB.
+// The entry point `polyflake/decode`, which reads IDs without the core, using facts that the build takes from the core
+// (see facts.js). Errors say the same as the core's. Some use fewer words, to stay within 3 KB.
 import type { ErrorFacts, FormatFacts } from "polyflake/facts";
 import { formats, INVALID_ID, INVALID_LAYOUT, INVALID_OPTION, TIME_OUT_OF_RANGE } from "polyflake/facts";
 import type { Instant, Integer } from "./convert.js";
@@ -14,24 +14,24 @@ export type { PolyflakeErrorCode } from "./errors.js";
 export { PolyflakeError } from "./errors.js";
 export type { Format } from "./text.js";
 
-/** A layout as an object, which `new Layout` of the entry `polyflake` takes too. */
+/** A layout as an object. `new Layout` of the entry point `polyflake` takes it too. */
 export interface LayoutFields extends Omit<AnyLayoutFields, "fields"> {
   /**
-   * Each field's name and width in bits, the highest field first: an object, or an array of pairs. Each call reads them
+   * Each field's name and width in bits, highest field first, as an object or an array of pairs. Each call reads them
    * again.
    */
   fields: readonly (readonly [name: string, bits: Integer])[] | Readonly<Record<string, Integer>>;
 }
 
-/** A field: its name, its width, and how many bits are below it. */
+/** A field: its name, its width, and the number of bits below it. */
 type Place = readonly [name: string, bits: number, shift: bigint];
 
-/** A layout: its fields from the highest down, the two that it needs, its width, its epoch and its tick. */
+/** A layout: its fields from the highest down, its timestamp and sequence fields, its width, its epoch and its tick. */
 type Parts = readonly [Place[], timestamp: Place, sequence: Place, bits: number, epoch: bigint, tick: bigint];
 
 /** A decoded ID, from {@link decode}. */
 export class Decoded {
-  // `declare`: the constructor assigns all of them at once, which is shorter.
+  // Declared without values, because it takes less code if the constructor assigns all of them at once.
   /** The ID. */
   declare readonly id: bigint;
   /** The start of the ID's tick; `null` past the year 275760, where Date ends. */
@@ -42,11 +42,11 @@ export class Decoded {
   declare readonly ticks: bigint;
   /** All node bits as one number. */
   declare readonly node: number;
-  /** The name and value of each node field, the highest first. */
+  /** The name and value of each node field, highest field first. */
   declare readonly fields: Readonly<Record<string, number>>;
   /** The sequence number within the tick. */
   declare readonly sequence: number;
-  /** The layout that decoded it. */
+  /** The layout that decoded the ID. */
   declare readonly layout: LayoutFields;
 
   /** @internal */
@@ -74,7 +74,10 @@ export class Decoded {
     });
   }
 
-  /** JSON has no bigint: the ID, and other values that may exceed 2^53, become decimal strings. */
+  /**
+   * Returns the values for JSON. JSON has no bigint, so the ID and other values that may exceed 2^53 become decimal
+   * strings.
+   */
   toJSON(): Record<string, unknown> {
     const { layout, ...values } = this;
     return {
@@ -87,12 +90,12 @@ export class Decoded {
 }
 
 /**
- * Decodes an ID: a bigint, a decimal string, or a Number that is a safe integer. `layout`: a preset, or your own object
- * in the form that `new Layout` of the entry point `polyflake` takes, but not a `Layout`.
+ * Decodes an ID: a bigint, a decimal string, or a Number that is a safe integer. `layout` is a preset, or your own
+ * object in the form that `new Layout` of the entry point `polyflake` takes, but not a `Layout`.
  *
  * @throws {PolyflakeError} `INVALID_ID` if it is not an ID of this layout; `INVALID_LAYOUT` if the layout has no
  * timestamp, no sequence, or more than 64 bits, or if a name, a width, the epoch or the tick is not valid. `new Layout`
- * checks the rest of it. A value of the wrong type is a `TypeError`.
+ * also checks the rest of the layout. A value of the wrong type is a `TypeError`.
  *
  * @example
  * ```js
@@ -110,8 +113,8 @@ export function decode(id: Integer, layout: LayoutFields): Decoded {
 }
 
 /**
- * The lowest ID at or after an instant (a Date, or Unix ms): the lower bound of a time range. `layout`: as for
- * {@link decode}.
+ * Returns the lowest ID at or after an instant (a Date, or Unix ms), for the lower bound of a time range. `layout` is
+ * as in {@link decode}.
  *
  * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
  * timestamp, or as for {@link decode}.
@@ -128,8 +131,8 @@ export function minId(time: Instant, layout: LayoutFields): bigint {
 }
 
 /**
- * The highest ID at or before an instant (a Date, or Unix ms): the upper bound of a time range. `layout`: as for
- * {@link decode}.
+ * Returns the highest ID at or before an instant (a Date, or Unix ms), for the upper bound of a time range. `layout` is
+ * as in {@link decode}.
  *
  * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
  * timestamp, or as for {@link decode}.
@@ -167,7 +170,7 @@ export function formatId(id: Integer, format: Format = "decimal"): string {
 
 /**
  * Reads an ID from text; `format` is `decimal` by default. `base32`, `base36`, `hex` and `uuid` accept upper and lower
- * case, and `base32` also accepts I and L as 1 and O as 0. A UUID that does not represent an ID is refused.
+ * case, and `base32` also accepts I and L as 1 and O as 0. A UUID that does not represent an ID is rejected.
  *
  * @throws {PolyflakeError} `INVALID_ID` with the position of the first wrong character, or `INVALID_OPTION` for an
  * unknown format.
@@ -208,8 +211,8 @@ export function parseId(text_: string, format: Format = "decimal"): bigint {
 }
 
 /**
- * The digits allowed at each position. A format with the same digits everywhere lists them once, for the first
- * position.
+ * Returns the digits allowed at a position. A format with the same digits at every position lists them once, for the
+ * first.
  */
 const digitsAt = (digits: readonly string[], place: number) => digits[place] ?? (digits[0] as string);
 
@@ -217,19 +220,19 @@ const formatOf = (name: string): FormatFacts =>
   formats[name] ??
   fail(INVALID_OPTION, `format is \`${shown(name)}\`; it takes ${Object.keys(formats).join(", ")}`);
 
-/** The highest value that fits into this many bits. */
+/** Returns the highest value that fits into this many bits. */
 const ones = (bits: number) => BigInt.asUintN(bits, -1n);
 
 const idOf = (given: string, bits: number): bigint =>
   whole(given, 0n, ones(bits), INVALID_ID, () => `ID ${shown(given)} does not fit ${bits} bits`);
 
-/** A number in this range, in decimal digits and nothing else. */
+/** Parses a number in this range, which must consist of decimal digits and nothing else. */
 function whole(given: string, min: bigint, max: bigint, error: ErrorFacts, says: () => string): bigint {
   if (/^(0|[1-9]\d{0,19})$/.test(given) && BigInt(given) >= min && BigInt(given) <= max) return BigInt(given);
   fail(error, `${says()}; it takes ${min} to ${max}`);
 }
 
-/** A number in a layout. */
+/** Parses a number in a layout. */
 function part(value: Integer, what: string, min: bigint, max = ones(63)): bigint {
   const given = integer(value, what);
   return whole(given, min, max, INVALID_LAYOUT, () => `${what} is \`${shown(given)}\``);
@@ -283,12 +286,12 @@ function bound(time: Instant, layout: LayoutFields, isLowest: boolean): bigint {
   return isLowest ? ticks << shift : ((ticks + 1n) << shift) - 1n;
 }
 
-// With a full type, so that TypeScript knows that nothing comes after it.
+// The type is written out so that TypeScript knows that no code after a call runs.
 const fail: (error: ErrorFacts, message: string) => never = ([number, name], message) => {
   throw new PolyflakeError(number, name.toUpperCase(), `${name}: ${message}`);
 };
 
-/** A caller's text, shortened if it is long, with special characters as their code points. */
+/** Returns a caller's text for a message: shortened if it is long, with special characters as code points. */
 const shown = (given: string) =>
   given
     .replace(/^(.{40}).+/su, "$1…")

@@ -8,10 +8,10 @@ const NO_WIDE = new BigUint64Array(0);
 const NO_NARROW = new Uint32Array(0);
 
 /**
- * Many IDs, decoded by {@link Layout.decodeAll}: columns with one value per ID, in the same order. A column is created
- * on first access, and is the same array from then on.
+ * Many IDs, decoded by {@link Layout.decodeAll} into columns with one value per ID, in the same order. A column is
+ * created on first access, and is the same array from then on.
  *
- * The IDs are not copied: leave their array unchanged until you have read the columns that you need.
+ * The IDs are not copied, so leave their array unchanged until you have read the columns that you need.
  */
 export class DecodedAll {
   readonly #ids: BigUint64Array;
@@ -29,12 +29,12 @@ export class DecodedAll {
     this.#decode("", "", NO_WIDE, NO_NARROW);
   }
 
-  /** The IDs: the array that was given. */
+  /** The array of IDs that was passed in. */
   get ids(): BigUint64Array {
     return this.#ids;
   }
 
-  /** The layout that decoded them. */
+  /** The layout that decoded the IDs. */
   get layout(): Layout {
     return this.#layout;
   }
@@ -45,19 +45,19 @@ export class DecodedAll {
     return this.#timestampsMs;
   }
 
-  /** The number of ticks since the epoch. */
+  /** For each ID, the number of ticks since the epoch. */
   get ticks(): BigUint64Array {
     this.#ticks ??= this.#wide("ticks");
     return this.#ticks;
   }
 
-  /** All node bits as one number. */
+  /** All node bits of each ID as one number. */
   get nodes(): Uint32Array {
     this.#nodes ??= this.#narrow("nodes");
     return this.#nodes;
   }
 
-  /** The sequence numbers within the ticks. */
+  /** Each ID's sequence number within its tick. */
   get sequences(): Uint32Array {
     this.#sequences ??= this.#narrow("sequences");
     return this.#sequences;

@@ -2,20 +2,20 @@ import type { Field, LayoutParts } from "../../bindings-wasm/js/backend.js";
 import { toDate } from "./convert.js";
 import type { Layout } from "./layout.js";
 
-// A bigint and its halves. Arithmetic on bigints allocates each result; on 32-bit Numbers it does not.
+// A bigint and its halves. Arithmetic on bigints allocates every result, but arithmetic on 32-bit Numbers does not.
 const whole = new BigUint64Array(1);
 const halves = new Int32Array(whole.buffer);
 const [LOW, HIGH] =
   new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? ([0, 1] as const) : ([1, 0] as const);
 
-/** A whole Number as a bigint: half the time of `BigInt(number)`. */
+/** Converts a whole Number to a bigint in half the time that `BigInt(number)` takes. */
 function toBigint(number: number): bigint {
   halves[LOW] = number;
   halves[HIGH] = number / 2 ** 32;
   return whole[0] as bigint;
 }
 
-/** A field's bits in both halves of an ID, and the weight of each half's lowest bit in the field. */
+/** A field's bits in each half of an ID, and the weight that the lowest bit of each half has in the field. */
 class FieldReader {
   readonly name: string;
   readonly size: number;
@@ -34,7 +34,10 @@ class FieldReader {
     this.#lowUnit = 2 ** -shift;
   }
 
-  /** The field's value: exact for a field of at most 53 bits, since a scaling by powers of two rounds nothing. */
+  /**
+   * Returns the field's value. It is exact for a field of at most 53 bits, because scaling by powers of two does not
+   * round.
+   */
   of(high: number, low: number): number {
     return ((high & this.#high) >>> 0) * this.#highUnit + ((low & this.#low) >>> 0) * this.#lowUnit;
   }
@@ -42,12 +45,12 @@ class FieldReader {
 
 export const isNode = (name: string) => name !== "timestamp" && name !== "sequence";
 
-/** How many nodes' fields a layout keeps. */
+/** The number of nodes whose fields a layout keeps. */
 const KEPT_NODES = 1024;
 
 /**
- * How to decode an ID of a layout: shifts and masks, which the core provides with the layout. Nothing is decided here:
- * every ID that gets here fits the layout.
+ * Decodes IDs of a layout with shifts and masks, which the core provides together with the layout. Every ID that gets
+ * here fits the layout, so there is nothing to decide.
  *
  * @internal
  */
@@ -61,9 +64,12 @@ export class Reader {
   readonly #epochMs: number;
   readonly #tickMs: number;
   readonly #parts: LayoutParts;
-  /** Whether Numbers hold every instant of the layout exactly, and so every tick. */
+  /** Whether Numbers can represent every instant of the layout exactly, and therefore every tick. */
   readonly #isExact: boolean;
-  /** The fields of nodes that were requested: an ID's node is usually one of few, and a frozen object takes 300 ns. */
+  /**
+   * The fields of nodes that were requested. They are kept because most IDs come from a few nodes, and creating a
+   * frozen object takes 300 ns.
+   */
   readonly #fields = new Map<number, Readonly<Record<string, number>>>();
 
   constructor(parts: LayoutParts) {
@@ -119,7 +125,7 @@ export class Reader {
   }
 }
 
-// For `toEqual` and `deepEqual` in tests, which do not call getters and would find nothing to compare.
+// For `toEqual` and `deepEqual` in tests, which do not call getters and would otherwise find nothing to compare.
 const ID = Symbol("id");
 const LAYOUT = Symbol("layout");
 
@@ -175,7 +181,7 @@ export class Decoded {
     return this.#reader.node(this.#high, this.#low);
   }
 
-  /** The name and value of each node field, the highest first. */
+  /** The name and value of each node field, highest field first. */
   get fields(): Readonly<Record<string, number>> {
     return this.#reader.fields(this.#high, this.#low);
   }
@@ -185,17 +191,20 @@ export class Decoded {
     return this.#reader.sequence.of(this.#high, this.#low);
   }
 
-  /** The layout that decoded it. */
+  /** The layout that decoded the ID. */
   get layout(): Layout {
     return this.#layout;
   }
 
-  /** Whether both are the same ID, decoded by equal layouts. */
+  /** Returns whether both are the same ID, decoded by equal layouts. */
   equals(other: Decoded): boolean {
     return other instanceof Decoded && other.id === this.id && other.layout.equals(this.layout);
   }
 
-  /** JSON has no bigint: the ID, and other values that may exceed 2^53, become decimal strings. */
+  /**
+   * Returns the values for JSON. JSON has no bigint, so the ID and other values that may exceed 2^53 become decimal
+   * strings.
+   */
   toJSON(): Record<string, unknown> {
     const { id, timestampMs, ticks, node, fields, sequence } = this;
     return {
@@ -216,7 +225,7 @@ export class Decoded {
   }
 }
 
-/** Node shows a `Decoded` as an object with values, under the class's name. */
+/** The object that Node shows for a `Decoded`: its values, under the same class name. */
 const Shown = class Decoded {
   constructor(values: object) {
     Object.assign(this, values);

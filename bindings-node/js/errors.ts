@@ -1,4 +1,4 @@
-/** The reasons of a {@link PolyflakeError}: permanent names, the same in every language. */
+/** The codes of a {@link PolyflakeError}, which are permanent and the same in every language. */
 export type PolyflakeErrorCode =
   | "INVALID_LAYOUT"
   | "UNKNOWN_LAYOUT"
@@ -18,10 +18,10 @@ export type PolyflakeErrorCode =
   | "INTERNAL";
 
 /**
- * Thrown by every call that fails. `code` gives the reason; the message names the invalid value and says what would be
- * valid.
+ * Thrown by every call that fails. `code` gives the reason; the message names the invalid value and says which values
+ * are valid.
  *
- * A value of the wrong *type* (a boolean, an object, a Number that is not a safe integer) is a `TypeError` instead.
+ * A value of the wrong *type* (a boolean, an object, a Number that is not a safe integer) causes a `TypeError` instead.
  *
  * @example
  * ```js
@@ -43,11 +43,11 @@ export class PolyflakeError extends Error {
   declare readonly code: PolyflakeErrorCode;
   /** The error's permanent number, the same in every language. */
   declare readonly number: number;
-  /** With `CLOCK_MOVED_BACKWARDS`: how many ms the clock is behind the last ID issued. */
+  /** How many ms the clock is behind the last ID issued. Only with `CLOCK_MOVED_BACKWARDS`. */
   declare readonly behindMs?: number;
   /**
-   * With `CLOCK_MOVED_BACKWARDS` and `SEQUENCE_EXHAUSTED`: in how many ms of the clock the next ID can come. With
-   * `LEASE_LOST`: in how many ms the store is queried again.
+   * With `CLOCK_MOVED_BACKWARDS` and `SEQUENCE_EXHAUSTED`, how many ms the clock must advance before the next ID. With
+   * `LEASE_LOST`, how many ms from now the store is asked again.
    */
   declare readonly retryAfterMs?: number;
 
@@ -61,12 +61,12 @@ export class PolyflakeError extends Error {
 
 let thrown: { value: unknown } | undefined;
 
-/** Keeps what the caller's clock threw for the `CLOCK_FAILED` that follows. */
+/** Keeps the value that the caller's clock threw, for the `CLOCK_FAILED` that follows. */
 export function clockThrew(value: unknown): void {
   thrown = { value };
 }
 
-/** An error of the core. */
+/** Creates the error for an error from the core. */
 export function coreError(
   number: number,
   name: string,
@@ -89,7 +89,7 @@ export function coreError(
   );
 }
 
-/** A value as text, even if converting it throws. */
+/** Converts a value to text, even if the value's own conversion throws. */
 function shown(value: unknown): string {
   try {
     return String(value);

@@ -1,7 +1,7 @@
 /**
- * A source of unique 64-bit IDs: a {@link Snowflake}, a {@link Counter}, or your own generator. A function that works
- * with any of them takes this type. If a program can wait, it should call `nextIdAsync`, which returns a number even if
- * a Counter has none in hand.
+ * A source of unique 64-bit IDs: a {@link Snowflake}, a {@link Counter}, or your own generator. Use it as the type of a
+ * parameter that accepts any of them. If your code can wait, call `nextIdAsync`, which gets a number even if a Counter
+ * has none in hand.
  *
  * @example
  * ```ts
@@ -21,8 +21,8 @@
  * ```
  */
 export interface IdGenerator {
-  /** The next ID, at once or with an error. */
+  /** Returns the next ID or throws. */
   nextId(): bigint;
-  /** The next ID. Waits for it without blocking the event loop. */
+  /** Resolves to the next ID, without blocking the event loop. */
   nextIdAsync(): Promise<bigint>;
 }

@@ -1,6 +1,6 @@
 // Modules that rollup.config.js provides.
 
-/** The WebAssembly module of browsers, in base64. */
+/** The WebAssembly module for browsers, in base64. */
 declare module "polyflake/wasm" {
   const base64: string;
   export default base64;

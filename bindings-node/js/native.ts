@@ -1,4 +1,4 @@
-// The backend over the native addon.
+// The backend that uses the native addon.
 import type {
   Backend,
   BackendCounter,
@@ -10,22 +10,28 @@ import type {
 } from "../../bindings-wasm/js/backend.js";
 import { coreError } from "./errors.js";
 
-/** `number`: identifies it in the fast calls, as long as this object lives. */
+/** `number` identifies the Snowflake in the fast calls for as long as this object lives. */
 type NativeSnowflake = Omit<BackendSnowflake, "nextId" | "nextIdText" | "nextIds" | "poll"> & {
   readonly number: number;
 };
 
 type NativeCounter = Omit<BackendCounter, "nextId" | "nextIds"> & { readonly number: number };
 
-/** Calls that take and give numbers in an array (see `Shared` in src/fast.rs). `state`: for the call `snowflake`. */
+/**
+ * Calls that pass numbers in a shared array (see `Shared` in src/fast.rs). `state` is for the calls that create
+ * Snowflakes and counters.
+ */
 interface FastCalls {
-  /** Writes the ID. */
+  /** Writes the ID to the shared array. */
   nextId(): void;
   nextIdText(): string;
   idText(): string;
   /** Fills an array that nothing else refers to. */
   fillNew(ids: BigUint64Array): void;
-  /** Reads how long the call has waited, and returns what `poll` of {@link BackendSnowflake} returns. */
+  /**
+   * Reads from the shared array how long the call has waited, and writes the result of `poll` of {@link
+   * BackendSnowflake} there.
+   */
   poll(ids: BigUint64Array): void;
   state: unknown;
 }
@@ -33,23 +39,23 @@ interface FastCalls {
 interface Calls extends Omit<Backend, "snowflake" | "idText" | "open" | "openCounter" | "openSequences"> {
   fastCalls(shared: BigUint64Array): FastCalls;
   snowflake(state: unknown, ...given: Parameters<Backend["snowflake"]>): NativeSnowflake;
-  // The rest exists if the addon has leases, counters and sequences.
-  /** Acquires a lease. `opened`: for `snowflakeOnLease`. */
+  // The rest depends on whether the addon was built with leases, counters and sequences.
+  /** Acquires a lease. `done` gets a value for `snowflakeOnLease`. */
   lease?(options: string[], node: NodeTexts | undefined, done: Done<unknown>): void;
   snowflakeOnLease(state: unknown, opened: unknown): NativeSnowflake;
-  /** Opens a counter. `opened`: for `counter`. */
+  /** Opens a counter. `done` gets a value for `counter`. */
   openCounter?(name: string, options: string[], done: Done<unknown>): void;
   counter(state: unknown, opened: unknown): NativeCounter;
-  /** Opens sequences. `opened`: for `sequences`. */
+  /** Opens sequences. `done` gets a value for `sequences`. */
   openSequences?(name: string, options: string[], done: Done<unknown>): void;
   sequences(opened: unknown): BackendSequences;
   onLeaseEvent(publish: (event: LeaseEvent) => void): void;
 }
 
 /**
- * An event of a lease, a counter or sequences in this process: the messages on the diagnostics channel
- * `polyflake:lease`. If nobody has subscribed to it, `process.emitWarning` emits warnings, with the code `POLYFLAKE_`
- * and the kind.
+ * An event of a lease, a counter or sequences in this process, as published on the diagnostics channel
+ * `polyflake:lease`. If nothing has subscribed to the channel, warnings go to `process.emitWarning` instead, with the
+ * code `POLYFLAKE_` followed by the kind in upper case.
  */
 export interface LeaseEvent {
   /** The kind of event. {@link LeaseEvent.message} describes it in words. */
@@ -68,13 +74,13 @@ export interface LeaseEvent {
     | "lead_differs"
     | "waiting"
     | "init_always";
-  /** The node that it is about, if there is one: counters and sequences have none. */
+  /** The node that the event is about. It is null for counters and sequences, which have no node. */
   readonly node: number | null;
   /** The store's address, without secrets. */
   readonly store: string;
   /** The whole event as a sentence, without secrets. */
   readonly message: string;
-  /** Whether somebody should look at it. */
+  /** Whether somebody should look into the event. */
   readonly isWarning: boolean;
 }
 
@@ -82,18 +88,21 @@ type WithErrors<Call> = Call extends (...given: infer Given) => infer Returned
   ? (error: MakeError, ...given: Given) => Returned
   : never;
 
-/** The addon's exports: each function's first argument creates its errors. */
+/** The addon's exports. Each function's first argument creates its errors. */
 export type Addon = {
   [Name in keyof Calls]: WithErrors<NonNullable<Calls[Name]>>;
 };
 
-// The words of `Shared` in src/fast.rs: an ID, then in halves a Snowflake and a format, then ms or a count.
+// Indexes into `Shared` of src/fast.rs: an ID, then a Snowflake and a format of 32 bits each, then ms or a count.
 const ID = 0;
 const SNOWFLAKE = 2;
 const FORMAT = 3;
 const POLLED = 2;
 
-/** Calls `publish` with the events of leases, counters and sequences, from the first one on. */
+/**
+ * Creates the backend. It calls `publish` with the events of leases, counters and sequences, starting when the first of
+ * them is opened.
+ */
 export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void): Backend {
   const all = Object.entries<(...given: never[]) => unknown>(addon);
   const bound = all.map(([name, call]) => [name, call.bind(undefined, coreError as never)]);
@@ -103,7 +112,7 @@ export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void
   const floats = new Float64Array(shared.buffer);
   const { nextId, nextIdText, idText, fillNew, poll, state } = calls.fastCalls(shared);
 
-  /** The calls that a program makes for every ID. `native` keeps its number as long as they live. */
+  /** Creates the calls that a program makes for every ID. `native` keeps the number valid while they exist. */
   const fast = <Native extends { readonly number: number }>(native: Native, number: number) => ({
     native,
     nextId() {
@@ -112,8 +121,8 @@ export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void
       return shared[ID] as bigint;
     },
     nextIds(n: number) {
-      // Memory that is not zeroed first halves the cost of an ID. If an error leaves part of it unfilled, the array is
-      // dropped.
+      // Skipping the zeroing of memory halves the cost of an ID. If an error leaves part of the array unfilled, the
+      // array is dropped.
       const ids = new BigUint64Array(Buffer.allocUnsafeSlow(n * BigUint64Array.BYTES_PER_ELEMENT).buffer);
       halves[SNOWFLAKE] = number;
       fillNew(ids);
@@ -142,7 +151,7 @@ export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void
 
   const { lease, openCounter, openSequences, ...others } = calls;
   let isListening = false;
-  /** The result of such a call. */
+  /** Makes such a call, and returns a promise for its result. */
   function opening(open: (done: Done<unknown>) => void): Promise<unknown> {
     if (!isListening) calls.onLeaseEvent(publish);
     isListening = true;

@@ -1,4 +1,4 @@
-// The entry point for Node: the native addon, or the WebAssembly module if no addon loads.
+// The entry point for Node. It uses the native addon, or the WebAssembly module if no addon loads.
 import { channel } from "node:diagnostics_channel";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -14,10 +14,10 @@ import { type Addon, type LeaseEvent, nativeBackend } from "./native.js";
 export * from "./api.js";
 export { PublicIds } from "./public-ids.js";
 
-/** Messages are a `LeaseEvent`. */
+/** Each message is a `LeaseEvent`. */
 const leases = channel("polyflake:lease");
 
-/** The ends of the platform packages' names, by napi-rs's convention. */
+/** The suffixes of the platform packages' names, which follow napi-rs's convention. */
 const ABIS: Partial<Record<NodeJS.Platform, string[]>> = { linux: ["-gnu", "-musl"], win32: ["-gnu"] };
 
 connect(openBackend, __filename, (message) => process.emitWarning(message, { code: "POLYFLAKE_COPIES" }));
@@ -40,7 +40,10 @@ function openBackend(): Backend {
   return fallback(why);
 }
 
-/** If nobody has subscribed, Node emits the warnings, so that a program that waits for half a minute says why. */
+/**
+ * Publishes an event. If nothing has subscribed, Node emits the warnings, so that a program that waits for half a
+ * minute says why.
+ */
 function tellOfLease(event: LeaseEvent) {
   if (leases.hasSubscribers) {
     leases.publish(event);

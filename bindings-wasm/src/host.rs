@@ -1,4 +1,4 @@
-//! The module's imports from `js/host.ts`: time, sleep, and JavaScript's own objects.
+//! The module's imports from `js/host.ts`: clocks, sleeping, and access to JavaScript objects.
 
 use alloc::string::String;
 use core::time::Duration;
@@ -27,7 +27,7 @@ extern "C" {
         behind_ms: Option<f64>,
         retry_after_ms: Option<f64>,
     );
-    /// Copies `ids` to `target` from `at`, as far as they fit.
+    /// Copies as many of the `ids` as fit to `target`, starting at `at`.
     pub(crate) fn store(target: &BigUint64Array, at: u32, ids: &[u64]);
     #[wasm_bindgen(js_name = store)]
     pub(crate) fn store_narrow(target: &Uint32Array, at: u32, values: &[u32]);
@@ -51,7 +51,7 @@ pub(crate) fn number(value: u64) -> f64 {
     value as f64
 }
 
-/// Returns the core's value. An error goes to the host, and a meaningless value takes its place.
+/// Returns the core's value. If there is an error, reports it to the host and returns a meaningless value.
 pub(crate) fn settle<T: Default>(outcome: Result<T, Error>) -> T {
     outcome.unwrap_or_else(|error| {
         report(&error);
@@ -68,7 +68,7 @@ fn report(error: &Error) {
     failed(code.number(), code.name(), &message, behind_ms, retry_after_ms);
 }
 
-/// An error that JavaScript requests, with the core's number and, if `why` is empty, its text.
+/// Reports an error that JavaScript asks for, with the core's number and, if `why` is empty, the core's message.
 #[wasm_bindgen]
 pub fn fail(code: &str, why: &str) {
     let known = ErrorCode::ALL.into_iter().find(|known| known.name() == code);
@@ -78,10 +78,10 @@ pub fn fail(code: &str, why: &str) {
     failed(code.number(), code.name(), &message, None, None);
 }
 
-/// Where the pieces of a text go.
+/// Receives the pieces of a text.
 type Out<'a> = dyn FnMut(&str) + 'a;
 
-/// A text that is written in pieces.
+/// Collects a text that is written in pieces.
 pub(crate) fn text(write: &mut dyn FnMut(&mut Out<'_>)) -> JsValue {
     let mut text = String::new();
     write(&mut |piece| text.push_str(piece));
@@ -133,7 +133,7 @@ impl Clock for HostClock {
     }
 }
 
-/// Waits in the runtime's way: by sleeping, or by reading the clock.
+/// Waits by sleeping or by reading the clock, as the runtime allows.
 pub(crate) struct RuntimeWait;
 
 impl Wait for RuntimeWait {

@@ -1,4 +1,4 @@
-//! Layouts, IDs and their texts. A layout is passed as its text.
+//! Layouts, IDs and their texts. A layout crosses the boundary as its text.
 
 use alloc::string::String;
 use core::cell::Cell;
@@ -10,7 +10,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::host::{self, settle};
 
-/// How many IDs are decoded at a time.
+/// The number of IDs decoded at a time.
 const CHUNK: u32 = 512;
 
 #[wasm_bindgen]
@@ -23,7 +23,7 @@ pub fn layout(text: &str) -> JsValue {
     settle(Layout::parse(text).map(|layout| parts(&layout)))
 }
 
-/// `fields`: each field's name followed by its width.
+/// Creates a layout. `fields` contains each field's name followed by its width.
 #[wasm_bindgen(js_name = layoutOf)]
 pub fn layout_of(fields: &Array, epoch_ms: &str, tick_ms: &str) -> JsValue {
     let fields = pairs(fields).map(|(name, bits)| (name, Number::parse(&bits)));
@@ -31,7 +31,7 @@ pub fn layout_of(fields: &Array, epoch_ms: &str, tick_ms: &str) -> JsValue {
     settle(layout.map(|layout| parts(&layout)))
 }
 
-/// An ID of this layout, from its text.
+/// Parses an ID of this layout.
 #[wasm_bindgen(js_name = idOf)]
 pub fn id_of(layout: &str, id: &str) -> u64 {
     settle(
@@ -106,13 +106,13 @@ fn bound(layout: &str, time_ms: &str, of: fn(&Layout, UnixTime) -> Result<u64, E
     settle(Layout::parse(layout).and_then(|layout| of(&layout, UnixTime::from_ms(Number::parse(time_ms)))))
 }
 
-/// The formats' names. Elsewhere a format is its position in this list.
+/// Returns the names of the formats. Everywhere else, a format is passed as its position in this list.
 #[wasm_bindgen]
 pub fn formats() -> Array {
     Format::ALL.iter().map(|format| JsValue::from_str(format.name())).collect()
 }
 
-/// The last text of `id_text`.
+/// The text that `id_text` wrote last.
 struct LastText(Cell<[u8; 36]>);
 
 // SAFETY: without the `atomics` feature, a module has one thread.
@@ -120,13 +120,14 @@ unsafe impl Sync for LastText {}
 
 static LAST_TEXT: LastText = LastText(Cell::new([0; 36]));
 
-/// The address of the text of `id_text` for JavaScript: reading it there takes less time than passing a string.
+/// Returns the address of the text that `id_text` writes. JavaScript reads the text there, because that is faster than
+/// passing a string.
 #[wasm_bindgen(js_name = textAddress)]
 pub fn text_address() -> *const u8 {
     LAST_TEXT.0.as_ptr().cast()
 }
 
-/// Writes an ID in a format, and returns the text's length.
+/// Writes an ID as text in the given format, and returns the text's length.
 #[wasm_bindgen(js_name = idText)]
 pub fn id_text(id: u64, format: usize) -> usize {
     let Some(format) = Format::ALL.get(format) else { return 0 };
@@ -152,7 +153,7 @@ pub fn batch_size(n: &str) -> usize {
     settle(polyflake::batch_size(Number::parse(n)))
 }
 
-/// A whole node, or each node field's name followed by its value.
+/// Converts a node: a number for all node bits, or each node field's name followed by its value.
 pub(crate) fn node_of(node: &JsValue) -> Node {
     match node.as_string() {
         Some(whole) => Node::parse(&whole),
@@ -161,7 +162,7 @@ pub(crate) fn node_of(node: &JsValue) -> Node {
     }
 }
 
-/// Texts, in pairs.
+/// Groups texts into pairs.
 pub(crate) fn pairs(texts: &Array) -> impl Iterator<Item = (String, String)> {
     (0..texts.length())
         .step_by(2)

@@ -1,8 +1,8 @@
-//! The WebAssembly half of the npm package `polyflake`, for every runtime without the native addon: with `js/`, the
-//! `Backend` of `js/backend.ts`.
+//! The WebAssembly half of the npm package `polyflake`, for every runtime without the native addon. Together with
+//! `js/`, it implements the `Backend` from `js/backend.ts`.
 //!
-//! Arguments are text, numbers too, and the core parses them. A call that fails tells the host's `failed` why, and
-//! returns a meaningless value: that takes less code than a `Result` in each export.
+//! Most arguments, even numbers, arrive as text, which the core parses. A call that fails reports the error to the
+//! host's `failed` and returns a meaningless value, which takes less code than a `Result` in each export.
 #![cfg_attr(target_family = "wasm", no_std)]
 #![cfg(target_family = "wasm")]
 #![allow(clippy::inline_always, reason = "the path of an ID, as in the core")]
@@ -21,13 +21,13 @@ mod layout;
 mod public_ids;
 mod snowflake;
 
-/// Small code, for a heap with a few Snowflakes and with texts that last for one call.
+/// An allocator with little code is enough for a heap that holds a few Snowflakes, and texts that last for one call.
 // SAFETY: without the `atomics` feature, a module has one thread.
 #[global_allocator]
 static HEAP: lol_alloc::AssumeSingleThreaded<lol_alloc::FreeListAllocator> =
     unsafe { lol_alloc::AssumeSingleThreaded::new(lol_alloc::FreeListAllocator::new()) };
 
-/// A panic traps, and JavaScript turns the trap into an error.
+/// Traps. JavaScript turns the trap into an error.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     core::arch::wasm32::unreachable()

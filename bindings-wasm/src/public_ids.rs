@@ -1,4 +1,4 @@
-//! Public IDs, for Node and workers. Browsers get a module without them: their users must not have the keys.
+//! Public IDs, for Node and workers. Browsers get a module without public IDs, because users must not have the keys.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ impl WasmPublicIds {
         self.ids().encode(id).to_string()
     }
 
-    /// As `encode`, but the text may not be an ID.
+    /// Like `encode`, but for a text that may not be an ID.
     #[wasm_bindgen(js_name = encodeText)]
     pub fn encode_text(&self, id: &str) -> String {
         settle(Number::parse(id).to_id().map(|id| self.encode(id)))
@@ -47,7 +47,7 @@ impl WasmPublicIds {
     }
 }
 
-/// A key made of these 16 random bytes.
+/// Creates a key from these 16 random bytes.
 #[wasm_bindgen(js_name = publicKey)]
 pub fn public_key(number: &str, random: &[u8]) -> String {
     let bytes = random.try_into().unwrap_or_else(|_| core::arch::wasm32::unreachable());

@@ -7,7 +7,7 @@ use wasm_bindgen::prelude::*;
 use crate::host::{self, HostClock, Runtime, RuntimeWait, settle};
 use crate::layout::{node_of, pairs, text_of};
 
-/// How many IDs are issued before they are copied to JavaScript's memory.
+/// The number of IDs issued before they are copied to JavaScript's memory.
 const CHUNK: usize = 512;
 
 #[wasm_bindgen]
@@ -15,13 +15,14 @@ pub struct WasmSnowflake(Option<Snowflake<HostClock>>);
 
 #[wasm_bindgen]
 impl WasmSnowflake {
-    /// `options`: each option's name followed by its text. `node` and `clock` may be undefined.
+    /// Creates a Snowflake. `options` contains each option's name followed by its text. `node` and `clock` may be
+    /// undefined.
     #[wasm_bindgen(constructor)]
     pub fn new(options: &Array, node: &JsValue, clock: JsValue) -> WasmSnowflake {
         Self(settle(build(options, node, clock).map(Some)))
     }
 
-    /// The next ID, or 0, which is never an ID, on failure.
+    /// Returns the next ID, or 0 on failure. 0 is never an ID.
     #[wasm_bindgen(js_name = nextId)]
     pub fn next_id(&self) -> u64 {
         settle(self.ids().next_id_with(&mut RuntimeWait))
@@ -32,8 +33,8 @@ impl WasmSnowflake {
         settle(self.ids().try_next_id())
     }
 
-    /// Fills `target`, a chunk at a time. Even an empty one: the core says whether that is valid. `length`: the
-    /// target's, which JavaScript guarantees.
+    /// Fills `target` in chunks. An empty `target` is passed on too, because the core decides whether it is valid.
+    /// JavaScript guarantees that `length` is the length of `target`.
     pub fn fill(&self, target: &BigUint64Array, length: u32) {
         let mut chunk = [0; CHUNK];
         let mut at = 0;
@@ -51,13 +52,13 @@ impl WasmSnowflake {
         });
     }
 
-    /// As `poll` in `js/backend.ts`, with a part of a long array.
+    /// Implements `poll` from `js/backend.ts`. If the array is long, it fills only the front.
     pub fn poll(&self, target: &BigUint64Array, waited_ms: f64) -> f64 {
         let mut chunk = [0; CHUNK];
         let size = CHUNK.min(target.length() as usize);
         let ids = chunk.get_mut(..size).unwrap_or_default();
         let waited = (waited_ms >= 0.0).then(|| host::duration(waited_ms));
-        // It keeps nothing: there is neither another thread nor a disk.
+        // There is nothing to keep for the next poll, because there is no other thread and no disk.
         settle(self.ids().poll_waiting(&mut Waiting::default(), ids, waited).map(|polled| match polled {
             Polled::Filled(count) => {
                 host::store(target, 0, ids.get(..count).unwrap_or_default());
