@@ -14,7 +14,7 @@ class _Waiter(Protocol):
     def end(self) -> None: ...
 
 
-#: The next ticket, and what its call gave or raised. None: there is none, and who asked ends.
+#: The next ticket, with its call's result or exception. None: there is none, and the thread ends.
 _Take: TypeAlias = Callable[[], tuple[int, Any, BaseException | None] | None]
 
 _tickets = count(1)
@@ -51,7 +51,7 @@ def _tell(take: _Take) -> None:
     while (told := take()) is not None:
         ticket, value, error = told
         if (future := _waiting.get(ticket)) is not None:
-            # Nobody waits where the loop is closed.
+            # If the loop is closed, nobody waits.
             with suppress(RuntimeError):
                 future.get_loop().call_soon_threadsafe(_settle, future, value, error)
 

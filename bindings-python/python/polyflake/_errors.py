@@ -2,7 +2,7 @@
 
 
 class PolyflakeError(Exception):
-    """Any error of Polyflake. The message says what is wrong and what would work."""
+    """Any error of Polyflake. The message says what is wrong and what would be valid."""
 
     #: The permanent number of the error, the same in every language.
     code = 0
@@ -79,7 +79,7 @@ class SequenceExhaustedError(PolyflakeError, RuntimeError):
 
 
 class ForkedError(PolyflakeError, RuntimeError):
-    """The Snowflake or Sequences were created by a parent process."""
+    """A parent process created the Snowflake or Sequences."""
 
     code = 9
     name = "forked"
@@ -114,7 +114,7 @@ class LeaseLostError(PolyflakeError, RuntimeError):
 
     def __init__(self, message: str, retry_after_ms: int = 0) -> None:
         super().__init__(message)
-        #: In how many ms the store is asked again.
+        #: In how many ms the store is queried again.
         self.retry_after_ms = retry_after_ms
 
 
@@ -126,7 +126,7 @@ class ClosedError(PolyflakeError, RuntimeError):
 
 
 class CounterUnavailableError(PolyflakeError, OSError):
-    """A counter has no number left: its store gave none in time, or it has reached its end."""
+    """A counter or a key gets no number: its store gave none, or the numbers have run out."""
 
     code = 15
     name = "counter_unavailable"
@@ -144,6 +144,6 @@ BY_CODE: dict[int, type[PolyflakeError]] = {
     error.code: error for error in PolyflakeError.__subclasses__()
 }
 
-# Tracebacks name the module that programs import it from.
+# Tracebacks name the module from which programs import it.
 for _error in (PolyflakeError, *BY_CODE.values()):
     _error.__module__ = "polyflake"

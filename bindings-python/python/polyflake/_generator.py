@@ -1,4 +1,4 @@
-"""What Snowflakes, Counters and generators of a program's own have in common."""
+"""The interface of Snowflakes, Counters and a program's own generators."""
 
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
@@ -6,9 +6,9 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class IdGenerator(Protocol):
-    """Something that gives unique 64-bit IDs: a Snowflake, a Counter, or a generator of your own.
+    """Something that generates unique 64-bit IDs: a Snowflake, a Counter, or your own generator.
 
-    What takes an ID from any of them takes this. ``isinstance`` looks for the methods.
+    Functions that work with any of them take this type. ``isinstance`` checks for the methods.
 
     >>> from collections.abc import Iterator
     >>> from itertools import count, islice

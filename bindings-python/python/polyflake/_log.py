@@ -1,4 +1,4 @@
-"""What happens to leases, counters and sequences, as lines of the logger ``polyflake``."""
+"""Events of leases, counters and sequences, as lines of the logger ``polyflake``."""
 
 import sys
 from threading import Thread
