@@ -136,7 +136,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * The same as {@link Counter.nextId}. It is here because a {@link Snowflake} has this method.
+   * The same as {@link Counter.nextId}, for consistency with {@link Snowflake.tryNextId}.
    *
    * @throws {PolyflakeError} as {@link Counter.nextId} does.
    */

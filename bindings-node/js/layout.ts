@@ -7,7 +7,7 @@ import { DecodedAll } from "./decoded-all.js";
 
 /** A layout as an object. */
 export interface LayoutFields {
-  /** Each field's name and width in bits, the highest field first: an object, or pairs. */
+  /** Each field's name and width in bits, highest field first, as an object or as pairs. */
   fields: Iterable<readonly [name: string, bits: Integer]> | Readonly<Record<string, Integer>>;
   /** The instant of tick 0, in Unix ms, 0 to 2^63 - 1. */
   epochMs: Integer;
@@ -18,10 +18,10 @@ export interface LayoutFields {
 /**
  * The meaning of an ID's bits: fields from the highest bit down, the epoch, and the tick.
  *
- * Takes a preset's name, such as `"twitter"` (see {@link Layout.presets}); a text, such as
- * `"timestamp:41|worker:10|sequence:12@1288834974657/1ms"` (the epoch in Unix ms, the tick as Nms or Ns); or an
- * object, such as `{ fields: { timestamp: 41, worker: 10, sequence: 12 }, epochMs: 1288834974657 }`. `String(layout)`
- * and `JSON.stringify` give the text.
+ * The constructor takes a preset's name, such as `"twitter"` (see {@link Layout.presets}); a text, such as
+ * `"timestamp:41|worker:10|sequence:12@1288834974657/1ms"` (the epoch in Unix ms, the tick as Nms or Ns); or an object,
+ * such as `{ fields: { timestamp: 41, worker: 10, sequence: 12 }, epochMs: 1288834974657 }`. `String(layout)` and
+ * `JSON.stringify` return the text.
  *
  * @throws {PolyflakeError} `INVALID_LAYOUT` or `UNKNOWN_LAYOUT`.
  *
@@ -63,7 +63,7 @@ export class Layout {
   /**
    * Decodes many IDs at once, for a few ns each. The result reads `ids` again for each of its columns.
    *
-   * @throws {PolyflakeError} `INVALID_ID` if one is not an ID of this layout; it names the first.
+   * @throws {PolyflakeError} `INVALID_ID` if any of them is not an ID of this layout. The message names the first.
    *
    * @example
    * ```js
@@ -82,8 +82,8 @@ export class Layout {
 
   /**
    * Composes the ID for an instant (a Date, or Unix ms, rounded down to the tick), a node and a sequence number, for
-   * imports and tests. It may equal an ID that was issued. `node`: as in {@link SnowflakeOptions.node}, or `null` if
-   * the layout has no node field.
+   * imports and tests. The ID may equal one that was issued. `node` is as in {@link SnowflakeOptions.node}, or `null`
+   * if the layout has no node field.
    *
    * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, `INVALID_NODE`, or `INVALID_OPTION` for the sequence.
    */
@@ -94,7 +94,7 @@ export class Layout {
   }
 
   /**
-   * The lowest ID at or after an instant (a Date, or Unix ms): the lower bound of a time range.
+   * Returns the lowest ID at or after an instant (a Date, or Unix ms), for the lower bound of a time range.
    *
    * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
    * timestamp.
@@ -104,7 +104,7 @@ export class Layout {
   }
 
   /**
-   * The highest ID at or before an instant (a Date, or Unix ms): the upper bound of a time range.
+   * Returns the highest ID at or before an instant (a Date, or Unix ms), for the upper bound of a time range.
    *
    * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
    * timestamp.
@@ -113,7 +113,7 @@ export class Layout {
     return core().maxId(this.#parts.text, unixMs(time));
   }
 
-  /** All fields, the highest first. */
+  /** All fields, highest first. */
   get fields(): readonly Field[] {
     this.#fields ??= Object.freeze(this.#parts.fields.map((field) => Object.freeze(field)));
     return this.#fields;
@@ -184,17 +184,17 @@ export class Layout {
     return this.#field("sequence").shift;
   }
 
-  /** Whether both have the same fields, epoch and tick. */
+  /** Returns whether both have the same fields, epoch and tick. */
   equals(other: Layout): boolean {
     return other instanceof Layout && other.#parts.text === this.#parts.text;
   }
 
-  /** The layout's text, which `new Layout` parses. */
+  /** Returns the layout's text, which `new Layout` parses. */
   toString(): string {
     return this.#parts.text;
   }
 
-  /** The layout's text. */
+  /** Returns the layout's text. */
   toJSON(): string {
     return this.#parts.text;
   }

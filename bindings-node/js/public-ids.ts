@@ -5,10 +5,10 @@ import { core } from "./core.js";
 
 /**
  * Turns IDs into short texts for outsiders, such as `order_15ShV20Bxc6UJvKSQbDvo0J`, and back. A text hides when and
- * where an ID was issued, and needs no table.
+ * where an ID was issued, and decoding it needs no table.
  *
- * Only in Node and workerd: the users of a browser must not have the keys. Create it once; `console.log` does not show its
- * keys.
+ * Available only in Node and workerd, because the users of a browser must not have the keys. Create it once and reuse
+ * it. `console.log` does not show its keys.
  *
  * @example
  * ```js
@@ -24,13 +24,13 @@ export class PublicIds {
   readonly #inner: BackendPublicIds;
   /** The prefix of the texts. */
   readonly prefix: string;
-  /** The numbers of the keys. The first encodes. */
+  /** The numbers of the keys. The first key encodes. */
   readonly keyNumbers: readonly number[];
 
   /**
-   * @param keys - The first one encodes, and each one decodes. A string may contain several, separated by white space
-   * or commas. {@link PublicIds.generateKey} and `polyflake public key` generate keys.
-   * @param prefix - Words of a-z and 0-9 joined by `_`, at most 24 characters, or `""`.
+   * @param keys - The first key encodes, and every key decodes. A string may contain several keys, separated by white
+   * space or commas. {@link PublicIds.generateKey} and `polyflake public key` generate keys.
+   * @param prefix - Words of the characters a-z and 0-9, joined by `_`, at most 24 characters in all, or `""`.
    *
    * @throws {PolyflakeError} `INVALID_OPTION` if a key or the prefix is invalid, if two keys have the same number or the same
    * bytes, or if there are no keys or more than 16. The message does not show any part of a key.
@@ -68,8 +68,8 @@ export class PublicIds {
   }
 
   /**
-   * Returns a text's ID. A text that was not encoded with this prefix and one of these keys decodes with a chance of 1
-   * in 2^64.
+   * Returns the ID of a text. A text that was not encoded with this prefix and one of these keys decodes with a chance
+   * of 1 in 2^64.
    *
    * @throws {PolyflakeError} `INVALID_ID` for any other text, with the reason.
    */
@@ -98,13 +98,13 @@ export class PublicIds {
   }
 }
 
-/** The items of an iterable. A string passed by mistake would be split into characters. */
+/** Checks that a value is an iterable object. A string passed by mistake would be split into characters. */
 function listed<T>(items: Iterable<T>, what: string): Iterable<T> {
   if (typeof items === "object" && items !== null && Symbol.iterator in items) return items;
   throw wrongType(items, what, "an array or another iterable");
 }
 
-/** A call of the backend, which exists in the entry points that export this class. */
+/** Returns a function of the backend. It exists in the entry points that export this class. */
 function backend<Name extends "publicIds" | "generatePublicKey">(name: Name) {
   return core()[name] as NonNullable<Backend[Name]>;
 }

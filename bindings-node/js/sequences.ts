@@ -6,29 +6,29 @@ import { asyncDispose, dispose } from "./dispose.js";
 import { noNetwork, optionTexts, Together } from "./stores.js";
 
 /**
- * The key that {@link Sequences} count for: a text, or an integer from -2^63 to 2^64 - 1, as a bigint or a Number that
- * is a safe integer. `5` and `5n` are one key, and `"5"` is another.
+ * A key of {@link Sequences}: a text, or an integer from -2^63 to 2^64 - 1, as a bigint or a Number that is a safe
+ * integer. `5` and `5n` are the same key, but `"5"` is another.
  */
 export type SequenceKey = string | number | bigint;
 
 /** The options of {@link Sequences}. */
 export interface SequencesOptions {
   /**
-   * The address of the store that keeps how far the keys have counted, such as `"postgres://host/chat"` or
-   * `"redis://host/0"`. While this process has the lease, other processes are shown its `label`
+   * The address of the store that records how far the keys have counted, such as `"postgres://host/chat"` or
+   * `"redis://host/0"`. While this process holds the lease, the errors of other processes show its `label`
    * (`"postgres://host/chat?label=10.0.0.7:8080"`). Required.
    */
   store: string;
-  /** How many bounds the store has: 1 to 16384. It cannot be changed later. Default: 1024. */
+  /** The number of bounds in the store: 1 to 16384. It cannot be changed later. Default: 1024. */
   sections?: Integer | undefined;
   /**
-   * The size of a step in numbers, 1 to 1000000000: a bound is moved to two steps above its section's highest number,
-   * and a process that ends without {@link Sequences.close} skips at most that. Default: 10000.
+   * The size of a step in numbers, 1 to 1000000000. A bound is moved to two steps above its section's highest number,
+   * and a process that ends without {@link Sequences.close} skips at most that many numbers. Default: 10000.
    */
   step?: Integer | undefined;
-  /** How many keys stay in memory, of at most 40 bytes each: 1 to 1000000000. Default: 1000000. */
+  /** How many keys stay in memory: 1 to 1000000000. Each takes at most 40 bytes. Default: 1000000. */
   maxKeys?: Integer | undefined;
-  /** The longest a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
+  /** The longest time that a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
   maxWaitMs?: Integer | undefined;
 }
 
@@ -45,25 +45,25 @@ class Opened {
 }
 
 let open: (inner: BackendSequences) => Sequences;
-/** The key of the method `Symbol.dispose`, which some runtimes lack. */
+/** The method `Symbol.dispose`. Some runtimes lack that symbol. */
 let closeOnly: (this: Sequences) => void;
 
 /**
- * A separate count for each of many keys: 1, 2, 3 and so on for `"alice"`, and the same for `"bob"`. For the messages
- * in an inbox, or the versions of a document.
+ * A separate count for each of many keys: 1, 2, 3 and so on for `"alice"`, and the same for `"bob"`. Use it to number
+ * the messages in an inbox or the versions of a document.
  *
- * - A key's numbers increase, and none is issued twice, by any process, as long as the store does not lose a write it
- *   has acknowledged.
- * - Numbers are skipped by a key that was evicted from memory and came back, by new keys after that, and by all keys in
- *   a section, at most two steps, after a process ended without {@link Sequences.close}.
- * - Only the process that holds the lease issues numbers. The others get `LEASE_UNAVAILABLE`, whose message contains
- *   that process's label in backticks.
+ * - A key's numbers increase, and no number is issued twice, by any process, as long as the store does not lose writes
+ *   that it has acknowledged.
+ * - A key skips numbers if it was evicted from memory and comes back, and so do new keys after an eviction. After a
+ *   process ends without {@link Sequences.close}, all keys in a section skip numbers, at most two steps.
+ * - Only the process that holds the lease issues numbers. In other processes, calls throw `LEASE_UNAVAILABLE`, with a
+ *   message that contains the label of the holder in backticks.
  *
- * All Sequences in a process with the same store and name share their keys, including across worker threads. `cluster`
- * and PM2 workers are processes: one of them has the lease. Only in Node's native build.
+ * All Sequences in a process with the same store and name share their keys, even across worker threads. `cluster` and
+ * PM2 workers are separate processes, and one of them has the lease. Sequences work only in Node's native build.
  *
- * No call blocks the event loop. {@link Sequences.nextId} and {@link Sequences.nextIds} return numbers at once, or
- * throw; the others wait for the store, and return promises.
+ * No call blocks the event loop. {@link Sequences.nextId} and {@link Sequences.nextIds} return numbers at once or
+ * throw. The other methods wait for the store and return promises.
  *
  * @example
  * ```js
@@ -100,14 +100,14 @@ export class Sequences {
   }
 
   /**
-   * Opens the sequences with that name (1 to 100 characters). Creates them if the store has none, and waits for the
-   * lease, at most the address's `wait` (by default its `ttl` and 5 seconds), without blocking the event loop. Their
-   * events are published on the channel `polyflake:lease` of `node:diagnostics_channel`, each as a {@link LeaseEvent}
-   * without a node.
+   * Opens the sequences with this name (1 to 100 characters). Creates them if the store does not have them, and waits
+   * for the lease without blocking the event loop, for at most the address's `wait` (by default its `ttl` plus 5
+   * seconds). The events of the sequences are published on the channel `polyflake:lease` of `node:diagnostics_channel`,
+   * each as a {@link LeaseEvent} without a node.
    *
-   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, including if the sequences began with another
-   * number of sections, if this process uses them with other options, and outside Node's native build;
-   * `LEASE_UNAVAILABLE` if another process has the lease, which the message names, or the store cannot be reached.
+   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, also if the sequences were created with another
+   * number of sections, if this process already uses them with other options, and outside Node's native build;
+   * `LEASE_UNAVAILABLE` if another process, which the message names, has the lease, or if the store cannot be reached.
    *
    * @example
    * ```js
@@ -127,19 +127,19 @@ export class Sequences {
   }
 
   /**
-   * The key's next number. It never waits for the store, because a wait would block the event loop for as long as the
-   * store takes; {@link Sequences.nextIdAsync} waits.
+   * Returns the key's next number. This never waits for the store, because a wait would block the event loop for as
+   * long as the store takes. {@link Sequences.nextIdAsync} waits instead.
    *
-   * @throws {PolyflakeError} `LEASE_UNAVAILABLE` if another process issues the numbers by now, which the message names;
-   * `LEASE_LOST` if the lease could not be renewed; `COUNTER_UNAVAILABLE` if the key's section has reached its bound,
-   * and the store has not moved it yet; `INVALID_OPTION` for an integer outside 64 bits; `CLOSED`.
+   * @throws {PolyflakeError} `LEASE_UNAVAILABLE` if another process, which the message names, now issues the
+   * numbers; `LEASE_LOST` if the lease could not be renewed; `COUNTER_UNAVAILABLE` if the key's section has reached its
+   * bound and the store has not moved the bound yet; `INVALID_OPTION` for an integer outside 64 bits; `CLOSED`.
    */
   nextId(key: SequenceKey): bigint {
     return this.#inner.nextId(keyOf(key));
   }
 
   /**
-   * The same as {@link Sequences.nextId}, as a Snowflake has it.
+   * The same as {@link Sequences.nextId}, for consistency with {@link Snowflake.tryNextId}.
    *
    * @throws {PolyflakeError} as {@link Sequences.nextId} does.
    */
@@ -148,11 +148,11 @@ export class Sequences {
   }
 
   /**
-   * The key's next number. If none is available at once, waits for the store without blocking the event loop, for at
-   * most `maxWaitMs` (at most twice that if another call is already waiting).
+   * Resolves to the key's next number. If no number is available at once, this waits for the store without blocking the
+   * event loop, for at most `maxWaitMs` (at most twice that if another call is already waiting).
    *
-   * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextId} does, if the store gives none by then;
-   * at once if waiting does not help.
+   * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextId} does, if no number has become available
+   * by then, or at once if waiting does not help.
    */
   async nextIdAsync(key: SequenceKey): Promise<bigint> {
     const given = keyOf(key);
@@ -160,7 +160,8 @@ export class Sequences {
   }
 
   /**
-   * One number per key, in the order of the keys; a key that occurs twice gets two. It never waits for the store.
+   * Returns one number per key, in the order of the keys. A key that occurs twice gets two. This never waits for the
+   * store.
    *
    * @throws {PolyflakeError} as {@link Sequences.nextId} does. Then all keys may skip numbers, which are never issued
    * again.
@@ -170,15 +171,15 @@ export class Sequences {
   }
 
   /**
-   * One number per key, in the order of the keys, without blocking the event loop. It may wait for `maxWaitMs` for each
-   * key whose section has reached its bound.
+   * Resolves to one number per key, in the order of the keys, without blocking the event loop. The call may wait for
+   * `maxWaitMs` for each key whose section has reached its bound.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextIdAsync} does. Then all keys may skip
    * numbers, which are never issued again.
    */
   async nextIdsAsync(keys: Iterable<SequenceKey>): Promise<BigUint64Array> {
     const given = keysOf(keys);
-    // With such a key, all calls that wait together would fail. The core has the error.
+    // A key outside 64 bits would make all calls that wait together fail. The core throws its error here instead.
     for (const key of given) if (!fits(key)) this.#inner.nextId(key);
     return this.#together.later(given, given.length);
   }
@@ -189,7 +190,7 @@ export class Sequences {
   }
 
   /**
-   * How many keys there are and how often the store was asked, for monitoring.
+   * How many keys are in memory, how often the store was asked, and more, for monitoring.
    *
    * @throws {PolyflakeError} `CLOSED`.
    */
@@ -198,10 +199,10 @@ export class Sequences {
   }
 
   /**
-   * Closes these Sequences: from now on their calls throw `CLOSED`, even those that wait. The last ones with a name in
-   * this process write how far the keys have counted and give the lease back. The promise resolves when that is done,
-   * or after a few seconds if the store does not answer. An `await using` declaration does the same; `using` does not
-   * wait for it.
+   * Closes these Sequences. From now on, their calls throw `CLOSED`, including those that are waiting. The last
+   * Sequences in this process with that name record how far the keys have counted and give the lease back. The promise
+   * resolves when that is done, or after a few seconds if the store does not answer. An `await using` declaration does
+   * the same; `using` does not wait.
    */
   async close(): Promise<void> {
     this.#givenBack ??= new Promise((resolve) => this.#inner.close(resolve));
@@ -215,9 +216,9 @@ export class Sequences {
 }
 
 export interface Sequences {
-  /** As {@link Sequences.close}, at the end of the block of a `using` declaration, without waiting. */
+  /** Calls {@link Sequences.close} at the end of the block of a `using` declaration, without waiting. */
   [Symbol.dispose](): void;
-  /** {@link Sequences.close}, at the end of the block of an `await using` declaration. */
+  /** Calls {@link Sequences.close} at the end of the block of an `await using` declaration, and waits. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -241,7 +242,7 @@ function keyOf(key: SequenceKey): SequenceKey {
       if (!Number.isSafeInteger(key)) integer(key, "a key");
       return key;
     case "bigint": {
-      // A Number crosses to the core faster.
+      // Numbers cross to the core faster than bigints.
       const number = Number(key);
       return Number.isSafeInteger(number) ? number : key;
     }
@@ -257,7 +258,7 @@ function keysOf(keys: Iterable<SequenceKey>): SequenceKey[] {
   return Array.from(keys, keyOf);
 }
 
-/** Whether a key fits into 64 bits, signed or unsigned. */
+/** Returns whether a key fits into 64 bits, signed or unsigned. */
 function fits(key: SequenceKey): boolean {
   return typeof key !== "bigint" || BigInt.asIntN(64, key) === key || BigInt.asUintN(64, key) === key;
 }

@@ -24,15 +24,15 @@ export interface SnowflakeOptions {
    */
   node?: Node | undefined;
   /**
-   * The largest step back of the clock, in ms, that does not stop IDs from being issued: 0 to 4294967295. Default:
-   * 1000. After a larger one, calls throw `CLOCK_MOVED_BACKWARDS` until the clock has caught up.
+   * How far the clock may step back, in ms, without stopping IDs from being issued: 0 to 4294967295. Default: 1000.
+   * After a larger step back, calls throw `CLOCK_MOVED_BACKWARDS` until the clock has caught up.
    */
   maxBackwardMs?: Integer | undefined;
   /** How far IDs may run ahead of the clock to serve a burst, in ms: 0 to 4294967295. Default: 0. */
   maxAheadMs?: Integer | undefined;
   /**
-   * The longest that `nextId` waits, in ms: 0 to 4294967295. A batch may wait that long each time it makes no progress.
-   * Default: a tick + 1000.
+   * The longest time that `nextId` waits, in ms: 0 to 4294967295. A batch may wait that long each time it makes no
+   * progress. Default: a tick plus 1000 ms.
    */
   maxWaitMs?: Integer | undefined;
   /**
@@ -41,21 +41,21 @@ export interface SnowflakeOptions {
   sequenceStart?: "spread" | "zero" | undefined;
   /**
    * `"system"` (the wall clock, the default), `"steady"` (the wall clock without its steps back), or a function that
-   * returns Unix ms, such as `() => Date.now()`, which follows fake timers. A Snowflake with a function has its own
-   * cursor, which no other shares.
+   * returns Unix ms, such as `() => Date.now()`, which follows fake timers. A Snowflake with a clock function shares
+   * its cursor with no other Snowflake.
    */
   clock?: "system" | "steady" | (() => number | bigint) | undefined;
   /**
    * The path of a state file, through which all processes on this host share the node: `cluster` and PM2 workers, cron
-   * jobs, restarts. It is created if missing, which blocks the thread for a second; your own clock must advance by more
-   * than that before there are IDs. Only in Node's native build.
+   * jobs, and restarted programs. If the file is missing, it is created, which blocks the thread for a second; a clock
+   * function must advance by more than that before IDs are issued. Only in Node's native build.
    */
   state?: string | undefined;
   /**
    * The address of a store that leases the node, so that no two processes have the same node at the same time:
    * `"redis://host/0"`, `rediss`, `postgres`, `mysql`, `etcd`, `zookeeper`, or `sqlite:///path` for one host. `node` is
-   * then optional: some of its fields narrow the choice, and a complete node is leased as that one. Only for {@link
-   * Snowflake.open}, with a built-in clock, without `state`, in Node's native build.
+   * then optional: if it has only some of the fields, they narrow the choice, and if it is complete, that node is
+   * leased. Only for {@link Snowflake.open}, with a built-in clock, without `state`, in Node's native build.
    */
   lease?: string | undefined;
 }
@@ -84,10 +84,10 @@ class Opened {
   }
 }
 
-/** After IDs worth this many ms, a batch hands the thread to the next batch. */
+/** A batch hands the thread to the next batch after this many ms' worth of IDs. */
 const SHARE_MS = 50;
 
-/** The key of the method `Symbol.asyncDispose`, which some runtimes lack. */
+/** The method `Symbol.asyncDispose`. Some runtimes lack that symbol. */
 let closeAndWait: (this: Snowflake) => Promise<void>;
 
 /**
@@ -96,10 +96,10 @@ let closeAndWait: (this: Snowflake) => Promise<void>;
  * JSON has no bigint, and a Number loses digits past 2^53: send IDs as strings ({@link Snowflake.nextIdString}), or use
  * the layout `js-safe`, whose IDs fit a Number ({@link Snowflake.nextIdNumber}).
  *
- * On a built-in clock, the Snowflakes of a process share a cursor, and so never issue the same ID, if their layouts have
- * the same epoch, tick, and positions and widths of timestamp and sequence, and their node bits are equal. In the native
- * build this includes worker threads. Layouts that divide the bits differently are separate systems and may issue equal
- * IDs. A Snowflake with a clock function has its own cursor.
+ * With a built-in clock, the Snowflakes in a process share a cursor, and so never issue the same ID, if their layouts
+ * have the same epoch, the same tick, and the same positions and widths of timestamp and sequence, and if their node
+ * bits are equal. In the native build, this includes worker threads. Layouts that divide the bits differently are
+ * separate systems and may issue equal IDs. A Snowflake with a clock function has its own cursor.
  *
  * @throws {PolyflakeError} `INVALID_LAYOUT`, `UNKNOWN_LAYOUT`, `INVALID_NODE` or `INVALID_OPTION` (also if `maxAheadMs`
  * or `maxBackwardMs` differ from those already used in this process for the same layout and node).
@@ -117,7 +117,7 @@ let closeAndWait: (this: Snowflake) => Promise<void>;
 export class Snowflake implements IterableIterator<bigint, never, undefined>, IdGenerator {
   readonly #inner: BackendSnowflake;
   readonly #nextId: () => bigint;
-  /** The target of the core's weak reference to the clock. */
+  /** Keeps the clock alive, because the core only has a weak reference to it. */
   readonly #clock: Reading | undefined;
   readonly #isLeased: boolean = false;
   #waiting: Waiting | undefined;
@@ -141,14 +141,15 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
 
   /**
    * Opens a Snowflake with a node leased from the store that `lease` names. Waits for a free node without blocking the
-   * event loop, for at most the address's `wait` (35 s by default). Without `lease`, it does the same as `new`.
+   * event loop, for at most the address's `wait` (35 s by default). Without `lease`, this does the same as `new`.
    *
-   * All Snowflakes in a process with the same address and layout share one lease, including across worker threads. The
+   * All Snowflakes in a process with the same address and layout share one lease, even across worker threads. The
    * lease's events are published on the channel `polyflake:lease` of `node:diagnostics_channel`, each as a {@link
    * LeaseEvent}.
    *
    * @throws {PolyflakeError} (the promise rejects) `LEASE_UNAVAILABLE` if no node is free or the store cannot be
-   * reached, `INVALID_OPTION` for an invalid address, with `state` and with a clock function, and as `new` does.
+   * reached, `INVALID_OPTION` if the address is invalid or if there is also a `state` or a clock function, and as `new`
+   * does.
    *
    * @example
    * ```js
@@ -168,11 +169,11 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * The next ID. If the tick's sequence is used up, waits for at most `maxWaitMs` and blocks the thread
-   * ({@link Snowflake.nextIdAsync} does not).
+   * Returns the next ID. If the tick's sequence is used up, this blocks the thread for at most `maxWaitMs` ({@link
+   * Snowflake.nextIdAsync} does not).
    *
-   * @throws {PolyflakeError} `SEQUENCE_EXHAUSTED` or `CLOCK_MOVED_BACKWARDS` if `maxWaitMs` was not enough (it does not
-   * wait for a step back of more than `maxBackwardMs`), `LEASE_LOST` likewise, `TIME_OUT_OF_RANGE`, `CLOCK_FAILED`, or
+   * @throws {PolyflakeError} `SEQUENCE_EXHAUSTED`, `CLOCK_MOVED_BACKWARDS` or `LEASE_LOST` if `maxWaitMs` was not
+   * enough (after a step back of more than `maxBackwardMs`, it throws at once), `TIME_OUT_OF_RANGE`, `CLOCK_FAILED`, or
    * `FORKED`.
    */
   nextId(): bigint {
@@ -180,7 +181,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * The next ID, or at once the error of {@link Snowflake.nextId} if there is none yet.
+   * Returns the next ID without waiting. If there is none yet, throws the error of {@link Snowflake.nextId} at once.
    *
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
    */
@@ -189,8 +190,8 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * The next ID. Waits without blocking the event loop. Waiting calls get IDs in the order in which they were made, and
-   * a call fails once `maxWaitMs` has passed without an ID for any of them.
+   * Resolves to the next ID, without blocking the event loop. Waiting calls get IDs in the order in which they were
+   * made. A call fails once `maxWaitMs` has passed without an ID for any of them.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Snowflake.nextId} does.
    */
@@ -199,19 +200,19 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * The next ID as text; `format` is `decimal` by default.
+   * Returns the next ID as text; `format` is `decimal` by default.
    *
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` for an unknown format.
    */
   nextIdString(format: Format = "decimal"): string {
     if (format === "decimal") return String(this.#nextId());
     const number = formatNumber(format);
-    // The core refuses the format, after the ID.
+    // The core rejects the format, after it has issued an ID.
     return number === undefined ? formatId(this.#nextId(), format) : this.#inner.nextIdText(number);
   }
 
   /**
-   * The next ID as a Number, for layouts of at most 53 bits (`js-safe`).
+   * Returns the next ID as a Number, for layouts of at most 53 bits (`js-safe`).
    *
    * @throws {RangeError} if the layout is wider.
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
@@ -227,7 +228,8 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * The next `n` IDs, 1 to 16777216. An error midway loses the IDs taken so far; they are never issued again.
+   * Returns the next `n` IDs, 1 to 16777216. If the call fails midway, the IDs taken so far are lost, and are never
+   * issued again.
    *
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does, or `INVALID_OPTION` for any other `n`.
    */
@@ -236,10 +238,10 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * The next `n` IDs, 1 to 16777216, without blocking the event loop. In Node, batches of more than 4096 are filled on
-   * a thread from libuv's pool; a Snowflake's batches use one such thread, in turn. Smaller batches, and all batches
-   * elsewhere or with a clock function, are filled between timers, in one queue with {@link Snowflake.nextIdAsync}. The
-   * process stays alive until the batch is done.
+   * Resolves to the next `n` IDs, 1 to 16777216, without blocking the event loop. In Node, batches of more than 4096
+   * are filled on a thread from libuv's pool; a Snowflake's batches take turns on one such thread. Smaller batches, and
+   * all batches elsewhere or with a clock function, are filled between timers, in one queue with {@link
+   * Snowflake.nextIdAsync}. The process stays alive until the batch is done.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Snowflake.nextIds} does.
    */
@@ -254,7 +256,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Fills an array with IDs. An error midway loses the IDs taken so far; they are never issued again.
+   * Fills an array with IDs. If the call fails midway, the IDs taken so far are lost, and are never issued again.
    *
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
    */
@@ -272,7 +274,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Decodes many IDs at once with this Snowflake's layout: {@link Layout.decodeAll}.
+   * Decodes many IDs at once with this Snowflake's layout, as {@link Layout.decodeAll} does.
    *
    * @throws {PolyflakeError} `INVALID_ID`.
    */
@@ -286,7 +288,10 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
     return this.#layout;
   }
 
-  /** All node bits as one number. After a lease was lost it may change: it is the last ID's node, or the next one's. */
+  /**
+   * All node bits as one number. After a lease is lost, the node may change; this is then the node of the last ID or
+   * of the next.
+   */
   get node(): number {
     return this.#inner.node();
   }
@@ -302,7 +307,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Waits, rollbacks and the lead, for monitoring. Reads the clock once.
+   * Waits, rollbacks, the lead, and more, for monitoring. Reads the clock once.
    *
    * @throws {PolyflakeError} `CLOCK_FAILED` or `FORKED`.
    */
@@ -311,23 +316,23 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Closes this Snowflake: from now on its calls throw `CLOSED`. Others on the same node or state file are not
-   * affected. A `using` declaration closes it at the end of its block.
+   * Closes this Snowflake. From now on, its calls throw `CLOSED`. Other Snowflakes on the same node or state file are
+   * not affected. A `using` declaration closes it at the end of its block.
    *
-   * The last one on a lease gives its node back in the background; an `await using` declaration waits for that. If the
-   * process ends first, or the store does not answer, the node becomes free when its lease ends.
+   * The last Snowflake on a lease gives the node back in the background, and an `await using` declaration waits for
+   * that. If the process ends first, or the store does not answer, the node becomes free when its lease ends.
    */
   close(): void {
     this.#inner.close();
     this.#waiting?.lookAgain();
   }
 
-  /** The iterator's next step: an ID as from {@link Snowflake.nextId}. It never ends. */
+  /** Returns the iterator's next step, with an ID as from {@link Snowflake.nextId}. The iterator never ends. */
   next(): IteratorYieldResult<bigint> {
     return { value: this.#nextId(), done: false };
   }
 
-  /** Returns the Snowflake itself, so that `for` takes its IDs by {@link Snowflake.next}. */
+  /** Returns the Snowflake itself, so that `for` takes its IDs from {@link Snowflake.next}. */
   [Symbol.iterator](): this {
     return this;
   }
@@ -354,7 +359,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   #share(): number {
-    // All IDs in a batch have one node, and the lease may change it between two shares.
+    // All IDs in a batch have the same node, and the lease may change the node between two shares.
     if (this.#isLeased) return Number.POSITIVE_INFINITY;
     const { idsPerTick, tickMs } = this.layout;
     return Math.max(idsPerTick * Math.ceil(SHARE_MS / Number(tickMs)), MOST_AT_ONCE);
@@ -362,7 +367,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
 }
 
 declare global {
-  // For users whose `lib` is older than `esnext.disposable`, as @types/node declares it.
+  // For users whose `lib` is older than `esnext.disposable`. The declarations are those of @types/node.
   interface SymbolConstructor {
     readonly dispose: unique symbol;
     readonly asyncDispose: unique symbol;
@@ -370,10 +375,10 @@ declare global {
 }
 
 export interface Snowflake {
-  /** {@link Snowflake.close}, at the end of the block of a `using` declaration. */
+  /** Calls {@link Snowflake.close} at the end of the block of a `using` declaration. */
   [Symbol.dispose](): void;
   /**
-   * {@link Snowflake.close}, at the end of the block of an `await using` declaration. Waits until a leased node is
+   * Calls {@link Snowflake.close} at the end of the block of an `await using` declaration. Waits until a leased node is
    * given back, or for a few seconds if the store does not answer.
    */
   [Symbol.asyncDispose](): Promise<void>;
@@ -388,11 +393,11 @@ for (const [symbol, value] of methods) {
 }
 
 /**
- * Sets a state file's cursor back to the system clock if it is ahead of that: the remedy after a wrong clock has moved
- * a cursor far into the future. Stop the processes that use the file first. IDs that were issued ahead of the clock are
- * issued again when the clock gets there. Only in Node's native build.
+ * Sets a state file's cursor back to the system clock if the cursor is ahead of the clock. Use this after a wrong clock
+ * has moved a cursor far into the future. Stop the processes that use the file first. IDs that were issued ahead of the
+ * clock are issued again when the clock gets there. Only in Node's native build.
  *
- * @throws {PolyflakeError} `STATE_FILE`, including if there is no such file.
+ * @throws {PolyflakeError} `STATE_FILE`, also if the file does not exist.
  */
 export function resetState(path: string): void {
   core().resetState(pathOf(path, "path"));
@@ -418,7 +423,10 @@ function converted(options: SnowflakeOptions) {
   };
 }
 
-/** For `new` with a lease: the error about the node would be misleading. */
+/**
+ * Creates a Snowflake as `new` does. If `lease` is present but undefined, throws an error about the lease, because one
+ * about the node would be misleading.
+ */
 function withoutLease(options: SnowflakeOptions): Snowflake {
   try {
     return new Snowflake(options);
@@ -431,7 +439,8 @@ function withoutLease(options: SnowflakeOptions): Snowflake {
 }
 
 /**
- * The core holds this: a strong reference would keep a clock that refers to its Snowflake, and the Snowflake, forever.
+ * Wraps a clock in a weak reference for the core to hold. A strong reference would keep a clock that refers to its
+ * Snowflake alive forever, and the Snowflake with it.
  */
 function weak(clock: Reading): Reading {
   const reference = new WeakRef(clock);

@@ -1,11 +1,11 @@
-// Shared by counters and sequences: options with a store, and calls that wait for one.
+// Code that counters and sequences share: options with a store, and calls that wait for one.
 import type { Done } from "../../bindings-wasm/js/backend.js";
 import type { Integer } from "./convert.js";
 import { wrongType } from "./convert.js";
 import type { PolyflakeError } from "./errors.js";
 import { coreError } from "./errors.js";
 
-/** `options` as texts, in pairs: the store's as `storeTexts`, the others as `textOf` converts them. */
+/** Converts `options` to texts, in pairs. `storeTexts` converts the store, and `textOf` the other options. */
 export function optionTexts<Options extends object, Name extends string & keyof Options>(
   options: Options,
   what: string,
@@ -27,14 +27,15 @@ export function optionTexts<Options extends object, Name extends string & keyof 
   return texts;
 }
 
-/** For a backend without a network. `whose`: the object that has a store. */
+/** Returns the error of a backend without a network. `whose` names the object that has a store. */
 export function noNetwork(whose: string): PolyflakeError {
   const why = `${whose} store needs a network, which WebAssembly does not have: use Node's native build`;
   return coreError(4, "invalid_option", `invalid_option: ${why}`);
 }
 
 /**
- * As many as in the largest batch: calls are served together up to that, so that their sum is still a valid array size.
+ * The most numbers that calls can ask for together. It equals the largest batch, so that the sum is still a valid array
+ * size.
  */
 const MOST_TOGETHER = 2 ** 24;
 
@@ -46,13 +47,13 @@ interface Waiting<Asked> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Calls that wait for a store's numbers. Calls that arrive meanwhile are served together by the next wait. */
+/** Calls that wait for a store's numbers. The calls that arrive during a wait are served together by the next wait. */
 export class Together<Asked> {
   readonly #fetchAll: (asked: Asked[], done: Done<BigUint64Array>) => void;
   #waiting: Waiting<Asked>[] = [];
   #isFetching = false;
 
-  /** `fetchAll`: requests the numbers for several calls, in their order. */
+  /** `fetchAll` requests the numbers for several calls, in their order. */
   constructor(fetchAll: (asked: Asked[], done: Done<BigUint64Array>) => void) {
     this.#fetchAll = fetchAll;
   }
@@ -78,7 +79,7 @@ export class Together<Asked> {
     const done: Done<BigUint64Array> = (error, numbers) => {
       if (error) {
         this.#isFetching = false;
-        // Includes calls that arrived meanwhile; otherwise they would wait one after the other.
+        // Calls that arrived meanwhile fail too; otherwise they would wait one after the other.
         const all = [...group, ...this.#waiting];
         this.#waiting = [];
         for (const { reject } of all) reject(error);

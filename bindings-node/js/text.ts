@@ -3,10 +3,10 @@ import { bigintOf, integer, text } from "./convert.js";
 import { core } from "./core.js";
 
 /**
- * How an ID is written: `decimal`; `hex`; `base32` (Crockford, always 13 digits, sorts as the IDs do); `base36`;
- * `base58` (Bitcoin's alphabet); `base62` (0-9A-Za-z, always 11 digits, sorts as the IDs do); `uuid` (a UUID of version 8,
- * for columns of that type, sorts as the IDs do); `bwmarrin-base32` and `bwmarrin-base58` (the alphabets of the Go package
- * `bwmarrin/snowflake`).
+ * The ways to write an ID as text: `decimal`; `hex`; `base32` (Crockford, always 13 digits, sorts like the IDs);
+ * `base36`; `base58` (Bitcoin's alphabet); `base62` (0-9A-Za-z, always 11 digits, sorts like the IDs); `uuid` (a UUID
+ * of version 8, for columns of that type, sorts like the IDs); `bwmarrin-base32` and `bwmarrin-base58` (the alphabets
+ * of the Go package `bwmarrin/snowflake`).
  */
 export type Format =
   | "decimal"
@@ -21,7 +21,7 @@ export type Format =
 
 let formats: Map<string, number> | undefined;
 
-/** A format's position in the core's list; undefined if the core has no such format. */
+/** Returns a format's position in the core's list, or undefined if the core does not have the format. */
 export function formatNumber(format: Format): number | undefined {
   formats ??= new Map(
     core()
@@ -54,7 +54,7 @@ export function formatId(id: Integer, format: Format = "decimal"): string {
 
 /**
  * Reads an ID from text; `format` is `decimal` by default. `base32`, `base36`, `hex` and `uuid` accept upper and lower
- * case, and `base32` also accepts I and L as 1 and O as 0. A UUID that does not represent an ID is refused.
+ * case, and `base32` also accepts I and L as 1 and O as 0. A UUID that does not represent an ID is rejected.
  *
  * @throws {PolyflakeError} `INVALID_ID` with the position of the first wrong character, or `INVALID_OPTION` for an
  * unknown format.

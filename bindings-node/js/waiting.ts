@@ -1,12 +1,12 @@
 // Calls that wait without blocking the event loop.
 import type { BackendSnowflake, Reading } from "../../bindings-wasm/js/backend.js";
 
-// Waits use real time: they would hang on fake timers that a test installs later.
+// Waits use real time. On fake timers that a test installs later, they would hang.
 const { setTimeout, setImmediate = setTimeout, queueMicrotask } = globalThis;
 const monotonicMs = performance.now.bind(performance);
 /** The shortest pause. */
 const SHORTEST_PAUSE_MS = 0.1;
-/** The clock may be set forward during a pause, and timers have a longest time. */
+/** The longest pause. The clock may be set forward during a pause, and timers have an upper limit. */
 const LONGEST_PAUSE_MS = 1000;
 /** The most IDs that one poll asks for. */
 export const MOST_AT_ONCE = 4096;
@@ -25,24 +25,27 @@ interface Call {
 }
 
 /**
- * A Snowflake's waiting calls. They get IDs in the order in which they arrived; a batch that has received some goes
- * behind the others. Together they have one place in the core's queue, where threads wait.
+ * A Snowflake's waiting calls. They get IDs in the order in which they arrived, and a batch that has received some goes
+ * behind the others. Together they have one place in the core's queue of waiting threads.
  *
- * A call fails once `maxWaitMs` has passed since it arrived, and since any of them last got an ID.
+ * A call fails once `maxWaitMs` has passed both since the call arrived and since any of the calls last got an ID.
  */
 export class Waiting {
   readonly #inner: BackendSnowflake;
-  /** The target of the core's weak reference to the clock: the Snowflake may be garbage while its calls wait. */
+  /**
+   * Keeps the clock alive, because the core only has a weak reference to it, and the Snowflake may be garbage while its
+   * calls wait.
+   */
   readonly clock: Reading | undefined;
   #first: Call | undefined;
   #last: Call | undefined;
-  /** How many IDs they want in total. */
+  /** How many IDs the calls still want in total. */
   #wanted = 0;
-  /** The core writes here. */
+  /** The array that the core writes to. */
   #got = new BigUint64Array(1);
-  /** Whether the core is running: meanwhile, a clock may make calls. */
+  /** Whether the core is running. A clock may make calls during that time. */
   #isPolling = false;
-  /** Ends the present pause. */
+  /** Ends the current pause. */
   #resume: (() => void) | undefined;
   /** Whether there was a pause since the core last issued an ID. */
   #hasPaused = false;
@@ -63,25 +66,25 @@ export class Waiting {
     return this.#call(ids);
   }
 
-  /** Makes the core look again at once, because it was closed. */
+  /** Polls again at once, because the Snowflake was closed. */
   lookAgain(): void {
     this.#resume?.();
   }
 
   #call<T>(ids: BigUint64Array | undefined): Promise<T> {
-    // If the stack is used up, an exception in here rejects the promise.
+    // If the stack overflows, the exception in here rejects the promise.
     return new Promise((resolve, reject) => {
       this.#push({ ids, filled: 0, cameMs: this.#elapsedMs(), resolve, reject, next: undefined });
       this.#serve();
     });
   }
 
-  /** Asks the core until there is something to wait for. */
+  /** Polls the core until there is something to wait for. */
   #serve(): void {
     if (this.#resume !== undefined) return;
     if (this.#isPolling) {
-      // A clock may make calls. Or Ctrl+C in Node's REPL, or a timeout of node:vm, ended the poll from outside, which
-      // no `finally` sees.
+      // Either a clock makes this call, or Ctrl+C in Node's REPL or a timeout of node:vm ended the poll from outside,
+      // in which case no `finally` runs.
       queueMicrotask(() => {
         this.#isPolling = false;
         this.#serve();
@@ -102,13 +105,13 @@ export class Waiting {
     }
   }
 
-  /** Asks the core once. Returns whether there is something to wait for. */
+  /** Polls the core once. Returns whether there is something to wait for. */
   #poll(first: Call): boolean {
     try {
       const asked = Math.min(this.#wanted, MOST_AT_ONCE);
       if (this.#got.length < asked) this.#got = new BigUint64Array(MOST_AT_ONCE);
       const ids = this.#got.length === asked ? this.#got : this.#got.subarray(0, asked);
-      // The core counts a waiting call at its first poll.
+      // The core counts each wait once, at the poll that passes -1.
       const waitedMs = this.#hasPaused ? this.#elapsedMs() - Math.max(first.cameMs, this.#gotMs) : -1;
       const polled = this.#inner.poll(ids, waitedMs);
       if (polled > 0) {
@@ -121,7 +124,7 @@ export class Waiting {
       else this.#pause((resume) => setTimeout(resume, Math.min(-polled, LONGEST_PAUSE_MS)));
       return true;
     } catch (error) {
-      // As if this call alone had asked. The next one asks for itself.
+      // Only the first call fails, as if it alone had asked. The next one asks for itself.
       if (this.#first === first) this.#shift(first).reject(error);
       return false;
     }
@@ -151,7 +154,7 @@ export class Waiting {
     const work = this.#inner.disk?.();
     this.#pause((resume) => {
       work?.then(resume, (error) => {
-        // Not one after the other: each would wait for the failing disk.
+        // Reject all of them at once. One after the other, each would wait for the failing disk.
         while (this.#resume === resume && this.#first !== undefined) {
           const call = this.#shift(this.#first);
           call.reject(error);
@@ -166,7 +169,7 @@ export class Waiting {
     const resume = () => {
       if (this.#resume !== resume) return;
       this.#resume = undefined;
-      // Some clocks do not advance, and some runtimes' timers are early.
+      // Some clocks do not advance, and some runtimes' timers fire early.
       this.#nowMs += SHORTEST_PAUSE_MS;
       this.#serve();
     };
@@ -174,10 +177,10 @@ export class Waiting {
     until(resume);
   }
 
-  /** Real time since some moment. */
+  /** Returns the real time since some fixed moment. */
   #elapsedMs(): number {
     const nowMs = monotonicMs();
-    // A replaced clock may not return a number.
+    // A replaced clock may return something other than a number.
     if (nowMs > this.#nowMs && nowMs < Number.POSITIVE_INFINITY) this.#nowMs = nowMs;
     return this.#nowMs;
   }
@@ -200,7 +203,7 @@ export class Waiting {
 
 /** A batch that is filled on another thread. */
 interface Batch {
-  /** Nobody else can reach it. */
+  /** Nothing else can reach this array. */
   readonly ids: BigUint64Array;
   filled: number;
   readonly resolve: (ids: BigUint64Array) => void;
@@ -208,8 +211,8 @@ interface Batch {
 }
 
 /**
- * A Snowflake's batches that are filled on another thread. They occupy one thread at a time, in turn: a batch that has
- * received a share goes behind the others.
+ * A Snowflake's batches that are filled on another thread. They take turns on one thread: a batch that has received a
+ * share goes behind the others.
  */
 export class ThreadBatches {
   readonly #fillOnThread: NonNullable<BackendSnowflake["fillOnThread"]>;
@@ -241,7 +244,7 @@ export class ThreadBatches {
         if (end === first.ids.length) first.resolve(first.ids);
         else this.#waiting.push(first);
       } catch (error) {
-        // All that waited meanwhile; otherwise each would wait as long as the one before it.
+        // All batches that were waiting fail too; otherwise each would wait as long as the one before it.
         for (const { reject } of this.#waiting.splice(0, present)) reject(error);
       }
     }
